@@ -1,0 +1,31 @@
+# make run   opens wltui on the bundled example (without a terminal: prints its report)
+# make test  sets up everything by itself, then lint, types, import contracts and all tests
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: run test lint check clean
+
+run: $(VENV)/.stamp-run
+	@$(BIN)/wltui
+
+test: $(VENV)/.stamp-test lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.stamp-test
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+$(VENV)/.stamp-run: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.stamp-test: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@ $(VENV)/.stamp-run
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build

@@ -1,0 +1,86 @@
+"""What wltui says about its input: diagnostics, input errors, usage errors, and safe text.
+
+A diagnostic names file, line and column, what was found, and what was done about it.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["error", "warning", "note"]
+
+# Bidirectional controls reorder what follows them on some terminals; they are category Cf
+# like harmless joiners, so they are named. Everything of category Cc, Cs, Zl, Zp goes too.
+_BIDIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_NAME_LIMIT = 200
+
+
+def printable(text: str, limit: int = _NAME_LIMIT) -> str:
+    """Text from a file, made safe for a terminal: controls become `\\xNN`, long text is cut.
+
+    A file's text may hold escape sequences, newlines or bidirectional controls; none of
+    them may reach a terminal. `limit` is in characters; a cut is shown as `...`.
+    """
+    if len(text) > limit:
+        text = text[: limit - 3] + "..."
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char if _is_safe(char) else _escape(char) for char in text)
+
+
+def _is_safe(char: str) -> bool:
+    return unicodedata.category(char) not in ("Cc", "Cs", "Zl", "Zp", "Cf") and char not in _BIDIRECTIONAL
+
+
+def _escape(char: str) -> str:
+    number = ord(char)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One thing that was assumed, ignored, or does not fit.
+
+    `line` and `column` count from 1 and are None where a file has no such place.
+    `message` says what was found and what was done about it, in one line.
+    """
+
+    severity: Severity
+    code: str
+    message: str
+    file: str = ""
+    line: int | None = None
+    column: int | None = None
+
+    def place(self) -> str:
+        """`file:line:column`, as compilers print it; parts that are not known are left out."""
+        parts = [printable(self.file) or "-"]
+        if self.line is not None:
+            parts.append(str(self.line))
+            if self.column is not None:
+                parts.append(str(self.column))
+        return ":".join(parts)
+
+    def text(self) -> str:
+        """`file:line:column: severity code message`."""
+        return f"{self.place()}: {self.severity} {self.code} {self.message}"
+
+
+class InputError(Exception):
+    """The input cannot be used. `str()` is the message for the user, one line a diagnostic."""
+
+    def __init__(self, *diagnostics: Diagnostic) -> None:
+        super().__init__("\n".join(diagnostic.text() for diagnostic in diagnostics))
+        self.diagnostics = diagnostics
+
+
+class UsageError(Exception):
+    """Parameters that cannot be: the message says what was given and what would fit."""
+
+
+class Cancelled(Exception):
+    """The caller asked a running simulation to stop."""

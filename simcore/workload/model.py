@@ -1,0 +1,92 @@
+"""What a workload file says, before any layout, schedule or cluster is chosen."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from simcore.diagnostics import Diagnostic
+
+Phase = Literal["fwd", "ig", "wg"]
+PHASES: tuple[Phase, ...] = ("fwd", "ig", "wg")
+GroupKind = Literal["tp", "ep", "dp", "dp_ep", "all"]
+Dialect = Literal["simai", "astra-sim-1"]
+
+_TRAILING_NUMBER = re.compile(r"_?\d+$")
+
+
+def base_name(name: str) -> str:
+    """A row's name without its trailing number: `attention_row_12` -> `attention_row`."""
+    return _TRAILING_NUMBER.sub("", name) or name
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """One of the three (compute, collective) cell triples of all rows, as columns.
+
+    compute_ns: compute time of each row, ns, as written. collective: `ALLREDUCE`,
+    `ALLGATHER`, `REDUCESCATTER`, `ALLTOALL`, or None where the row has none. group: the
+    kind of group that takes part, None where there is no collective. bytes: the whole
+    buffer (gathered result, input of a reduce-scatter, one rank's buffer otherwise).
+    """
+
+    compute_ns: array[int] = field(default_factory=lambda: array("q"))
+    collective: list[str | None] = field(default_factory=list)
+    group: list[GroupKind | None] = field(default_factory=list)
+    bytes: array[int] = field(default_factory=lambda: array("q"))
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The keys of a header that were present; None where the key is missing.
+
+    tp, ep, pp: degrees of parallelism. vpp: transformer layers that one stage holds (not
+    Megatron's virtual-pipeline size). ga: micro-batches a step. all_gpus: world size.
+    pp_comm: bytes of one activation between neighbouring stages. checkpoints and
+    checkpoint_initiates: row indices, from 0. column: where each key stands in line 1.
+    """
+
+    tp: int | None = None
+    ep: int | None = None
+    pp: int | None = None
+    vpp: int | None = None
+    ga: int | None = None
+    all_gpus: int | None = None
+    pp_comm: int | None = None
+    checkpoints: tuple[int, ...] = ()
+    checkpoint_initiates: tuple[int, ...] = ()
+    column: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A workload file: rows of one rank of one stage, as columns of equal length.
+
+    path: as the user gave it. name: each row's name, raw text of the file (escape it with
+    `printable` before it is shown). line: each row's line, from 1. process_ns: the last
+    cell, ns. declared_rows: the count of line 2, None when there is none.
+    """
+
+    path: str
+    format: str
+    policy: str
+    dialect: Dialect
+    header: Header
+    name: list[str]
+    line: array[int]
+    fwd: Cells
+    ig: Cells
+    wg: Cells
+    process_ns: array[int]
+    declared_rows: int | None
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def cells(self, phase: Phase) -> Cells:
+        """The cells of one phase: `fwd`, `ig` (input gradient) or `wg` (weight gradient)."""
+        return self.fwd if phase == "fwd" else self.ig if phase == "ig" else self.wg

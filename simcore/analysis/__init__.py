@@ -1,0 +1,10 @@
+"""The analysis room: what a timeline means, in the field's words.
+
+Import from here: `Results` (all figures of a run), `Accounts`, `ACCOUNTS`, `LayerRow`, `LayerGroup`.
+"""
+
+from simcore.analysis.accounts import ACCOUNTS, Accounts
+from simcore.analysis.layers import LayerGroup, LayerRow
+from simcore.analysis.results import Results
+
+__all__ = ["ACCOUNTS", "Accounts", "LayerGroup", "LayerRow", "Results"]

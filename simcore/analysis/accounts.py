@@ -1,0 +1,200 @@
+"""Accounts: every nanosecond of a compute stream, from 0 to step time, in exactly one (SPEC 7).
+
+While compute waits [a, b) for something that runs [s, e):
+a..max(a, s) is `bubble` if it is a pipeline transfer, else `exposed` by the kind of the
+collective that runs on that stream of this rank then, else `wait`; max(a, s)..b is
+`exposed` by kind. A join is a wait for each of its ops in the order they were issued.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, Receive
+from simcore.timeline import Timeline
+
+EXPOSED_KINDS = ("tp", "ep", "dp", "dp_ep", "all", "pp")
+ACCOUNTS = (
+    *(f"compute {phase}" for phase in PHASES),
+    *(f"exposed {kind}" for kind in EXPOSED_KINDS),
+    "wait",
+    "bubble",
+    "idle",
+)
+FIRST_EXPOSED = len(PHASES)
+WAIT, BUBBLE, IDLE = (ACCOUNTS.index(name) for name in ("wait", "bubble", "idle"))
+# Account of an exposed op by its stream: both pipeline streams are pp.
+_EXPOSED = tuple(FIRST_EXPOSED + min(stream, TO_NEXT) - 1 for stream in range(len(STREAMS)))
+
+
+IDLE_OP = -1
+
+
+def received_op(message: int) -> int:
+    """How the accounts write a transfer from another rank: message 0 is -2, message 1 is -3.
+
+    It is its own inverse: `received_op(op)` of such an op is the message.
+    """
+    return -2 - message
+
+
+@dataclass(slots=True)
+class Accounts:
+    """The segments of one rank class's compute stream: they cover 0..step time, none empty.
+
+    edge[i]..edge[i+1] ns is segment i (edge has one entry more than there are segments);
+    account[i]: index into ACCOUNTS. op[i]: the op that computes or is waited for; IDLE_OP
+    when idle; for a transfer from another rank `received_op(message)`. total_ns: ns by account.
+    """
+
+    edge: array[int] = field(default_factory=lambda: array("q"))
+    account: bytearray = field(default_factory=bytearray)
+    op: array[int] = field(default_factory=lambda: array("i"))
+    total_ns: list[int] = field(default_factory=lambda: [0] * len(ACCOUNTS))
+
+    def compute_ns(self) -> dict[str, int]:
+        """Compute by phase, ns."""
+        return dict(zip(PHASES, self.total_ns, strict=False))
+
+    def exposed_ns(self) -> dict[str, int]:
+        """Exposed communication by kind, ns."""
+        return dict(zip(EXPOSED_KINDS, self.total_ns[FIRST_EXPOSED:WAIT], strict=True))
+
+    @property
+    def busy_ns(self) -> int:
+        """All compute, ns."""
+        return sum(self.total_ns[:FIRST_EXPOSED])
+
+    @property
+    def all_exposed_ns(self) -> int:
+        """Exposed communication of all kinds, ns."""
+        return sum(self.total_ns[FIRST_EXPOSED:WAIT])
+
+    @property
+    def wait_ns(self) -> int:
+        return self.total_ns[WAIT]
+
+    @property
+    def bubble_ns(self) -> int:
+        return self.total_ns[BUBBLE]
+
+    @property
+    def idle_ns(self) -> int:
+        return self.total_ns[IDLE]
+
+    def at(self, time_ns: int) -> int:
+        """The segment that holds `time_ns`, the last one for the end of the step."""
+        return min(bisect_right(self.edge, time_ns) - 1, len(self.account) - 1)
+
+
+def class_accounts(timeline: Timeline, number: int) -> Accounts:
+    """The accounts of rank class `number`."""
+    return _Walk(timeline, number).accounts
+
+
+class _Walk:
+    """Walks one class's program beside its times and books every nanosecond."""
+
+    def __init__(self, timeline: Timeline, number: int) -> None:
+        self.timeline = timeline
+        self.number = number
+        self.ops, self.start, self.end = timeline.columns(number)
+        self.accounts = Accounts()
+        self.earlier: list[list[int]] = [[] for _ in STREAMS]
+        self._walk()
+
+    def _walk(self) -> None:
+        stage_program = self.timeline.stage_program(self.number)
+        stream, phase, blocking = self.ops.stream, self.ops.phase, self.ops.blocking
+        start, end = self.start, self.end
+        accounts = self.accounts
+        edge, account, op_column = accounts.edge, accounts.account, accounts.op
+        total = accounts.total_ns
+        now = 0
+        for run in stage_program.runs:
+            for wait in run.waits:
+                if isinstance(wait, Receive):
+                    now = self._receive(now, wait.message)
+                elif end[wait.op] > now:
+                    now = self._wait_for(now, wait.op)
+            for op in range(run.first, run.last):
+                lane = stream[op]
+                if lane == COMPUTE:
+                    over = end[op]
+                    if over > now:
+                        edge.append(now)
+                        account.append(phase[op])
+                        op_column.append(op)
+                        total[phase[op]] += over - now
+                        now = over
+                elif blocking[op]:
+                    if start[op] == now:
+                        if (over := end[op]) > now:
+                            kind = _EXPOSED[lane]
+                            edge.append(now)
+                            account.append(kind)
+                            op_column.append(op)
+                            total[kind] += over - now
+                            now = over
+                    else:
+                        now = self._wait_for(now, op)
+                    self.earlier[lane].append(op)
+                else:
+                    self.earlier[lane].append(op)
+        step_time = self.timeline.step_time_ns
+        if now < step_time or not edge:
+            self._book(now, step_time, IDLE, IDLE_OP)
+        edge.append(step_time)
+
+    def _book(self, begin: int, over: int, account: int, op: int) -> None:
+        accounts = self.accounts
+        accounts.edge.append(begin)
+        accounts.account.append(account)
+        accounts.op.append(op)
+        accounts.total_ns[account] += over - begin
+
+    def _receive(self, now: int, message: int) -> int:
+        """Book the wait for a pipeline transfer: bubble until it starts, then exposed pp."""
+        begin, over = self.timeline.received_times(self.number, message)
+        for account, until in ((BUBBLE, begin), (_EXPOSED[TO_NEXT], over)):
+            if until > now:
+                self._book(now, until, account, received_op(message))
+                now = until
+        return now
+
+    def _wait_for(self, now: int, op: int) -> int:
+        """Book the wait for an op of this rank that ends after `now`."""
+        lane = self.ops.stream[op]
+        begin, over = self.start[op], self.end[op]
+        if begin > now:
+            if lane < TO_NEXT:
+                now = self._until_start(now, begin, lane, op)
+            else:
+                self._book(now, begin, BUBBLE, op)
+                now = begin
+        if over > now:
+            self._book(now, over, _EXPOSED[lane], op)
+        return over
+
+    def _until_start(self, now: int, begin: int, lane: int, op: int) -> int:
+        """now..begin: exposed where an earlier collective of this stream runs, else wait."""
+        running = []
+        for other in reversed(self.earlier[lane]):
+            if other == op:
+                continue
+            if self.end[other] <= now:
+                break
+            running.append(other)
+        for other in reversed(running):
+            first, last = self.start[other], min(self.end[other], begin)
+            if first > now:
+                self._book(now, min(first, begin), WAIT, op)
+                now = min(first, begin)
+            if last > now:
+                self._book(now, last, _EXPOSED[lane], other)
+                now = last
+        if begin > now:
+            self._book(now, begin, WAIT, op)
+        return begin

@@ -1,0 +1,60 @@
+"""How long a rank communicates, and how much of it lies beside compute."""
+
+from __future__ import annotations
+
+from simcore.analysis.accounts import FIRST_EXPOSED, Accounts
+from simcore.program.ops import COMPUTE, Receive
+from simcore.timeline import Timeline
+
+
+def communication_ns(timeline: Timeline, number: int, accounts: Accounts) -> tuple[int, int]:
+    """(comm_ns, overlapped_ns) of a rank of class `number`.
+
+    comm_ns: time in which at least one of its collectives or transfers, sent or received,
+    runs. overlapped_ns: the part of it in which the rank computes.
+    """
+    merged = _merged(_communication(timeline, number))
+    comm = sum(end - start for start, end in merged)
+    edge, account = accounts.edge, accounts.account
+    overlapped = 0
+    for start, end in merged:
+        index = accounts.at(start)
+        while index < len(account) and edge[index] < end:
+            if account[index] < FIRST_EXPOSED:
+                overlapped += min(end, edge[index + 1]) - max(start, edge[index])
+            index += 1
+    return comm, overlapped
+
+
+def _communication(timeline: Timeline, number: int) -> list[tuple[int, int]]:
+    """(start, end) of every collective and transfer that a rank of a class takes part in."""
+    ops, start, end = timeline.columns(number)
+    intervals = [
+        (start[op], end[op])
+        for op, stream in enumerate(ops.stream)
+        if stream != COMPUTE and end[op] > start[op]
+    ]
+    for run in timeline.stage_program(number).runs:
+        for wait in run.waits:
+            if isinstance(wait, Receive):
+                begin, over = timeline.received_times(number, wait.message)
+                if over > begin:
+                    intervals.append((begin, over))
+    intervals.sort()
+    return intervals
+
+
+def _merged(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The union of sorted intervals, as disjoint ones."""
+    merged: list[tuple[int, int]] = []
+    if not intervals:
+        return merged
+    first, last = intervals[0]
+    for start, end in intervals:
+        if start > last:
+            merged.append((first, last))
+            first, last = start, end
+        elif end > last:
+            last = end
+    merged.append((first, last))
+    return merged

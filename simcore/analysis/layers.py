@@ -1,0 +1,114 @@
+"""The layer table: what each row of the file costs in a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, Accounts
+from simcore.program.ops import COMPUTE
+from simcore.simulation import Simulation, collective_alone_ns, scaled
+from simcore.workload.model import PHASES, GroupKind, base_name
+
+
+@dataclass(frozen=True, slots=True)
+class LayerCell:
+    """One phase of a row. compute_ns: one run, scaled. comm_ns: its collective alone, scaled."""
+
+    compute_ns: int
+    collective: str | None
+    group: GroupKind | None
+    bytes: int
+    comm_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class LayerRow:
+    """One row of the file. index: from 0. name: raw text of the file.
+
+    compute_ns, exposed_ns: of all its runs in a step, on the rank where the two together
+    are most.
+    """
+
+    index: int
+    name: str
+    line: int
+    cells: dict[str, LayerCell]
+    compute_ns: int
+    exposed_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class LayerGroup:
+    """Rows whose names are equal without their trailing number; times as in `LayerRow`, summed."""
+
+    name: str
+    rows: tuple[LayerRow, ...]
+    compute_ns: int
+    exposed_ns: int
+
+    @property
+    def cost_ns(self) -> int:
+        """Compute and exposed communication, ns: what the table is sorted by."""
+        return self.compute_ns + self.exposed_ns
+
+
+def layer_table(simulation: Simulation, accounts: list[Accounts]) -> list[LayerRow]:
+    """A line for each row of the file. accounts: of every rank class, by its number."""
+    workload, timeline = simulation.workload, simulation.timeline
+    worst = [(0, 0)] * len(workload)
+    for number, class_accounts in enumerate(accounts):
+        ops, start, end = timeline.columns(number)
+        compute = [0] * len(workload)
+        exposed = [0] * len(workload)
+        for op, lane in enumerate(ops.stream):
+            if lane == COMPUTE:
+                compute[ops.row[op]] += end[op] - start[op]
+        edge = class_accounts.edge
+        for index, account in enumerate(class_accounts.account):
+            if FIRST_EXPOSED <= account < WAIT:
+                op = class_accounts.op[index]
+                if op >= 0 and ops.row[op] >= 0:
+                    exposed[ops.row[op]] += edge[index + 1] - edge[index]
+        for row, pair in enumerate(zip(compute, exposed, strict=True)):
+            if sum(pair) > sum(worst[row]):
+                worst[row] = pair
+    alone: dict[tuple[str, GroupKind, int], int] = {}
+    return [
+        LayerRow(row, workload.name[row], workload.line[row], _cells(simulation, row, alone), *worst[row])
+        for row in range(len(workload))
+    ]
+
+
+def _cells(
+    simulation: Simulation, row: int, alone: dict[tuple[str, GroupKind, int], int]
+) -> dict[str, LayerCell]:
+    cells: dict[str, LayerCell] = {}
+    scale = simulation.parameters.compute_scale
+    for phase in PHASES:
+        column = simulation.workload.cells(phase)
+        collective, group, size = column.collective[row], column.group[row], column.bytes[row]
+        comm_ns = 0
+        if collective is not None and group is not None:
+            key = (collective, group, size)
+            if key not in alone:
+                alone[key] = collective_alone_ns(simulation, collective, group, size)
+            comm_ns = alone[key]
+        cells[phase] = LayerCell(scaled(column.compute_ns[row], scale), collective, group, size, comm_ns)
+    return cells
+
+
+def layer_groups(rows: list[LayerRow]) -> list[LayerGroup]:
+    """Rows of equal name together, the most expensive group first; ties in file order."""
+    groups: dict[str, list[LayerRow]] = {}
+    for row in rows:
+        groups.setdefault(base_name(row.name), []).append(row)
+    found = [
+        LayerGroup(
+            name,
+            tuple(members),
+            sum(row.compute_ns for row in members),
+            sum(row.exposed_ns for row in members),
+        )
+        for name, members in groups.items()
+    ]
+    return sorted(found, key=lambda group: -group.cost_ns)

@@ -1,0 +1,25 @@
+"""The cluster room: dimensions of the network, presets, and where a group lies on them.
+
+Knows places and hops, nothing of workloads or of what a collective costs.
+Import from here all that `__all__` names.
+"""
+
+from simcore.cluster.model import ALGORITHM_NAMES, Cluster, Dimension
+from simcore.cluster.parsing import parse_algorithm, parse_dimension
+from simcore.cluster.placement import Crossing, GroupShape, TransferShape, group_shape, transfer_shape
+from simcore.cluster.presets import DEFAULT_PRESET, default_cluster
+
+__all__ = [
+    "ALGORITHM_NAMES",
+    "DEFAULT_PRESET",
+    "Cluster",
+    "Crossing",
+    "Dimension",
+    "GroupShape",
+    "TransferShape",
+    "default_cluster",
+    "group_shape",
+    "parse_algorithm",
+    "parse_dimension",
+    "transfer_shape",
+]

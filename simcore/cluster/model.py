@@ -1,0 +1,91 @@
+"""A cluster as ASTRA-sim describes one: a list of network dimensions, inner first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from simcore.diagnostics import UsageError
+from simcore.units import number
+
+Kind = Literal["ring", "fully-connected", "switch"]
+KINDS: tuple[Kind, ...] = ("ring", "fully-connected", "switch")
+
+# What a user may ask for by name. simcore.collectives has an algorithm for each; the names
+# stand here because a cluster is read before anything is priced.
+ALGORITHM_NAMES: tuple[str, ...] = ("ring", "direct", "halving-doubling")
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One dimension of the network.
+
+    size: NPUs along it. bandwidth: what one message gets, bytes per ns (= GB/s, 10^9).
+    latency_ns: of one hop; a switch is 2 hops, a fully-connected peer 1, a ring the shorter
+    way round.
+    """
+
+    kind: Kind
+    size: int
+    bandwidth: float
+    latency_ns: float
+
+    def text(self) -> str:
+        """The dimension in words: `switch 8, 450 GB/s, 500 ns a hop`."""
+        bandwidth, latency = number(self.bandwidth), number(self.latency_ns)
+        return f"{self.kind} {self.size}, {bandwidth} GB/s, {latency} ns a hop"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """All dimensions of a network and what is set for it as a whole.
+
+    dims: inner first; rank r has the d-th mixed-radix digit of r as its place on dimension d.
+    algorithms: one entry a dimension, a name of `ALGORITHM_NAMES`, or None for the default of
+    the dimension's kind. endpoint_delay_ns: what a rank pays before its first send and after
+    each receive. local_mem_bandwidth: bytes per ns, for reductions. alltoall_port_time: the
+    messages of a direct all-to-all share the port of a ring or switch; False gives each of
+    them the whole bandwidth, as ASTRA-sim's congestion-unaware backend does.
+
+    Raises ValueError when `algorithms` has not one entry a dimension.
+    """
+
+    dims: tuple[Dimension, ...]
+    algorithms: tuple[str | None, ...]
+    endpoint_delay_ns: int = 10
+    local_mem_bandwidth: float = 3350.0
+    alltoall_port_time: bool = True
+
+    def __post_init__(self) -> None:
+        if len(self.algorithms) != len(self.dims):
+            raise ValueError(f"{len(self.algorithms)} algorithms for {len(self.dims)} dimensions")
+
+    @property
+    def npus(self) -> int:
+        """How many NPUs the cluster has: the product of its dimensions."""
+        product = 1
+        for dimension in self.dims:
+            product *= dimension.size
+        return product
+
+    def coordinates(self, rank: int) -> tuple[int, ...]:
+        """The place of `rank` on each dimension, inner first.
+
+        Raises ValueError when the cluster has no such NPU.
+        """
+        if not 0 <= rank < self.npus:
+            raise ValueError(f"no rank {rank} on {self.npus} NPUs")
+        digits = []
+        for dimension in self.dims:
+            rank, digit = divmod(rank, dimension.size)
+            digits.append(digit)
+        return tuple(digits)
+
+    def check_world(self, world: int) -> None:
+        """Raises UsageError when `world` ranks do not fit; a larger cluster is filled from rank 0."""
+        if world > self.npus:
+            sizes = " x ".join(f"{dimension.kind} {dimension.size}" for dimension in self.dims)
+            raise UsageError(
+                f"the cluster has {self.npus} NPUs ({sizes}), too few for {world} ranks: "
+                f"give dimensions whose product is {world} or more"
+            )

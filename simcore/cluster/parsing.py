@@ -1,0 +1,78 @@
+"""Cluster parameters as a user writes them: `--dim` and `--algorithm`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from simcore.cluster.model import ALGORITHM_NAMES, KINDS, Dimension
+from simcore.diagnostics import UsageError, printable
+
+_MOST_NPUS = 10**6
+# Far beyond any network; they catch a figure in the wrong unit and keep times in 64 bits.
+_BANDWIDTHS = (1e-6, 1e9)
+_LATENCIES = (0.0, 1e9)
+
+# `float` alone would take `nan`, `1_0` and digits of other scripts.
+_NUMBER = r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?"
+
+
+def parse_dimension(text: str) -> Dimension:
+    """`KIND:SIZE:GBPS:NS` as a dimension: its kind, NPUs, GB/s of one message, ns a hop.
+
+    Raises UsageError that says which field is wrong and what fits.
+    """
+    fields = text.split(":")
+    if len(fields) != 4:
+        raise _refusal("dim", text, "KIND:SIZE:GBPS:NS is expected, for example switch:8:450:500")
+    kind_text, size_text, bandwidth_text, latency_text = fields
+    for kind in KINDS:
+        if kind_text == kind:
+            break
+    else:
+        raise _refusal("dim", text, f"KIND {_quoted(kind_text)} is not {_either(KINDS)}")
+    if not re.fullmatch("[0-9]{1,7}", size_text) or not 1 <= int(size_text) <= _MOST_NPUS:
+        raise _refusal("dim", text, f"SIZE {_quoted(size_text)} is not a whole number from 1 to {_MOST_NPUS}")
+    bandwidth = _number(bandwidth_text, _BANDWIDTHS)
+    if bandwidth is None:
+        raise _refusal("dim", text, f"GBPS {_quoted(bandwidth_text)} is not a number from 1e-6 to 1e9 (GB/s)")
+    latency = _number(latency_text, _LATENCIES)
+    if latency is None:
+        raise _refusal("dim", text, f"NS {_quoted(latency_text)} is not a number from 0 to 1e9 (ns a hop)")
+    return Dimension(kind, int(size_text), bandwidth, latency)
+
+
+def parse_algorithm(text: str, dims: Sequence[Dimension]) -> tuple[int, str]:
+    """`DIM=NAME` as the index of a dimension of `dims` and the name of an algorithm.
+
+    Raises UsageError that says which of the two is wrong and what fits.
+    """
+    index_text, equals, name = text.partition("=")
+    if not equals:
+        raise _refusal("algorithm", text, "DIM=NAME is expected, for example 0=ring")
+    indices = {str(index): index for index in range(len(dims))}
+    if index_text not in indices:
+        fits = "only 0" if len(dims) == 1 else f"0 to {len(dims) - 1}"
+        raise _refusal("algorithm", text, f"no dimension {_quoted(index_text)} in this cluster, {fits}")
+    if name not in ALGORITHM_NAMES:
+        raise _refusal("algorithm", text, f"NAME {_quoted(name)} is not {_either(ALGORITHM_NAMES)}")
+    return indices[index_text], name
+
+
+def _number(text: str, bounds: tuple[float, float]) -> float | None:
+    if not re.fullmatch(_NUMBER, text):
+        return None
+    value = float(text)
+    return value if bounds[0] <= value <= bounds[1] else None
+
+
+def _refusal(option: str, text: str, why: str) -> UsageError:
+    return UsageError(f"--{option} {printable(text, 60)}: {why}")
+
+
+def _quoted(text: str) -> str:
+    return f"`{printable(text, 40)}`"
+
+
+def _either(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"

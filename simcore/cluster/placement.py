@@ -1,0 +1,129 @@
+"""Where a group lies on the dimensions of a cluster: what its price depends on, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from simcore.cluster.model import Cluster, Dimension
+
+# (dimension, hops) of each dimension in which the two ends differ, inner first.
+TransferShape = tuple[tuple[int, int], ...]
+
+
+class Crossing(NamedTuple):
+    """One dimension that a group crosses.
+
+    dimension: its index. members: how many of the group's ranks take part in it. gaps: on a
+    ring, the steps from each member to the next one and from the last back to the first, so
+    that they sum to the ring's size; elsewhere (), because hops do not depend on the place.
+    """
+
+    dimension: int
+    members: int
+    gaps: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupShape:
+    """The price signature of a group; hashable, and equal for translates of a group.
+
+    crossings: the dimensions that the group crosses, inner first; none for a group of one.
+    flat: the group is not a grid, so it is priced as one flat group on a single dimension.
+    """
+
+    crossings: tuple[Crossing, ...]
+    flat: bool = False
+
+    @property
+    def members(self) -> int:
+        """How many ranks the group has."""
+        product = 1
+        for crossing in self.crossings:
+            product *= crossing.members
+        return product
+
+
+def group_shape(cluster: Cluster, ranks: Sequence[int]) -> GroupShape:
+    """The shape of the group of `ranks`, which are distinct and in ascending order.
+
+    A group is a grid if its coordinates are a product of one set a dimension; it then crosses
+    each dimension on which that set has several members. Any other group is flat on the
+    slowest dimension it crosses. Raises ValueError when the cluster has no such rank.
+    """
+    if ranks[0] < 0 or ranks[-1] >= cluster.npus:
+        raise ValueError(f"ranks {ranks[0]} to {ranks[-1]} on {cluster.npus} NPUs")
+    crossed: list[tuple[int, set[int]]] = []
+    cells = 1
+    reach = 1
+    for index, dimension in enumerate(cluster.dims):
+        places = {rank // reach % dimension.size for rank in ranks}
+        reach *= dimension.size
+        if len(places) > 1:
+            crossed.append((index, places))
+            cells *= len(places)
+    if cells == len(ranks):
+        return GroupShape(
+            tuple(_crossing(cluster.dims[index], index, sorted(places)) for index, places in crossed)
+        )
+    slowest = max((index for index, _ in crossed), key=lambda index: _slowness(cluster, index))
+    reach = 1
+    for dimension in cluster.dims[:slowest]:
+        reach *= dimension.size
+    dimension = cluster.dims[slowest]
+    # Members that share a place stay in: the flat group has them all.
+    flat_places = sorted([rank // reach % dimension.size for rank in ranks])
+    return GroupShape((_crossing(dimension, slowest, flat_places),), flat=True)
+
+
+def transfer_shape(cluster: Cluster, source: int, destination: int) -> TransferShape:
+    """What a point-to-point price depends on: the hops on each dimension in which two ranks differ.
+
+    The same in both directions; () when they are one rank. Raises ValueError when the cluster
+    has no such rank.
+    """
+    places = zip(cluster.dims, cluster.coordinates(source), cluster.coordinates(destination), strict=True)
+    return tuple(
+        (index, hops(dimension, abs(here - there)))
+        for index, (dimension, here, there) in enumerate(places)
+        if here != there
+    )
+
+
+def hops(dimension: Dimension, steps: int) -> int:
+    """Hops of one message between two NPUs that are `steps` places apart on `dimension`.
+
+    Two members of a flat group may share a place (0 steps); a message between them is one hop.
+    """
+    if dimension.kind == "switch":
+        return 2
+    if dimension.kind == "fully-connected":
+        return 1
+    return max(1, min(steps, dimension.size - steps))
+
+
+def _slowness(cluster: Cluster, index: int) -> tuple[float, float, int]:
+    """Sorts dimensions: least bandwidth, then highest latency, then outermost, is slowest."""
+    dimension = cluster.dims[index]
+    return -dimension.bandwidth, dimension.latency_ns, index
+
+
+def _crossing(dimension: Dimension, index: int, places: list[int]) -> Crossing:
+    if dimension.kind != "ring":
+        return Crossing(index, len(places))
+    following = [*places[1:], places[0] + dimension.size]
+    gaps = tuple([after - place for place, after in zip(places, following, strict=True)])
+    return Crossing(index, len(places), _turned(gaps))
+
+
+def _turned(gaps: tuple[int, ...]) -> tuple[int, ...]:
+    """The gaps of a ring, turned so that translates agree: the widest gap comes last.
+
+    A contiguous group thus starts at its first member wherever it lies. Among several widest
+    gaps the least sequence wins.
+    """
+    widest = max(gaps)
+    if min(gaps) == widest:
+        return gaps
+    return min(gaps[start:] + gaps[:start] for start in range(len(gaps)) if gaps[start - 1] == widest)

@@ -1,0 +1,10 @@
+"""The collectives room: what a collective or a transfer costs on an idle network, in ns.
+
+The `analytical` network model: closed forms per algorithm and dimension. Knows shapes of
+groups, nothing of who is in them or when they run. Import from here all that `__all__` names.
+"""
+
+from simcore.collectives.explanation import explain_collective
+from simcore.collectives.pricing import collective_ns, transfer_ns
+
+__all__ = ["collective_ns", "explain_collective", "transfer_ns"]

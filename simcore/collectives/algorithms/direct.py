@@ -1,0 +1,43 @@
+"""Direct: every member sends to every other one at once (ASTRA-sim 2.0, analytical backend)."""
+
+from __future__ import annotations
+
+from simcore.collectives.algorithm import Messages, Reductions, Steps
+from simcore.collectives.leg import Leg
+
+
+def direct_steps(leg: Leg, collective: str, size: int) -> Steps:
+    """Direct on N members with S bytes: messages of floor(S / N), of S in an all-gather.
+
+    One round, waited for until the farthest peer's message is in; an all-reduce takes two.
+    Every message has the whole bandwidth, but those of an all-to-all share a port that
+    carries them all: there the round takes the time of (N-1) * floor(S / N) bytes.
+    """
+    packet = size if collective == "ALLGATHER" else size // leg.members
+    if collective == "ALLREDUCE":
+        return _all_reduce(leg, packet)
+    if collective == "ALLTOALL" and leg.shares_port:
+        packet *= leg.members - 1
+    reduces = collective == "REDUCESCATTER"
+    return Steps([Messages(1, leg.farthest(), packet)], [Reductions(1, packet)] if reduces else [])
+
+
+def _all_reduce(leg: Leg, packet: int) -> Steps:
+    """Two rounds; on an evenly spaced ring near peers may release the second one early.
+
+    A rank holds its second-round sends until all packets of the first have arrived. The next
+    reduction to end then releases one send for each packet reduced by then, and every later
+    reduction one more; sends go out in ring order. With large packets reductions end long
+    after the last arrival: the near peers' packets, reduced first, release the sends to the
+    far peers, and the chain is shorter than two farthest messages.
+    """
+    first = second = leg.farthest()
+    if leg.is_even() and leg.crossing.gaps:
+        sends = leg.ring_hops()
+        arrivals = sorted(sends)
+        all_arrived = leg.message_ns(arrivals[-1], packet)
+        reduced_after = leg.cluster.endpoint_delay_ns + leg.reduction_ns(packet)
+        opens = next(hops for hops in arrivals if leg.message_ns(hops, packet) + reduced_after >= all_arrived)
+        chains = [(max(opens, arrival), send) for arrival, send in zip(arrivals, sends, strict=True)]
+        first, second = max(chains, key=lambda chain: chain[0] + chain[1])
+    return Steps([Messages(1, first, packet), Messages(1, second, packet)], [Reductions(1, packet)])

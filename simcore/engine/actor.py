@@ -1,0 +1,98 @@
+"""One simulated rank: where it stands in its program, and the state of its streams."""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Sequence
+
+from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, Run, StageProgram
+
+# What the engine does with an op. A LOCAL collective's members are all of this actor's class:
+# they arrive together, so its start is known here. Others MEET.
+RUN_COMPUTE, LOCAL_BLOCKING, LOCAL_ASYNCHRONOUS, MEET_BLOCKING, MEET_ASYNCHRONOUS, SEND = range(6)
+NOT_YET = -1
+
+
+class Actor:
+    """A rank class while it is simulated. Times are ns from the start of the step.
+
+    start, end: columns over the ops, NOT_YET until known. free: when each stream is next
+    free. queued: ops issued on a stream whose meeting is not over, with their issue time.
+    met: how many meetings on a stream this actor has come to. inbox: arrival of each
+    message. parked: the message number or op index the actor waits for.
+    """
+
+    __slots__ = (
+        "codes",
+        "durations",
+        "end",
+        "free",
+        "groups",
+        "inbox",
+        "index",
+        "met",
+        "next_op",
+        "parked_message",
+        "parked_op",
+        "peers",
+        "program",
+        "queued",
+        "run",
+        "start",
+        "time",
+        "wait",
+    )
+
+    def __init__(
+        self,
+        index: int,
+        program: StageProgram,
+        durations: Sequence[int],
+        groups: dict[int, int],
+        local_streams: frozenset[int],
+        peers: dict[int, int],
+    ) -> None:
+        self.index = index
+        self.program = program
+        self.durations = durations
+        self.groups = groups
+        self.peers = peers
+        self.codes = _codes(program, local_streams)
+        count = len(program.ops)
+        self.start = array("q", (NOT_YET,)) * count
+        self.end = array("q", (NOT_YET,)) * count
+        self.free = [0] * len(STREAMS)
+        self.queued: dict[int, deque[tuple[int, int]]] = {}
+        self.met: dict[int, int] = {}
+        self.inbox: dict[int, int] = {}
+        self.parked_message = NOT_YET
+        self.parked_op = NOT_YET
+        self.time = 0
+        self.run = 0
+        self.wait = 0
+        self.next_op = 0
+
+    def current_run(self) -> Run | None:
+        """The run that the actor is in, None after its last."""
+        runs = self.program.runs
+        return runs[self.run] if self.run < len(runs) else None
+
+
+def _codes(program: StageProgram, local_streams: frozenset[int]) -> bytes:
+    """What the engine does with each op, from its stream and whether it blocks."""
+    ops = program.ops
+    table = bytearray(256)
+    for stream in range(len(STREAMS)):
+        for blocking in (0, 1):
+            if stream == COMPUTE:
+                code = RUN_COMPUTE
+            elif stream >= TO_NEXT:
+                code = SEND
+            elif stream in local_streams:
+                code = LOCAL_BLOCKING if blocking else LOCAL_ASYNCHRONOUS
+            else:
+                code = MEET_BLOCKING if blocking else MEET_ASYNCHRONOUS
+            table[stream * 2 + blocking] = code
+    both = bytes(stream * 2 + blocking for stream, blocking in zip(ops.stream, ops.blocking, strict=True))
+    return both.translate(bytes(table))

@@ -1,0 +1,237 @@
+"""The event queue: actors wake in time order, and run ahead over what no one else can change.
+
+An event is (time, actor): the actor can go on from there. It runs through its ops until it
+must wait for another actor: a pipeline transfer that has not been sent, or a collective whose
+other members have not come. Compute, and collectives among equal ranks, have starts that only
+this actor decides, so they cost no event of their own.
+
+The rules (SPEC 6): compute and each stream are FIFO; a collective starts when every member
+has reached it on its stream and ends for all at once; a transfer starts when its producing op
+has ended and its channel, one per ordered pair of ranks, is free.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from simcore.diagnostics import Cancelled
+from simcore.engine.actor import (
+    LOCAL_ASYNCHRONOUS,
+    LOCAL_BLOCKING,
+    MEET_BLOCKING,
+    NOT_YET,
+    RUN_COMPUTE,
+    SEND,
+    Actor,
+)
+from simcore.folding import Folding
+from simcore.program import Program
+from simcore.program.ops import STREAM_OF_GROUP, TO_NEXT, Receive
+
+_EVENTS_BETWEEN_CANCEL_CHECKS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When everything happened, per rank class; ns from the start of the step.
+
+    start, end: columns over the class's ops. loop_end: when the class came to the join at the
+    end of its step. finish: when that join was over.
+    """
+
+    start: tuple[array[int], ...]
+    end: tuple[array[int], ...]
+    loop_end: tuple[int, ...]
+    finish: tuple[int, ...]
+
+
+class _Meeting:
+    """A collective whose members have not all come yet."""
+
+    __slots__ = ("members", "missing", "ready")
+
+    def __init__(self, members: int) -> None:
+        self.missing = members
+        self.ready = 0
+        self.members: list[tuple[Actor, int]] = []
+
+
+def run_engine(
+    program: Program,
+    folding: Folding,
+    durations: Sequence[Sequence[int]],
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Times:
+    """Run one step. durations[c][i]: ns of op i of rank class c, communication on an idle network.
+
+    Raises `Cancelled` when `cancelled()` becomes true, RuntimeError if the program waits for
+    something that nobody does (a defect of a schedule, never of an input).
+    """
+    return _Engine(program, folding, durations, cancelled).run()
+
+
+class _Engine:
+    def __init__(
+        self,
+        program: Program,
+        folding: Folding,
+        durations: Sequence[Sequence[int]],
+        cancelled: Callable[[], bool],
+    ) -> None:
+        self.cancelled = cancelled
+        self.group_classes = folding.group_classes
+        self.meetings: dict[tuple[int, int], _Meeting] = {}
+        self.events: list[tuple[int, int]] = []
+        self.actors: list[Actor] = []
+        for index, rank_class in enumerate(folding.classes):
+            groups = {STREAM_OF_GROUP[kind]: group for kind, group in rank_class.groups.items()}
+            local = frozenset(
+                stream for stream, group in groups.items() if len(folding.group_classes[group].members) == 1
+            )
+            peers = {rank_class.stage + step: other for step, (other, _) in rank_class.neighbours.items()}
+            stage_program = program.stages[rank_class.stage]
+            self.actors.append(Actor(index, stage_program, durations[index], groups, local, peers))
+        self.stages = [rank_class.stage for rank_class in folding.classes]
+        self.loop_end = [NOT_YET] * len(self.actors)
+
+    def run(self) -> Times:
+        events = self.events
+        events.extend((0, index) for index in range(len(self.actors)))
+        popped = 0
+        while events:
+            popped += 1
+            if not popped % _EVENTS_BETWEEN_CANCEL_CHECKS and self.cancelled():
+                raise Cancelled
+            time, index = heappop(events)
+            actor = self.actors[index]
+            actor.time = time
+            self._advance(actor)
+        for actor in self.actors:
+            run = actor.current_run()
+            if run is not None:
+                raise RuntimeError(f"class {actor.index} never gets past op {actor.next_op}: {run.waits}")
+        return Times(
+            tuple(actor.start for actor in self.actors),
+            tuple(actor.end for actor in self.actors),
+            tuple(self.loop_end),
+            tuple(actor.time for actor in self.actors),
+        )
+
+    def _advance(self, actor: Actor) -> None:
+        """Run the actor on from its time until it is done or must wait for another."""
+        while (run := actor.current_run()) is not None:
+            if self.loop_end[actor.index] == NOT_YET and run is actor.program.runs[-1]:
+                self.loop_end[actor.index] = actor.time
+            waits = run.waits
+            while actor.wait < len(waits):
+                wait = waits[actor.wait]
+                if isinstance(wait, Receive):
+                    over = actor.inbox.get(wait.message, NOT_YET)
+                    if over == NOT_YET:
+                        actor.parked_message = wait.message
+                        return
+                else:
+                    over = actor.end[wait.op]
+                    if over == NOT_YET:
+                        actor.parked_op = wait.op
+                        return
+                if over > actor.time:
+                    actor.time = over
+                actor.wait += 1
+            if not self._run_ops(actor, max(run.first, actor.next_op), run.last):
+                return
+            actor.run += 1
+            actor.wait = 0
+            actor.next_op = run.last
+
+    def _run_ops(self, actor: Actor, first: int, last: int) -> bool:
+        """Issue ops first..last-1. False if the actor waits in one that meets others."""
+        time = actor.time
+        codes, durations, stream = actor.codes, actor.durations, actor.program.ops.stream
+        start, end, free = actor.start, actor.end, actor.free
+        for op in range(first, last):
+            code = codes[op]
+            if code == RUN_COMPUTE:
+                start[op] = time
+                time += durations[op]
+                end[op] = time
+            elif code == LOCAL_BLOCKING:
+                lane = stream[op]
+                if free[lane] > time:
+                    time = free[lane]
+                start[op] = time
+                time += durations[op]
+                end[op] = free[lane] = time
+            elif code == LOCAL_ASYNCHRONOUS:
+                lane = stream[op]
+                begin = free[lane] if free[lane] > time else time
+                start[op] = begin
+                end[op] = free[lane] = begin + durations[op]
+            elif code == SEND:
+                self._send(actor, op, time)
+            else:
+                self._issue_meeting(actor, stream[op], op, time)
+                if code == MEET_BLOCKING:
+                    if end[op] == NOT_YET:
+                        actor.time, actor.next_op, actor.parked_op = time, op + 1, op
+                        return False
+                    time = end[op]
+        actor.time = time
+        return True
+
+    def _send(self, actor: Actor, op: int, time: int) -> None:
+        """Start a pipeline transfer; its receiver goes on when it arrives, if it waits for it."""
+        lane = actor.program.ops.stream[op]
+        message = actor.program.ops.message[op]
+        begin = max(time, actor.free[lane])
+        actor.start[op] = begin
+        actor.end[op] = actor.free[lane] = arrival = begin + actor.durations[op]
+        step = 1 if lane == TO_NEXT else -1
+        receiver = self.actors[actor.peers[self.stages[actor.index] + step]]
+        receiver.inbox[message] = arrival
+        if receiver.parked_message == message:
+            receiver.parked_message = NOT_YET
+            heappush(self.events, (max(receiver.time, arrival), receiver.index))
+
+    def _issue_meeting(self, actor: Actor, lane: int, op: int, time: int) -> None:
+        queue = actor.queued.setdefault(lane, deque())
+        queue.append((op, time))
+        if len(queue) == 1:
+            self._arrive(actor, lane)
+
+    def _arrive(self, actor: Actor, lane: int) -> None:
+        """The actor has reached the head of its queue on a stream: tell the meeting.
+
+        The last to arrive starts the collective. Its end frees the stream of every member,
+        whose next collective then arrives in turn.
+        """
+        arrivals = deque((actor,))
+        while arrivals:
+            member = arrivals.popleft()
+            op, issued = member.queued[lane][0]
+            group = member.groups[lane]
+            number = member.met.get(lane, 0)
+            member.met[lane] = number + 1
+            meeting = self.meetings.get((group, number))
+            if meeting is None:
+                meeting = self.meetings[group, number] = _Meeting(len(self.group_classes[group].members))
+            meeting.members.append((member, op))
+            meeting.missing -= 1
+            meeting.ready = max(meeting.ready, issued, member.free[lane])
+            if meeting.missing:
+                continue
+            del self.meetings[group, number]
+            over = meeting.ready + member.durations[op]
+            for other, other_op in sorted(meeting.members, key=lambda pair: pair[0].index):
+                other.start[other_op] = meeting.ready
+                other.end[other_op] = other.free[lane] = over
+                other.queued[lane].popleft()
+                if other.parked_op == other_op:
+                    other.parked_op = NOT_YET
+                    heappush(self.events, (max(other.time, over), other.index))
+                if other.queued[lane]:
+                    arrivals.append(other)

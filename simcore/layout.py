@@ -1,0 +1,193 @@
+"""Which rank is where: the degrees of parallelism, the groups, the pipeline neighbours.
+
+Import from here: `Layout`, `resolve_layout`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.parameters import Parameters
+from simcore.workload import Workload
+from simcore.workload.model import GroupKind
+
+RANK_ORDERS = ("tp-ep-dp-pp", "tp-pp-dp")
+GROUP_KINDS: tuple[GroupKind, ...] = ("tp", "ep", "dp", "dp_ep", "all")
+# 2^40 ranks would still fold, but no cluster is near; a slip of the keyboard is nearer.
+_MOST_RANKS = 2**24
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Degrees of parallelism and the order in which ranks are numbered.
+
+    Rank order `tp-ep-dp-pp`: rank = tp + TP*(dp + DP*pp), dp = ep + EP*edp.
+    Rank order `tp-pp-dp`: rank = tp + TP*(pp + PP*dp).
+    """
+
+    tp: int
+    ep: int
+    dp: int
+    pp: int
+    rank_order: str = "tp-ep-dp-pp"
+
+    @property
+    def world(self) -> int:
+        return self.tp * self.dp * self.pp
+
+    def position(self, rank: int) -> tuple[int, int, int]:
+        """(tp, dp, stage) of a rank."""
+        rest, tp = divmod(rank, self.tp)
+        if self.rank_order == "tp-pp-dp":
+            dp, stage = divmod(rest, self.pp)
+        else:
+            stage, dp = divmod(rest, self.dp)
+        return tp, dp, stage
+
+    def rank(self, tp: int, dp: int, stage: int) -> int:
+        """The rank at (tp, dp, stage)."""
+        if self.rank_order == "tp-pp-dp":
+            return tp + self.tp * (stage + self.pp * dp)
+        return tp + self.tp * (dp + self.dp * stage)
+
+    def group_size(self, kind: GroupKind) -> int:
+        """How many ranks one group of this kind has."""
+        if kind == "tp":
+            return self.tp
+        if kind == "ep":
+            return self.ep
+        if kind == "dp":
+            return self.dp
+        if kind == "dp_ep":
+            return self.tp * self.dp // self.ep if self.dp % self.ep else self.dp // self.ep
+        return self.world
+
+    def groups(self, kind: GroupKind) -> Iterator[list[int]]:
+        """All groups of a kind, each as its ranks, ascending. Every rank is in exactly one."""
+        if kind == "all":
+            yield list(range(self.world))
+            return
+        for stage in range(self.pp):
+            for member_positions in self._stage_groups(kind):
+                yield sorted(self.rank(tp, dp, stage) for tp, dp in member_positions)
+
+    def _stage_groups(self, kind: GroupKind) -> Iterator[list[tuple[int, int]]]:
+        tp_range, dp_range = range(self.tp), range(self.dp)
+        if kind == "tp":
+            yield from ([(tp, dp) for tp in tp_range] for dp in dp_range)
+        elif kind == "dp":
+            yield from ([(tp, dp) for dp in dp_range] for tp in tp_range)
+        elif self.dp % self.ep == 0:
+            for tp in tp_range:
+                if kind == "ep":
+                    for first in range(0, self.dp, self.ep):
+                        yield [(tp, dp) for dp in range(first, first + self.ep)]
+                else:
+                    for ep in range(self.ep):
+                        yield [(tp, dp) for dp in range(ep, self.dp, self.ep)]
+        else:
+            # EP divides only TP*DP: groups of consecutive q = tp + TP*dp, or of equal q mod EP.
+            size = self.tp * self.dp
+            if kind == "ep":
+                members = [range(first, first + self.ep) for first in range(0, size, self.ep)]
+            else:
+                members = [range(ep, size, self.ep) for ep in range(self.ep)]
+            yield from ([(q % self.tp, q // self.tp) for q in group] for group in members)
+
+    def neighbour(self, rank: int, stage: int) -> int:
+        """The rank of another stage at the same (tp, dp)."""
+        tp, dp, _ = self.position(rank)
+        return self.rank(tp, dp, stage)
+
+
+def resolve_layout(
+    workload: Workload, parameters: Parameters, cluster_npus: int | None
+) -> tuple[Layout, list[Diagnostic]]:
+    """The layout of a run, from the parameters, else the header, else what SPEC 3 assumes.
+
+    cluster_npus: NPUs of a cluster that the user gave, None for the default one. Every
+    assumption is a diagnostic. Raises `UsageError` naming the numbers that do not fit.
+    """
+    found: list[Diagnostic] = []
+    header = workload.header
+
+    def note(severity: str, code: str, message: str, key: str | None = None) -> None:
+        column = header.column.get(key) if key else None
+        found.append(Diagnostic(severity, code, message, workload.path, 1, column))  # type: ignore[arg-type]
+
+    def degree(name: str, meaning: str) -> int:
+        given = getattr(parameters, name)
+        if given is not None:
+            return int(given)
+        stated = getattr(header, name)
+        if stated is None:
+            note("note", f"{name}-missing", f"no {meaning} in the header: {name} 1 assumed")
+            return 1
+        return int(stated)
+
+    if parameters.rank_order not in RANK_ORDERS:
+        raise UsageError(
+            f"--rank-order {printable(parameters.rank_order, 60)}: one of {', '.join(RANK_ORDERS)} is expected"
+        )
+    tp = degree("tp", "model_parallel_NPU_group")
+    ep = degree("ep", "ep")
+    pp = degree("pp", "pp")
+    world = parameters.world or header.all_gpus
+    if world is None:
+        dp, why, severity = _assumed_dp(workload, tp * pp, cluster_npus, found)
+        note(
+            severity,
+            "all-gpus-missing",
+            f"no all_gpus in the header: dp {dp} assumed ({why}), so world {tp * dp * pp}",
+        )
+        world = tp * dp * pp
+    if world > _MOST_RANKS:
+        raise UsageError(f"world {world}: at most {_MOST_RANKS} ranks (2^24) are simulated")
+    if world % (tp * pp):
+        raise UsageError(
+            f"world {world} is not a multiple of tp {tp} x pp {pp} = {tp * pp}: "
+            f"{_near_multiples(world, tp * pp)} would fit"
+        )
+    dp = world // (tp * pp)
+    if ep > tp * dp:
+        note("warning", "ep-clamped", f"ep {ep} is above tp {tp} x dp {dp}: ep {tp * dp} taken", "ep")
+        ep = tp * dp
+    if dp % ep and (tp * dp) % ep:
+        raise UsageError(f"ep {ep} divides neither dp {dp} nor tp {tp} x dp {dp} = {tp * dp}")
+    return Layout(tp, ep, dp, pp, parameters.rank_order), found
+
+
+def _near_multiples(number: int, step: int) -> str:
+    below = number - number % step
+    return f"{below} or {below + step}" if below else str(step)
+
+
+def _assumed_dp(
+    workload: Workload, model_ranks: int, cluster_npus: int | None, found: list[Diagnostic]
+) -> tuple[int, str, str]:
+    """(dp, why, severity) for a file without all_gpus: SPEC 3."""
+    sizes = {
+        name: workload.wg.bytes[row]
+        for row, name in enumerate(workload.name[:16])
+        if name in ("grad_param_comm", "grad_gather")
+    }
+    reduced, gathered = sizes.get("grad_param_comm", 0), sizes.get("grad_gather", 0)
+    if gathered and reduced % (2 * gathered) == 0 and reduced // (2 * gathered) > 1:
+        dp = reduced // (2 * gathered)
+        row = workload.name.index("grad_gather")
+        found.append(
+            Diagnostic(
+                "warning",
+                "gather-is-shard",
+                f"grad_gather is {gathered} B, 1/{dp} of the parameters that grad_param_comm reduces: "
+                "a shard, not the gathered buffer; kept as written",
+                workload.path,
+                workload.line[row],
+            )
+        )
+        return dp, f"grad_param_comm / (2 x grad_gather) = {dp}", "warning"
+    if cluster_npus is not None and cluster_npus >= model_ranks:
+        return cluster_npus // model_ranks, f"the cluster has {cluster_npus} NPUs", "warning"
+    return 1, "nothing in the file tells it", "warning"

@@ -1,0 +1,146 @@
+"""Every parameter of a run: one table that the command line, the form and the JSON share."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from simcore.diagnostics import UsageError, printable
+
+Kind = Literal["count", "positive", "scale", "word", "words", "switch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What a user may set; None means "as the file says" or "the default of SPEC 8".
+
+    world, tp, ep, pp: degrees over the header's. dim: `KIND:SIZE:GBPS:NS`, inner first.
+    algorithm: `DIM=NAME`. endpoint_delay: ns. local_mem_bw: GB/s. compute_scale,
+    comm_scale: durations times X. no_fold: simulate every rank, not one of each class.
+    """
+
+    world: int | None = None
+    tp: int | None = None
+    ep: int | None = None
+    pp: int | None = None
+    rank_order: str = "tp-ep-dp-pp"
+    schedule: str | None = None
+    microbatches: int | None = None
+    dialect: str | None = None
+    dim: tuple[str, ...] = ()
+    algorithm: tuple[str, ...] = ()
+    endpoint_delay: int = 10
+    local_mem_bw: float = 3350.0
+    network: str = "analytical"
+    compute_scale: float = 1.0
+    comm_scale: float = 1.0
+    no_fold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One parameter as users meet it: its flag, group, unit, and one line of help."""
+
+    field: str
+    group: str
+    kind: Kind
+    unit: str
+    metavar: str
+    help: str
+
+    @property
+    def option(self) -> str:
+        return "--" + self.field.replace("_", "-")
+
+    @property
+    def default(self) -> Any:
+        return _DEFAULTS[self.field]
+
+
+_DEFAULTS = {field.name: field.default for field in dataclasses.fields(Parameters)}
+
+FLAGS: tuple[Flag, ...] = (
+    Flag("world", "layout", "count", "ranks", "N", "number of ranks, over the header's all_gpus"),
+    Flag("tp", "layout", "count", "ranks", "N", "tensor-parallel degree, over the header's"),
+    Flag("ep", "layout", "count", "ranks", "N", "expert-parallel degree, over the header's"),
+    Flag("pp", "layout", "count", "stages", "N", "pipeline stages, over the header's"),
+    Flag("rank_order", "layout", "word", "", "ORDER", "how ranks are numbered, fastest first"),
+    Flag("schedule", "schedule", "word", "", "NAME", "default: 1f1b with a pipeline, else layer-loop"),
+    Flag("microbatches", "schedule", "count", "", "N", "micro-batches a step; blocks repeat in turn"),
+    Flag("dialect", "schedule", "word", "", "NAME", "how the file's rows are meant; found from the file"),
+    Flag("dim", "cluster", "words", "", "KIND:SIZE:GBPS:NS",
+         "a network dimension, inner first (repeatable): ring, fully-connected or switch; "
+         "size; GB/s of one message; latency of a hop in ns"),
+    Flag("algorithm", "cluster", "words", "", "DIM=NAME", "collective algorithm on a dimension (repeatable)"),
+    Flag("endpoint_delay", "cluster", "count", "ns", "NS", "delay of a rank before and after a message"),
+    Flag("local_mem_bw", "cluster", "positive", "GB/s", "GBPS", "memory bandwidth, for reductions"),
+    Flag("network", "network", "word", "", "MODEL", "network model"),
+    Flag("compute_scale", "scale", "scale", "x", "X", "compute durations times X"),
+    Flag("comm_scale", "scale", "scale", "x", "X", "communication durations times X"),
+    Flag("no_fold", "engine", "switch", "", "", "simulate every rank instead of one of each class"),
+)  # fmt: skip
+_BY_FIELD = {flag.field: flag for flag in FLAGS}
+_LEAST = {"endpoint_delay": 0}
+_MOST_COUNT = 2**40
+
+
+def flag_of(field: str) -> Flag:
+    """The flag of a field of `Parameters`."""
+    return _BY_FIELD[field]
+
+
+def parse_value(flag: Flag, text: str) -> Any:
+    """`text` as a value of `flag`. Raises `UsageError` that says what was given and what fits."""
+    shown = printable(text, 60)
+    if flag.kind == "count":
+        least = _LEAST.get(flag.field, 1)
+        if (
+            not text.isascii()
+            or not text.isdigit()
+            or len(text) > 13
+            or not least <= int(text) <= _MOST_COUNT
+        ):
+            raise UsageError(f"{flag.option} {shown}: a whole number from {least} to 2^40 is expected")
+        return int(text)
+    if flag.kind in ("positive", "scale"):
+        least_word = "above 0" if flag.kind == "positive" else "of 0 or more"
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or value < 0 or value > 1e12 or (flag.kind == "positive" and value == 0):
+            raise UsageError(f"{flag.option} {shown}: a number {least_word} (up to 1e12) is expected")
+        return value
+    if flag.kind == "words":
+        return tuple(text.split())
+    return text
+
+
+def replaced(parameters: Parameters, field: str, value: Any) -> Parameters:
+    """`parameters` with one field changed."""
+    return dataclasses.replace(parameters, **{field: value})
+
+
+def as_dict(parameters: Parameters) -> dict[str, Any]:
+    """All parameters by field name, lists for tuples: what JSON prints."""
+    values = dataclasses.asdict(parameters)
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def as_flags(parameters: Parameters) -> list[str]:
+    """The command-line words that give these parameters; defaults are left out."""
+    words: list[str] = []
+    for flag in FLAGS:
+        value = getattr(parameters, flag.field)
+        if value == flag.default:
+            continue
+        if flag.kind == "switch":
+            words.append(flag.option)
+        elif flag.kind == "words":
+            for word in value:
+                words += [flag.option, word]
+        else:
+            words += [flag.option, repr(value) if isinstance(value, float) else str(value)]
+    return words

@@ -1,0 +1,108 @@
+"""Which rows of a file are a micro-batch, which come before, which after (SPEC 4, Blocks)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simcore.diagnostics import Diagnostic
+from simcore.workload import Workload
+from simcore.workload.model import base_name
+import itertools
+
+_LOSS = "cross_entropy"
+_OPTIMIZER = "optimizer"
+_EMBEDDING = "embedding_layer"
+# Rows of a block that belong to no transformer layer.
+_NOT_LAYERS = ("embedding_layer", "final_", "embedding_norm")
+_AFTER_BLOCKS = (_LOSS, _OPTIMIZER)
+# Names of prologue rows: by name only in a file without embedding_layer, else by place.
+_BEFORE_BLOCKS = ("grad_", "moe_grad_norm", "embedding_grads", "layernorm")
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """Row indices of a file by their part in the step.
+
+    prologue: rows before the first block. blocks: rows of each micro-batch found, in file
+    order. loss: `cross_entropy*` rows. tail: the other rows after the last block.
+    layers_per_block: repeats of each block's shortest period of names, its transformer layers.
+    """
+
+    prologue: tuple[int, ...]
+    blocks: tuple[tuple[int, ...], ...]
+    loss: tuple[int, ...]
+    tail: tuple[int, ...]
+    layers_per_block: tuple[int, ...]
+
+
+def find_structure(workload: Workload) -> tuple[Structure, list[Diagnostic]]:
+    """The structure of a file, and a diagnostic for each header key that disagrees with it."""
+    names = workload.name
+    rows = range(len(names))
+    starts = [row for row in rows if names[row].startswith(_EMBEDDING)]
+    if starts:
+        prologue = tuple(range(starts[0]))
+        tail_start = next(
+            (row for row in rows[starts[-1] :] if names[row].startswith(_AFTER_BLOCKS)), len(names)
+        )
+        edges = [*starts, tail_start]
+        blocks = tuple(tuple(range(first, last)) for first, last in itertools.pairwise(edges))
+        after = tuple(rows[tail_start:])
+    else:
+        after = tuple(row for row in rows if names[row].startswith(_AFTER_BLOCKS))
+        prologue = tuple(row for row in rows if names[row].startswith(_BEFORE_BLOCKS))
+        inside = tuple(row for row in rows if not names[row].startswith(_BEFORE_BLOCKS + _AFTER_BLOCKS))
+        blocks = (inside,) if inside else ()
+    loss = tuple(row for row in after if names[row].startswith(_LOSS))
+    tail = tuple(row for row in after if not names[row].startswith(_LOSS))
+    layers = tuple(_layer_count([base_name(names[row]) for row in block]) for block in blocks)
+    structure = Structure(prologue, blocks, loss, tail, layers)
+    return structure, _disagreements(workload, structure)
+
+
+def is_layer(name: str) -> bool:
+    """Whether a row of a block belongs to a transformer layer (embedding and final rows do not)."""
+    return not name.startswith(_NOT_LAYERS)
+
+
+def _layer_count(names: list[str]) -> int:
+    """Repeats of the shortest period of a block's layer names."""
+    names = list(filter(is_layer, names))
+    count = len(names)
+    for period in range(1, count + 1):
+        if count % period == 0 and names[period:] == names[: count - period]:
+            return count // period
+    return 0
+
+
+def _disagreements(workload: Workload, structure: Structure) -> list[Diagnostic]:
+    header = workload.header
+    found = []
+
+    def note(severity: str, code: str, message: str, key: str) -> None:
+        found.append(Diagnostic(severity, code, message, workload.path, 1, header.column.get(key)))  # type: ignore[arg-type]
+
+    blocks = len(structure.blocks)
+    layers = structure.layers_per_block
+    each = f"{layers[0]} layers" if len(set(layers)) == 1 else ", ".join(map(str, layers[:8])) + " layers"
+    if not blocks:
+        note("warning", "no-blocks", "no micro-batch block found: 0 micro-batches simulated", "ga")
+    elif header.ga is None:
+        note("note", "ga-missing", f"no ga in the header: {blocks} micro-batch blocks counted", "ga")
+    elif header.ga != blocks:
+        note(
+            "warning",
+            "ga-differs",
+            f"ga is {header.ga}, but {blocks} blocks were found: {blocks} taken",
+            "ga",
+        )
+    if blocks and header.vpp is None:
+        note("note", "vpp-missing", f"no vpp in the header: {each} a stage counted", "vpp")
+    elif blocks and header.vpp is not None and set(layers) != {header.vpp}:
+        note(
+            "warning",
+            "vpp-differs",
+            f"vpp is {header.vpp}, but the blocks have {each}: the rows are taken",
+            "vpp",
+        )
+    return found

@@ -1,0 +1,147 @@
+"""Ops before they are timed: columns of one stage's step, and the table of their costs."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from simcore.program.blocks import Structure
+from simcore.workload.model import GroupKind
+
+# Streams of one NPU. The pipeline streams are named by the side of the sender.
+COMPUTE = 0
+STREAMS = ("compute", "tp", "ep", "dp", "dp_ep", "all", "pp>next", "pp>prev")
+STREAM_OF_GROUP: dict[GroupKind, int] = {"tp": 1, "ep": 2, "dp": 3, "dp_ep": 4, "all": 5}
+TO_NEXT, TO_PREVIOUS = 6, 7
+
+PHASES = ("fwd", "ig", "wg", "opt", "recompute")
+FWD, IG, WG, OPT, RECOMPUTE = range(5)
+
+
+class ComputeCost(NamedTuple):
+    """Compute of `ns` nanoseconds, as the file's row says, before any scale."""
+
+    ns: int
+
+
+class CollectiveCost(NamedTuple):
+    """A collective over a group of `group` kind; `bytes` is the whole buffer."""
+
+    collective: str
+    group: GroupKind
+    bytes: int
+
+
+class TransferCost(NamedTuple):
+    """A point-to-point transfer of `bytes` to the rank `step` stages on (+1 next, -1 previous)."""
+
+    step: int
+    bytes: int
+
+
+Cost = ComputeCost | CollectiveCost | TransferCost
+
+
+class Receive(NamedTuple):
+    """Wait until transfer `message` has arrived; `source` is the stage that sends it."""
+
+    message: int
+    source: int
+
+
+class Join(NamedTuple):
+    """Wait until op `op` of the same rank (an index into its ops) has ended."""
+
+    op: int
+
+
+Wait = Receive | Join
+
+
+class Run(NamedTuple):
+    """Ops first..last-1, issued one after another once every wait, in order, is over."""
+
+    first: int
+    last: int
+    waits: tuple[Wait, ...]
+
+
+@dataclass(slots=True)
+class Ops:
+    """Columns of ops in issue order; column i of each describes op i.
+
+    stream: index into STREAMS. phase: index into PHASES. blocking: 1 if the compute stream
+    waits for the op's end. cost: index into the program's costs. row: row of the file, -1 for
+    a pipeline transfer. microbatch: from 0, -1 outside micro-batches. message: number of
+    the pipeline transfer, -1 for other ops.
+    """
+
+    stream: bytearray = field(default_factory=bytearray)
+    phase: bytearray = field(default_factory=bytearray)
+    blocking: bytearray = field(default_factory=bytearray)
+    cost: array[int] = field(default_factory=lambda: array("i"))
+    row: array[int] = field(default_factory=lambda: array("i"))
+    microbatch: array[int] = field(default_factory=lambda: array("i"))
+    message: array[int] = field(default_factory=lambda: array("i"))
+
+    def __len__(self) -> int:
+        return len(self.stream)
+
+    def append(
+        self,
+        stream: int,
+        phase: int,
+        blocking: int,
+        cost: int,
+        row: int,
+        microbatch: int = -1,
+        message: int = -1,
+    ) -> None:
+        self.stream.append(stream)
+        self.phase.append(phase)
+        self.blocking.append(blocking)
+        self.cost.append(cost)
+        self.row.append(row)
+        self.microbatch.append(microbatch)
+        self.message.append(message)
+
+    def extend(self, other: Ops, microbatch: int) -> None:
+        """Append all ops of `other`, as ops of `microbatch`."""
+        self.stream += other.stream
+        self.phase += other.phase
+        self.blocking += other.blocking
+        self.cost += other.cost
+        self.row += other.row
+        self.microbatch += array("i", (microbatch,)) * len(other)
+        self.message += other.message
+
+
+@dataclass(frozen=True, slots=True)
+class StageProgram:
+    """What one rank of a stage does in one step. Waits and issue order are in `runs`.
+
+    The last run has no ops: its waits are the join at the end of the step.
+    peak_microbatches: the most micro-batches whose activations are held at once.
+    """
+
+    ops: Ops
+    runs: tuple[Run, ...]
+    peak_microbatches: int
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One step. stages[s] is what every rank of stage s does; costs: each distinct cost once.
+
+    pipelined: stages hand activations and gradients to each other. microbatches: how many a
+    step has. messages: how many transfers one pipeline makes in a step.
+    """
+
+    schedule: str
+    pipelined: bool
+    structure: Structure
+    stages: tuple[StageProgram, ...]
+    costs: tuple[Cost, ...]
+    microbatches: int
+    messages: int

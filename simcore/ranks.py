@@ -1,0 +1,97 @@
+"""Sets of ranks, written down without listing them: a stage of a million ranks is one block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+
+class Block(NamedTuple):
+    """Ranks first..last, and the same again `repeats` times in all, each `stride` further on."""
+
+    first: int
+    last: int
+    stride: int = 0
+    repeats: int = 1
+
+
+class RankSet:
+    """An immutable set of ranks in ascending order of their blocks."""
+
+    __slots__ = ("_size", "blocks")
+
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        self.blocks = tuple(blocks)
+        self._size = sum((block.last - block.first + 1) * block.repeats for block in self.blocks)
+
+    @classmethod
+    def of(cls, ranks: Iterable[int]) -> RankSet:
+        """The set of `ranks`, which may come in any order; equal steps become strided blocks."""
+        runs: list[list[int]] = []
+        for rank in sorted(ranks):
+            if runs and rank == runs[-1][1] + 1:
+                runs[-1][1] = rank
+            else:
+                runs.append([rank, rank])
+        blocks: list[Block] = []
+        for first, last in runs:
+            if blocks:
+                before = blocks[-1]
+                stride = first - (before.first + before.stride * (before.repeats - 1))
+                if last - first == before.last - before.first and before.stride in (0, stride):
+                    blocks[-1] = Block(before.first, before.last, stride, before.repeats + 1)
+                    continue
+            blocks.append(Block(first, last))
+        return cls(_without_pairs(blocks))
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[int]:
+        for first, last, stride, repeats in self.blocks:
+            for step in range(repeats):
+                yield from range(first + step * stride, last + step * stride + 1)
+
+    def __contains__(self, rank: int) -> bool:
+        for first, last, stride, repeats in self.blocks:
+            if first <= rank <= last + stride * (repeats - 1):
+                offset = (rank - first) % stride if stride else rank - first
+                if offset <= last - first:
+                    return True
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RankSet) and list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return hash((self._size, self.first))
+
+    @property
+    def first(self) -> int:
+        """The lowest rank."""
+        return self.blocks[0].first
+
+    def text(self) -> str:
+        """Ranks as JSON prints them: `0-63`, `3`, `0-7+64*16` (a block, its stride, how often)."""
+        return ",".join(
+            (f"{first}-{last}" if last > first else str(first))
+            + (f"+{stride}*{repeats}" if repeats > 1 else "")
+            for first, last, stride, repeats in self.blocks
+        )
+
+    def __repr__(self) -> str:
+        return f"RankSet({self.text()!r})"
+
+
+def _without_pairs(blocks: list[Block]) -> list[Block]:
+    """Two runs are no pattern: `3, 5` reads better than `3+2*2`. Three equal steps are one."""
+    plain: list[Block] = []
+    for block in blocks:
+        if block.repeats == 2:
+            plain += [
+                Block(block.first, block.last),
+                Block(block.first + block.stride, block.last + block.stride),
+            ]
+        else:
+            plain.append(block)
+    return plain

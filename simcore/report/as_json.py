@@ -1,0 +1,112 @@
+"""The report as JSON, schema `wltui.report/1`: keys are added, never renamed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simcore.analysis import LayerRow, Results
+from simcore.analysis.layers import LayerCell
+from simcore.parameters import as_dict
+
+SCHEMA = "wltui.report/1"
+
+
+def json_report(results: Results) -> dict[str, Any]:
+    """All figures of a run as plain values; times in ns, sizes in bytes, bandwidths in GB/s."""
+    simulation = results.simulation
+    workload, layout, timeline = simulation.workload, simulation.layout, simulation.timeline
+    degrees = {"tp": layout.tp, "ep": layout.ep, "dp": layout.dp, "pp": layout.pp, "world": layout.world}
+    return {
+        "schema": SCHEMA,
+        "workload": {
+            "format": workload.format,
+            "policy": workload.policy,
+            "rows": len(workload),
+            "declared_rows": workload.declared_rows,
+            "microbatches": timeline.program.microbatches,
+            "degrees": degrees,
+        },
+        "cluster": {
+            "dims": [
+                {
+                    "kind": dimension.kind,
+                    "size": dimension.size,
+                    "bandwidth_gbps": dimension.bandwidth,
+                    "latency_ns": dimension.latency_ns,
+                }
+                for dimension in simulation.cluster.dims
+            ],
+            "network": simulation.parameters.network,
+        },
+        "schedule": timeline.program.schedule,
+        "parameters": _parameters(results),
+        "step_time_ns": simulation.step_time_ns,
+        "pass_end_ns": results.pass_end_ns,
+        "spans": timeline.spans,
+        "ops_simulated": timeline.ops_simulated,
+        "rank_classes": len(timeline.classes),
+        "classes": [_class(results, number) for number in range(len(timeline.classes))],
+        "layers": [_layer(row) for row in results.layers],
+        "diagnostics": [
+            {
+                "severity": found.severity,
+                "code": found.code,
+                "file": found.file,
+                "line": found.line,
+                "column": found.column,
+                "message": found.message,
+            }
+            for found in simulation.diagnostics
+        ],
+    }
+
+
+def _parameters(results: Results) -> dict[str, Any]:
+    """All parameters with the values they had in this run, those taken from the file included."""
+    simulation = results.simulation
+    layout = simulation.layout
+    return as_dict(simulation.parameters) | {
+        "world": layout.world,
+        "tp": layout.tp,
+        "ep": layout.ep,
+        "pp": layout.pp,
+        "schedule": simulation.program.schedule,
+        "microbatches": simulation.program.microbatches,
+        "dialect": simulation.parameters.dialect or simulation.workload.dialect,
+        "dim": [dimension.flag() for dimension in simulation.cluster.dims],
+    }
+
+
+def _class(results: Results, number: int) -> dict[str, Any]:
+    timeline = results.simulation.timeline
+    rank_class = timeline.classes[number]
+    accounts = results.accounts[number]
+    comm_ns, overlapped_ns = results.communication[number]
+    return {
+        "ranks": rank_class.ranks.text(),
+        "count": len(rank_class.ranks),
+        "stage": rank_class.stage,
+        "compute_ns": accounts.compute_ns(),
+        "exposed_ns": accounts.exposed_ns(),
+        "wait_ns": accounts.wait_ns,
+        "bubble_ns": accounts.bubble_ns,
+        "idle_ns": accounts.idle_ns,
+        "overlapped_ns": overlapped_ns,
+        "comm_ns": comm_ns,
+        "peak_microbatches": timeline.stage_program(number).peak_microbatches,
+    }
+
+
+def _layer(row: LayerRow) -> dict[str, Any]:
+    cells = {phase: _cell(cell) for phase, cell in row.cells.items()}
+    return {"index": row.index, "name": row.name, **cells, "exposed_ns": row.exposed_ns}
+
+
+def _cell(cell: LayerCell) -> dict[str, Any]:
+    return {
+        "compute_ns": cell.compute_ns,
+        "comm": cell.collective,
+        "group": cell.group,
+        "bytes": cell.bytes,
+        "comm_ns": cell.comm_ns,
+    }

@@ -1,0 +1,153 @@
+"""The report as a page of text, 80 columns or a little more, that a person reads from the top."""
+
+from __future__ import annotations
+
+from simcore.analysis import Results
+from simcore.analysis.accounts import BUBBLE, EXPOSED_KINDS, FIRST_EXPOSED, IDLE, WAIT, Accounts
+from simcore.diagnostics import Diagnostic, printable
+from simcore.report.table import Column, table
+from simcore.report.words import cluster_words, layout_words, structure_words
+from simcore.units import duration, percent, seconds
+
+_EXPENSIVE_LAYERS = 10
+_BAR_CELLS = 24
+_NAME_CELLS = 32
+# One glyph for each part of a bar, as on the timeline: the glyph says what a colour would.
+_GLYPHS = {"fwd": "▄", "bwd": "█", "opt": "▇", "exposed": "▌", "wait": "─", "bubble": "▁", "idle": " "}
+_ASCII = {"fwd": "f", "bwd": "b", "opt": "o", "exposed": "x", "wait": "-", "bubble": ".", "idle": " "}
+
+
+def text_report(results: Results, ascii_only: bool = False) -> str:
+    """The page: what was read, the step time, where it goes, the dearest layers, diagnostics."""
+    parts = [_head(results), _stages(results, ascii_only), _layers(results), _diagnostics(results)]
+    return "\n".join(parts)
+
+
+def _head(results: Results) -> str:
+    simulation = results.simulation
+    workload, timeline = simulation.workload, simulation.timeline
+    program = timeline.program
+    declared = (
+        "" if workload.declared_rows in (None, len(workload)) else f", {workload.declared_rows} declared"
+    )
+    schedule = program.schedule
+    if program.pipelined:
+        schedule += f", {program.microbatches} micro-batches"
+    facts = [
+        ("file", printable(workload.path)),
+        ("format", f"{workload.format}, {printable(workload.policy)}"),
+        ("rows", f"{len(workload)}{declared}: {structure_words(simulation)}"),
+        ("ranks", layout_words(simulation.layout)),
+        ("schedule", schedule),
+        ("cluster", f"{cluster_words(simulation.cluster)}; {simulation.parameters.network}"),
+        (
+            "simulated",
+            f"{_count(timeline.ops_simulated)} ops in {len(timeline.classes)} rank classes, "
+            f"for {_count(timeline.spans)} spans of all ranks",
+        ),
+    ]
+    lines = [f"Step time  {duration(simulation.step_time_ns)}", ""]
+    lines += [f"  {name:<10} {text}" for name, text in facts]
+    return "\n".join(lines) + "\n"
+
+
+def _stages(results: Results, ascii_only: bool) -> str:
+    simulation = results.simulation
+    step = simulation.step_time_ns
+    classes = simulation.timeline.classes
+    kinds = [kind for kind in EXPOSED_KINDS if any(found.exposed_ns()[kind] for found in results.accounts)]
+    waits = any(found.wait_ns for found in results.accounts)
+    columns = [Column("stage"), Column("ranks", left=True), Column("", left=True), Column("compute")]
+    columns += [Column(kind) for kind in kinds]
+    columns += [Column("wait")] if waits else []
+    columns += [Column("bubble"), Column("idle"), Column("computing")]
+    rows = []
+    for rank_class, accounts in zip(classes, results.accounts, strict=True):
+        exposed = accounts.exposed_ns()
+        row = [str(rank_class.stage), _short(rank_class.ranks.text(), 14), _bar(accounts, step, ascii_only)]
+        row.append(seconds(accounts.busy_ns))
+        row += [seconds(exposed[kind]) for kind in kinds]
+        row += [seconds(accounts.wait_ns)] if waits else []
+        row += [seconds(accounts.bubble_ns), seconds(accounts.idle_ns)]
+        row.append(percent(accounts.busy_ns, step) + " %")
+        rows.append(row)
+    glyphs = _ASCII if ascii_only else _GLYPHS
+    legend = (
+        f"{glyphs['fwd']} forward  {glyphs['bwd']} backward  {glyphs['opt']} optimizer  "
+        f"{glyphs['exposed']} exposed  {glyphs['wait']} wait  {glyphs['bubble']} bubble  (blank) idle"
+    )
+    exposed_words = f"; {', '.join(kinds)}: exposed communication" if kinds else ""
+    title = f"Where the step goes, s on each rank{exposed_words}"
+    return "\n".join([title, *table(columns, rows), f"  {legend}", ""])
+
+
+def _bar(accounts: Accounts, step: int, ascii_only: bool) -> str:
+    """A rank's accounts as one bar, the whole step wide."""
+    glyphs = _ASCII if ascii_only else _GLYPHS
+    compute = accounts.compute_ns()
+    shares = (
+        (glyphs["fwd"], compute["fwd"] + compute["recompute"]),
+        (glyphs["bwd"], compute["ig"] + compute["wg"]),
+        (glyphs["opt"], compute["opt"]),
+        (glyphs["exposed"], sum(accounts.total_ns[FIRST_EXPOSED:WAIT])),
+        (glyphs["wait"], accounts.total_ns[WAIT]),
+        (glyphs["bubble"], accounts.total_ns[BUBBLE]),
+        (glyphs["idle"], accounts.total_ns[IDLE]),
+    )
+    bar, done = "", 0
+    for glyph, ns in shares:
+        done += ns
+        bar += glyph * (round(_BAR_CELLS * done / step) - len(bar) if step else 0)
+    return bar.ljust(_BAR_CELLS)
+
+
+def _layers(results: Results) -> str:
+    step = results.simulation.step_time_ns
+    groups = results.layer_groups[:_EXPENSIVE_LAYERS]
+    columns = [
+        Column("layer", left=True),
+        Column("rows"),
+        Column("compute ms"),
+        Column("exposed ms"),
+        Column("% of step"),
+    ]
+    rows = [
+        [
+            printable(group.name, _NAME_CELLS),
+            f"x{len(group.rows)}",
+            f"{group.compute_ns / 1e6:.3f}",
+            f"{group.exposed_ns / 1e6:.3f}",
+            percent(group.cost_ns, step),
+        ]
+        for group in groups
+    ]
+    left = len(results.layer_groups) - len(groups)
+    title = f"The {len(groups)} most expensive layers, in one step of one rank, rows of equal name together"
+    return "\n".join([title, *table(columns, rows), *([f"  and {left} more"] if left else []), ""])
+
+
+def _diagnostics(results: Results) -> str:
+    found = results.simulation.diagnostics
+    if not found:
+        return "Diagnostics: none\n"
+    counts = [
+        (severity, sum(one.severity == severity for one in found))
+        for severity in ("error", "warning", "note")
+    ]
+    words = ", ".join(f"{count} {severity}{'s' if count > 1 else ''}" for severity, count in counts if count)
+    return "\n".join([f"Diagnostics: {words}", *map(_diagnostic, found), ""])
+
+
+def _diagnostic(found: Diagnostic) -> str:
+    place = f"line {found.line}" if found.line is not None else "run"
+    if found.line is not None and found.column is not None:
+        place += f", column {found.column}"
+    return f"  {found.severity:<8} {place:<20} {found.message}  [{found.code}]"
+
+
+def _count(number: int) -> str:
+    return f"{number:,}".replace(",", " ")
+
+
+def _short(text: str, cells: int) -> str:
+    return text if len(text) <= cells else text[: cells - 3] + "..."

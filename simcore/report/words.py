@@ -1,0 +1,32 @@
+"""What a run is, in words that the report and the screen share."""
+
+from __future__ import annotations
+
+from simcore.cluster import Cluster
+from simcore.layout import Layout
+from simcore.simulation import Simulation
+
+
+def layout_words(layout: Layout) -> str:
+    """`1024 = tp 8 x dp 8 x pp 16`, and how ep lies in it where there is one."""
+    words = f"{layout.world} = tp {layout.tp} x dp {layout.dp} x pp {layout.pp}"
+    return words + (f", ep {layout.ep} inside dp" if layout.ep > 1 else "")
+
+
+def cluster_words(cluster: Cluster) -> str:
+    """Each dimension with its figures, inner first."""
+    return " x ".join(dimension.text() for dimension in cluster.dims)
+
+
+def structure_words(simulation: Simulation) -> str:
+    """How the file's rows make up the step: what comes before, in and after its blocks."""
+    structure = simulation.program.structure
+    layers = structure.layers_per_block
+    blocks = len(structure.blocks)
+    each = (
+        f"{min(layers, default=0)} to {max(layers, default=0)}"
+        if len(set(layers)) > 1
+        else f"{max(layers, default=0)}"
+    )
+    middle = f"{blocks} block{'s' if blocks != 1 else ''} of {each} layers" if blocks else "no blocks"
+    return f"{len(structure.prologue)} before, {middle}, {len(structure.loss) + len(structure.tail)} after"

@@ -1,0 +1,176 @@
+"""One run, from a workload and parameters to its timeline: the caller of all rooms.
+
+Import from here: `simulate`, `Simulation`, `choices`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from simcore.cluster import Cluster, Dimension, default_cluster, parse_algorithm, parse_dimension
+from simcore.collectives import collective_ns, transfer_ns
+from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.engine import run_engine
+from simcore.folding import Folding, RankClass, fold
+from simcore.layout import RANK_ORDERS, Layout, resolve_layout
+from simcore.parameters import Parameters
+from simcore.program import SCHEDULES, Program, build_program
+from simcore.program.ops import CollectiveCost, ComputeCost
+from simcore.timeline import Timeline
+from simcore.workload import Workload
+from simcore.workload.model import GroupKind
+
+NETWORKS = ("analytical",)
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """A run and everything it came from. diagnostics: of the file, then of the run."""
+
+    workload: Workload
+    parameters: Parameters
+    layout: Layout
+    cluster: Cluster
+    timeline: Timeline
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def program(self) -> Program:
+        return self.timeline.program
+
+    @property
+    def step_time_ns(self) -> int:
+        return self.timeline.step_time_ns
+
+
+def choices(field: str) -> tuple[str, ...]:
+    """What a parameter that is a word may be."""
+    return {
+        "schedule": tuple(SCHEDULES),
+        "rank_order": RANK_ORDERS,
+        "network": NETWORKS,
+        "dialect": ("simai", "astra-sim-1"),
+    }[field]
+
+
+def simulate(
+    workload: Workload, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False
+) -> Simulation:
+    """One step of `workload` under `parameters`.
+
+    Raises `UsageError` for parameters that cannot be, `InputError` for a workload that
+    cannot be simulated, `Cancelled` when `cancelled()` becomes true.
+    """
+    if parameters.network not in NETWORKS:
+        raise UsageError(
+            f"--network {printable(parameters.network, 60)}: one of {', '.join(NETWORKS)} is expected"
+        )
+    dims = tuple(parse_dimension(text) for text in parameters.dim)
+    npus = None
+    if dims:
+        npus = 1
+        for dimension in dims:
+            npus *= dimension.size
+    layout, found = resolve_layout(workload, parameters, npus)
+    cluster, cluster_found = _cluster(workload, parameters, dims, layout)
+    program, program_found = build_program(workload, layout, parameters)
+    folding = fold(layout, cluster, program, parameters.no_fold)
+    durations = _durations(program, folding, cluster, parameters)
+    times = run_engine(program, folding, durations, cancelled)
+    diagnostics = (*workload.diagnostics, *found, *cluster_found, *program_found)
+    return Simulation(workload, parameters, layout, cluster, Timeline(program, folding, times), diagnostics)
+
+
+def _cluster(
+    workload: Workload, parameters: Parameters, dims: tuple[Dimension, ...], layout: Layout
+) -> tuple[Cluster, list[Diagnostic]]:
+    """The cluster of a run: the one given, else the default one, which is said."""
+    found = []
+    if not dims:
+        dims = default_cluster(layout.world).dims
+        text = " x ".join(f"{dimension.kind} {dimension.size}" for dimension in dims)
+        found.append(
+            Diagnostic("note", "cluster-default", f"no cluster given: h100-8 taken ({text})", workload.path)
+        )
+    algorithms: list[str | None] = [None] * len(dims)
+    for text in parameters.algorithm:
+        dimension, algorithm = parse_algorithm(text, dims)
+        algorithms[dimension] = algorithm
+    cluster = Cluster(dims, tuple(algorithms), parameters.endpoint_delay, parameters.local_mem_bw)
+    cluster.check_world(layout.world)
+    return cluster, found
+
+
+def _durations(
+    program: Program, folding: Folding, cluster: Cluster, parameters: Parameters
+) -> list[list[int]]:
+    """Per rank class, ns of each op: equal classes share one list."""
+    tables: dict[object, list[int]] = {}
+    prices: dict[object, int] = {}
+    durations = []
+    for rank_class in folding.classes:
+        shapes = tuple(
+            (kind, folding.group_classes[group].shape) for kind, group in rank_class.groups.items()
+        )
+        links = tuple((step, shape) for step, (_, shape) in rank_class.neighbours.items())
+        key = (rank_class.stage if program.pipelined else 0, shapes, links)
+        if key not in tables:
+            costs = [
+                _price(number, program, folding, rank_class, cluster, parameters, prices)
+                for number in range(len(program.costs))
+            ]
+            ops = program.stages[rank_class.stage].ops
+            tables[key] = list(map(costs.__getitem__, ops.cost))
+        durations.append(tables[key])
+    return durations
+
+
+def _price(
+    number: int,
+    program: Program,
+    folding: Folding,
+    rank_class: RankClass,
+    cluster: Cluster,
+    parameters: Parameters,
+    prices: dict[object, int],
+) -> int:
+    """ns of one cost for a class, scaled; 0 for a transfer to a neighbour it does not have."""
+    cost = program.costs[number]
+    if isinstance(cost, ComputeCost):
+        return scaled(cost.ns, parameters.compute_scale)
+    key: object
+    if isinstance(cost, CollectiveCost):
+        shape = folding.group_classes[rank_class.groups[cost.group]].shape
+        key = (number, shape)
+        if key not in prices:
+            ns = collective_ns(cluster, shape, cost.collective, cost.bytes)
+            prices[key] = scaled(ns, parameters.comm_scale)
+        return prices[key]
+    if cost.step not in rank_class.neighbours:
+        return 0
+    link = rank_class.neighbours[cost.step][1]
+    key = (number, link)
+    if key not in prices:
+        prices[key] = scaled(transfer_ns(cluster, link, cost.bytes), parameters.comm_scale)
+    return prices[key]
+
+
+def collective_alone_ns(simulation: Simulation, collective: str, group: GroupKind, size: int) -> int:
+    """ns of one collective alone on the idle network, scaled; `size` is the whole buffer in bytes.
+
+    Where groups of one kind are placed differently, the slowest of them; 0 for a collective
+    that makes no op (0 bytes, a group of one).
+    """
+    if not size or simulation.layout.group_size(group) == 1:
+        return 0
+    shapes = {found.shape for found in simulation.timeline.folding.group_classes if found.kind == group}
+    return max(
+        scaled(collective_ns(simulation.cluster, shape, collective, size), simulation.parameters.comm_scale)
+        for shape in shapes
+    )
+
+
+def scaled(ns: int, scale: float) -> int:
+    """A duration times a scale, rounded half to even; a scale of 1 leaves large ints exact."""
+    return ns if scale == 1.0 else round(ns * scale)

@@ -1,0 +1,122 @@
+"""A finished run: which op ran when, on which rank and stream."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from simcore.engine import Times
+from simcore.folding import Folding, RankClass
+from simcore.program import Ops, Program, StageProgram
+from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT
+
+
+class Span(NamedTuple):
+    """One op with its times, ns from the start of the step.
+
+    op: its index in its class's ops. row: row of the file, -1 for a pipeline transfer.
+    microbatch: from 0, -1 outside micro-batches.
+    """
+
+    op: int
+    start: int
+    end: int
+    stream: str
+    phase: str
+    row: int
+    microbatch: int
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Start and end of every op of every rank class; a rank's timeline is its class's."""
+
+    program: Program
+    folding: Folding
+    times: Times
+
+    @property
+    def classes(self) -> tuple[RankClass, ...]:
+        return self.folding.classes
+
+    @property
+    def step_time_ns(self) -> int:
+        """When the last rank has joined all its work."""
+        return max(self.times.finish)
+
+    @property
+    def ops_simulated(self) -> int:
+        """Ops that the engine timed: those of one rank of each class."""
+        return sum(len(self.stage_program(number).ops) for number in range(len(self.classes)))
+
+    @property
+    def spans(self) -> int:
+        """Spans of all ranks: every op of every rank has one."""
+        return sum(
+            len(self.stage_program(number).ops) * len(rank_class.ranks)
+            for number, rank_class in enumerate(self.classes)
+        )
+
+    def stage_program(self, number: int) -> StageProgram:
+        """The program that the ranks of class `number` run."""
+        return self.program.stages[self.classes[number].stage]
+
+    def columns(self, number: int) -> tuple[Ops, array[int], array[int]]:
+        """(ops, start, end) of class `number`: columns of equal length, in issue order."""
+        return self.stage_program(number).ops, self.times.start[number], self.times.end[number]
+
+    def span(self, number: int, op: int) -> Span:
+        """Op `op` of class `number`."""
+        ops, start, end = self.columns(number)
+        return Span(
+            op,
+            start[op],
+            end[op],
+            STREAMS[ops.stream[op]],
+            PHASES[ops.phase[op]],
+            ops.row[op],
+            ops.microbatch[op],
+        )
+
+    def stream_spans(self, number: int, stream: str) -> Iterator[Span]:
+        """The spans of one stream of class `number`, in time order."""
+        code = STREAMS.index(stream)
+        column = self.stage_program(number).ops.stream
+        op = column.find(code)
+        while op >= 0:
+            yield self.span(number, op)
+            op = column.find(code, op + 1)
+
+    def streams(self, number: int) -> list[str]:
+        """The streams that class `number` has ops on, compute first."""
+        present = set(self.stage_program(number).ops.stream) | {COMPUTE}
+        return [name for code, name in enumerate(STREAMS) if code in present]
+
+    @cached_property
+    def senders(self) -> list[tuple[int, int]]:
+        """Per message, (stage, op) of its sender: the op's index in that stage's ops."""
+        senders = [(-1, -1)] * self.program.messages
+        if not self.program.pipelined:
+            return senders
+        for stage, stage_program in enumerate(self.program.stages):
+            column = stage_program.ops.stream
+            for lane in range(TO_NEXT, len(STREAMS)):
+                op = column.find(lane)
+                while op >= 0:
+                    senders[stage_program.ops.message[op]] = (stage, op)
+                    op = column.find(lane, op + 1)
+        return senders
+
+    def received(self, number: int, message: int) -> tuple[int, int]:
+        """(class, op) of the transfer that arrives at class `number` as `message`."""
+        stage, op = self.senders[message]
+        rank_class = self.classes[number]
+        return rank_class.neighbours[stage - rank_class.stage][0], op
+
+    def received_times(self, number: int, message: int) -> tuple[int, int]:
+        """(start, end) of the transfer that arrives at class `number` as `message`, ns."""
+        sender, op = self.received(number, message)
+        return self.times.start[sender][op], self.times.end[sender][op]

@@ -1,0 +1,55 @@
+"""Figures with their units, as every screen and report prints them."""
+
+from __future__ import annotations
+
+_TIME_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
+_BYTE_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
+
+
+def duration(ns: int) -> str:
+    """A duration of `ns` nanoseconds in the largest unit it fills, four figures or more.
+
+    >>> duration(13973040880), duration(264017), duration(-950), duration(0)
+    ('13.973 s', '264.0 us', '-950 ns', '0 s')
+    """
+    if ns == 0:
+        return "0 s"
+    for size, unit in _TIME_UNITS:
+        if abs(ns) >= size:
+            return f"{ns} ns" if size == 1 else f"{_four_figures(ns / size)} {unit}"
+    raise AssertionError("every whole number but 0 is at least 1 ns")
+
+
+def _four_figures(value: float) -> str:
+    return f"{value:.3f}" if abs(value) < 100 else f"{value:.1f}"
+
+
+def seconds(ns: int, digits: int = 3) -> str:
+    """`ns` nanoseconds as seconds with `digits` decimals and no unit, for columns headed `s`."""
+    return f"{ns / 1e9:.{digits}f}"
+
+
+def byte_size(size: int) -> str:
+    """A number of bytes, decimal units (1 kB = 1000 B).
+
+    >>> byte_size(16777216), byte_size(4)
+    ('16.8 MB', '4 B')
+    """
+    for unit_size, unit in _BYTE_UNITS:
+        if size >= unit_size:
+            return f"{size} B" if unit_size == 1 else f"{size / unit_size:.1f} {unit}"
+    return "0 B"
+
+
+def number(value: float) -> str:
+    """A parameter's number without a needless `.0`: 450.0 -> 450, 0.5 -> 0.5.
+
+    >>> number(450.0), number(0.5), number(8)
+    ('450', '0.5', '8')
+    """
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+
+
+def percent(part: int, whole: int) -> str:
+    """`part` of `whole` as a percentage with one decimal, without the sign; 0.0 of nothing."""
+    return f"{100 * part / whole:.1f}" if whole else "0.0"

@@ -1,0 +1,15 @@
+"""The registry of formats: a new one is one new file here and one line in `FORMATS`.
+
+A file belongs to the first entry that recognises its head.
+"""
+
+from simcore.workload.formats import astra_policies, simai_text, unopened
+from simcore.workload.formats.format import Format, Head, head_of
+
+FORMATS: tuple[Format, ...] = (
+    simai_text.FORMAT,
+    *astra_policies.FORMATS,
+    *unopened.FORMATS,
+)
+
+__all__ = ["FORMATS", "Format", "Head", "head_of"]

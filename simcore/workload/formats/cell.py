@@ -1,0 +1,81 @@
+"""A cell of a text file with its place, and the number that is written in it."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from simcore.diagnostics import printable
+
+LARGEST = 2**63 - 1  # columns are signed 64-bit
+_LARGEST_DIGITS = len(str(LARGEST))
+_SHOWN = 40  # characters of a cell that a message repeats
+
+_CELL = re.compile(r"\S+")
+# Four digits of exponent are far beyond int64 and keep the powers of ten small.
+_NUMBER = re.compile(r"([+-]?)([0-9]*)(?:(\.)([0-9]*))?(?:[eE]([+-]?[0-9]{1,4}))?")
+
+
+class Cell(NamedTuple):
+    """One run of characters between blanks; line and column count from 1, in characters."""
+
+    text: str
+    line: int
+    column: int
+
+    def shown(self) -> str:
+        """The text in quotes, safe for a terminal."""
+        return f"'{printable(self.text, _SHOWN)}'"
+
+
+class Number(NamedTuple):
+    """A number as it is written, rounded half to even.
+
+    value: the whole number, LARGEST + 1 for everything above LARGEST. below_zero: whether it
+    is negative (-0.2 is, though its value is 0). integer: whether it is written without point
+    or exponent. exact: whether rounding changed nothing.
+    """
+
+    value: int
+    below_zero: bool
+    integer: bool
+    exact: bool
+
+
+def cells_of(text: str, line: int) -> list[Cell]:
+    """The cells of one line of text."""
+    return [Cell(match.group(), line, match.start() + 1) for match in _CELL.finditer(text)]
+
+
+def read_number(text: str) -> Number | None:
+    """The decimal number in `text`, None when it is not one.
+
+    Works on the digits: a float would lose sizes above 2^53, and int() takes `1_0` and the
+    digits of other scripts.
+    """
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return None
+    sign, whole, point, fraction, exponent = match.groups(default="")
+    written = whole + fraction
+    if not written:
+        return None
+    integer = not point and not exponent
+    digits = written.lstrip("0")
+    if not digits:
+        return Number(0, False, integer, True)
+    left = len(digits) - len(fraction) + int(exponent or 0)  # digits left of the point
+    if left > _LARGEST_DIGITS:
+        return Number(_signed(LARGEST + 1, sign), sign == "-", integer, True)
+    if left < 0:
+        return Number(0, sign == "-", integer, False)
+    value = int(digits[:left].ljust(left, "0") or "0")
+    rest = digits[left:].rstrip("0")
+    if rest > "5" or (rest == "5" and value % 2 == 1):
+        value += 1
+    value = min(value, LARGEST + 1)
+    return Number(_signed(value, sign), sign == "-", integer, not rest)
+
+
+def _signed(value: int, sign: str) -> int:
+    return -value if sign == "-" else value

@@ -1,0 +1,67 @@
+"""What a format is to the registry, and the beginning of a file by which it is recognised."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from simcore.workload.model import Workload
+
+_BOM = b"\xef\xbb\xbf"
+_COMMENTS = ("#", "//")
+
+
+class Head(NamedTuple):
+    """The beginning of a file, for the decision by content.
+
+    raw: the first bytes, without a byte order mark. first: the first line that is not blank
+    ("" when there is none). lines: the first two lines that are neither blank nor comments.
+    """
+
+    raw: bytes
+    first: str
+    lines: tuple[str, ...]
+
+    def tokens(self) -> list[str]:
+        """The first line's tokens, blanks and tabs taken away."""
+        return self.lines[0].split() if self.lines else []
+
+
+class Format(NamedTuple):
+    """One entry of the registry.
+
+    name: what a message calls it. sniff: whether a head is of this format. read: makes a
+    `Workload` of (path, all bytes), or None for a format that is known but not opened.
+    """
+
+    name: str
+    sniff: Callable[[Head], bool]
+    read: Callable[[str, bytes], Workload] | None = None
+
+
+def head_of(raw: bytes) -> Head:
+    """The head of a file that begins with `raw`."""
+    raw = without_bom(raw)
+    first = ""
+    lines: list[str] = []
+    for match in re.finditer(r"[^\r\n]+", raw.decode("utf-8", "surrogateescape")):
+        line = match.group().strip()
+        if not line:
+            continue
+        first = first or line
+        if not is_comment(line):
+            lines.append(line)
+            if len(lines) == 2:
+                break
+    return Head(raw, first, tuple(lines))
+
+
+def without_bom(data: bytes) -> bytes:
+    """The bytes after a UTF-8 byte order mark, if there is one."""
+    return data[len(_BOM) :] if data.startswith(_BOM) else data
+
+
+def is_comment(text: str) -> bool:
+    """Whether a line that begins with `text` is a comment; no format of a workload has a mark for one."""
+    return text.startswith(_COMMENTS)

@@ -1,0 +1,120 @@
+"""Formats that are recognised by content, so that a message can name them, and are not opened."""
+
+from __future__ import annotations
+
+import re
+
+from simcore.workload.formats.format import Format, Head
+
+_BLANKS = b" \t\r\n\f\v"
+_WIRE_FIXED = {1: 8, 5: 4}  # protobuf wire type -> bytes
+_WIRE_VARINT = 0
+_WIRE_LENGTH = 2
+
+
+def _is_gzip(head: Head) -> bool:
+    return head.raw.startswith(b"\x1f\x8b")
+
+
+def _json(head: Head) -> bytes:
+    """The head when it is JSON, else nothing."""
+    start = head.raw.lstrip(_BLANKS)
+    return start if start.startswith((b"{", b"[")) else b""
+
+
+def _is_chakra_json(head: Head) -> bool:
+    return b'"workload_graph"' in _json(head)
+
+
+def _is_op_table_json(head: Head) -> bool:
+    json = _json(head)
+    return json.startswith(b"[") and b'"forward_compute_time"' in json
+
+
+def _is_pytorch_trace(head: Head) -> bool:
+    json = _json(head)
+    return json.startswith(b"{") and b'"schema"' in json and b'"nodes"' in json
+
+
+def _is_chrome_trace(head: Head) -> bool:
+    json = _json(head)
+    return b'"traceEvents"' in json or re.match(rb'\[\s*\{[^{}]*"ph"\s*:', json) is not None
+
+
+def _is_rank_trace(head: Head) -> bool:
+    return re.match(r"rank:\d+:\w+\(", head.first) is not None
+
+
+def _is_schedule_plan(head: Head) -> bool:
+    return re.match(r"stage:\d+:\w+\(", head.first) is not None
+
+
+def _is_op_table(head: Head) -> bool:
+    return head.first.startswith("name\t") and "forward_compute_time" in head.first
+
+
+def _is_vidur(head: Head) -> bool:
+    return head.first.split()[:4] == ["layer_id", "layer_name", "comp_time", "comm_size"]
+
+
+def _is_aicb_log(head: Head) -> bool:
+    return head.first.startswith("comm_type,comm_group")
+
+
+def _is_chakra(head: Head) -> bool:
+    """A varint length and that many bytes of protobuf; text never has the control bytes of one."""
+    raw = head.raw
+    if not any(byte < 32 and byte not in _BLANKS for byte in raw[:64]):
+        return False
+    length, start = _varint(raw, 0)
+    if length == 0:  # proto3 leaves default values out: the metadata message may be empty
+        length, start = _varint(raw, start)
+    return 0 < length <= len(raw) - start and _is_protobuf(raw[start : start + length])
+
+
+def _is_protobuf(message: bytes) -> bool:
+    at = 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        wire = key & 7
+        if key >> 3 == 0:
+            return False
+        if wire == _WIRE_VARINT:
+            value, at = _varint(message, at)
+            if value < 0:
+                return False
+        elif wire == _WIRE_LENGTH:
+            length, at = _varint(message, at)
+            if length < 0:
+                return False
+            at += length
+        elif wire in _WIRE_FIXED:
+            at += _WIRE_FIXED[wire]
+        else:
+            return False
+    return at == len(message)
+
+
+def _varint(raw: bytes, at: int) -> tuple[int, int]:
+    """The base-128 number at `at` and the place after it; -1 when there is none."""
+    value = 0
+    for index, byte in enumerate(raw[at : at + 10]):
+        value |= (byte & 127) << (7 * index)
+        if byte < 128:
+            return value, at + index + 1
+    return -1, len(raw)
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("gzip", _is_gzip),
+    Format("Chakra JSON", _is_chakra_json),
+    Format("op table (JSON)", _is_op_table_json),
+    Format("PyTorch execution trace", _is_pytorch_trace),
+    Format("Kineto/Chrome trace", _is_chrome_trace),
+    Format("Megatron rank trace", _is_rank_trace),
+    Format("schedule plan", _is_schedule_plan),
+    Format("op table", _is_op_table),
+    Format("Vidur table", _is_vidur),
+    Format("AICB log", _is_aicb_log),
+    Format("Chakra execution trace", _is_chakra),
+)

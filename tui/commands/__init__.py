@@ -1,0 +1,1 @@
+"""The commands of wltui, one file each; `tui.cli.COMMANDS` names them."""

@@ -1,0 +1,61 @@
+"""The parameters of simcore as command-line flags."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from simcore.diagnostics import UsageError
+from simcore.parameters import FLAGS, Flag, Parameters, parse_value
+from simcore.simulation import choices
+
+
+def add_parameters(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` a flag for each parameter, in the groups of the table."""
+    groups: dict[str, argparse._ArgumentGroup] = {}
+    for flag in FLAGS:
+        group = groups.get(flag.group)
+        if group is None:
+            group = groups[flag.group] = parser.add_argument_group(flag.group)
+        if flag.kind == "switch":
+            group.add_argument(flag.option, dest=flag.field, action="store_true", help=flag.help)
+        else:
+            action = "append" if flag.kind == "words" else "store"
+            group.add_argument(
+                flag.option, dest=flag.field, action=action, metavar=flag.metavar, help=_help(flag)
+            )
+
+
+def _help(flag: Flag) -> str:
+    words = flag.help
+    if flag.kind == "word":
+        words += f": {', '.join(choices(flag.field))}"
+    elif flag.default not in (None, ()):
+        words += f" (default {flag.default:g})"
+    return words + (f" [{flag.unit}]" if flag.unit else "")
+
+
+def parameters_from(arguments: argparse.Namespace) -> Parameters:
+    """The parameters that were given. Raises `UsageError` for a value that cannot be."""
+    values: dict[str, Any] = {}
+    for flag in FLAGS:
+        given = getattr(arguments, flag.field)
+        if given is None:
+            continue
+        if flag.kind == "switch":
+            values[flag.field] = given
+        elif flag.kind == "words":
+            values[flag.field] = tuple(word for text in given for word in parse_value(flag, text))
+        else:
+            values[flag.field] = parse_value(flag, given)
+    return Parameters(**values)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaint is a `UsageError`, so that all read alike."""
+
+    def __init__(self, **keywords: Any) -> None:
+        super().__init__(allow_abbrev=False, **keywords)
+
+    def error(self, message: str) -> Any:
+        raise UsageError(f"{message} (see {self.prog} --help)")

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from simcore.cluster import Cluster, Dimension, default_cluster, parse_algorithm, parse_dimension
-from simcore.collectives import collective_ns, transfer_ns
+from simcore.cluster import Cluster, Dimension, GroupShape, default_cluster, parse_algorithm, parse_dimension
+from simcore.collectives import NAMES, collective_ns, explain_collective, transfer_ns
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.engine import run_engine
 from simcore.folding import Folding, RankClass, fold
@@ -18,6 +18,7 @@ from simcore.parameters import Parameters
 from simcore.program import SCHEDULES, Program, build_program
 from simcore.program.ops import CollectiveCost, ComputeCost
 from simcore.timeline import Timeline
+from simcore.units import number
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind
 
@@ -162,12 +163,31 @@ def collective_alone_ns(simulation: Simulation, collective: str, group: GroupKin
     Where groups of one kind are placed differently, the slowest of them; 0 for a collective
     that makes no op (0 bytes, a group of one).
     """
-    if not size or simulation.layout.group_size(group) == 1:
-        return 0
-    shapes = {found.shape for found in simulation.timeline.folding.group_classes if found.kind == group}
-    return max(
+    priced = [
         scaled(collective_ns(simulation.cluster, shape, collective, size), simulation.parameters.comm_scale)
-        for shape in shapes
+        for shape in _shapes(simulation, group, size)
+    ]
+    return max(priced, default=0)
+
+
+def explain_alone(simulation: Simulation, collective: str, group: GroupKind, size: int) -> str:
+    """Where `collective_alone_ns` comes from, in one or two lines of text."""
+    shapes = _shapes(simulation, group, size)
+    if not shapes:
+        members = simulation.layout.group_size(group)
+        return f"{NAMES[collective]}, {size} B in a group of {members}: no op, no time"
+    slowest = max(shapes, key=lambda shape: collective_ns(simulation.cluster, shape, collective, size))
+    words = explain_collective(simulation.cluster, slowest, collective, size)
+    scale = simulation.parameters.comm_scale
+    return words if scale == 1.0 else f"{words}, times comm scale {number(scale)}"
+
+
+def _shapes(simulation: Simulation, group: GroupKind, size: int) -> list[GroupShape]:
+    """The shapes that groups of a kind have, each once; none where the collective makes no op."""
+    if not size or simulation.layout.group_size(group) == 1:
+        return []
+    return list(
+        dict.fromkeys(one.shape for one in simulation.timeline.folding.group_classes if one.kind == group)
     )
 
 

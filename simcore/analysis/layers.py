@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, Accounts
+from simcore.collectives import algorithm_bandwidth, bus_bandwidth
 from simcore.program.ops import COMPUTE
 from simcore.simulation import Simulation, collective_alone_ns, scaled
 from simcore.workload.model import PHASES, GroupKind, base_name
@@ -12,13 +13,27 @@ from simcore.workload.model import PHASES, GroupKind, base_name
 
 @dataclass(frozen=True, slots=True)
 class LayerCell:
-    """One phase of a row. compute_ns: one run, scaled. comm_ns: its collective alone, scaled."""
+    """One phase of a row. compute_ns: one run, scaled. comm_ns: its collective alone, scaled.
+
+    members: ranks of the group; bytes: the whole buffer.
+    """
 
     compute_ns: int
     collective: str | None
     group: GroupKind | None
+    members: int
     bytes: int
     comm_ns: int
+
+    @property
+    def algbw(self) -> float:
+        """Algorithm bandwidth of the collective alone, GB/s."""
+        return algorithm_bandwidth(self.bytes, self.comm_ns)
+
+    @property
+    def busbw(self) -> float:
+        """Bus bandwidth of the collective alone, GB/s."""
+        return bus_bandwidth(self.collective or "", max(self.members, 1), self.bytes, self.comm_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +54,11 @@ class LayerRow:
 
 @dataclass(frozen=True, slots=True)
 class LayerGroup:
-    """Rows whose names are equal without their trailing number; times as in `LayerRow`, summed."""
+    """Rows with equal cells whose names are equal without their trailing number.
+
+    Times are those of `LayerRow`, summed over the rows. share: of the step, compute and
+    exposed together.
+    """
 
     name: str
     rows: tuple[LayerRow, ...]
@@ -50,6 +69,11 @@ class LayerGroup:
     def cost_ns(self) -> int:
         """Compute and exposed communication, ns: what the table is sorted by."""
         return self.compute_ns + self.exposed_ns
+
+    @property
+    def cells(self) -> dict[str, LayerCell]:
+        """The cells that all rows of the group have."""
+        return self.rows[0].cells
 
 
 def layer_table(simulation: Simulation, accounts: list[Accounts]) -> list[LayerRow]:
@@ -87,28 +111,32 @@ def _cells(
     for phase in PHASES:
         column = simulation.workload.cells(phase)
         collective, group, size = column.collective[row], column.group[row], column.bytes[row]
-        comm_ns = 0
+        comm_ns, members = 0, 0
         if collective is not None and group is not None:
+            members = simulation.layout.group_size(group)
             key = (collective, group, size)
             if key not in alone:
                 alone[key] = collective_alone_ns(simulation, collective, group, size)
             comm_ns = alone[key]
-        cells[phase] = LayerCell(scaled(column.compute_ns[row], scale), collective, group, size, comm_ns)
+        cells[phase] = LayerCell(
+            scaled(column.compute_ns[row], scale), collective, group, members, size, comm_ns
+        )
     return cells
 
 
 def layer_groups(rows: list[LayerRow]) -> list[LayerGroup]:
-    """Rows of equal name together, the most expensive group first; ties in file order."""
-    groups: dict[str, list[LayerRow]] = {}
+    """Equal rows together, the most expensive group first; ties in file order."""
+    groups: dict[tuple[object, ...], list[LayerRow]] = {}
     for row in rows:
-        groups.setdefault(base_name(row.name), []).append(row)
+        key = (base_name(row.name), *row.cells.values())
+        groups.setdefault(key, []).append(row)
     found = [
         LayerGroup(
-            name,
+            str(name),
             tuple(members),
             sum(row.compute_ns for row in members),
             sum(row.exposed_ns for row in members),
         )
-        for name, members in groups.items()
+        for (name, *_), members in groups.items()
     ]
     return sorted(found, key=lambda group: -group.cost_ns)

@@ -36,7 +36,7 @@ class Results:
 
     @cached_property
     def layer_groups(self) -> list[LayerGroup]:
-        """Rows of equal name together, the most expensive first."""
+        """Equal rows together, the most expensive group first."""
         return layer_groups(self.layers)
 
     @property

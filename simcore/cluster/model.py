@@ -30,6 +30,10 @@ class Dimension:
     bandwidth: float
     latency_ns: float
 
+    def flag(self) -> str:
+        """The dimension as `--dim` takes it: `switch:8:450:500`."""
+        return f"{self.kind}:{self.size}:{number(self.bandwidth)}:{number(self.latency_ns)}"
+
     def text(self) -> str:
         """The dimension in words: `switch 8, 450 GB/s, 500 ns a hop`."""
         bandwidth, latency = number(self.bandwidth), number(self.latency_ns)

@@ -4,7 +4,16 @@ The `analytical` network model: closed forms per algorithm and dimension. Knows 
 groups, nothing of who is in them or when they run. Import from here all that `__all__` names.
 """
 
+from simcore.collectives.bandwidth import algorithm_bandwidth, bus_bandwidth
 from simcore.collectives.explanation import explain_collective
+from simcore.collectives.phases import NAMES
 from simcore.collectives.pricing import collective_ns, transfer_ns
 
-__all__ = ["collective_ns", "explain_collective", "transfer_ns"]
+__all__ = [
+    "NAMES",
+    "algorithm_bandwidth",
+    "bus_bandwidth",
+    "collective_ns",
+    "explain_collective",
+    "transfer_ns",
+]

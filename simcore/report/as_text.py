@@ -122,7 +122,7 @@ def _layers(results: Results) -> str:
         for group in groups
     ]
     left = len(results.layer_groups) - len(groups)
-    title = f"The {len(groups)} most expensive layers, in one step of one rank, rows of equal name together"
+    title = f"The {len(groups)} most expensive layers, in one step of one rank, equal rows together"
     return "\n".join([title, *table(columns, rows), *([f"  and {left} more"] if left else []), ""])
 
 

@@ -34,8 +34,9 @@ def print_report(path: str, parameters: Parameters, as_json: bool = False) -> No
         return
     from simcore.report.as_text import text_report
 
-    print(text_report(results, ascii_only=not _is_unicode(sys.stdout.encoding)), end="")
+    print(text_report(results, ascii_only=not is_unicode(sys.stdout.encoding)), end="")
 
 
-def _is_unicode(encoding: str | None) -> bool:
+def is_unicode(encoding: str | None) -> bool:
+    """Whether text of this encoding can hold the block glyphs."""
     return (encoding or "").lower().replace("-", "").startswith("utf")

@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from simcore.diagnostics import printable
 
 LARGEST = 2**63 - 1  # columns are signed 64-bit
 _LARGEST_DIGITS = len(str(LARGEST))
+SAFE_DIGITS = _LARGEST_DIGITS - 1  # any number of so many digits is below LARGEST
 _SHOWN = 40  # characters of a cell that a message repeats
 
 _CELL = re.compile(r"\S+")
-# Four digits of exponent are far beyond int64 and keep the powers of ten small.
-_NUMBER = re.compile(r"([+-]?)([0-9]*)(?:(\.)([0-9]*))?(?:[eE]([+-]?[0-9]{1,4}))?")
+# Four digits of exponent are far beyond int64. Compiled when the first odd number comes.
+_NUMBER = r"([+-]?)([0-9]*)(?:(\.)([0-9]*))?(?:[eE]([+-]?[0-9]{1,4}))?"
 
 
-class Cell(NamedTuple):
+class Cell:
     """One run of characters between blanks; line and column count from 1, in characters."""
 
-    text: str
-    line: int
-    column: int
+    __slots__ = ("column", "line", "text")
+
+    def __init__(self, text: str, line: int, column: int) -> None:
+        self.text = text
+        self.line = line
+        self.column = column
 
     def shown(self) -> str:
-        """The text in quotes, safe for a terminal."""
-        return f"'{printable(self.text, _SHOWN)}'"
+        """The text as a message repeats it."""
+        return quoted(self.text)
 
 
-class Number(NamedTuple):
+class Number:
     """A number as it is written, rounded half to even.
 
     value: the whole number, LARGEST + 1 for everything above LARGEST. below_zero: whether it
@@ -36,10 +39,18 @@ class Number(NamedTuple):
     or exponent. exact: whether rounding changed nothing.
     """
 
-    value: int
-    below_zero: bool
-    integer: bool
-    exact: bool
+    __slots__ = ("below_zero", "exact", "integer", "value")
+
+    def __init__(self, value: int, below_zero: bool, integer: bool, exact: bool) -> None:
+        self.value = value
+        self.below_zero = below_zero
+        self.integer = integer
+        self.exact = exact
+
+
+def quoted(text: str) -> str:
+    """Text of a file in quotes, safe for a terminal and not long."""
+    return f"'{printable(text, _SHOWN)}'"
 
 
 def cells_of(text: str, line: int) -> list[Cell]:
@@ -53,7 +64,7 @@ def read_number(text: str) -> Number | None:
     Works on the digits: a float would lose sizes above 2^53, and int() takes `1_0` and the
     digits of other scripts.
     """
-    match = _NUMBER.fullmatch(text)
+    match = re.fullmatch(_NUMBER, text)
     if match is None:
         return None
     sign, whole, point, fraction, exponent = match.groups(default="")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simcore.diagnostics import Diagnostic, InputError, Severity
-from simcore.workload.formats.cell import LARGEST, Cell, read_number
+from simcore.workload.formats.cell import LARGEST, SAFE_DIGITS, Cell, read_number
 
 # A file can repeat a mistake in every one of 200,000 rows: that many of a code are shown.
 _LISTED = 20
@@ -12,7 +12,7 @@ _Key = tuple[str, str]
 
 
 class Findings:
-    """Collects the diagnostics of one file. Equal ones are one, with a count and the first place."""
+    """Collects the diagnostics of one file: equal ones once, with a count and the first place."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -23,46 +23,62 @@ class Findings:
         self._unlisted_count: dict[str, int] = {}
 
     def add(
-        self, severity: Severity, code: str, message: str, cell: Cell | None = None, same: str | None = None
+        self,
+        severity: Severity,
+        code: str,
+        message: str,
+        cell: Cell | None = None,
+        same: str | None = None,
+        times: int = 1,
     ) -> None:
-        """Adds a finding at `cell`. Those of one code with an equal `same` (default: the message)
-        are told once, in the words of the first."""
+        """Adds a finding at `cell`, or one that occurs `times` from there on.
+
+        Those of one code with an equal `same` (default: the message) are told once, in the
+        words of the first.
+        """
         key = (code, message if same is None else same)
         if key in self._first:
-            self._count[key] += 1
+            self._count[key] += times
         elif self._listed.get(code, 0) == _LISTED:
             self._unlisted.setdefault(code, Diagnostic(severity, code, "", self._path))
-            self._unlisted_count[code] = self._unlisted_count.get(code, 0) + 1
+            self._unlisted_count[code] = self._unlisted_count.get(code, 0) + times
         else:
             line, column = (cell.line, cell.column) if cell else (None, None)
             self._first[key] = Diagnostic(severity, code, message, self._path, line, column)
-            self._count[key] = 1
+            self._count[key] = times
             self._listed[code] = self._listed.get(code, 0) + 1
 
     def number(
         self, cell: Cell, what: str, expected: str, floats_as: str | None = None, lenient: bool = False
-    ) -> int:
-        """The number in a cell, 0 or more, rounded half to even; 0 after an error.
+    ) -> int | None:
+        """The number in a cell, 0 or more, rounded half to even; None after an error.
 
         A bad cell is an error of code `not-a-number`, `negative-value` or `value-too-large`.
         A number with a point or an exponent is a note, with `lenient` only if it is not whole;
         `floats_as` puts these notes together, as `same` does in `add`.
         """
-        number = read_number(cell.text)
+        text = cell.text
+        if text.isdigit() and text.isascii() and len(text) <= SAFE_DIGITS:
+            return int(text)
+        number = read_number(text)
         if number is None:
             self.add("error", "not-a-number", f"{what}: found {cell.shown()}, expected {expected}", cell)
-            return 0
+            return None
         if number.below_zero:
             self.add("error", "negative-value", f"{what}: found {cell.shown()}, expected 0 or more", cell)
-            return 0
+            return None
         if number.value > LARGEST:
             expected = f"at most {LARGEST}"
             self.add("error", "value-too-large", f"{what}: found {cell.shown()}, expected {expected}", cell)
-            return 0
+            return None
         if not (number.exact if lenient else number.integer):
             message = f"{what}: found {cell.shown()}, expected a whole number; read as {number.value}"
             self.add("note", "float-value", message, cell, floats_as)
         return number.value
+
+    def has_errors(self) -> bool:
+        """Whether one of the findings is an error."""
+        return any(one.severity == "error" for one in self._first.values())
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """All findings in the order of their places.

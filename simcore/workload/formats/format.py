@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from simcore.workload.model import Workload
 
@@ -12,32 +11,43 @@ _BOM = b"\xef\xbb\xbf"
 _COMMENTS = ("#", "//")
 
 
-class Head(NamedTuple):
+class Head:
     """The beginning of a file, for the decision by content.
 
     raw: the first bytes, without a byte order mark. first: the first line that is not blank
     ("" when there is none). lines: the first two lines that are neither blank nor comments.
     """
 
-    raw: bytes
-    first: str
-    lines: tuple[str, ...]
+    __slots__ = ("first", "lines", "raw")
+
+    def __init__(self, raw: bytes, first: str, lines: tuple[str, ...]) -> None:
+        self.raw = raw
+        self.first = first
+        self.lines = lines
 
     def tokens(self) -> list[str]:
         """The first line's tokens, blanks and tabs taken away."""
         return self.lines[0].split() if self.lines else []
 
 
-class Format(NamedTuple):
+class Format:
     """One entry of the registry.
 
     name: what a message calls it. sniff: whether a head is of this format. read: makes a
     `Workload` of (path, all bytes), or None for a format that is known but not opened.
     """
 
-    name: str
-    sniff: Callable[[Head], bool]
-    read: Callable[[str, bytes], Workload] | None = None
+    __slots__ = ("name", "read", "sniff")
+
+    def __init__(
+        self,
+        name: str,
+        sniff: Callable[[Head], bool],
+        read: Callable[[str, bytes], Workload] | None = None,
+    ) -> None:
+        self.name = name
+        self.sniff = sniff
+        self.read = read
 
 
 def head_of(raw: bytes) -> Head:
@@ -63,5 +73,5 @@ def without_bom(data: bytes) -> bytes:
 
 
 def is_comment(text: str) -> bool:
-    """Whether a line that begins with `text` is a comment; no format of a workload has a mark for one."""
+    """Whether a line that begins with `text` is a comment: `#` or `//`, as people write them."""
     return text.startswith(_COMMENTS)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simcore.workload.formats.cell import Cell, cells_of
+from simcore.workload.formats.cell import Cell, cells_of, quoted
 from simcore.workload.formats.findings import Findings
 from simcore.workload.formats.format import is_comment
+from simcore.workload.formats.simai_lines import starts_row
 from simcore.workload.model import Header
 
 # Key of the file -> field of Header.
@@ -31,54 +32,28 @@ _POSITIVE = ("vpp", "all_gpus")
 _EXPECTED = "a number"
 
 
-def is_key(text: str) -> bool:
+def _is_key(text: str) -> bool:
     """Whether a header cell is a key: a known one, `known:value`, or any word with a colon at its end."""
-    name, colon, value = text.partition(":")
-    return name in _KNOWN or (colon != "" and name != "" and text.endswith(":"))
-
-
-def read_header(lines: Sequence[str], start: int, findings: Findings) -> tuple[str, Header, int]:
-    """The policy, the header, and the index of the line after it; `start` is the policy's line."""
-    policy, *cells = cells_of(lines[start], start + 1)
-    after = start + 1
-    while after < len(lines) and _is_header_line(lines[after]):
-        cells += cells_of(lines[after], after + 1)
-        after += 1
-    header = _HeaderReader(findings)
-    for key, values in _entries(cells):
-        header.take(key, values)
-    return policy.text.upper(), header.result(), after
-
-
-def drop_missing_rows(header: Header, rows: int, findings: Findings) -> dict[str, tuple[int, ...]]:
-    """The checkpoint lists without the indices that no row has; those are warnings."""
-    kept = {}
-    for key in _LISTS:
-        indices: tuple[int, ...] = getattr(header, key)
-        kept[key] = tuple(index for index in indices if index < rows)
-        for index in indices:
-            if index >= rows:
-                message = f"{key}: found row {index}, expected 0 to {rows - 1}; ignored"
-                findings.add("warning", "checkpoint-range", message, Cell(key, 1, header.column[key]))
-    return kept
+    return text.partition(":")[0] in _KNOWN or (text.endswith(":") and text != ":")
 
 
 def _is_header_line(line: str) -> bool:
-    first = line.split(None, 1)[:1]
-    return bool(first) and not is_comment(line.lstrip()) and is_key(first[0])
+    cells = cells_of(line, 0)
+    # A row may bear the name of a key.
+    return bool(cells) and _is_key(cells[0].text) and not is_comment(cells[0].text) and not starts_row(cells)
 
 
 def _entries(cells: Sequence[Cell]) -> list[tuple[Cell | None, list[Cell]]]:
     """Each key with the cells up to the next key; None as key of what stands before the first."""
     entries: list[tuple[Cell | None, list[Cell]]] = [(None, [])]
     for cell in cells:
-        if not is_key(cell.text):
+        if not _is_key(cell.text):
             colonless = cell.text.removeprefix(":") if not entries[-1][1] else cell.text
             if colonless:  # `ep : 4` and `ep :4`
                 shift = len(cell.text) - len(colonless)
                 entries[-1][1].append(Cell(colonless, cell.line, cell.column + shift))
             continue
-        name, colon, value = cell.text.partition(":")
+        name, _, value = cell.text.partition(":")
         if name in _KNOWN:
             values = [Cell(value, cell.line, cell.column + len(name) + 1)] if value else []
             entries.append((Cell(name, cell.line, cell.column), values))
@@ -87,30 +62,30 @@ def _entries(cells: Sequence[Cell]) -> list[tuple[Cell | None, list[Cell]]]:
     return entries
 
 
-class _HeaderReader:
-    """Gathers the keys of one header and what is wrong with them."""
+class HeaderReader:
+    """Reads one header; `policy` is its first word, in upper case."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
         self._numbers: dict[str, int | None] = {}
-        self._lists: dict[str, tuple[int, ...]] = {}
+        self._lists: dict[str, list[tuple[int, Cell]]] = {}
         self._column: dict[str, int] = {}
+        self.policy = ""
 
-    def take(self, key: Cell | None, values: list[Cell]) -> None:
-        if key is None:
-            self._ignore(values)
-        elif key.text not in _KNOWN:
-            found = Cell(" ".join(value.text for value in values), 0, 0).shown() if values else "nothing"
-            self._findings.add("note", "unknown-key", f"key {key.shown()} with {found}: not known; ignored", key)
-        elif key.text in _LISTS:
-            self._place(key, key.text)
-            self._lists[key.text] = self._list(key, values)
-        else:
-            field = _NUMBERS[key.text]
-            self._place(key, field)
-            self._numbers[field] = self._number(key, field, values)
+    def read(self, lines: Sequence[str], start: int) -> int:
+        """Reads the header from `lines[start]` on and returns the index of the line after it."""
+        policy, *cells = cells_of(lines[start], start + 1)
+        self.policy = policy.text.upper()
+        after = start + 1
+        while after < len(lines) and _is_header_line(lines[after]):
+            cells += cells_of(lines[after], after + 1)
+            after += 1
+        for key, values in _entries(cells):
+            self._take(key, values)
+        return after
 
-    def result(self) -> Header:
+    def header(self, rows: int) -> Header:
+        """The header of a file of `rows` rows; checkpoints at other rows are left out with a warning."""
         number = self._numbers.get
         return Header(
             tp=number("tp"),
@@ -120,10 +95,33 @@ class _HeaderReader:
             ga=number("ga"),
             all_gpus=number("all_gpus"),
             pp_comm=number("pp_comm"),
-            checkpoints=self._lists.get("checkpoints", ()),
-            checkpoint_initiates=self._lists.get("checkpoint_initiates", ()),
+            checkpoints=self._present("checkpoints", rows),
+            checkpoint_initiates=self._present("checkpoint_initiates", rows),
             column=self._column,
         )
+
+    def _take(self, key: Cell | None, values: list[Cell]) -> None:
+        if key is None:
+            self._ignore(values)
+        elif key.text not in _KNOWN:
+            value = f" and its value {quoted(' '.join(cell.text for cell in values))}" if values else ""
+            message = f"found {key.shown()}{value}, expected a known key; ignored"
+            self._findings.add("note", "unknown-key", message, key)
+        elif key.text in _LISTS:
+            self._place(key, key.text)
+            self._lists[key.text] = self._list(key, values)
+        else:
+            field = _NUMBERS[key.text]
+            self._place(key, field)
+            self._numbers[field] = self._number(key, field, values)
+
+    def _present(self, key: str, rows: int) -> tuple[int, ...]:
+        listed = self._lists.get(key, [])
+        for index, cell in listed:
+            if index >= rows:
+                message = f"{key}: found row index {index}, expected 0 to {rows - 1}; ignored"
+                self._findings.add("warning", "checkpoint-range", message, cell)
+        return tuple(index for index, _ in listed if index < rows)
 
     def _place(self, key: Cell, field: str) -> None:
         if field in self._column:
@@ -134,7 +132,8 @@ class _HeaderReader:
 
     def _number(self, key: Cell, field: str, values: list[Cell]) -> int | None:
         if not values:
-            self._findings.add("error", "not-a-number", f"{key.text}: found nothing, expected {_EXPECTED}", key)
+            message = f"{key.text}: found nothing, expected {_EXPECTED}"
+            self._findings.add("error", "not-a-number", message, key)
             return None
         self._ignore(values[1:])
         value = self._findings.number(values[0], key.text, _EXPECTED, lenient=True)
@@ -148,19 +147,26 @@ class _HeaderReader:
             return None
         return value
 
-    def _list(self, key: Cell, values: list[Cell]) -> tuple[int, ...]:
-        """The indices of `N l1..lN`."""
+    def _list(self, key: Cell, values: list[Cell]) -> list[tuple[int, Cell]]:
+        """The row indices of `N l1..lN` with their cells; none after an error."""
         if not values:
             message = f"{key.text}: found nothing, expected a number of rows and their indices"
             self._findings.add("error", "checkpoint-list", message, key)
-            return ()
-        announced, *listed = values
+            return []
+        announced, *cells = values
         count = self._findings.number(announced, key.text, _EXPECTED, lenient=True)
-        if count != len(listed):
-            message = f"{key.text}: found {len(listed)} row indices after the number {count}, expected {count}"
+        if count is None:
+            return []
+        if count != len(cells):
+            message = f"{key.text}: found {len(cells)} row indices after the number {count}, expected {count}"
             self._findings.add("error", "checkpoint-list", message, announced)
-            return ()
-        return tuple(self._findings.number(cell, key.text, "a row index", lenient=True) for cell in listed)
+            return []
+        listed = []
+        for cell in cells:
+            index = self._findings.number(cell, key.text, "a row index", lenient=True)
+            if index is not None:
+                listed.append((index, cell))
+        return listed
 
     def _ignore(self, cells: list[Cell]) -> None:
         for cell in cells:

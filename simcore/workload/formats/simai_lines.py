@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simcore.workload.formats.cell import Cell, cells_of, read_number
-from simcore.workload.formats.collectives import looks_like_collective
+from simcore.workload.formats.collectives import KINDS, looks_like_collective
 from simcore.workload.formats.findings import Findings
 from simcore.workload.formats.format import is_comment
 from simcore.workload.formats.simai_rows import ROW_CELLS, TYPE, Rows
 
-# Clean lines are taken a block at a time; one that is not costs its block the slow way.
+# Clean lines are taken a block at a time; one line that is not sends its block the slow way.
 _BLOCK = 128
 # A name, a dependency, a compute time and the first collective: less is no sign of a row.
 _TELLING_CELLS = 4
@@ -30,9 +30,9 @@ def read_rows(lines: Sequence[str], start: int, rows: Rows, findings: Findings) 
     reader.finish()
 
 
-def fits(cells: Sequence[Cell]) -> bool:
+def _fits(cells: Sequence[Cell]) -> bool:
     """Whether the first twelve cells, or those there are, can be the beginning of a row."""
-    if cells and looks_like_collective(cells[0].text):
+    if cells and cells[0].text.upper() in KINDS[0]:
         return False
     return all(
         looks_like_collective(cell.text) if place in TYPE else read_number(cell.text) is not None
@@ -42,7 +42,7 @@ def fits(cells: Sequence[Cell]) -> bool:
 
 def starts_row(cells: Sequence[Cell]) -> bool:
     """Whether the cells are a row, or the beginning of one with its first collective."""
-    return len(cells) >= _TELLING_CELLS and fits(cells)
+    return len(cells) >= _TELLING_CELLS and _fits(cells)
 
 
 class _LineReader:
@@ -75,10 +75,10 @@ class _LineReader:
             return
         first, count = self._left[0], len(self._left)
         if self._left_by_row and not starts_row(self._left):
-            message = f"found {first.shown()} after the {ROW_CELLS} cells of a row, expected a new line; ignored"
+            message = f"found {first.shown()} after the {ROW_CELLS} cells of a row, expected no more; ignored"
             self._findings.add("warning", "extra-cells", message, first, "row")
         else:
-            message = f"the row {first.shown()} has {count} cells, expected {ROW_CELLS}"
+            message = f"the row {first.shown()}: found {count} cells, expected {ROW_CELLS}"
             self._findings.add("error", "incomplete-row", message, first)
         self._left = []
 
@@ -100,7 +100,7 @@ class _LineReader:
             self._left, self._left_by_row = cells, False
             return
         start = 0
-        while start == 0 or (len(cells) - start >= ROW_CELLS and fits(cells[start : start + ROW_CELLS])):
+        while start == 0 or (len(cells) - start >= ROW_CELLS and _fits(cells[start : start + ROW_CELLS])):
             if start and cells[start].line == cells[start - 1].line:
                 self._note_break(cells[start])
             self._rows.take(cells[start : start + ROW_CELLS])
@@ -109,10 +109,10 @@ class _LineReader:
 
     def _goes_on(self, cells: list[Cell]) -> bool:
         """Whether a line goes on with the row that the leftover begins."""
-        together = fits((self._left + cells)[:ROW_CELLS])
+        together = _fits((self._left + cells)[:ROW_CELLS])
         if self._left_by_row:
             return together and not starts_row(cells)
-        return together or not starts_row(cells)
+        return together or not (starts_row(cells) or len(cells) >= ROW_CELLS)
 
     def _note_break(self, cell: Cell) -> None:
         message = f"the row {cell.shown()} does not have a line of its own; read on by cells"

@@ -1,0 +1,79 @@
+"""What a span is, where its duration comes from, and what it waited for, as facts to print."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simcore.analysis.accounts import IDLE_OP, received_op
+from simcore.collectives import NAMES, explain_collective
+from simcore.program.ops import PHASES, STREAMS, TO_NEXT, CollectiveCost, ComputeCost, TransferCost
+from simcore.simulation import Simulation
+from simcore.units import byte_size, duration, number
+
+
+@dataclass(frozen=True, slots=True)
+class OpFacts:
+    """One op of a rank class, or a transfer that it receives.
+
+    name: the row's name, raw text of the file; "" for a transfer. phase: of PHASES. kind:
+    `compute`, a collective's name, `send` or `receive`. row: of the file, -1 for a transfer.
+    other_stage: where a transfer goes or comes from. origin: where the duration comes from.
+    """
+
+    name: str
+    phase: str
+    kind: str
+    stream: str
+    start_ns: int
+    end_ns: int
+    row: int
+    microbatch: int
+    other_stage: int | None
+    origin: str
+
+
+def op_facts(simulation: Simulation, number: int, op: int) -> OpFacts | None:
+    """The facts of op `op` of class `number`, as the accounts write it; None for idle."""
+    timeline = simulation.timeline
+    if op == IDLE_OP:
+        return None
+    if op < 0:
+        sender, sent = timeline.received(number, received_op(op))
+        return _facts(simulation, sender, sent, received_by=number)
+    return _facts(simulation, number, op)
+
+
+def _facts(simulation: Simulation, number: int, op: int, received_by: int | None = None) -> OpFacts:
+    timeline = simulation.timeline
+    ops, start, end = timeline.columns(number)
+    rank_class = timeline.classes[number]
+    cost = timeline.program.costs[ops.cost[op]]
+    row, lane = ops.row[op], ops.stream[op]
+    name = simulation.workload.name[row] if row >= 0 else ""
+    other_stage = None
+    if isinstance(cost, CollectiveCost):
+        kind = NAMES[cost.collective]
+        shape = timeline.folding.group_classes[rank_class.groups[cost.group]].shape
+        origin = explain_collective(simulation.cluster, shape, cost.collective, cost.bytes)
+        origin += _scale_words(simulation.parameters.comm_scale)
+    elif isinstance(cost, TransferCost):
+        kind = "send" if received_by is None else "receive"
+        other_stage = rank_class.stage + (cost.step if received_by is None else 0)
+        origin = f"{byte_size(cost.bytes)} of pp_comm" + _scale_words(simulation.parameters.comm_scale)
+    else:
+        kind = "compute"
+        origin = f"{_cell_words(cost, ops.phase[op])} of line {simulation.workload.line[row]}"
+        origin += _scale_words(simulation.parameters.compute_scale)
+    stream = STREAMS[lane] if lane < TO_NEXT else "pp"
+    phase = PHASES[ops.phase[op]]
+    return OpFacts(
+        name, phase, kind, stream, start[op], end[op], row, ops.microbatch[op], other_stage, origin
+    )
+
+
+def _cell_words(cost: ComputeCost, phase: int) -> str:
+    return f"{duration(cost.ns)}, the {PHASES[phase]} cell"
+
+
+def _scale_words(scale: float) -> str:
+    return "" if scale == 1.0 else f", times {number(scale)}"

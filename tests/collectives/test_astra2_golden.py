@@ -1,0 +1,83 @@
+"""Prices equal what ASTRA-sim 2.0 measured, to the nanosecond.
+
+golden_astra2.json holds 139 runs of its analytical backend (congestion-unaware): one chunk,
+`localBWAware`, algorithms ring, direct and halvingDoubling. Its sizes are shards for an
+all-gather and its bandwidths GiB/s; all-to-alls are priced with `alltoall_port_time=False`,
+because its direct one gives each message the whole bandwidth.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simcore.cluster import Cluster, Dimension, group_shape
+from simcore.collectives import collective_ns
+
+RUNS = json.loads((Path(__file__).parent / "golden_astra2.json").read_text())["runs"]
+ALGORITHMS = {"ring": "ring", "direct": "direct", "halvingDoubling": "halving-doubling"}
+SIZES = (2**16, 2**20, 2**26, 2**30)
+
+
+def gib(kind: Any, size: int, gibps: float, latency: float) -> Dimension:
+    return Dimension(kind, size, gibps * 2**30 / 1e9, latency)
+
+
+def run_id(run: dict[str, Any]) -> str:
+    dims = "x".join(f"{dim['kind']}{dim['size']}" for dim in run["dims"])
+    return f"{dims}-{'+'.join(run['algorithms'])}-{run['collective']}-{run['size_bytes']}"
+
+
+@pytest.mark.parametrize("run", RUNS, ids=run_id)
+def test_a_measured_run_is_met_to_the_nanosecond(run: dict[str, Any]) -> None:
+    dims = [gib(dim["kind"], dim["size"], dim["bandwidth_gibps"], dim["latency_ns"]) for dim in run["dims"]]
+    cluster = Cluster(
+        tuple(dims),
+        tuple(ALGORITHMS[name] for name in run["algorithms"]),
+        endpoint_delay_ns=run["endpoint_delay_ns"],
+        local_mem_bandwidth=run["local_mem_bw_gbps"],
+        alltoall_port_time=False,
+    )
+    collective = run["collective"].upper()
+    size = run["size_bytes"] * (cluster.npus if collective == "ALLGATHER" else 1)
+    price = collective_ns(cluster, group_shape(cluster, range(cluster.npus)), collective, size)
+    assert price == run["finish_max_ns"]
+
+
+def test_the_measured_runs_are_all_here() -> None:
+    assert len(RUNS) == 139
+    assert {run["collective"] for run in RUNS} == {"AllReduce", "AllGather", "ReduceScatter", "AllToAll"}
+    assert {run["splits"] for run in RUNS} == {1}
+
+
+FOUR_DIMENSIONS = (
+    gib("ring", 2, 250, 50), gib("fully-connected", 8, 200, 500),
+    gib("ring", 8, 100, 500), gib("switch", 4, 50, 2000),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("dims", "prices"),
+    [
+        ([gib("ring", 4, 50, 500)], [4990, 33829, 1972435, 31513018]),
+        ([gib("ring", 8, 50, 500)], [9383, 43025, 2304732, 36768756]),
+        ([gib("fully-connected", 8, 400, 500)], [1083, 1883, 55818, 877688]),
+        ([gib("switch", 8, 400, 500)], [6381, 11072, 326687, 5136044]),
+        ([gib("ring", 4, 400, 500), gib("switch", 4, 50, 2000)], [19910, 31699, 824480, 12904907]),
+        (FOUR_DIMENSIONS, [24806, 31407, 474332, 7223987]),
+    ],
+    ids=["ring 4", "ring 8", "fully-connected 8", "switch 8", "ring 4 x switch 4", "four dimensions"],
+)
+def test_one_all_reduce_by_the_default_algorithms(dims: list[Dimension], prices: list[int]) -> None:
+    cluster = Cluster(tuple(dims), (None,) * len(dims), local_mem_bandwidth=1600.0)
+    shape = group_shape(cluster, range(cluster.npus))
+    assert [collective_ns(cluster, shape, "ALLREDUCE", size) for size in SIZES] == prices
+
+
+def test_four_chunks_on_one_dimension_take_four_times_a_quarter() -> None:
+    # Measured with 4 splits on ring 8; chunks of one dimension run one after another.
+    cluster = Cluster((gib("ring", 8, 50, 500),), (None,), local_mem_bandwidth=1600.0)
+    shape = group_shape(cluster, range(8))
+    quarters = [collective_ns(cluster, shape, "ALLREDUCE", size // 4) for size in SIZES]
+    assert [4 * price for price in quarters] == [30812, 64440, 2326112, 36790164]

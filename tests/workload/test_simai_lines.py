@@ -1,0 +1,220 @@
+"""Rows are found by cells where lines do not tell them, and the row count is compared with them."""
+
+from __future__ import annotations
+
+import pytest
+
+from .texts import HEADER, read, refused, row, text_of, told
+
+A, B, C = row("a", "ALLREDUCE 8"), row("b", wg="ALLGATHER_DP_EP 8"), row("c")
+
+
+def halves(text: str, cells: int) -> str:
+    """A row with a line break after so many cells."""
+    parts = text.split()
+    return " ".join(parts[:cells]) + "\n" + " ".join(parts[cells:])
+
+
+@pytest.mark.parametrize("cells", range(1, 12))
+def test_a_row_may_be_broken_anywhere(cells: int) -> None:
+    content = text_of(A, halves(B, cells), C, count=3)
+    workload = read(content)
+    assert (workload.name, list(workload.line)) == (["a", "b", "c"], [3, 4, 6])
+    assert (workload.wg.collective, workload.wg.group) == ([None, "ALLGATHER", None], [None, "dp_ep", None])
+    assert told(content) == [
+        "w.txt:4:1: note row-breaks the row 'b' does not have a line of its own; read on by cells"
+    ]
+
+
+def test_every_cell_may_have_a_line_of_its_own() -> None:
+    workload = read(text_of(*f"{A} {B} {C}".split(), count=3))
+    assert (workload.name, list(workload.line)) == (["a", "b", "c"], [3, 15, 27])
+
+
+def test_several_rows_in_one_line() -> None:
+    content = text_of(f"{A} {B}\t{C}", count=3)
+    workload = read(content)
+    assert (workload.name, list(workload.line)) == (["a", "b", "c"], [3, 3, 3])
+    assert told(content) == [
+        f"w.txt:3:{len(A) + 2}: note row-breaks the row 'b' does not have a line of its own; "
+        "read on by cells "
+        "(2 times, first here)"
+    ]
+
+
+@pytest.mark.parametrize("shift", range(1, 12))
+def test_all_rows_shifted_against_the_lines(shift: int) -> None:
+    cells = f"{A} {B} {C}".split()
+    lines = [
+        " ".join(cells[: 12 + shift]),
+        " ".join(cells[12 + shift : 24 + shift]),
+        " ".join(cells[24 + shift :]),
+    ]
+    assert read(text_of(*lines, count=3)).name == ["a", "b", "c"]
+
+
+def test_cells_after_the_twelfth_are_ignored() -> None:
+    content = text_of(f"{A} HYBRID_DATA_MODEL", f"{B} sha256:1 sha256:2 sha256:3", f"{C} 7")
+    assert read(content).name == ["a", "b", "c"]
+    assert told(content) == [
+        f"w.txt:3:{len(A) + 2}: warning extra-cells found 'HYBRID_DATA_MODEL' after the 12 cells of a row, "
+        "expected no more; ignored (3 times, first here)"
+    ]
+
+
+def test_many_cells_after_the_twelfth_that_are_no_row_are_ignored() -> None:
+    content = text_of(f"{A} " + " ".join("x" * 13), B)
+    assert read(content).name == ["a", "b"]
+
+
+def test_a_comment_after_a_row_is_ignored() -> None:
+    content = text_of(f"{A} # the first", B)
+    assert read(content).name == ["a", "b"]
+    assert told(content) == [
+        f"w.txt:3:{len(A) + 2}: warning extra-cells found '#' after the 12 cells of a row, "
+        "expected no more; ignored"
+    ]
+
+
+def test_comment_lines_are_skipped_even_within_a_row() -> None:
+    content = text_of(
+        "# one", A, "// two", halves(B, 5).replace("\n", "\n#three\n"), f"# {row('x')}", count=2
+    )
+    assert read(content).name == ["a", "b"]
+    assert (
+        told(content)[0]
+        == "w.txt:3:1: note comment a comment: '#'; the line is ignored (4 times, first here)"
+    )
+
+
+def test_a_commented_row_of_twelve_cells_is_a_comment() -> None:
+    assert read(text_of(A, "#" + B, count=1)).name == ["a"]
+
+
+@pytest.mark.parametrize("cells", range(1, 12))
+def test_an_incomplete_last_row_is_an_error(cells: int) -> None:
+    cut = " ".join(B.split()[:cells])
+    assert refused(text_of(A, f"  {cut}")) == (
+        f"w.txt:4:3: error incomplete-row the row 'b': found {cells} cells, expected 12"
+    )
+
+
+def test_an_incomplete_last_row_in_the_line_of_another_is_an_error() -> None:
+    assert refused(text_of(f"{A} b -1 10 NONE", count=2)) == (
+        f"w.txt:3:{len(A) + 2}: error incomplete-row the row 'b': found 4 cells, expected 12"
+    )
+
+
+@pytest.mark.parametrize("missing", range(12))
+def test_an_incomplete_row_between_complete_ones_is_an_error(missing: int) -> None:
+    cells = B.split()
+    del cells[missing]
+    content = text_of(A, " ".join(cells), C)
+    assert refused(content) == (
+        f"w.txt:4:1: error incomplete-row the row '{cells[0]}': found 11 cells, expected 12"
+    )
+
+
+def test_an_incomplete_row_before_a_bad_one_does_not_hide_it() -> None:
+    assert refused(text_of("a -1", C.replace("20", "x"))) == (
+        "w.txt:3:1: error incomplete-row the row 'a': found 2 cells, expected 12\n"
+        "w.txt:4:16: error not-a-number input-gradient compute time: found 'x', expected nanoseconds "
+        "as a whole number"
+    )
+
+
+def test_a_rule_of_dashes_is_no_row() -> None:
+    assert refused(text_of(A, "-----", B)) == (
+        "w.txt:4:1: error incomplete-row the row '-----': found 1 cells, expected 12"
+    )
+
+
+def test_a_name_with_a_blank_shifts_the_cells() -> None:
+    assert refused(text_of(row("my layer"))) == (
+        "w.txt:3:4: error not-a-number dependency: found 'layer', expected a whole number"
+    )
+
+
+def test_a_name_in_an_error_is_shown_safely() -> None:
+    assert refused(text_of("\x1b[31mred -1")) == (
+        "w.txt:3:1: error incomplete-row the row '\\x1b[31mred': found 2 cells, expected 12"
+    )
+
+
+@pytest.mark.parametrize("content", [HEADER, f"{HEADER}\n", f"{HEADER}\n0\n", f"{HEADER}\n\n5\n\n"])
+def test_a_file_without_rows_is_an_error(content: str) -> None:
+    assert refused(content) == "w.txt: error no-rows found no row after the header, expected at least one"
+
+
+def test_more_rows_than_the_count_are_read() -> None:
+    content = text_of(A, B, C, count=2)
+    assert (len(read(content)), read(content).declared_rows) == (3, 2)
+    assert told(content) == [
+        "w.txt:2:1: warning row-count found 3 rows, expected 2; all are read, SimAI stops after 2"
+    ]
+
+
+def test_fewer_rows_than_the_count_are_read() -> None:
+    content = text_of(A, B, count="  839 ")
+    assert (len(read(content)), read(content).declared_rows) == (2, 839)
+    assert told(content) == [
+        "w.txt:2:3: warning row-count found 2 rows, expected 839; those found are read"
+    ]
+
+
+@pytest.mark.parametrize("count", ["2", "\t2  ", "2.0", "002", "\n\n2", "2\t\t\t"])
+def test_the_count_may_be_padded(count: str) -> None:
+    content = text_of(A, B, count=count)
+    assert read(content).declared_rows == 2
+    assert told(content) == []
+
+
+def test_words_after_the_count_are_ignored() -> None:
+    content = text_of(A, count="1 row in all")
+    assert (len(read(content)), read(content).declared_rows) == (1, 1)
+    assert told(content) == [
+        "w.txt:2:3: note stray-value found 'row' after the number of rows, expected a new line; ignored"
+    ]
+
+
+def test_rows_in_the_line_of_the_count_are_read() -> None:
+    workload = read(f"{HEADER}\n2 {A}\n{B}\n")
+    assert (workload.name, workload.declared_rows, list(workload.line)) == (["a", "b"], 2, [2, 3])
+    assert workload.diagnostics == ()
+
+
+@pytest.mark.parametrize("first", [A, row("7"), row("a", "FOO 1"), f"{A} {B}"])
+def test_without_a_count_the_rows_begin_in_its_place(first: str) -> None:
+    workload = read(f"{HEADER}\n{first}\n{C}\n")
+    name = first.split()[0]
+    assert (workload.name[0], workload.name[-1], workload.declared_rows) == (name, "c", None)
+    assert workload.diagnostics[0].text() == (
+        f"w.txt:2:1: warning no-row-count found the row '{name}', "
+        "expected the number of rows; read without it"
+    )
+
+
+@pytest.mark.parametrize("count", ["rows", "-3", "2.5", "nan", "rows many", str(2**63)])
+def test_a_count_that_is_no_number_is_ignored(count: str) -> None:
+    content = text_of(A, B, count=count)
+    workload = read(content)
+    assert (len(workload), workload.declared_rows) == (2, None)
+    assert told(content) == [
+        f"w.txt:2:1: warning no-row-count found '{count.split()[0]}', expected the number of rows; "
+        "the line is ignored"
+    ]
+
+
+def test_odd_lines_far_from_each_other_leave_the_rows_between_as_they_are() -> None:
+    rows = [row(f"a{number}") for number in range(1000)]
+    rows[500] = halves(rows[500], 6)
+    rows[127] += " extra"
+    rows[999] = rows[999].replace("-1", "3")
+    workload = read(text_of(*rows, count=1000))
+    assert workload.name == [f"a{number}" for number in range(1000)]
+    assert list(workload.line) == [*range(3, 504), *range(505, 1004)]
+    assert [(one.code, one.line) for one in workload.diagnostics] == [
+        ("extra-cells", 130),
+        ("row-breaks", 503),
+        ("dependency", 1003),
+    ]

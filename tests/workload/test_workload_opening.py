@@ -1,0 +1,204 @@
+"""A file is opened by what is in it; everything else is refused by name, and nothing waits."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from simcore.diagnostics import InputError
+from simcore.workload import open_workload, read_workload
+
+from .texts import FIXTURES, HEADER, REPOSITORY, row, text_of
+
+
+def refusal(path: Path | str) -> str:
+    with pytest.raises(InputError) as caught:
+        open_workload(str(path))
+    return str(caught.value)
+
+
+def refusal_of(content: str | bytes) -> str:
+    data = content if isinstance(content, bytes) else content.encode()
+    with pytest.raises(InputError) as caught:
+        read_workload("f", data)
+    return str(caught.value)
+
+
+def unsupported(name: str) -> str:
+    return f"f: error unsupported-format found {name}, a format that this version does not open"
+
+
+def test_a_file_of_any_name_opens_by_its_content(tmp_path: Path) -> None:
+    path = tmp_path / "trace *.json"
+    path.write_text(text_of(row()))
+    workload = open_workload(str(path))
+    assert (len(workload), workload.path) == (1, str(path))
+
+
+def test_bytes_open_as_the_file_does(tmp_path: Path) -> None:
+    path = tmp_path / "w.txt"
+    path.write_text(text_of(row()))
+    assert read_workload(str(path), path.read_bytes()) == open_workload(str(path))
+
+
+def test_a_file_longer_than_the_head_is_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "w.txt"
+    path.write_text(text_of(*[row(f"attention_row_{number}") for number in range(30_000)]))
+    assert path.stat().st_size > 1 << 20
+    workload = open_workload(str(path))
+    assert (len(workload), workload.name[-1], workload.diagnostics) == (30_000, "attention_row_29999", ())
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    path = tmp_path / "none.txt"
+    assert refusal(path) == f"{path}: error no-such-file there is no such file"
+    assert refusal("") == "-: error no-such-file there is no such file"
+    assert refusal("a\0b") == "a\\x00b: error no-such-file there is no such file"
+
+
+def test_a_directory(tmp_path: Path) -> None:
+    assert refusal(tmp_path) == f"{tmp_path}: error is-a-directory found a directory, expected a file"
+
+
+def test_a_path_through_a_file_is_unreadable(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    path = tmp_path / "file" / "w.txt"
+    assert refusal(path) == f"{path}: error unreadable-file the file cannot be read: Not a directory"
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "w.txt"
+    path.write_text(text_of(row()))
+    path.chmod(0)
+    if os.access(path, os.R_OK):
+        pytest.skip("this user may read everything")
+    assert refusal(path) == f"{path}: error unreadable-file the file cannot be read: Permission denied"
+
+
+def test_a_named_pipe_is_refused_without_waiting_for_a_writer(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    assert refusal(path) == f"{path}: error not-a-regular-file found a named pipe, expected a regular file"
+
+
+def test_a_device_is_refused() -> None:
+    message = "/dev/zero: error not-a-regular-file found a character device, expected a regular file"
+    assert refusal("/dev/zero") == message
+
+
+def test_a_socket_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.path.relpath(path))  # the address of a socket is limited to 107 bytes
+        assert refusal(path) == f"{path}: error not-a-regular-file found a socket, expected a regular file"
+
+
+@pytest.mark.parametrize("content", ["", "\n", " \t\r\n\r", "\ufeff\n"])
+def test_an_empty_file(content: str) -> None:
+    assert refusal_of(content) == "f: error empty-file the file is empty, expected a workload"
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        ("Dear reader,\nthis is prose.\n", "Dear reader,"),
+        ("DATA is what we need\nmore of\n", "DATA is what we need"),
+        ("# only a comment\n", "# only a comment"),
+        ('{"a": 1}', '{"a": 1}'),
+        (b"\x1b[2J\xff", "\\x1b[2J\\udcff"),
+        ("x" * 50, "x" * 37 + "..."),
+    ],
+)
+def test_an_unknown_format_shows_its_first_line_safely(content: str | bytes, shown: str) -> None:
+    message = f"f: error unknown-format found '{shown}', expected the first line of a known format"
+    assert refusal_of(content) == message
+
+
+def test_the_op_table_and_the_rank_trace_are_refused_by_name() -> None:
+    assert refusal(FIXTURES / "003_gpt2_large_op_table.txt").endswith(
+        "error unsupported-format found op table, a format that this version does not open"
+    )
+    assert refusal(FIXTURES / "004_megatron_rank7_trace.txt").endswith(
+        "error unsupported-format found Megatron rank trace, a format that this version does not open"
+    )
+
+
+# Metadata of no content, then a node: id 1, name "a".
+CHAKRA = bytes([0, 5, 0x08, 1, 0x12, 1, ord("a")])
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (b"\x1f\x8b\x08\0rest", "gzip"),
+        (json.dumps({"traceEvents": []}), "Kineto/Chrome trace"),
+        ('\n [ {"name": "a", "ph": "X"} ]', "Kineto/Chrome trace"),
+        (json.dumps({"schema": "1.0.2-chakra.0.0.4", "nodes": []}), "PyTorch execution trace"),
+        (json.dumps({"workload_graph": []}), "Chakra JSON"),
+        (json.dumps([{"name": "a", "forward_compute_time": 1}]), "op table (JSON)"),
+        (CHAKRA, "Chakra execution trace"),
+        (b"\x02\x0a\x00" + CHAKRA, "Chakra execution trace"),
+        ("stage:0:forward_step(batch_id=0, duration=None)\n", "schedule plan"),
+        ("layer_id\tlayer_name\tcomp_time\tcomm_size\n0\ta\t1\t2\n", "Vidur table"),
+        ("comm_type,comm_group,msg_size\n", "AICB log"),
+        ("Q1 -1 5 NONE 0 5 ALLREDUCE 8 5 ALLREDUCE 8 10\n", "LIBRA workload without a header"),
+        ("DATA\r\n1\r\n", "ASTRA-sim 1.0 workload with policy DATA"),
+        (f"MICRO\n{row()}\n", "ASTRA-sim 1.0 workload with policy MICRO"),
+        ("MODEL\t\t\n6\t\t\n", "ASTRA-sim 1.0 workload with policy MODEL"),
+        ("HYBRID_DATA_MODEL\n", "ASTRA-sim 1.0 workload with policy HYBRID_DATA_MODEL"),
+        ("HYBRID_MODEL_DATA\n", "ASTRA-sim 1.0 workload with policy HYBRID_MODEL_DATA"),
+        ("HYBRID_DLRM 4\n", "ASTRA-sim 1.0 workload with policy HYBRID_DLRM"),
+        ("HYBRID_DLRM_ENHANCED 4\n", "ASTRA-sim 1.0 workload with policy HYBRID_DLRM_ENHANCED"),
+        ("HYBRID_CUSTOMIZED\n", "ASTRA-sim 1.0 workload with policy HYBRID_CUSTOMIZED"),
+        ("DISTRIBUTED_INFERENCE\n", "ASTRA-sim 1.0 workload with policy DISTRIBUTED_INFERENCE"),
+    ],
+)
+def test_a_known_format_that_is_not_opened_is_named(content: str | bytes, name: str) -> None:
+    assert refusal_of(content) == unsupported(name)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x05\x08\x01",  # shorter than its length says
+        b"\x02\x0b\x00",  # a group, which no trace has
+        b"\x02\x00\x01",  # field number 0
+        b"\x02\x12\x7f",  # a string beyond the message
+        b"\x01\x09",  # 8 bytes beyond the message
+        b"\x02\x08\xff",  # a number without end
+        b"\x01\x12",  # a length without end
+        b"\xff" * 11 + b"\x01",
+    ],
+)
+def test_bytes_that_only_look_like_protobuf_are_no_chakra_trace(content: bytes) -> None:
+    assert "error unknown-format" in refusal_of(content)
+
+
+def test_blank_lines_a_byte_order_mark_and_comments_may_come_before_the_header() -> None:
+    workload = read_workload("f", ("\ufeff\n  \n# made by hand\n" + text_of(row())).encode())
+    assert [one.text() for one in workload.diagnostics] == [
+        "f:3:1: note comment a comment: '#'; the line is ignored"
+    ]
+    assert workload.line[0] == 6
+
+
+def test_the_policy_may_be_in_lower_case() -> None:
+    workload = read_workload("f", text_of(row(), header=HEADER.lower().replace("npu", "NPU")).encode())
+    assert workload.policy == "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
+    assert workload.header.tp == 2
+
+
+def test_importing_the_room_loads_no_screen_and_no_heavy_module() -> None:
+    code = "import sys, simcore.workload; print(*sorted(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    assert "simcore.workload.opening" in loaded
+    assert not loaded & {"textual", "rich", "tui", "json", "decimal", "pathlib", "asyncio", "logging"}

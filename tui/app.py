@@ -1,0 +1,162 @@
+"""The Textual app: the rows around the screens, switching between them, and the runs."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import ClassVar
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.worker import get_current_worker
+
+from simcore.analysis import Results
+from simcore.diagnostics import Cancelled, InputError, UsageError
+from simcore.parameters import Parameters
+from simcore.simulation import simulate
+from tui.chrome import footer, heading
+from tui.frame import Line
+from tui.frame_view import FrameView
+from tui.screen_view import ScreenView
+from tui.screens import FIRST, SCREENS, load
+from tui.session import Session
+
+_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
+
+class Heading(FrameView):
+    """The two rows on top."""
+
+    DEFAULT_CSS = "Heading { height: 2; }"
+
+    def frame(self, width: int, height: int) -> list[Line]:
+        app = self.app
+        assert isinstance(app, WltuiApp)
+        return heading(app.session, app.screen_name, width)
+
+
+class Footer(FrameView):
+    """The row at the bottom."""
+
+    DEFAULT_CSS = "Footer { height: 1; }"
+
+    def frame(self, width: int, height: int) -> list[Line]:
+        app = self.app
+        assert isinstance(app, WltuiApp)
+        return [footer(app.current_view.hints, width)]
+
+
+class WltuiApp(App[None]):
+    """The explorer over one workload."""
+
+    CSS = "Screen { layout: vertical; overflow: hidden; }"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(
+            Binding(
+                "exclamation_mark" if entry.key == "!" else entry.key, f"open('{name}')", entry.title.lower(),
+                show=False, id=f"screen.{name}",
+            )
+            for name, entry in SCREENS.items()
+        ),
+        Binding("question_mark", "help", "keys that work here", show=False, id="app.help"),
+        Binding("q,ctrl+q,ctrl+c", "quit", "quit", show=False, id="app.quit", priority=False),
+    ]  # fmt: skip
+
+    def __init__(self, session: Session, *, ascii_only: bool = False) -> None:
+        super().__init__()
+        # The terminal's own colours: a login node's theme is the user's choice, not ours.
+        self.theme = "ansi-dark"
+        self.animation_level = "none"
+        self.session = session
+        self.ascii_only = ascii_only
+        self.screen_name = FIRST
+        self._views: dict[str, ScreenView] = {}
+
+    @property
+    def current_view(self) -> ScreenView:
+        """The view of the screen that is open."""
+        return self._views[self.screen_name]
+
+    def compose(self) -> ComposeResult:
+        yield Heading(ascii_only=self.ascii_only)
+        yield self._new_view(FIRST)
+        yield Footer(ascii_only=self.ascii_only)
+
+    def _new_view(self, name: str) -> ScreenView:
+        view = load(name)(self.session, ascii_only=self.ascii_only, id=name)
+        self._views[name] = view
+        return view
+
+    def on_mount(self) -> None:
+        self.current_view.focus()
+        loop = asyncio.get_running_loop()
+        for number in _ENDING_SIGNALS:
+            # Without this the process would die with the terminal still in raw mode.
+            loop.add_signal_handler(number, self.exit, None, 128 + number)
+
+    async def action_open(self, name: str) -> None:
+        """Show a screen; it is made when it is first opened and found later as it was left."""
+        if name == self.screen_name:
+            return
+        self.current_view.display = False
+        self.screen_name = name
+        if name not in self._views:
+            await self.mount(self._new_view(name), before=self.query_one(Footer))
+        self.current_view.display = True
+        self.current_view.focus()
+        self._redraw_chrome()
+
+    def _redraw_chrome(self) -> None:
+        self.query_one(Heading).redraw()
+        self.query_one(Footer).redraw()
+
+    def action_help(self) -> None:
+        """All keys of the open screen."""
+        from tui.help import HelpScreen
+
+        self.push_screen(HelpScreen(self.current_view, self.BINDINGS))
+
+    # -- runs ------------------------------------------------------------------------
+
+    def run_draft(self) -> None:
+        """Simulate the session's draft in a worker; the old picture stays until it is done."""
+        self.session.running = True
+        self.session.error = ""
+        parameters = self.session.draft
+        self.run_worker(lambda: self._simulate(parameters), thread=True, exclusive=True, group="run")
+        self._changed()
+
+    def _simulate(self, parameters: Parameters) -> None:
+        worker = get_current_worker()
+        results: Results | None = None
+        error = ""
+        try:
+            opened = self.session.opened
+            if parameters == opened.simulation.parameters:
+                results = opened
+            else:
+                results = Results(simulate(self.session.workload, parameters, lambda: worker.is_cancelled))
+                # Computed here, so that drawing has only to look it up.
+                _ = results.accounts
+        except Cancelled:
+            return
+        except (UsageError, InputError) as found:
+            error = str(found)
+        if not worker.is_cancelled:
+            self.call_from_thread(self._finished, parameters, results, error)
+
+    def _finished(self, parameters: Parameters, results: Results | None, error: str) -> None:
+        if parameters != self.session.draft:
+            return
+        self.session.running = False
+        self.session.error = error
+        if results is not None:
+            self.session.current = results
+            for view in self._views.values():
+                view.show(results)
+        self._changed()
+
+    def _changed(self) -> None:
+        self.current_view.redraw()
+        self._redraw_chrome()

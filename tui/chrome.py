@@ -1,0 +1,76 @@
+"""The rows around every screen: what is open, the screens and the step time; the keys below."""
+
+from __future__ import annotations
+
+import os
+
+from simcore.report.words import layout_words
+from simcore.units import duration
+from tui.frame import Line, cells, fitted, spread
+from tui.screens import SCREENS
+from tui.session import Session
+
+_WIDE = 100
+
+
+def heading(session: Session, screen: str, width: int) -> list[Line]:
+    """Two rows: file, ranks, schedule, cluster; then the screens, the step time, the notes."""
+    simulation = session.current.simulation
+    program, layout = simulation.program, simulation.layout
+    name = cells(os.path.basename(simulation.workload.path), 40)
+    microbatches = program.microbatches
+    notes = len(simulation.diagnostics)
+    notes_words = f"{notes} note{'s' if notes != 1 else ''}"
+    wide = width >= _WIDE
+    if wide:
+        schedule = (
+            f"{program.schedule}, {microbatches} micro-batches" if program.pipelined else program.schedule
+        )
+        first: Line = [
+            (" wltui  ", "accent"), (name, "bright"),
+            (f"   {layout_words(layout).replace(' = ', ' ranks = ', 1)}   {schedule}   "
+             f"{simulation.parameters.network}", ""),
+        ]  # fmt: skip
+    else:
+        schedule = f"{program.schedule} x{microbatches}" if program.pipelined else program.schedule
+        first = [(" ", ""), (name[:28], "bright"), (f"  {layout.world} ranks  {schedule}", "")]
+    step: Line = [*_step(session), ("   ", ""), (notes_words + " ", "warn" if notes else "dim")]
+    tabs: Line = [(" ", "")]
+    for key, entry in SCREENS.items():
+        title = f"{entry.key} {entry.title if wide else entry.short}"
+        tabs.append((f"[{title}]", "accent") if key == screen else (f" {title} ", ""))
+    if wide:
+        return [fitted(first, width), spread(tabs, step, width)]
+    return [spread(first, step, width), fitted(tabs, width)]
+
+
+def _step(session: Session) -> Line:
+    """The step time, never off the screen; after a change also what it was and the difference."""
+    now = session.current.simulation.step_time_ns
+    was = session.opened.simulation.step_time_ns
+    line: Line = [("step ", ""), (duration(now), "bright")]
+    if session.current is not session.opened:
+        line += [("  ", ""), *difference(was, now)]
+    return line
+
+
+def difference(was: int, now: int) -> Line:
+    """The difference between two step times, with its sign and as a share of the old one."""
+    if was == now:
+        return [("no change", "dim")]
+    sign = "+" if now > was else "-"
+    share = f" ({sign}{100 * abs(now - was) / was:.1f} %)" if was else ""
+    return [(f"{sign}{duration(abs(now - was))}{share}", "worse" if now > was else "better")]
+
+
+def footer(hints: tuple[tuple[str, str], ...], width: int) -> Line:
+    """The last row: keys that do something here and now, as many as fit; help and quit always."""
+    always: Line = [(" ? ", "key"), ("keys ", "dim"), (" q ", "key"), ("quit ", "dim")]
+    room = width - sum(len(text) for text, _ in always)
+    line: Line = []
+    for keys, words in hints:
+        if len(keys) + len(words) + 3 > room:
+            break
+        room -= len(keys) + len(words) + 3
+        line += [(f" {keys} ", "key"), (f"{words} ", "dim")]
+    return spread(line, always, width)

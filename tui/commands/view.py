@@ -1,0 +1,50 @@
+"""`wltui FILE`: the screen; without a terminal, the text report."""
+
+from __future__ import annotations
+
+import sys
+
+from tui.commands.arguments import Parser, add_parameters, parameters_from
+
+_DESCRIPTION = (
+    "See where the step time of a distributed-training workload goes, and what it would be with other "
+    "parameters. Without FILE a bundled example opens; without a terminal the text report is printed."
+)
+_COMMANDS = "other commands: wltui report FILE  (text or --json; wltui report --help)"
+
+
+def main(words: list[str]) -> int:
+    """Open the screen on a workload file. Exit status 0; errors raise."""
+    parser = Parser(prog="wltui", description=_DESCRIPTION, epilog=_COMMANDS)
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a workload file")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
+    add_parameters(parser)
+    arguments = parser.parse_args(words)
+    parameters = parameters_from(arguments)
+    path = arguments.file
+    if path is None:
+        from tui.commands.example import example_path
+
+        path = example_path()
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        from tui.commands.report import print_report
+
+        print_report(path, parameters)
+        return 0
+
+    # The workload first: an error in it is a line on the terminal, not on a screen that goes away.
+    from simcore.analysis import Results
+    from simcore.simulation import simulate
+    from simcore.workload import open_workload
+    from tui.commands.report import is_unicode
+    from tui.session import Session
+
+    workload = open_workload(path)
+    session = Session(workload, Results(simulate(workload, parameters)))
+
+    from tui.app import WltuiApp
+
+    app = WltuiApp(session, ascii_only=arguments.ascii or not is_unicode(sys.stdout.encoding))
+    app.run()
+    return app.return_code or 0

@@ -1,0 +1,106 @@
+"""A frame: lines of (text, role) pairs, one cell a character. What a screen is before colours."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from simcore.diagnostics import printable
+
+# A piece of a line: text and the role of its style (see tui.style).
+Piece = tuple[str, str]
+Line = list[Piece]
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """One set of drawing characters. fills: by category of the drawing code."""
+
+    fills: dict[str, str]
+    busy: str
+    partly: str
+    vertical: str
+    horizontal: str
+    cross: str
+    tee: str
+    cursor: str
+    heat: str
+    view_left: str
+    view: str
+    view_right: str
+    span_left: str
+    span_right: str
+
+
+BLOCKS = Glyphs(
+    fills={
+        "fwd": "▄", "bwd": "█", "opt": "▇", "exposed": "▌", "wait": "─", "bubble": "▁", "idle": " ",
+    },
+    busy="▌", partly="▂", vertical="│", horizontal="─", cross="┼", tee="┬", cursor="┃", heat=" ▁▂▃▄▅▆▇█",
+    view_left="╺", view="━", view_right="╸", span_left="▌", span_right="▐",
+)  # fmt: skip
+ASCII = Glyphs(
+    fills={"fwd": "f", "bwd": "b", "opt": "o", "exposed": "x", "wait": "-", "bubble": ".", "idle": " "},
+    busy="#", partly="+", vertical="|", horizontal="-", cross="+", tee="+", cursor="V", heat=" 12345678",
+    view_left="[", view="=", view_right="]", span_left="[", span_right="]",
+)  # fmt: skip
+
+
+def cells(text: str, limit: int = 200) -> str:
+    """Text of a file as characters of one cell each: escaped, wide and combining ones as `?`."""
+    safe = printable(text, limit)
+    if safe.isascii():
+        return safe
+    return "".join(
+        "?" if unicodedata.east_asian_width(c) in "WFA" or unicodedata.combining(c) else c for c in safe
+    )
+
+
+def width_of(line: Line) -> int:
+    """Cells that a line fills."""
+    return sum(len(text) for text, _ in line)
+
+
+def fitted(line: Line, width: int) -> Line:
+    """`line` cut or padded to exactly `width` cells, neighbours of equal role joined."""
+    joined: Line = []
+    left = width
+    for text, role in line:
+        text = text[:left]
+        if not text:
+            continue
+        left -= len(text)
+        if joined and joined[-1][1] == role:
+            joined[-1] = (joined[-1][0] + text, role)
+        else:
+            joined.append((text, role))
+    if left > 0:
+        if joined and joined[-1][1] == "":
+            joined[-1] = (joined[-1][0] + " " * left, "")
+        else:
+            joined.append((" " * left, ""))
+    return joined
+
+
+def spread(left: Line, right: Line, width: int) -> Line:
+    """Two parts at the two ends of a line; where both do not fit, the left one is cut."""
+    room = max(width - width_of(right) - 1, 0)
+    return fitted([*fitted(left, room), (" ", ""), *right], width)
+
+
+def rule(title: str, width: int, glyphs: Glyphs) -> Line:
+    """A horizontal line with a title near its left end."""
+    return fitted(
+        [
+            (glyphs.horizontal * 2, "dim"),
+            (f" {title} " if title else "", ""),
+            (glyphs.horizontal * width, "dim"),
+        ],
+        width,
+    )
+
+
+def text_of(frame: Iterable[Line]) -> str:
+    """The characters of a frame, a line a row."""
+    return "\n".join("".join(text for text, _ in line) for line in frame)

@@ -1,0 +1,89 @@
+"""The layer table as lines: a group of equal rows, or each row, one line a phase that does something."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simcore.analysis import LayerGroup, LayerRow, Results
+from simcore.analysis.layers import LayerCell
+from simcore.collectives import NAMES
+from simcore.units import percent
+from tui.frame import cells
+
+
+@dataclass(frozen=True, slots=True)
+class TableLine:
+    """One line: a phase of `group`; `first` lines carry the name and the sums of all phases."""
+
+    group: LayerGroup
+    phase: str
+    cell: LayerCell
+    first: bool
+
+
+def table_lines(results: Results, every_row: bool) -> list[TableLine]:
+    """The lines of the table, the most expensive first; in file order when each row has its own."""
+    groups = [_alone(row) for row in results.layers] if every_row else results.layer_groups
+    lines = []
+    for group in groups:
+        first = True
+        for phase, cell in group.cells.items():
+            if is_modelled(cell) or cell.bytes:
+                lines.append(TableLine(group, phase, cell, first))
+                first = False
+    return lines
+
+
+def is_modelled(cell: LayerCell) -> bool:
+    """Whether the file models this compute: 0, and the 1 or 1000 ns that generators write, mean no."""
+    return cell.compute_ns not in (0, 1, 1000)
+
+
+def _alone(row: LayerRow) -> LayerGroup:
+    return LayerGroup(row.name, (row,), row.compute_ns, row.exposed_ns)
+
+
+# (heading, cells, left-aligned, shown from this width on)
+COLUMNS = (
+    ("layer", 18, True, 0),
+    ("rows", 5, False, 0),
+    ("ph.", 3, True, 0),
+    ("comp. ms", 8, False, 0),
+    ("collective", 14, True, 0),
+    ("group", 7, True, 60),
+    ("MB", 9, False, 70),
+    ("alone ms", 8, False, 60),
+    ("algbw", 5, False, 100),
+    ("busbw", 5, False, 100),
+    ("all ms", 8, False, 108),
+    ("exposed ms", 10, False, 100),
+    ("% step", 6, False, 78),
+)
+
+
+def columns_for(width: int) -> list[tuple[str, int, bool]]:
+    """The columns that fit a screen of this width."""
+    return [(heading, size, left) for heading, size, left, least in COLUMNS if width >= least]
+
+
+def row_texts(line: TableLine, step_ns: int) -> dict[str, str]:
+    """The texts of a line, by heading."""
+    group, cell = line.group, line.cell
+    texts = dict.fromkeys((heading for heading, *_ in COLUMNS), "")
+    texts["ph."] = line.phase
+    texts["comp. ms"] = f"{cell.compute_ns / 1e6:.3f}" if is_modelled(cell) else "-"
+    if line.first:
+        texts["layer"] = cells(group.name, 18)
+        texts["rows"] = f"x{len(group.rows)}"
+        texts["all ms"] = f"{group.compute_ns / 1e6:.1f}"
+        texts["exposed ms"] = f"{group.exposed_ns / 1e6:.3f}"
+        texts["% step"] = percent(group.cost_ns, step_ns)
+    if cell.collective and cell.group and cell.bytes:
+        texts["collective"] = NAMES[cell.collective]
+        texts["group"] = f"{cell.group} {cell.members}"
+        texts["MB"] = f"{cell.bytes / 1e6:.3f}"
+        texts["alone ms"] = f"{cell.comm_ns / 1e6:.3f}"
+        if cell.comm_ns:
+            texts["algbw"] = f"{cell.algbw:.0f}"
+            texts["busbw"] = f"{cell.busbw:.0f}"
+    return texts

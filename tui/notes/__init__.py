@@ -1,0 +1,1 @@
+"""The notes screen: every diagnostic of the file and of the run."""

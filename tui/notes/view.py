@@ -1,0 +1,46 @@
+"""All diagnostics, with their place in the file."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from tui.frame import Line, cells, rule
+from tui.screen_view import ScreenView, binding
+
+_ROLES = {"error": "worse", "warning": "warn", "note": "dim"}
+_INDENT = 30
+
+
+class NotesView(ScreenView):
+    """What was assumed, ignored, or does not fit."""
+
+    hints = (("jk", "scroll"), ("2", "timeline"))
+    BINDINGS: ClassVar[list[BindingType]] = [
+        binding("j,down", "scroll(1)", "down", "notes.down"),
+        binding("k,up", "scroll(-1)", "up", "notes.up"),
+        binding("pagedown", "scroll(20)", "page down", "notes.page-down"),
+        binding("pageup", "scroll(-20)", "page up", "notes.page-up"),
+        binding("escape", "app.open('timeline')", "back to the timeline", "notes.leave"),
+    ]
+    top = 0
+
+    def frame(self, width: int, height: int) -> list[Line]:
+        found = self.session.current.simulation.diagnostics
+        lines = [rule(f"{len(found)} notes on the file and the run", width, self.glyphs)]
+        for one in found:
+            place = f"line {one.line}" if one.line is not None else "run"
+            if one.line is not None and one.column is not None:
+                place += f", column {one.column}"
+            words = textwrap.wrap(f"{cells(one.message, 2000)}  [{one.code}]", max(width - _INDENT - 1, 20))
+            first: Line = [(f" {one.severity:<8}", _ROLES[one.severity]), (f"{place:<{_INDENT - 9}}", "")]
+            lines.append([*first, (words[0], "")])
+            lines += [[(" " * _INDENT + more, "")] for more in words[1:]]
+        self.top = max(0, min(self.top, len(lines) - height))
+        return lines[self.top :]
+
+    def action_scroll(self, by: int) -> None:
+        self.top += by
+        self.redraw()

@@ -1,0 +1,1 @@
+"""The parameters screen: every parameter of a run, and what changing it does to the step time."""

@@ -1,0 +1,202 @@
+"""The fields of the form: what each shows, and what scrubbing or typing makes of the parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from simcore.cluster import ALGORITHM_NAMES, Dimension, parse_dimension
+from simcore.diagnostics import UsageError
+from simcore.parameters import FLAGS, Flag, Parameters, flag_of, parse_value, replaced
+from simcore.simulation import Simulation, choices
+from simcore.units import number
+
+_DEGREES = ("world", "tp", "ep", "pp")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A parameter in the form. label, unit, help: what is shown of it."""
+
+    group: str
+    label: str
+    unit: str
+    help: str
+
+    def text(self, parameters: Parameters, simulation: Simulation) -> str:
+        """The value now. simulation: the run on the screen, for what is not given."""
+        raise NotImplementedError
+
+    def scrubbed(
+        self, parameters: Parameters, simulation: Simulation, direction: int, large: bool
+    ) -> Parameters:
+        """The parameters with the value one step (or a factor of 2, `large`) up or down."""
+        raise NotImplementedError
+
+    def typed(self, parameters: Parameters, simulation: Simulation, text: str) -> Parameters:
+        """The parameters with the value that was typed. Raises `UsageError`."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class FlagField(Field):
+    """A field over one flag of the command line."""
+
+    flag: Flag
+
+    def _value(self, parameters: Parameters, simulation: Simulation) -> Any:
+        value = getattr(parameters, self.flag.field)
+        if value is not None:
+            return value
+        if self.flag.field in _DEGREES:
+            return getattr(simulation.layout, self.flag.field)
+        if self.flag.field == "dialect":
+            return simulation.workload.dialect
+        return getattr(simulation.program, self.flag.field)
+
+    def text(self, parameters: Parameters, simulation: Simulation) -> str:
+        value = self._value(parameters, simulation)
+        if isinstance(value, bool):
+            return "on" if value else "off"
+        return number(value) if isinstance(value, int | float) else str(value)
+
+    def scrubbed(
+        self, parameters: Parameters, simulation: Simulation, direction: int, large: bool
+    ) -> Parameters:
+        flag = self.flag
+        value = self._value(parameters, simulation)
+        if flag.kind == "switch":
+            return replaced(parameters, flag.field, not value)
+        if flag.kind == "word":
+            return replaced(parameters, flag.field, _next(choices(flag.field), value, direction))
+        if flag.field in _DEGREES:
+            return replaced(parameters, flag.field, max(value * 2 if direction > 0 else value // 2, 1))
+        if flag.kind == "count":
+            step = 10 if flag.field == "endpoint_delay" else 1
+            changed = _scrubbed_count(
+                value, direction, large, step, 0 if flag.field == "endpoint_delay" else 1
+            )
+            return replaced(parameters, flag.field, changed)
+        if flag.kind == "scale":
+            changed_scale = value * 2.0**direction if large else value + direction * 0.1
+            return replaced(parameters, flag.field, max(round(changed_scale, 4), 0.0))
+        return replaced(parameters, flag.field, scrubbed_figure(value, direction, large))
+
+    def typed(self, parameters: Parameters, simulation: Simulation, text: str) -> Parameters:
+        flag = self.flag
+        if flag.kind == "switch":
+            if text not in ("on", "off"):
+                raise UsageError(f"{flag.option}: on or off is expected")
+            return replaced(parameters, flag.field, text == "on")
+        if flag.kind == "word" and text not in choices(flag.field):
+            raise UsageError(f"{flag.option}: one of {', '.join(choices(flag.field))} is expected")
+        return replaced(parameters, flag.field, parse_value(flag, text))
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionField(Field):
+    """Bandwidth or latency of one dimension of the cluster. attribute: of `Dimension`."""
+
+    index: int
+    attribute: str
+
+    def text(self, parameters: Parameters, simulation: Simulation) -> str:
+        return number(getattr(_dims(parameters, simulation)[self.index], self.attribute))
+
+    def scrubbed(
+        self, parameters: Parameters, simulation: Simulation, direction: int, large: bool
+    ) -> Parameters:
+        value = getattr(_dims(parameters, simulation)[self.index], self.attribute)
+        return self._with(parameters, simulation, scrubbed_figure(value, direction, large))
+
+    def typed(self, parameters: Parameters, simulation: Simulation, text: str) -> Parameters:
+        try:
+            value = float(text)
+        except ValueError:
+            raise UsageError(f"{self.label}: a number of {self.unit} is expected") from None
+        return self._with(parameters, simulation, value)
+
+    def _with(self, parameters: Parameters, simulation: Simulation, value: float) -> Parameters:
+        dims = list(_dims(parameters, simulation))
+        changed = replace(dims[self.index], **{self.attribute: value})  # type: ignore[arg-type]
+        dims[self.index] = parse_dimension(changed.flag())
+        return replaced(parameters, "dim", tuple(dimension.flag() for dimension in dims))
+
+
+@dataclass(frozen=True, slots=True)
+class AlgorithmField(Field):
+    """The collective algorithm of one dimension."""
+
+    index: int
+
+    def text(self, parameters: Parameters, simulation: Simulation) -> str:
+        given = dict(text.split("=", 1) for text in parameters.algorithm)
+        return given.get(str(self.index), "default")
+
+    def scrubbed(
+        self, parameters: Parameters, simulation: Simulation, direction: int, large: bool
+    ) -> Parameters:
+        names = ("default", *ALGORITHM_NAMES)
+        return self.typed(parameters, simulation, _next(names, self.text(parameters, simulation), direction))
+
+    def typed(self, parameters: Parameters, simulation: Simulation, text: str) -> Parameters:
+        if text not in ("default", *ALGORITHM_NAMES):
+            raise UsageError(f"{self.label}: one of default, {', '.join(ALGORITHM_NAMES)} is expected")
+        others = [one for one in parameters.algorithm if one.split("=", 1)[0] != str(self.index)]
+        mine = [] if text == "default" else [f"{self.index}={text}"]
+        return replaced(parameters, "algorithm", tuple(sorted([*others, *mine])))
+
+
+def fields_for(simulation: Simulation) -> list[Field]:
+    """The fields of a run, in the groups of the command line; choices of one are left out."""
+    found: list[Field] = []
+    for flag in FLAGS:
+        if flag.field == "dim":
+            for index, dimension in enumerate(simulation.cluster.dims):
+                found += _dimension_fields(index, dimension)
+        elif flag.kind == "words" or (flag.kind == "word" and len(choices(flag.field)) == 1):
+            continue
+        else:
+            label = flag.field.replace("_", " ")
+            found.append(FlagField(flag.group, label, flag.unit, f"{flag.option}  {flag.help}", flag))
+    return found
+
+
+def _dimension_fields(index: int, dimension: Dimension) -> list[Field]:
+    """The fields of one dimension of the cluster."""
+    name = f"dim {index}"
+    place = f"on dimension {index} (inner first)"
+    bandwidth = f"{flag_of('dim').option}  bandwidth of one message {place}"
+    latency = f"{flag_of('dim').option}  latency of a hop {place}"
+    algorithm = f"{flag_of('algorithm').option}  collective algorithm {place}"
+    return [
+        DimensionField(
+            "cluster", f"{name}  {dimension.kind} {dimension.size}", "GB/s", bandwidth, index, "bandwidth"
+        ),
+        DimensionField("cluster", f"{name}  latency", "ns a hop", latency, index, "latency_ns"),
+        AlgorithmField("cluster", f"{name}  algorithm", "", algorithm, index),
+    ]
+
+
+def _dims(parameters: Parameters, simulation: Simulation) -> tuple[Dimension, ...]:
+    if parameters.dim:
+        return tuple(parse_dimension(text) for text in parameters.dim)
+    return simulation.cluster.dims
+
+
+def _next(names: tuple[str, ...], name: str, direction: int) -> str:
+    return names[(names.index(name) + direction) % len(names)]
+
+
+def _scrubbed_count(value: int, direction: int, large: bool, step: int, least: int) -> int:
+    if large:
+        return max(value * 2 if direction > 0 else value // 2, least)
+    return max(value + direction * step, least)
+
+
+def scrubbed_figure(value: float, direction: int, large: bool) -> float:
+    """A bandwidth or latency 10 % up or down, to three figures; `large`: twice or half."""
+    if large:
+        return value * 2.0**direction
+    changed = float(f"{value * 1.1**direction:.3g}")
+    return changed if changed != value else value + direction

@@ -1,0 +1,31 @@
+"""What every screen is: a frame with keys of its own, over the session that all screens share."""
+
+from __future__ import annotations
+
+from textual.binding import Binding
+
+from simcore.analysis import Results
+from tui.frame_view import FrameView
+from tui.session import Session
+
+
+class ScreenView(FrameView, can_focus=True):
+    """One screen. `hints`: what the last row says of its keys, most useful first."""
+
+    hints: tuple[tuple[str, str], ...] = ()
+
+    def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
+        super().__init__(ascii_only=ascii_only, id=id)
+        self.session = session
+
+    def show(self, results: Results) -> None:
+        """Another run is there to be shown."""
+        self.redraw()
+
+    def on_show(self) -> None:
+        self.redraw()
+
+
+def binding(keys: str, action: str, words: str, id: str) -> Binding:
+    """A key of a screen: `id` names it in a keymap, `words` explain it in the help."""
+    return Binding(keys, action, words, show=False, id=id)

@@ -1,0 +1,35 @@
+"""The screens: a new one is a room of its own and a line here."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from tui.screen_view import ScreenView
+
+
+class Entry(NamedTuple):
+    """key: opens the screen. short: its title on a narrow terminal. place: module:class."""
+
+    key: str
+    title: str
+    short: str
+    place: str
+
+
+# The numbers are those of the finished explorer: 1, 4 and 6 are not there yet.
+SCREENS: dict[str, Entry] = {
+    "timeline": Entry("2", "Timeline", "Timeline", "tui.timeline.view:TimelineView"),
+    "layers": Entry("3", "Layers", "Layers", "tui.layers.view:LayersView"),
+    "parameters": Entry("5", "Parameters", "Params", "tui.parameters.view:ParametersView"),
+    "notes": Entry("!", "Notes", "Notes", "tui.notes.view:NotesView"),
+}
+FIRST = "timeline"
+
+
+def load(name: str) -> type[ScreenView]:
+    """The view of a screen, imported when it is first opened."""
+    module, _, view = SCREENS[name].place.partition(":")
+    found: type[ScreenView] = getattr(import_module(module), view)
+    return found

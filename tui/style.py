@@ -1,0 +1,33 @@
+"""Roles to styles: chosen in 256 colour indices first, then 16; without colour the glyph says it."""
+
+from __future__ import annotations
+
+from rich.style import Style
+
+_ROLES_256 = {
+    "": "",
+    "fwd": "color(74)", "bwd": "color(71)", "opt": "color(139)", "recompute": "color(67)",
+    "tp": "color(215)", "dp": "color(209)", "dp_ep": "color(173)", "ep": "color(221)", "pp": "color(180)",
+    "all": "color(216)", "wait": "color(203)", "bubble": "color(240)", "idle": "",
+    "dim": "color(244)", "bright": "bold", "accent": "bold color(81)", "warn": "bold color(214)",
+    "better": "bold color(114)", "worse": "bold color(209)", "key": "bold",
+}  # fmt: skip
+_ROLES_16 = {
+    "": "",
+    "fwd": "blue", "bwd": "green", "opt": "magenta", "recompute": "dim blue",
+    "tp": "yellow", "dp": "bright_yellow", "dp_ep": "bright_yellow", "ep": "yellow", "pp": "cyan",
+    "all": "yellow", "wait": "red", "bubble": "bright_black", "idle": "",
+    "dim": "bright_black", "bright": "bold", "accent": "bold cyan", "warn": "bold yellow",
+    "better": "bold green", "worse": "bold red", "key": "bold",
+}  # fmt: skip
+
+
+def styles(color_system: str | None) -> dict[str, Style]:
+    """The style of each role, and of `role reversed`, on a terminal with this colour system.
+
+    color_system: as rich names it: truecolor, 256, standard (16 colours), None for no colour.
+    """
+    plain = _ROLES_16 if color_system == "standard" else _ROLES_256
+    found = {role: Style.parse(words) for role, words in plain.items()}
+    found |= {f"{role} reversed": style + Style(reverse=True) for role, style in list(found.items())}
+    return found

@@ -1,0 +1,101 @@
+"""From the spans of a lane to cells: what fills most of a cell decides its glyph and colour."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+
+from simcore.program.ops import PHASES
+from tui.frame import Glyphs, Line, cells
+from tui.timeline.lanes import DRAWN, Lane
+from tui.timeline.window import Window
+
+_IDLE = DRAWN.index("idle")
+# From this many cells on a span has its name inside.
+_NAMED_FROM = 5
+# A row of more spans than this has none wide enough for a name.
+_GLYPH = {
+    name: name if name in ("fwd", "bwd", "opt", "wait", "bubble", "idle") else "exposed" for name in DRAWN
+} | {"recompute": "fwd"}
+
+
+def draw_lane(lane: Lane, window: Window, columns: int, glyphs: Glyphs, colour: bool) -> Line:
+    """A lane's cells over the window, `columns` wide."""
+    edges = window.edges(columns)
+    if lane.stream is None or lane.stream == "compute":
+        pieces = [_by_majority(found, glyphs) for found in lane.shares.cells(edges)]
+    else:
+        half = [(edges[column + 1] - edges[column]) / 2 for column in range(columns)]
+        pieces = [
+            _by_busy(found, half[column], glyphs) for column, found in enumerate(lane.shares.cells(edges))
+        ]
+    _write_names(pieces, lane, window, columns, glyphs, colour)
+    line: Line = []
+    for text, role in pieces:
+        if line and line[-1][1] == role:
+            line[-1] = (line[-1][0] + text, role)
+        else:
+            line.append((text, role))
+    return line
+
+
+def _by_majority(found: dict[int, int], glyphs: Glyphs) -> tuple[str, str]:
+    if not found:
+        return " ", ""
+    category = max(found, key=lambda one: (found[one], -one))
+    name = DRAWN[category]
+    return glyphs.fills[_GLYPH[name]], "" if category == _IDLE else name
+
+
+def _by_busy(found: dict[int, int], half: float, glyphs: Glyphs) -> tuple[str, str]:
+    """A communication lane: over half of the cell busy, or less; the shortest span leaves a trace."""
+    if not found:
+        return " ", ""
+    category, busy = max(found.items(), key=lambda item: item[1])
+    return glyphs.busy if busy > half else glyphs.partly, DRAWN[category]
+
+
+def _write_names(
+    pieces: list[tuple[str, str]], lane: Lane, window: Window, columns: int, glyphs: Glyphs, colour: bool
+) -> None:
+    """Write each wide span's name over its cells, cut at the span's end."""
+    spans = lane.spans
+    least_ns = window.span_ns * _NAMED_FROM // columns
+    first = max(bisect_right(spans.start, window.first_ns) - 1, 0)
+    last = bisect_left(spans.start, window.last_ns)
+    if last - first > columns // _NAMED_FROM + 2 and (last - first) * least_ns > 8 * window.span_ns:
+        return
+    for index in range(first, last):
+        start, end = max(spans.start[index], window.first_ns), min(spans.end[index], window.last_ns)
+        if end - start < least_ns:
+            continue
+        name = DRAWN[spans.category[index]]
+        if name in ("idle", "bubble", "wait"):
+            continue
+        left, right = window.column(start, columns), min(window.column(end - 1, columns) + 1, columns)
+        # The cells at both ends may belong to a neighbour that fills more of them.
+        while left < right and pieces[left][1] != name:
+            left += 1
+        while left < right and pieces[right - 1][1] != name:
+            right -= 1
+        room = right - left
+        if room < _NAMED_FROM:
+            continue
+        label = _label(lane, spans.op[index])
+        if colour:
+            pieces[left:right] = [(char, f"{name} reversed") for char in f" {label[: room - 2]}".ljust(room)]
+        else:
+            inside = label[: room - 2].ljust(room - 2)
+            pieces[left:right] = [(char, name) for char in f"{glyphs.span_left}{inside}{glyphs.span_right}"]
+
+
+def _label(lane: Lane, op: int) -> str:
+    simulation = lane.results.simulation
+    if op < 0:
+        return "receive"
+    ops = simulation.timeline.stage_program(lane.number).ops
+    row = ops.row[op]
+    if row < 0:
+        return "send"
+    phase = PHASES[ops.phase[op]]
+    # Input and weight gradient have one colour: the name tells them apart.
+    return cells(simulation.workload.name[row]) + (f" {phase}" if phase in ("ig", "wg") else "")

@@ -1,0 +1,195 @@
+"""What the timeline shows and where the cursor is; every key is a method here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from simcore.analysis import Results
+from tui.timeline.lanes import Lane, class_streams
+from tui.timeline.window import History, Window
+
+
+@dataclass(slots=True)
+class TimelineModel:
+    """State of the timeline screen. columns, rows: cells of the lane area, set when drawn.
+
+    unfolded: rank classes whose streams are shown. lane: index of the lane with the cursor.
+    top: first lane on the screen. cursor_ns: the cursor's time.
+    """
+
+    results: Results
+    window: Window = field(init=False)
+    history: History = field(default_factory=History)
+    lanes: list[Lane] = field(default_factory=list)
+    unfolded: set[int] = field(default_factory=set)
+    lane: int = 0
+    top: int = 0
+    cursor_ns: int = 0
+    columns: int = 96
+    rows: int = 20
+
+    def __post_init__(self) -> None:
+        self.window = Window.whole(self.results.simulation.step_time_ns)
+        self.cursor_ns = self.window.span_ns // 2
+        self._rebuild()
+
+    def show(self, results: Results) -> None:
+        """Another run of the same workload: the place is kept as a share of the step."""
+        old, new = self.window.step_ns, max(results.simulation.step_time_ns, 1)
+        was_whole = self.window.span_ns == old
+        if len(results.simulation.timeline.classes) != len(self.results.simulation.timeline.classes):
+            self.unfolded.clear()
+        self.results = results
+        whole = Window.whole(new)
+        self.history = History()
+        self.window = (
+            whole if was_whole else whole.moved(self.window.first_ns, self.window.span_ns, self.columns)
+        )
+        self.cursor_ns = self.cursor_ns * new // old
+        self._rebuild()
+        self._keep_cursor_in_view()
+
+    def _rebuild(self) -> None:
+        current = self.lanes[self.lane] if self.lanes else None
+        self.lanes = []
+        for number in range(len(self.results.simulation.timeline.classes)):
+            self.lanes.append(Lane(self.results, number))
+            if number in self.unfolded:
+                self.lanes += [Lane(self.results, number, s) for s in class_streams(self.results, number)]
+        if current is not None:
+            self.lane = next(
+                (
+                    index
+                    for index, lane in enumerate(self.lanes)
+                    if lane.number == current.number and lane.stream in (current.stream, None)
+                ),
+                0,
+            )
+        self._keep_lane_in_view()
+
+    @property
+    def current(self) -> Lane:
+        """The lane with the cursor."""
+        return self.lanes[self.lane]
+
+    @property
+    def cursor_column(self) -> int:
+        """The cursor's column in the lane area."""
+        return max(0, min(self.window.column(self.cursor_ns, self.columns), self.columns - 1))
+
+    def resize(self, columns: int, rows: int) -> None:
+        """The lane area has another size."""
+        self.columns, self.rows = max(columns, 1), max(rows, 1)
+        self._keep_lane_in_view()
+
+    # -- lanes -----------------------------------------------------------------------
+
+    def move_lane(self, by: int) -> None:
+        """The cursor to another lane, `by` lanes down."""
+        self.lane = max(0, min(self.lane + by, len(self.lanes) - 1))
+        self._keep_lane_in_view()
+
+    def toggle_fold(self) -> None:
+        """Show or hide the streams of the class under the cursor."""
+        number = self.current.number
+        if number in self.unfolded:
+            self.unfolded.remove(number)
+            while self.current.stream is not None:
+                self.lane -= 1
+        else:
+            self.unfolded.add(number)
+        lane = self.lane
+        self._rebuild()
+        self.lane = min(lane, len(self.lanes) - 1)
+        self._keep_lane_in_view()
+
+    def _keep_lane_in_view(self) -> None:
+        self.top = max(0, min(self.top, len(self.lanes) - self.rows))
+        if self.lane < self.top:
+            self.top = self.lane
+        elif self.lane >= self.top + self.rows:
+            self.top = self.lane - self.rows + 1
+
+    # -- time ------------------------------------------------------------------------
+
+    def move_cursor(self, by: int) -> None:
+        """The cursor `by` columns to the right; at the edge the view moves with it."""
+        column_ns = max(self.window.span_ns // self.columns, 1)
+        target = self.window.column(self.cursor_ns, self.columns) + by
+        if 0 <= target < self.columns:
+            # The middle of a column: what the cell mostly shows is what the details speak of.
+            edges = self.window.edges(self.columns)
+            self.cursor_ns = (edges[target] + edges[target + 1]) // 2
+        else:
+            self.cursor_ns += by * column_ns
+        self.cursor_ns = max(0, min(self.cursor_ns, self.window.step_ns - 1))
+        self._keep_cursor_in_view()
+
+    def zoom(self, numerator: int, denominator: int) -> None:
+        """Show numerator / denominator of the span, the cursor staying in its column."""
+        self._change(self.window.zoomed(self.cursor_ns, numerator, denominator, self.columns))
+
+    def pan(self, numerator: int, denominator: int) -> None:
+        """Move the view by a share of itself; the cursor keeps its column."""
+        column = self.cursor_column
+        self._change(self.window.panned(numerator, denominator, self.columns))
+        edges = self.window.edges(self.columns)
+        self.cursor_ns = (edges[column] + edges[column + 1]) // 2
+
+    def show_all(self) -> None:
+        """The whole step."""
+        self._change(Window.whole(self.window.step_ns))
+
+    def focus(self) -> None:
+        """The span under the cursor over most of the width; once more, the whole step."""
+        index = self.current.at(self.cursor_ns)
+        if index is None:
+            self.show_all()
+            return
+        spans = self.current.spans
+        start, span = spans.start[index], spans.end[index] - spans.start[index]
+        target = self.window.moved(start - span // 8, span + span // 4, self.columns)
+        if target == self.window:
+            self.show_all()
+        else:
+            self.cursor_ns = start + span // 2
+            self._change(target)
+
+    def step_span(self, direction: int) -> None:
+        """The cursor to the next (1) or previous (-1) span of its lane."""
+        lane = self.current
+        found = lane.next_start(self.cursor_ns) if direction > 0 else lane.previous_start(self.cursor_ns)
+        index = None if found is None else lane.at(found)
+        if direction < 0 and index is not None and lane.at(self.cursor_ns) == index:
+            found = lane.previous_start(lane.spans.start[index])
+        if found is not None:
+            self.cursor_ns = found
+            self._keep_cursor_in_view()
+
+    def back(self) -> None:
+        """The view before the last zoom, pan or focus."""
+        self.window = self.history.back(self.window)
+        self._keep_cursor_in_window()
+
+    def forward(self) -> None:
+        """The view that `back` left."""
+        self.window = self.history.forward(self.window)
+        self._keep_cursor_in_window()
+
+    def _change(self, window: Window) -> None:
+        if window != self.window:
+            self.history.leave(self.window)
+            self.window = window
+        self._keep_cursor_in_window()
+
+    def _keep_cursor_in_window(self) -> None:
+        self.cursor_ns = max(self.window.first_ns, min(self.cursor_ns, self.window.last_ns - 1))
+
+    def _keep_cursor_in_view(self) -> None:
+        window = self.window
+        if self.cursor_ns < window.first_ns:
+            self.window = window.moved(self.cursor_ns - window.span_ns // 10, window.span_ns, self.columns)
+        elif self.cursor_ns >= window.last_ns:
+            first = self.cursor_ns - window.span_ns * 9 // 10
+            self.window = window.moved(first, window.span_ns, self.columns)
+        self._keep_cursor_in_window()

@@ -1,0 +1,100 @@
+"""The timeline's widget: its keys, each a method of the model."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from simcore.analysis import Results
+from tui.frame import Line
+from tui.screen_view import ScreenView, binding
+from tui.session import Session
+from tui.timeline.frame import TimelineFrame
+from tui.timeline.model import TimelineModel
+
+
+class TimelineView(ScreenView):
+    """Lanes over a time axis."""
+
+    hints = (
+        ("w s", "zoom"), ("a d", "pan"), ("hjkl", "cursor"), ("Space", "fold"), ("f", "fit"), (". ,", "span"),
+        ("u", "back"), ("5", "change parameters"),
+    )  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = [
+        binding("w,plus,equals_sign", "zoom(1, 2)", "zoom in at the cursor", "timeline.zoom-in"),
+        binding("s,minus", "zoom(2, 1)", "zoom out", "timeline.zoom-out"),
+        binding("a", "pan(-1, 8)", "pan left", "timeline.pan-left"),
+        binding("d", "pan(1, 8)", "pan right", "timeline.pan-right"),
+        binding("A,shift+left", "pan(-1, 1)", "page left", "timeline.page-left"),
+        binding("D,shift+right", "pan(1, 1)", "page right", "timeline.page-right"),
+        binding("h,left", "cursor(-1)", "cursor left", "timeline.cursor-left"),
+        binding("l,right", "cursor(1)", "cursor right", "timeline.cursor-right"),
+        binding("j,down", "lane(1)", "next lane", "timeline.lane-down"),
+        binding("k,up", "lane(-1)", "lane above", "timeline.lane-up"),
+        binding("pagedown", "lane(10)", "ten lanes down", "timeline.lanes-down"),
+        binding("pageup", "lane(-10)", "ten lanes up", "timeline.lanes-up"),
+        binding("g,home", "lane(-1000000)", "first lane", "timeline.first-lane"),
+        binding("G,end", "lane(1000000)", "last lane", "timeline.last-lane"),
+        binding("space,enter", "fold", "show or hide the streams of these ranks", "timeline.fold"),
+        binding("full_stop", "span(1)", "next span of this lane", "timeline.next-span"),
+        binding("comma", "span(-1)", "previous span of this lane", "timeline.previous-span"),
+        binding("f", "focus_span", "fit the span under the cursor; again: the whole step", "timeline.focus"),
+        binding("0", "all", "the whole step", "timeline.all"),
+        binding("u", "back", "back to the view before", "timeline.back"),
+        binding("ctrl+r", "forward", "forward again", "timeline.forward"),
+    ]
+
+    def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
+        super().__init__(session, ascii_only=ascii_only, id=id)
+        self.model = TimelineModel(session.current)
+        self._drawing: TimelineFrame | None = None
+
+    def frame(self, width: int, height: int) -> list[Line]:
+        if self._drawing is None:
+            self._drawing = TimelineFrame(self.glyphs, self.colour)
+        return self._drawing.draw(self.model, width, height)
+
+    def show(self, results: Results) -> None:
+        self.model.show(results)
+        self.redraw()
+
+    def action_zoom(self, numerator: int, denominator: int) -> None:
+        self.model.zoom(numerator, denominator)
+        self.redraw()
+
+    def action_pan(self, numerator: int, denominator: int) -> None:
+        self.model.pan(numerator, denominator)
+        self.redraw()
+
+    def action_cursor(self, by: int) -> None:
+        self.model.move_cursor(by)
+        self.redraw()
+
+    def action_lane(self, by: int) -> None:
+        self.model.move_lane(by)
+        self.redraw()
+
+    def action_fold(self) -> None:
+        self.model.toggle_fold()
+        self.redraw()
+
+    def action_span(self, direction: int) -> None:
+        self.model.step_span(direction)
+        self.redraw()
+
+    def action_focus_span(self) -> None:
+        self.model.focus()
+        self.redraw()
+
+    def action_all(self) -> None:
+        self.model.show_all()
+        self.redraw()
+
+    def action_back(self) -> None:
+        self.model.back()
+        self.redraw()
+
+    def action_forward(self) -> None:
+        self.model.forward()
+        self.redraw()

@@ -160,9 +160,11 @@ def cases(draw: st.DrawFn, most_ranks: int = 24) -> Case:
     """A workload with a layout, a cluster, a schedule and scales, all of them small."""
     layout = draw(degrees(most_ranks))
     schedule = draw(st.sampled_from(["1f1b", "1f1b", "layer-loop"]))
+    # Few kinds let collectives queue on one stream, many let streams run beside each other.
+    gradient = draw(st.sampled_from([("dp",), ("dp", "dp_ep"), ("dp", "dp_ep", "tp", "ep", "all")]))
     # A forward collective over all stages would wait for a stage that waits for it in turn.
-    gradient = ("dp", "dp_ep", "tp", "ep", "all")
-    forward = ("tp", "ep", "dp", "dp_ep") if schedule == "1f1b" else gradient
+    every = ("tp", "ep", "dp", "dp_ep", "all")
+    forward = draw(st.sampled_from([("tp",), ("tp", "ep"), every[:4] if schedule == "1f1b" else every]))
     found = draw(workload_rows(forward, gradient))
     some_rows = st.lists(st.integers(0, len(found) - 1), max_size=2).map(tuple)
     workload = make_workload(

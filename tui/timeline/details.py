@@ -13,11 +13,11 @@ _PHASE_WORDS = {
 }  # fmt: skip
 
 
-def details(model: TimelineModel) -> list[Line]:
+def details(model: TimelineModel, wide: bool) -> list[Line]:
     """Four lines: the span, its times, where its duration comes from (two)."""
     lane = model.current
     index = lane.at(model.cursor_ns)
-    whose = _whose(model)
+    whose = _whose(model, wide)
     if index is None:
         return [[("nothing runs here", ""), ("   ", ""), (whose, "dim")], [], [], []]
     spans = lane.spans
@@ -36,10 +36,12 @@ def details(model: TimelineModel) -> list[Line]:
     return [first, second, [(origin[0], "")], [(origin[1] if len(origin) > 1 else "", "")]]
 
 
-def _whose(model: TimelineModel) -> str:
+def _whose(model: TimelineModel, wide: bool) -> str:
     simulation = model.results.simulation
     lane = model.current
     ranks = simulation.timeline.classes[lane.number].ranks
+    if not wide:
+        return f"rank {ranks.first} x{len(ranks)}"
     tp, dp, stage = simulation.layout.position(ranks.first)
     words = f"rank {ranks.first} = stage {stage}, dp {dp}, tp {tp}"
     return words + (f"   stands for {len(ranks)} equal ranks" if len(ranks) > 1 else "")

@@ -138,18 +138,13 @@ class TimelineFrame:
     # -- below the lanes -------------------------------------------------------------
 
     def _below(self, model: TimelineModel, width: int, rows: int) -> list[Line]:
-        lines = [[("  ", ""), *line] for line in details(model)]
+        lines = [[("  ", ""), *line] for line in details(model, width >= _WIDE)]
         legend = self._legend(model, width)
+        title = rule(f"At the cursor, {duration(model.cursor_ns)}", width, self.glyphs)
         view = self._view(model)
         if rows < 8:
-            return [rule("At the cursor", width, self.glyphs), *lines[:2], legend]
-        return [
-            rule("At the cursor", width, self.glyphs),
-            *lines,
-            rule("", width, self.glyphs),
-            legend,
-            view,
-        ][:rows]
+            return [title, *lines[:2], legend]
+        return [title, *lines, rule("", width, self.glyphs), legend, view][:rows]
 
     def _legend(self, model: TimelineModel, width: int) -> Line:
         line: Line = []
@@ -157,11 +152,9 @@ class TimelineFrame:
             line += [
                 (" ", ""),
                 (self.glyphs.fills[fill], role),
-                (f" {words if width >= _WIDE else words[:8]} ", ""),
+                (f" {words if width >= _WIDE else words.split()[0]} ", ""),
             ]
-        if width < _WIDE:
-            line.append((f"  cursor {duration(model.cursor_ns)}", ""))
-        elif model.unfolded:
+        if model.unfolded and width >= _WIDE:
             line += [("   comm lanes: ", "dim"), (self.glyphs.busy, "tp"), (" busy  ", ""),
                      (self.glyphs.partly, "tp"), (" partly", "")]  # fmt: skip
         return line
@@ -171,7 +164,7 @@ class TimelineFrame:
         simulation = model.results.simulation
         column_ns = window.span_ns // model.columns
         words = (
-            f" cursor {duration(model.cursor_ns)}   view {duration(window.first_ns)} .. "
+            f" view {duration(window.first_ns)} .. "
             f"{duration(window.last_ns)}, "
             f"{duration(column_ns)} a column   {simulation.layout.world} ranks in "
             f"{len(simulation.timeline.classes)} lanes"

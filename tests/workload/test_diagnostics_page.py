@@ -1,4 +1,4 @@
-"""docs/diagnostics.md explains every code that the workload room can give, and no other."""
+"""docs/diagnostics.md explains every code that the workload room can give."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ def test_every_code_of_the_room_is_explained() -> None:
     explained = set(re.findall(r"^\| `([a-z0-9-]+)`", rest, flags=re.MULTILINE))
     assert not re.search(r"^\| `", opening, flags=re.MULTILINE)
     assert given <= explained, given - explained
-    assert len(given) == 28
+    assert {"no-such-file", "row-count", "unknown-key", "not-a-number"} <= given  # the search found them

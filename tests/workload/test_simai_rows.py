@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from .texts import HEADER, read, refused, row, text_of, told
+from .texts import read, refused, row, text_of, told
 
 INT64 = 2**63 - 1
 TYPES = "NONE, ALLREDUCE, ALLGATHER, REDUCESCATTER or ALLTOALL, alone or with _EP or _DP_EP"
@@ -277,35 +277,3 @@ def test_names_and_collectives_are_shared_between_rows() -> None:
     workload = read(text_of(*[row("attention_row_with_a_long_name", "ALLREDUCE 8")] * 3))
     assert len({id(name) for name in workload.name}) == 1
     assert len({id(collective) for collective in workload.fwd.collective}) == 1
-
-
-@pytest.mark.parametrize(
-    ("header", "rows", "dialect"),
-    [
-        ("", ["Q1 -1 1 NONE 0 1 NONE 0 1 NONE 0 10", "layernorm1 -1 1 NONE 0 1 NONE 0 1 NONE 0 100"],
-         "astra-sim-1"),
-        ("", ["Q1 -1 1 NONE 0 1 NONE 0 1 NONE 0 100"], "simai"),
-        ("", ["Q1 -1 1 NONE 0 1 NONE 0 1 ALLREDUCE_EP 0 10"], "simai"),
-        ("", ["Q1 -1 1 ALLREDUCE_DP_EP 0 1 NONE 0 1 NONE 0 10"], "simai"),
-        ("checkpoints: 0 checkpoint_initiates: 0", ["Q1 -1 1 NONE 0 1 NONE 0 1 NONE 0 10"], "astra-sim-1"),
-        *[(f"{key}: 0", ["Q1 -1 1 NONE 0 1 NONE 0 1 NONE 0 0"], "simai") for key in
-          ("ep", "expert_parallel_npu_group", "pp", "vpp", "ga", "all_gpus", "pp_comm")],
-        *[("", [f"{name} -1 1 NONE 0 1 NONE 0 1 NONE 0 10"], "simai") for name in
-          ("grad_gather", "norm", "layernorm", "embedding_layer", "attention_row_2", "mlp_layer",
-           "moe_expert", "cross_entropy1", "optimizer4", "micro_test")],
-    ],
-)  # fmt: skip
-def test_the_dialect_is_found_from_keys_names_suffixes_and_process_times(
-    header: str, rows: list[str], dialect: str
-) -> None:
-    workload = read(text_of(*rows, header=f"HYBRID_TRANSFORMER model_parallel_NPU_group: 4 {header}"))
-    assert (workload.dialect, workload.format, workload.policy) == (dialect, dialect, "HYBRID_TRANSFORMER")
-
-
-def test_process_times_of_the_other_dialect_need_no_word() -> None:
-    text = "HYBRID_TRANSFORMER\n1\nQ1 -1 1 NONE 0 1 NONE 0 1 NONE 0 10\n"
-    assert told(text) == []
-
-
-def test_the_header_is_not_needed_for_rows() -> None:
-    assert HEADER.split()[0] == read(text_of(row(), header=HEADER.split()[0])).policy

@@ -45,6 +45,15 @@ def starts_row(cells: Sequence[Cell]) -> bool:
     return len(cells) >= _TELLING_CELLS and _fits(cells)
 
 
+def skips_comment(cells: Sequence[Cell], findings: Findings) -> bool:
+    """Whether the cells are those of a comment line, which is noted then."""
+    if not is_comment(cells[0].text):
+        return False
+    message = f"a comment: {cells[0].shown()}; the line is ignored"
+    findings.add("note", "comment", message, cells[0], "line")
+    return True
+
+
 class _LineReader:
     """Takes lines and gives rows; holds what a line left over until the next one explains it."""
 
@@ -83,11 +92,7 @@ class _LineReader:
         self._left = []
 
     def _take_line(self, cells: list[Cell]) -> None:
-        if not cells:
-            return
-        if is_comment(cells[0].text):
-            message = f"a comment: {cells[0].shown()}; the line is ignored"
-            self._findings.add("note", "comment", message, cells[0], "line")
+        if not cells or skips_comment(cells, self._findings):
             return
         if self._left:
             if self._goes_on(cells):

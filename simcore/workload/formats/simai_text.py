@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from simcore.workload.formats.cell import LARGEST, Cell, cells_of, read_number
 from simcore.workload.formats.findings import Findings
-from simcore.workload.formats.format import Format, Head, is_comment, without_bom
+from simcore.workload.formats.format import Format, Head, without_bom
 from simcore.workload.formats.simai_header import HeaderReader
-from simcore.workload.formats.simai_lines import read_rows, starts_row
+from simcore.workload.formats.simai_lines import read_rows, skips_comment, starts_row
 from simcore.workload.formats.simai_rows import PROCESS, ROW_CELLS, Rows
 from simcore.workload.model import Dialect, Header, Workload
 
@@ -97,10 +97,7 @@ def _skip_to_content(lines: Sequence[str], start: int, findings: Findings) -> in
     """The index of the first line from `start` on that is neither blank nor a comment."""
     while start < len(lines):
         cells = cells_of(lines[start], start + 1)
-        if cells and is_comment(cells[0].text):
-            message = f"a comment: {cells[0].shown()}; the line is ignored"
-            findings.add("note", "comment", message, cells[0], "line")
-        elif cells:
+        if cells and not skips_comment(cells, findings):
             break
         start += 1
     return start

@@ -1,0 +1,164 @@
+"""`wltui report` as a user runs it: exit statuses, what goes to stdout and what to stderr."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from simcore import __version__
+
+ROOT = Path(__file__).resolve().parents[2]
+SEED_002 = "fixtures/002_gpt_1024npu.txt"
+HEADER = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 1 vpp: 1 ga: 1 all_gpus: 4"
+
+
+def environment(**more: str) -> dict[str, str]:
+    """As in a terminal: what is printed is kept back until it fills a buffer."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return plain | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1"} | more
+
+
+def wltui(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run `wltui` with these words, output in pipes."""
+    return subprocess.run(
+        [sys.executable, "-m", "tui", *words],
+        cwd=ROOT,
+        env=environment(**more),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+
+
+def workload_file(folder: Path, *rows: str) -> str:
+    """A file of rows with two NPUs a TP group; cells are given with blanks between them."""
+    path = folder / "made.txt"
+    lines = [HEADER, str(len(rows)), *("\t".join(row.split()) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def test_a_report_goes_to_stdout_and_exits_with_0() -> None:
+    done = wltui("report", SEED_002, "--comm-scale", "0")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Step time  13.973 s\n")
+    assert "▄" in done.stdout
+
+
+def test_a_json_report_is_one_object() -> None:
+    done = wltui("report", SEED_002, "--json", "--comm-scale", "0", "--schedule", "layer-loop")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["step_time_ns"] == 7_213_232_005
+
+
+def test_every_parameter_has_a_flag_that_reaches_the_run() -> None:
+    flags = "--world 256 --tp 4 --ep 2 --pp 8 --rank-order tp-pp-dp --schedule 1f1b --microbatches 3 --dialect simai"
+    flags += " --dim ring:4:100:5 --dim switch:64:10:50 --algorithm 0=direct --algorithm 1=ring"
+    flags += " --endpoint-delay 7 --local-mem-bw 1600 --network analytical --compute-scale 0.5 --comm-scale 2 --no-fold"
+    done = wltui("report", SEED_002, "--json", *flags.split())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["parameters"] == {
+        "world": 256,
+        "tp": 4,
+        "ep": 2,
+        "pp": 8,
+        "rank_order": "tp-pp-dp",
+        "schedule": "1f1b",
+        "microbatches": 3,
+        "dialect": "simai",
+        "dim": ["ring:4:100:5", "switch:64:10:50"],
+        "algorithm": ["0=direct", "1=ring"],
+        "endpoint_delay": 7,
+        "local_mem_bw": 1600.0,
+        "network": "analytical",
+        "compute_scale": 0.5,
+        "comm_scale": 2.0,
+        "no_fold": True,
+    }
+    assert json.loads(done.stdout)["rank_classes"] == 256
+
+
+def test_the_version_is_one_line() -> None:
+    done = wltui("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"wltui {__version__}\n", "")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["report", "--help"], ["report", "-h"]])
+def test_help_names_every_parameter(words: list[str]) -> None:
+    done = wltui(*words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: wltui")
+    for flag in ("--world", "--rank-order", "--microbatches", "--dim", "--endpoint-delay", "--no-fold"):
+        assert f" {flag}" in done.stdout
+
+
+def test_without_a_terminal_wltui_prints_the_report() -> None:
+    assert wltui(SEED_002).stdout == wltui("report", SEED_002).stdout
+    assert wltui().stdout.startswith("Step time  14.774 s\n")
+
+
+def test_the_same_report_twice_is_the_same_text_whatever_the_hash_seed() -> None:
+    words = ("report", SEED_002, "--json", "--dim", "ring:3:100:5", "--dim", "switch:400:10:50", "--world", "256")
+    assert len({wltui(*words, PYTHONHASHSEED=seed).stdout for seed in ("0", "1", "77")}) == 1
+
+
+USAGE_ERRORS = [
+    ([], "the following arguments are required: FILE (see wltui report --help)"),
+    ([SEED_002, "--bogus"], "unrecognized arguments: --bogus (see wltui report --help)"),
+    ([SEED_002, "more"], "unrecognized arguments: more (see wltui report --help)"),
+    ([SEED_002, "--micro", "4"], "unrecognized arguments: --micro 4 (see wltui report --help)"),
+    ([SEED_002, "--dim"], "argument --dim: expected one argument (see wltui report --help)"),
+    ([SEED_002, "--tp", "0"], "--tp 0: a whole number from 1 to 2^40 is expected"),
+    ([SEED_002, "--tp", "-3"], "--tp -3: a whole number from 1 to 2^40 is expected"),
+    ([SEED_002, "--comm-scale", "nan"], "--comm-scale nan: a number of 0 or more (up to 1e12) is expected"),
+    ([SEED_002, "--pp", "3"], "world 1024 is not a multiple of tp 8 x pp 3 = 24: 1008 or 1032 would fit"),
+    ([SEED_002, "--schedule", "x"], "--schedule x: one of layer-loop, 1f1b is expected"),
+    ([SEED_002, "--network", "x"], "--network x: one of analytical is expected"),
+    (
+        [SEED_002, "--dim", "switch:8:450:500"],
+        "the cluster has 8 NPUs (switch 8), too few for 1024 ranks: give dimensions whose product is 1024 or more",
+    ),
+    ([SEED_002, "--dim", "mesh:8:1:1"], "--dim mesh:8:1:1: KIND `mesh` is not ring, fully-connected or switch"),
+    ([SEED_002, "--algorithm", "2=ring"], "--algorithm 2=ring: no dimension `2` in this cluster, 0 to 1"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), USAGE_ERRORS)
+def test_wrong_usage_is_one_line_on_stderr_and_exit_status_2(words: list[str], message: str) -> None:
+    done = wltui("report", *words)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"wltui: {message}\n")
+
+
+def test_an_algorithm_that_does_not_fit_the_group_is_wrong_usage() -> None:
+    words = ["--tp", "3", "--pp", "1", "--world", "12", "--dim", "switch:12:450:500"]
+    done = wltui("report", SEED_002, *words, "--algorithm", "0=halving-doubling")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "wltui: --algorithm 0=halving-doubling: a group has 3 members on dimension 0, "
+        "and halving-doubling needs a power of two; ring or direct fits\n"
+    )
+
+
+INPUT_ERRORS = [
+    ("nowhere.txt", "nowhere.txt: error no-such-file there is no such file"),
+    ("fixtures", "fixtures: error is-a-directory found a directory, expected a file"),
+]
+
+
+@pytest.mark.parametrize(("path", "message"), INPUT_ERRORS)
+def test_an_input_that_cannot_be_read_is_one_line_on_stderr_and_exit_status_1(path: str, message: str) -> None:
+    for words in (["report", path], ["report", path, "--json"], [path]):
+        done = wltui(*words)
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", message + "\n")
+
+
+def test_rows_of_astra_sim_1_are_an_error_of_the_input() -> None:
+    done = wltui("report", SEED_002, "--dialect", "astra-sim-1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"{SEED_002}:1:1: error dialect-not-simulated ")
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,128 @@
+"""Closed pipes, full disks, narrow encodings, absurd figures: a traceback is never the answer."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.command_line.test_report_command import ROOT, SEED_002, environment, workload_file, wltui
+
+ROW = "mlp_layer -1 5 ALLREDUCE 1000 6 NONE 0 7 ALLREDUCE 500 100"
+
+
+def run_into(stdout: int, *words: str) -> tuple[int, str]:
+    """(exit status, stderr) of `wltui` that writes to an open file."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tui", *words],
+        cwd=ROOT,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+def test_a_report_into_head_says_nothing_more() -> None:
+    command = f"set -o pipefail; {sys.executable} -m tui report {SEED_002} --json --no-fold --world 128 | head -1"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=ROOT, env=environment(), capture_output=True, encoding="utf-8", check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "{\n", "")
+
+
+@pytest.mark.parametrize(
+    "words", [["report", SEED_002], ["report", SEED_002, "--json"], ["report", "--help"], ["--help"], ["--version"]]
+)
+def test_a_reader_that_has_gone_is_no_error(words: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        assert run_into(writer, *words) == (0, "")
+    finally:
+        os.close(writer)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_is_one_line_on_stderr_and_not_exit_status_0() -> None:
+    disk = os.open("/dev/full", os.O_WRONLY)
+    try:
+        status, message = run_into(disk, "report", SEED_002)
+    finally:
+        os.close(disk)
+    assert status != 0
+    assert message.startswith("wltui: ")
+    assert message.count("\n") == 1
+
+
+def test_a_closed_stdout_gives_no_traceback() -> None:
+    command = f"{sys.executable} -m tui report {SEED_002} >&-"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=ROOT, env=environment(), capture_output=True, encoding="utf-8", check=False
+    )
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
+def test_a_narrow_encoding_gets_a_report_without_glyphs_it_does_not_have(tmp_path: Path, encoding: str) -> None:
+    path = workload_file(tmp_path, ROW)
+    done = wltui("report", path, PYTHONUTF8="0", PYTHONIOENCODING=encoding)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "f forward  b backward  o optimizer  x exposed" in done.stdout
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_name_that_the_encoding_does_not_have_is_escaped(tmp_path: Path, encoding: str) -> None:
+    path = workload_file(tmp_path, ROW.replace("mlp_layer", "mlp_Ω"))
+    done = wltui("report", path, PYTHONUTF8="0", PYTHONIOENCODING=encoding)
+    assert "Traceback" not in done.stderr
+    assert (done.returncode, "mlp_" in done.stdout) == (0, True)
+
+
+def test_control_characters_in_arguments_do_not_reach_the_terminal() -> None:
+    for words in (["report", SEED_002, "--\x1b[31m"], ["report", "\x1b[31mno"], ["report", SEED_002, "\x1b[2J"]):
+        done = wltui(*words)
+        assert done.returncode in (1, 2)
+        assert "\x1b" not in done.stderr
+
+
+HUGE = str(2**63 - 1)
+ABSURD = [
+    (["--compute-scale", "1e12"], SEED_002),
+    (["--comm-scale", "1e12"], SEED_002),
+    (["--endpoint-delay", "1099511627776", "--comm-scale", "1e9"], SEED_002),
+    (["--dim", "ring:1024:1e-6:1e9", "--comm-scale", "1e12"], SEED_002),
+    ([], f"a -1 {HUGE} NONE 0 {HUGE} NONE 0 {HUGE} NONE 0 100"),
+    (["--compute-scale", "2"], f"a -1 {HUGE} NONE 0 0 NONE 0 0 NONE 0 100"),
+    ([], f"a -1 1 ALLREDUCE {HUGE} 1 NONE 0 1 ALLGATHER {HUGE} 100"),
+    (["--dim", "switch:8:1e-6:1"], f"a -1 1 ALLREDUCE {HUGE} 1 NONE 0 1 ALLGATHER {HUGE} 100"),
+]
+
+
+@pytest.mark.parametrize(("flags", "source"), ABSURD)
+def test_absurd_figures_give_a_report_or_one_line_and_no_traceback(
+    tmp_path: Path, flags: list[str], source: str
+) -> None:
+    path = source if source == SEED_002 else workload_file(tmp_path, source)
+    for more in ([], ["--json"], ["--schedule", "1f1b"]):
+        done = wltui("report", path, *flags, *more)
+        assert "Traceback" not in done.stderr
+        assert done.returncode in (0, 1, 2)
+        assert bool(done.stdout) == (done.returncode == 0)
+
+
+def test_a_row_that_never_runs_does_not_stop_the_report(tmp_path: Path) -> None:
+    block = "embedding_layer -1 5 NONE 0 5 NONE 0 5 NONE 0 100"
+    path = workload_file(tmp_path, block, block, ROW)
+    done = wltui("report", path, "--schedule", "1f1b", "--microbatches", "1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Step time  15 ns" in done.stdout
+
+
+def test_version_counts_wherever_it_stands() -> None:
+    assert wltui("--ascii", "--version").stdout == wltui("--version").stdout

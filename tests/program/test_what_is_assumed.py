@@ -1,0 +1,214 @@
+"""Diagnostics and refusals on the way from rows to a program: exact texts."""
+
+from typing import Any
+
+import pytest
+
+from simcore.diagnostics import Diagnostic, InputError, UsageError
+from simcore.layout import Layout
+from simcore.parameters import Parameters
+from simcore.program import Program, build_program
+from simcore.simulation import simulate
+from simcore.workload import open_workload
+from tests.strategies import Cell, Row, layer, make_workload
+
+BLOCK = [layer("embedding_layer", 1), layer("attention_1", 1), layer("mlp_1", 1)]
+
+
+def build(
+    rows: list[Row], header: dict[str, Any], layout: Layout | None = None, **parameters: Any
+) -> tuple[Program, list[Diagnostic]]:
+    return build_program(make_workload(rows, **header), layout or Layout(1, 1, 1, 1), Parameters(**parameters))
+
+
+def texts(found: list[Diagnostic]) -> list[str]:
+    return [diagnostic.text() for diagnostic in found]
+
+
+AGREED = {"ga": 2, "vpp": 1}
+
+
+def test_a_header_that_agrees_with_its_rows_needs_no_word() -> None:
+    program, found = build(BLOCK * 2, AGREED)
+    assert (program.schedule, program.pipelined, program.microbatches, found) == ("layer-loop", False, 2, [])
+
+
+def test_a_pipeline_runs_1f1b_by_default() -> None:
+    program, found = build(BLOCK * 2, AGREED | {"pp_comm": 8}, Layout(1, 1, 1, 2))
+    assert (program.schedule, program.pipelined, program.microbatches, found) == ("1f1b", True, 2, [])
+
+
+DISAGREEMENTS = [
+    (BLOCK, {"vpp": 1}, "made.txt:1: note ga-missing no ga in the header: 1 micro-batch blocks counted"),
+    (
+        BLOCK * 2,
+        {"ga": 3, "vpp": 1, "column": {"ga": 50}},
+        "made.txt:1:50: warning ga-differs ga is 3, but 2 blocks were found: 2 taken",
+    ),
+    (
+        BLOCK,
+        {"ga": 0, "vpp": 1},
+        "made.txt:1: warning ga-differs ga is 0, but 1 blocks were found: 1 taken",
+    ),
+    (
+        [layer("grad_gather", 1)],
+        {"ga": 4, "vpp": 1, "column": {"ga": 50}},
+        "made.txt:1:50: warning no-blocks no micro-batch block found: 0 micro-batches simulated",
+    ),
+    (BLOCK, {"ga": 1}, "made.txt:1: note vpp-missing no vpp in the header: 1 layers a stage counted"),
+    (
+        [*BLOCK, *BLOCK, layer("attention_2", 1), layer("mlp_2", 1)],
+        {"ga": 2},
+        "made.txt:1: note vpp-missing no vpp in the header: 1, 2 layers a stage counted",
+    ),
+    (
+        [*BLOCK, layer("attention_2", 1), layer("mlp_2", 1)],
+        {"ga": 1, "vpp": 8, "column": {"vpp": 70}},
+        "made.txt:1:70: warning vpp-differs vpp is 8, but the blocks have 2 layers: the rows are taken",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rows", "header", "message"), DISAGREEMENTS)
+def test_where_header_and_rows_differ_the_rows_are_taken(
+    rows: list[Row], header: dict[str, Any], message: str
+) -> None:
+    assert texts(build(rows, header)[1]) == [message]
+
+
+def test_layers_of_a_block_are_repeats_of_its_shortest_period_of_names() -> None:
+    def layers(*names: str) -> tuple[int, ...]:
+        return build([layer(name, 1) for name in names], {})[0].structure.layers_per_block
+
+    assert layers("embedding_layer", "attention_1", "mlp_1", "attention_2", "mlp_2", "final_column") == (2,)
+    assert layers("embedding_layer", "moe_1", "moe_2", "moe_3") == (3,)
+    assert layers("embedding_layer", "attention_1", "mlp_1", "mlp_2") == (1,)
+    assert layers("embedding_layer", "embedding_norm") == (0,)
+
+
+# -- the activation ------------------------------------------------------------------
+
+TWO_STAGES = Layout(tp=2, ep=1, dp=1, pp=2)
+
+
+def transfer_bytes(program: Program) -> set[int]:
+    return {cost[1] for cost in program.costs if type(cost).__name__ == "TransferCost"}
+
+
+def attention(collective: str | None, size: int, name: str = "attention_1") -> Row:
+    return Row(name, Cell(1, collective, "tp" if collective else None, size))
+
+
+ACTIVATIONS = [
+    (
+        [attention("ALLGATHER", 1001)],
+        500,
+        "note pp-comm-missing no pp_comm in the header: 500 B taken, the forward ALLGATHER of attention_1 "
+        "(line 4) divided by tp 2",
+    ),
+    (
+        [attention("REDUCESCATTER", 64)],
+        32,
+        "note pp-comm-missing no pp_comm in the header: 32 B taken, the forward REDUCESCATTER of attention_1 "
+        "(line 4) divided by tp 2",
+    ),
+    (
+        [attention("ALLREDUCE", 1001)],
+        1001,
+        "note pp-comm-missing no pp_comm in the header: 1001 B taken, the forward ALLREDUCE of attention_1 "
+        "(line 4)",
+    ),
+    (
+        [attention("ALLTOALL", 70, "moe_1"), attention("ALLREDUCE", 1001)],
+        1001,
+        "note pp-comm-missing no pp_comm in the header: 1001 B taken, the forward ALLREDUCE of attention_1 "
+        "(line 5)",
+    ),
+    (
+        [attention(None, 0), attention("ALLTOALL", 70, "moe_\x1b1")],
+        70,
+        "note pp-comm-missing no pp_comm in the header: 70 B taken, the forward ALLTOALL of moe_\\x1b1 (line 5)",
+    ),
+    (
+        [attention(None, 0), attention("ALLREDUCE", 9, "final_column")],
+        0,
+        "warning pp-comm-missing no pp_comm in the header and no forward collective to take it from: "
+        "transfers between stages are free",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rows", "size", "message"), ACTIVATIONS)
+def test_a_missing_pp_comm_is_taken_from_the_first_attention_row_else_from_a_layer_that_communicates(
+    rows: list[Row], size: int, message: str
+) -> None:
+    program, found = build([BLOCK[0], *rows], {"ga": 1, "vpp": 1}, TWO_STAGES)
+    assert transfer_bytes(program) == {size}
+    assert [text for text in texts(found) if "pp-comm" in text] == [f"made.txt:1: {message}"]
+
+
+def test_a_stated_pp_comm_of_0_is_free_and_nothing_is_said() -> None:
+    program, found = build([BLOCK[0], attention("ALLREDUCE", 9)], {"ga": 1, "vpp": 1, "pp_comm": 0}, TWO_STAGES)
+    assert (transfer_bytes(program), found) == ({0}, [])
+
+
+def test_without_a_pipeline_nothing_is_said_of_pp_comm() -> None:
+    for parameters in ({}, {"schedule": "1f1b"}):
+        assert build(BLOCK, {"ga": 1, "vpp": 1}, **parameters)[1] == []
+
+
+def test_layer_loop_says_that_microbatches_have_no_effect() -> None:
+    program, found = build(BLOCK, {"ga": 1, "vpp": 1}, microbatches=7)
+    assert program.microbatches == 1
+    assert texts(found) == [
+        "made.txt: warning microbatches-ignored --microbatches 7 has no effect: layer-loop runs each row once"
+    ]
+
+
+# -- what cannot be ------------------------------------------------------------------
+
+REFUSED = [
+    ({"schedule": "gpipe2"}, "--schedule gpipe2: one of layer-loop, 1f1b is expected"),
+    ({"schedule": "\x07"}, "--schedule \\x07: one of layer-loop, 1f1b is expected"),
+    ({"schedule": ""}, "--schedule : one of layer-loop, 1f1b is expected"),
+    ({"dialect": "chakra"}, "--dialect chakra: simai or astra-sim-1 is expected"),
+    ({"dialect": ""}, "--dialect : simai or astra-sim-1 is expected"),
+    (
+        {"microbatches": 65537, "schedule": "1f1b"},
+        "--microbatches 65537: at most 65536 are simulated",
+    ),
+    ({"network": "shared2"}, "--network shared2: one of analytical is expected"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "message"), REFUSED)
+def test_parameters_that_cannot_be_are_refused(parameters: dict[str, Any], message: str) -> None:
+    workload = make_workload(BLOCK, tp=1, ep=1, pp=1, all_gpus=1)
+    with pytest.raises(UsageError) as refused:
+        simulate(workload, Parameters(**parameters))
+    assert str(refused.value) == message
+
+
+ASTRA = (
+    "made.txt:1:1: error dialect-not-simulated the rows follow ASTRA-sim 1.0's rules (dialect astra-sim-1), "
+    "which this version does not simulate; --dialect simai reads them as SimAI does"
+)
+
+
+def test_rows_of_astra_sim_1_are_an_input_error() -> None:
+    with pytest.raises(InputError) as refused:
+        build(BLOCK, {}, dialect="astra-sim-1")
+    assert str(refused.value) == ASTRA
+
+
+def test_the_default_cluster_is_said() -> None:
+    workload = make_workload(BLOCK, tp=1, ep=1, pp=1, all_gpus=20, ga=1, vpp=1)
+    assert texts(list(simulate(workload, Parameters()).diagnostics)) == [
+        "made.txt: note cluster-default no cluster given: h100-8 taken (switch 8 x switch 3)"
+    ]
+
+
+def test_diagnostics_of_the_file_come_before_those_of_the_run() -> None:
+    simulation = simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters())
+    codes = [found.code for found in simulation.diagnostics]
+    assert codes.index("row-count") < codes.index("cluster-default") < codes.index("ga-differs")

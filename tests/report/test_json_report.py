@@ -1,0 +1,161 @@
+"""The report as JSON: its keys, its values, and that a run can be made again from it."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from simcore.analysis import Results
+from simcore.analysis.accounts import EXPOSED_KINDS
+from simcore.parameters import Parameters
+from simcore.program.ops import PHASES
+from simcore.report import json_report
+from simcore.simulation import simulate
+from simcore.workload import Workload, open_workload
+from tests.analysis.booking import run
+from tests.layout.test_rank_sets import read
+from tests.strategies import Case, Cell, Row, cases, layer
+
+SEED_002 = "fixtures/002_gpt_1024npu.txt"
+
+
+def report_of(workload: Workload, parameters: Parameters) -> dict[str, Any]:
+    """The report after a way through text: what a reader of the JSON gets."""
+    report = json_report(Results(simulate(workload, parameters)))
+    loaded: dict[str, Any] = json.loads(json.dumps(report, allow_nan=False))
+    assert loaded == report, "values that JSON cannot give back"
+    return loaded
+
+
+def seed_report(**parameters: Any) -> dict[str, Any]:
+    return report_of(open_workload(SEED_002), Parameters(**parameters))
+
+
+def test_the_report_has_the_keys_of_its_schema() -> None:
+    report = seed_report()
+    assert report["schema"] == "wltui.report/1"
+    assert list(report) == [
+        "schema",
+        "workload",
+        "cluster",
+        "schedule",
+        "parameters",
+        "step_time_ns",
+        "pass_end_ns",
+        "spans",
+        "ops_simulated",
+        "rank_classes",
+        "classes",
+        "layers",
+        "diagnostics",
+    ]
+    assert list(report["workload"]) == ["format", "policy", "rows", "declared_rows", "microbatches", "degrees"]
+    assert list(report["workload"]["degrees"]) == ["tp", "ep", "dp", "pp", "world"]
+    assert list(report["cluster"]) == ["dims", "network"]
+    assert list(report["cluster"]["dims"][0]) == ["kind", "size", "bandwidth_gbps", "latency_ns"]
+    assert list(report["classes"][0]) == [
+        "ranks",
+        "count",
+        "stage",
+        "compute_ns",
+        "exposed_ns",
+        "wait_ns",
+        "bubble_ns",
+        "idle_ns",
+        "overlapped_ns",
+        "comm_ns",
+        "peak_microbatches",
+    ]
+    assert tuple(report["classes"][0]["compute_ns"]) == PHASES
+    assert tuple(report["classes"][0]["exposed_ns"]) == EXPOSED_KINDS
+    assert list(report["layers"][0]) == ["index", "name", "fwd", "ig", "wg", "exposed_ns"]
+    assert list(report["layers"][0]["wg"]) == ["compute_ns", "comm", "group", "bytes", "comm_ns"]
+    for key in ("severity", "code", "line", "message"):
+        assert key in report["diagnostics"][0]
+
+
+def test_seed_002_in_json() -> None:
+    report = seed_report()
+    assert report["workload"] == {
+        "format": "simai",
+        "policy": "HYBRID_TRANSFORMER_FWD_IN_BCKWD",
+        "rows": 557,
+        "declared_rows": 557,
+        "microbatches": 16,
+        "degrees": {"tp": 8, "ep": 1, "dp": 8, "pp": 16, "world": 1024},
+    }
+    assert (report["schedule"], report["pass_end_ns"], report["rank_classes"]) == ("1f1b", [], 16)
+    assert report["classes"][15]["ranks"] == "960-1023"
+    assert [entry["peak_microbatches"] for entry in report["classes"]] == list(range(16, 0, -1))
+    assert report["layers"][7]["name"] == "attention_column"
+    assert report["layers"][7]["fwd"]["comm"] == "ALLGATHER"
+    assert report["layers"][7]["ig"] == {
+        "compute_ns": 2864860,
+        "comm": "REDUCESCATTER",
+        "group": "tp",
+        "bytes": 0,
+        "comm_ns": 0,
+    }
+    assert report["layers"][7]["wg"]["comm"] is None
+
+
+def test_layer_loop_says_when_its_pass_ends() -> None:
+    """Asynchronous collectives may still run then: the step ends later."""
+    rows = [Row("mlp", Cell(10), Cell(20), Cell(30, "ALLREDUCE", "dp", 1000))]
+    report = json_report(Results(run(rows, {"dp": 2})))
+    assert (report["pass_end_ns"], report["step_time_ns"]) == ([60], 60 + 1020)
+
+
+@settings(max_examples=50)
+@given(cases())
+def test_figures_of_the_report_agree_with_each_other(case: Case) -> None:
+    report = report_of(*case)
+    step = report["step_time_ns"]
+    ranks: list[int] = []
+    for entry in report["classes"]:
+        whole = [entry["wait_ns"], entry["bubble_ns"], entry["idle_ns"]]
+        whole += [*entry["compute_ns"].values(), *entry["exposed_ns"].values()]
+        assert sum(whole) == step
+        assert all(isinstance(ns, int) and ns >= 0 for ns in whole)
+        assert entry["count"] == len(read(entry["ranks"]))
+        ranks += read(entry["ranks"])
+    assert sorted(ranks) == list(range(report["workload"]["degrees"]["world"]))
+    assert len(report["classes"]) == report["rank_classes"]
+    assert [row["index"] for row in report["layers"]] == list(range(report["workload"]["rows"]))
+    assert report["ops_simulated"] <= report["spans"]
+
+
+@settings(max_examples=40)
+@given(cases())
+def test_the_parameters_of_a_report_make_the_same_run_again(case: Case) -> None:
+    first = report_of(*case)
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in first["parameters"].items()}
+    second = report_of(case.workload, Parameters(**given))
+    assert second["parameters"] == first["parameters"]
+    for key in ("step_time_ns", "classes", "layers", "cluster", "workload"):
+        assert second[key] == first[key]
+
+
+def test_every_value_of_a_parameter_is_in_the_report() -> None:
+    dims = ("ring:4:3.5:0", "switch:300:50:1e3")
+    report = seed_report(dim=dims, algorithm=("0=direct",), endpoint_delay=0, compute_scale=0.5, no_fold=False)
+    assert report["parameters"]["dim"] == ["ring:4:3.5:0", "switch:300:50:1000"]
+    assert report["parameters"]["algorithm"] == ["0=direct"]
+    assert report["parameters"]["compute_scale"] == 0.5
+    assert report["cluster"]["dims"][0] == {
+        "kind": "ring",
+        "size": 4,
+        "bandwidth_gbps": 3.5,
+        "latency_ns": 0.0,
+    }
+    assert set(report["parameters"]) == set(Parameters.__dataclass_fields__)
+
+
+@pytest.mark.parametrize("name", ["a\x1b[2Jb", "\u202eevil", "ü", "\ud800"])
+def test_names_are_given_as_they_are_in_the_file_in_ascii_json(name: str) -> None:
+    report = json_report(Results(run([layer(name, 5)], {})))
+    text = json.dumps(report, allow_nan=False)
+    assert text.isascii()
+    assert text.isprintable()
+    assert json.loads(text)["layers"][0]["name"] == name

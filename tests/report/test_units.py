@@ -1,0 +1,41 @@
+"""Figures with their units."""
+
+import pytest
+
+from simcore.units import byte_size, duration, number, percent, seconds
+
+DURATIONS = [
+    (0, "0 s"),
+    (1, "1 ns"),
+    (999, "999 ns"),
+    (1000, "1.000 us"),
+    (264_017, "264.0 us"),
+    (99_999, "99.999 us"),
+    (1_000_000, "1.000 ms"),
+    (13_973_040_880, "13.973 s"),
+    (3_600 * 10**9, "3600.0 s"),
+    (-950, "-950 ns"),
+    (-1500, "-1.500 us"),
+]
+
+
+@pytest.mark.parametrize(("ns", "text"), DURATIONS)
+def test_a_duration_stands_in_the_largest_unit_it_fills(ns: int, text: str) -> None:
+    assert duration(ns) == text
+
+
+SIZES = [(0, "0 B"), (1, "1 B"), (999, "999 B"), (1000, "1.0 kB"), (16_777_216, "16.8 MB"), (75 * 10**12, "75.0 TB")]
+
+
+@pytest.mark.parametrize(("size", "text"), SIZES)
+def test_a_size_stands_in_decimal_units(size: int, text: str) -> None:
+    assert byte_size(size) == text
+
+
+def test_numbers_shed_a_needless_fraction_and_nothing_else() -> None:
+    assert [number(value) for value in (450.0, 0.5, 8, 1e20, 53.6870912)] == ["450", "0.5", "8", "1e+20", "53.6870912"]
+
+
+def test_seconds_and_percentages() -> None:
+    assert (seconds(13_973_040_880), seconds(5, 1)) == ("13.973", "0.0")
+    assert (percent(1, 8), percent(0, 0), percent(5, 5)) == ("12.5", "0.0", "100.0")

@@ -1,0 +1,210 @@
+"""A real pseudo-terminal with a program in it, and what its screen shows (read by pyte)."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyte
+
+ROOT = Path(__file__).resolve().parents[2]
+SEED = "fixtures/002_gpt_1024npu.txt"
+# Generous: the machine may be busy. A wait ends as soon as what it waits for is there.
+PATIENCE = 30.0
+
+# Questions to the terminal and keyboard protocols that pyte would print as text.
+_UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>=][0-9;]*[a-z]|\x1b\[\?[0-9;]*\$p|\x1b\[\?[0-9;]*u")
+_ALTERNATE = re.compile(rb"\x1b\[\?1049([hl])")
+_CURSOR = re.compile(rb"\x1b\[\?25([hl])")
+
+
+def environment(**changes: str | None) -> dict[str, str]:
+    """An environment that does not depend on who runs the tests; None takes a variable away."""
+    values: dict[str, str | None] = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": "/nonexistent",
+        "TERM": "xterm-256color",
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **changes,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+class Terminal:
+    """`python WORDS` in a pseudo-terminal of its own, as its session's controlling terminal."""
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        *,
+        columns: int = 120,
+        rows: int = 36,
+        env: dict[str, str | None] | None = None,
+        stderr: int | None = None,
+    ) -> None:
+        self.screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self.screen)
+        self.raw = bytearray()
+        self._pending = b""
+        self.master, self.slave = pty.openpty()
+        self._set_size(columns, rows)
+        self.attributes_before = termios.tcgetattr(self.slave)
+        self.started = time.monotonic()
+        self.process = subprocess.Popen(
+            [sys.executable, *words],
+            stdin=self.slave,
+            stdout=self.slave,
+            stderr=self.slave if stderr is None else stderr,
+            cwd=ROOT,
+            env=environment(**(env or {})),
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for descriptor in (self.master, self.slave):
+            if descriptor >= 0:
+                os.close(descriptor)
+
+    def _set_size(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    # -- reading ---------------------------------------------------------------------
+
+    def pump(self, seconds: float) -> int:
+        """Read what comes within `seconds` (at once when there is something); how many bytes."""
+        ready, _, _ = select.select([self.master], [], [], seconds)
+        if not ready:
+            return 0
+        try:
+            data = os.read(self.master, 1 << 16)
+        except OSError:
+            return 0
+        self.raw += data
+        text = self._pending + data
+        # A sequence may be cut by the read: keep an unfinished one for the next.
+        cut = text.rfind(b"\x1b")
+        if cut >= 0 and not re.search(rb"[A-Za-z~]", text[cut + 1 :]):
+            text, self._pending = text[:cut], text[cut:]
+        else:
+            self._pending = b""
+        self._stream.feed(_UNKNOWN_TO_PYTE.sub(b"", text))
+        return len(data)
+
+    def wait_for(self, found: str | Callable[[], bool], patience: float = PATIENCE) -> float:
+        """Read until `found` is on the screen (or true); seconds since the program's start."""
+        until = time.monotonic() + patience
+        while not (found in self.text if isinstance(found, str) else found()):
+            if time.monotonic() > until:
+                raise AssertionError(f"{found!r} did not come; the screen:\n{self.text}")
+            self.pump(0.05)
+        return time.monotonic() - self.started
+
+    def settle(self, seconds: float = 0.3) -> None:
+        """Read until nothing has come for `seconds`."""
+        while self.pump(seconds):
+            pass
+
+    def bytes_for(self, keys: str, found: str | Callable[[], bool] | None = None) -> int:
+        """How many bytes the answer to `keys` has, from a quiet screen to the next."""
+        self.settle()
+        before = len(self.raw)
+        self.press(keys)
+        if found is not None:
+            self.wait_for(found)
+        self.settle()
+        return len(self.raw) - before
+
+    @property
+    def lines(self) -> list[str]:
+        """The rows of the screen."""
+        return list(self.screen.display)
+
+    @property
+    def text(self) -> str:
+        """The screen as one text."""
+        return "\n".join(self.lines)
+
+    def line_with(self, words: str) -> str:
+        """The first row with `words` in it."""
+        return next(line for line in self.lines if words in line)
+
+    # -- acting ----------------------------------------------------------------------
+
+    def press(self, keys: str) -> None:
+        """Send keys as a terminal does."""
+        os.write(self.master, keys.encode())
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Another size; the kernel tells the program by SIGWINCH."""
+        self.screen.resize(rows, columns)
+        self._set_size(columns, rows)
+
+    def kill(self, number: signal.Signals) -> None:
+        """A signal to the program."""
+        self.process.send_signal(number)
+
+    def hang_up(self) -> None:
+        """The terminal goes away, as when a window is closed or a connection breaks."""
+        os.close(self.slave)
+        os.close(self.master)
+        self.master = self.slave = -1
+
+    def wait_for_end(self, patience: float = PATIENCE) -> int:
+        """Read until the program ends; its exit status (-n for signal n)."""
+        until = time.monotonic() + patience
+        while self.process.poll() is None:
+            if time.monotonic() > until:
+                raise AssertionError(f"still running; the screen:\n{self.text}")
+            if self.master >= 0:
+                self.pump(0.05)
+            else:
+                time.sleep(0.02)
+        if self.master >= 0:
+            self.settle(0.1)
+        return self.process.returncode
+
+    # -- the terminal's own state ------------------------------------------------------
+
+    @property
+    def in_alternate_screen(self) -> bool:
+        found = _ALTERNATE.findall(self.raw)
+        return bool(found) and found[-1] == b"h"
+
+    @property
+    def entered_alternate_screen(self) -> bool:
+        return _ALTERNATE.search(self.raw) is not None
+
+    @property
+    def cursor_is_visible(self) -> bool:
+        found = _CURSOR.findall(self.raw)
+        return not found or found[-1] == b"h"
+
+    @property
+    def attributes(self) -> list[object]:
+        """The line settings now (termios)."""
+        return termios.tcgetattr(self.slave)
+
+
+def wltui(*words: str, **keywords: object) -> Terminal:
+    """`python -m tui WORDS` in a terminal."""
+    return Terminal(["-m", "tui", *words], **keywords)  # type: ignore[arg-type]

@@ -11,16 +11,17 @@ Import from here: `fold`, `Folding`, `RankClass`, `GroupClass`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from simcore.cluster import Cluster, GroupShape, TransferShape, group_shape, transfer_shape
+from simcore.diagnostics import UsageError
 from simcore.layout import Layout
 from simcore.program import Program
 from simcore.program.ops import CollectiveCost, TransferCost
 from simcore.ranks import Block, RankSet
 from simcore.workload.model import GroupKind
-import itertools
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,10 @@ class Folding:
         raise ValueError(f"no rank {rank}")
 
 
+# Refinement lists every rank: about 20 us each.
+MOST_LISTED_RANKS = 2**20
+
+
 def fold(layout: Layout, cluster: Cluster, program: Program, every_rank: bool = False) -> Folding:
     """The rank classes of a run; with `every_rank` each rank is a class of its own."""
     kinds: list[GroupKind] = []
@@ -75,6 +80,11 @@ def fold(layout: Layout, cluster: Cluster, program: Program, every_rank: bool = 
             steps.append(cost.step)
     if not every_rank and "all" not in kinds and _is_aligned(layout, cluster):
         return _fold_aligned(layout, cluster, kinds, steps)
+    if layout.world > MOST_LISTED_RANKS:
+        raise UsageError(
+            f"{layout.world} ranks whose groups do not align with the cluster (or with --no-fold) "
+            f"are looked at one by one: at most {MOST_LISTED_RANKS}"
+        )
     return _fold_refined(layout, cluster, kinds, steps, every_rank)
 
 

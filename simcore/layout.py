@@ -115,7 +115,7 @@ def resolve_layout(
 
     def note(severity: str, code: str, message: str, key: str | None = None) -> None:
         column = header.column.get(key) if key else None
-        found.append(Diagnostic(severity, code, message, workload.path, 1, column))  # type: ignore[arg-type]
+        found.append(Diagnostic(severity, code, message, workload.path, header.line, column))  # type: ignore[arg-type]
 
     def degree(name: str, meaning: str) -> int:
         given = getattr(parameters, name)
@@ -128,9 +128,8 @@ def resolve_layout(
         return int(stated)
 
     if parameters.rank_order not in RANK_ORDERS:
-        raise UsageError(
-            f"--rank-order {printable(parameters.rank_order, 60)}: one of {', '.join(RANK_ORDERS)} is expected"
-        )
+        given = printable(parameters.rank_order, 60)
+        raise UsageError(f"--rank-order {given}: one of {', '.join(RANK_ORDERS)} is expected")
     tp = degree("tp", "model_parallel_NPU_group")
     ep = degree("ep", "ep")
     pp = degree("pp", "pp")

@@ -28,7 +28,7 @@ class RankSet:
     def of(cls, ranks: Iterable[int]) -> RankSet:
         """The set of `ranks`, which may come in any order; equal steps become strided blocks."""
         runs: list[list[int]] = []
-        for rank in sorted(ranks):
+        for rank in sorted(set(ranks)):
             if runs and rank == runs[-1][1] + 1:
                 runs[-1][1] = rank
             else:

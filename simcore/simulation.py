@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from simcore.cluster import Cluster, Dimension, GroupShape, default_cluster, parse_algorithm, parse_dimension
+from simcore.cluster import (
+    Cluster,
+    Dimension,
+    GroupShape,
+    default_cluster,
+    group_shape,
+    parse_algorithm,
+    parse_dimension,
+)
 from simcore.collectives import NAMES, collective_ns, explain_collective, transfer_ns
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.engine import run_engine
@@ -16,6 +24,7 @@ from simcore.folding import Folding, RankClass, fold
 from simcore.layout import RANK_ORDERS, Layout, resolve_layout
 from simcore.parameters import Parameters
 from simcore.program import SCHEDULES, Program, build_program
+from simcore.program.building import MOST_OPS
 from simcore.program.ops import CollectiveCost, ComputeCost
 from simcore.timeline import Timeline
 from simcore.units import number
@@ -77,8 +86,17 @@ def simulate(
     cluster, cluster_found = _cluster(workload, parameters, dims, layout)
     program, program_found = build_program(workload, layout, parameters)
     folding = fold(layout, cluster, program, parameters.no_fold)
+    ops = sum(len(program.stages[rank_class.stage].ops) for rank_class in folding.classes)
+    if ops > MOST_OPS:
+        raise UsageError(
+            f"{len(folding.classes)} rank classes have {ops} ops: at most {MOST_OPS} are simulated"
+            + (" (without --no-fold equal ranks are simulated once)" if parameters.no_fold else "")
+        )
     durations = _durations(program, folding, cluster, parameters)
-    times = run_engine(program, folding, durations, cancelled)
+    try:
+        times = run_engine(program, folding, durations, cancelled)
+    except OverflowError:
+        raise UsageError("the step would take 2^63 ns (292 years) or more: too long for its times") from None
     diagnostics = (*workload.diagnostics, *found, *cluster_found, *program_found)
     return Simulation(workload, parameters, layout, cluster, Timeline(program, folding, times), diagnostics)
 
@@ -186,9 +204,10 @@ def _shapes(simulation: Simulation, group: GroupKind, size: int) -> list[GroupSh
     """The shapes that groups of a kind have, each once; none where the collective makes no op."""
     if not size or simulation.layout.group_size(group) == 1:
         return []
-    return list(
-        dict.fromkeys(one.shape for one in simulation.timeline.folding.group_classes if one.kind == group)
-    )
+    classes = simulation.timeline.folding.group_classes
+    shapes = list(dict.fromkeys(one.shape for one in classes if one.kind == group))
+    # A kind that no op of this run uses has no group classes: its first group stands for it.
+    return shapes or [group_shape(simulation.cluster, next(simulation.layout.groups(group)))]
 
 
 def scaled(ns: int, scale: float) -> int:

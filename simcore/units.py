@@ -50,6 +50,13 @@ def number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
 
 
+def plural(count: int, noun: str) -> str:
+    """A count with its noun: `1 block`, `2 blocks`, `2 classes`."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count} {noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"
+
+
 def percent(part: int, whole: int) -> str:
     """`part` of `whole` as a percentage with one decimal, without the sign; 0.0 of nothing."""
     return f"{100 * part / whole:.1f}" if whole else "0.0"

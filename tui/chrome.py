@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from simcore.report.words import layout_words
-from simcore.units import duration
+from simcore.units import duration, plural
 from tui.frame import Line, cells, fitted, spread
 from tui.screens import SCREENS
 from tui.session import Session
@@ -20,11 +20,13 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
     name = cells(os.path.basename(simulation.workload.path), 40)
     microbatches = program.microbatches
     notes = len(simulation.diagnostics)
-    notes_words = f"{notes} note{'s' if notes != 1 else ''}"
+    notes_words = plural(notes, "note")
     wide = width >= _WIDE
     if wide:
         schedule = (
-            f"{program.schedule}, {microbatches} micro-batches" if program.pipelined else program.schedule
+            f"{program.schedule}, {plural(microbatches, 'micro-batch')}"
+            if program.pipelined
+            else program.schedule
         )
         first: Line = [
             (" wltui  ", "accent"), (name, "bright"),

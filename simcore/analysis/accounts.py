@@ -182,7 +182,8 @@ class _Walk:
         """now..begin: exposed where an earlier collective of this stream runs, else wait."""
         running = []
         for other in reversed(self.earlier[lane]):
-            if other == op:
+            if other >= op:
+                # Issued behind `op`: it cannot run before `op` has ended.
                 continue
             if self.end[other] <= now:
                 break

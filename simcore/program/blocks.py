@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 from simcore.diagnostics import Diagnostic
+from simcore.units import plural
 from simcore.workload import Workload
 from simcore.workload.model import base_name
-import itertools
 
 _LOSS = "cross_entropy"
 _OPTIMIZER = "optimizer"
@@ -80,20 +81,26 @@ def _disagreements(workload: Workload, structure: Structure) -> list[Diagnostic]
     found = []
 
     def note(severity: str, code: str, message: str, key: str) -> None:
-        found.append(Diagnostic(severity, code, message, workload.path, 1, header.column.get(key)))  # type: ignore[arg-type]
+        found.append(Diagnostic(severity, code, message, workload.path, header.line, header.column.get(key)))  # type: ignore[arg-type]
 
     blocks = len(structure.blocks)
     layers = structure.layers_per_block
-    each = f"{layers[0]} layers" if len(set(layers)) == 1 else ", ".join(map(str, layers[:8])) + " layers"
+    each = (
+        plural(layers[0], "layer")
+        if len(set(layers)) == 1
+        else " and ".join(map(str, layers[:8])) + " layers"
+    )
     if not blocks:
         note("warning", "no-blocks", "no micro-batch block found: 0 micro-batches simulated", "ga")
     elif header.ga is None:
-        note("note", "ga-missing", f"no ga in the header: {blocks} micro-batch blocks counted", "ga")
+        note(
+            "note", "ga-missing", f"no ga in the header: {plural(blocks, 'micro-batch block')} counted", "ga"
+        )
     elif header.ga != blocks:
         note(
             "warning",
             "ga-differs",
-            f"ga is {header.ga}, but {blocks} blocks were found: {blocks} taken",
+            f"ga is {header.ga}, but the file has {plural(blocks, 'block')}: {blocks} taken",
             "ga",
         )
     if blocks and header.vpp is None:

@@ -11,8 +11,8 @@ from simcore.program.schedules import SCHEDULES
 from simcore.program.stage_builder import Plan, StageBuilder
 from simcore.workload import Workload
 
-# More micro-batches than any run has; beyond it lies a slip of the keyboard and no memory.
-_MOST_MICROBATCHES = 65536
+# Beyond this lies a slip of the keyboard: building alone would take a minute and gigabytes.
+MOST_OPS = 40_000_000
 
 
 def build_program(
@@ -23,7 +23,7 @@ def build_program(
     Raises `UsageError` for a schedule that is not there or micro-batches that cannot be,
     `InputError` for a dialect that has no schedule here.
     """
-    dialect = parameters.dialect or workload.dialect
+    dialect = parameters.dialect if parameters.dialect is not None else workload.dialect
     if dialect not in ("simai", "astra-sim-1"):
         raise UsageError(f"--dialect {printable(dialect, 60)}: simai or astra-sim-1 is expected")
     if dialect != "simai":
@@ -38,7 +38,7 @@ def build_program(
                 1,
             )
         )
-    name = parameters.schedule or ("1f1b" if layout.pp > 1 else "layer-loop")
+    name = parameters.schedule if parameters.schedule is not None else default_schedule(layout)
     schedule = SCHEDULES.get(name)
     if schedule is None:
         raise UsageError(f"--schedule {printable(name, 60)}: one of {', '.join(SCHEDULES)} is expected")
@@ -47,11 +47,16 @@ def build_program(
     microbatches = blocks
     transfer_bytes = 0
     if schedule.pipelined:
-        microbatches = parameters.microbatches or blocks
-        if microbatches > _MOST_MICROBATCHES:
-            raise UsageError(f"--microbatches {microbatches}: at most {_MOST_MICROBATCHES} are simulated")
+        microbatches = blocks if parameters.microbatches is None else parameters.microbatches
         if not blocks:
             microbatches = 0
+        # Six cells a row, each at most one op.
+        most_ops = 6 * layout.pp * microbatches * max(map(len, structure.blocks), default=0)
+        if most_ops > MOST_OPS:
+            raise UsageError(
+                f"{microbatches} micro-batches on {layout.pp} stages are up to {most_ops} ops: "
+                f"at most {MOST_OPS} are simulated"
+            )
         if layout.pp > 1:
             transfer_bytes, notes = _transfer_bytes(workload, structure, layout)
             found += notes
@@ -84,6 +89,11 @@ def build_program(
     return program, found
 
 
+def default_schedule(layout: Layout) -> str:
+    """`1f1b` where there is a pipeline, else `layer-loop`."""
+    return "1f1b" if layout.pp > 1 else "layer-loop"
+
+
 def _transfer_bytes(workload: Workload, structure: Structure, layout: Layout) -> tuple[int, list[Diagnostic]]:
     """Bytes of one activation between stages: `pp_comm`, else what SPEC 4 takes for it."""
     header = workload.header
@@ -92,7 +102,7 @@ def _transfer_bytes(workload: Workload, structure: Structure, layout: Layout) ->
     fwd = workload.fwd
 
     def note(severity: str, message: str) -> list[Diagnostic]:
-        return [Diagnostic(severity, "pp-comm-missing", message, workload.path, 1)]  # type: ignore[arg-type]
+        return [Diagnostic(severity, "pp-comm-missing", message, workload.path, header.line)]  # type: ignore[arg-type]
 
     names = workload.name
     layer_rows = [row for block in structure.blocks for row in block if is_layer(names[row])]

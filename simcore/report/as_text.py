@@ -7,7 +7,7 @@ from simcore.analysis.accounts import BUBBLE, EXPOSED_KINDS, FIRST_EXPOSED, IDLE
 from simcore.diagnostics import Diagnostic, printable
 from simcore.report.table import Column, table
 from simcore.report.words import cluster_words, layout_words, structure_words
-from simcore.units import duration, percent, seconds
+from simcore.units import duration, percent, plural, seconds
 
 _EXPENSIVE_LAYERS = 10
 _BAR_CELLS = 24
@@ -32,7 +32,7 @@ def _head(results: Results) -> str:
     )
     schedule = program.schedule
     if program.pipelined:
-        schedule += f", {program.microbatches} micro-batches"
+        schedule += f", {plural(program.microbatches, 'micro-batch')}"
     facts = [
         ("file", printable(workload.path)),
         ("format", f"{workload.format}, {printable(workload.policy)}"),
@@ -42,7 +42,7 @@ def _head(results: Results) -> str:
         ("cluster", f"{cluster_words(simulation.cluster)}; {simulation.parameters.network}"),
         (
             "simulated",
-            f"{_count(timeline.ops_simulated)} ops in {len(timeline.classes)} rank classes, "
+            f"{_count(timeline.ops_simulated)} ops in {plural(len(timeline.classes), 'rank class')}, "
             f"for {_count(timeline.spans)} spans of all ranks",
         ),
     ]

@@ -5,12 +5,15 @@ from __future__ import annotations
 from simcore.cluster import Cluster
 from simcore.layout import Layout
 from simcore.simulation import Simulation
+from simcore.units import plural
 
 
 def layout_words(layout: Layout) -> str:
     """`1024 = tp 8 x dp 8 x pp 16`, and how ep lies in it where there is one."""
     words = f"{layout.world} = tp {layout.tp} x dp {layout.dp} x pp {layout.pp}"
-    return words + (f", ep {layout.ep} inside dp" if layout.ep > 1 else "")
+    if layout.ep == 1:
+        return words
+    return f"{words}, ep {layout.ep} inside {'tp x dp' if layout.dp % layout.ep else 'dp'}"
 
 
 def cluster_words(cluster: Cluster) -> str:
@@ -28,5 +31,7 @@ def structure_words(simulation: Simulation) -> str:
         if len(set(layers)) > 1
         else f"{max(layers, default=0)}"
     )
-    middle = f"{blocks} block{'s' if blocks != 1 else ''} of {each} layers" if blocks else "no blocks"
+    middle = (
+        f"{plural(blocks, 'block')} of {each} layer{'' if each == '1' else 's'}" if blocks else "no blocks"
+    )
     return f"{len(structure.prologue)} before, {middle}, {len(structure.loss) + len(structure.tail)} after"

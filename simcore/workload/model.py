@@ -30,7 +30,8 @@ class Cells:
     compute_ns: compute time of each row, ns, as written. collective: `ALLREDUCE`,
     `ALLGATHER`, `REDUCESCATTER`, `ALLTOALL`, or None where the row has none. group: the
     kind of group that takes part, None where there is no collective. bytes: the whole
-    buffer (gathered result, input of a reduce-scatter, one rank's buffer otherwise).
+    buffer (gathered result, input of a reduce-scatter, one rank's buffer otherwise), except
+    that an ALLGATHER of dialect astra-sim-1 has one rank's shard: its group is not known here.
     """
 
     compute_ns: array[int] = field(default_factory=lambda: array("q"))
@@ -46,7 +47,8 @@ class Header:
     tp, ep, pp: degrees of parallelism. vpp: transformer layers that one stage holds (not
     Megatron's virtual-pipeline size). ga: micro-batches a step. all_gpus: world size.
     pp_comm: bytes of one activation between neighbouring stages. checkpoints and
-    checkpoint_initiates: row indices, from 0. column: where each key stands in line 1.
+    checkpoint_initiates: row indices, from 0. line: where the header begins, from 1; column:
+    where each key stands.
     """
 
     tp: int | None = None
@@ -58,6 +60,7 @@ class Header:
     pp_comm: int | None = None
     checkpoints: tuple[int, ...] = ()
     checkpoint_initiates: tuple[int, ...] = ()
+    line: int = 1
     column: Mapping[str, int] = field(default_factory=dict)
 
 

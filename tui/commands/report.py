@@ -7,14 +7,14 @@ import sys
 from simcore.analysis import Results
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
-from simcore.workload import open_workload
+from simcore.workload import open_workload, read_workload
 from tui.commands.arguments import Parser, add_parameters, parameters_from
 
 
 def main(words: list[str]) -> int:
     """Print the report of a workload file. Exit status 0; errors raise."""
     parser = Parser(prog="wltui report", description="Simulate one step of a workload and say where it goes.")
-    parser.add_argument("file", metavar="FILE", help="a workload file")
+    parser.add_argument("file", metavar="FILE", help="a workload file, or - for standard input")
     parser.add_argument("--json", action="store_true", help="the figures as JSON (schema wltui.report/1)")
     add_parameters(parser)
     arguments = parser.parse_args(words)
@@ -24,7 +24,10 @@ def main(words: list[str]) -> int:
 
 def print_report(path: str, parameters: Parameters, as_json: bool = False) -> None:
     """Simulate and print."""
-    results = Results(simulate(open_workload(path), parameters))
+    workload = (
+        read_workload("standard input", sys.stdin.buffer.read()) if path == "-" else open_workload(path)
+    )
+    results = Results(simulate(workload, parameters))
     if as_json:
         import json
 

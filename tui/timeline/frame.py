@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from simcore.units import duration
+from simcore.units import duration, plural
 from tui.frame import Glyphs, Line, fitted, rule
 from tui.timeline.details import details
 from tui.timeline.drawing import draw_lane
@@ -167,7 +167,7 @@ class TimelineFrame:
             f" view {duration(window.first_ns)} .. "
             f"{duration(window.last_ns)}, "
             f"{duration(column_ns)} a column   {simulation.layout.world} ranks in "
-            f"{len(simulation.timeline.classes)} lanes"
+            f"{plural(len(simulation.timeline.classes), 'class')}"
         )
         return [(words, "")]
 

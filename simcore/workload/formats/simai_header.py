@@ -70,12 +70,14 @@ class HeaderReader:
         self._numbers: dict[str, int | None] = {}
         self._lists: dict[str, list[tuple[int, Cell]]] = {}
         self._column: dict[str, int] = {}
+        self._line = 1
         self.policy = ""
 
     def read(self, lines: Sequence[str], start: int) -> int:
         """Reads the header from `lines[start]` on and returns the index of the line after it."""
         policy, *cells = cells_of(lines[start], start + 1)
         self.policy = policy.text.upper()
+        self._line = start + 1
         after = start + 1
         while after < len(lines) and _is_header_line(lines[after]):
             cells += cells_of(lines[after], after + 1)
@@ -97,6 +99,7 @@ class HeaderReader:
             pp_comm=number("pp_comm"),
             checkpoints=self._present("checkpoints", rows),
             checkpoint_initiates=self._present("checkpoint_initiates", rows),
+            line=self._line,
             column=self._column,
         )
 

@@ -1,4 +1,7 @@
-"""A real pseudo-terminal with a program in it, and what its screen shows (read by pyte)."""
+"""A real pseudo-terminal with a program in it, and what its screen shows (read by pyte).
+
+Nothing is mocked: the program is a process of its own whose controlling terminal this is.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,12 @@ ROOT = Path(__file__).resolve().parents[2]
 SEED = "fixtures/002_gpt_1024npu.txt"
 # Generous: the machine may be busy. A wait ends as soon as what it waits for is there.
 PATIENCE = 30.0
+
+# Makes the terminal the controlling one, as a login does: without it no SIGWINCH would come.
+_LOGIN = (
+    "import fcntl, os, sys, termios; "
+    "fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+)
 
 # Questions to the terminal and keyboard protocols that pyte would print as text.
 _UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>=][0-9;]*[a-z]|\x1b\[\?[0-9;]*\$p|\x1b\[\?[0-9;]*u")
@@ -64,14 +73,13 @@ class Terminal:
         self.attributes_before = termios.tcgetattr(self.slave)
         self.started = time.monotonic()
         self.process = subprocess.Popen(
-            [sys.executable, *words],
+            [sys.executable, "-ISc", _LOGIN, sys.executable, *words],
             stdin=self.slave,
             stdout=self.slave,
             stderr=self.slave if stderr is None else stderr,
             cwd=ROOT,
             env=environment(**(env or {})),
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
 
     def __enter__(self) -> Terminal:

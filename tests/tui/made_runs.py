@@ -1,0 +1,123 @@
+"""Runs for the tests of the screen: seed 002, and small ones made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from simcore.analysis import Results
+from simcore.parameters import Parameters
+from simcore.simulation import simulate
+from simcore.workload import Workload, open_workload
+from tests.strategies import Cell, Row, layer, make_workload
+from tests.tui.pseudo_terminal import ROOT, SEED
+from tui.frame import Line, text_of
+from tui.timeline.lanes import Lane, class_streams
+from tui.timeline.window import Window
+
+
+def run(workload: Workload, **parameters: object) -> Results:
+    """`workload` simulated with these parameters."""
+    return Results(simulate(workload, Parameters(**parameters)))  # type: ignore[arg-type]
+
+
+@cache
+def seed_workload() -> Workload:
+    """Seed 002: 1024 ranks, 16 stages. The path is a name alone: no test may depend on where it lies."""
+    workload = open_workload(str(ROOT / SEED))
+    return open_seed_as(workload, "002_gpt_1024npu.txt")
+
+
+def open_seed_as(workload: Workload, path: str) -> Workload:
+    """The same workload under another path."""
+    from dataclasses import replace
+
+    return replace(workload, path=path)
+
+
+@cache
+def seed(**parameters: object) -> Results:
+    """Seed 002 with these parameters."""
+    return run(seed_workload(), **parameters)
+
+
+def two_stages(microbatches: int = 2) -> Workload:
+    """A pipeline of two stages, tp 2 and dp 2, with collectives and transfers of one magnitude."""
+    block = [
+        Row("embedding_layer", Cell(400, "ALLREDUCE", "tp", 2000)),
+        Row(
+            "attention_column",
+            Cell(1500, "ALLGATHER", "tp", 4000),
+            Cell(700, "ALLREDUCE", "tp", 3000),
+            Cell(800, "REDUCESCATTER", "dp", 6000),
+        ),
+        Row("mlp_row", Cell(900, "REDUCESCATTER", "tp", 4000), Cell(1100), Cell(600)),
+    ]
+    rows = [Row("grad_gather", wg=Cell(0, "ALLGATHER", "dp", 9000)), *block * microbatches, layer("optimizer1", 500)]
+    return make_workload(rows, tp=2, pp=2, all_gpus=8, pp_comm=30000)
+
+
+@cache
+def small() -> Results:
+    """`two_stages`, on a network so slow that every kind of account appears."""
+    return run(two_stages(), dim=("switch:2:4:50", "switch:4:2:300"))
+
+
+@cache
+def lonely(ns: int = 5000) -> Results:
+    """One rank with one layer that computes `ns` forward and nothing else."""
+    return run(make_workload([layer("only_layer", ns)], tp=1, pp=1, all_gpus=1))
+
+
+@cache
+def many_layers(count: int = 200) -> Results:
+    """One rank: a long layer, then `count` short ones."""
+    return run(make_workload([layer("long_layer", 100_000), *[layer("s", 100)] * count], tp=1, pp=1, all_gpus=1))
+
+
+def some_runs() -> list[Results]:
+    """Runs of very different sizes, down to a step of 0 ns."""
+    return [seed(), small(), lonely(), lonely(1), lonely(0)]
+
+
+def all_lanes(results: Results) -> Iterator[Lane]:
+    """Every lane that can be shown."""
+    for number in range(len(results.simulation.timeline.classes)):
+        yield Lane(results, number)
+        for stream in class_streams(results, number):
+            yield Lane(results, number, stream)
+
+
+def lane_of(results: Results, number: int, stream: str | None = None) -> Lane:
+    """One lane."""
+    return Lane(results, number, stream)
+
+
+def line_text(line: Line) -> str:
+    """The characters of a line."""
+    return text_of([line])
+
+
+def plain(frame: Sequence[Line]) -> str:
+    """A frame as text for a snapshot: blanks at the ends of lines left out."""
+    return "\n".join(line.rstrip() for line in text_of(frame).split("\n")) + "\n"
+
+
+def naive_cell(lane: Lane, first_ns: int, last_ns: int) -> dict[int, int]:
+    """ns of each category in a stretch, span by span; spans of one category that overlap count once."""
+    spans = lane.spans
+    found: dict[int, int] = {}
+    reached: dict[int, int] = {}
+    for start, end, category in zip(spans.start, spans.end, spans.category, strict=True):
+        begin = max(start, first_ns, reached.get(category, first_ns))
+        over = min(end, last_ns)
+        if over > begin:
+            found[category] = found.get(category, 0) + over - begin
+            reached[category] = over
+    return found
+
+
+def window_of(results: Results, first_ns: int, span_ns: int) -> Window:
+    """A stretch of a run's step."""
+    step = max(results.simulation.step_time_ns, 1)
+    return Window(first_ns, span_ns, step)

@@ -3,8 +3,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# For the packages and, by pip's two ways of saying it, for the build back end.
+export PIP_CONSTRAINT := constraints.txt
+export PIP_BUILD_CONSTRAINT := constraints.txt
 
-.PHONY: run test lint check clean
+.PHONY: run test lint clean
 
 run: $(VENV)/.stamp-run
 	@$(BIN)/wltui
@@ -19,12 +22,12 @@ lint: $(VENV)/.stamp-test
 
 $(VENV)/.stamp-run: pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -c constraints.txt -e .
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -e .
 	@touch $@
 
 $(VENV)/.stamp-test: pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@ $(VENV)/.stamp-run
 
 clean:

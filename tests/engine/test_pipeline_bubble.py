@@ -47,6 +47,14 @@ def test_a_1f1b_stage_holds_at_most_p_minus_s_micro_batches(stages: int, microba
     assert peaks == [min(microbatches, stages - stage) for stage in range(stages)]
 
 
+def test_a_micro_batch_is_held_from_the_end_of_its_f_to_the_end_of_its_b() -> None:
+    """On stage s, F of micro-batch s has not ended before B of the first one begins; layer-loop keeps all."""
+    assert [stage.peak_microbatches for stage in pipeline(3, 8).program.stages] == [3, 2, 1]
+    rows = [Row("embedding_layer", Cell(1))] * 5
+    workload = make_workload(rows, tp=1, ep=1, pp=1, all_gpus=1)
+    assert simulate(workload, Parameters()).program.stages[0].peak_microbatches == 5
+
+
 def test_without_a_pipeline_1f1b_does_one_micro_batch_after_another() -> None:
     simulation = pipeline(1, 5, schedule="1f1b")
     assert simulation.step_time_ns == 5 * (F + I + W)

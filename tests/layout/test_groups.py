@@ -107,7 +107,8 @@ def test_with_ep_over_a_whole_stage_each_dp_ep_group_has_one_member() -> None:
     assert (layout.group_size("ep"), layout.group_size("dp_ep")) == (12, 1)
 
 
-def test_consecutive_ranks_of_a_stage_are_apart_under_rank_order_tp_pp_dp() -> None:
-    """q = tp + TP*dp counts inside the stage, whatever number the ranks have."""
+def test_consecutive_q_count_inside_a_stage_in_either_rank_order() -> None:
+    """q = tp + TP*dp, whatever number the ranks have."""
+    assert list(Layout(tp=2, ep=4, dp=2, pp=2).groups("ep")) == [[0, 1, 2, 3], [4, 5, 6, 7]]
     layout = Layout(tp=2, ep=4, dp=2, pp=2, rank_order="tp-pp-dp")
     assert list(layout.groups("ep")) == [[0, 1, 4, 5], [2, 3, 6, 7]]

@@ -16,7 +16,8 @@ Kind = Literal["count", "positive", "scale", "word", "words", "switch"]
 class Parameters:
     """What a user may set; None means "as the file says" or "the default of SPEC 8".
 
-    world, tp, ep, pp: degrees over the header's. dim: `KIND:SIZE:GBPS:NS`, inner first.
+    world, tp, ep, pp: degrees over the header's. virtual_stages: chunks of each stage
+    (interleaved). dim: `KIND:SIZE:GBPS:NS`, inner first.
     algorithm: `DIM=NAME`. endpoint_delay: ns. local_mem_bw: GB/s. compute_scale,
     comm_scale: durations times X. no_fold: simulate every rank, not one of each class.
     """
@@ -28,6 +29,10 @@ class Parameters:
     rank_order: str = "tp-ep-dp-pp"
     schedule: str | None = None
     microbatches: int | None = None
+    virtual_stages: int | None = None
+    stage_layout: str = "uniform"
+    overlap_grad_reduce: bool = False
+    overlap_param_gather: bool = False
     dialect: str | None = None
     dim: tuple[str, ...] = ()
     algorithm: tuple[str, ...] = ()
@@ -69,7 +74,11 @@ FLAGS: tuple[Flag, ...] = (
     Flag("rank_order", "layout", "word", "", "ORDER", "how ranks are numbered, fastest first"),
     Flag("schedule", "schedule", "word", "", "NAME", "default: 1f1b with a pipeline, else layer-loop"),
     Flag("microbatches", "schedule", "count", "", "N", "micro-batches a step; blocks repeat in turn"),
-    Flag("dialect", "schedule", "word", "", "NAME", "how the file's rows are meant; found from the file"),
+    Flag("virtual_stages", "schedule", "count", "chunks", "V", "chunks of a stage, for interleaved"),
+    Flag("stage_layout", "schedule", "word", "", "NAME", "rows of a stage: all, or as Megatron has them"),
+    Flag("overlap_grad_reduce", "schedule", "switch", "", "", "reduce gradients layer by layer in the last backward"),
+    Flag("overlap_param_gather", "schedule", "switch", "", "", "gather parameters layer by layer at the start"),
+    Flag("dialect", "schedule", "word", "", "NAME", "how rows are meant; found from the file"),
     Flag("dim", "cluster", "words", "", "KIND:SIZE:GBPS:NS",
          "a network dimension, inner first (repeatable): ring, fully-connected or switch; "
          "size; GB/s of one message; latency of a hop in ns"),

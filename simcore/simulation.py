@@ -24,7 +24,7 @@ from simcore.folding import Folding, RankClass, fold
 from simcore.layout import RANK_ORDERS, Layout, resolve_layout
 from simcore.parameters import Parameters
 from simcore.program import SCHEDULES, Program, build_program
-from simcore.program.building import MOST_OPS
+from simcore.program.building import MOST_OPS, STAGE_LAYOUTS
 from simcore.program.ops import CollectiveCost, ComputeCost
 from simcore.timeline import Timeline
 from simcore.units import number
@@ -59,6 +59,7 @@ def choices(field: str) -> tuple[str, ...]:
     return {
         "schedule": tuple(SCHEDULES),
         "rank_order": RANK_ORDERS,
+        "stage_layout": STAGE_LAYOUTS,
         "network": NETWORKS,
         "dialect": ("simai", "astra-sim-1"),
     }[field]

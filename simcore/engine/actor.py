@@ -18,12 +18,14 @@ class Actor:
     """A rank class while it is simulated. Times are ns from the start of the step.
 
     start, end: columns over the ops, NOT_YET until known. free: when each stream is next
-    free. queued: ops issued on a stream whose meeting is not over, with their issue time.
+    free; channels: the same for each class that it sends to. peers: the class so many stages
+    on. queued: ops issued on a stream whose meeting is not over, with their issue time.
     met: how many meetings on a stream this actor has come to. inbox: arrival of each
     message. parked: the message number or op index the actor waits for.
     """
 
     __slots__ = (
+        "channels",
         "codes",
         "durations",
         "end",
@@ -63,6 +65,7 @@ class Actor:
         self.start = array("q", (NOT_YET,)) * count
         self.end = array("q", (NOT_YET,)) * count
         self.free = [0] * len(STREAMS)
+        self.channels: dict[int, int] = {}
         self.queued: dict[int, deque[tuple[int, int]]] = {}
         self.met: dict[int, int] = {}
         self.inbox: dict[int, int] = {}

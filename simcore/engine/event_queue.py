@@ -30,7 +30,7 @@ from simcore.engine.actor import (
 )
 from simcore.folding import Folding
 from simcore.program import Program
-from simcore.program.ops import STREAM_OF_GROUP, TO_NEXT, Receive
+from simcore.program.ops import STREAM_OF_GROUP, Receive, TransferCost
 
 _EVENTS_BETWEEN_CANCEL_CHECKS = 256
 
@@ -92,10 +92,10 @@ class _Engine:
             local = frozenset(
                 stream for stream, group in groups.items() if len(folding.group_classes[group].members) == 1
             )
-            peers = {rank_class.stage + step: other for step, (other, _) in rank_class.neighbours.items()}
+            peers = {step: other for step, (other, _) in rank_class.neighbours.items()}
             stage_program = program.stages[rank_class.stage]
             self.actors.append(Actor(index, stage_program, durations[index], groups, local, peers))
-        self.stages = [rank_class.stage for rank_class in folding.classes]
+        self.transfer_steps = [cost.step if isinstance(cost, TransferCost) else 0 for cost in program.costs]
         self.loop_end = [NOT_YET] * len(self.actors)
 
     def run(self) -> Times:
@@ -185,13 +185,12 @@ class _Engine:
 
     def _send(self, actor: Actor, op: int, time: int) -> None:
         """Start a pipeline transfer; its receiver goes on when it arrives, if it waits for it."""
-        lane = actor.program.ops.stream[op]
-        message = actor.program.ops.message[op]
-        begin = max(time, actor.free[lane])
+        ops = actor.program.ops
+        message = ops.message[op]
+        receiver = self.actors[actor.peers[self.transfer_steps[ops.cost[op]]]]
+        begin = max(time, actor.channels.get(receiver.index, 0))
         actor.start[op] = begin
-        actor.end[op] = actor.free[lane] = arrival = begin + actor.durations[op]
-        step = 1 if lane == TO_NEXT else -1
-        receiver = self.actors[actor.peers[self.stages[actor.index] + step]]
+        actor.end[op] = actor.channels[receiver.index] = arrival = begin + actor.durations[op]
         receiver.inbox[message] = arrival
         if receiver.parked_message == message:
             receiver.parked_message = NOT_YET

@@ -61,6 +61,11 @@ def find_structure(workload: Workload) -> tuple[Structure, list[Diagnostic]]:
     return structure, _disagreements(workload, structure)
 
 
+def is_embedding(name: str) -> bool:
+    """Whether a row is the embedding that begins a block."""
+    return name.startswith(_EMBEDDING)
+
+
 def is_layer(name: str) -> bool:
     """Whether a row of a block belongs to a transformer layer (embedding and final rows do not)."""
     return not name.startswith(_NOT_LAYERS)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.layout import Layout
-from simcore.parameters import Parameters
+from simcore.parameters import FLAGS, Parameters
 from simcore.program.blocks import Structure, find_structure, is_layer
 from simcore.program.ops import Program
+from simcore.program.plan import Plan
 from simcore.program.schedules import SCHEDULES
-from simcore.program.stage_builder import Plan, StageBuilder
+from simcore.program.stage_builder import StageBuilder
 from simcore.workload import Workload
 
+STAGE_LAYOUTS = ("uniform", "megatron")
 # Beyond this lies a slip of the keyboard: building alone would take a minute and gigabytes.
 MOST_OPS = 40_000_000
 
@@ -43,33 +47,12 @@ def build_program(
     if schedule is None:
         raise UsageError(f"--schedule {printable(name, 60)}: one of {', '.join(SCHEDULES)} is expected")
     structure, found = find_structure(workload)
-    blocks = len(structure.blocks)
-    microbatches = blocks
-    transfer_bytes = 0
     if schedule.pipelined:
-        microbatches = blocks if parameters.microbatches is None else parameters.microbatches
-        if not blocks:
-            microbatches = 0
-        # Six cells a row, each at most one op.
-        most_ops = 6 * layout.pp * microbatches * max(map(len, structure.blocks), default=0)
-        if most_ops > MOST_OPS:
-            raise UsageError(
-                f"{microbatches} micro-batches on {layout.pp} stages are up to {most_ops} ops: "
-                f"at most {MOST_OPS} are simulated"
-            )
-        if layout.pp > 1:
-            transfer_bytes, notes = _transfer_bytes(workload, structure, layout)
-            found += notes
-    elif parameters.microbatches is not None:
-        found.append(
-            Diagnostic(
-                "warning",
-                "microbatches-ignored",
-                f"--microbatches {parameters.microbatches} has no effect: layer-loop runs each row once",
-                workload.path,
-            )
-        )
-    plan = Plan(workload, structure, layout, microbatches, transfer_bytes)
+        plan, notes = _pipelined_plan(workload, structure, layout, parameters, name)
+        found += notes
+    else:
+        plan = Plan(workload, structure, layout, len(structure.blocks), 0)
+    found += _ignored(workload, parameters, name)
     stages = []
     for stage in range(layout.pp if schedule.pipelined else 1):
         builder = StageBuilder(plan, stage)
@@ -83,10 +66,80 @@ def build_program(
         structure,
         tuple(stages),
         tuple(plan.costs),
-        microbatches,
+        plan.microbatches,
         len(plan.messages),
     )
     return program, found
+
+
+def _pipelined_plan(
+    workload: Workload, structure: Structure, layout: Layout, parameters: Parameters, name: str
+) -> tuple[Plan, list[Diagnostic]]:
+    """The plan of a pipeline schedule. Raises `UsageError` for what cannot be, with what would fit."""
+    if parameters.stage_layout not in STAGE_LAYOUTS:
+        given = printable(parameters.stage_layout, 60)
+        raise UsageError(f"--stage-layout {given}: one of {', '.join(STAGE_LAYOUTS)} is expected")
+    blocks = len(structure.blocks)
+    microbatches = blocks if parameters.microbatches is None or not blocks else parameters.microbatches
+    # Six cells a row, each at most one op.
+    most_ops = 6 * layout.pp * microbatches * max(map(len, structure.blocks), default=0)
+    if most_ops > MOST_OPS:
+        raise UsageError(
+            f"{microbatches} micro-batches on {layout.pp} stages are up to {most_ops} ops: "
+            f"at most {MOST_OPS} are simulated"
+        )
+    chunks = _chunks(structure, layout, parameters, microbatches) if SCHEDULES[name].chunked else 1
+    transfer_bytes, found = _transfer_bytes(workload, structure, layout) if layout.pp > 1 else (0, [])
+    plan = Plan(
+        workload,
+        structure,
+        layout,
+        microbatches,
+        transfer_bytes,
+        chunks=chunks,
+        megatron=parameters.stage_layout == "megatron",
+        overlap_grad_reduce=parameters.overlap_grad_reduce,
+        overlap_param_gather=parameters.overlap_param_gather,
+    )
+    return plan, found
+
+
+def _chunks(structure: Structure, layout: Layout, parameters: Parameters, microbatches: int) -> int:
+    """Chunks of a stage: they divide the layers of every block, and P divides the micro-batches."""
+    chunks = parameters.virtual_stages
+    layers = math.gcd(*structure.layers_per_block)
+    fitting = [number for number in range(1, layers + 1) if layers % number == 0]
+    words = ", ".join(map(str, fitting)) or "no number"
+    if chunks is None:
+        raise UsageError(f"--schedule interleaved needs --virtual-stages; {words} would fit")
+    if layers == 0 or layers % chunks:
+        raise UsageError(
+            f"--virtual-stages {chunks} does not divide the layers of a stage: {words} would fit"
+        )
+    if microbatches % layout.pp:
+        below = microbatches - microbatches % layout.pp
+        near = f"{below} or {below + layout.pp}" if below else str(layout.pp)
+        raise UsageError(
+            f"--schedule interleaved: {microbatches} micro-batches are not a multiple of {layout.pp} stages: "
+            f"{near} would fit"
+        )
+    return chunks
+
+
+def _ignored(workload: Workload, parameters: Parameters, name: str) -> list[Diagnostic]:
+    """A diagnostic for each parameter that was given and that the schedule does not use."""
+    unused = {"microbatches", "stage_layout", "overlap_grad_reduce", "overlap_param_gather"}
+    if SCHEDULES[name].pipelined:
+        unused = set()
+    if not SCHEDULES[name].chunked:
+        unused.add("virtual_stages")
+    return [
+        Diagnostic(
+            "warning", "parameter-ignored", f"{flag.option} has no effect on schedule {name}", workload.path
+        )
+        for flag in FLAGS
+        if flag.field in unused and getattr(parameters, flag.field) != flag.default
+    ]
 
 
 def default_schedule(layout: Layout) -> str:

@@ -1,24 +1,13 @@
-"""Builds the ops of one stage: turns rows into compute, collectives, transfers and waits."""
+"""Builds the step of one stage: micro-batches in the order of a schedule, waits, transfers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from simcore.layout import Layout
-from simcore.program.blocks import Structure
 from simcore.program.ops import (
-    COMPUTE,
     FWD,
     IG,
-    OPT,
-    RECOMPUTE,
-    STREAM_OF_GROUP,
     TO_NEXT,
     TO_PREVIOUS,
     WG,
-    CollectiveCost,
-    ComputeCost,
-    Cost,
     Join,
     Ops,
     Receive,
@@ -27,106 +16,14 @@ from simcore.program.ops import (
     TransferCost,
     Wait,
 )
-from simcore.workload import Cells, Workload
-
-
-@dataclass(slots=True)
-class Plan:
-    """What all stages of a program share: the file, the layout, the costs, the messages.
-
-    transfer_bytes: one activation between neighbouring stages. segments: the ops of a
-    block's part, made once for all stages and micro-batches that repeat it.
-    """
-
-    workload: Workload
-    structure: Structure
-    layout: Layout
-    microbatches: int
-    transfer_bytes: int
-    costs: dict[Cost, int] = field(default_factory=dict)
-    messages: dict[tuple[int, int, int], int] = field(default_factory=dict)
-    segments: dict[tuple[str, int], Ops] = field(default_factory=dict)
-
-    def cost(self, cost: Cost) -> int:
-        """The number of a cost in the program's table."""
-        return self.costs.setdefault(cost, len(self.costs))
-
-    def message(self, source: int, destination: int, microbatch: int) -> int:
-        """The number of the transfer of a micro-batch between two stages."""
-        return self.messages.setdefault((source, destination, microbatch), len(self.messages))
-
-    def is_optimizer(self, row: int) -> bool:
-        """Whether a row's compute is the optimizer's, whatever cell it stands in."""
-        return row in self.structure.tail or self.workload.name[row].startswith("grad_param_compute")
-
-
-class RowOps:
-    """Appends the ops of single rows to `ops`: compute cells, then their collectives."""
-
-    def __init__(self, plan: Plan, ops: Ops, microbatch_of: dict[int, int] | None = None) -> None:
-        self.plan = plan
-        self.ops = ops
-        self.microbatch_of = microbatch_of or {}
-
-    def compute(self, cells: Cells, row: int, phase: int) -> None:
-        """The compute cell of a row; a cell of 0 makes no op."""
-        ns = cells.compute_ns[row]
-        if ns:
-            phase = OPT if self.plan.is_optimizer(row) else phase
-            cost = self.plan.cost(ComputeCost(ns))
-            self.ops.append(COMPUTE, phase, 1, cost, row, self.microbatch_of.get(row, -1))
-
-    def collective(self, cells: Cells, row: int, phase: int, blocking: bool) -> None:
-        """The collective of a row; none, one of 0 bytes, or a group of one make no op."""
-        name, group, size = cells.collective[row], cells.group[row], cells.bytes[row]
-        if name is None or group is None or not size or self.plan.layout.group_size(group) == 1:
-            return
-        phase = OPT if self.plan.is_optimizer(row) else phase
-        cost = self.plan.cost(CollectiveCost(name, group, size))
-        self.ops.append(
-            STREAM_OF_GROUP[group], phase, int(blocking), cost, row, self.microbatch_of.get(row, -1)
-        )
-
-    def forward(self, row: int, phase: int = FWD) -> None:
-        """Forward of a row: compute, then its blocking collective."""
-        fwd = self.plan.workload.fwd
-        self.compute(fwd, row, phase)
-        self.collective(fwd, row, phase, blocking=True)
-
-    def input_grad(self, row: int) -> None:
-        """Input gradient of a row: compute, then its blocking collective."""
-        ig = self.plan.workload.ig
-        self.compute(ig, row, IG)
-        self.collective(ig, row, IG, blocking=True)
-
-    def weight_grad(self, row: int, blocking: bool) -> None:
-        """Weight gradient of a row: compute, then its collective."""
-        wg = self.plan.workload.wg
-        self.compute(wg, row, WG)
-        self.collective(wg, row, WG, blocking)
-
-    def backward(self, rows: tuple[int, ...]) -> None:
-        """Backward of `rows` in reverse, each: ig, its blocking collective, wg, its asynchronous one.
-
-        A row that initiates a recompute runs the forward of the rows from its nearest
-        checkpoint up to it (itself excluded) again first.
-        """
-        header = self.plan.workload.header
-        present = set(rows) if header.checkpoint_initiates else set()
-        for row in reversed(rows):
-            if row in header.checkpoint_initiates:
-                checkpoint = max((c for c in header.checkpoints if c < row), default=row)
-                for again in range(checkpoint, row):
-                    if again in present:
-                        self.forward(again, RECOMPUTE)
-            self.input_grad(row)
-            self.weight_grad(row, blocking=False)
+from simcore.program.plan import Plan, RowOps, shares
 
 
 class StageBuilder:
     """The step of one stage, put together in the order in which its schedule calls.
 
-    Waits and transfers between stages come with the calls; `finish` adds the last join.
+    Waits and transfers between stages come with the calls; `finish` adds the last join. A
+    virtual stage is chunk * P + stage: activations go from one to the next, gradients back.
     """
 
     def __init__(self, plan: Plan, stage: int) -> None:
@@ -134,65 +31,170 @@ class StageBuilder:
         self.stage = stage
         self.stages = plan.layout.pp
         self.ops = Ops()
+        self._row_ops = RowOps(plan, self.ops)
         self._runs: list[Run] = []
         self._waits: list[Wait] = []
         self._run_start = 0
         self._outstanding: list[int] = []
-        self._open_microbatches = 0
-        self._peak_microbatches = 0
+        self._held = 0
+        self._most_held = 0
+        self._gathered: dict[int, list[int]] = {}
+        names, wg = plan.workload.name, plan.workload.wg
+        self._points: list[list[int]] = [[], [], [], [], []]
+        for row in plan.structure.prologue:
+            self._points[_point(names[row], wg.collective[row]) - 1].append(row)
 
     # -- micro-batches of a pipeline -------------------------------------------------
 
-    def forward(self, microbatch: int) -> None:
-        """F of a micro-batch: receive, its rows, send on; then the loss rows' forward."""
-        if self.stage > 0:
-            self._receive(self.stage - 1, microbatch)
-        self._segment("fwd", microbatch)
-        if self.stage < self.stages - 1:
-            # The activation leaves when the block's last row has ended; loss rows come after it.
-            self._send(self.stage + 1, microbatch, FWD)
-        self._segment("loss-fwd", microbatch)
-        self._open_microbatches += 1
-        self._peak_microbatches = max(self._peak_microbatches, self._open_microbatches)
+    def forward(self, microbatch: int, chunk: int = 0) -> None:
+        """F of a micro-batch: receive, the chunk's rows, send on; after the last chunk the loss rows."""
+        here = chunk * self.stages + self.stage
+        if here > 0:
+            self._receive(FWD, microbatch, here - 1)
+        if microbatch == 0 and self._gathered:
+            self._forward_as_gathered(chunk)
+        else:
+            self._segment("fwd", microbatch, self.plan.rows(self.stage, microbatch, chunk))
+        if here < self._last_virtual_stage:
+            # The activation leaves when the chunk's last row has ended; loss rows come after it.
+            self._send(FWD, microbatch, here, here + 1)
+        if chunk == self.plan.chunks - 1:
+            self._segment("fwd", microbatch, self.plan.loss_rows(self.stage))
+        self._held += 1
+        self._most_held = max(self._most_held, self._held)
 
-    def backward(self, microbatch: int) -> None:
-        """B of a micro-batch: receive, the loss rows' gradients, its rows in reverse, send back."""
-        if self.stage < self.stages - 1:
-            self._receive(self.stage + 1, microbatch)
-        self._segment("loss-bwd", microbatch)
-        self._segment("bwd", microbatch)
-        if self.stage > 0:
-            self._send(self.stage - 1, microbatch, IG)
-        self._open_microbatches -= 1
+    def backward(self, microbatch: int, chunk: int = 0) -> None:
+        """B of a micro-batch: receive, the loss rows' gradients, the rows in reverse, send back."""
+        self._backward(microbatch, chunk, "bwd")
+        self._held -= 1
 
-    def _segment(self, part: str, microbatch: int) -> None:
-        structure = self.plan.structure
-        block = microbatch % len(structure.blocks)
-        key = (part, 0 if part.startswith("loss") else block)
+    def input_grad(self, microbatch: int, chunk: int = 0) -> None:
+        """I of a micro-batch: B without its weight gradients."""
+        self._backward(microbatch, chunk, "ig")
+
+    def weight_grad(self, microbatch: int, chunk: int = 0) -> None:
+        """W of a micro-batch: the weight gradients of the loss rows and of its rows in reverse."""
+        if chunk == self.plan.chunks - 1:
+            self._segment("wg", microbatch, self.plan.loss_rows(self.stage))
+        self._gradients(microbatch, chunk, "wg")
+        self._held -= 1
+
+    def _backward(self, microbatch: int, chunk: int, part: str) -> None:
+        here = chunk * self.stages + self.stage
+        if here < self._last_virtual_stage:
+            self._receive(IG, microbatch, here + 1)
+        if chunk == self.plan.chunks - 1:
+            self._segment(part, microbatch, self.plan.loss_rows(self.stage))
+        self._gradients(microbatch, chunk, part)
+        if here > 0:
+            self._send(IG, microbatch, here, here - 1)
+
+    def _gradients(self, microbatch: int, chunk: int, part: str) -> None:
+        rows = self.plan.rows(self.stage, microbatch, chunk)
+        last = microbatch == self.plan.microbatches - 1
+        if last and part != "ig" and self.plan.overlap_grad_reduce and self._reduced_in_backward():
+            self._gradients_and_reductions(microbatch, chunk, part, rows)
+        else:
+            self._segment(part, microbatch, rows)
+
+    @property
+    def _last_virtual_stage(self) -> int:
+        return self.stages * self.plan.chunks - 1
+
+    def _segment(self, part: str, microbatch: int, rows: tuple[int, ...]) -> None:
+        key = (part, rows)
         ops = self.plan.segments.get(key)
         if ops is None:
             ops = self.plan.segments[key] = Ops()
-            rows = RowOps(self.plan, ops)
-            members = structure.loss if part.startswith("loss") else structure.blocks[block]
-            if part.endswith("fwd"):
-                for row in members:
-                    rows.forward(row)
-            else:
-                rows.backward(members)
+            row_ops = RowOps(self.plan, ops)
+            for row in rows if part == "fwd" else ():
+                row_ops.forward(row)
+            for row in reversed(rows) if part != "fwd" else ():
+                self._row_gradients(row_ops, part, row, rows)
         first = len(self.ops)
         self.ops.extend(ops, microbatch)
         self._remember_asynchronous(first)
 
-    def _receive(self, source: int, microbatch: int) -> None:
-        self._wait(Receive(self.plan.message(source, self.stage, microbatch), source))
+    @staticmethod
+    def _row_gradients(row_ops: RowOps, part: str, row: int, rows: tuple[int, ...]) -> None:
+        if part != "wg":
+            row_ops.recompute(row, rows)
+            row_ops.input_grad(row)
+        if part != "ig":
+            row_ops.weight_grad(row, blocking=False)
 
-    def _send(self, destination: int, microbatch: int, phase: int) -> None:
-        step = destination - self.stage
+    def _receive(self, phase: int, microbatch: int, producer: int) -> None:
+        source = producer % self.stages
+        if source != self.stage:
+            self._wait(Receive(self.plan.message(phase, microbatch, producer), source))
+
+    def _send(self, phase: int, microbatch: int, here: int, consumer: int) -> None:
+        step = consumer % self.stages - self.stage
+        if step == 0:
+            return
         cost = self.plan.cost(TransferCost(step, self.plan.transfer_bytes))
-        message = self.plan.message(self.stage, destination, microbatch)
         self._outstanding.append(len(self.ops))
-        stream = TO_NEXT if step > 0 else TO_PREVIOUS
-        self.ops.append(stream, phase, 0, cost, -1, microbatch, message)
+        stream = TO_NEXT if phase == FWD else TO_PREVIOUS
+        self.ops.append(stream, phase, 0, cost, -1, microbatch, self.plan.message(phase, microbatch, here))
+
+    # -- communication beside compute ------------------------------------------------
+
+    def _all_rows(self, microbatch: int) -> list[int]:
+        """The rows of a micro-batch on this stage, chunk after chunk, in forward order."""
+        return [
+            row for chunk in range(self.plan.chunks) for row in self.plan.rows(self.stage, microbatch, chunk)
+        ]
+
+    def _weights(self, rows: list[int]) -> list[int]:
+        """What a layer's share of a gradient or parameter buffer goes by: its weight-gradient time."""
+        compute_ns = self.plan.workload.wg.compute_ns
+        return [compute_ns[row] for row in rows]
+
+    def _reduced_in_backward(self) -> bool:
+        """Whether reductions can be shared out: some row of the last micro-batch has a wg time."""
+        return bool(self._points[1]) and any(self._weights(self._all_rows(self.plan.microbatches - 1)))
+
+    def _gradients_and_reductions(
+        self, microbatch: int, chunk: int, part: str, rows: tuple[int, ...]
+    ) -> None:
+        """The rows in reverse, each row's share of every reduction issued after its weight gradient."""
+        wg = self.plan.workload.wg
+        order = self._all_rows(microbatch)[::-1]
+        weights = self._weights(order)
+        parts = {
+            reduction: dict(zip(order, shares(weights, wg.bytes[reduction]), strict=True))
+            for reduction in self._points[1]
+        }
+        first = len(self.ops)
+        row_ops = RowOps(self.plan, self.ops, dict.fromkeys([*rows, *parts], microbatch))
+        for row in reversed(rows):
+            self._row_gradients(row_ops, part, row, rows)
+            for reduction, by_row in parts.items():
+                row_ops.part_of_collective(wg, reduction, WG, False, by_row[row])
+        self._remember_asynchronous(first)
+
+    def _issue_gathers(self) -> None:
+        """All parameter gathers at once, layer by layer; each layer's first F waits for its own."""
+        wg = self.plan.workload.wg
+        order = self._all_rows(0)
+        weights = self._weights(order)
+        if not any(weights):
+            return
+        parts = {gather: shares(weights, wg.bytes[gather]) for gather in self._points[4]}
+        for place, row in enumerate(order):
+            first = len(self.ops)
+            for gather, by_place in parts.items():
+                self._row_ops.part_of_collective(wg, gather, WG, False, by_place[place])
+            self._gathered[row] = list(range(first, len(self.ops)))
+            self._remember_asynchronous(first)
+
+    def _forward_as_gathered(self, chunk: int) -> None:
+        """The first F of a chunk: each row waits for its parameters."""
+        rows = self.plan.rows(self.stage, 0, chunk)
+        row_ops = RowOps(self.plan, self.ops, dict.fromkeys(rows, 0))
+        for row in rows:
+            self._join(self._gathered[row])
+            row_ops.forward(row)
 
     # -- the whole file as one program -----------------------------------------------
 
@@ -205,51 +207,48 @@ class StageBuilder:
             row_ops.forward(row)
         row_ops.backward(rows)
         self._remember_asynchronous(0)
-        self._peak_microbatches = len(self.plan.structure.blocks)
+        self._most_held = len(self.plan.structure.blocks)
 
     # -- start and end of a pipelined step -------------------------------------------
 
     def start_of_step(self) -> None:
-        """Forward cells of the prologue rows, once, in row order."""
-        rows = RowOps(self.plan, self.ops)
+        """Forward cells of the prologue rows, once, in row order; before them overlapped gathers."""
+        if self.plan.overlap_param_gather and self.plan.microbatches:
+            self._issue_gathers()
         for row in self.plan.structure.prologue:
-            rows.forward(row)
+            self._row_ops.forward(row)
 
     def end_of_step(self) -> None:
         """The five points of the end of a step, each waiting for the one before."""
-        workload, structure = self.plan.workload, self.plan.structure
-        points: list[list[int]] = [[], [], [], [], []]
-        for row in structure.prologue:
-            points[_point(workload.name[row], workload.wg.collective[row]) - 1].append(row)
-        others, reductions, _, optimizer_compute, gathers = points
-        rows = RowOps(self.plan, self.ops)
-
+        others, reductions, _, optimizer_compute, gathers = self._points
+        rows = self._row_ops
         for row in others:
             rows.input_grad(row)
             rows.weight_grad(row, blocking=True)
-        self._issue_together(rows, reductions)
-        for row in structure.tail:
+        overlapped = self.plan.overlap_grad_reduce and self.plan.microbatches and self._reduced_in_backward()
+        self._issue_together(reductions, issued=bool(overlapped))
+        for row in self.plan.structure.tail:
             rows.forward(row)
             rows.input_grad(row)
             rows.weight_grad(row, blocking=True)
         for row in optimizer_compute:
             rows.input_grad(row)
             rows.weight_grad(row, blocking=True)
-        self._issue_together(rows, gathers)
+        self._issue_together(gathers, issued=bool(self._gathered))
 
-    def _issue_together(self, rows: RowOps, members: list[int]) -> None:
+    def _issue_together(self, members: list[int], issued: bool) -> None:
         """All compute cells of the rows, then all their weight-gradient collectives, then a join.
 
         The join is over every collective still running, those of backward included: the
-        optimizer needs all gradients.
+        optimizer needs all gradients. issued: the collectives ran earlier, layer by layer.
         """
         wg = self.plan.workload.wg
         for row in members:
-            rows.input_grad(row)
-            rows.compute(wg, row, WG)
+            self._row_ops.input_grad(row)
+            self._row_ops.compute(wg, row, WG)
         first = len(self.ops)
-        for row in members:
-            rows.collective(wg, row, WG, blocking=False)
+        for row in members if not issued else ():
+            self._row_ops.collective(wg, row, WG, blocking=False)
         self._remember_asynchronous(first)
         self._join([op for op in self._outstanding if self.ops.message[op] < 0])
 
@@ -281,7 +280,9 @@ class StageBuilder:
         self._close_run()
         self._waits = [Join(op) for op in self._outstanding]
         self._close_run()
-        return StageProgram(self.ops, tuple(self._runs), self._peak_microbatches)
+        # Chunks held, in whole micro-batches: V chunks are one.
+        held = -(-self._most_held // self.plan.chunks)
+        return StageProgram(self.ops, tuple(self._runs), held)
 
 
 def _point(name: str, wg_collective: str | None) -> int:

@@ -5,19 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from simcore.program.schedules.gpipe import gpipe
+from simcore.program.schedules.interleaved import interleaved
 from simcore.program.schedules.layer_loop import layer_loop
 from simcore.program.schedules.one_f_one_b import one_f_one_b
+from simcore.program.schedules.zb_h1 import zb_h1
 from simcore.program.stage_builder import StageBuilder
 
 
 class Schedule(NamedTuple):
-    """build: puts one stage's step together. pipelined: stages wait for each other."""
+    """build: puts one stage's step together. pipelined: stages wait for each other.
+
+    chunked: a stage holds several chunks (virtual stages).
+    """
 
     build: Callable[[StageBuilder], None]
     pipelined: bool
+    chunked: bool = False
 
 
 SCHEDULES: dict[str, Schedule] = {
     "layer-loop": Schedule(layer_loop, pipelined=False),
+    "gpipe": Schedule(gpipe, pipelined=True),
     "1f1b": Schedule(one_f_one_b, pipelined=True),
+    "interleaved": Schedule(interleaved, pipelined=True, chunked=True),
+    "zb-h1": Schedule(zb_h1, pipelined=True),
 }

@@ -1,0 +1,178 @@
+"""What all stages of a program share, and how a row of the file becomes ops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from simcore.layout import Layout
+from simcore.program.blocks import Structure, is_embedding, is_layer
+from simcore.program.ops import (
+    COMPUTE,
+    FWD,
+    IG,
+    OPT,
+    RECOMPUTE,
+    STREAM_OF_GROUP,
+    WG,
+    CollectiveCost,
+    ComputeCost,
+    Cost,
+    Ops,
+)
+from simcore.workload import Cells, Workload
+
+
+@dataclass(slots=True)
+class Plan:
+    """What all stages of a program share: the file, the layout, the costs, the messages.
+
+    chunks: virtual stages of a stage. transfer_bytes: one activation between neighbouring
+    stages. megatron: embedding rows on the first stage only, final and loss rows on the
+    last only. segments: the ops of a block's part, made once for all stages and
+    micro-batches that repeat it.
+    """
+
+    workload: Workload
+    structure: Structure
+    layout: Layout
+    microbatches: int
+    transfer_bytes: int
+    chunks: int = 1
+    megatron: bool = False
+    overlap_grad_reduce: bool = False
+    overlap_param_gather: bool = False
+    costs: dict[Cost, int] = field(default_factory=dict)
+    messages: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    segments: dict[tuple[str, tuple[int, ...]], Ops] = field(default_factory=dict)
+    _rows: dict[tuple[int, int, bool, bool], tuple[int, ...]] = field(default_factory=dict)
+
+    def cost(self, cost: Cost) -> int:
+        """The number of a cost in the program's table."""
+        return self.costs.setdefault(cost, len(self.costs))
+
+    def message(self, phase: int, microbatch: int, producer: int) -> int:
+        """The number of a transfer: of an activation (FWD) or gradient (IG) of a micro-batch.
+
+        producer: the virtual stage that sends it, chunk * P + stage.
+        """
+        return self.messages.setdefault((phase, microbatch, producer), len(self.messages))
+
+    def rows(self, stage: int, microbatch: int, chunk: int) -> tuple[int, ...]:
+        """The rows of a micro-batch that a chunk of a stage runs, in file order.
+
+        A chunk is L/V consecutive layers; the first has the embedding rows too, the last the
+        final rows.
+        """
+        number = microbatch % len(self.structure.blocks)
+        first, last = stage == 0, stage == self.layout.pp - 1
+        key = (number, chunk, first, last)
+        if key not in self._rows:
+            self._rows[key] = self._chunk_rows(self.structure.blocks[number], chunk, first, last)
+        return self._rows[key]
+
+    def _chunk_rows(self, block: tuple[int, ...], chunk: int, first: bool, last: bool) -> tuple[int, ...]:
+        names = self.workload.name
+        layers = [row for row in block if is_layer(names[row])]
+        size = len(layers) // self.chunks
+        found = layers[chunk * size : (chunk + 1) * size]
+        for row in block:
+            if is_layer(names[row]):
+                continue
+            if is_embedding(names[row]):
+                here = chunk == 0 and (first or not self.megatron)
+            else:
+                here = chunk == self.chunks - 1 and (last or not self.megatron)
+            if here:
+                found.append(row)
+        return tuple(sorted(found))
+
+    def loss_rows(self, stage: int) -> tuple[int, ...]:
+        """The loss rows that a stage runs after its last chunk."""
+        return self.structure.loss if not self.megatron or stage == self.layout.pp - 1 else ()
+
+    def is_optimizer(self, row: int) -> bool:
+        """Whether a row's compute is the optimizer's, whatever cell it stands in."""
+        return row in self.structure.tail or self.workload.name[row].startswith("grad_param_compute")
+
+
+def shares(weights: Sequence[int], size: int) -> list[int]:
+    """`size` bytes split by weight, by cumulative floors: the parts sum to `size` exactly."""
+    total = sum(weights)
+    parts, before, weight = [], 0, 0
+    for one in weights:
+        weight += one
+        until = size * weight // total
+        parts.append(until - before)
+        before = until
+    return parts
+
+
+class RowOps:
+    """Appends the ops of single rows to `ops`: compute cells, then their collectives."""
+
+    def __init__(self, plan: Plan, ops: Ops, microbatch_of: dict[int, int] | None = None) -> None:
+        self.plan = plan
+        self.ops = ops
+        self.microbatch_of = microbatch_of or {}
+
+    def compute(self, cells: Cells, row: int, phase: int) -> None:
+        """The compute cell of a row; a cell of 0 makes no op."""
+        ns = cells.compute_ns[row]
+        if ns:
+            phase = OPT if self.plan.is_optimizer(row) else phase
+            cost = self.plan.cost(ComputeCost(ns))
+            self.ops.append(COMPUTE, phase, 1, cost, row, self.microbatch_of.get(row, -1))
+
+    def collective(self, cells: Cells, row: int, phase: int, blocking: bool) -> None:
+        """The collective of a row; none, one of 0 bytes, or a group of one make no op."""
+        self.part_of_collective(cells, row, phase, blocking, cells.bytes[row])
+
+    def part_of_collective(self, cells: Cells, row: int, phase: int, blocking: bool, size: int) -> None:
+        """The collective of a row over `size` bytes of its buffer."""
+        name, group = cells.collective[row], cells.group[row]
+        if name is None or group is None or not size or self.plan.layout.group_size(group) == 1:
+            return
+        phase = OPT if self.plan.is_optimizer(row) else phase
+        cost = self.plan.cost(CollectiveCost(name, group, size))
+        self.ops.append(
+            STREAM_OF_GROUP[group], phase, int(blocking), cost, row, self.microbatch_of.get(row, -1)
+        )
+
+    def forward(self, row: int, phase: int = FWD) -> None:
+        """Forward of a row: compute, then its blocking collective."""
+        fwd = self.plan.workload.fwd
+        self.compute(fwd, row, phase)
+        self.collective(fwd, row, phase, blocking=True)
+
+    def input_grad(self, row: int) -> None:
+        """Input gradient of a row: compute, then its blocking collective."""
+        ig = self.plan.workload.ig
+        self.compute(ig, row, IG)
+        self.collective(ig, row, IG, blocking=True)
+
+    def weight_grad(self, row: int, blocking: bool) -> None:
+        """Weight gradient of a row: compute, then its collective."""
+        wg = self.plan.workload.wg
+        self.compute(wg, row, WG)
+        self.collective(wg, row, WG, blocking)
+
+    def backward(self, rows: tuple[int, ...]) -> None:
+        """Backward of `rows` in reverse, each: ig, its blocking collective, wg, its asynchronous one."""
+        for row in reversed(rows):
+            self.recompute(row, rows)
+            self.input_grad(row)
+            self.weight_grad(row, blocking=False)
+
+    def recompute(self, row: int, rows: tuple[int, ...]) -> None:
+        """Where `row` initiates a recompute: forward again from its nearest checkpoint up to it.
+
+        The initiator itself is not run again; only rows among `rows` are.
+        """
+        header = self.plan.workload.header
+        if row not in header.checkpoint_initiates:
+            return
+        checkpoint = max((c for c in header.checkpoints if c < row), default=row)
+        for again in rows:
+            if checkpoint <= again < row:
+                self.forward(again, RECOMPUTE)

@@ -41,6 +41,11 @@ class Parameters:
     network: str = "analytical"
     compute_scale: float = 1.0
     comm_scale: float = 1.0
+    layer_scale: tuple[str, ...] = ()
+    slow_rank: tuple[str, ...] = ()
+    slow_link: tuple[str, ...] = ()
+    jitter: float = 0.0
+    seed: int = 0
     no_fold: bool = False
 
 
@@ -76,8 +81,8 @@ FLAGS: tuple[Flag, ...] = (
     Flag("microbatches", "schedule", "count", "", "N", "micro-batches a step; blocks repeat in turn"),
     Flag("virtual_stages", "schedule", "count", "chunks", "V", "chunks of a stage, for interleaved"),
     Flag("stage_layout", "schedule", "word", "", "NAME", "rows of a stage: all, or as Megatron has them"),
-    Flag("overlap_grad_reduce", "schedule", "switch", "", "", "reduce gradients layer by layer in the last backward"),
-    Flag("overlap_param_gather", "schedule", "switch", "", "", "gather parameters layer by layer at the start"),
+    Flag("overlap_grad_reduce", "schedule", "switch", "", "", "reduce gradients as the last backward goes"),
+    Flag("overlap_param_gather", "schedule", "switch", "", "", "gather parameters as the first forward goes"),
     Flag("dialect", "schedule", "word", "", "NAME", "how rows are meant; found from the file"),
     Flag("dim", "cluster", "words", "", "KIND:SIZE:GBPS:NS",
          "a network dimension, inner first (repeatable): ring, fully-connected or switch; "
@@ -88,10 +93,17 @@ FLAGS: tuple[Flag, ...] = (
     Flag("network", "network", "word", "", "MODEL", "network model"),
     Flag("compute_scale", "scale", "scale", "x", "X", "compute durations times X"),
     Flag("comm_scale", "scale", "scale", "x", "X", "communication durations times X"),
+    Flag("layer_scale", "scale", "words", "", "NAME:PHASE=X",
+         "compute of the rows of that name (without digits: all such rows) times X (repeatable)"),
+    Flag("slow_rank", "faults", "words", "", "R=X", "compute of rank R times X (repeatable)"),
+    Flag("slow_link", "faults", "words", "", "DIM:R=X",
+         "bandwidth of rank R's port on dimension DIM times X (repeatable)"),
+    Flag("jitter", "faults", "scale", "sigma", "SIGMA", "every duration times 1 + SIGMA x a normal number"),
+    Flag("seed", "faults", "count", "", "N", "seed of the jitter"),
     Flag("no_fold", "engine", "switch", "", "", "simulate every rank instead of one of each class"),
 )  # fmt: skip
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
-_LEAST = {"endpoint_delay": 0}
+_LEAST = {"endpoint_delay": 0, "seed": 0}
 _MOST_COUNT = 2**40
 
 

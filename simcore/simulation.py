@@ -17,15 +17,16 @@ from simcore.cluster import (
     parse_algorithm,
     parse_dimension,
 )
-from simcore.collectives import NAMES, collective_ns, explain_collective, transfer_ns
+from simcore.collectives import NAMES, collective_ns, explain_collective
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.engine import run_engine
-from simcore.folding import Folding, RankClass, fold
+from simcore.folding import fold
 from simcore.layout import RANK_ORDERS, Layout, resolve_layout
+from simcore.overrides import parse_overrides
 from simcore.parameters import Parameters
+from simcore.pricing import Prices, scaled
 from simcore.program import SCHEDULES, Program, build_program
 from simcore.program.building import MOST_OPS, STAGE_LAYOUTS
-from simcore.program.ops import CollectiveCost, ComputeCost
 from simcore.timeline import Timeline
 from simcore.units import number
 from simcore.workload import Workload
@@ -86,14 +87,16 @@ def simulate(
     layout, found = resolve_layout(workload, parameters, npus)
     cluster, cluster_found = _cluster(workload, parameters, dims, layout)
     program, program_found = build_program(workload, layout, parameters)
-    folding = fold(layout, cluster, program, parameters.no_fold)
+    overrides = parse_overrides(parameters, layout.world, len(cluster.dims))
+    folding = fold(layout, cluster, program, overrides, parameters.no_fold)
     ops = sum(len(program.stages[rank_class.stage].ops) for rank_class in folding.classes)
     if ops > MOST_OPS:
         raise UsageError(
             f"{len(folding.classes)} rank classes have {ops} ops: at most {MOST_OPS} are simulated"
             + (" (without --no-fold equal ranks are simulated once)" if parameters.no_fold else "")
         )
-    durations = _durations(program, folding, cluster, parameters)
+    prices = Prices(cluster, parameters.compute_scale, parameters.comm_scale, overrides)
+    durations = prices.durations(program, folding)
     try:
         times = run_engine(program, folding, durations, cancelled)
     except OverflowError:
@@ -120,60 +123,6 @@ def _cluster(
     cluster = Cluster(dims, tuple(algorithms), parameters.endpoint_delay, parameters.local_mem_bw)
     cluster.check_world(layout.world)
     return cluster, found
-
-
-def _durations(
-    program: Program, folding: Folding, cluster: Cluster, parameters: Parameters
-) -> list[list[int]]:
-    """Per rank class, ns of each op: equal classes share one list."""
-    tables: dict[object, list[int]] = {}
-    prices: dict[object, int] = {}
-    durations = []
-    for rank_class in folding.classes:
-        shapes = tuple(
-            (kind, folding.group_classes[group].shape) for kind, group in rank_class.groups.items()
-        )
-        links = tuple((step, shape) for step, (_, shape) in rank_class.neighbours.items())
-        key = (rank_class.stage if program.pipelined else 0, shapes, links)
-        if key not in tables:
-            costs = [
-                _price(number, program, folding, rank_class, cluster, parameters, prices)
-                for number in range(len(program.costs))
-            ]
-            ops = program.stages[rank_class.stage].ops
-            tables[key] = list(map(costs.__getitem__, ops.cost))
-        durations.append(tables[key])
-    return durations
-
-
-def _price(
-    number: int,
-    program: Program,
-    folding: Folding,
-    rank_class: RankClass,
-    cluster: Cluster,
-    parameters: Parameters,
-    prices: dict[object, int],
-) -> int:
-    """ns of one cost for a class, scaled; 0 for a transfer to a neighbour it does not have."""
-    cost = program.costs[number]
-    if isinstance(cost, ComputeCost):
-        return scaled(cost.ns, parameters.compute_scale)
-    key: object
-    if isinstance(cost, CollectiveCost):
-        shape = folding.group_classes[rank_class.groups[cost.group]].shape
-        key = (number, shape)
-        if key not in prices:
-            ns = collective_ns(cluster, shape, cost.collective, cost.bytes)
-            prices[key] = scaled(ns, parameters.comm_scale)
-        return prices[key]
-    if cost.step not in rank_class.neighbours:
-        return 0
-    link = rank_class.neighbours[cost.step][1]
-    key = (number, link)
-    if key not in prices:
-        prices[key] = scaled(transfer_ns(cluster, link, cost.bytes), parameters.comm_scale)
-    return prices[key]
 
 
 def collective_alone_ns(simulation: Simulation, collective: str, group: GroupKind, size: int) -> int:
@@ -209,8 +158,3 @@ def _shapes(simulation: Simulation, group: GroupKind, size: int) -> list[GroupSh
     shapes = list(dict.fromkeys(one.shape for one in classes if one.kind == group))
     # A kind that no op of this run uses has no group classes: its first group stands for it.
     return shapes or [group_shape(simulation.cluster, next(simulation.layout.groups(group)))]
-
-
-def scaled(ns: int, scale: float) -> int:
-    """A duration times a scale, rounded half to even; a scale of 1 leaves large ints exact."""
-    return ns if scale == 1.0 else round(ns * scale)

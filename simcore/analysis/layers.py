@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, Accounts
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
+from simcore.pricing import scaled
 from simcore.program.ops import COMPUTE
-from simcore.simulation import Simulation, collective_alone_ns, scaled
+from simcore.simulation import Simulation, collective_alone_ns
 from simcore.workload.model import PHASES, GroupKind, base_name
 
 

@@ -92,7 +92,7 @@ class _Engine:
             local = frozenset(
                 stream for stream, group in groups.items() if len(folding.group_classes[group].members) == 1
             )
-            peers = {step: other for step, (other, _) in rank_class.neighbours.items()}
+            peers = {step: link.neighbour for step, link in rank_class.links.items()}
             stage_program = program.stages[rank_class.stage]
             self.actors.append(Actor(index, stage_program, durations[index], groups, local, peers))
         self.transfer_steps = [cost.step if isinstance(cost, TransferCost) else 0 for cost in program.costs]

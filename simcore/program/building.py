@@ -6,6 +6,7 @@ import math
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.layout import Layout
+from simcore.overrides import layer_scales
 from simcore.parameters import FLAGS, Parameters
 from simcore.program.blocks import Structure, find_structure, is_layer
 from simcore.program.ops import Program
@@ -13,6 +14,7 @@ from simcore.program.plan import Plan
 from simcore.program.schedules import SCHEDULES
 from simcore.program.stage_builder import StageBuilder
 from simcore.workload import Workload
+from simcore.workload.model import base_name
 
 STAGE_LAYOUTS = ("uniform", "megatron")
 # Beyond this lies a slip of the keyboard: building alone would take a minute and gigabytes.
@@ -52,6 +54,7 @@ def build_program(
         found += notes
     else:
         plan = Plan(workload, structure, layout, len(structure.blocks), 0)
+    plan.layer_scales = _layer_scales(workload, parameters)
     found += _ignored(workload, parameters, name)
     stages = []
     for stage in range(layout.pp if schedule.pipelined else 1):
@@ -124,6 +127,16 @@ def _chunks(structure: Structure, layout: Layout, parameters: Parameters, microb
             f"{near} would fit"
         )
     return chunks
+
+
+def _layer_scales(workload: Workload, parameters: Parameters) -> dict[tuple[str, str], float]:
+    """The scales of `--layer-scale`. Raises `UsageError` for a name that no row has."""
+    scales = layer_scales(parameters)
+    names = {*workload.name, *map(base_name, workload.name)} if scales else set()
+    for name, _ in scales:
+        if name not in names:
+            raise UsageError(f"--layer-scale {printable(name, 60)}: no row of the file has this name")
+    return scales
 
 
 def _ignored(workload: Workload, parameters: Parameters, name: str) -> list[Diagnostic]:

@@ -20,9 +20,10 @@ FWD, IG, WG, OPT, RECOMPUTE = range(5)
 
 
 class ComputeCost(NamedTuple):
-    """Compute of `ns` nanoseconds, as the file's row says, before any scale."""
+    """Compute of `ns` nanoseconds, as the file's row says; `scale` is the factor of its layer."""
 
     ns: int
+    scale: float = 1.0
 
 
 class CollectiveCost(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from simcore.layout import Layout
@@ -21,6 +21,7 @@ from simcore.program.ops import (
     Ops,
 )
 from simcore.workload import Cells, Workload
+from simcore.workload.model import base_name
 
 
 @dataclass(slots=True)
@@ -42,6 +43,7 @@ class Plan:
     megatron: bool = False
     overlap_grad_reduce: bool = False
     overlap_param_gather: bool = False
+    layer_scales: Mapping[tuple[str, str], float] = field(default_factory=dict)
     costs: dict[Cost, int] = field(default_factory=dict)
     messages: dict[tuple[int, int, int], int] = field(default_factory=dict)
     segments: dict[tuple[str, tuple[int, ...]], Ops] = field(default_factory=dict)
@@ -91,6 +93,16 @@ class Plan:
         """The loss rows that a stage runs after its last chunk."""
         return self.structure.loss if not self.megatron or stage == self.layout.pp - 1 else ()
 
+    def layer_scale(self, row: int, cells: Cells) -> float:
+        """The factor of `--layer-scale` on a row's compute: its own name's, else its base name's."""
+        if not self.layer_scales:
+            return 1.0
+        workload = self.workload
+        phase = "fwd" if cells is workload.fwd else "ig" if cells is workload.ig else "wg"
+        name = workload.name[row]
+        by_name = self.layer_scales.get((name, phase))
+        return by_name if by_name is not None else self.layer_scales.get((base_name(name), phase), 1.0)
+
     def is_optimizer(self, row: int) -> bool:
         """Whether a row's compute is the optimizer's, whatever cell it stands in."""
         return row in self.structure.tail or self.workload.name[row].startswith("grad_param_compute")
@@ -121,7 +133,7 @@ class RowOps:
         ns = cells.compute_ns[row]
         if ns:
             phase = OPT if self.plan.is_optimizer(row) else phase
-            cost = self.plan.cost(ComputeCost(ns))
+            cost = self.plan.cost(ComputeCost(ns, self.plan.layer_scale(row, cells)))
             self.ops.append(COMPUTE, phase, 1, cost, row, self.microbatch_of.get(row, -1))
 
     def collective(self, cells: Cells, row: int, phase: int, blocking: bool) -> None:

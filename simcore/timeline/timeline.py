@@ -114,7 +114,7 @@ class Timeline:
         """(class, op) of the transfer that arrives at class `number` as `message`."""
         stage, op = self.senders[message]
         rank_class = self.classes[number]
-        return rank_class.neighbours[stage - rank_class.stage][0], op
+        return rank_class.links[stage - rank_class.stage].neighbour, op
 
     def received_times(self, number: int, message: int) -> tuple[int, int]:
         """(start, end) of the transfer that arrives at class `number` as `message`, ns."""

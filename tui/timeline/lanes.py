@@ -63,7 +63,7 @@ class Lane:
         if self.stream == "compute":
             return "compute"
         if self.stream == PIPELINE:
-            stages = sorted(timeline.classes[other].stage for other, _ in rank_class.neighbours.values())
+            stages = sorted({timeline.classes[link.neighbour].stage for link in rank_class.links.values()})
             return f"pp to {','.join(map(str, stages))}"
         size = self.results.simulation.layout.group_size(self.stream)  # type: ignore[arg-type]
         return f"{self.stream} x{size}"
@@ -171,5 +171,4 @@ def class_streams(results: Results, number: int) -> list[str]:
     """The streams of a class that have ops, compute first, the pipeline channels as one."""
     present = results.simulation.timeline.streams(number)
     streams = ["compute", *(stream for stream in _COLLECTIVE_STREAMS if stream in present)]
-    neighbours = results.simulation.timeline.classes[number].neighbours
-    return [*streams, PIPELINE] if neighbours else streams
+    return [*streams, PIPELINE] if results.simulation.timeline.classes[number].links else streams

@@ -1,0 +1,127 @@
+"""Refines the graph of ranks and groups until nothing splits, and names the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from simcore.cluster import Cluster
+from simcore.diagnostics import UsageError
+from simcore.folding.classes import Folding, GroupClass, Link, RankClass
+from simcore.folding.graph import Graph, Group, boxed_graph, is_aligned, listed_graph
+from simcore.layout import Layout
+from simcore.overrides import Overrides
+from simcore.program import Program
+from simcore.program.ops import CollectiveCost, TransferCost
+from simcore.ranks import RankSet
+from simcore.workload.model import GroupKind
+
+# Refinement then lists every rank: about 20 us each.
+MOST_LISTED_RANKS = 2**20
+
+
+def fold(
+    layout: Layout,
+    cluster: Cluster,
+    program: Program,
+    overrides: Overrides = Overrides(),  # noqa: B008 - frozen, and no override is the plain case
+    every_rank: bool = False,
+) -> Folding:
+    """The rank classes of a run; with `every_rank` each rank is a class of its own.
+
+    Jitter makes every rank one of its own too: each has its own hash. Raises `UsageError`
+    for more ranks than can be listed where they have to be.
+    """
+    every_rank = every_rank or overrides.jitter > 0
+    kinds: list[GroupKind] = []
+    steps: list[int] = []
+    for cost in program.costs:
+        if isinstance(cost, CollectiveCost) and cost.group not in kinds:
+            kinds.append(cost.group)
+        elif isinstance(cost, TransferCost) and cost.step not in steps:
+            steps.append(cost.step)
+    if not every_rank and "all" not in kinds and is_aligned(layout, cluster):
+        graph = boxed_graph(layout, cluster, kinds, steps, overrides)
+    else:
+        if layout.world > MOST_LISTED_RANKS:
+            raise UsageError(
+                f"{layout.world} ranks whose groups do not align with the cluster (or --no-fold, --jitter) "
+                f"are looked at one by one: at most {MOST_LISTED_RANKS}"
+            )
+        graph = listed_graph(layout, cluster, kinds, steps, overrides)
+    return _classes(graph, _refined(graph, every_rank))
+
+
+def _refined(graph: Graph, every_rank: bool) -> list[int]:
+    """The colour of each cell when nothing splits any more."""
+    if every_rank:
+        return list(range(len(graph.cells)))
+    colours = _numbered([(cell.stage, cell.slowdown, cell.ports) for cell in graph.cells])
+    while True:
+        group_colours = _group_colours(graph.groups, colours)
+        refined = _numbered(
+            [
+                (
+                    colours[number],
+                    *[group_colours[group] for group in cell.groups.values()],
+                    *[
+                        (step, colours[other], shape, ports)
+                        for step, (other, shape, ports) in cell.links.items()
+                    ],
+                )
+                for number, cell in enumerate(graph.cells)
+            ]
+        )
+        if max(refined) == max(colours):
+            return refined
+        colours = refined
+
+
+def _group_colours(groups: list[Group], colours: list[int]) -> list[int]:
+    keys = []
+    for group in groups:
+        counts: dict[int, int] = {}
+        for number, count in group.members.items():
+            counts[colours[number]] = counts.get(colours[number], 0) + count
+        keys.append((group.kind, group.shape, group.ports, tuple(sorted(counts.items()))))
+    return _numbered(keys)
+
+
+def _numbered(keys: Sequence[Hashable]) -> list[int]:
+    """Each key's number by first appearance: rank order decides, never a hash."""
+    numbers: dict[Hashable, int] = {}
+    return [numbers.setdefault(key, len(numbers)) for key in keys]
+
+
+def _classes(graph: Graph, colours: list[int]) -> Folding:
+    """Classes in the order of their lowest rank, so that a class's number says where it lies."""
+    members: dict[int, list[int]] = {}
+    for number, colour in enumerate(colours):
+        members.setdefault(colour, []).append(number)
+    order = sorted(members, key=lambda colour: min(graph.cells[number].first for number in members[colour]))
+    number_of = {colour: number for number, colour in enumerate(order)}
+    classes_of = [number_of[colour] for colour in colours]
+    group_colours = _group_colours(graph.groups, classes_of)
+    group_classes: dict[int, GroupClass] = {}
+    for group, colour in zip(graph.groups, group_colours, strict=True):
+        if colour not in group_classes:
+            taking_part = tuple(sorted({classes_of[number] for number in group.members}))
+            group_classes[colour] = GroupClass(group.kind, group.shape, group.ports, taking_part)
+    classes = []
+    for colour in order:
+        cell = graph.cells[min(members[colour], key=lambda number: graph.cells[number].first)]
+        groups = {kind: group_colours[group] for kind, group in cell.groups.items()}
+        links = {
+            step: Link(classes_of[other], shape, ports) for step, (other, shape, ports) in cell.links.items()
+        }
+        ranks = [graph.cells[number].ranks for number in members[colour]]
+        classes.append(RankClass(_union(ranks), cell.stage, cell.slowdown, groups, links))
+    return Folding(tuple(classes), tuple(group_classes[number] for number in range(len(group_classes))))
+
+
+def _union(sets: list[RankSet]) -> RankSet:
+    """The ranks of disjoint sets together."""
+    if len(sets) == 1:
+        return sets[0]
+    if all(len(one) == 1 for one in sets):
+        return RankSet.of(one.first for one in sets)
+    return RankSet(sorted(block for one in sets for block in one.blocks))

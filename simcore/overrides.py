@@ -1,0 +1,81 @@
+"""Faults and scales that single ranks, ports or rows have, as the command line states them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from simcore.diagnostics import UsageError, printable
+from simcore.parameters import Parameters
+
+_LAYER_PHASES = ("fwd", "ig", "wg")
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """slow_ranks: rank -> factor on its compute durations. slow_links: (dimension, rank) ->
+    factor on the bandwidth of that rank's port. jitter: standard deviation, as a share, of
+    every duration; seed: of its hash.
+    """
+
+    slow_ranks: dict[int, float] = field(default_factory=dict)
+    slow_links: dict[tuple[int, int], float] = field(default_factory=dict)
+    jitter: float = 0.0
+    seed: int = 0
+
+
+def parse_overrides(parameters: Parameters, world: int, dimensions: int) -> Overrides:
+    """The overrides of a run. Raises `UsageError` that says what was given and what fits."""
+    ranks = {}
+    for text in parameters.slow_rank:
+        left, factor = _split(text, "--slow-rank", "R=X, for example 37=1.3")
+        ranks[_number(left, "--slow-rank", text, "rank", world)] = factor
+    links = {}
+    for text in parameters.slow_link:
+        form = "DIM:R=X, for example 1:37=0.5"
+        left, factor = _split(text, "--slow-link", form)
+        dimension, colon, rank = left.partition(":")
+        if not colon:
+            raise UsageError(f"--slow-link {printable(text, 60)}: {form} is expected")
+        place = (
+            _number(dimension, "--slow-link", text, "dimension", dimensions),
+            _number(rank, "--slow-link", text, "rank", world),
+        )
+        links[place] = factor
+    return Overrides(ranks, links, parameters.jitter, parameters.seed)
+
+
+def layer_scales(parameters: Parameters) -> dict[tuple[str, str], float]:
+    """(name, phase) -> factor, from `--layer-scale NAME:PHASE=X`. Raises `UsageError`."""
+    scales = {}
+    for text in parameters.layer_scale:
+        form = "NAME:PHASE=X, for example mlp_row:fwd=0.9"
+        left, factor = _split(text, "--layer-scale", form, zero=True)
+        name, colon, phase = left.rpartition(":")
+        if not colon or not name or phase not in _LAYER_PHASES:
+            raise UsageError(
+                f"--layer-scale {printable(text, 60)}: {form} is expected, "
+                f"PHASE one of {', '.join(_LAYER_PHASES)}"
+            )
+        scales[name, phase] = factor
+    return scales
+
+
+def _split(text: str, option: str, form: str, zero: bool = False) -> tuple[str, float]:
+    left, equals, right = text.rpartition("=")
+    try:
+        factor = float(right)
+    except ValueError:
+        factor = math.nan
+    if not equals or not math.isfinite(factor) or factor < 0 or factor > 1e6 or (factor == 0 and not zero):
+        range_words = "up to 1e6" if zero else "above 0 and up to 1e6"
+        raise UsageError(f"{option} {printable(text, 60)}: {form} is expected, X {range_words}")
+    return left, factor
+
+
+def _number(text: str, option: str, whole: str, what: str, count: int) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 12 or int(text) >= count:
+        raise UsageError(
+            f"{option} {printable(whole, 60)}: no {what} {printable(text, 20)} in this run, only 0 to {count - 1}"
+        )
+    return int(text)

@@ -75,7 +75,6 @@ def _split(text: str, option: str, form: str, zero: bool = False) -> tuple[str, 
 
 def _number(text: str, option: str, whole: str, what: str, count: int) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 12 or int(text) >= count:
-        raise UsageError(
-            f"{option} {printable(whole, 60)}: no {what} {printable(text, 20)} in this run, only 0 to {count - 1}"
-        )
+        given = f"{option} {printable(whole, 60)}"
+        raise UsageError(f"{given}: no {what} {printable(text, 20)} in this run, only 0 to {count - 1}")
     return int(text)

@@ -8,7 +8,9 @@ from functools import cached_property
 from simcore.analysis.accounts import Accounts, class_accounts
 from simcore.analysis.communication import communication_ns
 from simcore.analysis.layers import LayerGroup, LayerRow, layer_groups, layer_table
-from simcore.simulation import Simulation
+from simcore.analysis.waiting import Waiting, who_waits
+from simcore.parameters import replaced
+from simcore.simulation import Simulation, simulate
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,22 @@ class Results:
     def layer_groups(self) -> list[LayerGroup]:
         """Equal rows together, the most expensive group first."""
         return layer_groups(self.layers)
+
+    @cached_property
+    def waiting(self) -> list[Waiting]:
+        """Who waits for whom in collectives, the longest first."""
+        return who_waits(self.simulation.timeline, self.accounts)
+
+    @cached_property
+    def megatron_step_ns(self) -> int | None:
+        """The step time with Megatron's stage layout; None where it is used or there is no pipeline."""
+        simulation = self.simulation
+        if not simulation.program.pipelined or simulation.layout.pp == 1:
+            return None
+        if simulation.parameters.stage_layout == "megatron":
+            return None
+        other = replaced(simulation.parameters, "stage_layout", "megatron")
+        return simulate(simulation.workload, other).step_time_ns
 
     @property
     def pass_end_ns(self) -> list[int]:

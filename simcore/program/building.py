@@ -71,6 +71,7 @@ def build_program(
         tuple(plan.costs),
         plan.microbatches,
         len(plan.messages),
+        plan.chunks,
     )
     return program, found
 

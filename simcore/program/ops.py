@@ -136,7 +136,8 @@ class Program:
     """One step. stages[s] is what every rank of stage s does; costs: each distinct cost once.
 
     pipelined: stages hand activations and gradients to each other. microbatches: how many a
-    step has. messages: how many transfers one pipeline makes in a step.
+    step has. messages: how many transfers one pipeline makes in a step. virtual_stages: chunks
+    of each stage.
     """
 
     schedule: str
@@ -146,3 +147,4 @@ class Program:
     costs: tuple[Cost, ...]
     microbatches: int
     messages: int
+    virtual_stages: int = 1

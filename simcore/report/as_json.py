@@ -72,6 +72,7 @@ def _parameters(results: Results) -> dict[str, Any]:
         "pp": layout.pp,
         "schedule": simulation.program.schedule,
         "microbatches": simulation.program.microbatches,
+        "virtual_stages": simulation.program.virtual_stages,
         "dialect": simulation.parameters.dialect or simulation.workload.dialect,
         "dim": [dimension.flag() for dimension in simulation.cluster.dims],
     }

@@ -10,6 +10,8 @@ from simcore.report.words import cluster_words, layout_words, structure_words
 from simcore.units import duration, percent, plural, seconds
 
 _EXPENSIVE_LAYERS = 10
+_WAITS = 5
+_CLASSES = 64
 _BAR_CELLS = 24
 _NAME_CELLS = 32
 # One glyph for each part of a bar, as on the timeline: the glyph says what a colour would.
@@ -19,7 +21,13 @@ _ASCII = {"fwd": "f", "bwd": "b", "opt": "o", "exposed": "x", "wait": "-", "bubb
 
 def text_report(results: Results, ascii_only: bool = False) -> str:
     """The page: what was read, the step time, where it goes, the dearest layers, diagnostics."""
-    parts = [_head(results), _stages(results, ascii_only), _layers(results), _diagnostics(results)]
+    parts = [
+        _head(results),
+        _stages(results, ascii_only),
+        *_waiting(results),
+        _layers(results),
+        _diagnostics(results),
+    ]
     return "\n".join(parts)
 
 
@@ -47,6 +55,10 @@ def _head(results: Results) -> str:
         ),
     ]
     lines = [f"Step time  {duration(simulation.step_time_ns)}", ""]
+    megatron = results.megatron_step_ns
+    if megatron is not None:
+        facts.append(("layout", "uniform: every stage runs all rows, the embedding and the loss too; "
+                                f"--stage-layout megatron: {duration(megatron)}"))
     lines += [f"  {name:<10} {text}" for name, text in facts]
     return "\n".join(lines) + "\n"
 
@@ -79,6 +91,26 @@ def _stages(results: Results, ascii_only: bool) -> str:
     exposed_words = f"; {', '.join(kinds)}: exposed communication" if kinds else ""
     title = f"Where the step goes, s on each rank{exposed_words}"
     return "\n".join([title, *table(columns, rows), f"  {legend}", ""])
+
+
+def _waiting(results: Results) -> list[str]:
+    """Who waits for whom in collectives, the longest waits; nothing where nobody does."""
+    classes = results.simulation.timeline.classes
+    step = results.simulation.step_time_ns
+    found = results.waiting
+    if not found:
+        return []
+    lines = ["Who waits for whom, in collectives"]
+    for one in found[:_WAITS]:
+        early, late = (_ranks(classes[number].ranks.text()) for number in (one.early, one.late))
+        verb = "wait" if len(classes[one.early].ranks) > 1 else "waits"
+        lines.append(f"  {early} {verb} {duration(one.ns)} ({percent(one.ns, step)} %) for {late}, in {one.kind} groups")
+    left = len(found) - _WAITS
+    return ["\n".join([*lines, *([f"  and {left} shorter waits"] if left > 0 else []), ""])]
+
+
+def _ranks(text: str) -> str:
+    return f"rank {text}" if text.isdigit() else f"ranks {_short(text, 60)}"
 
 
 def _bar(accounts: Accounts, step: int, ascii_only: bool) -> str:

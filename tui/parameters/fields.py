@@ -58,6 +58,8 @@ class FlagField(Field):
         value = self._value(parameters, simulation)
         if isinstance(value, bool):
             return "on" if value else "off"
+        if isinstance(value, tuple):
+            return " ".join(value) or "none"
         return number(value) if isinstance(value, int | float) else str(value)
 
     def scrubbed(
@@ -67,6 +69,8 @@ class FlagField(Field):
         value = self._value(parameters, simulation)
         if flag.kind == "switch":
             return replaced(parameters, flag.field, not value)
+        if flag.kind == "words":
+            return parameters
         if flag.kind == "word":
             return replaced(parameters, flag.field, _next(choices(flag.field), value, direction))
         if flag.field in _DEGREES:
@@ -88,6 +92,8 @@ class FlagField(Field):
             if text not in ("on", "off"):
                 raise UsageError(f"{flag.option}: on or off is expected")
             return replaced(parameters, flag.field, text == "on")
+        if flag.kind == "words":
+            return replaced(parameters, flag.field, () if text == "none" else parse_value(flag, text))
         if flag.kind == "word" and text not in choices(flag.field):
             raise UsageError(f"{flag.option}: one of {', '.join(choices(flag.field))} is expected")
         return replaced(parameters, flag.field, parse_value(flag, text))
@@ -154,7 +160,7 @@ def fields_for(simulation: Simulation) -> list[Field]:
         if flag.field == "dim":
             for index, dimension in enumerate(simulation.cluster.dims):
                 found += _dimension_fields(index, dimension)
-        elif flag.kind == "words" or (flag.kind == "word" and len(choices(flag.field)) == 1):
+        elif flag.field == "algorithm" or (flag.kind == "word" and len(choices(flag.field)) == 1):
             continue
         else:
             label = flag.field.replace("_", " ")

@@ -24,9 +24,9 @@ def _four_figures(value: float) -> str:
     return f"{value:.3f}" if abs(value) < 100 else f"{value:.1f}"
 
 
-def seconds(ns: int, digits: int = 3) -> str:
-    """`ns` nanoseconds as seconds with `digits` decimals and no unit, for columns headed `s`."""
-    return f"{ns / 1e9:.{digits}f}"
+def column_unit(largest_ns: int) -> tuple[int, str]:
+    """(ns of it, name) of the unit for a column whose largest figure is `largest_ns`."""
+    return next(((size, unit) for size, unit in _TIME_UNITS if largest_ns >= size), _TIME_UNITS[-1])
 
 
 def byte_size(size: int) -> str:

@@ -59,6 +59,7 @@ class WltuiApp(App[None]):
             )
             for name, entry in SCREENS.items()
         ),
+        Binding("ctrl+z", "suspend_process", "suspend, fg comes back", show=False, id="app.suspend"),
         Binding("question_mark", "help", "keys that work here", show=False, id="app.help"),
         Binding("q,ctrl+q,ctrl+c", "quit", "quit", show=False, id="app.quit", priority=False),
     ]  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -38,7 +40,7 @@ BLOCKS = Glyphs(
         "fwd": "▄", "bwd": "█", "opt": "▇", "exposed": "▌", "wait": "─", "bubble": "▁", "idle": " ",
     },
     busy="▌", partly="▂", vertical="│", horizontal="─", cross="┼", tee="┬", cursor="┃", heat=" ▁▂▃▄▅▆▇█",
-    view_left="╺", view="━", view_right="╸", span_left="▌", span_right="▐",
+    view_left="╺", view="━", view_right="╸", span_left="[", span_right="]",
 )  # fmt: skip
 ASCII = Glyphs(
     fills={"fwd": "f", "bwd": "b", "opt": "o", "exposed": "x", "wait": "-", "bubble": ".", "idle": " "},
@@ -87,6 +89,19 @@ def spread(left: Line, right: Line, width: int) -> Line:
     """Two parts at the two ends of a line; where both do not fit, the left one is cut."""
     room = max(width - width_of(right) - 1, 0)
     return fitted([*fitted(left, room), (" ", ""), *right], width)
+
+
+_BETWEEN_DIGITS = re.compile(r"(?<=\d) (?=\d{3}\b)")
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Text in lines of at most `width` cells; a number in groups of three stays in one."""
+    held = _BETWEEN_DIGITS.sub("\u00a0", text)
+    return [
+        part.replace("\u00a0", " ")
+        for line in held.split("\n")
+        for part in textwrap.wrap(line, max(width, 20))
+    ]
 
 
 def rule(title: str, width: int, glyphs: Glyphs) -> Line:

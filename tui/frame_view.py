@@ -48,7 +48,9 @@ class FrameView(Widget, can_focus=False):
     def redraw(self) -> None:
         """Draw the frame anew and refresh the lines that differ."""
         width, height = self.size
-        if not width or not height:
+        if not width or not height or not self.display:
+            # What is hidden is drawn when it is shown; the terminal has lost its cells by then.
+            self._lines = []
             return
         lines = [fitted(line, width) for line in self.frame(width, height)[:height]]
         lines += [fitted([], width)] * (height - len(lines))

@@ -23,6 +23,7 @@ class ScreenView(FrameView, can_focus=True):
         self.redraw()
 
     def on_show(self) -> None:
+        self._lines = []
         self.redraw()
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from simcore.analysis import Results
 from simcore.analysis.accounts import BUBBLE, EXPOSED_KINDS, FIRST_EXPOSED, IDLE, WAIT, Accounts
 from simcore.diagnostics import Diagnostic, printable
 from simcore.report.table import Column, table
 from simcore.report.words import cluster_words, layout_words, structure_words
-from simcore.units import duration, percent, plural, seconds
+from simcore.units import column_unit, duration, percent, plural
 
 _EXPENSIVE_LAYERS = 10
+_WIDTH = 110
 _BAR_CELLS = 24
 _NAME_CELLS = 32
 # One glyph for each part of a bar, as on the timeline: the glyph says what a colour would.
@@ -54,6 +57,7 @@ def _head(results: Results) -> str:
 def _stages(results: Results, ascii_only: bool) -> str:
     simulation = results.simulation
     step = simulation.step_time_ns
+    unit_ns, unit = column_unit(step)
     classes = simulation.timeline.classes
     kinds = [kind for kind in EXPOSED_KINDS if any(found.exposed_ns()[kind] for found in results.accounts)]
     waits = any(found.wait_ns for found in results.accounts)
@@ -61,14 +65,18 @@ def _stages(results: Results, ascii_only: bool) -> str:
     columns += [Column(kind) for kind in kinds]
     columns += [Column("wait")] if waits else []
     columns += [Column("bubble"), Column("idle"), Column("computing")]
+
+    def figure(ns: int) -> str:
+        return f"{ns / unit_ns:.3f}" if unit_ns > 1 else str(ns)
+
     rows = []
     for rank_class, accounts in zip(classes, results.accounts, strict=True):
         exposed = accounts.exposed_ns()
         row = [str(rank_class.stage), _short(rank_class.ranks.text(), 14), _bar(accounts, step, ascii_only)]
-        row.append(seconds(accounts.busy_ns))
-        row += [seconds(exposed[kind]) for kind in kinds]
-        row += [seconds(accounts.wait_ns)] if waits else []
-        row += [seconds(accounts.bubble_ns), seconds(accounts.idle_ns)]
+        row.append(figure(accounts.busy_ns))
+        row += [figure(exposed[kind]) for kind in kinds]
+        row += [figure(accounts.wait_ns)] if waits else []
+        row += [figure(accounts.bubble_ns), figure(accounts.idle_ns)]
         row.append(percent(accounts.busy_ns, step) + " %")
         rows.append(row)
     glyphs = _ASCII if ascii_only else _GLYPHS
@@ -77,7 +85,7 @@ def _stages(results: Results, ascii_only: bool) -> str:
         f"{glyphs['exposed']} exposed  {glyphs['wait']} wait  {glyphs['bubble']} bubble  (blank) idle"
     )
     exposed_words = f"; {', '.join(kinds)}: exposed communication" if kinds else ""
-    title = f"Where the step goes, s on each rank{exposed_words}"
+    title = f"Where the step goes, {unit} on each rank{exposed_words}"
     return "\n".join([title, *table(columns, rows), f"  {legend}", ""])
 
 
@@ -142,7 +150,15 @@ def _diagnostic(found: Diagnostic) -> str:
     place = f"line {found.line}" if found.line is not None else "run"
     if found.line is not None and found.column is not None:
         place += f", column {found.column}"
-    return f"  {found.severity:<8} {place:<20} {found.message}  [{found.code}]"
+    first = f"  {found.severity:<8} {place:<20} "
+    return textwrap.fill(
+        f"{found.message}  [{found.code}]",
+        _WIDTH,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _count(number: int) -> str:

@@ -35,7 +35,9 @@ def fact(text: str, name: str) -> str:
 
 
 def test_the_first_line_is_the_step_time() -> None:
-    assert page(simulate(open_workload(SEED_002), Parameters(comm_scale=0.0))).startswith("Step time  13.973 s\n")
+    assert page(simulate(open_workload(SEED_002), Parameters(comm_scale=0.0))).startswith(
+        "Step time  13.973 s\n"
+    )
 
 
 def test_the_page_says_what_was_read_and_simulated() -> None:
@@ -104,9 +106,9 @@ def test_diagnostics_come_last_with_their_place_and_code() -> None:
     head, *lines = text[text.index("Diagnostics:") :].splitlines()
     assert head == "Diagnostics: 1 error, 2 warnings"
     assert [line.split() for line in lines] == [
-        "error line 3, column 7 first [one]".split(),
-        "warning line 4 second [two]".split(),
-        "warning run third [three]".split(),
+        ["error", "line", "3,", "column", "7", "first", "[one]"],
+        ["warning", "line", "4", "second", "[two]"],
+        ["warning", "run", "third", "[three]"],
     ]
 
 

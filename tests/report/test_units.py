@@ -24,7 +24,14 @@ def test_a_duration_stands_in_the_largest_unit_it_fills(ns: int, text: str) -> N
     assert duration(ns) == text
 
 
-SIZES = [(0, "0 B"), (1, "1 B"), (999, "999 B"), (1000, "1.0 kB"), (16_777_216, "16.8 MB"), (75 * 10**12, "75.0 TB")]
+SIZES = [
+    (0, "0 B"),
+    (1, "1 B"),
+    (999, "999 B"),
+    (1000, "1.0 kB"),
+    (16_777_216, "16.8 MB"),
+    (75 * 10**12, "75.0 TB"),
+]
 
 
 @pytest.mark.parametrize(("size", "text"), SIZES)
@@ -33,7 +40,13 @@ def test_a_size_stands_in_decimal_units(size: int, text: str) -> None:
 
 
 def test_numbers_shed_a_needless_fraction_and_nothing_else() -> None:
-    assert [number(value) for value in (450.0, 0.5, 8, 1e20, 53.6870912)] == ["450", "0.5", "8", "1e+20", "53.6870912"]
+    assert [number(value) for value in (450.0, 0.5, 8, 1e20, 53.6870912)] == [
+        "450",
+        "0.5",
+        "8",
+        "1e+20",
+        "53.6870912",
+    ]
 
 
 def test_seconds_and_percentages() -> None:

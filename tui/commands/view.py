@@ -46,5 +46,6 @@ def main(words: list[str]) -> int:
     from tui.app import WltuiApp
 
     app = WltuiApp(session, ascii_only=arguments.ascii or not is_unicode(sys.stdout.encoding))
-    app.run()
+    # Without mouse reports the terminal's own selecting and copying keeps working.
+    app.run(mouse=False)
     return app.return_code or 0

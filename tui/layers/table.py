@@ -50,14 +50,14 @@ COLUMNS = (
     ("ph.", 3, True, 0),
     ("comp. ms", 8, False, 0),
     ("collective", 14, True, 0),
-    ("group", 7, True, 60),
-    ("MB", 9, False, 70),
-    ("alone ms", 8, False, 60),
-    ("algbw", 5, False, 100),
-    ("busbw", 5, False, 100),
-    ("all ms", 8, False, 108),
-    ("exposed ms", 10, False, 100),
-    ("% step", 6, False, 78),
+    ("group", 7, True, 92),
+    ("MB", 9, False, 104),
+    ("alone ms", 8, False, 84),
+    ("algbw", 5, False, 116),
+    ("busbw", 5, False, 116),
+    ("all ms", 8, False, 0),
+    ("exposed ms", 10, False, 0),
+    ("% step", 6, False, 0),
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import ClassVar
 
 from textual.binding import BindingType
@@ -10,8 +9,8 @@ from textual.binding import BindingType
 from simcore.analysis import Results
 from simcore.simulation import explain_alone
 from simcore.units import duration
-from tui.frame import Line, cells, rule
-from tui.layers.table import TableLine, columns_for, row_texts, table_lines
+from tui.frame import Line, cells, rule, wrapped
+from tui.layers.table import TableLine, columns_for, is_modelled, row_texts, table_lines
 from tui.screen_view import ScreenView, binding
 from tui.session import Session
 
@@ -59,7 +58,7 @@ class LayersView(ScreenView):
         lines: list[Line] = [
             [
                 (
-                    f" {len(workload)} rows of the file, {order}; `all` and `exposed`: one rank, one step",
+                    f" {len(workload)} rows, {order}; all, exposed: a rank's step",
                     "dim",
                 )
             ],
@@ -96,11 +95,13 @@ class LayersView(ScreenView):
             words = explain_alone(simulation, cell.collective, cell.group, cell.bytes)
         else:
             words = "no collective in this phase"
-        wrapped = [part for text in words.split("\n") for part in textwrap.wrap(text, max(width - 4, 20))]
-        lines += [[("  " + text, "")] for text in wrapped[: _BELOW - 2]]
+        lines += [[("  " + text, "")] for text in wrapped(words, width - 4)[: _BELOW - 2]]
         scale = simulation.parameters.compute_scale
         factor = "" if scale == 1.0 else f", already times compute scale {scale:g}"
-        lines.append([(f"  compute {duration(cell.compute_ns)} a run, from the file{factor}", "dim")])
+        compute = f"compute {duration(cell.compute_ns)} a run, from the file{factor}"
+        if not is_modelled(cell):
+            compute = f"compute not modelled in the file ({duration(cell.compute_ns)})"
+        lines.append([("  " + compute, "dim")])
         return lines
 
     def action_move(self, by: int) -> None:

@@ -80,22 +80,24 @@ def _write_names(
         room = right - left
         if room < _NAMED_FROM:
             continue
-        label = _label(lane, spans.op[index])
+        label = _label(lane, spans.op[index], room - 2)
         if colour:
-            pieces[left:right] = [(char, f"{name} reversed") for char in f" {label[: room - 2]}".ljust(room)]
+            pieces[left:right] = [(char, f"{name} reversed") for char in f" {label}".ljust(room)]
         else:
-            inside = label[: room - 2].ljust(room - 2)
+            inside = label.ljust(room - 2)
             pieces[left:right] = [(char, name) for char in f"{glyphs.span_left}{inside}{glyphs.span_right}"]
 
 
-def _label(lane: Lane, op: int) -> str:
+def _label(lane: Lane, op: int, room: int) -> str:
+    """A span's name in at most `room` cells; the phase is kept and the name cut."""
     simulation = lane.results.simulation
     if op < 0:
-        return "receive"
+        return "receive"[:room]
     ops = simulation.timeline.stage_program(lane.number).ops
     row = ops.row[op]
     if row < 0:
-        return "send"
+        return "send"[:room]
     phase = PHASES[ops.phase[op]]
     # Input and weight gradient have one colour: the name tells them apart.
-    return cells(simulation.workload.name[row]) + (f" {phase}" if phase in ("ig", "wg") else "")
+    ending = f" {phase}" if phase in ("ig", "wg") else ""
+    return cells(simulation.workload.name[row])[: room - len(ending)] + ending

@@ -6,7 +6,7 @@ from bisect import bisect_right
 
 from simcore.units import duration, plural
 from tui.frame import Glyphs, Line, fitted, rule
-from tui.timeline.details import details
+from tui.timeline.details import clock, details
 from tui.timeline.drawing import draw_lane
 from tui.timeline.lanes import Lane
 from tui.timeline.model import TimelineModel
@@ -33,7 +33,7 @@ class TimelineFrame:
         """The frame's lines: `height` of them, each `width` cells."""
         wide, tall = width >= _WIDE, height >= _TALL
         left = 23 if wide else 13
-        below = (8 if tall else 4) if height >= 14 else 0
+        below = (9 if tall else 4) if height >= 14 else 0
         above = 4 if tall else 3
         columns = max(width - left - 1, 1)
         model.resize(columns, max(height - above - below, 1))
@@ -138,13 +138,15 @@ class TimelineFrame:
     # -- below the lanes -------------------------------------------------------------
 
     def _below(self, model: TimelineModel, width: int, rows: int) -> list[Line]:
-        lines = [[("  ", ""), *line] for line in details(model, width >= _WIDE)]
+        lines = [[("  ", ""), *line] for line in details(model, width, width >= _WIDE)]
         legend = self._legend(model, width)
-        title = rule(f"At the cursor, {duration(model.cursor_ns)}", width, self.glyphs)
+        title = rule(f"At the cursor, {clock(model.cursor_ns)}", width, self.glyphs)
         view = self._view(model)
-        if rows < 8:
-            return [title, *lines[:2], legend]
-        return [title, *lines, rule("", width, self.glyphs), legend, view][:rows]
+        if rows < 9:
+            return [title, *[*lines, [], []][:2], legend]
+        room = rows - 4
+        lines = [*lines[:room], *[[] for _ in range(room - len(lines))]]
+        return [title, *lines, rule("", width, self.glyphs), legend, view]
 
     def _legend(self, model: TimelineModel, width: int) -> Line:
         line: Line = []
@@ -164,8 +166,7 @@ class TimelineFrame:
         simulation = model.results.simulation
         column_ns = window.span_ns // model.columns
         words = (
-            f" view {duration(window.first_ns)} .. "
-            f"{duration(window.last_ns)}, "
+            f" view {clock(window.first_ns)} .. {clock(window.last_ns)}, "
             f"{duration(column_ns)} a column   {simulation.layout.world} ranks in "
             f"{plural(len(simulation.timeline.classes), 'class')}"
         )

@@ -59,7 +59,9 @@ class Lane:
         timeline = self.results.simulation.timeline
         rank_class = timeline.classes[self.number]
         if self.stream is None:
-            return f"stage {rank_class.stage:>2}"
+            alone = sum(other.stage == rank_class.stage for other in timeline.classes) == 1
+            # Several classes in a stage: only their ranks tell them apart.
+            return f"stage {rank_class.stage:>2}" if alone else f"rank {rank_class.ranks.text()}"
         if self.stream == "compute":
             return "compute"
         if self.stream == PIPELINE:
@@ -153,6 +155,11 @@ class Lane:
         if self.stream is None and spans.start:
             return max(0, min(index, len(spans.start) - 1))
         return None
+
+    def starting_in(self, first_ns: int, last_ns: int) -> range:
+        """The indices of the spans that begin from `first_ns` on and before `last_ns`."""
+        starts = self.spans.start
+        return range(bisect_left(starts, first_ns), bisect_left(starts, last_ns))
 
     def next_start(self, time_ns: int) -> int | None:
         """The start of the first span that begins after `time_ns`."""

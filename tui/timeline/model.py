@@ -125,6 +125,11 @@ class TimelineModel:
         self.cursor_ns = max(0, min(self.cursor_ns, self.window.step_ns - 1))
         self._keep_cursor_in_view()
 
+    def move_to(self, time_ns: int) -> None:
+        """The cursor to a time of the step; the view follows."""
+        self.cursor_ns = max(0, min(time_ns, self.window.step_ns - 1))
+        self._keep_cursor_in_view()
+
     def zoom(self, numerator: int, denominator: int) -> None:
         """Show numerator / denominator of the span, the cursor staying in its column."""
         self._change(self.window.zoomed(self.cursor_ns, numerator, denominator, self.columns))

@@ -35,14 +35,36 @@ def test_the_header_gives_the_degrees_and_dp_is_what_is_left() -> None:
     ("given", "layout"),
     [
         ({"world": 32}, Layout(2, 1, 8, 2)),
-        ({"tp": 4}, Layout(4, 1, 2, 2)),
-        ({"ep": 4}, Layout(2, 4, 4, 2)),
-        ({"pp": 8}, Layout(2, 1, 1, 8)),
+        ({"tp": 2, "ep": 1, "pp": 2}, Layout(2, 1, 4, 2)),
         ({"rank_order": "tp-pp-dp"}, Layout(2, 1, 4, 2, "tp-pp-dp")),
     ],
 )
 def test_parameters_win_over_the_header(given: dict[str, Any], layout: Layout) -> None:
     assert resolve(FULL, **given) == (layout, [])
+
+
+NOT_RESCALED = [
+    (
+        {"tp": 4},
+        Layout(4, 1, 2, 2),
+        "compute times and message sizes are the file's, for tp 2: not rescaled to 4",
+    ),
+    (
+        {"ep": 4},
+        Layout(2, 4, 4, 2),
+        "compute times and message sizes of the experts are the file's, for ep 1: not rescaled to 4",
+    ),
+    ({"pp": 8}, Layout(2, 1, 1, 8), "the layers of a stage are the file's, for pp 2: not rescaled to 8"),
+]
+
+
+@pytest.mark.parametrize(("given", "layout", "message"), NOT_RESCALED)
+def test_another_degree_than_the_files_wins_and_it_is_said_that_nothing_is_rescaled(
+    given: dict[str, Any], layout: Layout, message: str
+) -> None:
+    found, diagnostics = resolve(FULL, **given)
+    assert found == layout
+    assert texts(diagnostics) == [f"made.txt:1: warning not-rescaled {message}"]
 
 
 def test_the_files_own_world_wins_over_the_size_of_a_cluster() -> None:

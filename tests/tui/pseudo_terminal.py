@@ -27,10 +27,7 @@ SEED = "fixtures/002_gpt_1024npu.txt"
 PATIENCE = 30.0
 
 # Makes the terminal the controlling one, as a login does: without it no SIGWINCH would come.
-_LOGIN = (
-    "import fcntl, os, sys, termios; "
-    "fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
-)
+_LOGIN = "import os, sys; os.close(os.open(sys.argv[1], os.O_RDWR)); os.execvp(sys.argv[2], sys.argv[2:])"
 
 # Questions to the terminal and keyboard protocols that pyte would print as text.
 _UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>=][0-9;]*[a-z]|\x1b\[\?[0-9;]*\$p|\x1b\[\?[0-9;]*u")
@@ -53,7 +50,10 @@ def environment(**changes: str | None) -> dict[str, str]:
 
 
 class Terminal:
-    """`python WORDS` in a pseudo-terminal of its own, as its session's controlling terminal."""
+    """A program in a pseudo-terminal of its own, as its session's controlling terminal.
+
+    stdin, stdout, stderr: descriptors instead of the terminal.
+    """
 
     def __init__(
         self,
@@ -62,6 +62,8 @@ class Terminal:
         columns: int = 120,
         rows: int = 36,
         env: dict[str, str | None] | None = None,
+        stdin: int | None = None,
+        stdout: int | None = None,
         stderr: int | None = None,
     ) -> None:
         self.screen = pyte.Screen(columns, rows)
@@ -73,9 +75,9 @@ class Terminal:
         self.attributes_before = termios.tcgetattr(self.slave)
         self.started = time.monotonic()
         self.process = subprocess.Popen(
-            [sys.executable, "-ISc", _LOGIN, sys.executable, *words],
-            stdin=self.slave,
-            stdout=self.slave,
+            [sys.executable, "-ISc", _LOGIN, os.ttyname(self.slave), *words],
+            stdin=self.slave if stdin is None else stdin,
+            stdout=self.slave if stdout is None else stdout,
             stderr=self.slave if stderr is None else stderr,
             cwd=ROOT,
             env=environment(**(env or {})),
@@ -215,4 +217,4 @@ class Terminal:
 
 def wltui(*words: str, **keywords: object) -> Terminal:
     """`python -m tui WORDS` in a terminal."""
-    return Terminal(["-m", "tui", *words], **keywords)  # type: ignore[arg-type]
+    return Terminal([sys.executable, "-m", "tui", *words], **keywords)  # type: ignore[arg-type]

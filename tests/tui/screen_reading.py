@@ -24,6 +24,21 @@ def screen_rows(app: WltuiApp) -> list[str]:
     return screen_text(app).split("\n")
 
 
+async def press(pilot: Pilot[None], *keys: str) -> None:
+    """Press keys, each when all that the one before has set off is done, layout included."""
+    for key in keys:
+        await pilot.press(key)
+        await pilot.pause()
+        await pilot.pause()
+
+
+async def resize(pilot: Pilot[None], columns: int, rows: int) -> None:
+    """Give the terminal another size."""
+    await pilot.resize_terminal(columns, rows)
+    await pilot.pause()
+    await pilot.pause()
+
+
 async def wait_until(pilot: Pilot[None], is_true: Callable[[], object], patience: float = PATIENCE) -> None:
     """Let the app work until something is true."""
     until = time.monotonic() + patience

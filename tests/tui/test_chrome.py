@@ -59,8 +59,10 @@ def test_the_step_time_before_and_after_is_on_the_screen_whatever_the_file_is_ca
 @pytest.mark.parametrize("path", ["x" * 300, "\x1b" * 100, "漢" * 60], ids=PATHS[:3])
 def test_a_long_file_name_leaves_room_for_ranks_and_schedule(path: str) -> None:
     opened = run(replace(seed_workload(), path=path))
-    for width, words in ((120, "1f1b, 16 micro-batches"), (80, "1024 ranks  1f1b x16")):
-        assert words in text_of(heading(session_of(opened), "timeline", width))
+    for width, words in ((120, "1f1b, 16 micro-batches"), (80, "1f1b x16")):
+        text = text_of(heading(session_of(opened), "timeline", width))
+        assert words in text
+        assert "1024 ranks" in text
 
 
 def test_what_is_open_is_said_in_the_first_row() -> None:
@@ -74,7 +76,8 @@ def test_what_is_open_is_said_in_the_first_row() -> None:
 
 def test_eighty_columns_have_the_same_in_short() -> None:
     first, second = (line_text(line) for line in heading(session_of(seed()), "notes", 80))
-    assert first == " 002_gpt_1024npu.txt  1024 ranks  1f1b x16              step 14.774 s   3 notes "
+    assert " ".join(first.split()) == "002_gpt_1024npu.txt 1024 ranks 1f1b x16 step 14.774 s 3 notes"
+    assert len(first) == 80
     assert second.rstrip() == "  2 Timeline  3 Layers  5 Params [! Notes]"
 
 

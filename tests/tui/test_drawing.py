@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -126,7 +128,7 @@ def test_neighbouring_cells_of_one_role_are_one_piece() -> None:
         if lane.number == 5:
             line = draw_lane(lane, Window.whole(seed().simulation.step_time_ns), 96, BLOCKS, colour=True)
             roles = [role for _, role in line]
-            assert all(one != following for one, following in zip(roles, roles[1:], strict=False))
+            assert all(one != following for one, following in pairwise(roles))
 
 
 def test_idle_is_blank_and_has_no_role() -> None:
@@ -143,4 +145,4 @@ def test_idle_is_blank_and_has_no_role() -> None:
 @pytest.mark.parametrize("ns", [1, 10, 96, 100])
 def test_a_layer_that_fills_the_step_fills_every_cell_of_it(ns: int) -> None:
     text = line_text(draw_lane(lane_of(lonely(ns), 0), Window.whole(ns), 96, BLOCKS, colour=False))
-    assert text in ("▄" * 96, f"▌{'only_layer':<94}▐")
+    assert text in ("▄" * 96, f"{BLOCKS.span_left}{'only_layer':<94}{BLOCKS.span_right}")

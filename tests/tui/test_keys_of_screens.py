@@ -10,7 +10,7 @@ from textual.binding import Binding
 from textual.pilot import Pilot
 
 from tests.tui.conftest import MakeApp
-from tests.tui.screen_reading import run_over, screen_rows, screen_text
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tui.app import WltuiApp
 from tui.help import key_name
 from tui.layers.view import LayersView
@@ -30,8 +30,7 @@ def keys_of(view: type) -> list[str]:
 
 async def open_screen(pilot: Pilot[None], name: str) -> None:
     """Open a screen by its key."""
-    await pilot.press(KEY_OF[name])
-    await pilot.pause()
+    await press(pilot, KEY_OF[name])
 
 
 @pytest.mark.parametrize("size", [(120, 36), (80, 24)])
@@ -41,7 +40,7 @@ async def test_the_keys_of_the_screens_open_them_and_each_is_found_as_it_was_lef
     app = make_app()
     async with app.run_test(size=size) as pilot:
         assert app.screen_name == "timeline"
-        await pilot.press("j", "j", "space")
+        await press(pilot, "j", "j", "space")
         left = screen_text(app)
         for name, words in (("layers", "mlp_row"), ("parameters", "> "), ("notes", "cluster-default")):
             await open_screen(pilot, name)
@@ -57,7 +56,7 @@ async def test_opening_the_open_screen_changes_nothing(make_app: MakeApp) -> Non
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
         before = screen_text(app)
-        await pilot.press("2", "2")
+        await press(pilot, "2", "2")
         assert screen_text(app) == before
 
 
@@ -66,7 +65,7 @@ async def test_escape_leads_back_to_the_timeline(make_app: MakeApp, screen: str)
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
         await open_screen(pilot, screen)
-        await pilot.press("escape")
+        await press(pilot, "escape")
         assert app.screen_name == "timeline"
         assert "At the cursor" in screen_text(app)
 
@@ -77,7 +76,7 @@ async def test_quit_ends_from_every_screen_with_status_0(make_app: MakeApp, scre
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
         await open_screen(pilot, screen)
-        await pilot.press(key)
+        await press(pilot, key)
         assert not app.is_running or app._exit
     assert app.return_code == 0
 
@@ -89,15 +88,19 @@ async def test_ctrl_q_and_ctrl_c_quit_everywhere_as_the_help_says(
 ) -> None:
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
-        await pilot.press(*opened_by)
-        await pilot.pause()
-        await pilot.press(key)
+        await press(pilot, *opened_by)
+        await press(pilot, key)
         assert app._exit
 
 
 @pytest.mark.parametrize(
     ("screen", "view"),
-    [("timeline", TimelineView), ("layers", LayersView), ("parameters", ParametersView), ("notes", NotesView)],
+    [
+        ("timeline", TimelineView),
+        ("layers", LayersView),
+        ("parameters", ParametersView),
+        ("notes", NotesView),
+    ],
 )
 @pytest.mark.parametrize("size", [(120, 36), (80, 24)])
 async def test_help_lists_every_key_of_the_screen_and_those_of_all_screens(
@@ -107,18 +110,16 @@ async def test_help_lists_every_key_of_the_screen_and_those_of_all_screens(
     async with app.run_test(size=size) as pilot:
         await open_screen(pilot, screen)
         before = screen_text(app)
-        await pilot.press("question_mark")
-        await pilot.pause()
+        await press(pilot, "question_mark")
         seen = set(screen_rows(app))
         while not any("Esc closes this" in row for row in seen):
-            await pilot.press("j")
+            await press(pilot, "j")
             seen |= set(screen_rows(app))
         for one in [*view.BINDINGS, *app.BINDINGS]:
             assert isinstance(one, Binding)
             keys = "  ".join(key_name(key) for key in one.key.split(","))
             assert any(row.startswith(f"  {keys} ") and one.description in row for row in seen), keys
-        await pilot.press("escape")
-        await pilot.pause()
+        await press(pilot, "escape")
         assert screen_text(app) == before
 
 
@@ -126,11 +127,9 @@ async def test_help_lists_every_key_of_the_screen_and_those_of_all_screens(
 async def test_help_is_left_by_its_keys_and_the_program_goes_on(make_app: MakeApp, key: str) -> None:
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
-        await pilot.press("question_mark")
-        await pilot.pause()
+        await press(pilot, "question_mark")
         assert "Keys of this screen: timeline" in screen_text(app)
-        await pilot.press(key)
-        await pilot.pause()
+        await press(pilot, key)
         assert "At the cursor" in screen_text(app)
         assert not app._exit
 
@@ -199,11 +198,11 @@ async def test_every_key_of_a_screen_does_something(
                 await open_screen(pilot, screen)
             prepare(app)
             before = screen_text(app)
-            await pilot.press(key)
+            await press(pilot, key)
             if screen_text(app) == before:
                 nothing.append(key)
             if len(app.screen_stack) > 1:
-                await pilot.press("escape")
+                await press(pilot, "escape")
         await run_over(pilot)
     assert nothing == []
 

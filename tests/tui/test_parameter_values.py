@@ -55,8 +55,7 @@ def test_any_changes_give_a_run_or_a_complaint_and_flags_that_give_it_again(
     for number, move in moves:
         try:
             draft = apply(session, number, move)
-        except UsageError as refused:
-            assert str(refused)
+        except UsageError:
             continue
         assume((draft.world or 0) <= 64 and (draft.microbatches or 0) <= 64)
         if draft != session.draft:
@@ -149,10 +148,10 @@ def test_the_effect_shows_accounts_as_opened_now_and_their_difference() -> None:
     view.session.current = now
     view.session.draft = now.simulation.parameters
     text = text_of(view.frame(120, 33))
-    assert "step 28.7" in text
-    assert "was 14.774 s" in text
-    assert "  compute             7.213    14.426    +7.213" in text
-    assert "  exposed pp          0.005     0.005         =" in text
+    assert "step 28.747 s   was 14.774 s   +13.973 s (+94.6 %)" in text
+    words = [row[68:].split() for row in text.split("\n")]
+    assert ["compute", "7.213", "s", "14.426", "s", "+7.213", "s"] in words
+    assert ["exposed", "pp", "5.401", "ms", "5.401", "ms", "="] in words
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,8 @@ def test_no_screen_shows_a_nasty_name_raw(name: str, glyphs: object) -> None:
         heading(session, "timeline", 80),
         TimelineFrame(glyphs, colour=True).draw(TimelineModel(session.current), 120, 33),  # type: ignore[arg-type]
     ]
-    for view in (LayersView, ParametersView, NotesView):
-        frames.append(view(session, ascii_only=glyphs is ASCII).frame(120, 33))
+    views = (LayersView, ParametersView, NotesView)
+    frames += [view(session, ascii_only=glyphs is ASCII).frame(120, 33) for view in views]
     for frame in frames:
         check_text(text_of(frame))
 

@@ -1,0 +1,66 @@
+"""Only lines that changed are sent: a terminal may be a slow line away."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.tui.pseudo_terminal import SEED, Terminal, wltui
+
+
+@pytest.fixture(scope="module")
+def terminal() -> Iterator[Terminal]:
+    """wltui on seed 002 at 120x36, 256 colours."""
+    with wltui(SEED) as found:
+        found.wait_for("q quit")
+        found.settle(0.5)
+        yield found
+
+
+def idle_bytes(terminal: Terminal, seconds: float = 1.0) -> int:
+    """What comes in a while in which nobody does anything."""
+    terminal.settle()
+    before, until = len(terminal.raw), time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        terminal.pump(left)
+    return len(terminal.raw) - before
+
+
+@pytest.mark.parametrize(
+    "keys", ["", "3", "5", "5\r", "?"], ids=["timeline", "layers", "form", "prompt", "help"]
+)
+def test_an_idle_screen_sends_nothing(terminal: Terminal, keys: str) -> None:
+    terminal.press(keys)
+    assert idle_bytes(terminal) == 0
+    terminal.press("\x1b")
+    terminal.settle()
+    terminal.press("2")
+    terminal.wait_for("At the cursor")
+
+
+@pytest.mark.parametrize("key", ["l", "h", "j", "k", ".", ","])
+def test_a_cursor_move_sends_less_than_4_kilobytes(terminal: Terminal, key: str) -> None:
+    assert 0 < terminal.bytes_for(key) < 4096
+
+
+def test_keys_that_change_nothing_send_nothing(terminal: Terminal) -> None:
+    terminal.press("gu")
+    for key in ("k", "Z", "9", "\x1b[24~", "g", "2"):
+        assert terminal.bytes_for(key) == 0
+
+
+def test_zoom_pan_and_fold_send_less_than_30_kilobytes(terminal: Terminal) -> None:
+    for key in ("w", "d", "a", "s", " ", " "):
+        assert terminal.bytes_for(key) < 30_000
+
+
+def test_opening_a_screen_sends_less_than_30_kilobytes(terminal: Terminal) -> None:
+    for key, words in (
+        ("3", "[3 Layers]"),
+        ("5", "[5 Parameters]"),
+        ("!", "[! Notes]"),
+        ("2", "[2 Timeline]"),
+    ):
+        assert terminal.bytes_for(key, words) < 30_000, words

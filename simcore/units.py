@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 _TIME_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 _BYTE_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
 
@@ -55,6 +57,14 @@ def plural(count: int, noun: str) -> str:
     if count == 1:
         return f"1 {noun}"
     return f"{count} {noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"
+
+
+_PLAIN = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?")
+
+
+def plain_number(text: str) -> float | None:
+    """A number in plain digits (`0.5`, `1e-3`), None for anything else that float() would take."""
+    return float(text) if len(text) <= 40 and _PLAIN.fullmatch(text) else None
 
 
 def percent(part: int, whole: int) -> str:

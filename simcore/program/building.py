@@ -9,6 +9,7 @@ from simcore.program.blocks import Structure, find_structure, is_layer
 from simcore.program.ops import Program
 from simcore.program.schedules import SCHEDULES
 from simcore.program.stage_builder import Plan, StageBuilder
+from simcore.units import plural
 from simcore.workload import Workload
 
 # Beyond this lies a slip of the keyboard: building alone would take a minute and gigabytes.
@@ -50,12 +51,13 @@ def build_program(
         microbatches = blocks if parameters.microbatches is None else parameters.microbatches
         if not blocks:
             microbatches = 0
-        # Six cells a row, each at most one op.
-        most_ops = 6 * layout.pp * microbatches * max(map(len, structure.blocks), default=0)
+        # Six cells a row, each at most one op; the rows outside blocks run once more.
+        rows = microbatches * max(map(len, structure.blocks), default=0) + len(workload)
+        most_ops = 6 * layout.pp * rows
         if most_ops > MOST_OPS:
             raise UsageError(
-                f"{microbatches} micro-batches on {layout.pp} stages are up to {most_ops} ops: "
-                f"at most {MOST_OPS} are simulated"
+                f"{plural(microbatches, 'micro-batch')} on {plural(layout.pp, 'stage')} are up to "
+                f"{most_ops} ops: at most {MOST_OPS} are simulated"
             )
         if layout.pp > 1:
             transfer_bytes, notes = _transfer_bytes(workload, structure, layout)

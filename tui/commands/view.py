@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from tui.cli import print_version
 from tui.commands.arguments import Parser, add_parameters, parameters_from
 
 _DESCRIPTION = (
@@ -21,6 +22,8 @@ def main(words: list[str]) -> int:
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
     add_parameters(parser)
     arguments = parser.parse_args(words)
+    if arguments.version:
+        return print_version(words)
     parameters = parameters_from(arguments)
     path = arguments.file
     if path is None:

@@ -180,7 +180,7 @@ REFUSED = [
     ({"dialect": ""}, "--dialect : simai or astra-sim-1 is expected"),
     (
         {"microbatches": 1_666_667, "schedule": "1f1b"},
-        "1666667 micro-batches on 1 stages are up to 40000008 ops: at most 40000000 are simulated",
+        "1666667 micro-batches on 1 stage are up to 40000032 ops: at most 40000000 are simulated",
     ),
     (
         {"world": 2**21, "no_fold": True},

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from typing import ClassVar
 
 from textual.app import App, ComposeResult
@@ -20,8 +18,6 @@ from tui.frame_view import FrameView
 from tui.screen_view import ScreenView
 from tui.screens import FIRST, SCREENS, load
 from tui.session import Session
-
-_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 class Heading(FrameView):
@@ -61,7 +57,9 @@ class WltuiApp(App[None]):
         ),
         Binding("ctrl+z", "suspend_process", "suspend, fg comes back", show=False, id="app.suspend"),
         Binding("question_mark", "help", "keys that work here", show=False, id="app.help"),
-        Binding("q,ctrl+q,ctrl+c", "quit", "quit", show=False, id="app.quit", priority=False),
+        Binding("q", "quit", "quit", show=False, id="app.quit"),
+        # Over the keys of a prompt or the help, too.
+        Binding("ctrl+q,ctrl+c", "quit", "quit", show=False, id="app.quit-everywhere", priority=True),
     ]  # fmt: skip
 
     def __init__(self, session: Session, *, ascii_only: bool = False) -> None:
@@ -91,10 +89,6 @@ class WltuiApp(App[None]):
 
     def on_mount(self) -> None:
         self.current_view.focus()
-        loop = asyncio.get_running_loop()
-        for number in _ENDING_SIGNALS:
-            # Without this the process would die with the terminal still in raw mode.
-            loop.add_signal_handler(number, self.exit, None, 128 + number)
 
     async def action_open(self, name: str) -> None:
         """Show a screen; it is made when it is first opened and found later as it was left."""
@@ -139,7 +133,7 @@ class WltuiApp(App[None]):
             else:
                 results = Results(simulate(self.session.workload, parameters, lambda: worker.is_cancelled))
                 # Computed here, so that drawing has only to look it up.
-                _ = results.accounts
+                results.compute_accounts(lambda: worker.is_cancelled)
         except Cancelled:
             return
         except (UsageError, InputError) as found:

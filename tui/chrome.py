@@ -29,11 +29,14 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
     )
     if wide:
         facts = [layout_words(layout).replace(" = ", " ranks = ", 1), schedule, simulation.parameters.network]
+        name = _short(name, max(width - 9 - sum(len(fact) + 3 for fact in facts[:2]), 12))
         first: Line = [(" wltui  ", "accent"), (name, "bright"), *_that_fit(facts, width - len(name) - 9)]
     else:
         short = f"{program.schedule} x{microbatches}" if program.pipelined else program.schedule
-        room = width - width_of(_step(session)) - len(f"{notes_words}      ") - len(name[:24])
-        first = [(" ", ""), (name[:24], "bright"), *_that_fit([f"{layout.world} ranks", short], room)]
+        facts = [f"{layout.world} ranks", short]
+        room = width - width_of(_step(session)) - len(f"{notes_words}      ")
+        name = _short(name, max(room - sum(len(fact) + 3 for fact in facts), 12))
+        first = [(" ", ""), (name, "bright"), *_that_fit(facts, room - len(name))]
     step: Line = [*_step(session), ("   ", ""), (notes_words + " ", "warn" if notes else "dim")]
     tabs: Line = [(" ", "")]
     for key, entry in SCREENS.items():
@@ -42,6 +45,10 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
     if wide:
         return [fitted(first, width), spread(tabs, step, width)]
     return [spread(first, step, width), fitted(tabs, width)]
+
+
+def _short(name: str, room: int) -> str:
+    return name if len(name) <= room else name[: room - 3] + "..."
 
 
 def _that_fit(facts: list[str], room: int) -> Line:

@@ -49,14 +49,26 @@ ASCII = Glyphs(
 )  # fmt: skip
 
 
+# Past the scripts that end here (Latin, Greek, Cyrillic) terminals differ in how wide a
+# character is, and some run from right to left.
+_LAST_PLAIN = 0x52F
+
+
 def cells(text: str, limit: int = 200) -> str:
-    """Text of a file as characters of one cell each: escaped, wide and combining ones as `?`."""
+    """Text of a file as at most `limit` characters of one cell each: escaped, others as `?`."""
     safe = printable(text, limit)
-    if safe.isascii():
-        return safe
-    return "".join(
-        "?" if unicodedata.east_asian_width(c) in "WFA" or unicodedata.combining(c) else c for c in safe
-    )
+    if not safe.isascii():
+        safe = "".join(char if _is_one_cell(char) else "?" for char in safe)
+    return safe if len(safe) <= limit else safe[: limit - 3] + "..."
+
+
+def _is_one_cell(char: str) -> bool:
+    return ord(char) <= _LAST_PLAIN and unicodedata.category(char)[0] in "LNPSZ"
+
+
+def as_ascii(lines: Iterable[Line]) -> list[Line]:
+    """Lines in ASCII alone, for a terminal that has no more: `?` for every other character."""
+    return [[(text.encode("ascii", "replace").decode(), role) for text, role in line] for line in lines]
 
 
 def width_of(line: Line) -> int:

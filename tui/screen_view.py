@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.binding import Binding
 
 from simcore.analysis import Results
+from tui.frame import ASCII, Line, as_ascii
 from tui.frame_view import FrameView
 from tui.session import Session
 
@@ -17,6 +18,14 @@ class ScreenView(FrameView, can_focus=True):
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(ascii_only=ascii_only, id=id)
         self.session = session
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """The lines of the screen, at most `height` of them."""
+        raise NotImplementedError
+
+    def frame(self, width: int, height: int) -> list[Line]:
+        lines = self.draw(width, height)
+        return as_ascii(lines) if self.glyphs is ASCII else lines
 
     def show(self, results: Results) -> None:
         """Another run is there to be shown."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 from simcore.analysis.accounts import Accounts, class_accounts
 from simcore.analysis.communication import communication_ns
 from simcore.analysis.layers import LayerGroup, LayerRow, layer_groups, layer_table
+from simcore.diagnostics import Cancelled
 from simcore.simulation import Simulation
 
 
@@ -20,8 +22,20 @@ class Results:
     @cached_property
     def accounts(self) -> list[Accounts]:
         """Accounts of each rank class, by its number."""
-        timeline = self.simulation.timeline
-        return [class_accounts(timeline, number) for number in range(len(timeline.classes))]
+        return self.compute_accounts(lambda: False)
+
+    def compute_accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
+        """The accounts, computed now unless they are known; `Cancelled` when that becomes true."""
+        if "accounts" not in self.__dict__:
+            timeline = self.simulation.timeline
+            found = []
+            for number in range(len(timeline.classes)):
+                if cancelled():
+                    raise Cancelled
+                found.append(class_accounts(timeline, number))
+            self.__dict__["accounts"] = found
+        accounts: list[Accounts] = self.__dict__["accounts"]
+        return accounts
 
     @cached_property
     def communication(self) -> list[tuple[int, int]]:

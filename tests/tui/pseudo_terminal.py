@@ -27,7 +27,11 @@ SEED = "fixtures/002_gpt_1024npu.txt"
 PATIENCE = 30.0
 
 # Makes the terminal the controlling one, as a login does: without it no SIGWINCH would come.
-_LOGIN = "import os, sys; os.close(os.open(sys.argv[1], os.O_RDWR)); os.execvp(sys.argv[2], sys.argv[2:])"
+# LC_CTYPE is what this Python itself sets under LANG=C; the program must not inherit it.
+_LOGIN = (
+    "import os, sys; os.close(os.open(sys.argv[1], os.O_RDWR)); "
+    "os.environ.pop('LC_CTYPE', None); os.execvp(sys.argv[2], sys.argv[2:])"
+)
 
 # Questions to the terminal and keyboard protocols that pyte would print as text.
 _UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>=][0-9;]*[a-z]|\x1b\[\?[0-9;]*\$p|\x1b\[\?[0-9;]*u")
@@ -129,7 +133,7 @@ class Terminal:
             self.pump(0.05)
         return time.monotonic() - self.started
 
-    def settle(self, seconds: float = 0.3) -> None:
+    def settle(self, seconds: float = 0.15) -> None:
         """Read until nothing has come for `seconds`."""
         while self.pump(seconds):
             pass
@@ -163,6 +167,12 @@ class Terminal:
     def press(self, keys: str) -> None:
         """Send keys as a terminal does."""
         os.write(self.master, keys.encode())
+
+    def press_each(self, *steps: tuple[str, str]) -> None:
+        """Press keys, and wait for words after each."""
+        for keys, words in steps:
+            self.press(keys)
+            self.wait_for(words)
 
     def resize(self, columns: int, rows: int) -> None:
         """Another size; the kernel tells the program by SIGWINCH."""

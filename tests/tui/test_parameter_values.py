@@ -136,8 +136,8 @@ def test_a_changed_value_is_marked_with_what_it_was() -> None:
     rows = text_of(view.frame(120, 33)).split("\n")
     changed = [row[:66].rstrip() for row in rows if row[1:2] == "*"]
     assert changed == [
-        " * tp                      4                 ranks    was 8",
-        " * dim 0  switch 8         900               GB/s     was 450",
+        " * tp                    4                ranks    was 8",
+        " * dim 0  switch 8       900              GB/s     was 450",
     ]
     assert " --tp 4 --dim switch:8:900:500 --dim switch:128:50:1000" in rows[-1]
 

@@ -16,7 +16,7 @@ def screen_on(*words: str, keys: str = "", **env: str | None) -> tuple[str, set[
         terminal.settle(0.2)
         if keys:
             terminal.press(keys)
-            terminal.settle(0.4)
+            terminal.settle(0.2)
         sent = set(re.findall(rb"\x1b\[([0-9;]*)m", terminal.raw))
         text = terminal.text
         terminal.press("q")
@@ -27,11 +27,10 @@ def screen_on(*words: str, keys: str = "", **env: str | None) -> tuple[str, set[
 
 def colours(sent: set[bytes]) -> set[bytes]:
     """The parts of SGR sequences that choose a colour."""
-    found = set()
-    for sequence in sent:
-        without = re.sub(rb"[34]8;(5;\d+|2;\d+;\d+;\d+)", lambda match: found.add(match[0]) or b"", sequence)
-        found |= {part for part in without.split(b";") if re.fullmatch(rb"[349][0-7]|10[0-7]", part)}
-    return found
+    many = rb"[34]8;(?:5;\d+|2;\d+;\d+;\d+)"
+    found = {colour for sequence in sent for colour in re.findall(many, sequence)}
+    few = {part for sequence in sent for part in re.sub(many, b"", sequence).split(b";")}
+    return found | {part for part in few if re.fullmatch(rb"[349][0-7]|10[0-7]", part)}
 
 
 def test_a_terminal_with_256_colours_gets_them_and_no_more() -> None:
@@ -41,9 +40,8 @@ def test_a_terminal_with_256_colours_gets_them_and_no_more() -> None:
     assert all(colour.startswith((b"38;5;", b"48;5;")) for colour in colours(sent))
 
 
-@pytest.mark.parametrize("term", ["xterm", "screen", "linux"])
-def test_a_terminal_with_16_colours_gets_no_others(term: str) -> None:
-    text, sent = screen_on(TERM=term, COLORTERM=None)
+def test_a_terminal_with_16_colours_gets_no_others() -> None:
+    text, sent = screen_on(TERM="xterm", COLORTERM=None)
     assert "▄▄▄▄" in text
     assert colours(sent)
     assert not any(colour.startswith((b"38", b"48")) for colour in colours(sent))
@@ -66,12 +64,10 @@ def test_an_empty_no_color_is_none() -> None:
     "env",
     [
         {"PYTHONIOENCODING": "ascii"},
-        {"PYTHONIOENCODING": "latin-1"},
         {"LANG": "C"},
         {"LANG": None, "LC_ALL": "C"},
-        {"LANG": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
     ],
-    ids=["encoding ascii", "encoding latin-1", "LANG=C", "LC_ALL=C", "LANG=C without UTF-8 mode"],
+    ids=["encoding ascii", "LANG=C", "LC_ALL=C"],
 )
 def test_a_terminal_that_is_not_utf_8_gets_ascii_glyphs(env: dict[str, str | None]) -> None:
     text, _ = screen_on(**env)
@@ -80,7 +76,7 @@ def test_a_terminal_that_is_not_utf_8_gets_ascii_glyphs(env: dict[str, str | Non
 
 
 def test_a_utf_8_terminal_gets_ascii_glyphs_when_asked() -> None:
-    text, sent = screen_on("--ascii", keys="j w35!2")
+    text, sent = screen_on("--ascii", keys="j w")
     assert "lane          x  busy|" in text
     assert text.isascii()
     assert colours(sent)

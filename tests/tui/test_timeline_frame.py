@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
-from tests.strategies import layer, make_workload
+from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.made_runs import line_text, lonely, run, seed, small, some_runs
 from tui.frame import ASCII, BLOCKS, text_of, width_of
 from tui.style import styles
@@ -114,6 +114,18 @@ def test_the_busy_share_is_whole_on_every_stream_lane(width: int, height: int) -
         if re.match(r"[> ][ +-] .*│[^0-9]", row) and "all ranks" not in row and "in view" not in row:
             label = row[: row.index("│")]
             assert label.endswith("%"), label
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_classes_of_one_stage_are_told_apart_by_their_first_rank(width: int, height: int) -> None:
+    row = Row("a", Cell(100_000, "ALLREDUCE", "tp", 10**6))
+    results = run(make_workload([row], tp=3, pp=2, all_gpus=48))
+    labels = [line[: line.index("│")] for line in drawn(results, width, height) if line[1:2] == "+"]
+    classes = results.simulation.timeline.classes
+    assert [rank_class.ranks.first for rank_class in classes] == [0, 6, 24, 30]
+    for label, rank_class in zip(labels, classes, strict=True):
+        assert re.search(rf"\b{rank_class.ranks.first}\b", label), label
+        assert label.endswith("%"), label
 
 
 def test_a_narrow_screen_names_every_lane() -> None:

@@ -33,22 +33,24 @@ def main(words: list[str]) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         from tui.commands.report import print_report
 
-        print_report(path, parameters)
+        print_report(path, parameters, ascii_only=arguments.ascii)
         return 0
 
     # The workload first: an error in it is a line on the terminal, not on a screen that goes away.
     from simcore.analysis import Results
     from simcore.simulation import simulate
     from simcore.workload import open_workload
-    from tui.commands.report import is_unicode
     from tui.session import Session
 
     workload = open_workload(path)
     session = Session(workload, Results(simulate(workload, parameters)))
 
     from tui.app import WltuiApp
+    from tui.terminal import TerminalDriver, end_on_signals, speaks_utf8
 
-    app = WltuiApp(session, ascii_only=arguments.ascii or not is_unicode(sys.stdout.encoding))
+    app = WltuiApp(session, ascii_only=arguments.ascii or not speaks_utf8(sys.stdout.encoding))
+    app.driver_class = TerminalDriver
+    end_on_signals(app)
     # Without mouse reports the terminal's own selecting and copying keeps working.
     app.run(mouse=False)
     return app.return_code or 0

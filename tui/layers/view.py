@@ -14,8 +14,6 @@ from tui.layers.table import TableLine, columns_for, is_modelled, row_texts, tab
 from tui.screen_view import ScreenView, binding
 from tui.session import Session
 
-_BELOW = 6
-
 
 class LayersView(ScreenView):
     """Rows of the file with their times, collectives and bandwidths."""
@@ -48,9 +46,10 @@ class LayersView(ScreenView):
         self._table = table_lines(results, self.every_row)
         self.action_move(0)
 
-    def frame(self, width: int, height: int) -> list[Line]:
+    def draw(self, width: int, height: int) -> list[Line]:
         columns = columns_for(width)
-        rows = max(height - 3 - _BELOW, 1)
+        origin = self._origin(width)
+        rows = max(height - 3 - len(origin), 1)
         self.top = max(0, min(self.top, len(self._table) - rows))
         self.top = min(max(self.top, self.line - rows + 1), self.line)
         order = "in file order" if self.every_row else "equal ones together, the most expensive first"
@@ -68,7 +67,7 @@ class LayersView(ScreenView):
         for index, line in enumerate(self._table[self.top : self.top + rows], self.top):
             lines.append(self._row(line, columns, index == self.line, width))
         lines += [[] for _ in range(3 + rows - len(lines))]
-        return lines + self._origin(width)
+        return lines + origin
 
     def _row(self, line: TableLine, columns: list[tuple[str, int, bool]], focused: bool, width: int) -> Line:
         texts = row_texts(line, self.session.current.simulation.step_time_ns)
@@ -95,7 +94,7 @@ class LayersView(ScreenView):
             words = explain_alone(simulation, cell.collective, cell.group, cell.bytes)
         else:
             words = "no collective in this phase"
-        lines += [[("  " + text, "")] for text in wrapped(words, width - 4)[: _BELOW - 2]]
+        lines += [[("  " + text, "")] for text in wrapped(words, width - 4)]
         scale = simulation.parameters.compute_scale
         factor = "" if scale == 1.0 else f", already times compute scale {scale:g}"
         compute = f"compute {duration(cell.compute_ns)} a run, from the file{factor}"

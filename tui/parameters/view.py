@@ -63,7 +63,7 @@ class ParametersView(ScreenView):
 
     # -- drawing ---------------------------------------------------------------------
 
-    def frame(self, width: int, height: int) -> list[Line]:
+    def draw(self, width: int, height: int) -> list[Line]:
         if width < 100:
             rows = max(height - _EFFECT_ROWS - 1, 3)
             effect = self._effect(width - 1, compact=True)
@@ -111,12 +111,13 @@ class ParametersView(ScreenView):
         value = f"< {now} >" if focused else f"  {now}"
         line: Line = [
             (
-                f"{'>' if focused else ' '}{'*' if changed else ' '} {field.label:<22}",
+                f"{'>' if focused else ' '}{'*' if changed else ' '} {field.label:<20}",
                 "accent" if focused else "",
             ),
-            (f"{value:<20}", "accent" if focused else "bright" if changed else ""),
-            (f"{field.unit:<9}", "dim"),
+            (f"{value:<18} ", "accent" if focused else "bright" if changed else ""),
         ]
+        # Words have no unit: their old value may begin where the unit would stand.
+        line += [(f"{field.unit:<9}", "dim")] if field.unit or not changed else []
         return [*line, (f"was {was}", "warn")] if changed else line
 
     def _effect(self, width: int, compact: bool) -> list[Line]:
@@ -199,11 +200,7 @@ class ParametersView(ScreenView):
 
     def action_reset(self) -> None:
         field = self.fields[self.field]
-        opened = self.session.opened.simulation
-        text = field.text(opened.parameters, opened)
-        simulation = self.session.current.simulation
-        if text != field.text(self.session.draft, simulation):
-            self._take(lambda: field.typed(self.session.draft, simulation, text))
+        self._take(lambda: field.reset(self.session.draft, self.session.opened.simulation))
 
     def action_type(self) -> None:
         from tui.prompt import Prompt
@@ -214,8 +211,10 @@ class ParametersView(ScreenView):
         self.app.push_screen(Prompt(f"{field.label}{unit}", value), self._typed)
 
     def _typed(self, text: str | None) -> None:
-        if text is not None:
-            field = self.fields[self.field]
+        field = self.fields[self.field]
+        if text is not None and text.strip() != field.text(
+            self.session.draft, self.session.current.simulation
+        ):
             self._take(lambda: field.typed(self.session.draft, self.session.current.simulation, text.strip()))
 
     def action_undo(self) -> None:

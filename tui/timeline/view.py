@@ -52,7 +52,7 @@ class TimelineView(ScreenView):
         self.model = TimelineModel(session.current)
         self._drawing: TimelineFrame | None = None
 
-    def frame(self, width: int, height: int) -> list[Line]:
+    def draw(self, width: int, height: int) -> list[Line]:
         if self._drawing is None:
             self._drawing = TimelineFrame(self.glyphs, self.colour)
         return self._drawing.draw(self.model, width, height)

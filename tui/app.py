@@ -63,8 +63,9 @@ class WltuiApp(App[None]):
     ]  # fmt: skip
 
     def __init__(self, session: Session, *, ascii_only: bool = False) -> None:
-        super().__init__()
         # The terminal's own colours: a login node's theme is the user's choice, not ours.
+        # ansi_color is asked for before the theme is known, and decides what NO_COLOR does.
+        super().__init__(ansi_color=True)
         self.theme = "ansi-dark"
         self.animation_level = "none"
         self.session = session
@@ -89,18 +90,26 @@ class WltuiApp(App[None]):
 
     def on_mount(self) -> None:
         self.current_view.focus()
+        self.app_resume_signal.subscribe(self, self._resumed)
+
+    def _resumed(self, app: App[None]) -> None:
+        """Back from Ctrl+Z: the terminal has shown something else, so every line is sent again."""
+        for view in self.query(FrameView):
+            view.redraw_all()
 
     async def action_open(self, name: str) -> None:
         """Show a screen; it is made when it is first opened and found later as it was left."""
         if name == self.screen_name:
             return
-        self.current_view.display = False
-        self.screen_name = name
-        if name not in self._views:
-            await self.mount(self._new_view(name), before=self.query_one(Footer))
-        self.current_view.display = True
-        self.current_view.focus()
-        self._redraw_chrome()
+        with self.batch_update():
+            self.current_view.display = False
+            self.screen_name = name
+            if name not in self._views:
+                await self.mount(self._new_view(name), before=self.query_one(Footer))
+            self.current_view.display = True
+            # Not `focus()`, which comes later: keys typed ahead belong to the new screen.
+            self.screen.set_focus(self.current_view)
+            self._redraw_chrome()
 
     def _redraw_chrome(self) -> None:
         self.query_one(Heading).redraw()

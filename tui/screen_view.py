@@ -31,10 +31,6 @@ class ScreenView(FrameView, can_focus=True):
         """Another run is there to be shown."""
         self.redraw()
 
-    def on_show(self) -> None:
-        self._lines = []
-        self.redraw()
-
 
 def binding(keys: str, action: str, words: str, id: str) -> Binding:
     """A key of a screen: `id` names it in a keymap, `words` explain it in the help."""

@@ -36,6 +36,7 @@ def test_an_idle_screen_sends_nothing(terminal: Terminal) -> None:
     terminal.press_each(("5", ">  world"), ("\r", "world [ranks]"))
     assert idle_bytes(terminal) == 0, "a prompt whose cursor blinks"
     terminal.press_each(("\x1b", "Enter type a value"), ("2", "At the cursor"))
+    terminal.settle(0.3)
 
 
 @pytest.mark.parametrize("key", ["l", "h", "j", "k", ".", ","])
@@ -54,7 +55,7 @@ def test_zoom_pan_and_fold_send_less_than_30_kilobytes(terminal: Terminal) -> No
         assert terminal.bytes_for(key) < 30_000
 
 
-def test_opening_a_screen_sends_less_than_30_kilobytes(terminal: Terminal) -> None:
+def test_opening_a_screen_sends_less_than_40_kilobytes(terminal: Terminal) -> None:
     screens = (("3", "[3 Layers]"), ("5", "[5 Parameters]"), ("!", "[! Notes]"), ("2", "[2 Timeline]"))
     sent = {words: terminal.bytes_for(key, words) for key, words in screens}
-    assert {words: count for words, count in sent.items() if count >= 30_000} == {}
+    assert {words: count for words, count in sent.items() if count >= 40_000} == {}

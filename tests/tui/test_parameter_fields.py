@@ -195,6 +195,7 @@ def test_typing_sets_one_parameter(label: str, text: str, expected: dict[str, ob
     assert typed(label, text) == expected
 
 
+EXAMPLE = ", for example switch:8:450:500"
 BANDWIDTH = "GBPS `{}` is not a number from 1e-6 to 1e9 (GB/s)"
 
 
@@ -209,10 +210,11 @@ BANDWIDTH = "GBPS `{}` is not a number from 1e-6 to 1e9 (GB/s)"
         ("endpoint delay", "-1", "--endpoint-delay -1: a whole number from 0 to 2^40 is expected"),
         ("rank order", "x", f"--rank-order: one of {', '.join(choices('rank_order'))} is expected"),
         ("schedule", "2f2b", f"--schedule: one of {', '.join(choices('schedule'))} is expected"),
-        ("dim 0  switch 2", "fast", "dim 0  switch 2: a number of GB/s is expected"),
+        ("dim 0  switch 2", "fast", "--dim switch:2:fast:50: " + BANDWIDTH.format("fast")),
         ("dim 0  switch 2", "0", "--dim switch:2:0:50: " + BANDWIDTH.format("0")),
+        ("dim 0  switch 2", "4:5", "--dim switch:2:4:5:50: KIND:SIZE:GBPS:NS is expected" + EXAMPLE),
         ("dim 0  switch 2", "nan", "--dim switch:2:nan:50: " + BANDWIDTH.format("nan")),
-        ("dim 0  latency", "", "dim 0  latency: a number of ns a hop is expected"),
+        ("dim 0  latency", "", "--dim switch:2:4:: NS `` is not a number from 0 to 1e9 (ns a hop)"),
         ("dim 1  latency", "-5", "--dim ring:4:2:-5: NS `-5` is not a number from 0 to 1e9 (ns a hop)"),
         (
             "dim 0  algorithm", "fast",

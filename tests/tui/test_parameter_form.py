@@ -93,18 +93,29 @@ async def test_a_timeline_that_was_never_looked_at_again_shows_the_new_run(make_
         ("microbatches", "70000", "70000 micro-batches on 16 stages"),
     ],
 )
-@pytest.mark.parametrize("size", [(120, 36), (80, 24)])
 async def test_a_refused_value_says_why_and_the_picture_stays(
-    make_app: MakeApp, label: str, text: str, complaint: str, size: tuple[int, int]
+    make_app: MakeApp, label: str, text: str, complaint: str
 ) -> None:
     app = make_app()
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=SIZE) as pilot:
         await open_field(pilot, label)
         await type_value(pilot, text)
-        effect = [row[68:] for row in screen_rows(app)] if size[0] >= 100 else screen_rows(app)
-        assert complaint in " ".join(" ".join(effect).split())
+        assert complaint in " ".join(" ".join(row[68:] for row in screen_rows(app)).split())
         assert app.session.current is app.session.opened
-        assert "step 14.774 s" in screen_rows(app)[1 if size[0] >= 100 else 0]
+        assert "step 14.774 s" in screen_rows(app)[1]
+
+
+async def test_a_refusal_is_whole_on_80_columns(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await open_field(pilot, "tp")
+        for text, complaint in (
+            ("3", "world 1024 is not a multiple of tp 3 x pp 16 = 48: 1008 or 1056 would fit"),
+            ("x" * 100, "a whole number from 1 to 2^40 is expected"),
+        ):
+            await type_value(pilot, text)
+            assert complaint in " ".join(screen_text(app).split())
+            assert "step 14.774 s" in screen_rows(app)[0]
 
 
 async def test_a_value_too_large_to_simulate_is_refused_and_does_not_end_the_program(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import unicodedata
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,9 @@ from rich.cells import cell_len
 from wcwidth import wcwidth
 
 from tests.strategies import layer, make_workload
-from tests.tui.made_runs import run
+from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import lonely, run
+from tests.tui.screen_reading import press, screen_text
 from tui.chrome import heading
 from tui.frame import ASCII, BLOCKS, cells, fitted, rule, spread, text_of, width_of
 from tui.layers.view import LayersView
@@ -74,8 +77,6 @@ def test_no_name_is_longer_than_its_limit(name: str, limit: int) -> None:
 @pytest.mark.parametrize("name", NASTY.values(), ids=NASTY)
 def test_no_screen_shows_a_nasty_name_raw(name: str, glyphs: object) -> None:
     workload = make_workload([layer(name, 1000, 10, 10), layer("b" + name, 3000)], tp=1, pp=1, all_gpus=1)
-    from dataclasses import replace
-
     workload = replace(workload, path=f"/x/{name.replace('/', '')}.txt")
     session = Session(workload, run(workload))
     frames = [
@@ -97,6 +98,17 @@ def test_with_ascii_glyphs_every_screen_is_ascii(name: str) -> None:
     layers = LayersView(session, ascii_only=True).frame(120, 33)
     for text in (text_of(frame), text_of(layers)):
         assert text.isascii(), {char for char in text if not char.isascii()}
+
+
+async def test_with_ascii_glyphs_the_rows_around_the_screens_are_ascii_too(make_app: MakeApp) -> None:
+    workload = replace(lonely().simulation.workload, path="/x/größe.txt")
+    for size in ((120, 36), (80, 24)):
+        app = make_app(run(workload), ascii_only=True)
+        async with app.run_test(size=size) as pilot:
+            for key in ("2", "3", "5", "exclamation_mark", "question_mark"):
+                await press(pilot, key)
+                text = screen_text(app)
+                assert text.isascii(), {char for char in text if not char.isascii()}
 
 
 LINES = st.lists(st.tuples(st.text("abc ", max_size=12), st.sampled_from(["", "dim", "fwd"])), max_size=8)

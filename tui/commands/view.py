@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from tui.cli import print_version
@@ -48,6 +49,9 @@ def main(words: list[str]) -> int:
     from tui.app import WltuiApp
     from tui.terminal import TerminalDriver, end_on_signals, speaks_utf8
 
+    if os.environ.get("NO_COLOR") == "":
+        # Empty means unset (no-color.org); Textual takes it for set.
+        del os.environ["NO_COLOR"]
     app = WltuiApp(session, ascii_only=arguments.ascii or not speaks_utf8(sys.stdout.encoding))
     app.driver_class = TerminalDriver
     end_on_signals(app)

@@ -101,15 +101,14 @@ class WltuiApp(App[None]):
         """Show a screen; it is made when it is first opened and found later as it was left."""
         if name == self.screen_name:
             return
-        with self.batch_update():
-            self.current_view.display = False
-            self.screen_name = name
-            if name not in self._views:
-                await self.mount(self._new_view(name), before=self.query_one(Footer))
-            self.current_view.display = True
-            # Not `focus()`, which comes later: keys typed ahead belong to the new screen.
-            self.screen.set_focus(self.current_view)
-            self._redraw_chrome()
+        self.current_view.display = False
+        self.screen_name = name
+        if name not in self._views:
+            await self.mount(self._new_view(name), before=self.query_one(Footer))
+        self.current_view.display = True
+        # Not `focus()`, which comes later: keys typed ahead belong to the new screen.
+        self.screen.set_focus(self.current_view)
+        self._redraw_chrome()
 
     def _redraw_chrome(self) -> None:
         self.query_one(Heading).redraw()

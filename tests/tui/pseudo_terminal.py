@@ -140,7 +140,7 @@ class Terminal:
 
     def bytes_for(self, keys: str, found: str | Callable[[], bool] | None = None) -> int:
         """How many bytes the answer to `keys` has, from a quiet screen to the next."""
-        self.settle()
+        self.settle(0.3)
         before = len(self.raw)
         self.press(keys)
         if found is not None:

@@ -102,6 +102,14 @@ class Layout:
         return self.rank(tp, dp, stage)
 
 
+# What a file states per rank; another degree would change it, and nothing in the file says how.
+_NOT_RESCALED = {
+    "tp": "compute times and message sizes are the file's,",
+    "pp": "the layers of a stage are the file's,",
+    "ep": "compute times and message sizes of the experts are the file's,",
+}
+
+
 def resolve_layout(
     workload: Workload, parameters: Parameters, cluster_npus: int | None
 ) -> tuple[Layout, list[Diagnostic]]:
@@ -150,6 +158,15 @@ def resolve_layout(
             f"{_near_multiples(world, tp * pp)} would fit"
         )
     dp = world // (tp * pp)
+    for name, value in (("tp", tp), ("pp", pp), ("ep", ep)):
+        stated = getattr(header, name)
+        if stated is not None and value != stated:
+            note(
+                "warning",
+                "not-rescaled",
+                f"{_NOT_RESCALED[name]} for {name} {stated}: not rescaled to {value}",
+                name,
+            )
     if ep > tp * dp:
         note("warning", "ep-clamped", f"ep {ep} is above tp {tp} x dp {dp}: ep {tp * dp} taken", "ep")
         ep = tp * dp

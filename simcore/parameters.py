@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from simcore.diagnostics import UsageError, printable
+from simcore.units import plain_number
 
 Kind = Literal["count", "positive", "scale", "word", "words", "switch"]
 
@@ -127,11 +127,8 @@ def parse_value(flag: Flag, text: str) -> Any:
         return int(text)
     if flag.kind in ("positive", "scale"):
         least_word = "above 0" if flag.kind == "positive" else "of 0 or more"
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value) or value < 0 or value > 1e12 or (flag.kind == "positive" and value == 0):
+        value = plain_number(text)
+        if value is None or value > 1e12 or (flag.kind == "positive" and value == 0):
             raise UsageError(f"{flag.option} {shown}: a number {least_word} (up to 1e12) is expected")
         return value
     if flag.kind == "words":

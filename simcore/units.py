@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 _TIME_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 _BYTE_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
 
@@ -24,9 +26,9 @@ def _four_figures(value: float) -> str:
     return f"{value:.3f}" if abs(value) < 100 else f"{value:.1f}"
 
 
-def seconds(ns: int, digits: int = 3) -> str:
-    """`ns` nanoseconds as seconds with `digits` decimals and no unit, for columns headed `s`."""
-    return f"{ns / 1e9:.{digits}f}"
+def column_unit(largest_ns: int) -> tuple[int, str]:
+    """(ns of it, name) of the unit for a column whose largest figure is `largest_ns`."""
+    return next(((size, unit) for size, unit in _TIME_UNITS if largest_ns >= size), _TIME_UNITS[-1])
 
 
 def byte_size(size: int) -> str:
@@ -55,6 +57,14 @@ def plural(count: int, noun: str) -> str:
     if count == 1:
         return f"1 {noun}"
     return f"{count} {noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"
+
+
+_PLAIN = re.compile(r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+
+
+def plain_number(text: str) -> float | None:
+    """A number in plain digits (`0.5`, `1e-3`), None for anything else that float() would take."""
+    return float(text) if len(text) <= 40 and _PLAIN.fullmatch(text) else None
 
 
 def percent(part: int, whole: int) -> str:

@@ -137,7 +137,14 @@ def rows(
     return st.tuples(st.sampled_from(list(names)), forward, forward, cells(gradient_groups)).map(Row._make)
 
 
-PROLOGUE = ("grad_gather", "grad_param_comm", "grad_param_compute", "layernorm", "embedding_grads", "moe_grad_norm1")
+PROLOGUE = (
+    "grad_gather",
+    "grad_param_comm",
+    "grad_param_compute",
+    "layernorm",
+    "embedding_grads",
+    "moe_grad_norm1",
+)
 LAYERS = ("attention_column", "mlp_row", "moe_layer", "final_column")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from typing import ClassVar
 
 from textual.app import App, ComposeResult
@@ -20,8 +18,6 @@ from tui.frame_view import FrameView
 from tui.screen_view import ScreenView
 from tui.screens import FIRST, SCREENS, load
 from tui.session import Session
-
-_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 class Heading(FrameView):
@@ -59,13 +55,17 @@ class WltuiApp(App[None]):
             )
             for name, entry in SCREENS.items()
         ),
+        Binding("ctrl+z", "suspend_process", "suspend, fg comes back", show=False, id="app.suspend"),
         Binding("question_mark", "help", "keys that work here", show=False, id="app.help"),
-        Binding("q,ctrl+q,ctrl+c", "quit", "quit", show=False, id="app.quit", priority=False),
+        Binding("q", "quit", "quit", show=False, id="app.quit"),
+        # Over the keys of a prompt or the help, too.
+        Binding("ctrl+q,ctrl+c", "quit", "quit", show=False, id="app.quit-everywhere", priority=True),
     ]  # fmt: skip
 
     def __init__(self, session: Session, *, ascii_only: bool = False) -> None:
-        super().__init__()
         # The terminal's own colours: a login node's theme is the user's choice, not ours.
+        # ansi_color is asked for before the theme is known, and decides what NO_COLOR does.
+        super().__init__(ansi_color=True)
         self.theme = "ansi-dark"
         self.animation_level = "none"
         self.session = session
@@ -90,10 +90,12 @@ class WltuiApp(App[None]):
 
     def on_mount(self) -> None:
         self.current_view.focus()
-        loop = asyncio.get_running_loop()
-        for number in _ENDING_SIGNALS:
-            # Without this the process would die with the terminal still in raw mode.
-            loop.add_signal_handler(number, self.exit, None, 128 + number)
+        self.app_resume_signal.subscribe(self, self._resumed)
+
+    def _resumed(self, app: App[None]) -> None:
+        """Back from Ctrl+Z: the terminal has shown something else, so every line is sent again."""
+        for view in self.query(FrameView):
+            view.redraw_all()
 
     async def action_open(self, name: str) -> None:
         """Show a screen; it is made when it is first opened and found later as it was left."""
@@ -104,7 +106,8 @@ class WltuiApp(App[None]):
         if name not in self._views:
             await self.mount(self._new_view(name), before=self.query_one(Footer))
         self.current_view.display = True
-        self.current_view.focus()
+        # Not `focus()`, which comes later: keys typed ahead belong to the new screen.
+        self.screen.set_focus(self.current_view)
         self._redraw_chrome()
 
     def _redraw_chrome(self) -> None:
@@ -138,7 +141,7 @@ class WltuiApp(App[None]):
             else:
                 results = Results(simulate(self.session.workload, parameters, lambda: worker.is_cancelled))
                 # Computed here, so that drawing has only to look it up.
-                _ = results.accounts
+                results.compute_accounts(lambda: worker.is_cancelled)
         except Cancelled:
             return
         except (UsageError, InputError) as found:

@@ -6,7 +6,7 @@ import os
 
 from simcore.report.words import layout_words
 from simcore.units import duration, plural
-from tui.frame import Line, cells, fitted, spread
+from tui.frame import Line, cells, fitted, spread, width_of
 from tui.screens import SCREENS
 from tui.session import Session
 
@@ -22,20 +22,21 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
     notes = len(simulation.diagnostics)
     notes_words = plural(notes, "note")
     wide = width >= _WIDE
+    schedule = (
+        f"{program.schedule}, {plural(microbatches, 'micro-batch')}"
+        if program.pipelined
+        else program.schedule
+    )
     if wide:
-        schedule = (
-            f"{program.schedule}, {plural(microbatches, 'micro-batch')}"
-            if program.pipelined
-            else program.schedule
-        )
-        first: Line = [
-            (" wltui  ", "accent"), (name, "bright"),
-            (f"   {layout_words(layout).replace(' = ', ' ranks = ', 1)}   {schedule}   "
-             f"{simulation.parameters.network}", ""),
-        ]  # fmt: skip
+        facts = [layout_words(layout).replace(" = ", " ranks = ", 1), schedule, simulation.parameters.network]
+        name = _short(name, max(width - 9 - sum(len(fact) + 3 for fact in facts[:2]), 12))
+        first: Line = [(" wltui  ", "accent"), (name, "bright"), *_that_fit(facts, width - len(name) - 9)]
     else:
-        schedule = f"{program.schedule} x{microbatches}" if program.pipelined else program.schedule
-        first = [(" ", ""), (name[:28], "bright"), (f"  {layout.world} ranks  {schedule}", "")]
+        short = f"{program.schedule} x{microbatches}" if program.pipelined else program.schedule
+        facts = [f"{layout.world} ranks", short]
+        room = width - width_of(_step(session)) - len(f"{notes_words}      ")
+        name = _short(name, max(room - sum(len(fact) + 3 for fact in facts), 12))
+        first = [(" ", ""), (name, "bright"), *_that_fit(facts, room - len(name))]
     step: Line = [*_step(session), ("   ", ""), (notes_words + " ", "warn" if notes else "dim")]
     tabs: Line = [(" ", "")]
     for key, entry in SCREENS.items():
@@ -46,6 +47,21 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
     return [spread(first, step, width), fitted(tabs, width)]
 
 
+def _short(name: str, room: int) -> str:
+    return name if len(name) <= room else name[: room - 3] + "..."
+
+
+def _that_fit(facts: list[str], room: int) -> Line:
+    """As many whole facts as there is room for: half a word tells nothing."""
+    line: Line = []
+    for fact in facts:
+        room -= len(fact) + 3
+        if room < 0:
+            break
+        line.append((f"   {fact}", ""))
+    return line
+
+
 def _step(session: Session) -> Line:
     """The step time, never off the screen; after a change also what it was and the difference."""
     now = session.current.simulation.step_time_ns
@@ -53,6 +69,10 @@ def _step(session: Session) -> Line:
     line: Line = [("step ", ""), (duration(now), "bright")]
     if session.current is not session.opened:
         line += [("  ", ""), *difference(was, now)]
+    if session.error:
+        line.append(("  change not run", "worse"))
+    elif session.running:
+        line.append(("  simulating", "warn"))
     return line
 
 

@@ -21,22 +21,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run `wltui` with these words. Exit status: 0 done, 1 input has errors, 2 wrong usage."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["--version"]:
-        from simcore import __version__
-
-        print(f"wltui {__version__}")
-        return DONE
+        return guarded(print_version, words)
     module = COMMANDS.get(words[0]) if words else None
     if module is not None:
         return guarded(import_module(module).main, words[1:])
     return guarded(import_module(_VIEW).main, words)
 
 
+def print_version(words: list[str]) -> int:
+    """Print name and version."""
+    from simcore import __version__
+
+    print(f"wltui {__version__}")
+    return DONE
+
+
 def guarded(command: Callable[[list[str]], int], words: list[str]) -> int:
     """Run a command; an error the user can mend is a message on stderr, never a traceback."""
     from simcore.diagnostics import InputError, UsageError
 
+    if sys.stdout is None:
+        print("wltui: standard output is closed", file=sys.stderr)
+        return INPUT_HAS_ERRORS
+    if hasattr(sys.stdout, "reconfigure"):
+        # A name from a file may have characters that the terminal's encoding has not.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        status = command(words)
+        try:
+            status = command(words)
+        except SystemExit as leaving:
+            # argparse leaves after --help; what it printed must still be flushed below.
+            status = int(leaving.code or DONE)
         sys.stdout.flush()
     except InputError as error:
         print(error, file=sys.stderr)
@@ -47,10 +62,18 @@ def guarded(command: Callable[[list[str]], int], words: list[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has gone (`| head`): point stdout elsewhere so that exit does not flush into it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_stdout()
         return DONE
+    except OSError as error:
+        _forget_stdout()
+        print(f"wltui: standard output cannot be written: {error.strerror or error}", file=sys.stderr)
+        return INPUT_HAS_ERRORS
     return status
+
+
+def _forget_stdout() -> None:
+    """The reader has gone or the disk is full: exit must not flush into it once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -38,7 +40,7 @@ BLOCKS = Glyphs(
         "fwd": "▄", "bwd": "█", "opt": "▇", "exposed": "▌", "wait": "─", "bubble": "▁", "idle": " ",
     },
     busy="▌", partly="▂", vertical="│", horizontal="─", cross="┼", tee="┬", cursor="┃", heat=" ▁▂▃▄▅▆▇█",
-    view_left="╺", view="━", view_right="╸", span_left="▌", span_right="▐",
+    view_left="╺", view="━", view_right="╸", span_left="[", span_right="]",
 )  # fmt: skip
 ASCII = Glyphs(
     fills={"fwd": "f", "bwd": "b", "opt": "o", "exposed": "x", "wait": "-", "bubble": ".", "idle": " "},
@@ -47,14 +49,26 @@ ASCII = Glyphs(
 )  # fmt: skip
 
 
+# Past the scripts that end here (Latin, Greek, Cyrillic) terminals differ in how wide a
+# character is, and some run from right to left.
+_LAST_PLAIN = 0x52F
+
+
 def cells(text: str, limit: int = 200) -> str:
-    """Text of a file as characters of one cell each: escaped, wide and combining ones as `?`."""
+    """Text of a file as at most `limit` characters of one cell each: escaped, others as `?`."""
     safe = printable(text, limit)
-    if safe.isascii():
-        return safe
-    return "".join(
-        "?" if unicodedata.east_asian_width(c) in "WFA" or unicodedata.combining(c) else c for c in safe
-    )
+    if not safe.isascii():
+        safe = "".join(char if _is_one_cell(char) else "?" for char in safe)
+    return safe if len(safe) <= limit else safe[: limit - 3] + "..."
+
+
+def _is_one_cell(char: str) -> bool:
+    return ord(char) <= _LAST_PLAIN and unicodedata.category(char)[0] in "LNPSZ"
+
+
+def as_ascii(lines: Iterable[Line]) -> list[Line]:
+    """Lines in ASCII alone, for a terminal that has no more: `?` for every other character."""
+    return [[(text.encode("ascii", "replace").decode(), role) for text, role in line] for line in lines]
 
 
 def width_of(line: Line) -> int:
@@ -87,6 +101,19 @@ def spread(left: Line, right: Line, width: int) -> Line:
     """Two parts at the two ends of a line; where both do not fit, the left one is cut."""
     room = max(width - width_of(right) - 1, 0)
     return fitted([*fitted(left, room), (" ", ""), *right], width)
+
+
+_BETWEEN_DIGITS = re.compile(r"(?<=\d) (?=\d{3}\b)")
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Text in lines of at most `width` cells; a number in groups of three stays in one."""
+    held = _BETWEEN_DIGITS.sub("\u00a0", text)
+    return [
+        part.replace("\u00a0", " ")
+        for line in held.split("\n")
+        for part in textwrap.wrap(line, max(width, 20))
+    ]
 
 
 def rule(title: str, width: int, glyphs: Glyphs) -> Line:

@@ -7,7 +7,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.frame import ASCII, BLOCKS, Glyphs, Line, fitted
+from tui.frame import ASCII, BLOCKS, Glyphs, Line, as_ascii, fitted, width_of
 from tui.style import styles
 
 
@@ -39,29 +39,41 @@ class FrameView(Widget, can_focus=False):
 
     def on_mount(self) -> None:
         self._styles = styles(self.app.console.color_system)
-        self.redraw()
 
     def on_resize(self) -> None:
+        drawn = (width_of(self._lines[0]), len(self._lines)) if self._lines else self.size
+        if drawn != self.size and self.size.area:
+            self.redraw_all()
+
+    def redraw_all(self) -> None:
+        """Draw the frame anew and refresh every line, whatever was there."""
         self._lines = []
-        self.redraw()
+        self.refresh()
 
     def redraw(self) -> None:
         """Draw the frame anew and refresh the lines that differ."""
-        width, height = self.size
-        if not width or not height:
+        if not self._lines or not self.display:
+            # Nothing is on the terminal; the frame is made when Textual asks for its lines.
+            self.redraw_all()
             return
-        lines = [fitted(line, width) for line in self.frame(width, height)[:height]]
-        lines += [fitted([], width)] * (height - len(lines))
-        if len(lines) != len(self._lines):
-            self._lines = lines
+        before, self._lines = self._lines, self._composed()
+        width, height = self.size
+        if len(before) != height:
             self.refresh()
             return
-        changed = [y for y, line in enumerate(lines) if line != self._lines[y]]
-        self._lines = lines
+        changed = [y for y, line in enumerate(self._lines) if line != before[y]]
         if changed:
             self.refresh(*(Region(0, y, width, 1) for y in changed))
 
+    def _composed(self) -> list[Line]:
+        width, height = self.size
+        lines = self.frame(width, height)[:height]
+        lines = [fitted(line, width) for line in (as_ascii(lines) if self.glyphs is ASCII else lines)]
+        return lines + [fitted([], width)] * (height - len(lines))
+
     def render_line(self, y: int) -> Strip:
+        if not self._lines and self.size.width and self.size.height:
+            self._lines = self._composed()
         if y >= len(self._lines):
             return Strip.blank(self.size.width, self._styles[""])
         # Every segment has a style: Textual's filters fail on one without.

@@ -17,7 +17,7 @@ _NAMES = {
     "full_stop": ".", "comma": ",", "plus": "+", "equals_sign": "=", "minus": "-", "question_mark": "?",
     "exclamation_mark": "!", "pagedown": "PageDown", "pageup": "PageUp", "space": "Space", "enter": "Enter",
     "escape": "Esc", "delete": "Delete", "left": "Left", "right": "Right", "up": "Up", "down": "Down",
-    "home": "Home", "end": "End", "backspace": "Backspace",
+    "circumflex_accent": "^", "dollar_sign": "$", "home": "Home", "end": "End", "backspace": "Backspace",
 }  # fmt: skip
 
 
@@ -47,6 +47,9 @@ class KeyList(FrameView):
         lines += [self._line(one) for one in self._everywhere if isinstance(one, Binding)]
         lines.append(rule("Esc closes this", width, self.glyphs))
         self.top = max(0, min(self.top, len(lines) - height))
+        hidden = len(lines) - self.top - height
+        if hidden > 0:
+            return [*lines[self.top :][: height - 1], rule(f"{hidden + 1} more: j", width, self.glyphs)]
         return lines[self.top :]
 
     def _line(self, one: Binding) -> Line:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.binding import Binding
 
 from simcore.analysis import Results
+from tui.frame import ASCII, Line, as_ascii
 from tui.frame_view import FrameView
 from tui.session import Session
 
@@ -18,11 +19,16 @@ class ScreenView(FrameView, can_focus=True):
         super().__init__(ascii_only=ascii_only, id=id)
         self.session = session
 
+    def draw(self, width: int, height: int) -> list[Line]:
+        """The lines of the screen, at most `height` of them."""
+        raise NotImplementedError
+
+    def frame(self, width: int, height: int) -> list[Line]:
+        lines = self.draw(width, height)
+        return as_ascii(lines) if self.glyphs is ASCII else lines
+
     def show(self, results: Results) -> None:
         """Another run is there to be shown."""
-        self.redraw()
-
-    def on_show(self) -> None:
         self.redraw()
 
 

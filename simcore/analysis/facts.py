@@ -9,6 +9,7 @@ from simcore.collectives import NAMES, explain_collective
 from simcore.program.ops import PHASES, STREAMS, TO_NEXT, CollectiveCost, ComputeCost, TransferCost
 from simcore.simulation import Simulation
 from simcore.units import byte_size, duration, number
+from simcore.workload.model import PHASES as CELLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,11 @@ def _facts(simulation: Simulation, number: int, op: int, received_by: int | None
     elif isinstance(cost, TransferCost):
         kind = "send" if received_by is None else "receive"
         other_stage = rank_class.stage + (cost.step if received_by is None else 0)
-        origin = f"{byte_size(cost.bytes)} of pp_comm" + _scale_words(simulation.parameters.comm_scale)
+        origin = f"an activation of {byte_size(cost.bytes)}" + _scale_words(simulation.parameters.comm_scale)
     else:
         kind = "compute"
-        origin = f"{_cell_words(cost, ops.phase[op])} of line {simulation.workload.line[row]}"
+        cell = _cell_of(simulation, row, cost, PHASES[ops.phase[op]])
+        origin = f"{duration(cost.ns)}, the {cell} cell of line {simulation.workload.line[row]}"
         origin += _scale_words(simulation.parameters.compute_scale)
     stream = STREAMS[lane] if lane < TO_NEXT else "pp"
     phase = PHASES[ops.phase[op]]
@@ -71,8 +73,13 @@ def _facts(simulation: Simulation, number: int, op: int, received_by: int | None
     )
 
 
-def _cell_words(cost: ComputeCost, phase: int) -> str:
-    return f"{duration(cost.ns)}, the {PHASES[phase]} cell"
+def _cell_of(simulation: Simulation, row: int, cost: ComputeCost, phase: str) -> str:
+    """Which cell of a row the compute stands in: `opt` and `recompute` name none by themselves."""
+    if phase in CELLS:
+        return phase
+    if phase == "recompute":
+        return "fwd"
+    return next(cell for cell in CELLS if simulation.workload.cells(cell).compute_ns[row] == cost.ns)
 
 
 def _scale_words(scale: float) -> str:

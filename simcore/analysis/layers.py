@@ -16,9 +16,11 @@ from simcore.workload.model import PHASES, GroupKind, base_name
 class LayerCell:
     """One phase of a row. compute_ns: one run, scaled. comm_ns: its collective alone, scaled.
 
-    members: ranks of the group; bytes: the whole buffer.
+    stated_ns: the compute cell as the file has it. members: ranks of the group; bytes: the
+    whole buffer.
     """
 
+    stated_ns: int
     compute_ns: int
     collective: str | None
     group: GroupKind | None
@@ -120,7 +122,13 @@ def _cells(
                 alone[key] = collective_alone_ns(simulation, collective, group, size)
             comm_ns = alone[key]
         cells[phase] = LayerCell(
-            scaled(column.compute_ns[row], scale), collective, group, members, size, comm_ns
+            column.compute_ns[row],
+            scaled(column.compute_ns[row], scale),
+            collective,
+            group,
+            members,
+            size,
+            comm_ns,
         )
     return cells
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,6 +10,7 @@ from simcore.analysis.accounts import Accounts, class_accounts
 from simcore.analysis.communication import communication_ns
 from simcore.analysis.layers import LayerGroup, LayerRow, layer_groups, layer_table
 from simcore.analysis.waiting import Waiting, who_waits
+from simcore.diagnostics import Cancelled
 from simcore.parameters import replaced
 from simcore.simulation import Simulation, simulate
 
@@ -22,8 +24,20 @@ class Results:
     @cached_property
     def accounts(self) -> list[Accounts]:
         """Accounts of each rank class, by its number."""
-        timeline = self.simulation.timeline
-        return [class_accounts(timeline, number) for number in range(len(timeline.classes))]
+        return self.compute_accounts(lambda: False)
+
+    def compute_accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
+        """The accounts, computed now unless they are known; `Cancelled` when that becomes true."""
+        if "accounts" not in self.__dict__:
+            timeline = self.simulation.timeline
+            found = []
+            for number in range(len(timeline.classes)):
+                if cancelled():
+                    raise Cancelled
+                found.append(class_accounts(timeline, number))
+            self.__dict__["accounts"] = found
+        accounts: list[Accounts] = self.__dict__["accounts"]
+        return accounts
 
     @cached_property
     def communication(self) -> list[tuple[int, int]]:
@@ -48,13 +62,18 @@ class Results:
 
     @cached_property
     def megatron_step_ns(self) -> int | None:
-        """The step time with Megatron's stage layout; None where it is used or there is no pipeline."""
+        """The step time with Megatron's stage layout, ns.
+
+        None where it is used, where there is no pipeline, and under jitter, which makes the
+        second run as long as the first.
+        """
         simulation = self.simulation
         if not simulation.program.pipelined or simulation.layout.pp == 1:
             return None
-        if simulation.parameters.stage_layout == "megatron":
+        if simulation.parameters.stage_layout == "megatron" or simulation.parameters.jitter > 0:
             return None
-        other = replaced(simulation.parameters, "stage_layout", "megatron")
+        # Folding gives the same figure at a fraction of the cost.
+        other = replaced(replaced(simulation.parameters, "stage_layout", "megatron"), "no_fold", False)
         return simulate(simulation.workload, other).step_time_ns
 
     @property

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 
 from simcore.cluster.model import ALGORITHM_NAMES, KINDS, Dimension
 from simcore.diagnostics import UsageError, printable
+from simcore.units import plain_number
 
 _MOST_NPUS = 10**6
 # Far beyond any network; they catch a figure in the wrong unit and keep times in 64 bits.
 _BANDWIDTHS = (1e-6, 1e9)
 _LATENCIES = (0.0, 1e9)
-
-# `float` alone would take `nan`, `1_0` and digits of other scripts.
-_NUMBER = r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?"
 
 
 def parse_dimension(text: str) -> Dimension:
@@ -60,10 +58,8 @@ def parse_algorithm(text: str, dims: Sequence[Dimension]) -> tuple[int, str]:
 
 
 def _number(text: str, bounds: tuple[float, float]) -> float | None:
-    if not re.fullmatch(_NUMBER, text):
-        return None
-    value = float(text)
-    return value if bounds[0] <= value <= bounds[1] else None
+    value = plain_number(text)
+    return value if value is not None and bounds[0] <= value <= bounds[1] else None
 
 
 def _refusal(option: str, text: str, why: str) -> UsageError:

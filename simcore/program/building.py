@@ -13,6 +13,7 @@ from simcore.program.ops import Program
 from simcore.program.plan import Plan
 from simcore.program.schedules import SCHEDULES
 from simcore.program.stage_builder import StageBuilder
+from simcore.units import plural
 from simcore.workload import Workload
 from simcore.workload.model import base_name
 
@@ -85,12 +86,13 @@ def _pipelined_plan(
         raise UsageError(f"--stage-layout {given}: one of {', '.join(STAGE_LAYOUTS)} is expected")
     blocks = len(structure.blocks)
     microbatches = blocks if parameters.microbatches is None or not blocks else parameters.microbatches
-    # Six cells a row, each at most one op.
-    most_ops = 6 * layout.pp * microbatches * max(map(len, structure.blocks), default=0)
+    # Six cells a row, each at most one op; the rows outside blocks run once more.
+    rows = microbatches * max(map(len, structure.blocks), default=0) + len(workload)
+    most_ops = 6 * layout.pp * rows
     if most_ops > MOST_OPS:
         raise UsageError(
-            f"{microbatches} micro-batches on {layout.pp} stages are up to {most_ops} ops: "
-            f"at most {MOST_OPS} are simulated"
+            f"{plural(microbatches, 'micro-batch')} on {plural(layout.pp, 'stage')} are up to "
+            f"{most_ops} ops: at most {MOST_OPS} are simulated"
         )
     chunks = _chunks(structure, layout, parameters, microbatches) if SCHEDULES[name].chunked else 1
     transfer_bytes, found = _transfer_bytes(workload, structure, layout) if layout.pp > 1 else (0, [])

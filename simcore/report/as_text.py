@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from simcore.analysis import Results
 from simcore.analysis.accounts import BUBBLE, EXPOSED_KINDS, FIRST_EXPOSED, IDLE, WAIT, Accounts
 from simcore.diagnostics import Diagnostic, printable
 from simcore.report.table import Column, table
 from simcore.report.words import cluster_words, layout_words, structure_words
-from simcore.units import duration, percent, plural, seconds
+from simcore.units import column_unit, duration, percent, plural
 
 _EXPENSIVE_LAYERS = 10
 _WAITS = 5
 _CLASSES = 64
+_WIDTH = 110
 _BAR_CELLS = 24
 _NAME_CELLS = 32
 # One glyph for each part of a bar, as on the timeline: the glyph says what a colour would.
@@ -41,6 +44,8 @@ def _head(results: Results) -> str:
     schedule = program.schedule
     if program.pipelined:
         schedule += f", {plural(program.microbatches, 'micro-batch')}"
+    if program.virtual_stages > 1:
+        schedule += f", {program.virtual_stages} virtual stages"
     facts = [
         ("file", printable(workload.path)),
         ("format", f"{workload.format}, {printable(workload.policy)}"),
@@ -57,8 +62,13 @@ def _head(results: Results) -> str:
     lines = [f"Step time  {duration(simulation.step_time_ns)}", ""]
     megatron = results.megatron_step_ns
     if megatron is not None:
-        facts.append(("layout", "uniform: every stage runs all rows, the embedding and the loss too; "
-                                f"--stage-layout megatron: {duration(megatron)}"))
+        facts.append(
+            (
+                "layout",
+                "uniform: every stage runs all rows, the embedding and the loss too; "
+                f"--stage-layout megatron: {duration(megatron)}",
+            )
+        )
     lines += [f"  {name:<10} {text}" for name, text in facts]
     return "\n".join(lines) + "\n"
 
@@ -66,6 +76,7 @@ def _head(results: Results) -> str:
 def _stages(results: Results, ascii_only: bool) -> str:
     simulation = results.simulation
     step = simulation.step_time_ns
+    unit_ns, unit = column_unit(step)
     classes = simulation.timeline.classes
     kinds = [kind for kind in EXPOSED_KINDS if any(found.exposed_ns()[kind] for found in results.accounts)]
     waits = any(found.wait_ns for found in results.accounts)
@@ -73,14 +84,18 @@ def _stages(results: Results, ascii_only: bool) -> str:
     columns += [Column(kind) for kind in kinds]
     columns += [Column("wait")] if waits else []
     columns += [Column("bubble"), Column("idle"), Column("computing")]
+
+    def figure(ns: int) -> str:
+        return f"{ns / unit_ns:.3f}" if unit_ns > 1 else str(ns)
+
     rows = []
-    for rank_class, accounts in zip(classes, results.accounts, strict=True):
+    for rank_class, accounts in list(zip(classes, results.accounts, strict=True))[:_CLASSES]:
         exposed = accounts.exposed_ns()
         row = [str(rank_class.stage), _short(rank_class.ranks.text(), 14), _bar(accounts, step, ascii_only)]
-        row.append(seconds(accounts.busy_ns))
-        row += [seconds(exposed[kind]) for kind in kinds]
-        row += [seconds(accounts.wait_ns)] if waits else []
-        row += [seconds(accounts.bubble_ns), seconds(accounts.idle_ns)]
+        row.append(figure(accounts.busy_ns))
+        row += [figure(exposed[kind]) for kind in kinds]
+        row += [figure(accounts.wait_ns)] if waits else []
+        row += [figure(accounts.bubble_ns), figure(accounts.idle_ns)]
         row.append(percent(accounts.busy_ns, step) + " %")
         rows.append(row)
     glyphs = _ASCII if ascii_only else _GLYPHS
@@ -89,8 +104,10 @@ def _stages(results: Results, ascii_only: bool) -> str:
         f"{glyphs['exposed']} exposed  {glyphs['wait']} wait  {glyphs['bubble']} bubble  (blank) idle"
     )
     exposed_words = f"; {', '.join(kinds)}: exposed communication" if kinds else ""
-    title = f"Where the step goes, s on each rank{exposed_words}"
-    return "\n".join([title, *table(columns, rows), f"  {legend}", ""])
+    title = f"Where the step goes, {unit} on each rank{exposed_words}"
+    left = len(classes) - len(rows)
+    more = [f"  and {left} more rank classes (--json has all)"] if left > 0 else []
+    return "\n".join([title, *table(columns, rows), *more, f"  {legend}", ""])
 
 
 def _waiting(results: Results) -> list[str]:
@@ -104,7 +121,9 @@ def _waiting(results: Results) -> list[str]:
     for one in found[:_WAITS]:
         early, late = (_ranks(classes[number].ranks.text()) for number in (one.early, one.late))
         verb = "wait" if len(classes[one.early].ranks) > 1 else "waits"
-        lines.append(f"  {early} {verb} {duration(one.ns)} ({percent(one.ns, step)} %) for {late}, in {one.kind} groups")
+        lines.append(
+            f"  {early} {verb} {duration(one.ns)} ({percent(one.ns, step)} %) for {late} ({one.kind})"
+        )
     left = len(found) - _WAITS
     return ["\n".join([*lines, *([f"  and {left} shorter waits"] if left > 0 else []), ""])]
 
@@ -174,7 +193,15 @@ def _diagnostic(found: Diagnostic) -> str:
     place = f"line {found.line}" if found.line is not None else "run"
     if found.line is not None and found.column is not None:
         place += f", column {found.column}"
-    return f"  {found.severity:<8} {place:<20} {found.message}  [{found.code}]"
+    first = f"  {found.severity:<8} {place:<20} "
+    return textwrap.fill(
+        f"{found.message}  [{found.code}]",
+        _WIDTH,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _count(number: int) -> str:

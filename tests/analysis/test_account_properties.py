@@ -1,4 +1,9 @@
-"""Accounts of generated runs: they cover the step, and they are what the rule says."""
+"""Accounts of generated runs: they cover the step, and they are what the rule says.
+
+Planted in a copy of simcore, one at a time: wait booked instead of exposed behind an own collective,
+and bubble booked up to the arrival of a transfer.
+`test_accounts_are_those_booked_instant_by_instant` failed on both.
+"""
 
 from itertools import pairwise
 

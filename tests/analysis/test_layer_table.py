@@ -45,7 +45,11 @@ def test_a_row_that_runs_in_several_micro_batches_counts_all_of_them() -> None:
 
 def test_rows_that_no_micro_batch_runs_cost_nothing_and_still_show_what_their_collective_takes() -> None:
     """With --microbatches 1 the second block never runs, nor does any other collective over ep."""
-    rows = [layer("embedding_layer", 5), layer("embedding_layer", 7), Row("moe", Cell(1, "ALLTOALL", "ep", 1000))]
+    rows = [
+        layer("embedding_layer", 5),
+        layer("embedding_layer", 7),
+        Row("moe", Cell(1, "ALLTOALL", "ep", 1000)),
+    ]
     simulation = run(rows, {"dp": 2, "ep": 2}, schedule="1f1b", microbatches=1)
     row = Results(simulation).layers[2]
     assert (row.compute_ns, row.exposed_ns, row.cells["fwd"].compute_ns) == (0, 0, 1)
@@ -72,7 +76,13 @@ def test_a_group_of_one_and_no_bytes_take_no_time_alone() -> None:
 
 
 def test_rows_are_one_group_when_their_names_but_for_the_number_and_all_their_cells_are_equal() -> None:
-    rows = [layer("mlp_1", 5), layer("attention", 100), layer("mlp_2", 5), layer("mlp12", 5), layer("mlp_3", 6)]
+    rows = [
+        layer("mlp_1", 5),
+        layer("attention", 100),
+        layer("mlp_2", 5),
+        layer("mlp12", 5),
+        layer("mlp_3", 6),
+    ]
     groups = Results(run(rows, {})).layer_groups
     assert [(group.name, [row.index for row in group.rows], group.compute_ns) for group in groups] == [
         ("attention", [1], 100),

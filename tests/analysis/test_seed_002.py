@@ -10,7 +10,7 @@ from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
 
 SEED = "fixtures/002_gpt_1024npu.txt"
-F, I, W = 181_459_408, 133_164_829, 136_029_688
+FWD, IG, WG = 181_459_408, 133_164_829, 136_029_688
 FIRST_W_LESS = 985_820
 
 
@@ -27,7 +27,7 @@ def test_seed_002_takes_13_973_040_880_ns_under_1f1b_with_free_communication() -
 
 def test_that_is_its_closed_form_with_start_end_and_a_shorter_first_block() -> None:
     """16 micro-batches and a bubble of 15; the first block's W is the one that no bubble hides."""
-    micro_batches = (16 + 15) * (F + I + W) - FIRST_W_LESS
+    micro_batches = (16 + 15) * (FWD + IG + WG) - FIRST_W_LESS
     assert seed_002(comm_scale=0.0).step_time_ns == 6 + micro_batches + 3_755_019
 
 
@@ -48,8 +48,8 @@ def test_micro_batches_of_seed_002_take_f_i_and_w_and_the_first_block_less() -> 
     for span in timeline.stream_spans(0, "compute"):
         if span.microbatch >= 0:
             by_batch[span.microbatch][span.phase] += span.end - span.start
-    assert by_batch[0] == {"fwd": F, "ig": I, "wg": W - FIRST_W_LESS}
-    assert by_batch[1:] == [{"fwd": F, "ig": I, "wg": W}] * 15
+    assert by_batch[0] == {"fwd": FWD, "ig": IG, "wg": WG - FIRST_W_LESS}
+    assert by_batch[1:] == [{"fwd": FWD, "ig": IG, "wg": WG}] * 15
 
 
 def test_bubble_and_idle_are_the_same_on_every_rank_when_communication_is_free() -> None:

@@ -1,12 +1,11 @@
 """What each command pays for: only the screen imports Textual and Rich, and simcore never does."""
 
 import json
-import subprocess
 import sys
 
 import pytest
 
-from tests.command_line.test_report_command import ROOT, SEED_002, environment
+from tests.command_line.running import SEED_002, process
 
 # Heavy, or of the screen.
 UNWANTED = ("textual", "rich", "numpy", "asyncio", "hypothesis", "pytest")
@@ -21,9 +20,7 @@ print(json.dumps([name for name in {unwanted} if name in sys.modules]))
 
 def loaded(code: str) -> list[str]:
     """What the last line of `code` prints, as JSON."""
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env=environment(), capture_output=True, encoding="utf-8", check=False
-    )
+    done = process([sys.executable, "-c", code])
     assert done.stderr == ""
     names: list[str] = json.loads(done.stdout)
     return names

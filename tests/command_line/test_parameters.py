@@ -66,12 +66,21 @@ def test_values_from_text(field: str, text: str, value: object) -> None:
 
 COUNT = "a whole number from {} to 2^40 is expected"
 REFUSED = [
-    *[("tp", text, COUNT.format(1)) for text in ("", "0", "-1", "+1", "1.0", "1e3", "8 ", "\u0663", "\u00b2", "x", "1_000")],
+    *[
+        ("tp", text, COUNT.format(1))
+        for text in ("", "0", "-1", "+1", "1.0", "1e3", "8 ", "\u0663", "\u00b2", "x", "1_000")
+    ],
     ("world", "1099511627777", COUNT.format(1)),
     ("world", "9" * 5000, COUNT.format(1)),
     ("endpoint_delay", "-1", COUNT.format(0)),
-    *[("comm_scale", text, "a number of 0 or more (up to 1e12) is expected") for text in ("", "x", "nan", "inf", "-1", "1e13")],
-    *[("local_mem_bw", text, "a number above 0 (up to 1e12) is expected") for text in ("0", "-1", "nan", "1e400", "0.0")],
+    *[
+        ("comm_scale", text, "a number of 0 or more (up to 1e12) is expected")
+        for text in ("", "x", "nan", "inf", "-1", "1e13")
+    ],
+    *[
+        ("local_mem_bw", text, "a number above 0 (up to 1e12) is expected")
+        for text in ("0", "-1", "nan", "1e400", "0.0")
+    ],
 ]
 
 
@@ -97,7 +106,9 @@ def test_what_is_refused_is_shown_without_its_control_characters() -> None:
         assert str(refused.value).startswith(f"{flag_of(field).option} \\x1b[2J\\x0a: ")
 
 
-WORD = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1).filter(lambda word: word[0] != "-")
+WORD = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1).filter(
+    lambda word: word[0] != "-"
+)
 
 
 def values(flag: Flag) -> st.SearchStrategy[object]:

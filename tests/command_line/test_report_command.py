@@ -1,46 +1,11 @@
 """`wltui report` as a user runs it: exit statuses, what goes to stdout and what to stderr."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from simcore import __version__
-
-ROOT = Path(__file__).resolve().parents[2]
-SEED_002 = "fixtures/002_gpt_1024npu.txt"
-HEADER = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 1 vpp: 1 ga: 1 all_gpus: 4"
-
-
-def environment(**more: str) -> dict[str, str]:
-    """As in a terminal: what is printed is kept back until it fills a buffer."""
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    return plain | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1"} | more
-
-
-def wltui(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run `wltui` with these words, output in pipes."""
-    return subprocess.run(
-        [sys.executable, "-m", "tui", *words],
-        cwd=ROOT,
-        env=environment(**more),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
-
-
-def workload_file(folder: Path, *rows: str) -> str:
-    """A file of rows with two NPUs a TP group; cells are given with blanks between them."""
-    path = folder / "made.txt"
-    lines = [HEADER, str(len(rows)), *("\t".join(row.split()) for row in rows)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return str(path)
+from tests.command_line.running import SEED_002, wltui
 
 
 def test_a_report_goes_to_stdout_and_exits_with_0() -> None:
@@ -57,9 +22,11 @@ def test_a_json_report_is_one_object() -> None:
 
 
 def test_every_parameter_has_a_flag_that_reaches_the_run() -> None:
-    flags = "--world 256 --tp 4 --ep 2 --pp 8 --rank-order tp-pp-dp --schedule 1f1b --microbatches 3 --dialect simai"
+    flags = "--world 256 --tp 4 --ep 2 --pp 8 --rank-order tp-pp-dp --schedule 1f1b --microbatches 3"
+    flags += " --dialect simai"
     flags += " --dim ring:4:100:5 --dim switch:64:10:50 --algorithm 0=direct --algorithm 1=ring"
-    flags += " --endpoint-delay 7 --local-mem-bw 1600 --network analytical --compute-scale 0.5 --comm-scale 2 --no-fold"
+    flags += " --endpoint-delay 7 --local-mem-bw 1600 --network analytical"
+    flags += " --compute-scale 0.5 --comm-scale 2 --no-fold"
     done = wltui("report", SEED_002, "--json", *flags.split())
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["parameters"] == {
@@ -103,7 +70,17 @@ def test_without_a_terminal_wltui_prints_the_report() -> None:
 
 
 def test_the_same_report_twice_is_the_same_text_whatever_the_hash_seed() -> None:
-    words = ("report", SEED_002, "--json", "--dim", "ring:3:100:5", "--dim", "switch:400:10:50", "--world", "256")
+    words = (
+        "report",
+        SEED_002,
+        "--json",
+        "--dim",
+        "ring:3:100:5",
+        "--dim",
+        "switch:400:10:50",
+        "--world",
+        "256",
+    )
     assert len({wltui(*words, PYTHONHASHSEED=seed).stdout for seed in ("0", "1", "77")}) == 1
 
 
@@ -121,9 +98,13 @@ USAGE_ERRORS = [
     ([SEED_002, "--network", "x"], "--network x: one of analytical is expected"),
     (
         [SEED_002, "--dim", "switch:8:450:500"],
-        "the cluster has 8 NPUs (switch 8), too few for 1024 ranks: give dimensions whose product is 1024 or more",
+        "the cluster has 8 NPUs (switch 8), too few for 1024 ranks: "
+        "give dimensions whose product is 1024 or more",
     ),
-    ([SEED_002, "--dim", "mesh:8:1:1"], "--dim mesh:8:1:1: KIND `mesh` is not ring, fully-connected or switch"),
+    (
+        [SEED_002, "--dim", "mesh:8:1:1"],
+        "--dim mesh:8:1:1: KIND `mesh` is not ring, fully-connected or switch",
+    ),
     ([SEED_002, "--algorithm", "2=ring"], "--algorithm 2=ring: no dimension `2` in this cluster, 0 to 1"),
 ]
 
@@ -151,7 +132,9 @@ INPUT_ERRORS = [
 
 
 @pytest.mark.parametrize(("path", "message"), INPUT_ERRORS)
-def test_an_input_that_cannot_be_read_is_one_line_on_stderr_and_exit_status_1(path: str, message: str) -> None:
+def test_an_input_that_cannot_be_read_is_one_line_on_stderr_and_exit_status_1(
+    path: str, message: str
+) -> None:
     for words in (["report", path], ["report", path, "--json"], [path]):
         done = wltui(*words)
         assert (done.returncode, done.stdout, done.stderr) == (1, "", message + "\n")

@@ -1,75 +1,54 @@
 """Closed pipes, full disks, narrow encodings, absurd figures: a traceback is never the answer."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.command_line.test_report_command import ROOT, SEED_002, environment, workload_file, wltui
+from tests.command_line.running import SEED_002, shell, wltui, wltui_into, workload_file
 
 ROW = "mlp_layer -1 5 ALLREDUCE 1000 6 NONE 0 7 ALLREDUCE 500 100"
 
 
-def run_into(stdout: int, *words: str) -> tuple[int, str]:
-    """(exit status, stderr) of `wltui` that writes to an open file."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tui", *words],
-        cwd=ROOT,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
-    return done.returncode, done.stderr
-
-
 def test_a_report_into_head_says_nothing_more() -> None:
-    command = f"set -o pipefail; {sys.executable} -m tui report {SEED_002} --json --no-fold --world 128 | head -1"
-    done = subprocess.run(
-        ["bash", "-c", command], cwd=ROOT, env=environment(), capture_output=True, encoding="utf-8", check=False
-    )
+    done = shell(f"WLTUI report {SEED_002} --json --no-fold --world 128 | head -1")
     assert (done.returncode, done.stdout, done.stderr) == (0, "{\n", "")
 
 
 @pytest.mark.parametrize(
-    "words", [["report", SEED_002], ["report", SEED_002, "--json"], ["report", "--help"], ["--help"], ["--version"]]
+    "words",
+    [["report", SEED_002], ["report", SEED_002, "--json"], ["report", "--help"], ["--help"], ["--version"]],
 )
 def test_a_reader_that_has_gone_is_no_error(words: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        assert run_into(writer, *words) == (0, "")
+        done = wltui_into(writer, *words)
     finally:
         os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_disk_is_one_line_on_stderr_and_not_exit_status_0() -> None:
     disk = os.open("/dev/full", os.O_WRONLY)
     try:
-        status, message = run_into(disk, "report", SEED_002)
+        done = wltui_into(disk, "report", SEED_002)
     finally:
         os.close(disk)
-    assert status != 0
-    assert message.startswith("wltui: ")
-    assert message.count("\n") == 1
+    assert done.returncode != 0
+    assert done.stderr.startswith("wltui: ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_closed_stdout_gives_no_traceback() -> None:
-    command = f"{sys.executable} -m tui report {SEED_002} >&-"
-    done = subprocess.run(
-        ["bash", "-c", command], cwd=ROOT, env=environment(), capture_output=True, encoding="utf-8", check=False
-    )
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in shell(f"WLTUI report {SEED_002} >&-").stderr
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
-def test_a_narrow_encoding_gets_a_report_without_glyphs_it_does_not_have(tmp_path: Path, encoding: str) -> None:
+def test_a_narrow_encoding_gets_a_report_without_glyphs_it_does_not_have(
+    tmp_path: Path, encoding: str
+) -> None:
     path = workload_file(tmp_path, ROW)
     done = wltui("report", path, PYTHONUTF8="0", PYTHONIOENCODING=encoding)
     assert (done.returncode, done.stderr) == (0, "")
@@ -85,7 +64,11 @@ def test_a_name_that_the_encoding_does_not_have_is_escaped(tmp_path: Path, encod
 
 
 def test_control_characters_in_arguments_do_not_reach_the_terminal() -> None:
-    for words in (["report", SEED_002, "--\x1b[31m"], ["report", "\x1b[31mno"], ["report", SEED_002, "\x1b[2J"]):
+    for words in (
+        ["report", SEED_002, "--\x1b[31m"],
+        ["report", "\x1b[31mno"],
+        ["report", SEED_002, "\x1b[2J"],
+    ):
         done = wltui(*words)
         assert done.returncode in (1, 2)
         assert "\x1b" not in done.stderr

@@ -94,7 +94,9 @@ class Reference:
     def at_stage(self, rank: int, stage: int) -> int:
         """The rank at another stage that has the same place in tp and dp."""
         tp, dp, _ = place(self.layout, rank)
-        return next(other for other in range(self.layout.world) if place(self.layout, other) == (tp, dp, stage))
+        return next(
+            other for other in range(self.layout.world) if place(self.layout, other) == (tp, dp, stage)
+        )
 
     def members(self, rank: int, op: int) -> list[tuple[int, int]]:
         """(rank, op) of every member of the collective that `op` of `rank` is."""
@@ -191,6 +193,8 @@ def reference_of(simulation: Simulation) -> Reference:
 
 def class_of_ranks(simulation: Simulation) -> list[int]:
     """The class of each rank, in rank order, read off the classes' own rank sets."""
-    pairs = [(rank, number) for number, found in enumerate(simulation.timeline.classes) for rank in found.ranks]
+    pairs = [
+        (rank, number) for number, found in enumerate(simulation.timeline.classes) for rank in found.ranks
+    ]
     assert len(pairs) == simulation.layout.world
     return [number for _, number in sorted(pairs)]

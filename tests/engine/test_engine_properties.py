@@ -1,13 +1,23 @@
 """What holds for every run, whatever the workload, layout, cluster and schedule.
 
-Planted in simcore and taken out again, to see these tests fail (2025-11):
-(to be filled in)
+Planted in a copy of simcore, one at a time, to see these tests fail; NAIVE is the comparison with
+the naive simulation of every rank:
+  a collective starts at the first arrival          NAIVE, needs, overlap, step end, folded = unfolded
+  the sender's compute waits for its transfer       NAIVE
+  a channel carries several transfers at once       NAIVE
+  the end of a meeting does not free the stream     NAIVE, needs, overlap, folded = unfolded
+  asynchronous collectives ignore their stream      NAIVE, needs, overlap, folded = unfolded
+  classes with different links share their prices   NAIVE, own duration
+  the final join leaves out own transfers           step end
+  scales are floored                                NAIVE, own duration
 """
 
 from collections import defaultdict
 
+import pytest
 from hypothesis import given, settings
 
+from simcore.diagnostics import Cancelled
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, STREAMS, Receive
 from simcore.simulation import simulate
@@ -85,6 +95,19 @@ def test_the_same_run_twice_is_the_same_to_the_nanosecond(case: Case) -> None:
     assert first.diagnostics == second.diagnostics
 
 
+def test_a_run_stops_when_its_caller_asks_for_it() -> None:
+    workload = make_workload([Row("embedding_layer", Cell(5))], tp=1, pp=2, all_gpus=2, pp_comm=0)
+    asked: list[bool] = []
+
+    def is_asked() -> bool:
+        asked.append(True)
+        return len(asked) == 3
+
+    with pytest.raises(Cancelled):
+        simulate(workload, Parameters(microbatches=2000), is_asked)
+    assert len(asked) == 3
+
+
 def needs_of_rank(reference: Reference, rank: int) -> list[list[tuple[int, int]]]:
     """(rank, op) of all that must have ended before each op of `rank` can start.
 
@@ -113,8 +136,10 @@ def _own_needs(reference: Reference, rank: int) -> list[list[tuple[int, int]]]:
     held_back: list[tuple[int, int]] = []
     before_on_stream: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for run in stage.runs:
-        for wait in run.waits:
-            held_back.append(reference.sender(rank, wait) if isinstance(wait, Receive) else (rank, wait.op))
+        held_back += [
+            reference.sender(rank, wait) if isinstance(wait, Receive) else (rank, wait.op)
+            for wait in run.waits
+        ]
         for op in range(run.first, run.last):
             lane = ops.stream[op]
             needs.append([*held_back, *before_on_stream[lane]])
@@ -126,7 +151,10 @@ def _own_needs(reference: Reference, rank: int) -> list[list[tuple[int, int]]]:
 
 def test_an_asynchronous_collective_runs_beside_compute() -> None:
     """The properties above would hold for a run that does one thing at a time, too."""
-    rows = [Row("mlp_1", ig=Cell(900)), Row("mlp_2", Cell(500), Cell(500), Cell(500, "ALLREDUCE", "dp", 1000))]
+    rows = [
+        Row("mlp_1", ig=Cell(900)),
+        Row("mlp_2", Cell(500), Cell(500), Cell(500, "ALLREDUCE", "dp", 1000)),
+    ]
     workload = make_workload(rows, tp=1, pp=1, all_gpus=2)
     timeline = simulate(workload, Parameters(dim=("ring:2:1:10",))).timeline
     (collective,) = timeline.stream_spans(0, "dp")

@@ -1,4 +1,10 @@
-"""Folding: one rank of each class is simulated, and nothing that is said of a run changes."""
+"""Folding: one rank of each class is simulated, and nothing that is said of a run changes.
+
+Planted in a copy of simcore, one at a time: a group's colour without its members' colours, or
+without its price signature; a rank's colour without its neighbours'; a refinement that stops a round
+early; every cluster taken as aligned. `test_a_folded_run_equals_the_run_of_every_rank` failed on
+each, and the comparison with the naive simulation on all but the early stop.
+"""
 
 import dataclasses
 

@@ -7,11 +7,11 @@ from simcore.parameters import Parameters
 from simcore.simulation import Simulation, simulate
 from tests.strategies import Cell, Row, make_workload
 
-F, I, W = 1013, 977, 809
+FWD, IG, WG = 1013, 977, 809
 
 
 def pipeline(stages: int, microbatches: int, tp: int = 1, **parameters: object) -> Simulation:
-    """Equal micro-batches of F, I and W ns on each stage, spread over three rows; free transfers."""
+    """Equal micro-batches of FWD, IG and WG ns on each stage, spread over three rows; free transfers."""
     rows = [
         Row("embedding_layer", Cell(13), Cell(0), Cell(9)),
         Row("attention_1", Cell(500), Cell(77), Cell(300)),
@@ -33,11 +33,11 @@ def test_a_1f1b_bubble_is_p_minus_1_micro_batches(stages: int, microbatches: int
     simulation = pipeline(stages, microbatches)
     assert simulation.program.schedule == "1f1b"
     assert simulation.program.microbatches == microbatches
-    bubble = (stages - 1) * (F + I + W)
-    assert simulation.step_time_ns == microbatches * (F + I + W) + bubble
+    bubble = (stages - 1) * (FWD + IG + WG)
+    assert simulation.step_time_ns == microbatches * (FWD + IG + WG) + bubble
     for accounts in Results(simulation).accounts:
         assert accounts.bubble_ns + accounts.idle_ns == bubble
-        assert accounts.busy_ns == microbatches * (F + I + W)
+        assert accounts.busy_ns == microbatches * (FWD + IG + WG)
         assert (accounts.all_exposed_ns, accounts.wait_ns) == (0, 0)
 
 
@@ -57,7 +57,7 @@ def test_a_micro_batch_is_held_from_the_end_of_its_f_to_the_end_of_its_b() -> No
 
 def test_without_a_pipeline_1f1b_does_one_micro_batch_after_another() -> None:
     simulation = pipeline(1, 5, schedule="1f1b")
-    assert simulation.step_time_ns == 5 * (F + I + W)
+    assert simulation.step_time_ns == 5 * (FWD + IG + WG)
     (stage,) = simulation.program.stages
     order = [(stage.ops.phase[op], stage.ops.microbatch[op]) for op in range(len(stage.ops))]
     assert [microbatch for _, microbatch in order] == sorted(microbatch for _, microbatch in order)
@@ -67,7 +67,7 @@ def test_the_first_stage_of_1f1b_waits_longest_and_the_last_one_is_idle_longest(
     accounts = Results(pipeline(6, 24)).accounts
     bubbles, idles = [found.bubble_ns for found in accounts], [found.idle_ns for found in accounts]
     assert bubbles == sorted(bubbles, reverse=True)
-    assert idles == [stage * (I + W) for stage in range(6)]
+    assert idles == [stage * (IG + WG) for stage in range(6)]
 
 
 @pytest.mark.parametrize("scale", [0.0, 0.5, 2.0, 3.0])
@@ -79,12 +79,12 @@ def test_compute_scale_stretches_the_bubble_with_the_compute(scale: float) -> No
 
 def test_a_paid_transfer_delays_the_next_stage_and_nothing_else() -> None:
     """Two stages, one micro-batch: F, transfer, F, B, transfer, B; hops 2 x 5 ns, 1000 B at 1 GB/s."""
-    rows = [Row("embedding_layer", Cell(F), Cell(I), Cell(W))]
+    rows = [Row("embedding_layer", Cell(FWD), Cell(IG), Cell(WG))]
     workload = make_workload(rows, tp=1, ep=1, pp=2, all_gpus=2, pp_comm=1000)
     simulation = simulate(workload, Parameters(dim=("switch:2:1:5",)))
-    assert simulation.step_time_ns == 2 * (F + I + W) + 2 * 1010
+    assert simulation.step_time_ns == 2 * (FWD + IG + WG) + 2 * 1010
     first, second = Results(simulation).accounts
     # The first stage waits while the other one receives, computes and sends back.
-    assert (first.bubble_ns, first.exposed_ns()["pp"], first.idle_ns) == (1010 + F + I + W, 1010, 0)
+    assert (first.bubble_ns, first.exposed_ns()["pp"], first.idle_ns) == (1010 + FWD + IG + WG, 1010, 0)
     # The second one waits for F of the first, for the transfer, and at the end for its own.
-    assert (second.bubble_ns, second.exposed_ns()["pp"], second.idle_ns) == (F, 2020, I + W)
+    assert (second.bubble_ns, second.exposed_ns()["pp"], second.idle_ns) == (FWD, 2020, IG + WG)

@@ -94,7 +94,10 @@ def test_collectives_of_different_streams_of_a_rank_run_beside_each_other() -> N
 
 
 def test_a_blocking_collective_waits_for_its_stream_and_compute_with_it() -> None:
-    rows = [Row("mlp_1", ig=Cell(0, "ALLREDUCE", "ep", 100)), Row("mlp_2", wg=Cell(0, "ALLREDUCE", "ep", 1000))]
+    rows = [
+        Row("mlp_1", ig=Cell(0, "ALLREDUCE", "ep", 100)),
+        Row("mlp_2", wg=Cell(0, "ALLREDUCE", "ep", 1000)),
+    ]
     simulation = run(rows, {"dp": 2, "ep": 2})
     assert spans(simulation, 0, "ep") == [(0, 1020), (1020, 1020 + pair_ns(100))]
 

@@ -35,14 +35,36 @@ def test_the_header_gives_the_degrees_and_dp_is_what_is_left() -> None:
     ("given", "layout"),
     [
         ({"world": 32}, Layout(2, 1, 8, 2)),
-        ({"tp": 4}, Layout(4, 1, 2, 2)),
-        ({"ep": 4}, Layout(2, 4, 4, 2)),
-        ({"pp": 8}, Layout(2, 1, 1, 8)),
+        ({"tp": 2, "ep": 1, "pp": 2}, Layout(2, 1, 4, 2)),
         ({"rank_order": "tp-pp-dp"}, Layout(2, 1, 4, 2, "tp-pp-dp")),
     ],
 )
 def test_parameters_win_over_the_header(given: dict[str, Any], layout: Layout) -> None:
     assert resolve(FULL, **given) == (layout, [])
+
+
+NOT_RESCALED = [
+    (
+        {"tp": 4},
+        Layout(4, 1, 2, 2),
+        "compute times and message sizes are the file's, for tp 2: not rescaled to 4",
+    ),
+    (
+        {"ep": 4},
+        Layout(2, 4, 4, 2),
+        "compute times and message sizes of the experts are the file's, for ep 1: not rescaled to 4",
+    ),
+    ({"pp": 8}, Layout(2, 1, 1, 8), "the layers of a stage are the file's, for pp 2: not rescaled to 8"),
+]
+
+
+@pytest.mark.parametrize(("given", "layout", "message"), NOT_RESCALED)
+def test_another_degree_than_the_files_wins_and_it_is_said_that_nothing_is_rescaled(
+    given: dict[str, Any], layout: Layout, message: str
+) -> None:
+    found, diagnostics = resolve(FULL, **given)
+    assert found == layout
+    assert texts(diagnostics) == [f"made.txt:1: warning not-rescaled {message}"]
 
 
 def test_the_files_own_world_wins_over_the_size_of_a_cluster() -> None:
@@ -160,12 +182,12 @@ def test_the_world_may_have_2_to_the_24_ranks() -> None:
 @settings(max_examples=60)
 @given(*[st.integers(1, 40)] * 3, st.integers(1, 400))
 def test_a_layout_fits_the_world_or_says_which_numbers_do_not(tp: int, pp: int, ep: int, world: int) -> None:
-    try:
-        layout, found = resolve({"tp": tp, "pp": pp, "ep": ep, "all_gpus": world})
-    except UsageError as error:
-        assert world % (tp * pp) or tp * (world // tp // pp) % ep
-        assert str(tp) in str(error)
+    header = {"tp": tp, "pp": pp, "ep": ep, "all_gpus": world}
+    dp, left = divmod(world, tp * pp)
+    if left or (ep < tp * dp and tp * dp % ep):
+        with pytest.raises(UsageError, match=rf"\b{tp}\b"):
+            resolve(header)
         return
-    assert layout.world == world == layout.tp * layout.dp * layout.pp
-    assert layout.tp * layout.dp % layout.ep == 0
-    assert bool(found) == (layout.ep != ep)
+    layout, found = resolve(header)
+    assert layout == Layout(tp, min(ep, tp * dp), dp, pp)
+    assert bool(found) == (ep > tp * dp)

@@ -98,7 +98,7 @@ def test_ep_groups_are_consecutive_in_dp_at_one_tp(kind: GroupKind, groups: list
 def test_an_ep_that_divides_only_tp_times_dp_groups_consecutive_ranks_of_a_stage() -> None:
     layout = Layout(tp=4, ep=6, dp=3, pp=2)
     assert list(layout.groups("ep"))[:2] == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]
-    assert list(layout.groups("dp_ep"))[0] == [0, 6]
+    assert next(layout.groups("dp_ep")) == [0, 6]
     assert (layout.group_size("ep"), layout.group_size("dp_ep")) == (6, 2)
 
 

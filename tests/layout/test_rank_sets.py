@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.ranks import Block, RankSet
+from tests.layout.rank_text import ranks_of_text
 
 TEXTS = [
     (range(64), "0-63"),
@@ -27,24 +28,11 @@ def test_ranks_are_written_as_ranges_and_strides(ranks: list[int], text: str) ->
     assert repr(RankSet.of(ranks)) == f"RankSet('{text}')"
 
 
-def read(text: str) -> list[int]:
-    """The ranks that a text stands for, as its form is documented: a-b+stride*count."""
-    ranks = []
-    for part in text.split(","):
-        block, _, repeats = part.partition("+")
-        first, _, last = block.partition("-")
-        stride, _, count = repeats.partition("*")
-        for step in range(int(count or 1)):
-            offset = step * int(stride or 0)
-            ranks += range(int(first) + offset, int(last or first) + offset + 1)
-    return ranks
-
-
 @settings(max_examples=150)
 @given(st.sets(st.integers(0, 60), min_size=1))
 def test_a_rank_set_is_the_set_it_was_made_of(ranks: set[int]) -> None:
     found = RankSet.of(ranks)
-    assert list(found) == read(found.text()) == sorted(ranks)
+    assert list(found) == ranks_of_text(found.text()) == sorted(ranks)
     assert (len(found), found.first) == (len(ranks), min(ranks))
     assert {rank for rank in range(-3, 65) if rank in found} == ranks
 

@@ -65,7 +65,9 @@ class ExpectedStep:
         self.workload, self.layout = workload, layout
         names = workload.name
         starts = [row for row, name in enumerate(names) if name.startswith("embedding_layer")]
-        after = (row for row in range(starts[-1], len(names)) if names[row].startswith(("cross_", "optimizer")))
+        after = (
+            row for row in range(starts[-1], len(names)) if names[row].startswith(("cross_", "optimizer"))
+        )
         end = next(after, len(names))
         self.prologue = list(range(starts[0]))
         self.blocks = [list(range(*pair)) for pair in zip(starts, [*starts[1:], end], strict=True)]
@@ -75,7 +77,9 @@ class ExpectedStep:
 
     # -- rows ------------------------------------------------------------------------
 
-    def cell(self, row: int, cell: str, microbatch: int, blocking: bool = True, phase: str = "") -> Iterator[Action]:
+    def cell(
+        self, row: int, cell: str, microbatch: int, blocking: bool = True, phase: str = ""
+    ) -> Iterator[Action]:
         cells = {"fwd": self.workload.fwd, "ig": self.workload.ig, "wg": self.workload.wg}[cell]
         optimizer = row in self.tail or self.workload.name[row].startswith("grad_param_compute")
         place = ("opt" if optimizer else phase or cell, row, microbatch)
@@ -165,9 +169,7 @@ class ExpectedStep:
         """A join on whatever runs asynchronously and is not joined yet, in the order of issue."""
         outstanding: list[Action] = []
         for action in actions:
-            if action[0] == "comm" and not action[5]:
-                outstanding.append(action)
-            elif action[0] == "send":
+            if (action[0] == "comm" and not action[5]) or action[0] == "send":
                 outstanding.append(action)
             elif action[0] == "join":
                 for done in action[1]:

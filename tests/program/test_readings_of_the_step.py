@@ -54,9 +54,11 @@ def test_prologue_rows_go_forward_once_before_the_first_micro_batch_and_their_co
     assert steps.count("grad_norm.fwd") == 1
 
 
-def test_blocks_repeat_in_turn_when_more_micro_batches_are_asked_for_and_the_first_ones_run_when_fewer_are() -> None:
+def test_blocks_repeat_in_turn_for_more_micro_batches_and_the_first_ones_run_for_fewer() -> None:
     rows = [layer("embedding_layer", 1), layer("embedding_layer", 10)]
-    times = [run(rows, {}, schedule="1f1b", microbatches=count).step_time_ns for count in (None, 1, 2, 3, 4, 5)]
+    times = [
+        run(rows, {}, schedule="1f1b", microbatches=count).step_time_ns for count in (None, 1, 2, 3, 4, 5)
+    ]
     assert times == [11, 1, 11, 12, 22, 23]
 
 
@@ -70,18 +72,35 @@ def test_a_prologue_row_runs_whole_at_the_point_of_its_weight_gradient_collectiv
     ]
     steps = order(rows, {"tp": 2, "dp": 2})
     end = steps[steps.index("embedding_layer.wg") + 1 :]
-    assert end == ["other.ig", "layernorm.ig", "layernorm.ig!", "layernorm.wg", "optimizer1.opt", "grad_gather.ig"]
+    assert end == [
+        "other.ig",
+        "layernorm.ig",
+        "layernorm.ig!",
+        "layernorm.wg",
+        "optimizer1.opt",
+        "grad_gather.ig",
+    ]
 
 
 def test_a_grad_param_compute_row_runs_after_the_optimizer_rows_whatever_its_collective() -> None:
     rows = [Row("grad_param_compute", ig=Cell(9), wg=SHORT), BLOCK, layer("optimizer1", 1)]
     steps = order(rows, {"dp": 2})
-    assert steps[-4:] == ["optimizer1.opt", "grad_param_compute.opt", "grad_param_compute.opt", "grad_param_compute.opt!"]
+    assert steps[-4:] == [
+        "optimizer1.opt",
+        "grad_param_compute.opt",
+        "grad_param_compute.opt",
+        "grad_param_compute.opt!",
+    ]
 
 
 def test_rows_of_points_2_and_5_compute_first_and_then_issue_their_collectives_together() -> None:
     gather = Cell(1, "ALLGATHER", "dp", 100)
-    rows = [Row("grad_a", wg=SHORT), Row("gather_a", wg=gather), Row("grad_b", wg=SHORT), Row("gather_b", wg=gather)]
+    rows = [
+        Row("grad_a", wg=SHORT),
+        Row("gather_a", wg=gather),
+        Row("grad_b", wg=SHORT),
+        Row("gather_b", wg=gather),
+    ]
     steps = order([*rows, BLOCK], {"dp": 2})
     end = steps[steps.index("embedding_layer.wg") + 1 :]
     assert end[:5] == ["grad_a.wg", "grad_b.wg", "grad_a.wg!", "grad_b.wg!", "join 2"]
@@ -141,7 +160,12 @@ def test_a_recompute_starts_at_the_nearest_checkpoint_before_the_row_and_without
 
 
 def test_a_recompute_stays_inside_its_block_and_under_layer_loop_inside_the_file() -> None:
-    two_blocks = [layer("embedding_layer", 1), layer("a", 10), layer("embedding_layer", 100), layer("b", 1000)]
+    two_blocks = [
+        layer("embedding_layer", 1),
+        layer("a", 10),
+        layer("embedding_layer", 100),
+        layer("b", 1000),
+    ]
     assert recomputed(two_blocks, (0,), (3,)) == 100
     assert recomputed(two_blocks, (0,), (3,), schedule="layer-loop") == 111
 
@@ -180,4 +204,8 @@ def test_layer_loop_runs_every_row_once_on_every_rank_and_hands_nothing_to_other
     simulation = run(rows, {"pp": 3, "pp_comm": 10**6}, schedule="layer-loop")
     assert simulation.step_time_ns == 1 + 2 + 4 + 175 + 8
     assert simulation.timeline.streams(0) == ["compute"]
-    assert order(rows, {}, schedule="layer-loop")[:3] == ["grad_gather.fwd", "embedding_layer.fwd", "optimizer1.opt"]
+    assert order(rows, {}, schedule="layer-loop")[:3] == [
+        "grad_gather.fwd",
+        "embedding_layer.fwd",
+        "optimizer1.opt",
+    ]

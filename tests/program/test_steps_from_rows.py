@@ -1,4 +1,9 @@
-"""From rows to ops: each generated step is the one that the rules, written down again, give."""
+"""From rows to ops: each generated step is the one that the rules, written down again, give.
+
+Planted in a copy of simcore, one at a time: one warm-up more, point 2 joins only its own
+collectives, a final join without transfers.
+`test_every_stage_does_what_the_schedule_says_in_that_order` failed on each.
+"""
 
 from hypothesis import given, settings
 

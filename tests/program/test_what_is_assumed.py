@@ -18,7 +18,9 @@ BLOCK = [layer("embedding_layer", 1), layer("attention_1", 1), layer("mlp_1", 1)
 def build(
     rows: list[Row], header: dict[str, Any], layout: Layout | None = None, **parameters: Any
 ) -> tuple[Program, list[Diagnostic]]:
-    return build_program(make_workload(rows, **header), layout or Layout(1, 1, 1, 1), Parameters(**parameters))
+    return build_program(
+        make_workload(rows, **header), layout or Layout(1, 1, 1, 1), Parameters(**parameters)
+    )
 
 
 def texts(found: list[Diagnostic]) -> list[str]:
@@ -39,27 +41,27 @@ def test_a_pipeline_runs_1f1b_by_default() -> None:
 
 
 DISAGREEMENTS = [
-    (BLOCK, {"vpp": 1}, "made.txt:1: note ga-missing no ga in the header: 1 micro-batch blocks counted"),
+    (BLOCK, {"vpp": 1}, "made.txt:1: note ga-missing no ga in the header: 1 micro-batch block counted"),
     (
         BLOCK * 2,
         {"ga": 3, "vpp": 1, "column": {"ga": 50}},
-        "made.txt:1:50: warning ga-differs ga is 3, but 2 blocks were found: 2 taken",
+        "made.txt:1:50: warning ga-differs ga is 3, but the file has 2 blocks: 2 taken",
     ),
     (
         BLOCK,
         {"ga": 0, "vpp": 1},
-        "made.txt:1: warning ga-differs ga is 0, but 1 blocks were found: 1 taken",
+        "made.txt:1: warning ga-differs ga is 0, but the file has 1 block: 1 taken",
     ),
     (
         [layer("grad_gather", 1)],
         {"ga": 4, "vpp": 1, "column": {"ga": 50}},
         "made.txt:1:50: warning no-blocks no micro-batch block found: 0 micro-batches simulated",
     ),
-    (BLOCK, {"ga": 1}, "made.txt:1: note vpp-missing no vpp in the header: 1 layers a stage counted"),
+    (BLOCK, {"ga": 1}, "made.txt:1: note vpp-missing no vpp in the header: 1 layer a stage counted"),
     (
         [*BLOCK, *BLOCK, layer("attention_2", 1), layer("mlp_2", 1)],
         {"ga": 2},
-        "made.txt:1: note vpp-missing no vpp in the header: 1, 2 layers a stage counted",
+        "made.txt:1: note vpp-missing no vpp in the header: 1 and 2 layers a stage counted",
     ),
     (
         [*BLOCK, layer("attention_2", 1), layer("mlp_2", 1)],
@@ -127,7 +129,8 @@ ACTIVATIONS = [
     (
         [attention(None, 0), attention("ALLTOALL", 70, "moe_\x1b1")],
         70,
-        "note pp-comm-missing no pp_comm in the header: 70 B taken, the forward ALLTOALL of moe_\\x1b1 (line 5)",
+        "note pp-comm-missing no pp_comm in the header: 70 B taken, the forward ALLTOALL of moe_\\x1b1 "
+        "(line 5)",
     ),
     (
         [attention(None, 0), attention("ALLREDUCE", 9, "final_column")],
@@ -148,7 +151,9 @@ def test_a_missing_pp_comm_is_taken_from_the_first_attention_row_else_from_a_lay
 
 
 def test_a_stated_pp_comm_of_0_is_free_and_nothing_is_said() -> None:
-    program, found = build([BLOCK[0], attention("ALLREDUCE", 9)], {"ga": 1, "vpp": 1, "pp_comm": 0}, TWO_STAGES)
+    program, found = build(
+        [BLOCK[0], attention("ALLREDUCE", 9)], {"ga": 1, "vpp": 1, "pp_comm": 0}, TWO_STAGES
+    )
     assert (transfer_bytes(program), found) == ({0}, [])
 
 
@@ -174,8 +179,22 @@ REFUSED = [
     ({"dialect": "chakra"}, "--dialect chakra: simai or astra-sim-1 is expected"),
     ({"dialect": ""}, "--dialect : simai or astra-sim-1 is expected"),
     (
-        {"microbatches": 65537, "schedule": "1f1b"},
-        "--microbatches 65537: at most 65536 are simulated",
+        {"microbatches": 1_666_667, "schedule": "1f1b"},
+        "1666667 micro-batches on 1 stage are up to 40000032 ops: at most 40000000 are simulated",
+    ),
+    (
+        {"world": 2**21, "no_fold": True},
+        "2097152 ranks whose groups do not align with the cluster (or with --no-fold) are looked at "
+        "one by one: at most 1048576",
+    ),
+    (
+        {"world": 1024, "no_fold": True, "schedule": "1f1b", "microbatches": 10_000},
+        "1024 rank classes have 40960000 ops: at most 40000000 are simulated "
+        "(without --no-fold equal ranks are simulated once)",
+    ),
+    (
+        {"compute_scale": 1e12, "comm_scale": 2},
+        "the step would take 2^63 ns (292 years) or more: too long for its times",
     ),
     ({"network": "shared2"}, "--network shared2: one of analytical is expected"),
 ]
@@ -183,7 +202,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("parameters", "message"), REFUSED)
 def test_parameters_that_cannot_be_are_refused(parameters: dict[str, Any], message: str) -> None:
-    workload = make_workload(BLOCK, tp=1, ep=1, pp=1, all_gpus=1)
+    workload = make_workload([*BLOCK, layer("final", 0, 0, 2**24)], tp=1, ep=1, pp=1, all_gpus=1)
     with pytest.raises(UsageError) as refused:
         simulate(workload, Parameters(**parameters))
     assert str(refused.value) == message

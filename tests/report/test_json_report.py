@@ -14,7 +14,7 @@ from simcore.report import json_report
 from simcore.simulation import simulate
 from simcore.workload import Workload, open_workload
 from tests.analysis.booking import run
-from tests.layout.test_rank_sets import read
+from tests.layout.rank_text import ranks_of_text
 from tests.strategies import Case, Cell, Row, cases, layer
 
 SEED_002 = "fixtures/002_gpt_1024npu.txt"
@@ -50,7 +50,14 @@ def test_the_report_has_the_keys_of_its_schema() -> None:
         "layers",
         "diagnostics",
     ]
-    assert list(report["workload"]) == ["format", "policy", "rows", "declared_rows", "microbatches", "degrees"]
+    assert list(report["workload"]) == [
+        "format",
+        "policy",
+        "rows",
+        "declared_rows",
+        "microbatches",
+        "degrees",
+    ]
     assert list(report["workload"]["degrees"]) == ["tp", "ep", "dp", "pp", "world"]
     assert list(report["cluster"]) == ["dims", "network"]
     assert list(report["cluster"]["dims"][0]) == ["kind", "size", "bandwidth_gbps", "latency_ns"]
@@ -118,8 +125,8 @@ def test_figures_of_the_report_agree_with_each_other(case: Case) -> None:
         whole += [*entry["compute_ns"].values(), *entry["exposed_ns"].values()]
         assert sum(whole) == step
         assert all(isinstance(ns, int) and ns >= 0 for ns in whole)
-        assert entry["count"] == len(read(entry["ranks"]))
-        ranks += read(entry["ranks"])
+        assert entry["count"] == len(ranks_of_text(entry["ranks"]))
+        ranks += ranks_of_text(entry["ranks"])
     assert sorted(ranks) == list(range(report["workload"]["degrees"]["world"]))
     assert len(report["classes"]) == report["rank_classes"]
     assert [row["index"] for row in report["layers"]] == list(range(report["workload"]["rows"]))
@@ -130,7 +137,10 @@ def test_figures_of_the_report_agree_with_each_other(case: Case) -> None:
 @given(cases())
 def test_the_parameters_of_a_report_make_the_same_run_again(case: Case) -> None:
     first = report_of(*case)
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in first["parameters"].items()}
+    given = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in first["parameters"].items()
+    }
     second = report_of(case.workload, Parameters(**given))
     assert second["parameters"] == first["parameters"]
     for key in ("step_time_ns", "classes", "layers", "cluster", "workload"):
@@ -139,7 +149,9 @@ def test_the_parameters_of_a_report_make_the_same_run_again(case: Case) -> None:
 
 def test_every_value_of_a_parameter_is_in_the_report() -> None:
     dims = ("ring:4:3.5:0", "switch:300:50:1e3")
-    report = seed_report(dim=dims, algorithm=("0=direct",), endpoint_delay=0, compute_scale=0.5, no_fold=False)
+    report = seed_report(
+        dim=dims, algorithm=("0=direct",), endpoint_delay=0, compute_scale=0.5, no_fold=False
+    )
     assert report["parameters"]["dim"] == ["ring:4:3.5:0", "switch:300:50:1000"]
     assert report["parameters"]["algorithm"] == ["0=direct"]
     assert report["parameters"]["compute_scale"] == 0.5

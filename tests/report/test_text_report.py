@@ -35,7 +35,9 @@ def fact(text: str, name: str) -> str:
 
 
 def test_the_first_line_is_the_step_time() -> None:
-    assert page(simulate(open_workload(SEED_002), Parameters(comm_scale=0.0))).startswith("Step time  13.973 s\n")
+    assert page(simulate(open_workload(SEED_002), Parameters(comm_scale=0.0))).startswith(
+        "Step time  13.973 s\n"
+    )
 
 
 def test_the_page_says_what_was_read_and_simulated() -> None:
@@ -73,11 +75,11 @@ def test_a_line_for_each_class_says_where_its_step_goes() -> None:
 
 def test_only_kinds_that_are_exposed_have_a_column_and_wait_only_when_there_is_one() -> None:
     rows = [Row("mlp", Cell(10, "ALLREDUCE", "tp", 1000), wg=Cell(5, "ALLREDUCE", "dp", 1000))]
-    title = "Where the step goes, s on each rank"
+    title = "Where the step goes, us on each rank"
     text = page(run(rows, {"tp": 2}))
     assert f"{title}; tp: exposed communication" in text
     assert " wait  bubble" not in text
-    assert title + "\n" in page(run([layer("mlp", 5)], {}))
+    assert "Where the step goes, ns on each rank\n" in page(run([layer("mlp", 5)], {}))
     workload = make_workload(rows, tp=2, ep=1, pp=1, all_gpus=4)
     uneven = page(simulate(workload, Parameters(dim=("switch:3:100:1", "switch:2:1:1"))))
     assert f"{title}; tp, dp: exposed communication" in uneven
@@ -104,9 +106,9 @@ def test_diagnostics_come_last_with_their_place_and_code() -> None:
     head, *lines = text[text.index("Diagnostics:") :].splitlines()
     assert head == "Diagnostics: 1 error, 2 warnings"
     assert [line.split() for line in lines] == [
-        "error line 3, column 7 first [one]".split(),
-        "warning line 4 second [two]".split(),
-        "warning run third [three]".split(),
+        ["error", "line", "3,", "column", "7", "first", "[one]"],
+        ["warning", "line", "4", "second", "[two]"],
+        ["warning", "run", "third", "[three]"],
     ]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simcore.units import byte_size, duration, number, percent, seconds
+from simcore.units import byte_size, column_unit, duration, number, percent
 
 DURATIONS = [
     (0, "0 s"),
@@ -24,7 +24,14 @@ def test_a_duration_stands_in_the_largest_unit_it_fills(ns: int, text: str) -> N
     assert duration(ns) == text
 
 
-SIZES = [(0, "0 B"), (1, "1 B"), (999, "999 B"), (1000, "1.0 kB"), (16_777_216, "16.8 MB"), (75 * 10**12, "75.0 TB")]
+SIZES = [
+    (0, "0 B"),
+    (1, "1 B"),
+    (999, "999 B"),
+    (1000, "1.0 kB"),
+    (16_777_216, "16.8 MB"),
+    (75 * 10**12, "75.0 TB"),
+]
 
 
 @pytest.mark.parametrize(("size", "text"), SIZES)
@@ -33,9 +40,24 @@ def test_a_size_stands_in_decimal_units(size: int, text: str) -> None:
 
 
 def test_numbers_shed_a_needless_fraction_and_nothing_else() -> None:
-    assert [number(value) for value in (450.0, 0.5, 8, 1e20, 53.6870912)] == ["450", "0.5", "8", "1e+20", "53.6870912"]
+    assert [number(value) for value in (450.0, 0.5, 8, 1e20, 53.6870912)] == [
+        "450",
+        "0.5",
+        "8",
+        "1e+20",
+        "53.6870912",
+    ]
 
 
-def test_seconds_and_percentages() -> None:
-    assert (seconds(13_973_040_880), seconds(5, 1)) == ("13.973", "0.0")
+@pytest.mark.parametrize(
+    ("largest", "unit"),
+    [(0, (1, "ns")), (999, (1, "ns")), (1000, (1000, "us")), (10**6, (10**6, "ms")), (10**12, (10**9, "s"))],
+)
+def test_a_column_stands_in_the_largest_unit_that_its_largest_figure_fills(
+    largest: int, unit: tuple[int, str]
+) -> None:
+    assert column_unit(largest) == unit
+
+
+def test_percentages_have_one_decimal() -> None:
     assert (percent(1, 8), percent(0, 0), percent(5, 5)) == ("12.5", "0.0", "100.0")

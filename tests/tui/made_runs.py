@@ -53,7 +53,11 @@ def two_stages(microbatches: int = 2) -> Workload:
         ),
         Row("mlp_row", Cell(900, "REDUCESCATTER", "tp", 4000), Cell(1100), Cell(600)),
     ]
-    rows = [Row("grad_gather", wg=Cell(0, "ALLGATHER", "dp", 9000)), *block * microbatches, layer("optimizer1", 500)]
+    rows = [
+        Row("grad_gather", wg=Cell(0, "ALLGATHER", "dp", 9000)),
+        *block * microbatches,
+        layer("optimizer1", 500),
+    ]
     return make_workload(rows, tp=2, pp=2, all_gpus=8, pp_comm=30000)
 
 
@@ -72,7 +76,9 @@ def lonely(ns: int = 5000) -> Results:
 @cache
 def many_layers(count: int = 200) -> Results:
     """One rank: a long layer, then `count` short ones."""
-    return run(make_workload([layer("long_layer", 100_000), *[layer("s", 100)] * count], tp=1, pp=1, all_gpus=1))
+    return run(
+        make_workload([layer("long_layer", 100_000), *[layer("s", 100)] * count], tp=1, pp=1, all_gpus=1)
+    )
 
 
 def some_runs() -> list[Results]:

@@ -27,9 +27,10 @@ SEED = "fixtures/002_gpt_1024npu.txt"
 PATIENCE = 30.0
 
 # Makes the terminal the controlling one, as a login does: without it no SIGWINCH would come.
+# LC_CTYPE is what this Python itself sets under LANG=C; the program must not inherit it.
 _LOGIN = (
-    "import fcntl, os, sys, termios; "
-    "fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+    "import os, sys; os.close(os.open(sys.argv[1], os.O_RDWR)); "
+    "os.environ.pop('LC_CTYPE', None); os.execvp(sys.argv[2], sys.argv[2:])"
 )
 
 # Questions to the terminal and keyboard protocols that pyte would print as text.
@@ -53,7 +54,10 @@ def environment(**changes: str | None) -> dict[str, str]:
 
 
 class Terminal:
-    """`python WORDS` in a pseudo-terminal of its own, as its session's controlling terminal."""
+    """A program in a pseudo-terminal of its own, as its session's controlling terminal.
+
+    stdin, stdout, stderr: descriptors instead of the terminal.
+    """
 
     def __init__(
         self,
@@ -62,6 +66,8 @@ class Terminal:
         columns: int = 120,
         rows: int = 36,
         env: dict[str, str | None] | None = None,
+        stdin: int | None = None,
+        stdout: int | None = None,
         stderr: int | None = None,
     ) -> None:
         self.screen = pyte.Screen(columns, rows)
@@ -73,9 +79,9 @@ class Terminal:
         self.attributes_before = termios.tcgetattr(self.slave)
         self.started = time.monotonic()
         self.process = subprocess.Popen(
-            [sys.executable, "-ISc", _LOGIN, sys.executable, *words],
-            stdin=self.slave,
-            stdout=self.slave,
+            [sys.executable, "-ISc", _LOGIN, os.ttyname(self.slave), *words],
+            stdin=self.slave if stdin is None else stdin,
+            stdout=self.slave if stdout is None else stdout,
             stderr=self.slave if stderr is None else stderr,
             cwd=ROOT,
             env=environment(**(env or {})),
@@ -127,14 +133,14 @@ class Terminal:
             self.pump(0.05)
         return time.monotonic() - self.started
 
-    def settle(self, seconds: float = 0.3) -> None:
+    def settle(self, seconds: float = 0.15) -> None:
         """Read until nothing has come for `seconds`."""
         while self.pump(seconds):
             pass
 
     def bytes_for(self, keys: str, found: str | Callable[[], bool] | None = None) -> int:
         """How many bytes the answer to `keys` has, from a quiet screen to the next."""
-        self.settle()
+        self.settle(0.3)
         before = len(self.raw)
         self.press(keys)
         if found is not None:
@@ -161,6 +167,12 @@ class Terminal:
     def press(self, keys: str) -> None:
         """Send keys as a terminal does."""
         os.write(self.master, keys.encode())
+
+    def press_each(self, *steps: tuple[str, str]) -> None:
+        """Press keys, and wait for words after each."""
+        for keys, words in steps:
+            self.press(keys)
+            self.wait_for(words)
 
     def resize(self, columns: int, rows: int) -> None:
         """Another size; the kernel tells the program by SIGWINCH."""
@@ -215,4 +227,4 @@ class Terminal:
 
 def wltui(*words: str, **keywords: object) -> Terminal:
     """`python -m tui WORDS` in a terminal."""
-    return Terminal(["-m", "tui", *words], **keywords)  # type: ignore[arg-type]
+    return Terminal([sys.executable, "-m", "tui", *words], **keywords)  # type: ignore[arg-type]

@@ -31,7 +31,7 @@ def interesting_times(lane: Lane) -> list[int]:
     return sorted({time for edge in edges for time in (edge - 1, edge, edge + 1) if 0 <= time < step})
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(cases(12))
 def test_a_class_lane_covers_the_step_without_hole_or_overlap(case: Case) -> None:
     results = run_of(case)
@@ -43,7 +43,7 @@ def test_a_class_lane_covers_the_step_without_hole_or_overlap(case: Case) -> Non
         assert len(spans.op) == len(spans.category) == len(spans.start)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(cases(12))
 def test_stream_lanes_have_every_op_that_takes_time_and_no_other(case: Case) -> None:
     results = run_of(case)
@@ -63,7 +63,7 @@ def test_stream_lanes_have_every_op_that_takes_time_and_no_other(case: Case) -> 
             assert stream == "pp" or min(spans.op, default=0) >= 0
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(cases(12))
 def test_what_runs_at_a_time_is_found_and_nothing_else(case: Case) -> None:
     results = run_of(case)
@@ -85,7 +85,7 @@ def test_a_slow_transfer_is_found_while_fast_ones_come_and_go_beside_it() -> Non
     assert missed == []
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(cases(12), st.integers(0, 10**6))
 def test_the_next_and_previous_starts_are_the_nearest_ones(case: Case, share: int) -> None:
     results = run_of(case)
@@ -96,7 +96,7 @@ def test_the_next_and_previous_starts_are_the_nearest_ones(case: Case, share: in
         assert lane.previous_start(time_ns) == max((one for one in starts if one < time_ns), default=None)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(cases(12))
 def test_the_busy_share_is_the_time_in_which_anything_runs(case: Case) -> None:
     results = run_of(case)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,7 +75,7 @@ def test_ticks_are_a_round_number_apart_and_none_is_left_out(view: tuple[Window,
     if len(times) > 1:
         step = times[1] - times[0]
         assert is_round(step)
-        assert all(later - earlier == step for earlier, later in zip(times, times[1:], strict=False))
+        assert all(later - earlier == step for earlier, later in pairwise(times))
         assert times[0] % step == 0
         assert times[0] - step < window.first_ns
         assert times[-1] + step >= window.last_ns
@@ -83,7 +84,7 @@ def test_ticks_are_a_round_number_apart_and_none_is_left_out(view: tuple[Window,
 @given(views())
 def test_a_label_ends_before_the_next_one_begins(view: tuple[Window, int]) -> None:
     found = ticks(*view)
-    for (column, label), (following, _) in zip(found, found[1:], strict=False):
+    for (column, label), (following, _) in pairwise(found):
         assert column + len(label) < following
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,7 +55,7 @@ def test_the_sum_between_two_times_is_the_naive_sum(spans: Spans, stretch: list[
 def test_cells_are_the_naive_sums_and_leave_out_what_is_not_there(spans: Spans, edges: list[int]) -> None:
     found = Shares(spans).cells(edges)
     assert len(found) == len(edges) - 1
-    for cell, (first, last) in zip(found, zip(edges, edges[1:], strict=False), strict=True):
+    for cell, (first, last) in zip(found, pairwise(edges), strict=True):
         expected = {category: naive(spans, category, first, last) for category in range(4)}
         assert cell == {category: ns for category, ns in expected.items() if ns}
 

@@ -30,7 +30,7 @@ def views(draw: st.DrawFn) -> tuple[Window, int, int]:
 def is_inside(window: Window, columns: int) -> bool:
     """Whether a window lies in its step and is neither too narrow nor too wide."""
     return (
-        0 <= window.first_ns
+        window.first_ns >= 0
         and window.last_ns <= window.step_ns
         and min(columns, window.step_ns) <= window.span_ns <= window.step_ns
     )
@@ -131,7 +131,7 @@ def test_zooming_out_keeps_the_cursor_in_its_column_away_from_the_ends(
 ) -> None:
     window, columns, at_ns = view
     zoomed = window.zoomed(at_ns, 2, 1, columns)
-    if 0 < zoomed.first_ns and zoomed.last_ns < zoomed.step_ns:
+    if zoomed.first_ns > 0 and zoomed.last_ns < zoomed.step_ns:
         assert abs(zoomed.column(at_ns, columns) - window.column(at_ns, columns)) <= 1
 
 

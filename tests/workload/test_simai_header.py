@@ -40,9 +40,7 @@ def test_all_keys_are_read_with_their_columns() -> None:
 
 def test_missing_keys_are_none_and_have_no_column() -> None:
     header = read(text_of(row(), header=f"{POLICY}\tmodel_parallel_NPU_group: 4")).header
-    assert header == Header(
-        tp=4, column={"tp": len(POLICY) + 2, "model_parallel_NPU_group": len(POLICY) + 2}
-    )
+    assert header == Header(tp=4, column={"tp": len(POLICY) + 2, "model_parallel_NPU_group": len(POLICY) + 2})
     assert read(text_of(row(), header=POLICY)).header == Header()
 
 

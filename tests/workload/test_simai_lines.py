@@ -157,9 +157,7 @@ def test_more_rows_than_the_count_are_read() -> None:
 def test_fewer_rows_than_the_count_are_read() -> None:
     content = text_of(A, B, count="  839 ")
     assert (len(read(content)), read(content).declared_rows) == (2, 839)
-    assert told(content) == [
-        "w.txt:2:3: warning row-count found 2 rows, expected 839; those found are read"
-    ]
+    assert told(content) == ["w.txt:2:3: warning row-count found 2 rows, expected 839; those found are read"]
 
 
 @pytest.mark.parametrize("count", ["2", "\t2  ", "2.0", "002", "\n\n2", "2\t\t\t"])

@@ -143,15 +143,13 @@ def test_what_is_written_is_read_back(data: st.DataObject) -> None:
     lines = [header, f"{data.draw(st.sampled_from(['', ' ']))}{len(rows)}"]
     if data.draw(st.booleans()):  # a line for a row
         lines += [
-            data.draw(blanks).join(one.tokens()) + data.draw(st.sampled_from(["", " ", end]))
-            for one in rows
+            data.draw(blanks).join(one.tokens()) + data.draw(st.sampled_from(["", " ", end])) for one in rows
         ]
     else:  # a stream of cells, broken anywhere
         stream = [token for one in rows for token in one.tokens()]
         cuts = sorted(data.draw(st.sets(st.integers(1, len(stream) - 1), max_size=20)))
         lines += [
-            data.draw(blanks).join(stream[a:b])
-            for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)
+            data.draw(blanks).join(stream[a:b]) for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)
         ]
     text = (
         data.draw(st.sampled_from(["", "\ufeff"])) + end.join(lines) + data.draw(st.sampled_from(["", end]))

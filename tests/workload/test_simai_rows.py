@@ -140,9 +140,7 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("cell", NUMBERS)
-@pytest.mark.parametrize(
-    "text", ["x", "nan", "inf", "-", "1_000", "0x10", "1,5", ".", "1e", "１２", "1\x1b"]
-)
+@pytest.mark.parametrize("text", ["x", "nan", "inf", "-", "1_000", "0x10", "1,5", ".", "1e", "１２", "1\x1b"])
 def test_text_in_a_numeric_cell_is_an_error(cell: int, text: str) -> None:
     what, unit = NUMBERS[cell]
     shown = text.replace("\x1b", "\\x1b")

@@ -130,9 +130,7 @@ def test_astra_sim_files_read_or_are_refused_by_name() -> None:
                 (),
             )
         else:
-            with pytest.raises(
-                InputError, match=r"found (ASTRA-sim 1\.0|LIBRA) workload"
-            ):
+            with pytest.raises(InputError, match=r"found (ASTRA-sim 1\.0|LIBRA) workload"):
                 open_workload(str(path))
 
 

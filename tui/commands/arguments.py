@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from simcore.diagnostics import UsageError
+from simcore.diagnostics import UsageError, printable
 from simcore.parameters import FLAGS, Flag, Parameters, parse_value
 from simcore.simulation import choices
 
@@ -58,4 +58,4 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **keywords)
 
     def error(self, message: str) -> Any:
-        raise UsageError(f"{message} (see {self.prog} --help)")
+        raise UsageError(f"{printable(message, 300)} (see {self.prog} --help)")

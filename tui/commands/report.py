@@ -22,7 +22,7 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def print_report(path: str, parameters: Parameters, as_json: bool = False) -> None:
+def print_report(path: str, parameters: Parameters, as_json: bool = False, ascii_only: bool = False) -> None:
     """Simulate and print."""
     workload = (
         read_workload("standard input", sys.stdin.buffer.read()) if path == "-" else open_workload(path)
@@ -37,7 +37,7 @@ def print_report(path: str, parameters: Parameters, as_json: bool = False) -> No
         return
     from simcore.report.as_text import text_report
 
-    print(text_report(results, ascii_only=not is_unicode(sys.stdout.encoding)), end="")
+    print(text_report(results, ascii_only or not is_unicode(sys.stdout.encoding)), end="")
 
 
 def is_unicode(encoding: str | None) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
+from tui.cli import print_version
 from tui.commands.arguments import Parser, add_parameters, parameters_from
 
 _DESCRIPTION = (
@@ -21,6 +23,8 @@ def main(words: list[str]) -> int:
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
     add_parameters(parser)
     arguments = parser.parse_args(words)
+    if arguments.version:
+        return print_version(words)
     parameters = parameters_from(arguments)
     path = arguments.file
     if path is None:
@@ -30,21 +34,27 @@ def main(words: list[str]) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         from tui.commands.report import print_report
 
-        print_report(path, parameters)
+        print_report(path, parameters, ascii_only=arguments.ascii)
         return 0
 
     # The workload first: an error in it is a line on the terminal, not on a screen that goes away.
     from simcore.analysis import Results
     from simcore.simulation import simulate
     from simcore.workload import open_workload
-    from tui.commands.report import is_unicode
     from tui.session import Session
 
     workload = open_workload(path)
     session = Session(workload, Results(simulate(workload, parameters)))
 
     from tui.app import WltuiApp
+    from tui.terminal import TerminalDriver, end_on_signals, speaks_utf8
 
-    app = WltuiApp(session, ascii_only=arguments.ascii or not is_unicode(sys.stdout.encoding))
-    app.run()
+    if os.environ.get("NO_COLOR") == "":
+        # Empty means unset (no-color.org); Textual takes it for set.
+        del os.environ["NO_COLOR"]
+    app = WltuiApp(session, ascii_only=arguments.ascii or not speaks_utf8(sys.stdout.encoding))
+    app.driver_class = TerminalDriver
+    end_on_signals(app)
+    # Without mouse reports the terminal's own selecting and copying keeps working.
+    app.run(mouse=False)
     return app.return_code or 0

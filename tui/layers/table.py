@@ -36,7 +36,7 @@ def table_lines(results: Results, every_row: bool) -> list[TableLine]:
 
 def is_modelled(cell: LayerCell) -> bool:
     """Whether the file models this compute: 0, and the 1 or 1000 ns that generators write, mean no."""
-    return cell.compute_ns not in (0, 1, 1000)
+    return cell.stated_ns not in (0, 1, 1000)
 
 
 def _alone(row: LayerRow) -> LayerGroup:
@@ -50,14 +50,14 @@ COLUMNS = (
     ("ph.", 3, True, 0),
     ("comp. ms", 8, False, 0),
     ("collective", 14, True, 0),
-    ("group", 7, True, 60),
-    ("MB", 9, False, 70),
-    ("alone ms", 8, False, 60),
-    ("algbw", 5, False, 100),
-    ("busbw", 5, False, 100),
-    ("all ms", 8, False, 108),
-    ("exposed ms", 10, False, 100),
-    ("% step", 6, False, 78),
+    ("group", 7, True, 92),
+    ("MB", 9, False, 104),
+    ("alone ms", 8, False, 84),
+    ("algbw", 5, False, 116),
+    ("busbw", 5, False, 116),
+    ("all ms", 8, False, 0),
+    ("exposed ms", 10, False, 0),
+    ("% step", 6, False, 0),
 )
 
 
@@ -66,24 +66,34 @@ def columns_for(width: int) -> list[tuple[str, int, bool]]:
     return [(heading, size, left) for heading, size, left, least in COLUMNS if width >= least]
 
 
+def figure(value: float, size: int) -> str:
+    """A figure with three decimals, with fewer where `size` cells have no room for them."""
+    for decimals in (3, 2, 1):
+        text = f"{value:.{decimals}f}"
+        if len(text) <= size:
+            return text
+    text = f"{value:.0f}"
+    return text if len(text) <= size else f"{value:.0e}"
+
+
 def row_texts(line: TableLine, step_ns: int) -> dict[str, str]:
     """The texts of a line, by heading."""
     group, cell = line.group, line.cell
     texts = dict.fromkeys((heading for heading, *_ in COLUMNS), "")
     texts["ph."] = line.phase
-    texts["comp. ms"] = f"{cell.compute_ns / 1e6:.3f}" if is_modelled(cell) else "-"
+    texts["comp. ms"] = figure(cell.compute_ns / 1e6, 8) if is_modelled(cell) else "-"
     if line.first:
         texts["layer"] = cells(group.name, 18)
-        texts["rows"] = f"x{len(group.rows)}"
-        texts["all ms"] = f"{group.compute_ns / 1e6:.1f}"
-        texts["exposed ms"] = f"{group.exposed_ns / 1e6:.3f}"
+        texts["rows"] = f"x{len(group.rows)}" if len(group.rows) < 10_000 else f"x{len(group.rows) // 1000}k"
+        texts["all ms"] = figure(group.compute_ns / 1e6, 8)
+        texts["exposed ms"] = figure(group.exposed_ns / 1e6, 10)
         texts["% step"] = percent(group.cost_ns, step_ns)
     if cell.collective and cell.group and cell.bytes:
         texts["collective"] = NAMES[cell.collective]
         texts["group"] = f"{cell.group} {cell.members}"
-        texts["MB"] = f"{cell.bytes / 1e6:.3f}"
-        texts["alone ms"] = f"{cell.comm_ns / 1e6:.3f}"
+        texts["MB"] = figure(cell.bytes / 1e6, 9)
+        texts["alone ms"] = figure(cell.comm_ns / 1e6, 8)
         if cell.comm_ns:
-            texts["algbw"] = f"{cell.algbw:.0f}"
-            texts["busbw"] = f"{cell.busbw:.0f}"
+            texts["algbw"] = figure(cell.algbw, 5)
+            texts["busbw"] = figure(cell.busbw, 5)
     return texts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import ClassVar
 
 from textual.binding import BindingType
@@ -10,12 +9,10 @@ from textual.binding import BindingType
 from simcore.analysis import Results
 from simcore.simulation import explain_alone
 from simcore.units import duration
-from tui.frame import Line, cells, rule
-from tui.layers.table import TableLine, columns_for, row_texts, table_lines
+from tui.frame import Line, cells, rule, wrapped
+from tui.layers.table import TableLine, columns_for, is_modelled, row_texts, table_lines
 from tui.screen_view import ScreenView, binding
 from tui.session import Session
-
-_BELOW = 6
 
 
 class LayersView(ScreenView):
@@ -49,9 +46,10 @@ class LayersView(ScreenView):
         self._table = table_lines(results, self.every_row)
         self.action_move(0)
 
-    def frame(self, width: int, height: int) -> list[Line]:
+    def draw(self, width: int, height: int) -> list[Line]:
         columns = columns_for(width)
-        rows = max(height - 3 - _BELOW, 1)
+        origin = self._origin(width)
+        rows = max(height - 3 - len(origin), 1)
         self.top = max(0, min(self.top, len(self._table) - rows))
         self.top = min(max(self.top, self.line - rows + 1), self.line)
         order = "in file order" if self.every_row else "equal ones together, the most expensive first"
@@ -59,7 +57,7 @@ class LayersView(ScreenView):
         lines: list[Line] = [
             [
                 (
-                    f" {len(workload)} rows of the file, {order}; `all` and `exposed`: one rank, one step",
+                    f" {len(workload)} rows, {order}; all, exposed: a rank's step",
                     "dim",
                 )
             ],
@@ -69,7 +67,7 @@ class LayersView(ScreenView):
         for index, line in enumerate(self._table[self.top : self.top + rows], self.top):
             lines.append(self._row(line, columns, index == self.line, width))
         lines += [[] for _ in range(3 + rows - len(lines))]
-        return lines + self._origin(width)
+        return lines + origin
 
     def _row(self, line: TableLine, columns: list[tuple[str, int, bool]], focused: bool, width: int) -> Line:
         texts = row_texts(line, self.session.current.simulation.step_time_ns)
@@ -96,11 +94,13 @@ class LayersView(ScreenView):
             words = explain_alone(simulation, cell.collective, cell.group, cell.bytes)
         else:
             words = "no collective in this phase"
-        wrapped = [part for text in words.split("\n") for part in textwrap.wrap(text, max(width - 4, 20))]
-        lines += [[("  " + text, "")] for text in wrapped[: _BELOW - 2]]
+        lines += [[("  " + text, "")] for text in wrapped(words, width - 4)]
         scale = simulation.parameters.compute_scale
         factor = "" if scale == 1.0 else f", already times compute scale {scale:g}"
-        lines.append([(f"  compute {duration(cell.compute_ns)} a run, from the file{factor}", "dim")])
+        compute = f"compute {duration(cell.compute_ns)} a run, from the file{factor}"
+        if not is_modelled(cell):
+            compute = f"compute not modelled in the file ({duration(cell.compute_ns)})"
+        lines.append([("  " + compute, "dim")])
         return lines
 
     def action_move(self, by: int) -> None:

@@ -27,7 +27,7 @@ class NotesView(ScreenView):
     ]
     top = 0
 
-    def frame(self, width: int, height: int) -> list[Line]:
+    def draw(self, width: int, height: int) -> list[Line]:
         found = self.session.current.simulation.diagnostics
         lines = [rule(f"{len(found)} notes on the file and the run", width, self.glyphs)]
         for one in found:

@@ -37,6 +37,10 @@ class Field:
         """The parameters with the value that was typed. Raises `UsageError`."""
         raise NotImplementedError
 
+    def reset(self, parameters: Parameters, opened: Simulation) -> Parameters:
+        """The parameters with this value as it was when the file was opened."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, slots=True)
 class FlagField(Field):
@@ -74,17 +78,24 @@ class FlagField(Field):
         if flag.kind == "word":
             return replaced(parameters, flag.field, _next(choices(flag.field), value, direction))
         if flag.field in _DEGREES:
-            return replaced(parameters, flag.field, max(value * 2 if direction > 0 else value // 2, 1))
+            return self._checked(parameters, max(value * 2 if direction > 0 else value // 2, 1))
         if flag.kind == "count":
             step = 10 if flag.field == "endpoint_delay" else 1
             changed = _scrubbed_count(
                 value, direction, large, step, 0 if flag.field == "endpoint_delay" else 1
             )
-            return replaced(parameters, flag.field, changed)
+            return self._checked(parameters, changed)
         if flag.kind == "scale":
             changed_scale = value * 2.0**direction if large else value + direction * 0.1
-            return replaced(parameters, flag.field, max(round(changed_scale, 4), 0.0))
-        return replaced(parameters, flag.field, scrubbed_figure(value, direction, large))
+            return self._checked(parameters, max(round(changed_scale, 4), 0.0))
+        return self._checked(parameters, scrubbed_figure(value, direction, large))
+
+    def _checked(self, parameters: Parameters, value: int | float) -> Parameters:
+        """The parameters with a value that the command line takes too. Raises `UsageError`."""
+        return replaced(parameters, self.flag.field, parse_value(self.flag, repr(value)))
+
+    def reset(self, parameters: Parameters, opened: Simulation) -> Parameters:
+        return replaced(parameters, self.flag.field, getattr(opened.parameters, self.flag.field))
 
     def typed(self, parameters: Parameters, simulation: Simulation, text: str) -> Parameters:
         flag = self.flag
@@ -116,11 +127,19 @@ class DimensionField(Field):
         return self._with(parameters, simulation, scrubbed_figure(value, direction, large))
 
     def typed(self, parameters: Parameters, simulation: Simulation, text: str) -> Parameters:
-        try:
-            value = float(text)
-        except ValueError:
-            raise UsageError(f"{self.label}: a number of {self.unit} is expected") from None
-        return self._with(parameters, simulation, value)
+        dims = [dimension.flag() for dimension in _dims(parameters, simulation)]
+        words = dims[self.index].split(":")
+        words[2 if self.attribute == "bandwidth" else 3] = text
+        dims[self.index] = parse_dimension(":".join(words)).flag()
+        return replaced(parameters, "dim", tuple(dims))
+
+    def reset(self, parameters: Parameters, opened: Simulation) -> Parameters:
+        value = getattr(opened.cluster.dims[self.index], self.attribute)
+        changed = self._with(parameters, opened, value)
+        if not opened.parameters.dim and changed.dim == tuple(one.flag() for one in opened.cluster.dims):
+            # As when none was given: then the default cluster grows with the world again.
+            return replaced(changed, "dim", ())
+        return changed
 
     def _with(self, parameters: Parameters, simulation: Simulation, value: float) -> Parameters:
         dims = list(_dims(parameters, simulation))
@@ -144,6 +163,9 @@ class AlgorithmField(Field):
     ) -> Parameters:
         names = ("default", *ALGORITHM_NAMES)
         return self.typed(parameters, simulation, _next(names, self.text(parameters, simulation), direction))
+
+    def reset(self, parameters: Parameters, opened: Simulation) -> Parameters:
+        return self.typed(parameters, opened, self.text(opened.parameters, opened))
 
     def typed(self, parameters: Parameters, simulation: Simulation, text: str) -> Parameters:
         if text not in ("default", *ALGORITHM_NAMES):

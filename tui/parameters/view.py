@@ -12,7 +12,7 @@ from textual.binding import BindingType
 from simcore.analysis import Results
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters, as_flags
-from simcore.units import duration, seconds
+from simcore.units import duration
 from tui.chrome import difference
 from tui.frame import Line, cells, fitted, rule
 from tui.parameters.fields import Field, fields_for
@@ -46,7 +46,7 @@ class ParametersView(ScreenView):
         ),
         binding("u", "undo", "take back the last change", "parameters.undo"),
         binding("ctrl+r", "redo", "make it again", "parameters.redo"),
-        binding("escape", "app.open('timeline')", "back to the timeline", "parameters.leave"),
+        binding("escape", "leave", "clear a refusal; else back to the timeline", "parameters.leave"),
     ]
 
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
@@ -63,7 +63,7 @@ class ParametersView(ScreenView):
 
     # -- drawing ---------------------------------------------------------------------
 
-    def frame(self, width: int, height: int) -> list[Line]:
+    def draw(self, width: int, height: int) -> list[Line]:
         if width < 100:
             rows = max(height - _EFFECT_ROWS - 1, 3)
             effect = self._effect(width - 1, compact=True)
@@ -111,12 +111,13 @@ class ParametersView(ScreenView):
         value = f"< {now} >" if focused else f"  {now}"
         line: Line = [
             (
-                f"{'>' if focused else ' '}{'*' if changed else ' '} {field.label:<22}",
+                f"{'>' if focused else ' '}{'*' if changed else ' '} {field.label:<20}",
                 "accent" if focused else "",
             ),
-            (f"{value:<20}", "accent" if focused else "bright" if changed else ""),
-            (f"{field.unit:<9}", "dim"),
+            (f"{value:<18} ", "accent" if focused else "bright" if changed else ""),
         ]
+        # Words have no unit: their old value may begin where the unit would stand.
+        line += [(f"{field.unit:<9}", "dim")] if field.unit or not changed else []
         return [*line, (f"was {was}", "warn")] if changed else line
 
     def _effect(self, width: int, compact: bool) -> list[Line]:
@@ -145,13 +146,26 @@ class ParametersView(ScreenView):
             words = "simulating; the picture is still the run before"
         elif self.session.current is self.session.opened:
             words = "as opened: change a value, its effect shows here and in the timeline"
-        return [[(line, role)] for line in textwrap.wrap(words, max(width - 1, 20))]
+        room = max(width - 1, 20)
+        lines: list[Line] = [[(line, role)] for line in textwrap.wrap(words, room)]
+        for found in self._new_warnings():
+            lines += [[(line, "warn")] for line in textwrap.wrap(f"! {cells(found, 400)}", room)]
+        return lines
+
+    def _new_warnings(self) -> list[str]:
+        """What the change makes doubtful: warnings that the run as opened did not have."""
+        opened = {found.code for found in self.session.opened.simulation.diagnostics}
+        return [
+            found.message
+            for found in self.session.current.simulation.diagnostics
+            if found.severity == "warning" and found.code not in opened
+        ]
 
     def _accounts(self) -> list[tuple[str, str]]:
         """Accounts of the first stage's first ranks, as opened and now."""
         before, after = self.session.opened, self.session.current
         old, new = before.accounts[0], after.accounts[0]
-        lines = [("bright", f"stage 0, s        {'opened':>9} {'now':>9} {'diff':>9}")]
+        lines = [("bright", f"{'stage 0':<16}{'opened':>9} {'now':>9} {'diff':>10}")]
         rows = [("compute", old.busy_ns, new.busy_ns)]
         rows += [
             (f"exposed {kind}", ns, new.exposed_ns()[kind])
@@ -161,9 +175,8 @@ class ParametersView(ScreenView):
         rows += [("wait", old.wait_ns, new.wait_ns)] if old.wait_ns or new.wait_ns else []
         rows += [("bubble", old.bubble_ns, new.bubble_ns), ("idle", old.idle_ns, new.idle_ns)]
         for name, was, now in rows:
-            sign = "+" if now > was else ""
-            diff = f"{sign}{seconds(now - was)}" if now != was else "="
-            lines.append(("", f"  {name:<16}{seconds(was):>9} {seconds(now):>9} {diff:>9}"))
+            diff = "=" if now == was else ("+" if now > was else "") + duration(now - was)
+            lines.append(("", f"  {name:<14}{duration(was):>9} {duration(now):>9} {diff:>10}"))
         return lines
 
     # -- keys ------------------------------------------------------------------------
@@ -173,6 +186,13 @@ class ParametersView(ScreenView):
         self.complaint = ""
         self.redraw()
 
+    async def action_leave(self) -> None:
+        if self.complaint:
+            self.complaint = ""
+            self.redraw()
+        else:
+            await cast("WltuiApp", self.app).action_open("timeline")
+
     def action_scrub(self, direction: int, large: bool) -> None:
         field = self.fields[self.field]
         simulation = self.session.current.simulation
@@ -180,11 +200,7 @@ class ParametersView(ScreenView):
 
     def action_reset(self) -> None:
         field = self.fields[self.field]
-        opened = self.session.opened.simulation
-        text = field.text(opened.parameters, opened)
-        simulation = self.session.current.simulation
-        if text != field.text(self.session.draft, simulation):
-            self._take(lambda: field.typed(self.session.draft, simulation, text))
+        self._take(lambda: field.reset(self.session.draft, self.session.opened.simulation))
 
     def action_type(self) -> None:
         from tui.prompt import Prompt
@@ -195,8 +211,10 @@ class ParametersView(ScreenView):
         self.app.push_screen(Prompt(f"{field.label}{unit}", value), self._typed)
 
     def _typed(self, text: str | None) -> None:
-        if text is not None:
-            field = self.fields[self.field]
+        field = self.fields[self.field]
+        if text is not None and text.strip() != field.text(
+            self.session.draft, self.session.current.simulation
+        ):
             self._take(lambda: field.typed(self.session.draft, self.session.current.simulation, text.strip()))
 
     def action_undo(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simcore.analysis.facts import OpFacts, op_facts
 from simcore.units import duration
-from tui.frame import Line, cells
+from tui.frame import Line, cells, wrapped
 from tui.timeline.lanes import DRAWN
 from tui.timeline.model import TimelineModel
 
@@ -13,27 +13,35 @@ _PHASE_WORDS = {
 }  # fmt: skip
 
 
-def details(model: TimelineModel, wide: bool) -> list[Line]:
-    """Four lines: the span, its times, where its duration comes from (two)."""
+def details(model: TimelineModel, width: int, wide: bool) -> list[Line]:
+    """The span, its times, then where its duration comes from, in lines of at most `width` cells."""
     lane = model.current
     index = lane.at(model.cursor_ns)
+    others = ""
+    if index is None:
+        # A cell that is partly busy: speak of what makes it so.
+        edges = model.window.edges(model.columns)
+        column = model.cursor_column
+        inside = lane.starting_in(edges[column], edges[column + 1])
+        if inside:
+            index, others = inside[0], f"   {len(inside)} in this column" if len(inside) > 1 else ""
     whose = _whose(model, wide)
     if index is None:
-        return [[("nothing runs here", ""), ("   ", ""), (whose, "dim")], [], [], []]
+        return [[("nothing runs here", ""), ("   ", ""), (whose, "dim")]]
     spans = lane.spans
     category = DRAWN[spans.category[index]]
     facts = op_facts(lane.results.simulation, lane.number, spans.op[index])
     what = _what(category, lane.stream is None, facts)
-    times = f"{_clock(spans.start[index])} .. {_clock(spans.end[index])}"
+    times = f"{clock(spans.start[index])} .. {clock(spans.end[index])}"
     length = spans.end[index] - spans.start[index]
     second: Line = [(times, ""), ("   ", ""), (duration(length), "bright")]
-    origin = facts.origin.split("\n") if facts is not None else [""]
+    origin = facts.origin if facts is not None else ""
     if facts is not None and facts.end_ns - facts.start_ns != length:
-        second.append(
-            (f"   of {duration(facts.end_ns - facts.start_ns)} from {_clock(facts.start_ns)}", "dim")
-        )
-    first: Line = [(what, "bright"), ("   ", ""), (whose, "dim")]
-    return [first, second, [(origin[0], "")], [(origin[1] if len(origin) > 1 else "", "")]]
+        itself = "the transfer itself" if facts.other_stage is not None else "the collective itself"
+        second.append((f"   {itself} takes {duration(facts.end_ns - facts.start_ns)}, from ", "dim"))
+        second.append((clock(facts.start_ns), "dim"))
+    first: Line = [(what, "bright"), (others, "warn"), ("   ", ""), (whose, "dim")]
+    return [first, second, *([(line, "")] for line in wrapped(origin, width - 4))]
 
 
 def _whose(model: TimelineModel, wide: bool) -> str:
@@ -43,8 +51,12 @@ def _whose(model: TimelineModel, wide: bool) -> str:
     if not wide:
         return f"rank {ranks.first} x{len(ranks)}"
     tp, dp, stage = simulation.layout.position(ranks.first)
-    words = f"rank {ranks.first} = stage {stage}, dp {dp}, tp {tp}"
-    return words + (f"   stands for {len(ranks)} equal ranks" if len(ranks) > 1 else "")
+    place = f"rank {ranks.first} = stage {stage}, dp {dp}, tp {tp}"
+    return f"ranks {_short(ranks.text())} alike, {place}" if len(ranks) > 1 else place
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 24 else text[:21] + "..."
 
 
 def _what(category: str, by_accounts: bool, facts: OpFacts | None) -> str:
@@ -67,7 +79,7 @@ def _what(category: str, by_accounts: bool, facts: OpFacts | None) -> str:
     return f"{'wait' if category == 'wait' else 'exposed'}   {op}"
 
 
-def _clock(time_ns: int) -> str:
+def clock(time_ns: int) -> str:
     """A time of the step in groups of three: `6.204 608 123 s`."""
     whole, rest = divmod(time_ns, 10**9)
     digits = f"{rest:09d}"

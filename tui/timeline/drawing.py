@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from itertools import pairwise, takewhile
 
 from simcore.program.ops import PHASES
 from tui.frame import Glyphs, Line, cells
@@ -12,7 +13,6 @@ from tui.timeline.window import Window
 _IDLE = DRAWN.index("idle")
 # From this many cells on a span has its name inside.
 _NAMED_FROM = 5
-# A row of more spans than this has none wide enough for a name.
 _GLYPH = {
     name: name if name in ("fwd", "bwd", "opt", "wait", "bubble", "idle") else "exposed" for name in DRAWN
 } | {"recompute": "fwd"}
@@ -21,14 +21,17 @@ _GLYPH = {
 def draw_lane(lane: Lane, window: Window, columns: int, glyphs: Glyphs, colour: bool) -> Line:
     """A lane's cells over the window, `columns` wide."""
     edges = window.edges(columns)
+    found = lane.shares.cells(edges)
+    for column in range(columns - 2, -1, -1):
+        if edges[column] == edges[column + 1]:
+            # More columns than nanoseconds: columns of one instant look alike.
+            found[column] = found[column + 1]
     if lane.stream is None or lane.stream == "compute":
-        pieces = [_by_majority(found, glyphs) for found in lane.shares.cells(edges)]
+        pieces = [_by_majority(one, glyphs) for one in found]
     else:
-        half = [(edges[column + 1] - edges[column]) / 2 for column in range(columns)]
-        pieces = [
-            _by_busy(found, half[column], glyphs) for column, found in enumerate(lane.shares.cells(edges))
-        ]
-    _write_names(pieces, lane, window, columns, glyphs, colour)
+        half = [(after - before) / 2 for before, after in pairwise(edges)]
+        pieces = [_by_busy(one, half[column], glyphs) for column, one in enumerate(found)]
+    _write_names(pieces, lane, window, edges, glyphs, colour)
     line: Line = []
     for text, role in pieces:
         if line and line[-1][1] == role:
@@ -55,16 +58,18 @@ def _by_busy(found: dict[int, int], half: float, glyphs: Glyphs) -> tuple[str, s
 
 
 def _write_names(
-    pieces: list[tuple[str, str]], lane: Lane, window: Window, columns: int, glyphs: Glyphs, colour: bool
+    pieces: list[tuple[str, str]], lane: Lane, window: Window, edges: list[int], glyphs: Glyphs, colour: bool
 ) -> None:
     """Write each wide span's name over its cells, cut at the span's end."""
     spans = lane.spans
+    columns = len(pieces)
     least_ns = window.span_ns * _NAMED_FROM // columns
     first = max(bisect_right(spans.start, window.first_ns) - 1, 0)
-    last = bisect_left(spans.start, window.last_ns)
-    if last - first > columns // _NAMED_FROM + 2 and (last - first) * least_ns > 8 * window.span_ns:
-        return
-    for index in range(first, last):
+    inside = range(first, bisect_left(spans.start, window.last_ns))
+    # Of many spans in view only the long ones can have a name, of few any.
+    few = len(inside) < 4 * columns
+    candidates: list[int] = list(inside) if few else _longest(lane, least_ns, inside)
+    for index in candidates:
         start, end = max(spans.start[index], window.first_ns), min(spans.end[index], window.last_ns)
         if end - start < least_ns:
             continue
@@ -72,6 +77,8 @@ def _write_names(
         if name in ("idle", "bubble", "wait"):
             continue
         left, right = window.column(start, columns), min(window.column(end - 1, columns) + 1, columns)
+        while left > 0 and edges[left - 1] == edges[left]:
+            left -= 1
         # The cells at both ends may belong to a neighbour that fills more of them.
         while left < right and pieces[left][1] != name:
             left += 1
@@ -80,22 +87,31 @@ def _write_names(
         room = right - left
         if room < _NAMED_FROM:
             continue
-        label = _label(lane, spans.op[index])
+        label = _label(lane, spans.op[index], room - 2)
         if colour:
-            pieces[left:right] = [(char, f"{name} reversed") for char in f" {label[: room - 2]}".ljust(room)]
+            pieces[left:right] = [(char, f"{name} reversed") for char in f" {label}".ljust(room)]
         else:
-            inside = label[: room - 2].ljust(room - 2)
-            pieces[left:right] = [(char, name) for char in f"{glyphs.span_left}{inside}{glyphs.span_right}"]
+            framed = f"{glyphs.span_left}{label.ljust(room - 2)}{glyphs.span_right}"
+            pieces[left:right] = [(char, name) for char in framed]
 
 
-def _label(lane: Lane, op: int) -> str:
+def _longest(lane: Lane, least_ns: int, inside: range) -> list[int]:
+    """The spans of `inside` that last at least `least_ns`."""
+    spans = lane.spans
+    long_ones = takewhile(lambda index: spans.end[index] - spans.start[index] >= least_ns, lane.by_length)
+    return [index for index in long_ones if index in inside]
+
+
+def _label(lane: Lane, op: int, room: int) -> str:
+    """A span's name in at most `room` cells; the phase is kept and the name cut."""
     simulation = lane.results.simulation
     if op < 0:
-        return "receive"
+        return "receive"[:room]
     ops = simulation.timeline.stage_program(lane.number).ops
     row = ops.row[op]
     if row < 0:
-        return "send"
+        return "send"[:room]
     phase = PHASES[ops.phase[op]]
     # Input and weight gradient have one colour: the name tells them apart.
-    return cells(simulation.workload.name[row]) + (f" {phase}" if phase in ("ig", "wg") else "")
+    ending = f" {phase}" if phase in ("ig", "wg") else ""
+    return cells(simulation.workload.name[row])[: room - len(ending)] + ending

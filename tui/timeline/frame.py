@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from simcore.units import duration, plural
-from tui.frame import Glyphs, Line, fitted, rule
-from tui.timeline.details import details
+from tui.frame import ASCII, Glyphs, Line, as_ascii, fitted, rule
+from tui.timeline.details import clock, details
 from tui.timeline.drawing import draw_lane
 from tui.timeline.lanes import Lane
 from tui.timeline.model import TimelineModel
@@ -33,7 +33,7 @@ class TimelineFrame:
         """The frame's lines: `height` of them, each `width` cells."""
         wide, tall = width >= _WIDE, height >= _TALL
         left = 23 if wide else 13
-        below = (8 if tall else 4) if height >= 14 else 0
+        below = (9 if tall else 4) if height >= 14 else 0
         above = 4 if tall else 3
         columns = max(width - left - 1, 1)
         model.resize(columns, max(height - above - below, 1))
@@ -49,7 +49,8 @@ class TimelineFrame:
             lines.append([])
         if below:
             lines += self._below(model, width, below)
-        return [fitted(line, width) for line in lines[:height]]
+        lines = [fitted(line, width) for line in lines[:height]]
+        return as_ascii(lines) if self.glyphs is ASCII else lines
 
     # -- above the lanes -------------------------------------------------------------
 
@@ -117,34 +118,31 @@ class TimelineFrame:
         focused = index == model.lane
         mark = ">" if focused else " "
         sign = " " if lane.stream else "-" if lane.number in model.unfolded else "+"
-        count = "" if lane.stream else f"x{lane.ranks}"
+        count = "" if lane.stream else f"x{_count(lane.ranks)}"
         if left > 20:
             name = f"   {lane.title}" if lane.stream else f"{sign} {lane.title}"
-            label = f"{mark}{name:<13} {count:>4}{lane.busy:>4}"
         else:
-            short = lane.title.replace("stage ", "").replace("compute", "comp")
+            short = lane.title.replace("stage ", "").replace("rank ", "").replace("compute", "comp")
             name = f"   {short.split(' ')[0]}" if lane.stream else f"{sign} {short}"
-            label = (
-                f"{mark}{name:<5}{count:>3}{lane.busy:>4}"
-                if not lane.stream
-                else f"{mark}{name:<8}{lane.busy:>4}"
-            )
+        label = _label(f"{mark}{name}", count, lane.busy, left)
         cells = draw_lane(lane, model.window, model.columns, self.glyphs, self.colour)
         if focused:
             cells = _reversed_at(cells, model.cursor_column)
         role = "accent" if focused else ""
-        return [(label[:left].ljust(left), role), (self.glyphs.vertical, "dim"), *cells]
+        return [(label, role), (self.glyphs.vertical, "dim"), *cells]
 
     # -- below the lanes -------------------------------------------------------------
 
     def _below(self, model: TimelineModel, width: int, rows: int) -> list[Line]:
-        lines = [[("  ", ""), *line] for line in details(model, width >= _WIDE)]
+        lines = [[("  ", ""), *line] for line in details(model, width, width >= _WIDE)]
         legend = self._legend(model, width)
-        title = rule(f"At the cursor, {duration(model.cursor_ns)}", width, self.glyphs)
+        title = rule(f"At the cursor, {clock(model.cursor_ns)}", width, self.glyphs)
         view = self._view(model)
-        if rows < 8:
-            return [title, *lines[:2], legend]
-        return [title, *lines, rule("", width, self.glyphs), legend, view][:rows]
+        if rows < 9:
+            return [title, *[*lines, [], []][:2], legend]
+        room = rows - 4
+        lines = [*lines[:room], *[[] for _ in range(room - len(lines))]]
+        return [title, *lines, rule("", width, self.glyphs), legend, view]
 
     def _legend(self, model: TimelineModel, width: int) -> Line:
         line: Line = []
@@ -164,12 +162,27 @@ class TimelineFrame:
         simulation = model.results.simulation
         column_ns = window.span_ns // model.columns
         words = (
-            f" view {duration(window.first_ns)} .. "
-            f"{duration(window.last_ns)}, "
+            f" view {clock(window.first_ns)} .. {clock(window.last_ns)}, "
             f"{duration(column_ns)} a column   {simulation.layout.world} ranks in "
             f"{plural(len(simulation.timeline.classes), 'class')}"
         )
         return [(words, "")]
+
+
+def _count(ranks: int) -> str:
+    """How many ranks, in at most four characters: 64, 1024, 131k, 1.0M."""
+    if ranks < 10_000:
+        return str(ranks)
+    return f"{ranks // 1000}k" if ranks < 1_000_000 else f"{ranks / 1e6:.1f}M"
+
+
+def _label(name: str, count: str, busy: str, left: int) -> str:
+    """A lane's name, count and busy share in `left` cells: the share whole, the count whole or absent."""
+    share = f"{busy:>4}" if len(busy) < 4 else f" {busy}"
+    room = left - len(share)
+    if len(name) + len(count) < room or not count:
+        return name[:room].ljust(room - len(count)) + count + share
+    return name[:room].ljust(room) + share
 
 
 def _reversed_at(line: Line, column: int) -> Line:

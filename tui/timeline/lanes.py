@@ -6,6 +6,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 from simcore.analysis import Results
 from simcore.analysis.accounts import ACCOUNTS, received_op
@@ -59,7 +60,9 @@ class Lane:
         timeline = self.results.simulation.timeline
         rank_class = timeline.classes[self.number]
         if self.stream is None:
-            return f"stage {rank_class.stage:>2}"
+            alone = sum(other.stage == rank_class.stage for other in timeline.classes) == 1
+            # Several classes in a stage: only their ranks tell them apart.
+            return f"stage {rank_class.stage:>2}" if alone else f"rank {rank_class.ranks.text()}"
         if self.stream == "compute":
             return "compute"
         if self.stream == PIPELINE:
@@ -142,17 +145,34 @@ class Lane:
                 union.append((start, end, category))
         return Shares(union)
 
+    @cached_property
+    def _latest_end(self) -> array[int]:
+        """Of each span, the latest end of it and of all that begin before it."""
+        return array("q", accumulate(self.spans.end, max))
+
+    @cached_property
+    def by_length(self) -> list[int]:
+        """The indices of the spans, the longest first."""
+        spans = self.spans
+        return sorted(range(len(spans.start)), key=lambda index: spans.start[index] - spans.end[index])
+
     def at(self, time_ns: int) -> int | None:
         """The index of the span that runs at `time_ns`, the latest to start; None between spans."""
         spans = self.spans
         index = bisect_right(spans.start, time_ns) - 1
-        # Transfers of the two directions overlap by at most one another: one step back finds it.
-        for candidate in (index, index - 1):
-            if candidate >= 0 and spans.start[candidate] <= time_ns < spans.end[candidate]:
-                return candidate
         if self.stream is None and spans.start:
-            return max(0, min(index, len(spans.start) - 1))
+            return max(index, 0)
+        # Transfers may overlap: go back as long as one that began before may still run.
+        while index >= 0 and self._latest_end[index] > time_ns:
+            if spans.end[index] > time_ns:
+                return index
+            index -= 1
         return None
+
+    def starting_in(self, first_ns: int, last_ns: int) -> range:
+        """The indices of the spans that begin from `first_ns` on and before `last_ns`."""
+        starts = self.spans.start
+        return range(bisect_left(starts, first_ns), bisect_left(starts, last_ns))
 
     def next_start(self, time_ns: int) -> int | None:
         """The start of the first span that begins after `time_ns`."""

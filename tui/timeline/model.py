@@ -42,9 +42,8 @@ class TimelineModel:
         self.results = results
         whole = Window.whole(new)
         self.history = History()
-        self.window = (
-            whole if was_whole else whole.moved(self.window.first_ns, self.window.span_ns, self.columns)
-        )
+        first, span = self.window.first_ns * new // old, self.window.span_ns * new // old
+        self.window = whole if was_whole else whole.moved(first, span, self.columns)
         self.cursor_ns = self.cursor_ns * new // old
         self._rebuild()
         self._keep_cursor_in_view()
@@ -57,14 +56,9 @@ class TimelineModel:
             if number in self.unfolded:
                 self.lanes += [Lane(self.results, number, s) for s in class_streams(self.results, number)]
         if current is not None:
-            self.lane = next(
-                (
-                    index
-                    for index, lane in enumerate(self.lanes)
-                    if lane.number == current.number and lane.stream in (current.stream, None)
-                ),
-                0,
-            )
+            places = {(lane.number, lane.stream): index for index, lane in enumerate(self.lanes)}
+            folded = places.get((current.number, None), 0)
+            self.lane = places.get((current.number, current.stream), folded)
         self._keep_lane_in_view()
 
     @property
@@ -114,6 +108,7 @@ class TimelineModel:
 
     def move_cursor(self, by: int) -> None:
         """The cursor `by` columns to the right; at the edge the view moves with it."""
+        before = self.cursor_ns
         column_ns = max(self.window.span_ns // self.columns, 1)
         target = self.window.column(self.cursor_ns, self.columns) + by
         if 0 <= target < self.columns:
@@ -122,7 +117,15 @@ class TimelineModel:
             self.cursor_ns = (edges[target] + edges[target + 1]) // 2
         else:
             self.cursor_ns += by * column_ns
+        if self.cursor_ns == before:
+            # More columns than nanoseconds: the next column may be the same instant.
+            self.cursor_ns += 1 if by > 0 else -1
         self.cursor_ns = max(0, min(self.cursor_ns, self.window.step_ns - 1))
+        self._keep_cursor_in_view()
+
+    def move_to(self, time_ns: int) -> None:
+        """The cursor to a time of the step; the view follows."""
+        self.cursor_ns = max(0, min(time_ns, self.window.step_ns - 1))
         self._keep_cursor_in_view()
 
     def zoom(self, numerator: int, denominator: int) -> None:
@@ -131,8 +134,10 @@ class TimelineModel:
 
     def pan(self, numerator: int, denominator: int) -> None:
         """Move the view by a share of itself; the cursor keeps its column."""
-        column = self.cursor_column
+        column, before = self.cursor_column, self.window
         self._change(self.window.panned(numerator, denominator, self.columns))
+        if self.window == before:
+            return
         edges = self.window.edges(self.columns)
         self.cursor_ns = (edges[column] + edges[column + 1]) // 2
 

@@ -31,7 +31,7 @@ def ticks(window: Window, columns: int) -> list[tuple[int, str]]:
     while True:
         step = tick_step(window.span_ns, columns, least)
         decimals = _decimals(step, unit_ns)
-        needed = len(f"{window.last_ns / unit_ns:.{decimals}f}") + 2
+        needed = len(f"{window.last_ns / unit_ns:.{decimals}f} {unit}") + 1
         if needed <= least:
             break
         least = needed

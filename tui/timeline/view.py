@@ -34,8 +34,10 @@ class TimelineView(ScreenView):
         binding("k,up", "lane(-1)", "lane above", "timeline.lane-up"),
         binding("pagedown", "lane(10)", "ten lanes down", "timeline.lanes-down"),
         binding("pageup", "lane(-10)", "ten lanes up", "timeline.lanes-up"),
-        binding("g,home", "lane(-1000000)", "first lane", "timeline.first-lane"),
-        binding("G,end", "lane(1000000)", "last lane", "timeline.last-lane"),
+        binding("g", "lane(-1000000)", "first lane", "timeline.first-lane"),
+        binding("G", "lane(1000000)", "last lane", "timeline.last-lane"),
+        binding("home,circumflex_accent", "edge(0)", "cursor to the start of the step", "timeline.start"),
+        binding("end,dollar_sign", "edge(1)", "cursor to the end of the step", "timeline.end"),
         binding("space,enter", "fold", "show or hide the streams of these ranks", "timeline.fold"),
         binding("full_stop", "span(1)", "next span of this lane", "timeline.next-span"),
         binding("comma", "span(-1)", "previous span of this lane", "timeline.previous-span"),
@@ -50,7 +52,7 @@ class TimelineView(ScreenView):
         self.model = TimelineModel(session.current)
         self._drawing: TimelineFrame | None = None
 
-    def frame(self, width: int, height: int) -> list[Line]:
+    def draw(self, width: int, height: int) -> list[Line]:
         if self._drawing is None:
             self._drawing = TimelineFrame(self.glyphs, self.colour)
         return self._drawing.draw(self.model, width, height)
@@ -69,6 +71,10 @@ class TimelineView(ScreenView):
 
     def action_cursor(self, by: int) -> None:
         self.model.move_cursor(by)
+        self.redraw()
+
+    def action_edge(self, end: int) -> None:
+        self.model.move_to(self.model.window.step_ns if end else 0)
         self.redraw()
 
     def action_lane(self, by: int) -> None:

@@ -31,11 +31,8 @@ class Window:
 
     def column(self, time_ns: int, columns: int) -> int:
         """The column that holds `time_ns`; it may lie outside 0..columns-1."""
-        column = (time_ns - self.first_ns) * columns // self.span_ns
-        # Whole nanoseconds do not divide evenly: the edge decides, as it does in drawing.
-        if time_ns >= self.first_ns + self.span_ns * (column + 1) // columns:
-            column += 1
-        return column
+        # The last column whose left edge is not after the time: edges are floors, as in drawing.
+        return -(-(time_ns - self.first_ns + 1) * columns // self.span_ns) - 1
 
     def moved(self, first_ns: int, span_ns: int, columns: int) -> Window:
         """Another stretch, kept inside the step and at least 1 ns a column (or the whole step)."""

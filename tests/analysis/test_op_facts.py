@@ -1,0 +1,73 @@
+"""What is said of a single op: its figures, and where its duration comes from."""
+
+from hypothesis import given, settings
+
+from simcore.analysis import Results
+from simcore.analysis.accounts import IDLE_OP
+from simcore.analysis.facts import OpFacts, op_facts
+from simcore.program.ops import PHASES
+from simcore.simulation import Simulation, simulate
+from tests.analysis.booking import pair_ns, run
+from tests.strategies import Case, Cell, Row, cases, layer
+
+
+def facts(simulation: Simulation, number: int, op: int) -> OpFacts:
+    found = op_facts(simulation, number, op)
+    assert found is not None
+    return found
+
+
+@settings(max_examples=30)
+@given(cases())
+def test_every_op_that_an_account_names_can_be_described(case: Case) -> None:
+    simulation = simulate(*case)
+    for number, accounts in enumerate(Results(simulation).accounts):
+        for segment, op in enumerate(accounts.op):
+            if op == IDLE_OP:
+                assert op_facts(simulation, number, op) is None
+                continue
+            found = facts(simulation, number, op)
+            assert accounts.edge[segment] < found.end_ns
+            assert found.phase in PHASES
+            assert (found.row >= 0) == (found.stream != "pp")
+            assert found.origin
+
+
+def test_compute_says_which_cell_of_which_line_it_is() -> None:
+    simulation = run([layer("mlp_7", 1500, 0, 0)], {}, compute_scale=2.0)
+    assert facts(simulation, 0, 0) == OpFacts(
+        "mlp_7", "fwd", "compute", "compute", 0, 3000, 0, 0, None, "1.500 us, the fwd cell of line 3, times 2"
+    )
+
+
+def test_compute_of_the_optimizer_and_of_a_recompute_names_the_cell_of_the_file() -> None:
+    """A file has the cells fwd, ig and wg; opt and recompute are what they are used for."""
+    rows = [layer("grad_param_compute", 0, 9), layer("embedding_layer", 5), layer("mlp", 0, 3)]
+    simulation = run(rows, {"checkpoints": (1,), "checkpoint_initiates": (2,)}, schedule="1f1b")
+    by_phase = {found.phase: found.origin for found in (facts(simulation, 0, op) for op in range(4))}
+    assert by_phase["opt"] == "9 ns, the ig cell of line 3"
+    assert by_phase["recompute"] == "5 ns, the fwd cell of line 4"
+
+
+def test_a_collective_says_what_runs_where() -> None:
+    simulation = run([Row("mlp", Cell(0, "ALLREDUCE", "tp", 1000))], {"tp": 2}, comm_scale=0.5)
+    found = facts(simulation, 0, 0)
+    assert (found.kind, found.stream, found.end_ns) == ("all-reduce", "tp", pair_ns(1000) // 2)
+    assert found.origin.startswith("all-reduce, halving-doubling, group of 2 on dimension 0")
+    assert found.origin.endswith(", times 0.5")
+
+
+def test_a_transfer_names_the_stage_at_its_other_end() -> None:
+    simulation = run([layer("embedding_layer", 100, 50, 25)], {"pp": 3, "pp_comm": 1000})
+    accounts = Results(simulation).accounts
+    received = facts(simulation, 1, accounts[1].op[0])
+    assert (received.kind, received.other_stage, received.start_ns, received.phase) == (
+        "receive",
+        0,
+        100,
+        "fwd",
+    )
+    (sent,) = [span.op for span in simulation.timeline.stream_spans(1, "pp>prev")]
+    found = facts(simulation, 1, sent)
+    assert (found.kind, found.other_stage, found.phase, found.stream) == ("send", 0, "ig", "pp")
+    assert found.origin == "an activation of 1.0 kB"

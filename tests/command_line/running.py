@@ -1,0 +1,51 @@
+"""Running `wltui` as a user does: a process of its own, with pipes where a terminal would be."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+SEED_002 = "fixtures/002_gpt_1024npu.txt"
+HEADER = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 1 vpp: 1 ga: 1 all_gpus: 4"
+
+Done = subprocess.CompletedProcess[str]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """As in a terminal: what is printed is kept back until it fills a buffer."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return plain | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1"} | more
+
+
+def process(words: list[str], env: dict[str, str] | None = None, **keywords: Any) -> Done:
+    """Run a command in the checkout; stdout and stderr are caught unless `stdout` says where it goes."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL} | keywords
+    env = environment() if env is None else env
+    return subprocess.run(words, cwd=ROOT, env=env, encoding="utf-8", timeout=60, check=False, **pipes)
+
+
+def wltui(*words: str, **more: str) -> Done:
+    """Run `wltui` with these words and, besides its own, these environment variables."""
+    return process([sys.executable, "-m", "tui", *words], environment(**more))
+
+
+def wltui_into(stdout: int, *words: str) -> Done:
+    """Run `wltui` with these words; it writes to an open file."""
+    return process([sys.executable, "-m", "tui", *words], stdout=stdout)
+
+
+def shell(words: str) -> Done:
+    """Run a line of bash in which WLTUI stands for `wltui`; any part that fails sets the status."""
+    return process(["bash", "-c", "set -o pipefail; " + words.replace("WLTUI", f"{sys.executable} -m tui")])
+
+
+def workload_file(folder: Path, *rows: str) -> str:
+    """A file of rows with two NPUs a TP group; cells are given with blanks between them."""
+    path = folder / "made.txt"
+    lines = [HEADER, str(len(rows)), *("\t".join(row.split()) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)

@@ -1,0 +1,59 @@
+"""Reads the screen of an app under a pilot, and waits for its runs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from textual.pilot import Pilot
+
+from tui.app import WltuiApp
+
+PATIENCE = 20.0
+
+
+def screen_text(app: WltuiApp) -> str:
+    """The whole screen as text, as the compositor would send it."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+
+def screen_rows(app: WltuiApp) -> list[str]:
+    """The rows of the screen."""
+    return screen_text(app).split("\n")
+
+
+async def press(pilot: Pilot[None], *keys: str) -> None:
+    """Press keys, each when all that the one before has set off is done, layout included."""
+    for key in keys:
+        await pilot.press(key)
+        await pilot.pause()
+        await pilot.pause()
+
+
+async def resize(pilot: Pilot[None], columns: int, rows: int) -> None:
+    """Give the terminal another size."""
+    await pilot.resize_terminal(columns, rows)
+    await pilot.pause()
+    await pilot.pause()
+
+
+async def wait_until(pilot: Pilot[None], is_true: Callable[[], object], patience: float = PATIENCE) -> None:
+    """Let the app work until something is true."""
+    until = time.monotonic() + patience
+    while not is_true():
+        if time.monotonic() > until:
+            assert isinstance(pilot.app, WltuiApp)
+            raise AssertionError(f"did not come true; the screen:\n{screen_text(pilot.app)}")
+        await pilot.pause()
+        await asyncio.sleep(0.005)
+    await pilot.pause()
+
+
+async def run_over(pilot: Pilot[None]) -> None:
+    """Wait until the draft has been run."""
+    app = pilot.app
+    assert isinstance(app, WltuiApp)
+    await pilot.pause()
+    await wait_until(pilot, lambda: not app.session.running)

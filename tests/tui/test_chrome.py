@@ -1,0 +1,136 @@
+"""The rows around the screens: the step time is never off the screen, help and quit neither."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simcore.analysis import Results
+from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, small
+from tui.chrome import difference, footer, heading
+from tui.frame import text_of, width_of
+from tui.screens import SCREENS
+from tui.session import Session
+
+PATHS = ["long", "escapes", "wide", "short"]
+WIDTHS = st.integers(20, 400)
+RUNS = [seed(), small(), lonely(), lonely(0)]
+
+
+def session_of(opened: Results, now: Results | None = None) -> Session:
+    """A session with a run, and another one after a change."""
+    session = Session(opened.simulation.workload, opened)
+    if now is not None:
+        session.current = now
+    return session
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(RUNS), st.sampled_from(RUNS), WIDTHS, st.sampled_from(list(SCREENS)))
+def test_the_heading_is_two_lines_of_the_screens_width(
+    opened: Results, now: Results, width: int, screen: str
+) -> None:
+    lines = heading(session_of(opened, now), screen, width)
+    assert [width_of(line) for line in lines] == [width, width]
+
+
+@given(st.integers(24, 400))
+def test_the_step_time_is_on_the_screen_at_every_width(width: int) -> None:
+    assert "step 14.774 s" in text_of(heading(session_of(seed()), "timeline", width))
+
+
+@pytest.mark.parametrize("width", [80, 99, 100, 120])
+@pytest.mark.parametrize("path", ["x" * 300, "\x1b" * 100, "漢" * 60, "a.txt"], ids=PATHS)
+def test_the_step_time_before_and_after_is_on_the_screen_whatever_the_file_is_called(
+    width: int, path: str
+) -> None:
+    opened = run(replace(seed_workload(), path=path))
+    now = run(replace(seed_workload(), path=path), compute_scale=2.0)
+    text = text_of(heading(session_of(opened, now), "parameters", width))
+    assert "step 28.7" in text
+    assert "+13.9" in text
+    assert "%)" in text
+    assert "3 notes" in text
+
+
+@pytest.mark.parametrize("path", ["x" * 300, "\x1b" * 100, "漢" * 60], ids=PATHS[:3])
+def test_a_long_file_name_leaves_room_for_ranks_and_schedule(path: str) -> None:
+    opened = run(replace(seed_workload(), path=path))
+    for width, words in ((120, "1f1b, 16 micro-batches"), (80, "1f1b x16")):
+        text = text_of(heading(session_of(opened), "timeline", width))
+        assert words in text
+        assert "1024 ranks" in text
+
+
+def test_what_is_open_is_said_in_the_first_row() -> None:
+    first, second = (line_text(line) for line in heading(session_of(seed()), "layers", 120))
+    assert first.rstrip() == (
+        " wltui  002_gpt_1024npu.txt   1024 ranks = tp 8 x dp 8 x pp 16   1f1b, 16 micro-batches   analytical"
+    )
+    assert second.startswith("  2 Timeline [3 Layers] 5 Parameters  ! Notes ")
+    assert second.endswith("step 14.774 s   3 notes ")
+
+
+def test_eighty_columns_have_the_same_in_short() -> None:
+    first, second = (line_text(line) for line in heading(session_of(seed()), "notes", 80))
+    assert " ".join(first.split()) == "002_gpt_1024npu.txt 1024 ranks 1f1b x16 step 14.774 s 3 notes"
+    assert len(first) == 80
+    assert second.rstrip() == "  2 Timeline  3 Layers  5 Params [! Notes]"
+
+
+@pytest.mark.parametrize("screen", list(SCREENS))
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_open_screen_is_marked_and_no_other(screen: str, width: int) -> None:
+    text = text_of(heading(session_of(seed()), screen, width))
+    assert text.count("[") == 1
+    assert f"[{SCREENS[screen].key} " in text
+
+
+@pytest.mark.parametrize(("count", "words"), [(0, "0 notes "), (1, "1 note "), (2, "2 notes ")])
+def test_one_note_is_not_notes(count: int, words: str) -> None:
+    simulation = seed().simulation
+    opened = Results(replace(simulation, diagnostics=simulation.diagnostics[:count]))
+    for width in (80, 120):
+        rows = [line_text(line) for line in heading(session_of(opened), "timeline", width)]
+        assert any(row.endswith("   " + words) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "words", "role"),
+    [
+        (1000, 1000, "no change", "dim"),
+        (0, 0, "no change", "dim"),
+        (2_000_000_000, 1_000_000_000, "-1.000 s (-50.0 %)", "better"),
+        (1_000_000, 2_500_000, "+1.500 ms (+150.0 %)", "worse"),
+        (0, 5, "+5 ns", "worse"),
+        (5, 0, "-5 ns (-100.0 %)", "better"),
+        (10**9, 10**9 + 1, "+1 ns (+0.0 %)", "worse"),
+    ],
+)
+def test_a_difference_has_its_sign_and_its_share(was: int, now: int, words: str, role: str) -> None:
+    line = difference(was, now)
+    assert line_text(line) == words
+    assert {one for _, one in line} == {role}
+
+
+HINTS = st.lists(st.tuples(st.text("abc ", max_size=12), st.text("xyz ", max_size=20)), max_size=10)
+
+
+@given(HINTS.map(tuple), st.integers(18, 400))
+def test_the_last_row_always_has_help_and_quit_and_no_half_hint(
+    hints: tuple[tuple[str, str], ...], width: int
+) -> None:
+    line = footer(hints, width)
+    text = line_text(line)
+    assert len(text) == width
+    assert text.endswith(" ? keys  q quit ")
+    shown = "".join(f" {keys} {words} " for keys, words in hints)
+    assert shown.startswith(text[: -len(" ? keys  q quit ")].rstrip(" "))
+
+
+def test_a_wide_enough_last_row_has_every_hint() -> None:
+    text = line_text(footer((("w s", "zoom"), ("f", "fit")), 60))
+    assert text.startswith(" w s zoom  f fit ")

@@ -1,0 +1,217 @@
+"""Every key of every screen does something, and none of them ends the program but quit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from textual.binding import Binding
+from textual.pilot import Pilot
+
+from tests.tui.conftest import MakeApp
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tui.app import WltuiApp
+from tui.help import key_name
+from tui.layers.view import LayersView
+from tui.notes.view import NotesView
+from tui.parameters.view import ParametersView
+from tui.screens import SCREENS
+from tui.timeline.view import TimelineView
+
+SIZE = (120, 36)
+KEY_OF = {"timeline": "2", "layers": "3", "parameters": "5", "notes": "exclamation_mark"}
+
+
+def keys_of(view: type) -> list[str]:
+    """Every key that a screen binds."""
+    return [key for one in view.BINDINGS if isinstance(one, Binding) for key in one.key.split(",")]
+
+
+async def open_screen(pilot: Pilot[None], name: str) -> None:
+    """Open a screen by its key."""
+    await press(pilot, KEY_OF[name])
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24)])
+async def test_the_keys_of_the_screens_open_them_and_each_is_found_as_it_was_left(
+    make_app: MakeApp, size: tuple[int, int]
+) -> None:
+    app = make_app()
+    async with app.run_test(size=size) as pilot:
+        assert app.screen_name == "timeline"
+        await press(pilot, "j", "j", "space")
+        left = screen_text(app)
+        for name, words in (("layers", "mlp_row"), ("parameters", "> "), ("notes", "cluster-default")):
+            await open_screen(pilot, name)
+            assert app.screen_name == name
+            assert words in screen_text(app)
+            assert f"[{SCREENS[name].key} " in screen_text(app)
+            assert app.focused is app.current_view
+        await open_screen(pilot, "timeline")
+        assert screen_text(app) == left
+
+
+async def test_opening_the_open_screen_changes_nothing(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        before = screen_text(app)
+        await press(pilot, "2", "2")
+        assert screen_text(app) == before
+
+
+@pytest.mark.parametrize("screen", ["layers", "parameters", "notes"])
+async def test_escape_leads_back_to_the_timeline(make_app: MakeApp, screen: str) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await open_screen(pilot, screen)
+        await press(pilot, "escape")
+        assert app.screen_name == "timeline"
+        assert "At the cursor" in screen_text(app)
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+q", "ctrl+c"])
+@pytest.mark.parametrize("screen", list(SCREENS))
+async def test_quit_ends_from_every_screen_with_status_0(make_app: MakeApp, screen: str, key: str) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await open_screen(pilot, screen)
+        await press(pilot, key)
+        assert not app.is_running or app._exit
+    assert app.return_code == 0
+
+
+@pytest.mark.parametrize("key", ["ctrl+q", "ctrl+c"])
+@pytest.mark.parametrize("opened_by", [("question_mark",), ("5", "enter")], ids=["help", "prompt"])
+async def test_ctrl_q_and_ctrl_c_quit_everywhere_as_the_help_says(
+    make_app: MakeApp, opened_by: tuple[str, ...], key: str
+) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, *opened_by)
+        await press(pilot, key)
+        assert app._exit
+
+
+@pytest.mark.parametrize(
+    ("screen", "view"),
+    [
+        ("timeline", TimelineView),
+        ("layers", LayersView),
+        ("parameters", ParametersView),
+        ("notes", NotesView),
+    ],
+)
+@pytest.mark.parametrize("size", [(120, 36), (80, 24)])
+async def test_help_lists_every_key_of_the_screen_and_those_of_all_screens(
+    make_app: MakeApp, screen: str, view: type, size: tuple[int, int]
+) -> None:
+    app = make_app()
+    async with app.run_test(size=size) as pilot:
+        await open_screen(pilot, screen)
+        before = screen_text(app)
+        await press(pilot, "question_mark")
+        seen = set(screen_rows(app))
+        while not any("Esc closes this" in row for row in seen):
+            await press(pilot, "j")
+            seen |= set(screen_rows(app))
+        for one in [*view.BINDINGS, *app.BINDINGS]:
+            assert isinstance(one, Binding)
+            keys = "  ".join(key_name(key) for key in one.key.split(","))
+            assert any(row.startswith(f"  {keys} ") and one.description in row for row in seen), keys
+        await press(pilot, "escape")
+        assert screen_text(app) == before
+
+
+@pytest.mark.parametrize("key", ["escape", "question_mark", "q", "enter"])
+async def test_help_is_left_by_its_keys_and_the_program_goes_on(make_app: MakeApp, key: str) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "question_mark")
+        assert "Keys of this screen: timeline" in screen_text(app)
+        await press(pilot, key)
+        assert "At the cursor" in screen_text(app)
+        assert not app._exit
+
+
+Prepare = Callable[[WltuiApp], None]
+
+
+def prepare_timeline(app: WltuiApp) -> None:
+    """In the middle of everything: half zoomed, scrolled, with views before and after."""
+    view = app.current_view
+    assert isinstance(view, TimelineView)
+    model = view.model
+    model.show_all()
+    model.lane, model.cursor_ns = 8, model.window.step_ns // 2
+    for _ in range(5):
+        model.zoom(1, 2)
+    model.pan(1, 8)
+    model.back()
+    view.redraw()
+
+
+def prepare_layers(app: WltuiApp) -> None:
+    """In the middle of the table."""
+    view = app.current_view
+    assert isinstance(view, LayersView)
+    view.line = 8
+    view.redraw()
+
+
+def prepare_parameters(app: WltuiApp) -> None:
+    """On a changed field, with a change to take back and one to make again."""
+    view = app.current_view
+    assert isinstance(view, ParametersView)
+    view.field = next(i for i, field in enumerate(view.fields) if field.label == "compute scale")
+    for scale in (1.5, 2.0, 2.5):
+        app.session.edit(replace(app.session.draft, compute_scale=scale))
+    app.session.undo()
+    view.redraw()
+
+
+def prepare_notes(app: WltuiApp) -> None:
+    """Scrolled by one line, on a screen that is too low for all notes."""
+    view = app.current_view
+    assert isinstance(view, NotesView)
+    view.top = 1
+    view.redraw()
+
+
+@pytest.mark.parametrize(
+    ("screen", "view", "prepare", "size"),
+    [
+        ("timeline", TimelineView, prepare_timeline, SIZE),
+        ("layers", LayersView, prepare_layers, SIZE),
+        ("parameters", ParametersView, prepare_parameters, SIZE),
+        ("notes", NotesView, prepare_notes, (80, 7)),
+    ],
+)
+async def test_every_key_of_a_screen_does_something(
+    make_app: MakeApp, screen: str, view: type, prepare: Prepare, size: tuple[int, int]
+) -> None:
+    app = make_app()
+    nothing = []
+    async with app.run_test(size=size) as pilot:
+        for key in keys_of(view):
+            if app.screen_name != screen:
+                await open_screen(pilot, screen)
+            prepare(app)
+            before = screen_text(app)
+            await press(pilot, key)
+            if screen_text(app) == before:
+                nothing.append(key)
+            if len(app.screen_stack) > 1:
+                await press(pilot, "escape")
+        await run_over(pilot)
+    assert nothing == []
+
+
+async def test_the_last_row_names_only_keys_that_are_bound(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(200, 36)) as pilot:
+        for name in SCREENS:
+            await open_screen(pilot, name)
+            for _, words in app.current_view.hints:
+                assert words in screen_rows(app)[-1]
+            assert screen_rows(app)[-1].endswith(" ? keys  q quit ")

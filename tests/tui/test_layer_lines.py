@@ -1,0 +1,227 @@
+"""The layer table: which rows it has, in what order, and that its columns stay columns."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcore.analysis import Results
+from simcore.workload import Workload
+from tests.strategies import Cell, Row, layer, make_workload
+from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, small, two_stages
+from tui.frame import text_of, width_of
+from tui.layers.table import COLUMNS, columns_for, is_modelled, row_texts, table_lines
+from tui.layers.view import LayersView
+from tui.session import Session
+
+GROUPED, EACH = False, True
+
+
+def texts(results: Results, every_row: bool = GROUPED) -> list[dict[str, str]]:
+    """All lines of the table, by heading."""
+    step = results.simulation.step_time_ns
+    return [row_texts(line, step) for line in table_lines(results, every_row)]
+
+
+def one_rank(*rows: Row) -> Results:
+    """Rows on one rank."""
+    return run(make_workload(list(rows), tp=1, pp=1, all_gpus=1))
+
+
+def view_of(workload: Workload, results: Results) -> LayersView:
+    """The screen, not on any terminal."""
+    return LayersView(Session(workload, results), ascii_only=False)
+
+
+def test_equal_rows_are_one_line_a_phase_the_most_expensive_first() -> None:
+    found = texts(small())
+    assert [(line["layer"], line["rows"], line["ph."]) for line in found if line["layer"]] == [
+        ("attention_column", "x2", "fwd"),
+        ("mlp_row", "x2", "fwd"),
+        ("grad_gather", "x1", "wg"),
+        ("embedding_layer", "x2", "fwd"),
+        ("optimizer", "x1", "fwd"),
+    ]
+    assert [line["ph."] for line in found][:5] == ["fwd", "ig", "wg", "fwd", "ig"]
+
+
+def test_each_row_has_its_own_lines_in_the_order_of_the_file() -> None:
+    found = [line["layer"] for line in texts(small(), EACH) if line["layer"]]
+    assert found == list(small().simulation.workload.name)
+    assert all(line["rows"] in ("x1", "") for line in texts(small(), EACH))
+
+
+def test_the_sums_of_the_groups_are_those_of_the_rows() -> None:
+    for results in (small(), seed()):
+        groups = {line.group.name: line.group for line in table_lines(results, GROUPED) if line.first}
+        rows = [line.group for line in table_lines(results, EACH) if line.first]
+        assert sum(one.compute_ns for one in groups.values()) <= sum(one.compute_ns for one in rows)
+        costs = [line.group.cost_ns for line in table_lines(results, GROUPED) if line.first]
+        assert costs == sorted(costs, reverse=True)
+        assert sum(costs) == sum(row.compute_ns + row.exposed_ns for row in results.layers if shown(row))
+
+
+def shown(row: object) -> bool:
+    """Whether a row of the file has a line: some phase computes or sends."""
+    return any(is_modelled(cell) or cell.bytes for cell in row.cells.values())  # type: ignore[attr-defined]
+
+
+def test_every_row_that_does_something_is_in_the_table_once() -> None:
+    lines = [line for line in table_lines(seed(), GROUPED) if line.first]
+    rows = sorted(row.index for line in lines for row in line.group.rows)
+    assert rows == [row.index for row in seed().layers if shown(row)]
+    assert len(rows) == len(set(rows))
+
+
+@pytest.mark.parametrize(("ns", "modelled"), [(0, False), (1, False), (1000, False), (2, True), (999, True)])
+def test_compute_that_the_file_does_not_model_is_a_dash(ns: int, modelled: bool) -> None:
+    results = run(make_workload([Row("a", Cell(ns, "ALLREDUCE", "tp", 4000))], tp=2, pp=1, all_gpus=2))
+    (line,) = texts(results)
+    assert line["comp. ms"] == (f"{ns / 1e6:.3f}" if modelled else "-")
+    assert line["collective"] == "all-reduce"
+
+
+@pytest.mark.parametrize("scale", [0.5, 2.0, 500.0])
+def test_whether_compute_is_modelled_does_not_depend_on_the_compute_scale(scale: float) -> None:
+    rows = [Row("a", Cell(2000, "ALLREDUCE", "tp", 4000)), Row("b", Cell(1000, "ALLREDUCE", "tp", 4000))]
+    rows.append(Row("c", Cell(2, "ALLREDUCE", "tp", 4000)))
+    workload = make_workload(rows, tp=2, pp=1, all_gpus=2)
+    opened = {line["layer"]: line["comp. ms"] == "-" for line in texts(run(workload))}
+    scaled = {line["layer"]: line["comp. ms"] == "-" for line in texts(run(workload, compute_scale=scale))}
+    assert opened == {"a": False, "b": True, "c": False}
+    assert scaled == opened
+
+
+def test_a_collective_shows_group_size_bytes_time_and_bandwidths() -> None:
+    line = texts(seed())[0]
+    assert line["layer"] == "mlp_row"
+    assert (line["collective"], line["group"], line["MB"]) == ("reduce-scatter", "tp 8", "134.218")
+    alone_s = float(line["alone ms"]) / 1e3
+    assert float(line["algbw"]) == pytest.approx(0.134218 / alone_s, rel=0.01)
+    assert float(line["busbw"]) == pytest.approx(float(line["algbw"]) * 7 / 8, rel=0.01)
+
+
+def test_shares_of_the_step_are_of_compute_and_exposed_together() -> None:
+    results = one_rank(layer("a", 3000), layer("b", 1000, 500, 500))
+    assert {line["layer"]: line["% step"] for line in texts(results) if line["layer"]} == {
+        "a": "60.0",
+        "b": "40.0",
+    }
+
+
+def test_only_the_first_line_of_a_row_has_its_sums() -> None:
+    for line in texts(seed()):
+        sums = [line[heading] for heading in ("layer", "rows", "all ms", "exposed ms", "% step")]
+        assert all(sums) or not any(sums)
+
+
+def large() -> Results:
+    """A large model: 20 s of compute and 200 GB of gradients in one row, 12 000 equal rows."""
+    rows = [
+        Row("layer_of_a_large_model", Cell(20 * 10**9), wg=Cell(2, "ALLREDUCE", "dp", 200 * 10**9)),
+        *[layer("small_1", 2000)] * 12_000,
+    ]
+    return run(make_workload(rows, tp=1, pp=1, all_gpus=8))
+
+
+@pytest.mark.parametrize("make", [seed, small, lonely, large], ids=["seed", "small", "lonely", "large"])
+def test_every_figure_fits_its_column(make: object) -> None:
+    sizes = {heading: size for heading, size, *_ in COLUMNS}
+    wide = {
+        (heading, text)
+        for line in texts(make())  # type: ignore[operator]
+        for heading, text in line.items()
+        if len(text) > sizes[heading]
+    }
+    assert wide == set()
+
+
+@pytest.mark.parametrize(
+    "name", ["x" * 60, "\x1b" * 17, "漢" * 30, "\u202e" * 10], ids=["x", "esc", "w", "rtl"]
+)
+def test_a_name_never_pushes_the_figures_out_of_their_columns(name: str) -> None:
+    assert all(len(line["layer"]) <= 18 for line in texts(one_rank(layer(name, 5000))))
+
+
+@pytest.mark.parametrize("width", [20, 60, 80, 100, 120, 200])
+def test_lines_fit_the_screen_as_long_as_the_first_columns_do(width: int) -> None:
+    columns = columns_for(width)
+    assert [heading for heading, *_ in columns][:4] == ["layer", "rows", "ph.", "comp. ms"]
+    if width >= 80:
+        assert 1 + sum(size + 1 for _, size, _ in columns) <= width + 1
+    lines = view_of(seed_workload(), seed()).frame(width, 33)
+    assert len(lines) <= 33
+
+
+def test_the_whole_table_is_on_a_screen_of_120_columns() -> None:
+    lines = view_of(seed_workload(), seed()).frame(120, 33)
+    heading = line_text(lines[1])
+    for name, *_ in COLUMNS:
+        assert f" {name} " in heading + " "
+    assert {width_of(line) for line in lines if width_of(line) > 120} == set()
+
+
+def test_the_cursor_moves_and_the_price_below_is_that_of_its_line() -> None:
+    view = view_of(seed_workload(), seed())
+    assert ">mlp_row " in text_of(view.frame(120, 33))
+    assert "Where it comes from: mlp_row, fwd, line 13 and 127 more" in text_of(view.frame(120, 33))
+    view.action_move(2)
+    text = text_of(view.frame(120, 33))
+    assert "Where it comes from: mlp_row, wg, line 13 and 127 more" in text
+    assert "no collective in this phase" in text
+    view.action_move(-100)
+    assert view.line == 0
+    view.action_move(10**7)
+    assert view.line == len(table_lines(seed(), GROUPED)) - 1
+    assert f">{' ' * 25}" in text_of(view.frame(120, 33)) or "\n>" in text_of(view.frame(120, 33))
+
+
+@pytest.mark.parametrize("height", [4, 10, 21, 33, 60])
+def test_the_line_of_the_cursor_is_on_the_screen_at_every_height(height: int) -> None:
+    view = view_of(seed_workload(), seed())
+    for by in (0, 7, 20, 10**7, -20, -(10**7)):
+        view.action_move(by)
+        text = text_of(view.frame(120, height))
+        assert sum(line.startswith(">") for line in text.split("\n")) == 1
+
+
+def test_unfolding_keeps_the_cursor_on_its_row_and_folding_on_its_group() -> None:
+    view = view_of(seed_workload(), seed())
+    view.action_move(3)
+    assert "from: mlp_column, fwd" in text_of(view.frame(120, 33))
+    view.action_each_row()
+    assert "from: mlp_column" in text_of(view.frame(120, 33))
+    view.action_move(40)
+    name = seed_workload().name[view._table[view.line].group.rows[0].index]
+    view.action_each_row()
+    assert f"from: {name}," in text_of(view.frame(120, 33))
+
+
+def test_the_table_follows_another_run() -> None:
+    view = view_of(two_stages(), small())
+    view.action_move(10**7)
+    other = run(two_stages(), compute_scale=3.0)
+    view.session.current = other
+    view.show(other)
+    text = text_of(view.frame(120, 33))
+    view.action_move(-(10**7))
+    assert "times compute scale 3" in text_of(view.frame(120, 33))
+    assert "optimizer" in text
+
+
+def test_a_file_in_which_nothing_is_modelled_has_no_lines_and_no_crash() -> None:
+    view = view_of(lonely(1).simulation.workload, lonely(1))
+    assert "no rows" in text_of(view.frame(120, 33))
+    view.action_move(5)
+    view.action_each_row()
+    assert "no rows" in text_of(view.frame(80, 21))
+
+
+def test_the_price_of_a_collective_is_shown_whole_on_80_columns() -> None:
+    view = view_of(seed_workload(), seed())
+    for line in range(len(table_lines(seed(), GROUPED))):
+        view.line = line
+        cell = table_lines(seed(), GROUPED)[line].cell
+        if cell.bytes:
+            price = f"{cell.comm_ns:,} ns".replace(",", " ")
+            text = " ".join(text_of(view.frame(80, 21)).split())
+            assert f"= {price}" in text

@@ -1,0 +1,240 @@
+"""The fields of the form: what each shows, and what scrubbing and typing make of the parameters."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcore.cluster import ALGORITHM_NAMES
+from simcore.diagnostics import UsageError
+from simcore.parameters import Parameters
+from simcore.simulation import Simulation, choices
+from tests.tui.made_runs import run, seed, two_stages
+from tui.parameters.fields import Field, fields_for, scrubbed_figure
+
+DIMS = ("switch:2:4:50", "ring:4:2:300")
+
+
+def simulation_of(**parameters: object) -> Simulation:
+    """Two stages of four ranks."""
+    return run(two_stages(), **{"dim": DIMS, **parameters}).simulation
+
+
+def field_named(label: str, simulation: Simulation) -> Field:
+    """The field with this label."""
+    return next(field for field in fields_for(simulation) if field.label == label)
+
+
+def changed(before: Parameters, after: Parameters) -> dict[str, object]:
+    """What two sets of parameters differ in, and what it is now."""
+    return {
+        name: getattr(after, name)
+        for name in before.__slots__
+        if getattr(before, name) != getattr(after, name)
+    }
+
+
+def scrubbed(label: str, direction: int, large: bool = False, **parameters: object) -> dict[str, object]:
+    """What one key makes of a field."""
+    simulation = simulation_of(**parameters)
+    before = simulation.parameters
+    return changed(before, field_named(label, simulation).scrubbed(before, simulation, direction, large))
+
+
+def typed(label: str, text: str, **parameters: object) -> dict[str, object]:
+    """What typing makes of a field."""
+    simulation = simulation_of(**parameters)
+    before = simulation.parameters
+    return changed(before, field_named(label, simulation).typed(before, simulation, text))
+
+
+def test_the_form_has_every_parameter_of_the_command_line_with_a_choice() -> None:
+    fields = fields_for(seed().simulation)
+    assert [field.label for field in fields] == [
+        "world", "tp", "ep", "pp", "rank order",
+        "schedule", "microbatches", "dialect",
+        "dim 0  switch 8", "dim 0  latency", "dim 0  algorithm",
+        "dim 1  switch 128", "dim 1  latency", "dim 1  algorithm",
+        "endpoint delay", "local mem bw",
+        "compute scale", "comm scale", "no fold",
+    ]  # fmt: skip
+    assert [field.group for field in fields] == sorted(
+        [field.group for field in fields],
+        key=["layout", "schedule", "cluster", "network", "scale", "engine"].index,
+    )
+    assert all(field.help.startswith("--") for field in fields)
+
+
+def test_values_that_are_not_given_are_those_of_the_run() -> None:
+    simulation = seed().simulation
+    shown = {field.label: field.text(Parameters(), simulation) for field in fields_for(simulation)}
+    assert shown == {
+        "world": "1024", "tp": "8", "ep": "1", "pp": "16", "rank order": "tp-ep-dp-pp",
+        "schedule": "1f1b", "microbatches": "16", "dialect": "simai",
+        "dim 0  switch 8": "450", "dim 0  latency": "500", "dim 0  algorithm": "default",
+        "dim 1  switch 128": "50", "dim 1  latency": "1000", "dim 1  algorithm": "default",
+        "endpoint delay": "10", "local mem bw": "3350",
+        "compute scale": "1", "comm scale": "1", "no fold": "off",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("label", "direction", "large", "expected"),
+    [
+        ("world", 1, False, {"world": 16}),
+        ("world", -1, True, {"world": 4}),
+        ("tp", 1, False, {"tp": 4}),
+        ("tp", -1, False, {"tp": 1}),
+        ("ep", 1, False, {"ep": 2}),
+        ("ep", -1, False, {"ep": 1}),
+        ("pp", -1, True, {"pp": 1}),
+        ("rank order", 1, False, {"rank_order": "tp-pp-dp"}),
+        ("rank order", -1, True, {"rank_order": "tp-pp-dp"}),
+        ("microbatches", 1, False, {"microbatches": 3}),
+        ("microbatches", -1, False, {"microbatches": 1}),
+        ("microbatches", 1, True, {"microbatches": 4}),
+        ("dim 0  switch 2", 1, False, {"dim": ("switch:2:4.4:50", DIMS[1])}),
+        ("dim 0  switch 2", -1, True, {"dim": ("switch:2:2:50", DIMS[1])}),
+        ("dim 1  ring 4", 1, True, {"dim": (DIMS[0], "ring:4:4:300")}),
+        ("dim 1  latency", -1, False, {"dim": (DIMS[0], "ring:4:2:273")}),
+        ("dim 0  algorithm", 1, False, {"algorithm": (f"0={ALGORITHM_NAMES[0]}",)}),
+        ("dim 1  algorithm", -1, False, {"algorithm": (f"1={ALGORITHM_NAMES[-1]}",)}),
+        ("endpoint delay", 1, False, {"endpoint_delay": 20}),
+        ("endpoint delay", -1, False, {"endpoint_delay": 0}),
+        ("local mem bw", 1, False, {"local_mem_bw": 3690.0}),
+        ("local mem bw", 1, True, {"local_mem_bw": 6700.0}),
+        ("compute scale", 1, False, {"compute_scale": 1.1}),
+        ("compute scale", -1, False, {"compute_scale": 0.9}),
+        ("comm scale", -1, True, {"comm_scale": 0.5}),
+        ("no fold", 1, False, {"no_fold": True}),
+        ("no fold", -1, True, {"no_fold": True}),
+    ],
+)
+def test_scrubbing_changes_one_parameter_by_one_step(
+    label: str, direction: int, large: bool, expected: dict[str, object]
+) -> None:
+    found = scrubbed(label, direction, large)
+    # A value that was not given may become given; it is then what the run had.
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("label", "field", "parameters"),
+    [
+        ("tp", "tp", {"tp": 1}),
+        ("pp", "pp", {"pp": 1}),
+        ("microbatches", "microbatches", {"microbatches": 1}),
+        ("endpoint delay", "endpoint_delay", {"endpoint_delay": 0}),
+        ("compute scale", "compute_scale", {"compute_scale": 0.0}),
+        ("comm scale", "comm_scale", {"comm_scale": 0.0}),
+    ],
+)
+@pytest.mark.parametrize("large", [False, True])
+def test_scrubbing_stops_at_the_least_value(
+    label: str, field: str, parameters: dict[str, object], large: bool
+) -> None:
+    assert scrubbed(label, -1, large, **parameters) in ({}, {field: parameters[field]})
+
+
+def test_a_choice_goes_round() -> None:
+    simulation = simulation_of()
+    field = field_named("dim 0  algorithm", simulation)
+    parameters, seen = simulation.parameters, []
+    for _ in range(len(ALGORITHM_NAMES) + 1):
+        parameters = field.scrubbed(parameters, simulation, 1, large=False)
+        seen.append(field.text(parameters, simulation))
+    assert seen == [*ALGORITHM_NAMES, "default"]
+    assert parameters.algorithm == ()
+
+
+def test_algorithms_of_two_dimensions_stand_beside_each_other() -> None:
+    simulation = simulation_of()
+    parameters = simulation.parameters
+    for label in ("dim 1  algorithm", "dim 0  algorithm"):
+        parameters = field_named(label, simulation).typed(parameters, simulation, "ring")
+    assert parameters.algorithm == ("0=ring", "1=ring")
+    parameters = field_named("dim 0  algorithm", simulation).typed(parameters, simulation, "default")
+    assert parameters.algorithm == ("1=ring",)
+
+
+def test_a_figure_is_scrubbed_by_a_tenth_to_three_figures_and_always_moves() -> None:
+    assert scrubbed_figure(450.0, 1, large=False) == 495.0
+    assert scrubbed_figure(450.0, -1, large=False) == 409.0
+    assert scrubbed_figure(450.0, 1, large=True) == 900.0
+    for value in (0.001, 0.5, 1.0, 3.0, 7.0, 123456.0):
+        up, down = (scrubbed_figure(value, direction, large=False) for direction in (1, -1))
+        assert down < value < up
+
+
+def test_a_latency_of_0_can_be_raised_and_is_not_lowered() -> None:
+    dims = ("switch:8:4:0",)
+    assert scrubbed("dim 0  latency", 1, dim=dims) == {"dim": ("switch:8:4:1",)}
+    with pytest.raises(UsageError, match="NS `-1` is not a number from 0 to 1e9"):
+        scrubbed("dim 0  latency", -1, dim=dims)
+
+
+@pytest.mark.parametrize(
+    ("label", "text", "expected"),
+    [
+        ("world", "32", {"world": 32}),
+        ("tp", "4", {"tp": 4}),
+        ("rank order", "tp-pp-dp", {"rank_order": "tp-pp-dp"}),
+        ("schedule", "layer-loop", {"schedule": "layer-loop"}),
+        ("microbatches", "7", {"microbatches": 7}),
+        ("dim 0  switch 2", "12.5", {"dim": ("switch:2:12.5:50", DIMS[1])}),
+        ("dim 1  latency", "0", {"dim": (DIMS[0], "ring:4:2:0")}),
+        ("dim 0  algorithm", "ring", {"algorithm": ("0=ring",)}),
+        ("endpoint delay", "0", {"endpoint_delay": 0}),
+        ("local mem bw", "4800", {"local_mem_bw": 4800.0}),
+        ("compute scale", "1e-3", {"compute_scale": 0.001}),
+        ("comm scale", "0", {"comm_scale": 0.0}),
+        ("no fold", "on", {"no_fold": True}),
+        ("no fold", "off", {}),
+    ],
+)
+def test_typing_sets_one_parameter(label: str, text: str, expected: dict[str, object]) -> None:
+    assert typed(label, text) == expected
+
+
+EXAMPLE = ", for example switch:8:450:500"
+BANDWIDTH = "GBPS `{}` is not a number from 1e-6 to 1e9 (GB/s)"
+
+
+@pytest.mark.parametrize(
+    ("label", "text", "complaint"),
+    [
+        ("world", "many", "--world many: a whole number from 1 to 2^40 is expected"),
+        ("tp", "0", "--tp 0: a whole number from 1 to 2^40 is expected"),
+        ("pp", "-1", "--pp -1: a whole number from 1 to 2^40 is expected"),
+        ("ep", "", "--ep : a whole number from 1 to 2^40 is expected"),
+        ("microbatches", "2.5", "--microbatches 2.5: a whole number from 1 to 2^40 is expected"),
+        ("endpoint delay", "-1", "--endpoint-delay -1: a whole number from 0 to 2^40 is expected"),
+        ("rank order", "x", f"--rank-order: one of {', '.join(choices('rank_order'))} is expected"),
+        ("schedule", "2f2b", f"--schedule: one of {', '.join(choices('schedule'))} is expected"),
+        ("dim 0  switch 2", "fast", "--dim switch:2:fast:50: " + BANDWIDTH.format("fast")),
+        ("dim 0  switch 2", "0", "--dim switch:2:0:50: " + BANDWIDTH.format("0")),
+        ("dim 0  switch 2", "4:5", "--dim switch:2:4:5:50: KIND:SIZE:GBPS:NS is expected" + EXAMPLE),
+        ("dim 0  switch 2", "nan", "--dim switch:2:nan:50: " + BANDWIDTH.format("nan")),
+        ("dim 0  latency", "", "--dim switch:2:4:: NS `` is not a number from 0 to 1e9 (ns a hop)"),
+        ("dim 1  latency", "-5", "--dim ring:4:2:-5: NS `-5` is not a number from 0 to 1e9 (ns a hop)"),
+        (
+            "dim 0  algorithm", "fast",
+            f"dim 0  algorithm: one of default, {', '.join(ALGORITHM_NAMES)} is expected",
+        ),
+        ("local mem bw", "0", "--local-mem-bw 0: a number above 0 (up to 1e12) is expected"),
+        ("compute scale", "-1", "--compute-scale -1: a number of 0 or more (up to 1e12) is expected"),
+        ("comm scale", "inf", "--comm-scale inf: a number of 0 or more (up to 1e12) is expected"),
+        ("no fold", "maybe", "--no-fold: on or off is expected"),
+        ("world", "\x1b[2J", "--world \\x1b[2J: a whole number from 1 to 2^40 is expected"),
+    ],
+)  # fmt: skip
+def test_a_value_that_cannot_be_is_refused_with_what_would_fit(label: str, text: str, complaint: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        typed(label, text)
+    assert str(refused.value) == complaint
+
+
+@pytest.mark.parametrize("text", ["1_0", "١٢", "0x10"], ids=["underscore", "arabic digits", "hexadecimal"])
+@pytest.mark.parametrize("label", ["dim 0  switch 2", "dim 0  latency", "compute scale", "tp"])
+def test_only_plain_decimal_numbers_are_taken(label: str, text: str) -> None:
+    with pytest.raises(UsageError):
+        typed(label, text)

@@ -1,0 +1,277 @@
+"""The form: a change runs in a worker and shows old and new step time; what cannot be is said in place."""
+
+from __future__ import annotations
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from simcore.parameters import Parameters
+from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import run, seed, small, two_stages
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tui.app import WltuiApp
+from tui.parameters.view import ParametersView
+
+SIZE = (120, 36)
+
+
+async def open_field(pilot: Pilot[None], label: str) -> ParametersView:
+    """The form with the cursor on a field."""
+    await press(pilot, "5")
+    app = pilot.app
+    assert isinstance(app, WltuiApp)
+    view = app.current_view
+    assert isinstance(view, ParametersView)
+    view.action_move(next(i for i, field in enumerate(view.fields) if field.label == label) - view.field)
+    return view
+
+
+async def type_value(pilot: Pilot[None], text: str) -> None:
+    """Type a value into the prompt and take it."""
+    await press(pilot, "enter")
+    await press(pilot, *text, "enter")
+    await run_over(pilot)
+
+
+async def test_a_changed_value_is_run_and_every_screen_shows_it(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "compute scale")
+        await press(pilot, "L")
+        await run_over(pilot)
+        assert app.session.draft == Parameters(compute_scale=2.0)
+        assert app.session.current.simulation.parameters == app.session.draft
+        assert app.session.current is not app.session.opened
+        now = app.session.current.simulation.step_time_ns
+        assert now == seed(compute_scale=2.0).simulation.step_time_ns
+        for key in ("5", "2", "3", "exclamation_mark"):
+            await press(pilot, key)
+            assert "step 28.747 s  +13.973 s (+94.6 %)" in screen_rows(app)[1]
+        await press(pilot, "2")
+        assert " 28.747 " in next(row for row in screen_rows(app) if row.startswith(" view "))
+        await press(pilot, "3")
+        assert "already times compute scale 2" in screen_text(app)
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24)])
+async def test_old_and_new_step_time_and_the_difference_stand_in_the_form(
+    make_app: MakeApp, size: tuple[int, int]
+) -> None:
+    app = make_app()
+    async with app.run_test(size=size) as pilot:
+        await open_field(pilot, "compute scale")
+        assert "as opened: change a value" in " ".join(screen_text(app).split())
+        await press(pilot, "H")
+        await run_over(pilot)
+        text = " ".join(screen_text(app).split())
+        assert "step 7.788 s was 14.774 s -6.987 s (-47.3 %)" in text
+        assert "every screen now shows this run" in text
+        assert "* compute scale < 0.5 > x was 1" in text
+
+
+async def test_a_timeline_that_was_never_looked_at_again_shows_the_new_run(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "w", "w", "j", "space")
+        await open_field(pilot, "pp")
+        await type_value(pilot, "4")
+        await press(pilot, "2")
+        assert "1024 ranks = tp 8 x dp 32 x pp 4" in screen_rows(app)[0]
+        assert "x256" in screen_text(app)
+
+
+@pytest.mark.parametrize(
+    ("label", "text", "complaint"),
+    [
+        ("tp", "many", "--tp many: a whole number from 1 to 2^40 is expected"),
+        ("compute scale", "-2", "--compute-scale -2: a number of 0 or more (up to 1e12) is expected"),
+        ("schedule", "[red]x[/red]", "--schedule: one of "),
+        ("tp", "3", "world 1024 is not a multiple of tp 3 x pp 16 = 48"),
+        ("world", "99999999", "world 99999999: at most 16777216 ranks (2^24) are simulated"),
+        ("ep", "7", "ep 7 divides neither dp 8 nor tp 8 x dp 8 = 64"),
+        ("microbatches", "70000", "70000 micro-batches on 16 stages"),
+    ],
+)
+async def test_a_refused_value_says_why_and_the_picture_stays(
+    make_app: MakeApp, label: str, text: str, complaint: str
+) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, label)
+        await type_value(pilot, text)
+        assert complaint in " ".join(" ".join(row[68:] for row in screen_rows(app)).split())
+        assert app.session.current is app.session.opened
+        assert "step 14.774 s" in screen_rows(app)[1]
+
+
+async def test_a_refusal_is_whole_on_80_columns(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await open_field(pilot, "tp")
+        for text, complaint in (
+            ("3", "world 1024 is not a multiple of tp 3 x pp 16 = 48: 1008 or 1056 would fit"),
+            ("x" * 100, "a whole number from 1 to 2^40 is expected"),
+        ):
+            await type_value(pilot, text)
+            assert complaint in " ".join(screen_text(app).split())
+            assert "step 14.774 s" in screen_rows(app)[0]
+
+
+async def test_a_value_too_large_to_simulate_is_refused_and_does_not_end_the_program(
+    make_app: MakeApp,
+) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "compute scale")
+        await type_value(pilot, "1e12")
+        assert app.session.current is app.session.opened
+        assert app.session.error
+
+
+async def test_after_a_refused_value_the_next_good_one_runs(make_app: MakeApp) -> None:
+    app = make_app(small())
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "tp")
+        await type_value(pilot, "3")
+        assert app.session.error
+        await type_value(pilot, "4")
+        assert app.session.error == ""
+        assert app.session.current.simulation.layout.tp == 4
+
+
+async def test_undo_and_redo_take_the_picture_along(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "compute scale")
+        for key in ("L", "L"):
+            await press(pilot, key)
+            await run_over(pilot)
+        for key, scale in (
+            ("u", 2.0),
+            ("u", 1.0),
+            ("u", 1.0),
+            ("ctrl+r", 2.0),
+            ("ctrl+r", 4.0),
+            ("ctrl+r", 4.0),
+        ):
+            await press(pilot, key)
+            await run_over(pilot)
+            assert app.session.draft.compute_scale == scale
+            assert app.session.current.simulation.parameters.compute_scale == scale
+            step = app.session.current.simulation.step_time_ns
+            assert step == seed(compute_scale=scale).simulation.step_time_ns
+        await press(pilot, "u", "u")
+        await run_over(pilot)
+        assert app.session.current is app.session.opened
+        assert "as opened" in screen_text(app)
+        assert "*" not in "".join(row[:3] for row in screen_rows(app))
+
+
+async def test_undo_takes_back_a_value_that_could_not_be_run(make_app: MakeApp) -> None:
+    app = make_app(small())
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "tp")
+        await type_value(pilot, "3")
+        assert app.session.error
+        await press(pilot, "u")
+        await run_over(pilot)
+        assert app.session.error == ""
+        assert app.session.current is app.session.opened
+        assert "is not a multiple" not in screen_text(app)
+
+
+async def test_delete_makes_every_field_what_it_was_when_the_file_was_opened(make_app: MakeApp) -> None:
+    opened = small()
+    app = make_app(opened)
+    left = {}
+    async with app.run_test(size=SIZE) as pilot:
+        view = await open_field(pilot, "world")
+        for field in list(view.fields):
+            view = await open_field(pilot, field.label)
+            await press(pilot, "l")
+            await run_over(pilot)
+            await press(pilot, "delete")
+            await run_over(pilot)
+            shown = field.text(app.session.draft, app.session.current.simulation)
+            assert shown == field.text(opened.simulation.parameters, opened.simulation)
+            if app.session.draft != opened.simulation.parameters:
+                left[field.label] = app.session.draft
+                app.session.draft = opened.simulation.parameters
+    assert list(left) == []
+
+
+async def test_a_reset_dimension_grows_again_with_the_world(make_app: MakeApp) -> None:
+    workload = two_stages()
+    app = make_app(run(workload))
+    async with app.run_test(size=SIZE) as pilot:
+        view = await open_field(pilot, "world")
+        bandwidth = next(field.label for field in view.fields if field.label.startswith("dim 0  switch"))
+        await open_field(pilot, bandwidth)
+        await press(pilot, "l")
+        await run_over(pilot)
+        await press(pilot, "delete")
+        await run_over(pilot)
+        await open_field(pilot, "world")
+        await type_value(pilot, "64")
+        assert app.session.error == ""
+
+
+async def test_letters_typed_into_the_prompt_are_text_and_not_keys(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        view = await open_field(pilot, "schedule")
+        await press(pilot, "enter")
+        assert "schedule" in screen_rows(app)[-1]
+        field = app.screen.query_one(Input)
+        assert field.has_focus
+        assert field.value == "1f1b"
+        await press(pilot, *"q235!ujkhl?e ")
+        assert field.value == "q235!ujkhl?e "
+        assert app.screen_name == "parameters"
+        assert app.session.draft == Parameters()
+        await press(pilot, "escape")
+        assert app.session.draft == Parameters()
+        assert view.complaint == ""
+        await press(pilot, "enter")
+        await press(pilot, *"layer-loop", "enter")
+        await run_over(pilot)
+        assert app.session.draft == Parameters(schedule="layer-loop")
+
+
+async def test_what_is_typed_replaces_the_value_and_can_be_edited(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "microbatches")
+        await press(pilot, "e")
+        await press(pilot, "3", "2", "backspace", "0", "enter")
+        await run_over(pilot)
+        assert app.session.draft.microbatches == 30
+        assert "1f1b, 30 micro-batches" in screen_rows(app)[0]
+
+
+async def test_a_prompt_left_as_it_was_changes_nothing(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "dim 0  algorithm")
+        await press(pilot, "enter")
+        await press(pilot, "enter")
+        await run_over(pilot)
+        assert app.session.draft == Parameters()
+        assert app.session.current is app.session.opened
+
+
+async def test_taking_the_value_in_the_prompt_unchanged_is_no_change(make_app: MakeApp) -> None:
+    opened = small()
+    app = make_app(opened)
+    taken_as_changes = []
+    async with app.run_test(size=SIZE) as pilot:
+        view = await open_field(pilot, "world")
+        for field in list(view.fields):
+            await open_field(pilot, field.label)
+            await press(pilot, "enter", "enter")
+            await run_over(pilot)
+            if app.session.current is not opened:
+                taken_as_changes.append(field.label)
+                app.session.current, app.session.draft = opened, opened.simulation.parameters
+    assert taken_as_changes == []

@@ -1,0 +1,69 @@
+"""The session: one draft, and the way back and forward through its changes."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simcore.parameters import Parameters
+from tests.tui.made_runs import lonely
+from tui.session import Session
+
+
+def new_session() -> Session:
+    """A session on a tiny run."""
+    return Session(lonely().simulation.workload, lonely())
+
+
+def test_it_begins_with_the_run_as_opened() -> None:
+    session = new_session()
+    assert session.current is session.opened
+    assert session.draft == session.opened.simulation.parameters
+    assert (session.error, session.running) == ("", False)
+
+
+def test_there_is_nothing_to_undo_or_redo_at_first() -> None:
+    session = new_session()
+    assert not session.undo()
+    assert not session.redo()
+    assert session.draft == Parameters()
+
+
+def test_undo_takes_back_one_change_and_redo_makes_it_again() -> None:
+    session = new_session()
+    session.edit(Parameters(tp=2))
+    session.edit(Parameters(tp=4))
+    assert session.undo()
+    assert session.draft == Parameters(tp=2)
+    assert session.redo()
+    assert session.draft == Parameters(tp=4)
+    assert not session.redo()
+
+
+def test_a_new_change_forgets_what_was_taken_back() -> None:
+    session = new_session()
+    session.edit(Parameters(tp=2))
+    session.undo()
+    session.edit(Parameters(pp=2))
+    assert not session.redo()
+    assert session.undo()
+    assert session.draft == Parameters()
+
+
+@given(st.lists(st.sampled_from([2, 3, 4, "undo", "redo"]), max_size=30))
+def test_any_edits_and_undos_behave_as_a_list_with_a_place_in_it(actions: list[int | str]) -> None:
+    session = new_session()
+    drafts, place = [Parameters()], 0
+    for action in actions:
+        if action == "undo":
+            assert session.undo() == (place > 0)
+            place = max(place - 1, 0)
+        elif action == "redo":
+            assert session.redo() == (place < len(drafts) - 1)
+            place = min(place + 1, len(drafts) - 1)
+        else:
+            session.edit(Parameters(tp=int(action)))
+            drafts = [*drafts[: place + 1], Parameters(tp=int(action))]
+            place += 1
+        assert session.draft == drafts[place]
+    assert session.opened is lonely()

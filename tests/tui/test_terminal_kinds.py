@@ -1,0 +1,87 @@
+"""Terminals with 256 colours, 16 colours, none, and without block glyphs."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.tui.pseudo_terminal import SEED, wltui
+
+
+def screen_on(*words: str, keys: str = "", **env: str | None) -> tuple[str, set[bytes]]:
+    """The screen of seed 002 in an environment, and the colours and styles sent (SGR, in parts)."""
+    with wltui(SEED, *words, env=env) as terminal:
+        terminal.wait_for("q quit")
+        terminal.settle(0.2)
+        if keys:
+            terminal.press(keys)
+            terminal.settle(0.2)
+        sent = set(re.findall(rb"\x1b\[([0-9;]*)m", terminal.raw))
+        text = terminal.text
+        terminal.press("q")
+        assert terminal.wait_for_end() == 0
+        assert terminal.attributes == terminal.attributes_before
+        return text, sent
+
+
+def colours(sent: set[bytes]) -> set[bytes]:
+    """The parts of SGR sequences that choose a colour."""
+    many = rb"[34]8;(?:5;\d+|2;\d+;\d+;\d+)"
+    found = {colour for sequence in sent for colour in re.findall(many, sequence)}
+    few = {part for sequence in sent for part in re.sub(many, b"", sequence).split(b";")}
+    return found | {part for part in few if re.fullmatch(rb"[349][0-7]|10[0-7]", part)}
+
+
+def test_a_terminal_with_256_colours_gets_them_and_no_more() -> None:
+    text, sent = screen_on(TERM="xterm-256color", COLORTERM=None)
+    assert "▄▄▄▄" in text
+    assert len(colours(sent)) >= 8
+    assert all(colour.startswith((b"38;5;", b"48;5;")) for colour in colours(sent))
+
+
+def test_a_terminal_with_16_colours_gets_no_others() -> None:
+    text, sent = screen_on(TERM="xterm", COLORTERM=None)
+    assert "▄▄▄▄" in text
+    assert colours(sent)
+    assert not any(colour.startswith((b"38", b"48")) for colour in colours(sent))
+
+
+@pytest.mark.parametrize("term", ["xterm-256color", "xterm"])
+def test_no_color_sends_no_colour_and_draws_names_with_brackets(term: str) -> None:
+    text, sent = screen_on(keys="jwwwwwwwww", TERM=term, NO_COLOR="1")
+    assert "▄▄▄▄" in text
+    assert re.search(r"[\[▌](attention|mlp)_\w+ *[\]▐]", text)
+    assert colours(sent) == set()
+
+
+def test_an_empty_no_color_is_none() -> None:
+    _, sent = screen_on(NO_COLOR="")
+    assert colours(sent)
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"PYTHONIOENCODING": "ascii"},
+        {"LANG": "C"},
+        {"LANG": None, "LC_ALL": "C"},
+    ],
+    ids=["encoding ascii", "LANG=C", "LC_ALL=C"],
+)
+def test_a_terminal_that_is_not_utf_8_gets_ascii_glyphs(env: dict[str, str | None]) -> None:
+    text, _ = screen_on(**env)
+    assert "ffff" in text
+    assert text.isascii()
+
+
+def test_a_utf_8_terminal_gets_ascii_glyphs_when_asked() -> None:
+    text, sent = screen_on("--ascii", keys="j w")
+    assert "lane          x  busy|" in text
+    assert text.isascii()
+    assert colours(sent)
+
+
+def test_without_a_locale_python_takes_utf_8_and_so_do_we() -> None:
+    text, _ = screen_on(LANG=None)
+    assert "▄▄▄▄" in text

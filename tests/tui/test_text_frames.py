@@ -1,0 +1,92 @@
+"""Whole screens of seed 002 as text. After a wanted change: `pytest tests/tui --snapshot-update`."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from tests.tui.conftest import MakeApp
+from tests.tui.screen_reading import press, run_over, screen_rows
+from tui.app import WltuiApp
+
+SIZES = [(120, 36), (80, 24)]
+FRAMES = {
+    "timeline, whole step": (),
+    "timeline, zoomed in": ("j", "j", *"wwwwwwwww"),
+    "timeline, unfolded": ("j", "j", "space", "j", "j"),
+    "layers": ("3", "j", "j"),
+    "layers, each row": ("3", "space", "pagedown"),
+    "parameters": ("5", *"jjjj"),
+    "parameters, changed": ("5", *"jjjjjjjjL"),
+    "parameters, refused": ("5", "j", "enter", "3", "enter"),
+    "notes": ("exclamation_mark",),
+    "help": ("question_mark",),
+    "prompt": ("5", "enter", "2", "0"),
+}
+SNAPSHOTS = Path(__file__).with_name("__snapshots__")
+
+
+async def frame_after(app: WltuiApp, size: tuple[int, int], keys: tuple[str, ...]) -> str:
+    """The screen after some keys; blanks at the ends of rows left out."""
+    async with app.run_test(size=size) as pilot:
+        await press(pilot, *keys)
+        await run_over(pilot)
+        rows = screen_rows(app)
+        assert [len(row) for row in rows] == [size[0]] * size[1]
+        return "\n".join(row.rstrip() for row in rows)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=["120x36", "80x24"])
+@pytest.mark.parametrize("name", FRAMES)
+async def test_the_screen_is_drawn_as_before(
+    make_app: MakeApp, snapshot: SnapshotAssertion, name: str, size: tuple[int, int]
+) -> None:
+    assert await frame_after(make_app(), size, FRAMES[name]) == snapshot
+
+
+@pytest.mark.parametrize("name", ["timeline, whole step", "timeline, zoomed in", "timeline, unfolded"])
+async def test_the_timeline_in_ascii_is_drawn_as_before(
+    make_app: MakeApp, snapshot: SnapshotAssertion, name: str
+) -> None:
+    text = await frame_after(make_app(ascii_only=True), (120, 36), FRAMES[name])
+    assert text.isascii()
+    assert text == snapshot
+
+
+async def test_the_timeline_without_colour_is_drawn_as_before(
+    make_app: MakeApp, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make_app()
+    monkeypatch.setenv("NO_COLOR", "1")
+    coloured = await frame_after(app, (120, 36), FRAMES["timeline, zoomed in"])
+    mono = await frame_after(
+        make_app_without_colour(make_app, monkeypatch), (120, 36), FRAMES["timeline, zoomed in"]
+    )
+    assert mono != coloured
+    assert mono == snapshot
+
+
+def make_app_without_colour(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> WltuiApp:
+    """An app that found NO_COLOR when it started."""
+    app = make_app()
+    monkeypatch.setattr(app, "no_color", True)
+    return app
+
+
+def test_frames_hold_nothing_of_the_machine_that_drew_them() -> None:
+    files = [path for path in SNAPSHOTS.rglob("*") if path.is_file()]
+    assert files
+    words = [str(Path.cwd()), str(Path.home()), os.uname().nodename, "/tmp/", "/work/", "/home/"]
+    for path in files:
+        text = path.read_text()
+        for word in words:
+            assert len(word) < 4 or word not in text, f"{word} in {path.name}"
+        assert not re.search(r"\b20\d\d-\d\d-\d\d\b|\b\d\d:\d\d:\d\d\b", text)
+
+
+def test_frames_are_small() -> None:
+    assert sum(path.stat().st_size for path in SNAPSHOTS.rglob("*") if path.is_file()) < 1_500_000

@@ -1,0 +1,125 @@
+"""Any keys in any order: the cursor stays in the window and the step, its lane on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tui.made_runs import lonely, seed, small, some_runs
+from tui.frame import BLOCKS, text_of, width_of
+from tui.timeline.frame import TimelineFrame
+from tui.timeline.model import TimelineModel
+
+Action = Callable[[TimelineModel], None]
+RUNS = len(some_runs())
+SHOWN = (seed, lambda: seed(pp=4), small, lonely, lambda: lonely(1), lambda: lonely(0), lambda: lonely(50))
+
+
+def act(name: str, *arguments: object) -> Action:
+    """An action with a name that reads well in a failing example."""
+
+    def action(model: TimelineModel) -> None:
+        getattr(model, name)(*arguments)
+
+    action.__qualname__ = f"{name}{arguments}"
+    return action
+
+
+def show(number: int) -> Action:
+    """Another run."""
+
+    def action(model: TimelineModel) -> None:
+        model.show(SHOWN[number]())
+
+    action.__qualname__ = f"show({number})"
+    return action
+
+
+KEYS = st.sampled_from(
+    [
+        *(act("zoom", *ratio) for ratio in ((1, 2), (1, 2), (1, 2), (2, 1))),
+        *(act("pan", *ratio) for ratio in ((1, 8), (-1, 8), (1, 1), (-1, 1))),
+        *(act("move_cursor", by) for by in (1, -1, 1000, -1000)),
+        *(act("move_lane", by) for by in (1, -1, 10, -10, 10**6, -(10**6))),
+        act("toggle_fold"),
+        act("toggle_fold"),
+        *(act("step_span", direction) for direction in (1, -1)),
+        *(act(name) for name in ("focus", "show_all", "back", "forward")),
+    ]
+)
+RESIZES = st.builds(
+    lambda columns, rows: act("resize", columns, rows), st.integers(0, 300), st.integers(0, 60)
+)
+SHOWS = st.integers(0, len(SHOWN) - 1).map(show)
+ACTIONS = st.lists(KEYS | KEYS | KEYS | RESIZES | SHOWS, max_size=40)
+
+
+def check(model: TimelineModel) -> None:
+    """What must hold after every key."""
+    window, step = model.window, max(model.results.simulation.step_time_ns, 1)
+    assert window.step_ns == step
+    assert 0 <= window.first_ns < window.last_ns <= step
+    assert window.first_ns <= model.cursor_ns < window.last_ns
+    assert model.columns >= 1
+    assert model.rows >= 1
+    assert 0 <= model.lane < len(model.lanes)
+    assert 0 <= model.top <= model.lane < model.top + model.rows
+    assert model.top == 0 or model.top + model.rows <= len(model.lanes), "blank rows below a scrolled list"
+    assert 0 <= model.cursor_column < model.columns
+    if window.span_ns >= model.columns:
+        edges = window.edges(model.columns)
+        assert edges[model.cursor_column] <= model.cursor_ns < edges[model.cursor_column + 1]
+
+
+def check_lanes(model: TimelineModel) -> None:
+    """One lane a class, in order, the streams of the unfolded ones below theirs; all of this run."""
+    classes = [lane.number for lane in model.lanes if lane.stream is None]
+    assert classes == list(range(len(model.results.simulation.timeline.classes)))
+    assert {lane.number for lane in model.lanes if lane.stream is not None} == model.unfolded
+    assert [lane.number for lane in model.lanes] == sorted(lane.number for lane in model.lanes)
+    assert all(lane.results is model.results for lane in model.lanes)
+
+
+@settings(max_examples=150)
+@given(st.integers(0, RUNS - 1), ACTIONS)
+def test_cursor_lane_and_window_stay_valid_after_every_key(start: int, actions: list[Action]) -> None:
+    model = TimelineModel(some_runs()[start])
+    for action in actions:
+        action(model)
+        check(model)
+        check_lanes(model)
+
+
+@settings(max_examples=30)
+@given(ACTIONS, st.integers(20, 200), st.integers(1, 50))
+def test_the_line_of_the_cursor_is_on_the_screen_after_any_keys(
+    actions: list[Action], width: int, height: int
+) -> None:
+    model = TimelineModel(small())
+    drawing = TimelineFrame(BLOCKS, colour=True)
+    for action in actions:
+        action(model)
+    lines = drawing.draw(model, width, height)
+    check(model)
+    assert len(lines) == height
+    assert {width_of(line) for line in lines} == {width}
+    marked = [line for line in text_of(lines).split("\n") if line.startswith(">")]
+    assert len(marked) == (1 if height > 4 else len(marked))
+
+
+@settings(max_examples=50)
+@given(st.lists(KEYS, max_size=20))
+def test_back_undoes_every_change_of_the_view(actions: list[Action]) -> None:
+    model = TimelineModel(small())
+    model.resize(96, 20)
+    whole = model.window
+    for action in actions:
+        action(model)
+    for _ in range(60):
+        model.back()
+    moved_by_cursor = any(
+        name in action.__qualname__ for action in actions for name in ("move_cursor", "step_span", "forward")
+    )
+    assert model.window == whole or moved_by_cursor

@@ -69,7 +69,7 @@ def build_program(
         schedule.pipelined,
         structure,
         tuple(stages),
-        tuple(plan.costs),
+        tuple(cost for _, cost in plan.costs),
         plan.microbatches,
         len(plan.messages),
         plan.chunks,

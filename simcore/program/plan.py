@@ -44,14 +44,15 @@ class Plan:
     overlap_grad_reduce: bool = False
     overlap_param_gather: bool = False
     layer_scales: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    costs: dict[Cost, int] = field(default_factory=dict)
+    costs: dict[tuple[type, Cost], int] = field(default_factory=dict)
     messages: dict[tuple[int, int, int], int] = field(default_factory=dict)
     segments: dict[tuple[str, tuple[int, ...]], Ops] = field(default_factory=dict)
     _rows: dict[tuple[int, int, bool, bool], tuple[int, ...]] = field(default_factory=dict)
 
     def cost(self, cost: Cost) -> int:
         """The number of a cost in the program's table."""
-        return self.costs.setdefault(cost, len(self.costs))
+        # With its type: named tuples of different kinds are equal when their values are.
+        return self.costs.setdefault((type(cost), cost), len(self.costs))
 
     def message(self, phase: int, microbatch: int, producer: int) -> int:
         """The number of a transfer: of an activation (FWD) or gradient (IG) of a micro-batch.

@@ -39,7 +39,8 @@ def test_a_word_has_its_choices() -> None:
     words = {flag.field: choices(flag.field) for flag in FLAGS if flag.kind == "word"}
     assert words == {
         "rank_order": ("tp-ep-dp-pp", "tp-pp-dp"),
-        "schedule": ("layer-loop", "1f1b"),
+        "schedule": ("layer-loop", "gpipe", "1f1b", "interleaved", "zb-h1"),
+        "stage_layout": ("uniform", "megatron"),
         "dialect": ("simai", "astra-sim-1"),
         "network": ("analytical",),
     }

@@ -26,7 +26,9 @@ def test_every_parameter_has_a_flag_that_reaches_the_run() -> None:
     flags += " --dialect simai"
     flags += " --dim ring:4:100:5 --dim switch:64:10:50 --algorithm 0=direct --algorithm 1=ring"
     flags += " --endpoint-delay 7 --local-mem-bw 1600 --network analytical"
-    flags += " --compute-scale 0.5 --comm-scale 2 --no-fold"
+    flags += " --compute-scale 0.5 --comm-scale 2 --no-fold --stage-layout megatron"
+    flags += " --overlap-grad-reduce --overlap-param-gather --layer-scale mlp_row:fwd=0.5"
+    flags += " --slow-rank 37=1.3 --slow-link 1:5=0.5 --jitter 0.01 --seed 7"
     done = wltui("report", SEED_002, "--json", *flags.split())
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["parameters"] == {
@@ -46,6 +48,15 @@ def test_every_parameter_has_a_flag_that_reaches_the_run() -> None:
         "compute_scale": 0.5,
         "comm_scale": 2.0,
         "no_fold": True,
+        "virtual_stages": 1,
+        "stage_layout": "megatron",
+        "overlap_grad_reduce": True,
+        "overlap_param_gather": True,
+        "layer_scale": ["mlp_row:fwd=0.5"],
+        "slow_rank": ["37=1.3"],
+        "slow_link": ["1:5=0.5"],
+        "jitter": 0.01,
+        "seed": 7,
     }
     assert json.loads(done.stdout)["rank_classes"] == 256
 
@@ -94,7 +105,10 @@ USAGE_ERRORS = [
     ([SEED_002, "--tp", "-3"], "--tp -3: a whole number from 1 to 2^40 is expected"),
     ([SEED_002, "--comm-scale", "nan"], "--comm-scale nan: a number of 0 or more (up to 1e12) is expected"),
     ([SEED_002, "--pp", "3"], "world 1024 is not a multiple of tp 8 x pp 3 = 24: 1008 or 1032 would fit"),
-    ([SEED_002, "--schedule", "x"], "--schedule x: one of layer-loop, 1f1b is expected"),
+    (
+        [SEED_002, "--schedule", "x"],
+        "--schedule x: one of layer-loop, gpipe, 1f1b, interleaved, zb-h1 is expected",
+    ),
     ([SEED_002, "--network", "x"], "--network x: one of analytical is expected"),
     (
         [SEED_002, "--dim", "switch:8:450:500"],

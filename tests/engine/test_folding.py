@@ -65,8 +65,8 @@ def test_classes_are_an_equitable_partition(case: Case) -> None:
         assert folding.class_of(rank) == number
         found = folding.classes[number]
         assert layout.position(rank)[2] == found.stage
-        for step, (other, _) in found.neighbours.items():
-            assert classes[layout.neighbour(rank, found.stage + step)] == other
+        for step, link in found.links.items():
+            assert classes[layout.neighbour(rank, found.stage + step)] == link.neighbour
     for kind in {group.kind for group in folding.group_classes}:
         for members in layout.groups(kind):
             (group,) = {folding.classes[classes[rank]].groups[kind] for rank in members}

@@ -166,16 +166,22 @@ def test_layer_loop_says_that_microbatches_have_no_effect() -> None:
     program, found = build(BLOCK, {"ga": 1, "vpp": 1}, microbatches=7)
     assert program.microbatches == 1
     assert texts(found) == [
-        "made.txt: warning microbatches-ignored --microbatches 7 has no effect: layer-loop runs each row once"
+        "made.txt: warning parameter-ignored --microbatches has no effect on schedule layer-loop"
     ]
 
 
 # -- what cannot be ------------------------------------------------------------------
 
 REFUSED = [
-    ({"schedule": "gpipe2"}, "--schedule gpipe2: one of layer-loop, 1f1b is expected"),
-    ({"schedule": "\x07"}, "--schedule \\x07: one of layer-loop, 1f1b is expected"),
-    ({"schedule": ""}, "--schedule : one of layer-loop, 1f1b is expected"),
+    (
+        {"schedule": "gpipe2"},
+        "--schedule gpipe2: one of layer-loop, gpipe, 1f1b, interleaved, zb-h1 is expected",
+    ),
+    (
+        {"schedule": "\x07"},
+        "--schedule \\x07: one of layer-loop, gpipe, 1f1b, interleaved, zb-h1 is expected",
+    ),
+    ({"schedule": ""}, "--schedule : one of layer-loop, gpipe, 1f1b, interleaved, zb-h1 is expected"),
     ({"dialect": "chakra"}, "--dialect chakra: simai or astra-sim-1 is expected"),
     ({"dialect": ""}, "--dialect : simai or astra-sim-1 is expected"),
     (
@@ -184,7 +190,7 @@ REFUSED = [
     ),
     (
         {"world": 2**21, "no_fold": True},
-        "2097152 ranks whose groups do not align with the cluster (or with --no-fold) are looked at "
+        "2097152 ranks whose groups do not align with the cluster (or --no-fold, --jitter) are looked at "
         "one by one: at most 1048576",
     ),
     (

@@ -4,7 +4,15 @@ Knows places and hops, nothing of workloads or of what a collective costs.
 Import from here all that `__all__` names.
 """
 
-from simcore.cluster.model import ALGORITHM_NAMES, Cluster, Dimension
+from simcore.cluster.model import (
+    ALGORITHM_NAMES,
+    OPTIMIZATIONS,
+    Cluster,
+    Dimension,
+    Optimization,
+    direct_window,
+    is_algorithm,
+)
 from simcore.cluster.parsing import parse_algorithm, parse_dimension
 from simcore.cluster.placement import Crossing, GroupShape, TransferShape, group_shape, transfer_shape
 from simcore.cluster.presets import DEFAULT_PRESET, default_cluster
@@ -12,13 +20,17 @@ from simcore.cluster.presets import DEFAULT_PRESET, default_cluster
 __all__ = [
     "ALGORITHM_NAMES",
     "DEFAULT_PRESET",
+    "OPTIMIZATIONS",
     "Cluster",
     "Crossing",
     "Dimension",
     "GroupShape",
+    "Optimization",
     "TransferShape",
     "default_cluster",
+    "direct_window",
     "group_shape",
+    "is_algorithm",
     "parse_algorithm",
     "parse_dimension",
     "transfer_shape",

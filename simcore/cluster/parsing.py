@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from simcore.cluster.model import ALGORITHM_NAMES, KINDS, Dimension
+from simcore.cluster.model import ALGORITHM_NAMES, KINDS, Dimension, is_algorithm
 from simcore.diagnostics import UsageError, printable
 from simcore.units import plain_number
 
@@ -52,8 +52,9 @@ def parse_algorithm(text: str, dims: Sequence[Dimension]) -> tuple[int, str]:
     if index_text not in indices:
         fits = "only 0" if len(dims) == 1 else f"0 to {len(dims) - 1}"
         raise _refusal("algorithm", text, f"no dimension {_quoted(index_text)} in this cluster, {fits}")
-    if name not in ALGORITHM_NAMES:
-        raise _refusal("algorithm", text, f"NAME {_quoted(name)} is not {_either(ALGORITHM_NAMES)}")
+    if not is_algorithm(name):
+        names = (*ALGORITHM_NAMES[:2], "direct<W>", *ALGORITHM_NAMES[2:])
+        raise _refusal("algorithm", text, f"NAME {_quoted(name)} is not {_either(names)}")
     return indices[index_text], name
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from simcore.cluster import ALGORITHM_NAMES, Dimension, parse_dimension
+from simcore.cluster import ALGORITHM_NAMES, Dimension, is_algorithm, parse_dimension
 from simcore.diagnostics import UsageError
 from simcore.parameters import FLAGS, Flag, Parameters, flag_of, parse_value, replaced
 from simcore.simulation import Simulation, choices
@@ -162,7 +162,7 @@ class AlgorithmField(Field):
         return self.typed(parameters, opened, self.text(opened.parameters, opened))
 
     def typed(self, parameters: Parameters, simulation: Simulation, text: str) -> Parameters:
-        if text not in ("default", *ALGORITHM_NAMES):
+        if text != "default" and not is_algorithm(text):
             raise UsageError(f"{self.label}: one of default, {', '.join(ALGORITHM_NAMES)} is expected")
         others = [one for one in parameters.algorithm if one.split("=", 1)[0] != str(self.index)]
         mine = [] if text == "default" else [f"{self.index}={text}"]
@@ -207,7 +207,8 @@ def _dims(parameters: Parameters, simulation: Simulation) -> tuple[Dimension, ..
 
 
 def _next(names: tuple[str, ...], name: str, direction: int) -> str:
-    return names[(names.index(name) + direction) % len(names)]
+    # `direct4` is typed, not one of the choices: from it one goes on from the first.
+    return names[((names.index(name) if name in names else 0) + direction) % len(names)]
 
 
 def _scrubbed_count(value: int, direction: int, large: bool, step: int, least: int) -> int:

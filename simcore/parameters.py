@@ -9,16 +9,21 @@ from typing import Any, Literal
 from simcore.diagnostics import UsageError, printable
 from simcore.units import plain_number
 
-Kind = Literal["count", "positive", "scale", "word", "words", "switch"]
+Kind = Literal["count", "positive", "scale", "word", "words", "text", "switch"]
+
+# A collective is simulated chunk by chunk; NCCL and ASTRA-sim users take 4 to 64.
+MOST_CHUNKS = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
     """What a user may set; None means "as the file says" or "the default of SPEC 8".
 
-    world, tp, ep, pp: degrees over the header's. dim: `KIND:SIZE:GBPS:NS`, inner first.
-    algorithm: `DIM=NAME`. endpoint_delay: ns. local_mem_bw: GB/s. compute_scale,
-    comm_scale: durations times X. no_fold: simulate every rank, not one of each class.
+    world, tp, ep, pp: degrees over the header's. cluster: a preset or the path of a file. system:
+    the path of an ASTRA-sim system file. dim: `KIND:SIZE:GBPS:NS`, inner first. algorithm:
+    `DIM=NAME`. splits, active_chunks: chunks of a collective. endpoint_delay: ns. local_mem_bw:
+    GB/s. compute_scale, comm_scale: durations times X. no_fold: simulate every rank, not one of
+    each class.
     """
 
     world: int | None = None
@@ -29,10 +34,15 @@ class Parameters:
     schedule: str | None = None
     microbatches: int | None = None
     dialect: str | None = None
+    cluster: str | None = None
+    system: str | None = None
     dim: tuple[str, ...] = ()
     algorithm: tuple[str, ...] = ()
-    endpoint_delay: int = 10
-    local_mem_bw: float = 3350.0
+    splits: int | None = None
+    active_chunks: int | None = None
+    endpoint_delay: int | None = None
+    local_mem_bw: float | None = None
+    collective_optimization: str | None = None
     network: str = "analytical"
     compute_scale: float = 1.0
     comm_scale: float = 1.0
@@ -70,12 +80,23 @@ FLAGS: tuple[Flag, ...] = (
     Flag("schedule", "schedule", "word", "", "NAME", "default: 1f1b with a pipeline, else layer-loop"),
     Flag("microbatches", "schedule", "count", "", "N", "micro-batches a step; blocks repeat in turn"),
     Flag("dialect", "schedule", "word", "", "NAME", "how the file's rows are meant; found from the file"),
+    Flag("cluster", "cluster", "text", "", "PRESET|FILE",
+         "a cluster by name (default h100-8; a100-8, h200-8, b200-8, gb200-nvl72, tpu-v4), wltui's TOML, "
+         "or an ASTRA-sim network.yml"),
+    Flag("system", "cluster", "text", "", "FILE",
+         "an ASTRA-sim system.json: algorithms, chunks, delays"),
     Flag("dim", "cluster", "words", "", "KIND:SIZE:GBPS:NS",
          "a network dimension, inner first (repeatable): ring, fully-connected or switch; "
          "size; GB/s of one message; latency of a hop in ns"),
     Flag("algorithm", "cluster", "words", "", "DIM=NAME", "collective algorithm on a dimension (repeatable)"),
-    Flag("endpoint_delay", "cluster", "count", "ns", "NS", "delay of a rank before and after a message"),
-    Flag("local_mem_bw", "cluster", "positive", "GB/s", "GBPS", "memory bandwidth, for reductions"),
+    Flag("splits", "cluster", "count", "", "N", "chunks that a collective is cut into (default 1)"),
+    Flag("active_chunks", "cluster", "count", "", "N", "chunks that a dimension runs at a time (default 1)"),
+    Flag("endpoint_delay", "cluster", "count", "ns", "NS",
+         "delay of a rank before and after a message (default 10)"),
+    Flag("local_mem_bw", "cluster", "positive", "GB/s", "GBPS",
+         "memory bandwidth, for reductions (default 3350, or the preset's)"),
+    Flag("collective_optimization", "cluster", "word", "", "NAME",
+         "an all-reduce over several dimensions: by reduce-scatter and all-gather, or whole on each"),
     Flag("network", "network", "word", "", "MODEL", "network model"),
     Flag("compute_scale", "scale", "scale", "x", "X", "compute durations times X"),
     Flag("comm_scale", "scale", "scale", "x", "X", "communication durations times X"),
@@ -83,6 +104,7 @@ FLAGS: tuple[Flag, ...] = (
 )  # fmt: skip
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
 _LEAST = {"endpoint_delay": 0}
+_MOST = {"splits": MOST_CHUNKS, "active_chunks": MOST_CHUNKS}
 _MOST_COUNT = 2**40
 
 
@@ -95,14 +117,10 @@ def parse_value(flag: Flag, text: str) -> Any:
     """`text` as a value of `flag`. Raises `UsageError` that says what was given and what fits."""
     shown = printable(text, 60)
     if flag.kind == "count":
-        least = _LEAST.get(flag.field, 1)
-        if (
-            not text.isascii()
-            or not text.isdigit()
-            or len(text) > 13
-            or not least <= int(text) <= _MOST_COUNT
-        ):
-            raise UsageError(f"{flag.option} {shown}: a whole number from {least} to 2^40 is expected")
+        least, most = _LEAST.get(flag.field, 1), _MOST.get(flag.field, _MOST_COUNT)
+        if not text.isascii() or not text.isdigit() or len(text) > 13 or not least <= int(text) <= most:
+            limit = "2^40" if most == _MOST_COUNT else str(most)
+            raise UsageError(f"{flag.option} {shown}: a whole number from {least} to {limit} is expected")
         return int(text)
     if flag.kind in ("positive", "scale"):
         least_word = "above 0" if flag.kind == "positive" else "of 0 or more"

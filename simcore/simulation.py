@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from simcore.cluster import (
+    DEFAULT_PRESET,
+    OPTIMIZATIONS,
     Cluster,
-    Dimension,
+    ClusterChoice,
     GroupShape,
-    default_cluster,
+    choose_cluster,
     group_shape,
-    parse_algorithm,
-    parse_dimension,
 )
 from simcore.collectives import NAMES, collective_ns, explain_collective, transfer_ns
 from simcore.diagnostics import Diagnostic, UsageError, printable
@@ -61,6 +61,7 @@ def choices(field: str) -> tuple[str, ...]:
         "rank_order": RANK_ORDERS,
         "network": NETWORKS,
         "dialect": ("simai", "astra-sim-1"),
+        "collective_optimization": OPTIMIZATIONS,
     }[field]
 
 
@@ -76,14 +77,9 @@ def simulate(
         raise UsageError(
             f"--network {printable(parameters.network, 60)}: one of {', '.join(NETWORKS)} is expected"
         )
-    dims = tuple(parse_dimension(text) for text in parameters.dim)
-    npus = None
-    if dims:
-        npus = 1
-        for dimension in dims:
-            npus *= dimension.size
-    layout, found = resolve_layout(workload, parameters, npus)
-    cluster, cluster_found = _cluster(workload, parameters, dims, layout)
+    choice = choose_cluster(parameters)
+    layout, found = resolve_layout(workload, parameters, choice.npus)
+    cluster, cluster_found = _cluster(workload, choice, layout)
     program, program_found = build_program(workload, layout, parameters)
     folding = fold(layout, cluster, program, parameters.no_fold)
     ops = sum(len(program.stages[rank_class.stage].ops) for rank_class in folding.classes)
@@ -102,22 +98,15 @@ def simulate(
 
 
 def _cluster(
-    workload: Workload, parameters: Parameters, dims: tuple[Dimension, ...], layout: Layout
-) -> tuple[Cluster, list[Diagnostic]]:
+    workload: Workload, choice: ClusterChoice, layout: Layout
+) -> tuple[Cluster, tuple[Diagnostic, ...]]:
     """The cluster of a run: the one given, else the default one, which is said."""
-    found = []
-    if not dims:
-        dims = default_cluster(layout.world).dims
-        text = " x ".join(f"{dimension.kind} {dimension.size}" for dimension in dims)
-        found.append(
-            Diagnostic("note", "cluster-default", f"no cluster given: h100-8 taken ({text})", workload.path)
-        )
-    algorithms: list[str | None] = [None] * len(dims)
-    for text in parameters.algorithm:
-        dimension, algorithm = parse_algorithm(text, dims)
-        algorithms[dimension] = algorithm
-    cluster = Cluster(dims, tuple(algorithms), parameters.endpoint_delay, parameters.local_mem_bw)
-    cluster.check_world(layout.world)
+    cluster = choice.cluster(layout.world)
+    found = choice.diagnostics
+    if choice.is_default:
+        text = " x ".join(f"{dimension.kind} {dimension.size}" for dimension in cluster.dims)
+        message = f"no cluster given: {DEFAULT_PRESET} taken ({text})"
+        found = (*found, Diagnostic("note", "cluster-default", message, workload.path))
     return cluster, found
 
 

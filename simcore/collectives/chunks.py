@@ -123,8 +123,8 @@ class _Tree:
     """The double binary tree of one phase: in order over N = 2^k ranks, root last.
 
     Its twin is the mirror image. A rank's number in the tree goes from 1 to N, and its height
-    is how often 2 divides it. Every receive costs the endpoint delay, and an inner rank a reduction more (ASTRA-sim 2.0,
-    DoubleBinaryTreeAllReduce::run).
+    is how often 2 divides it. Every receive costs the endpoint delay, and an inner rank a
+    reduction more (ASTRA-sim 2.0, DoubleBinaryTreeAllReduce::run).
     """
 
     def __init__(self, run: _Run, index: int, phase: Phase, stride: int, turns: tuple[int, int]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from simcore.analysis import LayerRow, Results
 from simcore.analysis.layers import LayerCell
+from simcore.cluster import parameter_values
 from simcore.parameters import as_dict
 
 SCHEMA = "wltui.report/1"
@@ -74,6 +75,7 @@ def _parameters(results: Results) -> dict[str, Any]:
         "microbatches": simulation.program.microbatches,
         "dialect": simulation.parameters.dialect or simulation.workload.dialect,
         "dim": [dimension.flag() for dimension in simulation.cluster.dims],
+        **parameter_values(simulation.cluster),
     }
 
 

@@ -70,7 +70,7 @@ def test_chunks_alternate_between_two_trees() -> None:
     # The leaf: EP, 100 up; the root: EP, 100 down, and done; the leaf: EP.
     assert two_chunks(1) == (EP + 100 + EP, EP + 100 + EP + 100 + EP)
     # Rank 1, root before, is the leaf now and sends at once; rank 0 hears it after its own first chunk.
-    root, leaf = two_chunks(1)
+    leaf = two_chunks(1).last_ns
     assert two_chunks(2) == (leaf + EP, leaf + EP + 100 + EP)
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from simcore.cluster import ALGORITHM_NAMES, Dimension, is_algorithm, parse_dimension
+from simcore.cluster import (
+    ALGORITHM_NAMES,
+    DEFAULT_PRESET,
+    PRESETS,
+    Dimension,
+    is_algorithm,
+    parameter_values,
+    parse_dimension,
+)
 from simcore.diagnostics import UsageError
 from simcore.parameters import FLAGS, Flag, Parameters, flag_of, parse_value, replaced
 from simcore.simulation import Simulation, choices
@@ -56,6 +64,11 @@ class FlagField(Field):
             return getattr(simulation.layout, self.flag.field)
         if self.flag.field == "dialect":
             return simulation.workload.dialect
+        if self.flag.kind == "text":
+            return "none"
+        of_cluster = parameter_values(simulation.cluster)
+        if self.flag.field in of_cluster:
+            return of_cluster[self.flag.field]
         return getattr(simulation.program, self.flag.field)
 
     def text(self, parameters: Parameters, simulation: Simulation) -> str:
@@ -102,6 +115,24 @@ class FlagField(Field):
         if flag.kind == "word" and text not in choices(flag.field):
             raise UsageError(f"{flag.option}: one of {', '.join(choices(flag.field))} is expected")
         return replaced(parameters, flag.field, parse_value(flag, text))
+
+
+@dataclass(frozen=True, slots=True)
+class TextField(FlagField):
+    """A preset or a file; the presets are the choices. Dimensions that were changed go with it."""
+
+    def scrubbed(
+        self, parameters: Parameters, simulation: Simulation, direction: int, large: bool
+    ) -> Parameters:
+        if self.flag.field != "cluster":
+            raise UsageError(f"{self.flag.option}: type the name of a file")
+        name = _next(tuple(PRESETS), parameters.cluster or DEFAULT_PRESET, direction)
+        return replaced(replaced(parameters, "cluster", name), "dim", ())
+
+    def typed(self, parameters: Parameters, simulation: Simulation, text: str) -> Parameters:
+        name = None if text in ("", "none") else text
+        changed = replaced(parameters, self.flag.field, name)
+        return replaced(changed, "dim", ()) if self.flag.field == "cluster" and name else changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +211,8 @@ def fields_for(simulation: Simulation) -> list[Field]:
             continue
         else:
             label = flag.field.replace("_", " ")
-            found.append(FlagField(flag.group, label, flag.unit, f"{flag.option}  {flag.help}", flag))
+            kind = TextField if flag.kind == "text" else FlagField
+            found.append(kind(flag.group, label, flag.unit, f"{flag.option}  {flag.help}", flag))
     return found
 
 

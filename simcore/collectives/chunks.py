@@ -16,7 +16,7 @@ from simcore.collectives.algorithms.double_binary_tree import level_ns
 from simcore.collectives.phases import Phase
 
 # More messages of trees than that would take seconds: all ranks then wait for the last one of each phase.
-MOST_MESSAGES = 200_000
+MOST_MESSAGES = 100_000
 
 
 def chunks_done(phases: Sequence[Phase], chunks: int, active_chunks: int) -> tuple[int, int]:

@@ -88,7 +88,10 @@ FLAGS: tuple[Flag, ...] = (
     Flag("dim", "cluster", "words", "", "KIND:SIZE:GBPS:NS",
          "a network dimension, inner first (repeatable): ring, fully-connected or switch; "
          "size; GB/s of one message; latency of a hop in ns"),
-    Flag("algorithm", "cluster", "words", "", "DIM=NAME", "collective algorithm on a dimension (repeatable)"),
+    Flag("algorithm", "cluster", "words", "", "DIM=NAME",
+         "collective algorithm on a dimension (repeatable): ring, direct, direct<W> (at most W messages in "
+         "flight), halving-doubling, double-binary-tree; or one-ring, one-direct, one-halving-doubling over "
+         "all dimensions as one group"),
     Flag("splits", "cluster", "count", "", "N", "chunks that a collective is cut into (default 1)"),
     Flag("active_chunks", "cluster", "count", "", "N", "chunks that a dimension runs at a time (default 1)"),
     Flag("endpoint_delay", "cluster", "count", "ns", "NS",

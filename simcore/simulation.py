@@ -93,7 +93,8 @@ def simulate(
         times = run_engine(program, folding, durations, cancelled)
     except OverflowError:
         raise UsageError("the step would take 2^63 ns (292 years) or more: too long for its times") from None
-    diagnostics = (*workload.diagnostics, *found, *cluster_found, *program_found)
+    flat = _flat_groups(workload, folding)
+    diagnostics = (*workload.diagnostics, *found, *cluster_found, *program_found, *flat)
     return Simulation(workload, parameters, layout, cluster, Timeline(program, folding, times), diagnostics)
 
 
@@ -108,6 +109,21 @@ def _cluster(
         message = f"no cluster given: {DEFAULT_PRESET} taken ({text})"
         found = (*found, Diagnostic("note", "cluster-default", message, workload.path))
     return cluster, found
+
+
+def _flat_groups(workload: Workload, folding: Folding) -> list[Diagnostic]:
+    """What is said of groups that are no grid of the cluster, one note a kind."""
+    kinds = dict.fromkeys(one.kind for one in folding.group_classes if one.shape.flat)
+    return [
+        Diagnostic(
+            "note",
+            "group-flat",
+            f"some {kind} groups are no grid of the cluster's dimensions: "
+            "each is priced as one flat group on the slowest dimension it crosses",
+            workload.path,
+        )
+        for kind in kinds
+    ]
 
 
 def _durations(

@@ -25,6 +25,8 @@ def chunks_done(phases: Sequence[Phase], chunks: int, active_chunks: int) -> tup
     phases: of one chunk, in order. active_chunks: how many a dimension serves at a time; the
     others wait in the order in which they came, at each rank for itself.
     """
+    if not phases:
+        return 0, 0
     trees = [phase for phase in phases if phase.is_tree]
     if chunks == 1 and len({phase.leg.dimension for phase in trees}) == len(trees):
         # On its way a rank meets each tree once, with all members of that tree starting together.

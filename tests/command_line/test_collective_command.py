@@ -110,6 +110,16 @@ def test_the_group_is_one_server_of_a_preset_or_all_of_a_given_cluster(words: li
     assert json.loads(done.stdout)["rank_list"] == ranks
 
 
+def test_a_group_that_is_no_grid_is_said() -> None:
+    done = wltui("collective", "all-to-all", "--size", "3000", "--ranks", "6-8")
+    assert done.returncode == 0
+    assert done.stderr == (
+        "wltui: note --ranks: no grid of the dimensions, priced as one flat group on dimension 1, "
+        "the slowest crossed\n"
+    )
+    assert "flat group of 3 (not a grid) on dimension 1" in done.stdout
+
+
 @pytest.mark.parametrize("name", ["all-reduce", "all-gather", "reduce-scatter", "all-to-all"])
 def test_a_group_of_one_is_free(name: str) -> None:
     done = wltui("collective", name, "--size", "1MiB", "--ranks", "3")

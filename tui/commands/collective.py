@@ -60,6 +60,12 @@ def main(words: list[str]) -> int:
     for found in choice.diagnostics:
         print(found.text(), file=sys.stderr)
     shape = group_shape(cluster, numbers)
+    if shape.flat:
+        place = f"dimension {shape.crossings[0].dimension}"
+        message = (
+            f"--ranks: no grid of the dimensions, priced as one flat group on {place}, the slowest crossed"
+        )
+        print(f"wltui: note {message}", file=sys.stderr)
     done = [collective_done(cluster, shape, collective, size) for size in sizes]
     if arguments.json:
         _print_json(collective, ranks, sizes, done, ".." in arguments.size)

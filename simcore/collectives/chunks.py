@@ -53,7 +53,6 @@ class _Run:
         self.order = 0
         self.waiting: dict[tuple[int, int], deque[tuple[int, int]]] = {}
         self.running: dict[tuple[int, int], int] = {}
-        self.left = [chunks] * self.ranks
         self.done_ns = [0] * self.ranks
 
     def _plant(self, phases: Sequence[Phase]) -> None:

@@ -42,6 +42,16 @@ def test_presets_are_scrubbed_through_and_take_changed_dimensions_away(simulatio
     assert names == ["a100-8", "h200-8", "b200-8", "gb200-nvl72", "tpu-v4", "h100-8"]
 
 
+def test_resetting_the_cluster_gives_its_dimensions_back() -> None:
+    dims = ("switch:8:100:5", "switch:16:10:50")
+    workload = open_workload(SEED)
+    opened = simulate(workload, Parameters(world=128, tp=8, pp=1, microbatches=1, dim=dims))
+    cluster = field(opened, "cluster")
+    changed = cluster.scrubbed(opened.parameters, opened, 1, False)
+    assert changed.dim == ()
+    assert cluster.reset(changed, opened) == opened.parameters
+
+
 def test_a_file_is_typed_and_none_takes_it_back(simulation: Simulation) -> None:
     for label in ("cluster", "system"):
         one = field(simulation, label)

@@ -134,6 +134,10 @@ class TextField(FlagField):
         changed = replaced(parameters, self.flag.field, name)
         return replaced(changed, "dim", ()) if self.flag.field == "cluster" and name else changed
 
+    def reset(self, parameters: Parameters, opened: Simulation) -> Parameters:
+        changed = replaced(parameters, self.flag.field, getattr(opened.parameters, self.flag.field))
+        return replaced(changed, "dim", opened.parameters.dim) if self.flag.field == "cluster" else changed
+
 
 @dataclass(frozen=True, slots=True)
 class DimensionField(Field):

@@ -25,7 +25,7 @@ def field(simulation: Simulation, label: str) -> Field:
 def test_what_is_not_given_is_shown_as_the_run_has_it(simulation: Simulation) -> None:
     values = {
         "cluster": "none", "system": "none", "splits": "1", "active chunks": "1", "endpoint delay": "10",
-        "local mem bw": "3350", "collective optimization": "localBWAware",
+        "local mem bw": "3350", "optimization": "localBWAware",
     }  # fmt: skip
     shown = {label: field(simulation, label).text(simulation.parameters, simulation) for label in values}
     assert shown == values
@@ -50,6 +50,17 @@ def test_resetting_the_cluster_gives_its_dimensions_back() -> None:
     changed = cluster.scrubbed(opened.parameters, opened, 1, False)
     assert changed.dim == ()
     assert cluster.reset(changed, opened) == opened.parameters
+
+
+def test_a_dimension_that_the_cluster_as_opened_has_not_is_shown_and_not_reset(
+    simulation: Simulation,
+) -> None:
+    torus = simulate(simulation.workload, Parameters(world=128, tp=8, pp=1, microbatches=1, cluster="tpu-v4"))
+    third = field(torus, "dim 2  latency")
+    assert third.text(torus.parameters, torus) == "500"
+    assert third.text(simulation.parameters, simulation) == "none"
+    with pytest.raises(UsageError, match="dim 2  latency: this cluster has 2 dimensions"):
+        third.reset(torus.parameters, simulation)
 
 
 def test_a_file_is_typed_and_none_takes_it_back(simulation: Simulation) -> None:

@@ -73,6 +73,11 @@ class FlagField(Field):
 
     def text(self, parameters: Parameters, simulation: Simulation) -> str:
         value = self._value(parameters, simulation)
+        if self.flag.field in parameter_values(simulation.cluster):
+            given, now = getattr(simulation.parameters, self.flag.field), getattr(parameters, self.flag.field)
+            if now is None and given is not None:
+                # Taken back, and the run that shows what it is then has not ended.
+                return "default"
         if isinstance(value, bool):
             return "on" if value else "off"
         return number(value) if isinstance(value, int | float) else str(value)
@@ -147,23 +152,25 @@ class DimensionField(Field):
     attribute: str
 
     def text(self, parameters: Parameters, simulation: Simulation) -> str:
-        return number(getattr(_dims(parameters, simulation)[self.index], self.attribute))
+        dims = _dims(parameters, simulation)
+        # Clusters differ in their number of dimensions, and the form may stand on another run's.
+        return number(getattr(dims[self.index], self.attribute)) if self.index < len(dims) else "none"
 
     def scrubbed(
         self, parameters: Parameters, simulation: Simulation, direction: int, large: bool
     ) -> Parameters:
-        value = getattr(_dims(parameters, simulation)[self.index], self.attribute)
+        value = getattr(self._dims(parameters, simulation)[self.index], self.attribute)
         return self._with(parameters, simulation, scrubbed_figure(value, direction, large))
 
     def typed(self, parameters: Parameters, simulation: Simulation, text: str) -> Parameters:
-        dims = [dimension.flag() for dimension in _dims(parameters, simulation)]
+        dims = [dimension.flag() for dimension in self._dims(parameters, simulation)]
         words = dims[self.index].split(":")
         words[2 if self.attribute == "bandwidth" else 3] = text
         dims[self.index] = parse_dimension(":".join(words)).flag()
         return replaced(parameters, "dim", tuple(dims))
 
     def reset(self, parameters: Parameters, opened: Simulation) -> Parameters:
-        value = getattr(opened.cluster.dims[self.index], self.attribute)
+        value = getattr(self._dims(opened.parameters, opened)[self.index], self.attribute)
         changed = self._with(parameters, opened, value)
         if not opened.parameters.dim and changed.dim == tuple(one.flag() for one in opened.cluster.dims):
             # As when none was given: then the default cluster grows with the world again.
@@ -171,10 +178,17 @@ class DimensionField(Field):
         return changed
 
     def _with(self, parameters: Parameters, simulation: Simulation, value: float) -> Parameters:
-        dims = list(_dims(parameters, simulation))
+        dims = list(self._dims(parameters, simulation))
         changed = replace(dims[self.index], **{self.attribute: value})  # type: ignore[arg-type]
         dims[self.index] = parse_dimension(changed.flag())
         return replaced(parameters, "dim", tuple(dimension.flag() for dimension in dims))
+
+    def _dims(self, parameters: Parameters, simulation: Simulation) -> tuple[Dimension, ...]:
+        """All dimensions, this one among them. Raises `UsageError`."""
+        dims = _dims(parameters, simulation)
+        if self.index >= len(dims):
+            raise UsageError(f"{self.label}: this cluster has {len(dims)} dimensions")
+        return dims
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +228,8 @@ def fields_for(simulation: Simulation) -> list[Field]:
         elif flag.kind == "words" or (flag.kind == "word" and len(choices(flag.field)) == 1):
             continue
         else:
-            label = flag.field.replace("_", " ")
+            # A label has 22 columns.
+            label = flag.field.replace("_", " ").removeprefix("collective ")
             kind = TextField if flag.kind == "text" else FlagField
             found.append(kind(flag.group, label, flag.unit, f"{flag.option}  {flag.help}", flag))
     return found

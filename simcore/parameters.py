@@ -9,7 +9,10 @@ from typing import Any, Literal
 from simcore.diagnostics import UsageError, printable
 from simcore.units import plain_number
 
-Kind = Literal["count", "positive", "scale", "word", "words", "switch"]
+Kind = Literal["count", "positive", "scale", "word", "words", "text", "switch"]
+
+# A collective is simulated chunk by chunk; NCCL and ASTRA-sim users take 4 to 64.
+MOST_CHUNKS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +20,11 @@ class Parameters:
     """What a user may set; None means "as the file says" or "the default of SPEC 8".
 
     world, tp, ep, pp: degrees over the header's. virtual_stages: chunks of each stage
-    (interleaved). dim: `KIND:SIZE:GBPS:NS`, inner first.
-    algorithm: `DIM=NAME`. endpoint_delay: ns. local_mem_bw: GB/s. compute_scale,
-    comm_scale: durations times X. no_fold: simulate every rank, not one of each class.
+    (interleaved). cluster: a preset or the path of a file. system: the path of an ASTRA-sim
+    system file. dim: `KIND:SIZE:GBPS:NS`, inner first. algorithm: `DIM=NAME`. splits,
+    active_chunks: chunks of a collective. endpoint_delay: ns. local_mem_bw: GB/s.
+    compute_scale, comm_scale: durations times X. no_fold: simulate every rank, not one of
+    each class.
     """
 
     world: int | None = None
@@ -34,10 +39,15 @@ class Parameters:
     overlap_grad_reduce: bool = False
     overlap_param_gather: bool = False
     dialect: str | None = None
+    cluster: str | None = None
+    system: str | None = None
     dim: tuple[str, ...] = ()
     algorithm: tuple[str, ...] = ()
-    endpoint_delay: int = 10
-    local_mem_bw: float = 3350.0
+    splits: int | None = None
+    active_chunks: int | None = None
+    endpoint_delay: int | None = None
+    local_mem_bw: float | None = None
+    collective_optimization: str | None = None
     network: str = "analytical"
     compute_scale: float = 1.0
     comm_scale: float = 1.0
@@ -84,12 +94,26 @@ FLAGS: tuple[Flag, ...] = (
     Flag("overlap_grad_reduce", "schedule", "switch", "", "", "reduce gradients as the last backward goes"),
     Flag("overlap_param_gather", "schedule", "switch", "", "", "gather parameters as the first forward goes"),
     Flag("dialect", "schedule", "word", "", "NAME", "how rows are meant; found from the file"),
+    Flag("cluster", "cluster", "text", "", "PRESET|FILE",
+         "a cluster by name (default h100-8; a100-8, h200-8, b200-8, gb200-nvl72, tpu-v4), wltui's TOML, "
+         "or an ASTRA-sim network.yml"),
+    Flag("system", "cluster", "text", "", "FILE",
+         "an ASTRA-sim system.json: algorithms, chunks, delays"),
     Flag("dim", "cluster", "words", "", "KIND:SIZE:GBPS:NS",
          "a network dimension, inner first (repeatable): ring, fully-connected or switch; "
          "size; GB/s of one message; latency of a hop in ns"),
-    Flag("algorithm", "cluster", "words", "", "DIM=NAME", "collective algorithm on a dimension (repeatable)"),
-    Flag("endpoint_delay", "cluster", "count", "ns", "NS", "delay of a rank before and after a message"),
-    Flag("local_mem_bw", "cluster", "positive", "GB/s", "GBPS", "memory bandwidth, for reductions"),
+    Flag("algorithm", "cluster", "words", "", "DIM=NAME",
+         "collective algorithm on a dimension (repeatable): ring, direct, direct<W> (at most W messages in "
+         "flight), halving-doubling, double-binary-tree; or one-ring, one-direct, one-halving-doubling over "
+         "all dimensions as one group"),
+    Flag("splits", "cluster", "count", "", "N", "chunks that a collective is cut into (default 1)"),
+    Flag("active_chunks", "cluster", "count", "", "N", "chunks that a dimension runs at a time (default 1)"),
+    Flag("endpoint_delay", "cluster", "count", "ns", "NS",
+         "delay of a rank before and after a message (default 10)"),
+    Flag("local_mem_bw", "cluster", "positive", "GB/s", "GBPS",
+         "memory bandwidth, for reductions (default 3350, or the preset's)"),
+    Flag("collective_optimization", "cluster", "word", "", "NAME",
+         "an all-reduce over several dimensions: by reduce-scatter and all-gather, or whole on each"),
     Flag("network", "network", "word", "", "MODEL", "network model"),
     Flag("compute_scale", "scale", "scale", "x", "X", "compute durations times X"),
     Flag("comm_scale", "scale", "scale", "x", "X", "communication durations times X"),
@@ -104,6 +128,7 @@ FLAGS: tuple[Flag, ...] = (
 )  # fmt: skip
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
 _LEAST = {"endpoint_delay": 0, "seed": 0}
+_MOST = {"splits": MOST_CHUNKS, "active_chunks": MOST_CHUNKS}
 _MOST_COUNT = 2**40
 
 
@@ -116,14 +141,10 @@ def parse_value(flag: Flag, text: str) -> Any:
     """`text` as a value of `flag`. Raises `UsageError` that says what was given and what fits."""
     shown = printable(text, 60)
     if flag.kind == "count":
-        least = _LEAST.get(flag.field, 1)
-        if (
-            not text.isascii()
-            or not text.isdigit()
-            or len(text) > 13
-            or not least <= int(text) <= _MOST_COUNT
-        ):
-            raise UsageError(f"{flag.option} {shown}: a whole number from {least} to 2^40 is expected")
+        least, most = _LEAST.get(flag.field, 1), _MOST.get(flag.field, _MOST_COUNT)
+        if not text.isascii() or not text.isdigit() or len(text) > 13 or not least <= int(text) <= most:
+            limit = "2^40" if most == _MOST_COUNT else str(most)
+            raise UsageError(f"{flag.option} {shown}: a whole number from {least} to {limit} is expected")
         return int(text)
     if flag.kind in ("positive", "scale"):
         least_word = "above 0" if flag.kind == "positive" else "of 0 or more"

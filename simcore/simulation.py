@@ -9,18 +9,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from simcore.cluster import (
+    DEFAULT_PRESET,
+    OPTIMIZATIONS,
     Cluster,
-    Dimension,
+    ClusterChoice,
     GroupShape,
-    default_cluster,
+    choose_cluster,
     group_shape,
-    parse_algorithm,
-    parse_dimension,
 )
 from simcore.collectives import NAMES, collective_ns, explain_collective
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.engine import run_engine
-from simcore.folding import fold
+from simcore.folding import Folding, fold
 from simcore.layout import RANK_ORDERS, Layout, resolve_layout
 from simcore.overrides import parse_overrides
 from simcore.parameters import Parameters
@@ -63,6 +63,7 @@ def choices(field: str) -> tuple[str, ...]:
         "stage_layout": STAGE_LAYOUTS,
         "network": NETWORKS,
         "dialect": ("simai", "astra-sim-1"),
+        "collective_optimization": OPTIMIZATIONS,
     }[field]
 
 
@@ -78,14 +79,9 @@ def simulate(
         raise UsageError(
             f"--network {printable(parameters.network, 60)}: one of {', '.join(NETWORKS)} is expected"
         )
-    dims = tuple(parse_dimension(text) for text in parameters.dim)
-    npus = None
-    if dims:
-        npus = 1
-        for dimension in dims:
-            npus *= dimension.size
-    layout, found = resolve_layout(workload, parameters, npus)
-    cluster, cluster_found = _cluster(workload, parameters, dims, layout)
+    choice = choose_cluster(parameters)
+    layout, found = resolve_layout(workload, parameters, choice.npus)
+    cluster, cluster_found = _cluster(workload, choice, layout)
     program, program_found = build_program(workload, layout, parameters)
     overrides = parse_overrides(parameters, layout.world, len(cluster.dims))
     folding = fold(layout, cluster, program, overrides, parameters.no_fold)
@@ -101,28 +97,37 @@ def simulate(
         times = run_engine(program, folding, durations, cancelled)
     except OverflowError:
         raise UsageError("the step would take 2^63 ns (292 years) or more: too long for its times") from None
-    diagnostics = (*workload.diagnostics, *found, *cluster_found, *program_found)
+    flat = _flat_groups(workload, folding)
+    diagnostics = (*workload.diagnostics, *found, *cluster_found, *program_found, *flat)
     return Simulation(workload, parameters, layout, cluster, Timeline(program, folding, times), diagnostics)
 
 
 def _cluster(
-    workload: Workload, parameters: Parameters, dims: tuple[Dimension, ...], layout: Layout
-) -> tuple[Cluster, list[Diagnostic]]:
+    workload: Workload, choice: ClusterChoice, layout: Layout
+) -> tuple[Cluster, tuple[Diagnostic, ...]]:
     """The cluster of a run: the one given, else the default one, which is said."""
-    found = []
-    if not dims:
-        dims = default_cluster(layout.world).dims
-        text = " x ".join(f"{dimension.kind} {dimension.size}" for dimension in dims)
-        found.append(
-            Diagnostic("note", "cluster-default", f"no cluster given: h100-8 taken ({text})", workload.path)
-        )
-    algorithms: list[str | None] = [None] * len(dims)
-    for text in parameters.algorithm:
-        dimension, algorithm = parse_algorithm(text, dims)
-        algorithms[dimension] = algorithm
-    cluster = Cluster(dims, tuple(algorithms), parameters.endpoint_delay, parameters.local_mem_bw)
-    cluster.check_world(layout.world)
+    cluster = choice.cluster(layout.world)
+    found = choice.diagnostics
+    if choice.is_default:
+        text = " x ".join(f"{dimension.kind} {dimension.size}" for dimension in cluster.dims)
+        message = f"no cluster given: {DEFAULT_PRESET} taken ({text})"
+        found = (*found, Diagnostic("note", "cluster-default", message, workload.path))
     return cluster, found
+
+
+def _flat_groups(workload: Workload, folding: Folding) -> list[Diagnostic]:
+    """What is said of groups that are no grid of the cluster, one note a kind."""
+    kinds = dict.fromkeys(one.kind for one in folding.group_classes if one.shape.flat)
+    return [
+        Diagnostic(
+            "note",
+            "group-flat",
+            f"some {kind} groups are no grid of the cluster's dimensions: "
+            "each is priced as one flat group on the slowest dimension it crosses",
+            workload.path,
+        )
+        for kind in kinds
+    ]
 
 
 def collective_alone_ns(simulation: Simulation, collective: str, group: GroupKind, size: int) -> int:

@@ -4,21 +4,38 @@ Knows places and hops, nothing of workloads or of what a collective costs.
 Import from here all that `__all__` names.
 """
 
-from simcore.cluster.model import ALGORITHM_NAMES, Cluster, Dimension
+from simcore.cluster.choice import ClusterChoice, choose_cluster, parameter_values
+from simcore.cluster.model import (
+    ALGORITHM_NAMES,
+    OPTIMIZATIONS,
+    Cluster,
+    Dimension,
+    Optimization,
+    direct_window,
+    is_algorithm,
+)
 from simcore.cluster.parsing import parse_algorithm, parse_dimension
 from simcore.cluster.placement import Crossing, GroupShape, TransferShape, group_shape, transfer_shape
-from simcore.cluster.presets import DEFAULT_PRESET, default_cluster
+from simcore.cluster.presets import DEFAULT_PRESET, PRESETS, default_cluster
 
 __all__ = [
     "ALGORITHM_NAMES",
     "DEFAULT_PRESET",
+    "OPTIMIZATIONS",
+    "PRESETS",
     "Cluster",
+    "ClusterChoice",
     "Crossing",
     "Dimension",
     "GroupShape",
+    "Optimization",
     "TransferShape",
+    "choose_cluster",
     "default_cluster",
+    "direct_window",
     "group_shape",
+    "is_algorithm",
+    "parameter_values",
     "parse_algorithm",
     "parse_dimension",
     "transfer_shape",

@@ -11,9 +11,32 @@ from simcore.units import number
 Kind = Literal["ring", "fully-connected", "switch"]
 KINDS: tuple[Kind, ...] = ("ring", "fully-connected", "switch")
 
-# What a user may ask for by name. simcore.collectives has an algorithm for each; the names
-# stand here because a cluster is read before anything is priced.
-ALGORITHM_NAMES: tuple[str, ...] = ("ring", "direct", "halving-doubling")
+# What a user may ask for by name, `direct<W>` beside it. simcore.collectives has an algorithm for
+# each; the names stand here because a cluster is read before anything is priced.
+ALGORITHM_NAMES: tuple[str, ...] = (
+    "ring",
+    "direct",
+    "halving-doubling",
+    "double-binary-tree",
+    "one-ring",
+    "one-direct",
+    "one-halving-doubling",
+)
+Optimization = Literal["localBWAware", "baseline"]
+OPTIMIZATIONS: tuple[Optimization, ...] = ("localBWAware", "baseline")
+
+
+def direct_window(name: str) -> int:
+    """W of `direct<W>` or `one-direct<W>`, at most W messages in flight; 0 for any other name."""
+    _, direct, digits = name.removeprefix("one-").partition("direct")
+    if not direct or not digits.isascii() or not digits.isdigit() or digits[0] == "0" or len(digits) > 7:
+        return 0
+    return int(digits) if name in (f"direct{digits}", f"one-direct{digits}") else 0
+
+
+def is_algorithm(name: str) -> bool:
+    """Whether a user may ask for an algorithm by this name."""
+    return name in ALGORITHM_NAMES or direct_window(name) > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +68,17 @@ class Cluster:
     """All dimensions of a network and what is set for it as a whole.
 
     dims: inner first; rank r has the d-th mixed-radix digit of r as its place on dimension d.
-    algorithms: one entry a dimension, a name of `ALGORITHM_NAMES`, or None for the default of
-    the dimension's kind. endpoint_delay_ns: what a rank pays before its first send and after
-    each receive. local_mem_bandwidth: bytes per ns, for reductions. alltoall_port_time: the
+    algorithms: one entry a dimension, a name of `ALGORITHM_NAMES` or `direct<W>`, or None for the
+    default of the dimension's kind. endpoint_delay_ns: what a rank pays before its first send and
+    after each receive. local_mem_bandwidth: bytes per ns, for reductions. alltoall_port_time: the
     messages of a direct all-to-all share the port of a ring or switch; False gives each of
-    them the whole bandwidth, as ASTRA-sim's congestion-unaware backend does.
+    them the whole bandwidth, as ASTRA-sim's congestion-unaware backend does. splits: how many
+    chunks a collective is cut into. active_chunks: how many of them a dimension runs at a time.
+    optimization: `localBWAware`, or `baseline`, a whole all-reduce on each dimension.
+    by_collective: (`ALLREDUCE` etc., algorithms) where collectives differ; the others run by
+    `algorithms`.
 
-    Raises ValueError when `algorithms` has not one entry a dimension.
+    Raises ValueError when a list of algorithms has not one entry a dimension.
     """
 
     dims: tuple[Dimension, ...]
@@ -59,10 +86,22 @@ class Cluster:
     endpoint_delay_ns: int = 10
     local_mem_bandwidth: float = 3350.0
     alltoall_port_time: bool = True
+    splits: int = 1
+    active_chunks: int = 1
+    optimization: Optimization = "localBWAware"
+    by_collective: tuple[tuple[str, tuple[str | None, ...]], ...] = ()
 
     def __post_init__(self) -> None:
-        if len(self.algorithms) != len(self.dims):
-            raise ValueError(f"{len(self.algorithms)} algorithms for {len(self.dims)} dimensions")
+        for names in (self.algorithms, *[names for _, names in self.by_collective]):
+            if len(names) != len(self.dims):
+                raise ValueError(f"{len(names)} algorithms for {len(self.dims)} dimensions")
+
+    def algorithms_for(self, collective: str) -> tuple[str | None, ...]:
+        """The algorithms that were asked for, one a dimension, for this collective."""
+        for name, algorithms in self.by_collective:
+            if name == collective:
+                return algorithms
+        return self.algorithms
 
     @property
     def npus(self) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from simcore.cluster.model import ALGORITHM_NAMES, KINDS, Dimension
+from simcore.cluster.model import ALGORITHM_NAMES, KINDS, Dimension, is_algorithm
 from simcore.diagnostics import UsageError, printable
 from simcore.units import plain_number
 
-_MOST_NPUS = 10**6
+MOST_NPUS = 10**6
 # Far beyond any network; they catch a figure in the wrong unit and keep times in 64 bits.
-_BANDWIDTHS = (1e-6, 1e9)
-_LATENCIES = (0.0, 1e9)
+BANDWIDTHS = (1e-6, 1e9)
+LATENCIES = (0.0, 1e9)
 
 
 def parse_dimension(text: str) -> Dimension:
@@ -28,13 +28,13 @@ def parse_dimension(text: str) -> Dimension:
         if kind_text == kind:
             break
     else:
-        raise _refusal("dim", text, f"KIND {_quoted(kind_text)} is not {_either(KINDS)}")
-    if not re.fullmatch("[0-9]{1,7}", size_text) or not 1 <= int(size_text) <= _MOST_NPUS:
-        raise _refusal("dim", text, f"SIZE {_quoted(size_text)} is not a whole number from 1 to {_MOST_NPUS}")
-    bandwidth = _number(bandwidth_text, _BANDWIDTHS)
+        raise _refusal("dim", text, f"KIND {_quoted(kind_text)} is not {either(KINDS)}")
+    if not re.fullmatch("[0-9]{1,7}", size_text) or not 1 <= int(size_text) <= MOST_NPUS:
+        raise _refusal("dim", text, f"SIZE {_quoted(size_text)} is not a whole number from 1 to {MOST_NPUS}")
+    bandwidth = number_within(bandwidth_text, BANDWIDTHS)
     if bandwidth is None:
         raise _refusal("dim", text, f"GBPS {_quoted(bandwidth_text)} is not a number from 1e-6 to 1e9 (GB/s)")
-    latency = _number(latency_text, _LATENCIES)
+    latency = number_within(latency_text, LATENCIES)
     if latency is None:
         raise _refusal("dim", text, f"NS {_quoted(latency_text)} is not a number from 0 to 1e9 (ns a hop)")
     return Dimension(kind, int(size_text), bandwidth, latency)
@@ -52,12 +52,14 @@ def parse_algorithm(text: str, dims: Sequence[Dimension]) -> tuple[int, str]:
     if index_text not in indices:
         fits = "only 0" if len(dims) == 1 else f"0 to {len(dims) - 1}"
         raise _refusal("algorithm", text, f"no dimension {_quoted(index_text)} in this cluster, {fits}")
-    if name not in ALGORITHM_NAMES:
-        raise _refusal("algorithm", text, f"NAME {_quoted(name)} is not {_either(ALGORITHM_NAMES)}")
+    if not is_algorithm(name):
+        names = (*ALGORITHM_NAMES[:2], "direct<W>", *ALGORITHM_NAMES[2:])
+        raise _refusal("algorithm", text, f"NAME {_quoted(name)} is not {either(names)}")
     return indices[index_text], name
 
 
-def _number(text: str, bounds: tuple[float, float]) -> float | None:
+def number_within(text: str, bounds: tuple[float, float]) -> float | None:
+    """A plain decimal number between two bounds, or None."""
     value = plain_number(text)
     return value if value is not None and bounds[0] <= value <= bounds[1] else None
 
@@ -70,5 +72,6 @@ def _quoted(text: str) -> str:
     return f"`{printable(text, 40)}`"
 
 
-def _either(names: Sequence[str]) -> str:
+def either(names: Sequence[str]) -> str:
+    """`ring, direct or switch`."""
     return f"{', '.join(names[:-1])} or {names[-1]}"

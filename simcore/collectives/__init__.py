@@ -1,18 +1,21 @@
 """The collectives room: what a collective or a transfer costs on an idle network, in ns.
 
-The `analytical` network model: closed forms per algorithm and dimension. Knows shapes of
-groups, nothing of who is in them or when they run. Import from here all that `__all__` names.
+The `analytical` network model: closed forms per algorithm and dimension, and the chunks that
+walk over them. Knows shapes of groups, nothing of who is in them or when they run. Import from
+here all that `__all__` names.
 """
 
 from simcore.collectives.bandwidth import algorithm_bandwidth, bus_bandwidth
 from simcore.collectives.explanation import explain_collective
 from simcore.collectives.phases import NAMES
-from simcore.collectives.pricing import collective_ns, transfer_ns
+from simcore.collectives.pricing import Done, collective_done, collective_ns, transfer_ns
 
 __all__ = [
     "NAMES",
+    "Done",
     "algorithm_bandwidth",
     "bus_bandwidth",
+    "collective_done",
     "collective_ns",
     "explain_collective",
     "transfer_ns",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from simcore.collectives.leg import Leg
+from simcore.collectives.leg import Leg, Route
 
 
 class Messages(NamedTuple):
-    """As many messages one after another as `times` says, each of `size` bytes over `hops` hops."""
+    """As many messages one after another as `times` says, each of `size` bytes over `route`."""
 
     times: int
-    hops: int
+    route: Route
     size: int
 
 
@@ -24,13 +24,17 @@ class Reductions(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """The chain of one collective on one dimension: what follows each other on the slowest rank."""
+    """The chain of one collective on one leg: what follows each other on one rank, the slowest.
+
+    Its time has two parts: fixed (endpoint delays, hops, reductions) and that of the bytes of
+    its messages, which are told apart by dimension.
+    """
 
     messages: list[Messages]
     reductions: list[Reductions]
 
     def receives(self) -> int:
-        """How many messages the slowest rank waits for, one after another."""
+        """How many messages the rank waits for, one after another."""
         return sum([times for times, _, _ in self.messages])
 
     def endpoints(self) -> int:
@@ -39,7 +43,7 @@ class Steps(NamedTuple):
 
     def messages_ns(self, leg: Leg) -> int:
         """Time of all messages; each is floored for itself."""
-        return sum([times * leg.message_ns(hops, size) for times, hops, size in self.messages])
+        return sum([times * leg.message_ns(route, size) for times, route, size in self.messages])
 
     def reductions_ns(self, leg: Leg) -> int:
         """Time of all reductions."""
@@ -52,14 +56,20 @@ class Steps(NamedTuple):
 
 
 class Algorithm(NamedTuple):
-    """One way to run collectives on one dimension.
+    """One way to run collectives on one leg.
 
     steps: takes the members, the collective and its size in bytes (what one rank puts in: its
-    shard for an all-gather, its whole buffer otherwise), and gives the chain of messages.
-    power_of_two: only for such a number of members. has_alltoall: False, and an all-to-all
-    runs direct instead.
+    shard for an all-gather, its whole buffer otherwise), and gives the chain of messages until
+    the last rank is done. first_steps: the same until the first rank is done, or None where all
+    ranks are done together. power_of_two: only for such a number of members. has_alltoall:
+    False, and an all-to-all runs direct instead. whole: takes all dimensions of the group as
+    one flat group. is_tree: ranks are alike only at equal places of a tree, and it runs an
+    all-reduce of the bytes it is given whatever was asked for.
     """
 
     steps: Callable[[Leg, str, int], Steps]
+    first_steps: Callable[[Leg, str, int], Steps] | None = None
     power_of_two: bool = False
     has_alltoall: bool = True
+    whole: bool = False
+    is_tree: bool = False

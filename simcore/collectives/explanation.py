@@ -3,35 +3,51 @@
 from __future__ import annotations
 
 from simcore.cluster import Cluster, GroupShape
+from simcore.collectives.algorithm import Messages
+from simcore.collectives.chunks import chunks_done
 from simcore.collectives.exact import decimal_ratio
-from simcore.collectives.phases import NAMES, Phase, phases
+from simcore.collectives.leg import Leg
+from simcore.collectives.phases import NAMES, Phase, chunk_bytes, phases
 from simcore.units import number
 
 
 def explain_collective(cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int) -> str:
     """Two lines of plain text: what runs where, and its price in ns as a sum that can be redone.
 
-    Takes and raises what `collective_ns` does, and writes out the same phases. One line when
-    the collective is free.
+    Takes and raises what `collective_ns` does, and writes out the same phases, those of one
+    chunk if there are several. One line when the collective is free.
     """
     name = NAMES[collective]
-    parts = phases(cluster, shape, collective, size_bytes)
-    if not parts:
+    if not size_bytes or not shape.crossings:
         return f"{name}, {_group(shape)}, {_count(size_bytes)} B: free"
+    chunks, size = chunk_bytes(cluster, shape, collective, size_bytes)
+    parts = phases(cluster, shape, collective, size)
     places = " and ".join(
         f"dimension {crossing.dimension} ({cluster.dims[crossing.dimension].text()})"
         for crossing in shape.crossings
     )
     gathered = " gathered" if collective == "ALLGATHER" else ""
     first = f"{_group(shape)} on {places}: {_count(size_bytes)} B{gathered}"
+    if chunks > 1:
+        first += f" in {chunks} chunks of {_count(size)} B{' a rank' if gathered else ''}"
+    total = chunks_done(parts, chunks, cluster.active_chunks)[1]
     if len(parts) == 1:
-        return f"{name}, {parts[0].algorithm}, {first}\n{_sum(parts[0])} = {_count(parts[0].ns())} ns"
-    terms = "; ".join(
-        f"{NAMES[part.collective]} on {part.leg.crossing.dimension}, {part.algorithm}: "
-        f"{_sum(part)} = {_count(part.ns())}"
-        for part in parts
-    )
-    return f"{name}, {first}\n{terms}; in all {_count(sum(part.ns() for part in parts))} ns"
+        first = f"{parts[0].algorithm}, {first}"
+        second = f"{_sum(parts[0])} = {_count(parts[0].ns())} ns"
+    else:
+        terms = "; ".join(
+            f"{NAMES[part.collective]} on {part.leg.dimension}, {part.algorithm}: "
+            f"{_sum(part)} = {_count(part.ns())}"
+            for part in parts
+        )
+        alone = sum(part.ns() for part in parts)
+        second = f"{terms}; in all {_count(alone)} ns"
+        if chunks == 1 and alone != total:
+            second += f", and {_count(total)} ns as each rank goes on by itself"
+    if chunks > 1:
+        second += f" a chunk; {chunks} chunks, {cluster.active_chunks} at a time on a dimension"
+        second += f" = {_count(total)} ns"
+    return f"{name}, {first}\n{second}"
 
 
 def _group(shape: GroupShape) -> str:
@@ -45,25 +61,34 @@ def _group(shape: GroupShape) -> str:
 def _sum(part: Phase) -> str:
     """`3 messages of 2 to 8 B: 14 B / 450 GB/s = 0, + 6 hops x 500, + 4 x 10 endpoint`."""
     steps, leg = part.steps, part.leg
-    sizes = [size for _, _, size in steps.messages]
-    size = _count(max(sizes)) if min(sizes) == max(sizes) else f"{_count(min(sizes))} to {_count(max(sizes))}"
-    total = sum(times * size for times, _, size in steps.messages)
-    hops = sum(times * hops for times, hops, _ in steps.messages)
-    bandwidth, latency = number(leg.dimension.bandwidth), number(leg.dimension.latency_ns)
-    text = (
-        f"{_plural(steps.receives(), 'message')} of {size} B: "
-        f"{_count(total)} B / {bandwidth} GB/s = {_bytes_ns(part, hops)}, "
-        f"+ {_plural(hops, 'hop')} x {latency}, "
-        f"+ {steps.endpoints()} x {leg.cluster.endpoint_delay_ns} endpoint"
-    )
+    terms = [
+        _bytes_and_hops(
+            leg, dimension, [step for step in steps.messages if step.route.dimension == dimension]
+        )
+        for dimension in sorted({route.dimension for _, route, _ in steps.messages})
+    ]
+    text = f"{', + '.join(terms)}, + {steps.endpoints()} x {leg.cluster.endpoint_delay_ns} endpoint"
     return f"{text}, + {_count(steps.reductions_ns(leg))} reducing" if steps.reductions else text
 
 
-def _bytes_ns(part: Phase, hops: int) -> str:
-    """What the bytes take: all messages, each floored, less their hops."""
-    latency, unit = decimal_ratio(part.leg.dimension.latency_ns)
-    value = part.steps.messages_ns(part.leg) * unit - hops * latency
-    return number(round(value / unit, 3)) if value % unit else _count(value // unit)
+def _bytes_and_hops(leg: Leg, dimension: int, messages: list[Messages]) -> str:
+    """What all messages on one dimension take: their bytes, each message floored, and their hops."""
+    sizes = [message.size for message in messages]
+    size = _count(max(sizes)) if min(sizes) == max(sizes) else f"{_count(min(sizes))} to {_count(max(sizes))}"
+    count = sum(message.times for message in messages)
+    total = sum(message.times * message.size for message in messages)
+    hops = sum(message.times * message.route.hops for message in messages)
+    ns = sum(message.times * leg.message_ns(message.route, message.size) for message in messages)
+    network = leg.cluster.dims[dimension]
+    latency, unit = decimal_ratio(network.latency_ns)
+    value = ns * unit - hops * latency
+    bytes_ns = number(round(value / unit, 3)) if value % unit else _count(value // unit)
+    where = f" on dimension {dimension}" if len(leg.crossings) > 1 else ""
+    return (
+        f"{_plural(count, 'message')} of {size} B{where}: "
+        f"{_count(total)} B / {number(network.bandwidth)} GB/s = {bytes_ns}, "
+        f"+ {_plural(hops, 'hop')} x {number(network.latency_ns)}"
+    )
 
 
 def _plural(count: int, noun: str) -> str:

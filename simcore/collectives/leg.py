@@ -1,4 +1,4 @@
-"""One dimension's part of a group: its hops, and what messages and reductions cost there."""
+"""Where one algorithm runs: its members, their hops, and what messages and reductions cost there."""
 
 from __future__ import annotations
 
@@ -12,35 +12,42 @@ from simcore.cluster.placement import hops
 from simcore.collectives.exact import floor_ns
 
 
-class Leg(NamedTuple):
-    """The members of a group on one dimension of a cluster, as an algorithm sees them.
+class Route(NamedTuple):
+    """The way of one message: the dimension that charges it, and its hops there."""
 
-    Members count from 0; on a ring they are in ring order. Formulas: ASTRA-sim 2.0,
-    analytical backend, congestion-unaware.
+    dimension: int
+    hops: int
+
+
+class Leg(NamedTuple):
+    """The members of a group on the dimensions that one algorithm runs over, as it sees them.
+
+    One dimension, but for the algorithms that take a whole grid as one flat group: then members
+    count in rank order, inner dimension first, and a message is charged on the lowest dimension
+    in which its two ends differ. Members count from 0; on a ring they are in ring order.
+    Formulas: ASTRA-sim 2.0, analytical backend, congestion-unaware.
     """
 
     cluster: Cluster
-    crossing: Crossing
-
-    @property
-    def dimension(self) -> Dimension:
-        """The dimension that is crossed."""
-        return self.cluster.dims[self.crossing.dimension]
+    crossings: tuple[Crossing, ...]
 
     @property
     def members(self) -> int:
         """How many members take part; 2 or more."""
-        return self.crossing.members
+        product = 1
+        for crossing in self.crossings:
+            product *= crossing.members
+        return product
 
     @property
-    def shares_port(self) -> bool:
-        """Whether all messages of an all-to-all leave through one port."""
-        return self.cluster.alltoall_port_time and self.dimension.kind != "fully-connected"
+    def dimension(self) -> int:
+        """The index of the innermost dimension, the only one unless the group is taken whole."""
+        return self.crossings[0].dimension
 
-    def message_ns(self, hop_count: int, size: int) -> int:
+    def message_ns(self, route: Route, size: int) -> int:
         """floor(hops * latency + size / bandwidth) of one message of `size` bytes."""
-        dimension = self.dimension
-        return floor_ns(size, dimension.bandwidth, ((hop_count, dimension.latency_ns),))
+        dimension = self.cluster.dims[route.dimension]
+        return floor_ns(size, dimension.bandwidth, ((route.hops, dimension.latency_ns),))
 
     def reduction_ns(self, size: int) -> int:
         """3 * floor(size / local memory bandwidth): two operands read, one result written."""
@@ -48,57 +55,110 @@ class Leg(NamedTuple):
 
     def is_even(self) -> bool:
         """Whether all members see the same hops: always, but on a ring with unequal gaps."""
-        return len(set(self.crossing.gaps)) <= 1
+        return all(len(set(crossing.gaps)) <= 1 for crossing in self.crossings)
+
+    def is_even_ring(self) -> bool:
+        """Whether this is one ring, and its members are evenly spaced."""
+        return len(self.crossings) == 1 and len(set(self.crossings[0].gaps)) == 1
 
     def ring_hops(self) -> list[int]:
         """Hops from member 0 to each other member of a ring, in ring order."""
-        return [hops(self.dimension, place) for place in self._places()[1:]]
+        crossing = self.crossings[0]
+        return [hops(self._dimension(crossing), place) for place in _places(crossing)[1:]]
 
-    def farthest(self) -> int:
-        """Hops between the two members that are farthest apart."""
-        if self.is_even():
-            return self._even_hops(self.members // 2)
-        # Seen from the lower of two members, only those next to the opposite point can be farthest.
-        places = self._places()
-        most = 1
-        for place in places:
-            beyond = bisect(places, place + self.dimension.size // 2)
-            for other in (places[beyond - 1], places[beyond % len(places)]):
-                most = max(most, hops(self.dimension, abs(other - place)))
-        return most
+    def farthest(self, size: int) -> Route:
+        """The slowest way between two members for `size` bytes."""
+        routes = [Route(crossing.dimension, self._farthest(crossing)) for crossing in self.crossings]
+        return routes[0] if len(routes) == 1 else max(routes, key=lambda route: self.message_ns(route, size))
 
-    def farthest_partners(self, distance: int) -> int:
-        """Most hops between two members whose numbers differ in the bit `distance` alone."""
-        if self.is_even():
-            return self._even_hops(distance)
-        places = self._places()
-        return max(
-            hops(self.dimension, abs(places[member ^ distance] - place))
+    def port_loads(self) -> list[tuple[Route, int]]:
+        """(farthest way, messages) of each port that a member sends a message to every other one by.
+
+        On a ring or switch all messages of the dimension share one port; a fully-connected peer
+        has a link of its own, and ASTRA-sim (`alltoall_port_time` False) shares nothing.
+        """
+        loads = []
+        beyond = self.members
+        for crossing in self.crossings:
+            beyond //= crossing.members
+            if not self.cluster.alltoall_port_time:
+                messages = 1
+            elif self._dimension(crossing).kind == "fully-connected":
+                messages = beyond
+            else:
+                messages = (crossing.members - 1) * beyond
+            loads.append((Route(crossing.dimension, self._farthest(crossing)), messages))
+        return loads
+
+    def farthest_partners(self, distance: int) -> Route:
+        """The slowest way between two members whose numbers differ in the bit `distance` alone.
+
+        There are 2^k members, and so is the number on each dimension.
+        """
+        for crossing in self.crossings:
+            if distance < crossing.members:
+                break
+            distance //= crossing.members
+        if not crossing.gaps or len(set(crossing.gaps)) == 1:
+            return Route(crossing.dimension, self._even_hops(crossing, distance))
+        places = _places(crossing)
+        most = max(
+            hops(self._dimension(crossing), abs(places[member ^ distance] - place))
             for member, place in enumerate(places)
         )
+        return Route(crossing.dimension, most)
 
-    def slowest_walk(self, steps: int) -> list[tuple[int, int]]:
-        """(hops, how often) of the walk of `steps` messages from neighbour to neighbour with most hops.
+    def farthest_apart(self, distance: int) -> Route:
+        """The slowest way between two members of one dimension whose numbers differ by `distance`."""
+        crossing = self.crossings[0]
+        if not crossing.gaps or len(set(crossing.gaps)) == 1:
+            return Route(crossing.dimension, self._even_hops(crossing, distance))
+        places = _places(crossing)
+        dimension = self._dimension(crossing)
+        ways = zip(places, places[distance:], strict=False)
+        return Route(crossing.dimension, max(hops(dimension, after - place) for place, after in ways))
+
+    def slowest_walk(self, steps: int) -> list[tuple[Route, int]]:
+        """(way, how often) of the walk of `steps` messages from neighbour to neighbour with most hops.
 
         A packet goes round the ring from some member; the last rank is done when the slowest
-        of these walks is.
+        of these walks is. Neighbours in rank order always differ on the innermost dimension.
         """
-        if self.is_even():
-            return [(self._even_hops(1), steps)]
-        edges = [hops(self.dimension, gap) for gap in self.crossing.gaps]
+        crossing = self.crossings[0]
+        if len(set(crossing.gaps)) <= 1:
+            return [(Route(crossing.dimension, self._even_hops(crossing, 1)), steps)]
+        edges = [hops(self._dimension(crossing), gap) for gap in crossing.gaps]
         laps, rest = divmod(steps, len(edges))
         sums = [0, *accumulate(edges + edges)]
         start = max(range(len(edges)), key=lambda first: sums[first + rest] - sums[first])
         walk = Counter((edges + edges)[start : start + rest])
         for edge in edges:
             walk[edge] += laps
-        return sorted(walk.items())
+        return [(Route(crossing.dimension, edge), times) for edge, times in sorted(walk.items())]
 
-    def _even_hops(self, distance: int) -> int:
-        """Hops to the member `distance` further on, the same for all where `is_even`."""
-        gaps = self.crossing.gaps
-        return hops(self.dimension, distance * gaps[0] if gaps else distance)
+    def _dimension(self, crossing: Crossing) -> Dimension:
+        return self.cluster.dims[crossing.dimension]
 
-    def _places(self) -> list[int]:
-        """Each member's place on the ring, counted from member 0."""
-        return [0, *accumulate(self.crossing.gaps[:-1])]
+    def _farthest(self, crossing: Crossing) -> int:
+        """Hops between the two members on `crossing` that are farthest apart."""
+        if len(set(crossing.gaps)) <= 1:
+            return self._even_hops(crossing, crossing.members // 2)
+        # Seen from the lower of two members, only those next to the opposite point can be farthest.
+        dimension = self._dimension(crossing)
+        places = _places(crossing)
+        most = 1
+        for place in places:
+            beyond = bisect(places, place + dimension.size // 2)
+            for other in (places[beyond - 1], places[beyond % len(places)]):
+                most = max(most, hops(dimension, abs(other - place)))
+        return most
+
+    def _even_hops(self, crossing: Crossing, distance: int) -> int:
+        """Hops to the member `distance` further on, the same for all where gaps are equal."""
+        gaps = crossing.gaps
+        return hops(self._dimension(crossing), distance * gaps[0] if gaps else distance)
+
+
+def _places(crossing: Crossing) -> list[int]:
+    """Each member's place on a ring, counted from member 0."""
+    return [0, *accumulate(crossing.gaps[:-1])]

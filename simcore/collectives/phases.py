@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from simcore.cluster import Cluster, Crossing, GroupShape
-from simcore.collectives.algorithm import Steps
-from simcore.collectives.algorithms import ALGORITHMS
+from simcore.cluster import Cluster, GroupShape
+from simcore.collectives.algorithm import Algorithm, Steps
+from simcore.collectives.algorithms import algorithm_named
 from simcore.collectives.leg import Leg
 from simcore.diagnostics import UsageError
 
@@ -21,10 +20,10 @@ _DEFAULT = {"ring": "ring", "fully-connected": "direct", "switch": "halving-doub
 
 
 class Phase(NamedTuple):
-    """One collective on one dimension, part of the whole.
+    """One collective on one leg, part of the whole.
 
     leg: the members there. collective: as in a workload. algorithm: its name. size: bytes that
-    one rank puts in. steps: the chain of messages.
+    one rank puts in. steps: the chain of messages of the last rank when all start together.
     """
 
     leg: Leg
@@ -34,80 +33,137 @@ class Phase(NamedTuple):
     steps: Steps
 
     def ns(self) -> int:
-        """How long the phase takes alone."""
+        """How long the phase takes alone, until its last rank is done."""
         return self.steps.ns(self.leg)
 
+    def first_ns(self) -> int:
+        """How long it takes until its first rank is done."""
+        first_steps = algorithm_named(self.algorithm).first_steps
+        if first_steps is None:
+            return self.ns()
+        return first_steps(self.leg, self.collective, self.size).ns(self.leg)
 
-def phases(cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int) -> list[Phase]:
-    """The phases of one collective in the order in which they run, as one chunk.
+    @property
+    def is_tree(self) -> bool:
+        """Whether ranks of it are done at different times."""
+        return algorithm_named(self.algorithm).is_tree
 
-    collective: ALLREDUCE, ALLGATHER, REDUCESCATTER or ALLTOALL. size_bytes: the whole buffer
-    (the gathered result, the input of a reduce-scatter, one rank's buffer otherwise). Nothing
-    to send (no bytes, a group of one) is no phase. Order and sizes: ASTRA-sim 2.0,
-    `localBWAware`. Raises UsageError when an algorithm that was asked for does not fit, and
-    ValueError for another collective.
+
+def chunk_bytes(cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int) -> tuple[int, int]:
+    """(chunks, bytes of each that one rank puts in) of a collective of `size_bytes` in all.
+
+    A chunk is floor(bytes / splits), at least a byte a member (all-gather: at least a byte of
+    the shard), and there are as many of that size as the bytes need: a remainder makes one
+    more (ASTRA-sim 2.0, Sys::generate_collective).
+    """
+    if collective == "ALLGATHER":
+        size, least = size_bytes // shape.members, 1
+        if not size:
+            return 1, 0
+    else:
+        size, least = size_bytes, shape.members
+    if cluster.splits == 1:
+        return 1, max(size, least)
+    chunk = max(size // cluster.splits, least)
+    return -(-size // chunk), chunk
+
+
+def phases(cluster: Cluster, shape: GroupShape, collective: str, size: int) -> list[Phase]:
+    """The phases of one chunk in the order in which they run.
+
+    collective: ALLREDUCE, ALLGATHER, REDUCESCATTER or ALLTOALL. size: bytes that one rank puts
+    in (`chunk_bytes`). A group of one has no phase. Order and sizes: ASTRA-sim 2.0. Raises
+    UsageError when an algorithm that was asked for does not fit, and ValueError for another
+    collective.
     """
     if collective not in NAMES:
         raise ValueError(f"no collective {collective}")
-    if not size_bytes or not shape.crossings:
+    if not shape.crossings:
         return []
+    asked = cluster.algorithms_for(collective)
+    whole = _whole(asked)
+    if whole is not None:
+        name = _fitting(Leg(cluster, shape.crossings), collective, *whole)
+        return [_phase(Leg(cluster, shape.crossings), collective, name, size)]
+    legs = [Leg(cluster, (crossing,)) for crossing in shape.crossings]
+    names = [_algorithm(leg, collective, asked[leg.dimension]) for leg in legs]
+    found = []
+    for part, index in _parts(cluster, collective, len(legs)):
+        leg, name = legs[index], names[index]
+        found.append(_phase(leg, part, name, size))
+        # A tree runs an all-reduce whatever was asked for: what leaves it is as large as what entered.
+        if part == "REDUCESCATTER" and not algorithm_named(name).is_tree:
+            size //= leg.members
+        elif part == "ALLGATHER" and not algorithm_named(name).is_tree:
+            size *= leg.members
+    return found
+
+
+def _parts(cluster: Cluster, collective: str, legs: int) -> list[tuple[str, int]]:
+    """(collective, leg) of each phase.
+
+    An all-reduce is a reduce-scatter on each dimension but the last, which alone sees an all-reduce,
+    of what they leave; all-gathers then go back down. Under `baseline` it is a whole all-reduce
+    on each. Reduce-scatter goes up, all-gather comes down, and an all-to-all goes up with its
+    full size.
+    """
+    if collective == "ALLGATHER":
+        return [(collective, index) for index in reversed(range(legs))]
+    if collective != "ALLREDUCE" or cluster.optimization == "baseline":
+        return [(collective, index) for index in range(legs)]
     return [
-        _phase(cluster, crossing, part, size)
-        for part, crossing, size in _parts(shape.crossings, collective, _chunk(shape, collective, size_bytes))
+        *[("REDUCESCATTER", index) for index in range(legs - 1)],
+        (collective, legs - 1),
+        *[("ALLGATHER", index) for index in reversed(range(legs - 1))],
     ]
 
 
-def _chunk(shape: GroupShape, collective: str, size_bytes: int) -> int:
-    """Bytes that one rank puts in: the shard of an all-gather, else at least a byte a member."""
-    if collective == "ALLGATHER":
-        return size_bytes // shape.members
-    return max(size_bytes, shape.members)
+def _phase(leg: Leg, collective: str, name: str, size: int) -> Phase:
+    return Phase(leg, collective, name, size, algorithm_named(name).steps(leg, collective, size))
 
 
-def _parts(crossings: Sequence[Crossing], collective: str, size: int) -> list[tuple[str, Crossing, int]]:
-    """(collective, dimension, bytes) of each phase.
-
-    Only the last dimension sees an all-reduce, of what the reduce-scatters before it leave;
-    all-gathers then go back down. All-to-all takes the full size on each dimension.
-    """
+def _algorithm(leg: Leg, collective: str, asked: str | None) -> str:
+    """The name of the algorithm that runs `collective` on the one dimension of `leg`."""
+    if asked is not None:
+        return _fitting(leg, collective, leg.dimension, asked)
     if collective == "ALLTOALL":
-        return [(collective, crossing, size) for crossing in crossings]
-    parts = []
-    if collective in ("ALLREDUCE", "REDUCESCATTER"):
-        upward = crossings if collective == "REDUCESCATTER" else crossings[:-1]
-        for crossing in upward:
-            parts.append(("REDUCESCATTER", crossing, size))
-            size //= crossing.members
-    if collective == "ALLREDUCE":
-        parts.append((collective, crossings[-1], size))
-    if collective in ("ALLREDUCE", "ALLGATHER"):
-        downward = crossings if collective == "ALLGATHER" else crossings[:-1]
-        for crossing in reversed(downward):
-            parts.append(("ALLGATHER", crossing, size))
-            size *= crossing.members
-    return parts
-
-
-def _phase(cluster: Cluster, crossing: Crossing, collective: str, size: int) -> Phase:
-    leg = Leg(cluster, crossing)
-    name = _algorithm(leg, collective)
-    return Phase(leg, collective, name, size, ALGORITHMS[name].steps(leg, collective, size))
-
-
-def _algorithm(leg: Leg, collective: str) -> str:
-    """The name of the algorithm that runs `collective` on `leg`."""
-    index, members = leg.crossing.dimension, leg.members
-    is_power_of_two = members & (members - 1) == 0
-    asked = leg.cluster.algorithms[index]
-    if collective == "ALLTOALL" and (asked is None or not ALGORITHMS[asked].has_alltoall):
         return "direct"
-    if asked is None:
-        name = _DEFAULT[leg.dimension.kind]
-        return "ring" if ALGORITHMS[name].power_of_two and not is_power_of_two else name
-    if ALGORITHMS[asked].power_of_two and not is_power_of_two:
-        others = " or ".join(name for name, other in ALGORITHMS.items() if not other.power_of_two)
+    name = _DEFAULT[leg.cluster.dims[leg.dimension].kind]
+    return "ring" if algorithm_named(name).power_of_two and not _is_power_of_two(leg.members) else name
+
+
+def _whole(asked: tuple[str | None, ...]) -> tuple[int, str] | None:
+    """(dimension, name) of the algorithm that takes the group whole, if one was asked for.
+
+    Raises UsageError when another algorithm was asked for beside it.
+    """
+    wholes = [(index, name) for index, name in enumerate(asked) if name and algorithm_named(name).whole]
+    if not wholes:
+        return None
+    first, whole = wholes[0]
+    for index, name in enumerate(asked):
+        if name not in (None, whole):
+            raise UsageError(
+                f"--algorithm {index}={name}: dimension {first} has {whole}, "
+                "which runs on all dimensions at once; give one of the two"
+            )
+    return first, whole
+
+
+def _fitting(leg: Leg, collective: str, index: int, asked: str) -> str:
+    """The algorithm that was asked for on dimension `index`, or what stands in for it."""
+    algorithm: Algorithm = algorithm_named(asked)
+    one = "one-" if algorithm.whole else ""
+    if collective == "ALLTOALL" and not algorithm.has_alltoall:
+        return f"{one}direct"
+    if algorithm.power_of_two and not _is_power_of_two(leg.members):
+        where = "" if algorithm.whole else f" on dimension {index}"
         raise UsageError(
-            f"--algorithm {index}={asked}: a group has {members} members on dimension {index}, "
-            f"and {asked} needs a power of two; {others} fits"
+            f"--algorithm {index}={asked}: a group has {leg.members} members{where}, "
+            f"and {asked} needs a power of two; {one}ring or {one}direct fits"
         )
     return asked
+
+
+def _is_power_of_two(members: int) -> bool:
+    return members & (members - 1) == 0

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from simcore.cluster import Cluster, GroupShape, TransferShape
+from simcore.collectives.chunks import chunks_done
 from simcore.collectives.exact import floor_ns
-from simcore.collectives.phases import phases
+from simcore.collectives.phases import chunk_bytes, phases
+
+
+class Done(NamedTuple):
+    """When the first and the last rank of a collective are done, ns after all have started it."""
+
+    first_ns: int
+    last_ns: int
 
 
 def collective_ns(cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int) -> int:
@@ -12,10 +22,18 @@ def collective_ns(cluster: Cluster, shape: GroupShape, collective: str, size_byt
 
     collective: ALLREDUCE, ALLGATHER, REDUCESCATTER or ALLTOALL. size_bytes: the whole buffer
     (the gathered result, the input of a reduce-scatter, one rank's buffer otherwise); 0 bytes
-    and a group of one are free. Formulas: ASTRA-sim 2.0, analytical backend, one chunk. Raises
-    UsageError when an algorithm that was asked for does not fit the group.
+    and a group of one are free. Formulas: ASTRA-sim 2.0, analytical backend. Raises UsageError
+    when an algorithm that was asked for does not fit the group.
     """
-    return sum([phase.ns() for phase in phases(cluster, shape, collective, size_bytes)])
+    return collective_done(cluster, shape, collective, size_bytes).last_ns
+
+
+def collective_done(cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int) -> Done:
+    """When the first and the last rank of one collective are done. Takes and raises as `collective_ns`."""
+    if not size_bytes:
+        return Done(0, 0)
+    chunks, size = chunk_bytes(cluster, shape, collective, size_bytes)
+    return Done(*chunks_done(phases(cluster, shape, collective, size), chunks, cluster.active_chunks))
 
 
 def transfer_ns(cluster: Cluster, shape: TransferShape, size_bytes: int) -> int:

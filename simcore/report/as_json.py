@@ -6,6 +6,7 @@ from typing import Any
 
 from simcore.analysis import LayerRow, Results
 from simcore.analysis.layers import LayerCell
+from simcore.cluster import parameter_values
 from simcore.parameters import as_dict
 
 SCHEMA = "wltui.report/1"
@@ -75,6 +76,7 @@ def _parameters(results: Results) -> dict[str, Any]:
         "virtual_stages": simulation.program.virtual_stages,
         "dialect": simulation.parameters.dialect or simulation.workload.dialect,
         "dim": [dimension.flag() for dimension in simulation.cluster.dims],
+        **parameter_values(simulation.cluster),
     }
 
 

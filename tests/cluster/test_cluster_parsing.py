@@ -9,6 +9,10 @@ from hypothesis import strategies as st
 from simcore.cluster import ALGORITHM_NAMES, Dimension, parse_algorithm, parse_dimension
 from simcore.diagnostics import UsageError
 
+NAMES = (
+    "ring, direct, direct<W>, halving-doubling, double-binary-tree, "
+    "one-ring, one-direct or one-halving-doubling"
+)
 DIMS = (Dimension("ring", 4, 50.0, 500.0), Dimension("switch", 8, 50.0, 500.0))
 
 
@@ -65,7 +69,7 @@ def test_any_text_is_a_dimension_or_a_usage_error(text: str) -> None:
     assert math.isfinite(dimension.latency_ns)
 
 
-@pytest.mark.parametrize("name", ALGORITHM_NAMES)
+@pytest.mark.parametrize("name", [*ALGORITHM_NAMES, "direct1", "direct64"])
 def test_an_algorithm_belongs_to_a_dimension(name: str) -> None:
     assert parse_algorithm(f"1={name}", DIMS) == (1, name)
 
@@ -78,8 +82,12 @@ def test_an_algorithm_belongs_to_a_dimension(name: str) -> None:
         ("=ring", DIMS, "--algorithm =ring: no dimension `` in this cluster, 0 to 1"),
         ("01=ring", DIMS, "--algorithm 01=ring: no dimension `01` in this cluster, 0 to 1"),
         ("1=ring", DIMS[:1], "--algorithm 1=ring: no dimension `1` in this cluster, only 0"),
-        ("0=tree", DIMS, "--algorithm 0=tree: NAME `tree` is not ring, direct or halving-doubling"),
-        ("0=", DIMS, "--algorithm 0=: NAME `` is not ring, direct or halving-doubling"),
+        ("0=tree", DIMS, f"--algorithm 0=tree: NAME `tree` is not {NAMES}"),
+        ("0=", DIMS, f"--algorithm 0=: NAME `` is not {NAMES}"),
+        ("0=direct0", DIMS, f"--algorithm 0=direct0: NAME `direct0` is not {NAMES}"),
+        ("0=direct01", DIMS, f"--algorithm 0=direct01: NAME `direct01` is not {NAMES}"),
+        ("0=direct-1", DIMS, f"--algorithm 0=direct-1: NAME `direct-1` is not {NAMES}"),
+        ("0=direct\u0663", DIMS, f"--algorithm 0=direct\u0663: NAME `direct\u0663` is not {NAMES}"),
     ],
 )
 def test_a_wrong_algorithm_is_refused_with_what_fits(

@@ -64,6 +64,40 @@ def test_fractions_of_a_ns_are_shown() -> None:
     )
 
 
+def test_chunks_are_explained_by_one_of_them_and_their_number() -> None:
+    dims = (Dimension("ring", 2, 100.0, 0.0), Dimension("fully-connected", 2, 100.0, 0.0))
+    cluster = Cluster(dims, (None, None), endpoint_delay_ns=0, splits=2, active_chunks=1)
+    assert explained(cluster, range(4), "ALLGATHER", 8000) == [
+        "all-gather, group of 2 x 2 on dimension 0 (ring 2, 100 GB/s, 0 ns a hop) "
+        "and dimension 1 (fully-connected 2, 100 GB/s, 0 ns a hop): "
+        "8 000 B gathered in 2 chunks of 1 000 B a rank",
+        "all-gather on 1, direct: 1 message of 1 000 B: 1 000 B / 100 GB/s = 10, + 1 hop x 0, "
+        "+ 2 x 0 endpoint = 10; "
+        "all-gather on 0, ring: 1 message of 2 000 B: 2 000 B / 100 GB/s = 20, + 1 hop x 0, "
+        "+ 2 x 0 endpoint = 20; in all 30 ns a chunk; 2 chunks, 1 at a time on a dimension = 50 ns",
+    ]
+
+
+def test_a_flat_group_of_several_dimensions_says_what_each_of_them_carries() -> None:
+    dims = (Dimension("ring", 2, 100.0, 10.0), Dimension("switch", 2, 50.0, 20.0))
+    cluster = Cluster(dims, ("one-halving-doubling", None))
+    assert explained(cluster, range(4), "REDUCESCATTER", 4000) == [
+        "reduce-scatter, one-halving-doubling, group of 2 x 2 on dimension 0 (ring 2, 100 GB/s, 10 ns a hop) "
+        "and dimension 1 (switch 2, 50 GB/s, 20 ns a hop): 4 000 B",
+        "1 message of 2 000 B on dimension 0: 2 000 B / 100 GB/s = 20, + 1 hop x 10, "
+        "+ 1 message of 1 000 B on dimension 1: 1 000 B / 50 GB/s = 20, + 2 hops x 20, "
+        "+ 3 x 10 endpoint, + 0 reducing = 120 ns",
+    ]
+
+
+def test_two_trees_on_one_dimension_are_said_to_overlap() -> None:
+    dims = (Dimension("fully-connected", 2, 1.0, 0.0), Dimension("ring", 2, 1.0, 0.0))
+    cluster = Cluster(dims, ("double-binary-tree", "ring"), endpoint_delay_ns=0)
+    assert explained(cluster, range(4), "ALLREDUCE", 100)[1].endswith(
+        "; in all 500 ns, and 400 ns as each rank goes on by itself"
+    )
+
+
 def test_what_costs_nothing_is_free() -> None:
     cluster = default_cluster(64)
     assert explained(cluster, range(1), "ALLREDUCE", MiB) == ["all-reduce, group of 1, 1 048 576 B: free"]

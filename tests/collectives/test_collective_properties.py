@@ -1,16 +1,26 @@
 """Prices as properties over generated clusters and groups, and against rules simulated step by step."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import floor
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from simcore.cluster import Cluster, Crossing, Dimension, group_shape, transfer_shape
+from simcore.cluster import (
+    OPTIMIZATIONS,
+    Cluster,
+    Crossing,
+    Dimension,
+    direct_window,
+    group_shape,
+    transfer_shape,
+)
 from simcore.cluster.placement import hops
-from simcore.collectives import collective_ns, explain_collective, transfer_ns
+from simcore.collectives import collective_done, collective_ns, explain_collective, transfer_ns
 from simcore.collectives.exact import decimal_ratio, floor_ns
 from simcore.collectives.leg import Leg
+from simcore.collectives.phases import chunk_bytes
 
 KINDS = ("ring", "switch", "fully-connected")
 COLLECTIVES = ("ALLREDUCE", "ALLGATHER", "REDUCESCATTER", "ALLTOALL")
@@ -22,9 +32,15 @@ SIZES = st.integers(0, 2**20) | st.integers(0, 2**63)
 def clusters(draw: st.DrawFn) -> Cluster:
     dimension = st.builds(Dimension, st.sampled_from(KINDS), st.integers(1, 9), FIGURES, FIGURES)
     dims = draw(st.lists(dimension, min_size=1, max_size=3))
-    algorithms = tuple(draw(st.sampled_from([None, "ring", "direct"])) for _ in dims)
-    memory = draw(FIGURES)
-    return Cluster(tuple(dims), algorithms, draw(st.integers(0, 1000)), memory, draw(st.booleans()))
+    names = st.sampled_from([None, "ring", "direct", "direct1", "direct3"])
+    algorithms: tuple[str | None, ...] = tuple(draw(names) for _ in dims)
+    if draw(st.integers(0, 3)) == 0:
+        algorithms = (draw(st.sampled_from(["one-ring", "one-direct", "one-direct2"])),) * len(dims)
+    return Cluster(
+        tuple(dims), algorithms, draw(st.integers(0, 1000)), draw(FIGURES), draw(st.booleans()),
+        splits=draw(st.integers(1, 5)), active_chunks=draw(st.integers(1, 3)),
+        optimization=draw(st.sampled_from(OPTIMIZATIONS)),
+    )  # fmt: skip
 
 
 @st.composite
@@ -40,11 +56,12 @@ def groups(draw: st.DrawFn) -> tuple[Cluster, list[int]]:
     ]
 
 
-def near_peers_matter(cluster: Cluster, collective: str) -> bool:
-    """The one case in which more bytes may cost less: a direct all-reduce on a ring."""
-    return collective == "ALLREDUCE" and any(
-        dimension.kind == "ring" and algorithm == "direct"
-        for dimension, algorithm in zip(cluster.dims, cluster.algorithms, strict=True)
+def order_matters(cluster: Cluster, collective: str) -> bool:
+    """Where more bytes may cost less: a direct all-reduce on a ring, and reducing under a window."""
+    return collective in ("ALLREDUCE", "REDUCESCATTER") and any(
+        direct_window(name) or (dimension.kind == "ring" and "direct" in name)
+        for dimension, name in zip(cluster.dims, cluster.algorithms, strict=True)
+        if name is not None
     )
 
 
@@ -53,12 +70,36 @@ def test_more_bytes_never_cost_less(
     group: tuple[Cluster, list[int]], collective: str, one: int, two: int
 ) -> None:
     cluster, ranks = group
-    if near_peers_matter(cluster, collective):
-        return
+    # Fewer bytes may be more chunks: a remainder is one.
+    cluster = replace(cluster, splits=1)
+    assume(not order_matters(cluster, collective))
     shape = group_shape(cluster, ranks)
     less, more = sorted((one, two))
     low, high = (collective_ns(cluster, shape, collective, size) for size in (less, more))
     assert 0 <= low <= high
+
+
+@given(groups(), st.sampled_from(COLLECTIVES), SIZES)
+def test_the_first_rank_is_not_done_after_the_last_one(
+    group: tuple[Cluster, list[int]], collective: str, size: int
+) -> None:
+    cluster, ranks = group
+    shape = group_shape(cluster, ranks)
+    first, last = collective_done(cluster, shape, collective, size)
+    assert 0 <= first <= last == collective_ns(cluster, shape, collective, size)
+
+
+@given(groups(), st.sampled_from(COLLECTIVES), st.integers(1, 2**40), st.integers(1, 9))
+def test_chunks_take_as_long_as_one_and_at_most_as_long_as_all_in_turn(
+    group: tuple[Cluster, list[int]], collective: str, size: int, splits: int
+) -> None:
+    cluster, ranks = group
+    cluster = replace(cluster, splits=splits)
+    shape = group_shape(cluster, ranks)
+    chunks, chunk = chunk_bytes(cluster, shape, collective, size)
+    whole = chunk * (shape.members if collective == "ALLGATHER" else 1) or 1
+    one = collective_ns(replace(cluster, splits=1), shape, collective, whole)
+    assert one <= collective_ns(cluster, shape, collective, size) <= chunks * one
 
 
 @given(groups(), st.sampled_from(COLLECTIVES), SIZES, st.data())
@@ -158,9 +199,9 @@ def test_a_ring_costs_what_its_packets_take(
 def test_the_farthest_members_of_a_ring_are_found(group: tuple[Cluster, list[int]]) -> None:
     cluster, ranks = group
     dimension = cluster.dims[0]
-    leg = Leg(cluster, group_shape(cluster, ranks).crossings[0])
+    leg = Leg(cluster, group_shape(cluster, ranks).crossings)
     pairs = [(low, high) for low in ranks for high in ranks if low < high]
-    assert leg.farthest() == max(hops(dimension, high - low) for low, high in pairs)
+    assert leg.farthest(1).hops == max(hops(dimension, high - low) for low, high in pairs)
 
 
 @given(st.sampled_from([2, 4, 8, 16, 32]), st.integers(1, 2**26), st.integers(0, 1000))
@@ -179,4 +220,4 @@ def test_a_full_ring_of_any_size_is_even() -> None:
         cluster = Cluster((Dimension("ring", nodes, 50.0, 500.0),), (None,))
         shape = group_shape(cluster, range(nodes))
         assert shape.crossings == (Crossing(0, nodes, (1,) * nodes),)
-        assert Leg(cluster, shape.crossings[0]).is_even()
+        assert Leg(cluster, shape.crossings).is_even()

@@ -43,6 +43,7 @@ def test_a_word_has_its_choices() -> None:
         "stage_layout": ("uniform", "megatron"),
         "dialect": ("simai", "astra-sim-1"),
         "network": ("analytical",),
+        "collective_optimization": ("localBWAware", "baseline"),
     }
 
 
@@ -74,6 +75,11 @@ REFUSED = [
     ("world", "1099511627777", COUNT.format(1)),
     ("world", "9" * 5000, COUNT.format(1)),
     ("endpoint_delay", "-1", COUNT.format(0)),
+    *[
+        (name, text, "a whole number from 1 to 1024 is expected")
+        for name in ("splits", "active_chunks")
+        for text in ("0", "1025")
+    ],
     *[
         ("comm_scale", text, "a number of 0 or more (up to 1e12) is expected")
         for text in ("", "x", "nan", "inf", "-1", "1e13")
@@ -115,10 +121,11 @@ WORD = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1).f
 def values(flag: Flag) -> st.SearchStrategy[object]:
     """Any value that a flag can have."""
     numbers = {
-        "count": st.integers(1, 2**40),
+        "count": st.integers(1, 1024 if flag.field in ("splits", "active_chunks") else 2**40),
         "positive": st.floats(1e-300, 1e12),
         "scale": st.floats(0, 1e12),
         "word": WORD,
+        "text": WORD,
         "words": st.lists(WORD, max_size=3).map(tuple),
         "switch": st.booleans(),
     }

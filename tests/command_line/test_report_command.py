@@ -1,6 +1,7 @@
 """`wltui report` as a user runs it: exit statuses, what goes to stdout and what to stderr."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -21,10 +22,14 @@ def test_a_json_report_is_one_object() -> None:
     assert json.loads(done.stdout)["step_time_ns"] == 7_213_232_005
 
 
-def test_every_parameter_has_a_flag_that_reaches_the_run() -> None:
+def test_every_parameter_has_a_flag_that_reaches_the_run(tmp_path: Path) -> None:
+    system = tmp_path / "system.json"
+    system.write_text("{}")
     flags = "--world 256 --tp 4 --ep 2 --pp 8 --rank-order tp-pp-dp --schedule 1f1b --microbatches 3"
     flags += " --dialect simai"
     flags += " --dim ring:4:100:5 --dim switch:64:10:50 --algorithm 0=direct --algorithm 1=ring"
+    flags += f" --cluster a100-8 --system {system} --splits 4 --active-chunks 2"
+    flags += " --collective-optimization baseline"
     flags += " --endpoint-delay 7 --local-mem-bw 1600 --network analytical"
     flags += " --compute-scale 0.5 --comm-scale 2 --no-fold --stage-layout megatron"
     flags += " --overlap-grad-reduce --overlap-param-gather --layer-scale mlp_row:fwd=0.5"
@@ -40,10 +45,15 @@ def test_every_parameter_has_a_flag_that_reaches_the_run() -> None:
         "schedule": "1f1b",
         "microbatches": 3,
         "dialect": "simai",
+        "cluster": "a100-8",
+        "system": str(system),
         "dim": ["ring:4:100:5", "switch:64:10:50"],
         "algorithm": ["0=direct", "1=ring"],
+        "splits": 4,
+        "active_chunks": 2,
         "endpoint_delay": 7,
         "local_mem_bw": 1600.0,
+        "collective_optimization": "baseline",
         "network": "analytical",
         "compute_scale": 0.5,
         "comm_scale": 2.0,

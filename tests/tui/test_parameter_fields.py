@@ -52,9 +52,10 @@ def test_the_form_has_every_parameter_of_the_command_line_with_a_choice() -> Non
     assert [field.label for field in fields] == [
         "world", "tp", "ep", "pp", "rank order",
         "schedule", "microbatches", "dialect",
+        "cluster", "system",
         "dim 0  switch 8", "dim 0  latency", "dim 0  algorithm",
         "dim 1  switch 128", "dim 1  latency", "dim 1  algorithm",
-        "endpoint delay", "local mem bw",
+        "splits", "active chunks", "endpoint delay", "local mem bw", "optimization",
         "compute scale", "comm scale", "no fold",
     ]  # fmt: skip
     assert [field.group for field in fields] == sorted(
@@ -72,7 +73,8 @@ def test_values_that_are_not_given_are_those_of_the_run() -> None:
         "schedule": "1f1b", "microbatches": "16", "dialect": "simai",
         "dim 0  switch 8": "450", "dim 0  latency": "500", "dim 0  algorithm": "default",
         "dim 1  switch 128": "50", "dim 1  latency": "1000", "dim 1  algorithm": "default",
-        "endpoint delay": "10", "local mem bw": "3350",
+        "cluster": "none", "system": "none", "splits": "1", "active chunks": "1",
+        "endpoint delay": "10", "local mem bw": "3350", "optimization": "localBWAware",
         "compute scale": "1", "comm scale": "1", "no fold": "off",
     }  # fmt: skip
 

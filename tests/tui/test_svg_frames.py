@@ -32,4 +32,4 @@ def test_layers(snap_compare: SnapCompare, make_app: MakeApp) -> None:
 
 
 def test_parameters(snap_compare: SnapCompare, make_app: MakeApp) -> None:
-    assert snap_compare(make_app(), terminal_size=SIZE, run_before=after("5", *"jjjjjjjjL"))
+    assert snap_compare(make_app(), terminal_size=SIZE, run_before=after("5", *"jjjjjjjjjjL"))

@@ -21,7 +21,7 @@ FRAMES = {
     "layers": ("3", "j", "j"),
     "layers, each row": ("3", "space", "pagedown"),
     "parameters": ("5", *"jjjj"),
-    "parameters, changed": ("5", *"jjjjjjjjL"),
+    "parameters, changed": ("5", *"jjjjjjjjjjL"),
     "parameters, refused": ("5", "j", "enter", "3", "enter"),
     "notes": ("exclamation_mark",),
     "help": ("question_mark",),

@@ -10,10 +10,12 @@ from simcore.parameters import FLAGS, Flag, Parameters, parse_value
 from simcore.simulation import choices
 
 
-def add_parameters(parser: argparse.ArgumentParser) -> None:
-    """Give `parser` a flag for each parameter, in the groups of the table."""
+def add_parameters(parser: argparse.ArgumentParser, only: str | None = None) -> None:
+    """Give `parser` a flag for each parameter, in the groups of the table, or of one of them `only`."""
     groups: dict[str, argparse._ArgumentGroup] = {}
     for flag in FLAGS:
+        if only is not None and flag.group != only:
+            continue
         group = groups.get(flag.group)
         if group is None:
             group = groups[flag.group] = parser.add_argument_group(flag.group)
@@ -39,7 +41,7 @@ def parameters_from(arguments: argparse.Namespace) -> Parameters:
     """The parameters that were given. Raises `UsageError` for a value that cannot be."""
     values: dict[str, Any] = {}
     for flag in FLAGS:
-        given = getattr(arguments, flag.field)
+        given = getattr(arguments, flag.field, None)
         if given is None:
             continue
         if flag.kind == "switch":

@@ -12,7 +12,10 @@ _DESCRIPTION = (
     "See where the step time of a distributed-training workload goes, and what it would be with other "
     "parameters. Without FILE a bundled example opens; without a terminal the text report is printed."
 )
-_COMMANDS = "other commands: wltui report FILE  (text or --json; wltui report --help)"
+_COMMANDS = (
+    "other commands: wltui report FILE  (text or --json; wltui report --help); "
+    "wltui collective all-reduce --size 64MiB  (one collective alone; wltui collective --help)"
+)
 
 
 def main(words: list[str]) -> int:

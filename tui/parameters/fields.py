@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from simcore.cluster import ALGORITHM_NAMES, Dimension, parse_dimension
+from simcore.cluster import (
+    ALGORITHM_NAMES,
+    DEFAULT_PRESET,
+    PRESETS,
+    Dimension,
+    is_algorithm,
+    parameter_values,
+    parse_dimension,
+)
 from simcore.diagnostics import UsageError
 from simcore.parameters import FLAGS, Flag, Parameters, flag_of, parse_value, replaced
 from simcore.simulation import Simulation, choices
@@ -56,10 +64,20 @@ class FlagField(Field):
             return getattr(simulation.layout, self.flag.field)
         if self.flag.field == "dialect":
             return simulation.workload.dialect
+        if self.flag.kind == "text":
+            return "none"
+        of_cluster = parameter_values(simulation.cluster)
+        if self.flag.field in of_cluster:
+            return of_cluster[self.flag.field]
         return getattr(simulation.program, self.flag.field)
 
     def text(self, parameters: Parameters, simulation: Simulation) -> str:
         value = self._value(parameters, simulation)
+        if self.flag.field in parameter_values(simulation.cluster):
+            given, now = getattr(simulation.parameters, self.flag.field), getattr(parameters, self.flag.field)
+            if now is None and given is not None:
+                # Taken back, and the run that shows what it is then has not ended.
+                return "default"
         if isinstance(value, bool):
             return "on" if value else "off"
         if isinstance(value, tuple):
@@ -111,6 +129,28 @@ class FlagField(Field):
 
 
 @dataclass(frozen=True, slots=True)
+class TextField(FlagField):
+    """A preset or a file; the presets are the choices. Dimensions that were changed go with it."""
+
+    def scrubbed(
+        self, parameters: Parameters, simulation: Simulation, direction: int, large: bool
+    ) -> Parameters:
+        if self.flag.field != "cluster":
+            raise UsageError(f"{self.flag.option}: type the name of a file")
+        name = _next(tuple(PRESETS), parameters.cluster or DEFAULT_PRESET, direction)
+        return replaced(replaced(parameters, "cluster", name), "dim", ())
+
+    def typed(self, parameters: Parameters, simulation: Simulation, text: str) -> Parameters:
+        name = None if text in ("", "none") else text
+        changed = replaced(parameters, self.flag.field, name)
+        return replaced(changed, "dim", ()) if self.flag.field == "cluster" and name else changed
+
+    def reset(self, parameters: Parameters, opened: Simulation) -> Parameters:
+        changed = replaced(parameters, self.flag.field, getattr(opened.parameters, self.flag.field))
+        return replaced(changed, "dim", opened.parameters.dim) if self.flag.field == "cluster" else changed
+
+
+@dataclass(frozen=True, slots=True)
 class DimensionField(Field):
     """Bandwidth or latency of one dimension of the cluster. attribute: of `Dimension`."""
 
@@ -118,23 +158,25 @@ class DimensionField(Field):
     attribute: str
 
     def text(self, parameters: Parameters, simulation: Simulation) -> str:
-        return number(getattr(_dims(parameters, simulation)[self.index], self.attribute))
+        dims = _dims(parameters, simulation)
+        # Clusters differ in their number of dimensions, and the form may stand on another run's.
+        return number(getattr(dims[self.index], self.attribute)) if self.index < len(dims) else "none"
 
     def scrubbed(
         self, parameters: Parameters, simulation: Simulation, direction: int, large: bool
     ) -> Parameters:
-        value = getattr(_dims(parameters, simulation)[self.index], self.attribute)
+        value = getattr(self._dims(parameters, simulation)[self.index], self.attribute)
         return self._with(parameters, simulation, scrubbed_figure(value, direction, large))
 
     def typed(self, parameters: Parameters, simulation: Simulation, text: str) -> Parameters:
-        dims = [dimension.flag() for dimension in _dims(parameters, simulation)]
+        dims = [dimension.flag() for dimension in self._dims(parameters, simulation)]
         words = dims[self.index].split(":")
         words[2 if self.attribute == "bandwidth" else 3] = text
         dims[self.index] = parse_dimension(":".join(words)).flag()
         return replaced(parameters, "dim", tuple(dims))
 
     def reset(self, parameters: Parameters, opened: Simulation) -> Parameters:
-        value = getattr(opened.cluster.dims[self.index], self.attribute)
+        value = getattr(self._dims(opened.parameters, opened)[self.index], self.attribute)
         changed = self._with(parameters, opened, value)
         if not opened.parameters.dim and changed.dim == tuple(one.flag() for one in opened.cluster.dims):
             # As when none was given: then the default cluster grows with the world again.
@@ -142,10 +184,17 @@ class DimensionField(Field):
         return changed
 
     def _with(self, parameters: Parameters, simulation: Simulation, value: float) -> Parameters:
-        dims = list(_dims(parameters, simulation))
+        dims = list(self._dims(parameters, simulation))
         changed = replace(dims[self.index], **{self.attribute: value})  # type: ignore[arg-type]
         dims[self.index] = parse_dimension(changed.flag())
         return replaced(parameters, "dim", tuple(dimension.flag() for dimension in dims))
+
+    def _dims(self, parameters: Parameters, simulation: Simulation) -> tuple[Dimension, ...]:
+        """All dimensions, this one among them. Raises `UsageError`."""
+        dims = _dims(parameters, simulation)
+        if self.index >= len(dims):
+            raise UsageError(f"{self.label}: this cluster has {len(dims)} dimensions")
+        return dims
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +217,7 @@ class AlgorithmField(Field):
         return self.typed(parameters, opened, self.text(opened.parameters, opened))
 
     def typed(self, parameters: Parameters, simulation: Simulation, text: str) -> Parameters:
-        if text not in ("default", *ALGORITHM_NAMES):
+        if text != "default" and not is_algorithm(text):
             raise UsageError(f"{self.label}: one of default, {', '.join(ALGORITHM_NAMES)} is expected")
         others = [one for one in parameters.algorithm if one.split("=", 1)[0] != str(self.index)]
         mine = [] if text == "default" else [f"{self.index}={text}"]
@@ -185,8 +234,10 @@ def fields_for(simulation: Simulation) -> list[Field]:
         elif flag.field == "algorithm" or (flag.kind == "word" and len(choices(flag.field)) == 1):
             continue
         else:
-            label = flag.field.replace("_", " ")
-            found.append(FlagField(flag.group, label, flag.unit, f"{flag.option}  {flag.help}", flag))
+            # A label has 22 columns.
+            label = flag.field.replace("_", " ").removeprefix("collective ")
+            kind = TextField if flag.kind == "text" else FlagField
+            found.append(kind(flag.group, label, flag.unit, f"{flag.option}  {flag.help}", flag))
     return found
 
 
@@ -213,7 +264,8 @@ def _dims(parameters: Parameters, simulation: Simulation) -> tuple[Dimension, ..
 
 
 def _next(names: tuple[str, ...], name: str, direction: int) -> str:
-    return names[(names.index(name) + direction) % len(names)]
+    # `direct4` is typed, not one of the choices: from it one goes on from the first.
+    return names[((names.index(name) if name in names else 0) + direction) % len(names)]
 
 
 def _scrubbed_count(value: int, direction: int, large: bool, step: int, least: int) -> int:

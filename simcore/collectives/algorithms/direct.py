@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simcore.collectives.algorithm import Messages, Reductions, Steps
-from simcore.collectives.leg import Leg
+from simcore.collectives.leg import Leg, Route
 
 
 def direct_steps(leg: Leg, collective: str, size: int) -> Steps:
@@ -16,10 +16,12 @@ def direct_steps(leg: Leg, collective: str, size: int) -> Steps:
     packet = size if collective == "ALLGATHER" else size // leg.members
     if collective == "ALLREDUCE":
         return _all_reduce(leg, packet)
-    if collective == "ALLTOALL" and leg.shares_port:
-        packet *= leg.members - 1
+    if collective == "ALLTOALL":
+        loads = [Messages(1, route, messages * packet) for route, messages in leg.port_loads()]
+        slowest = max(loads, key=lambda load: leg.message_ns(load.route, load.size))
+        return Steps([slowest], [])
     reduces = collective == "REDUCESCATTER"
-    return Steps([Messages(1, leg.farthest(), packet)], [Reductions(1, packet)] if reduces else [])
+    return Steps([Messages(1, leg.farthest(packet), packet)], [Reductions(1, packet)] if reduces else [])
 
 
 def _all_reduce(leg: Leg, packet: int) -> Steps:
@@ -31,13 +33,13 @@ def _all_reduce(leg: Leg, packet: int) -> Steps:
     after the last arrival: the near peers' packets, reduced first, release the sends to the
     far peers, and the chain is shorter than two farthest messages.
     """
-    first = second = leg.farthest()
-    if leg.is_even() and leg.crossing.gaps:
-        sends = leg.ring_hops()
+    first = second = leg.farthest(packet)
+    if leg.is_even_ring():
+        sends = [Route(leg.dimension, hops) for hops in leg.ring_hops()]
         arrivals = sorted(sends)
         all_arrived = leg.message_ns(arrivals[-1], packet)
         reduced_after = leg.cluster.endpoint_delay_ns + leg.reduction_ns(packet)
-        opens = next(hops for hops in arrivals if leg.message_ns(hops, packet) + reduced_after >= all_arrived)
+        opens = next(way for way in arrivals if leg.message_ns(way, packet) + reduced_after >= all_arrived)
         chains = [(max(opens, arrival), send) for arrival, send in zip(arrivals, sends, strict=True)]
-        first, second = max(chains, key=lambda chain: chain[0] + chain[1])
+        first, second = max(chains, key=lambda chain: chain[0].hops + chain[1].hops)
     return Steps([Messages(1, first, packet), Messages(1, second, packet)], [Reductions(1, packet)])

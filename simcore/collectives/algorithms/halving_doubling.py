@@ -14,9 +14,10 @@ def halving_doubling_steps(leg: Leg, collective: str, size: int) -> Steps:
     the rounds of a reduce-scatter, and back. There are k-1 reductions, the j-th of
     floor(S / 2^(j+1)) bytes.
     """
-    rounds = leg.members.bit_length() - 1
+    members = leg.members
+    rounds = members.bit_length() - 1
     if collective == "ALLGATHER":
-        return Steps([_round(leg, leg.members >> (j + 1), size << j) for j in range(rounds)], [])
+        return Steps([_round(leg, members >> (j + 1), size << j) for j in range(rounds)], [])
     messages = [_round(leg, 1 << (j - 1), size >> j) for j in range(1, rounds + 1)]
     reductions = [Reductions(1, size >> j) for j in range(2, rounds + 1)]
     if collective == "ALLREDUCE":

@@ -19,6 +19,6 @@ def ring_steps(leg: Leg, collective: str, size: int) -> Steps:
     elif collective == "ALLTOALL":
         steps = members * (members - 1) // 2
     packet = size if collective == "ALLGATHER" else size // members
-    messages = [Messages(times, hops, packet) for hops, times in leg.slowest_walk(steps)]
+    messages = [Messages(times, route, packet) for route, times in leg.slowest_walk(steps)]
     reduces = collective in ("ALLREDUCE", "REDUCESCATTER")
     return Steps(messages, [Reductions(members - 1, packet)] if reduces else [])

@@ -1,0 +1,123 @@
+"""The cluster that the parameters ask for: a preset or a file, a system file, and flags over both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from simcore.cluster.model import OPTIMIZATIONS, Cluster, Optimization
+from simcore.cluster.parsing import either, parse_algorithm, parse_dimension
+from simcore.cluster.presets import DEFAULT_PRESET, PRESETS
+from simcore.cluster.settings import Settings
+from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.parameters import Parameters
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterChoice:
+    """A cluster before the number of ranks is known.
+
+    settings: all that was given. preset: makes the rest for a number of ranks, None where the
+    dimensions are given. is_default: nothing was given.
+    """
+
+    settings: Settings
+    preset: Callable[[int], Settings] | None
+    is_default: bool
+
+    @property
+    def npus(self) -> int | None:
+        """How many NPUs the cluster has; None for a preset, which is as large as the world."""
+        if self.preset is not None:
+            return None
+        product = 1
+        for dimension in self.settings.dims:
+            product *= dimension.size
+        return product
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What was ignored in the files."""
+        return self.settings.diagnostics
+
+    def cluster(self, world: int) -> Cluster:
+        """The cluster for `world` ranks. Raises UsageError when they do not fit."""
+        settings = self.settings if self.preset is None else self.settings.over(self.preset(world))
+        cluster = settings.cluster()
+        cluster.check_world(world)
+        return cluster
+
+
+def choose_cluster(parameters: Parameters) -> ClusterChoice:
+    """The choice that `parameters` make; flags count over the system file, that over the cluster.
+
+    Raises UsageError for a value that cannot be, InputError for a file that cannot be read.
+    """
+    dims = tuple(parse_dimension(text) for text in parameters.dim)
+    base, preset = _base(parameters.cluster)
+    is_default = parameters.cluster is None and not dims
+    if dims:
+        if base.algorithms and len(base.algorithms) != len(dims):
+            file = printable(parameters.cluster or "", 60)
+            raise UsageError(
+                f"--dim gives {len(dims)} dimensions, and --cluster {file} has algorithms for "
+                f"{len(base.algorithms)}: give as many"
+            )
+        if preset is not None and parameters.cluster is not None:
+            # The dimensions are given, the memory is the preset's.
+            base = Settings(local_mem_bandwidth=preset(1).local_mem_bandwidth)
+        base = Settings(dims=dims).over(base)
+        preset = None
+    known = base.dims if preset is None else preset(1).dims
+    if parameters.system is not None:
+        from simcore.cluster.files import read_system_file
+
+        base = read_system_file(parameters.system, len(known)).over(base)
+    algorithms: list[str | None] = [None] * len(known)
+    for text in parameters.algorithm:
+        index, name = parse_algorithm(text, known)
+        algorithms[index] = name
+    flags = Settings(
+        algorithms=tuple(algorithms) if any(algorithms) else (),
+        endpoint_delay_ns=parameters.endpoint_delay,
+        local_mem_bandwidth=parameters.local_mem_bw,
+        splits=parameters.splits,
+        active_chunks=parameters.active_chunks,
+        optimization=_optimization(parameters.collective_optimization),
+    )
+    return ClusterChoice(flags.over(base), preset, is_default)
+
+
+def parameter_values(cluster: Cluster) -> dict[str, Any]:
+    """The cluster's part of `Parameters` that has one value each, as this cluster has it."""
+    return {
+        "splits": cluster.splits,
+        "active_chunks": cluster.active_chunks,
+        "endpoint_delay": cluster.endpoint_delay_ns,
+        "local_mem_bw": cluster.local_mem_bandwidth,
+        "collective_optimization": cluster.optimization,
+    }
+
+
+def _base(name: str | None) -> tuple[Settings, Callable[[int], Settings] | None]:
+    """What `--cluster` gives: the settings of a file, or none and a preset."""
+    if name is None or name in PRESETS:
+        return Settings(), PRESETS[name or DEFAULT_PRESET]
+    if not os.path.lexists(name):
+        raise UsageError(f"--cluster {printable(name, 60)}: no file, and none of {', '.join(PRESETS)}")
+    # Imported here: most runs read no file, and re and json would be start-up time.
+    from simcore.cluster.files import read_cluster_file
+
+    return read_cluster_file(name), None
+
+
+def _optimization(name: str | None) -> Optimization | None:
+    if name is None:
+        return None
+    for known in OPTIMIZATIONS:
+        if name == known:
+            return known
+    shown = printable(name, 60)
+    raise UsageError(f"--collective-optimization {shown}: {either(OPTIMIZATIONS)} is expected")

@@ -1,0 +1,122 @@
+"""ASTRA-sim 2.0 `network.yml`, of the analytical backends: one list entry a dimension.
+
+    topology: [ Ring, Switch ]      npus_count: [ 4, 4 ]
+    bandwidth: [ 400.0, 50.0 ]      latency: [ 500.0, 2000.0 ]
+
+Bandwidths are GiB/s (2^30) under the name GB/s, latencies ns a hop.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from simcore.cluster.files.source import Source, quoted
+from simcore.cluster.model import Dimension, Kind
+from simcore.cluster.parsing import BANDWIDTHS, LATENCIES, MOST_NPUS, number_within
+from simcore.cluster.settings import Settings
+
+if TYPE_CHECKING:
+    import yaml
+
+_KINDS: dict[str, Kind] = {"Ring": "ring", "FullyConnected": "fully-connected", "Switch": "switch"}
+_KEYS = ("topology", "npus_count", "bandwidth", "latency")
+_CODE = "network-yml"
+
+
+class _Item(NamedTuple):
+    """One scalar of the file and its (line, column)."""
+
+    text: str
+    place: tuple[int, int]
+
+
+def read_network_yml(source: Source) -> Settings:
+    """The dimensions of a `network.yml`, bandwidths in bytes per ns. Raises InputError."""
+    lists, ignored = _lists(source)
+    counts = {key: len(lists[key]) for key in _KEYS}
+    for key in _KEYS[1:]:
+        if counts[key] != counts["topology"]:
+            message = (
+                f"found {counts[key]} values of {key}, expected {counts['topology']}, as many as of topology"
+            )
+            raise source.refusal(_CODE, message, lists[key][0].place)
+    dims = []
+    for kind, size, bandwidth, latency in zip(*(lists[key] for key in _KEYS), strict=True):
+        if kind.text not in _KINDS:
+            raise _wrong(source, "topology", kind, "Ring, FullyConnected or Switch")
+        if not re.fullmatch("[0-9]{1,7}", size.text) or not 1 <= int(size.text) <= MOST_NPUS:
+            raise _wrong(source, "npus_count", size, f"a whole number from 1 to {MOST_NPUS}")
+        if number_within(bandwidth.text, BANDWIDTHS) is None:
+            raise _wrong(source, "bandwidth", bandwidth, "a number from 1e-6 to 1e9 (GiB/s)")
+        latency_ns = number_within(latency.text, LATENCIES)
+        if latency_ns is None:
+            raise _wrong(source, "latency", latency, "a number from 0 to 1e9 (ns a hop)")
+        gbps = bytes_per_ns(bandwidth.text)
+        dims.append(Dimension(_KINDS[kind.text], int(size.text), gbps, latency_ns))
+    return Settings(dims=tuple(dims), diagnostics=source.ignored(ignored))
+
+
+def bytes_per_ns(gibps: str) -> float:
+    """A decimal number of GiB/s as GB/s, the nearest float to the exact product.
+
+    >>> bytes_per_ns("50"), bytes_per_ns("370.67")
+    (53.6870912, 398.00388190208)
+    """
+    return float(Fraction(gibps) * 2**30 / 10**9)
+
+
+def _lists(source: Source) -> tuple[dict[str, list[_Item]], list[tuple[str, tuple[int, int]]]]:
+    """The four lists, and the other keys with their places."""
+    root = _root(source)
+    lists: dict[str, list[_Item]] = {}
+    ignored = []
+    if root is None or root.id != "mapping":
+        found = "nothing" if root is None else f"a {root.id}"
+        place = (1, 1) if root is None else _place(root)
+        raise source.refusal(_CODE, f"found {found}, expected the keys {', '.join(_KEYS)}", place)
+    for key, value in root.value:
+        name = key.value if key.id == "scalar" else key.id
+        if name not in _KEYS:
+            ignored.append((str(name), _place(key)))
+            continue
+        if value.id != "sequence" or not value.value:
+            found = quoted(value.value) if value.id == "scalar" else f"an empty {value.id}"
+            raise source.refusal(_CODE, f"found {found} for {name}, expected a list", _place(value))
+        for item in value.value:
+            if item.id != "scalar":
+                message = f"found a {item.id} in {name}, expected a single value"
+                raise source.refusal(_CODE, message, _place(item))
+        lists[name] = [_Item(item.value, _place(item)) for item in value.value]
+    for key in _KEYS:
+        if key not in lists:
+            raise source.refusal(_CODE, f"found no {key}, expected the keys {', '.join(_KEYS)}", _place(root))
+    return lists, ignored
+
+
+def _root(source: Source) -> yaml.Node | None:
+    """The file as nodes with places; nothing of it is constructed."""
+    # Imported here: only a network.yml needs it, and it takes longer than a price.
+    import yaml
+
+    try:
+        return yaml.compose(source.text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = (mark.line + 1, mark.column + 1) if mark else None
+        raise source.refusal(_CODE, f"this is not YAML: {error.problem}", place) from None
+    except yaml.reader.ReaderError as error:
+        code = error.character if isinstance(error.character, int) else ord(error.character)
+        message = f"this is not YAML: found character U+{code:04X}"
+        raise source.refusal(_CODE, message, source.place(error.position)) from None
+    except RecursionError:
+        raise source.refusal(_CODE, "found too many nested lists, expected one list a key") from None
+
+
+def _place(node: yaml.Node) -> tuple[int, int]:
+    return node.start_mark.line + 1, node.start_mark.column + 1
+
+
+def _wrong(source: Source, key: str, item: _Item, expected: str) -> Exception:
+    return source.refusal(_CODE, f"found {quoted(item.text)} in {key}, expected {expected}", item.place)

@@ -1,0 +1,122 @@
+"""wltui's own cluster file: the cluster flags of the command line, as TOML.
+
+dim = ["switch:8:450:500", "switch:128:50:1000"]   # KIND:SIZE:GBPS:NS, inner first
+algorithm = ["1=ring"]
+splits = 4
+active_chunks = 2
+endpoint_delay = 10                                 # ns
+local_mem_bw = 3350                                 # GB/s
+collective_optimization = "baseline"
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+from simcore.cluster.files.source import Source, quoted
+from simcore.cluster.model import OPTIMIZATIONS, Optimization
+from simcore.cluster.parsing import BANDWIDTHS, either, parse_algorithm, parse_dimension
+from simcore.cluster.settings import Settings
+from simcore.diagnostics import InputError, UsageError
+from simcore.parameters import MOST_CHUNKS
+
+_CODE = "cluster-toml"
+_KEYS = (
+    "dim", "algorithm", "splits", "active_chunks", "endpoint_delay", "local_mem_bw",
+    "collective_optimization",
+)  # fmt: skip
+
+
+def read_cluster_toml(source: Source) -> Settings:
+    """The settings of a cluster file; only `dim` must be there. Raises InputError."""
+    table = _table(source)
+    for key in table:
+        if key not in _KEYS:
+            raise source.refusal(_CODE, f"found {quoted(key)}, expected {either(_KEYS)}", _place(source, key))
+    if "dim" not in table:
+        raise source.refusal(_CODE, 'found no dim, expected for example dim = ["switch:8:450:500"]')
+    dims = [_parsed(source, "dim", text, parse_dimension) for text in _texts(source, table, "dim")]
+    algorithms: list[str | None] = [None] * len(dims)
+    for text in _texts(source, table, "algorithm"):
+        index, name = _parsed(source, "algorithm", text, lambda text: parse_algorithm(text, dims))
+        algorithms[index] = name
+    memory = table.get("local_mem_bw")
+    if memory is not None and not (_is_number(memory) and BANDWIDTHS[0] <= memory <= BANDWIDTHS[1]):
+        raise _wrong(source, "local_mem_bw", memory, "a number from 1e-6 to 1e9 (GB/s)")
+    optimization: Optimization | None = table.get("collective_optimization")
+    if optimization is not None and optimization not in OPTIMIZATIONS:
+        raise _wrong(source, "collective_optimization", optimization, either(OPTIMIZATIONS))
+    return Settings(
+        dims=tuple(dims),
+        algorithms=tuple(algorithms) if any(algorithms) else (),
+        endpoint_delay_ns=_count(source, table, "endpoint_delay", 0, 10**9),
+        local_mem_bandwidth=None if memory is None else float(memory),
+        splits=_count(source, table, "splits", 1, MOST_CHUNKS),
+        active_chunks=_count(source, table, "active_chunks", 1, MOST_CHUNKS),
+        optimization=optimization,
+    )
+
+
+def _table(source: Source) -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        table: dict[str, Any] = tomllib.loads(source.text)
+    except tomllib.TOMLDecodeError as error:
+        message, _, where = str(error).partition(" (at ")
+        found = re.match(r"line (\d+), column (\d+)", where)
+        place = (int(found[1]), int(found[2])) if found else None
+        raise source.refusal(_CODE, f"this is not TOML: {message}", place) from None
+    except RecursionError:
+        raise source.refusal(_CODE, "found too many nested lists, expected single values") from None
+    return table
+
+
+def _texts(source: Source, table: dict[str, Any], key: str) -> list[str]:
+    value = table.get(key)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
+        raise _wrong(source, key, value, "a list of texts")
+    return value
+
+
+def _parsed(source: Source, key: str, text: str, parse: Any) -> Any:
+    """`text` as the flag of the same name takes it; its complaint gets a place here."""
+    try:
+        return parse(text)
+    except UsageError as error:
+        message = f"{key} {str(error).removeprefix('--' + key + ' ')}"
+        raise source.refusal(_CODE, message, _place(source, key, text)) from None
+
+
+def _count(source: Source, table: dict[str, Any], key: str, least: int, most: int) -> int | None:
+    value = table.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise _wrong(source, key, value, f"a whole number from {least} to {most}")
+    return value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _wrong(source: Source, key: str, value: object, expected: str) -> InputError:
+    return source.refusal(_CODE, f"found {quoted(value)} for {key}, expected {expected}", _place(source, key))
+
+
+def _place(source: Source, key: str, text: str = "") -> tuple[int, int] | None:
+    """Where `text` stands in the value of a key of the top level, or else the key itself."""
+    found = re.search(
+        rf"^[ \t]*\[*[ \t]*[\"']?({re.escape(key)})[\"']?[ \t]*[=.\]]", source.text, re.MULTILINE
+    )
+    if found is None:
+        return None
+    at = source.text.find(text, found.end()) if text else -1
+    return source.place(at if at >= 0 else found.start(1))

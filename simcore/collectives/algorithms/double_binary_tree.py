@@ -1,0 +1,34 @@
+"""Double binary tree: up one tree and down again (ASTRA-sim 2.0, analytical backend)."""
+
+from __future__ import annotations
+
+from simcore.collectives.algorithm import Messages, Reductions, Steps
+from simcore.collectives.leg import Leg
+
+
+def tree_steps(leg: Leg, collective: str, size: int) -> Steps:
+    """One tree of N = 2^k members with S bytes, until its leaves are done: k edges up, k down.
+
+    Every edge carries all S bytes, as an all-reduce, whatever was asked for. A leaf pays the
+    endpoint delay and sends up; an inner member waits for two children, each costing endpoint
+    delay and reduction, and sends up; what comes down costs an inner member a reduction more.
+    """
+    up = _edges(leg, size)
+    return Steps([*up, *up[::-1]], [Reductions(2 * len(up) - 1, size)])
+
+
+def first_tree_steps(leg: Leg, collective: str, size: int) -> Steps:
+    """The same until the first member is done: the root, when it has sent down."""
+    up = _edges(leg, size)
+    return Steps(up, [Reductions(len(up), size)])
+
+
+def level_ns(leg: Leg, size: int) -> list[int]:
+    """ns of a message on the edges from each height of the tree to the one above, leaves first."""
+    return [leg.message_ns(edge.route, size) for edge in _edges(leg, size)]
+
+
+def _edges(leg: Leg, size: int) -> list[Messages]:
+    """The edges of a walk from a leaf to the root: the tree is in order, so they are 1, 2, 4 ... apart."""
+    levels = leg.members.bit_length() - 1
+    return [Messages(1, leg.farthest_apart(1 << height), size) for height in range(levels)]

@@ -1,0 +1,137 @@
+"""`wltui collective`: one collective alone on an idle network, as text, table or JSON."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from simcore.cluster import Cluster, GroupShape, choose_cluster, group_shape
+from simcore.collectives import (
+    NAMES,
+    Done,
+    algorithm_bandwidth,
+    bus_bandwidth,
+    collective_done,
+    explain_collective,
+)
+from simcore.diagnostics import UsageError, printable
+from simcore.ranks import RankSet
+from simcore.units import duration
+from tui.commands.amounts import parse_ranks, parse_sizes
+from tui.commands.arguments import Parser, add_parameters, parameters_from
+
+SCHEMA = "wltui.collective/1"
+_COLLECTIVES = {name: collective for collective, name in NAMES.items()}
+_DESCRIPTION = (
+    "What one collective takes, alone on an idle network: when its last rank is done and when its first, "
+    "and its bandwidths as nccl-tests defines them. A range of sizes (1KiB..1GiB) gives a table, doubling."
+)
+
+
+def main(words: list[str]) -> int:
+    """Price a collective and print it. Exit status 0; errors raise."""
+    parser = Parser(prog="wltui collective", description=_DESCRIPTION)
+    parser.add_argument("collective", metavar="COLLECTIVE", help=", ".join(_COLLECTIVES))
+    parser.add_argument(
+        "--size", metavar="BYTES", required=True,
+        help="of the whole buffer (64MiB, 1.5GB, 4096; what an all-gather gathers), or a range 1KiB..1GiB",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ranks", metavar="RANKS",
+        help="the group, for example 0-7 or 0-1023+8*128 (default: all NPUs of a cluster that is given, "
+        "one server, rack or torus plane of a preset)",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help=f"the figures as JSON (schema {SCHEMA})")
+    add_parameters(parser, only="cluster")
+    arguments = parser.parse_args(words)
+    if arguments.collective not in _COLLECTIVES:
+        raise UsageError(
+            f"COLLECTIVE {printable(arguments.collective, 60)}: one of {', '.join(_COLLECTIVES)} is expected"
+        )
+    collective = _COLLECTIVES[arguments.collective]
+    sizes = parse_sizes("--size", arguments.size)
+    choice = choose_cluster(parameters_from(arguments))
+    if arguments.ranks is not None:
+        ranks = parse_ranks("--ranks", arguments.ranks)
+    else:
+        ranks = RankSet.of(range(choice.npus or _inner_npus(choice.cluster(1))))
+    numbers = sorted(ranks)
+    cluster = choice.cluster(numbers[-1] + 1)
+    for found in choice.diagnostics:
+        print(found.text(), file=sys.stderr)
+    shape = group_shape(cluster, numbers)
+    if shape.flat:
+        place = f"dimension {shape.crossings[0].dimension}"
+        message = (
+            f"--ranks: no grid of the dimensions, priced as one flat group on {place}, the slowest crossed"
+        )
+        print(f"wltui: note {message}", file=sys.stderr)
+    done = [collective_done(cluster, shape, collective, size) for size in sizes]
+    if arguments.json:
+        _print_json(collective, ranks, sizes, done, ".." in arguments.size)
+    elif ".." in arguments.size:
+        print("\n".join(_table(cluster, shape, collective, ranks, sizes, done)))
+    else:
+        print("\n".join(_text(cluster, shape, collective, ranks, sizes[0], done[0])))
+    return 0
+
+
+def _inner_npus(cluster: Cluster) -> int:
+    """The NPUs of all dimensions but the last, which a preset fits to the world."""
+    return cluster.npus // cluster.dims[-1].size
+
+
+def _text(
+    cluster: Cluster, shape: GroupShape, collective: str, ranks: RankSet, size: int, done: Done
+) -> list[str]:
+    lines = [
+        f"{NAMES[collective]} of {size} B over {_ranks(ranks)}: {duration(done.last_ns)}",
+        f"  last rank done   {done.last_ns} ns",
+        f"  first rank done  {done.first_ns} ns",
+        f"  algbw            {algorithm_bandwidth(size, done.last_ns):.2f} GB/s",
+        f"  busbw            {bus_bandwidth(collective, len(ranks), size, done.last_ns):.2f} GB/s",
+        "",
+    ]
+    return [*lines, *explain_collective(cluster, shape, collective, size).splitlines()]
+
+
+def _table(
+    cluster: Cluster, shape: GroupShape, collective: str, ranks: RankSet, sizes: list[int], done: list[Done]
+) -> list[str]:
+    """Sizes and bandwidths in the columns and units of nccl-tests (its doc/PERFORMANCE.md)."""
+    dims = " x ".join(dimension.text() for dimension in cluster.dims)
+    lines = [
+        f"# {NAMES[collective]} over {_ranks(ranks)} on {dims}",
+        f"#{'size':>18} {'time':>14} {'algbw':>9} {'busbw':>9}",
+        f"#{'(B)':>18} {'(us)':>14} {'(GB/s)':>9} {'(GB/s)':>9}",
+    ]
+    for size, (_, ns) in zip(sizes, done, strict=True):
+        algbw = algorithm_bandwidth(size, ns)
+        busbw = bus_bandwidth(collective, len(ranks), size, ns)
+        lines.append(f" {size:>18} {ns / 1000:>14.2f} {algbw:>9.2f} {busbw:>9.2f}")
+    origin = explain_collective(cluster, shape, collective, sizes[-1])
+    return [*lines, *[f"# {line}" for line in origin.splitlines()]]
+
+
+def _print_json(collective: str, ranks: RankSet, sizes: list[int], done: list[Done], is_range: bool) -> None:
+    import json
+
+    rows: list[dict[str, Any]] = [
+        {
+            "bytes": size,
+            "ranks": len(ranks),
+            "time_ns": times.last_ns,
+            "first_done_ns": times.first_ns,
+            "algbw_gbps": algorithm_bandwidth(size, times.last_ns),
+            "busbw_gbps": bus_bandwidth(collective, len(ranks), size, times.last_ns),
+        }
+        for size, times in zip(sizes, done, strict=True)
+    ]
+    head = {"schema": SCHEMA, "collective": NAMES[collective], "rank_list": ranks.text()}
+    whole = {**head, "sizes": rows} if is_range else {**head, **rows[0]}
+    print(json.dumps(whole, indent=1, allow_nan=False))
+
+
+def _ranks(ranks: RankSet) -> str:
+    count = len(ranks)
+    return f"{count} rank{'' if count == 1 else 's'} ({printable(ranks.text(), 60)})"

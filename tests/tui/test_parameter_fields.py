@@ -51,16 +51,18 @@ def test_the_form_has_every_parameter_of_the_command_line_with_a_choice() -> Non
     fields = fields_for(seed().simulation)
     assert [field.label for field in fields] == [
         "world", "tp", "ep", "pp", "rank order",
-        "schedule", "microbatches", "dialect",
+        "schedule", "microbatches", "virtual stages", "stage layout", "overlap reduce", "overlap gather",
+        "dialect",
         "cluster", "system",
         "dim 0  switch 8", "dim 0  latency", "dim 0  algorithm",
         "dim 1  switch 128", "dim 1  latency", "dim 1  algorithm",
         "splits", "active chunks", "endpoint delay", "local mem bw", "optimization",
-        "compute scale", "comm scale", "no fold",
+        "compute scale", "comm scale", "layer scale",
+        "slow rank", "slow link", "jitter", "seed", "no fold",
     ]  # fmt: skip
     assert [field.group for field in fields] == sorted(
         [field.group for field in fields],
-        key=["layout", "schedule", "cluster", "network", "scale", "engine"].index,
+        key=["layout", "schedule", "cluster", "network", "scale", "faults", "engine"].index,
     )
     assert all(field.help.startswith("--") for field in fields)
 
@@ -76,6 +78,8 @@ def test_values_that_are_not_given_are_those_of_the_run() -> None:
         "cluster": "none", "system": "none", "splits": "1", "active chunks": "1",
         "endpoint delay": "10", "local mem bw": "3350", "optimization": "localBWAware",
         "compute scale": "1", "comm scale": "1", "no fold": "off",
+        "virtual stages": "1", "stage layout": "uniform", "overlap reduce": "off", "overlap gather": "off",
+        "layer scale": "none", "slow rank": "none", "slow link": "none", "jitter": "0", "seed": "0",
     }  # fmt: skip
 
 

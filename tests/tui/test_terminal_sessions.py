@@ -128,7 +128,7 @@ def test_a_signal_while_the_screen_comes_up_restores_the_terminal(number: signal
 @pytest.mark.parametrize("number", [signal.SIGTERM, None], ids=["SIGTERM", "q"])
 def test_a_long_run_does_not_hold_up_the_end(number: signal.Signals | None) -> None:
     with opened() as terminal:
-        terminal.press_each(("5", ">  world"), ("j" * 30, ">  no fold"), ("l", "simulating"))
+        terminal.press_each(("5", ">  world"), ("j" * 60, ">  no fold"), ("l", "simulating"))
         if number is None:
             terminal.press("q")
         else:

@@ -19,6 +19,8 @@ from simcore.parameters import FLAGS, Flag, Parameters, flag_of, parse_value, re
 from simcore.simulation import Simulation, choices
 from simcore.units import number
 
+# Names that would fill their column.
+_SHORT = {"overlap_grad_reduce": "overlap reduce", "overlap_param_gather": "overlap gather"}
 _DEGREES = ("world", "tp", "ep", "pp")
 
 
@@ -235,7 +237,7 @@ def fields_for(simulation: Simulation) -> list[Field]:
             continue
         else:
             # A label has 22 columns.
-            label = flag.field.replace("_", " ").removeprefix("collective ")
+            label = _SHORT.get(flag.field) or flag.field.replace("_", " ").removeprefix("collective ")
             kind = TextField if flag.kind == "text" else FlagField
             found.append(kind(flag.group, label, flag.unit, f"{flag.option}  {flag.help}", flag))
     return found

@@ -1,0 +1,154 @@
+"""Folding stays exact under every schedule and override, and splits no further than needed.
+
+Seen to fail on these bugs, planted one at a time: a cell's first colour without its slowdown;
+a named rank's coordinates not cut out of its box;
+and, by the other property tests, costs of different kinds taken for one when their values are
+equal.
+"""
+
+import dataclasses
+import math
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from simcore.analysis import Results
+from simcore.parameters import Parameters
+from simcore.program.blocks import find_structure
+from simcore.simulation import simulate
+from simcore.workload import open_workload
+from tests.engine.test_folding import SEED_001, SEED_002, assert_same_run, unfolded
+from tests.strategies import Case, cases
+
+
+@st.composite
+def overridden(draw: st.DrawFn) -> Case:
+    """A case under any schedule, with slow ranks, slow links, overlaps and layer scales."""
+    workload, parameters = draw(cases(16))
+    groups = {*workload.fwd.group, *workload.ig.group, *workload.wg.group}
+    # Stages that run different rows would meet in different numbers in a group over all of them.
+    assume("all" not in groups)
+    header = workload.header
+    world, stages = header.all_gpus or 1, header.pp or 1
+    structure, _ = find_structure(workload)
+    layers = math.gcd(*structure.layers_per_block)
+    schedules = ["gpipe", "1f1b", "zb-h1", "layer-loop"] + (["interleaved"] * 2 if layers else [])
+    schedule = draw(st.sampled_from(schedules))
+    changes: dict[str, object] = {"schedule": schedule, "microbatches": draw(st.integers(1, 5))}
+    if schedule == "interleaved":
+        fitting = [number for number in range(1, layers + 1) if layers % number == 0]
+        changes |= {
+            "virtual_stages": draw(st.sampled_from(fitting)),
+            "microbatches": stages * draw(st.integers(1, 2)),
+        }
+    ranks, dimension = st.integers(0, world - 1), st.integers(0, len(parameters.dim) - 1)
+    slow = st.lists(st.tuples(ranks, st.sampled_from(["1.3", "2", "0.5"])), max_size=2)
+    links = st.lists(st.tuples(dimension, ranks, st.sampled_from(["0.5", "0.25"])), max_size=2)
+    changes |= {
+        "slow_rank": tuple(f"{rank}={factor}" for rank, factor in draw(slow)),
+        "slow_link": tuple(f"{place}:{rank}={factor}" for place, rank, factor in draw(links)),
+        "stage_layout": draw(st.sampled_from(["uniform", "megatron"])),
+        "overlap_grad_reduce": draw(st.booleans()),
+        "overlap_param_gather": draw(st.booleans()),
+    }
+    if draw(st.booleans()):
+        # Sizes that align with the layout: the boxes of coordinates are used, not single ranks.
+        changes["dim"] = (f"switch:{header.tp or 1}:40:3", f"switch:{world // (header.tp or 1)}:7:50")
+        changes["slow_link"] = tuple(
+            f"{index % 2}:{text.split(':', 1)[1]}" for index, text in enumerate(changes["slow_link"])
+        )  # type: ignore[arg-type]
+    return Case(workload, dataclasses.replace(parameters, **changes))  # type: ignore[arg-type]
+
+
+@settings(max_examples=300)
+@given(overridden())
+def test_a_folded_run_with_overrides_equals_the_run_of_every_rank(case: Case) -> None:
+    folded = simulate(*case)
+    assert_same_run(folded, unfolded(case))
+    for accounts in Results(folded).accounts:
+        assert sum(accounts.total_ns) == folded.step_time_ns
+
+
+@settings(max_examples=60)
+@given(overridden(), st.integers(0, 3))
+def test_jitter_depends_on_seed_rank_and_op_alone(case: Case, seed: int) -> None:
+    jittered = dataclasses.replace(case.parameters, jitter=0.2, seed=seed)
+    one, again = simulate(case.workload, jittered), simulate(case.workload, jittered)
+    assert one.timeline.times == again.timeline.times
+    assert len(one.timeline.classes) == one.layout.world
+    assert_same_run(one, unfolded(Case(case.workload, jittered)))
+
+
+def test_a_slow_rank_splits_each_stage_of_seed_002_into_four_classes() -> None:
+    """{1, 7, 7, 49} in each stage: the rank, its tp peers, its dp peers, all others."""
+    simulation = simulate(open_workload(SEED_002), Parameters(slow_rank=("37=1.3",)))
+    classes = simulation.timeline.classes
+    assert len(classes) == 64
+    for stage in range(16):
+        assert sorted(len(one.ranks) for one in classes if one.stage == stage) == [1, 7, 7, 49]
+    assert len(simulate(open_workload(SEED_001), Parameters()).timeline.classes) == 4
+    assert len(simulate(open_workload(SEED_001), Parameters(slow_rank=("37=1.3",))).timeline.classes) == 16
+
+
+def test_a_million_ranks_with_a_slow_one_are_as_many_classes_as_a_thousand() -> None:
+    simulation = simulate(open_workload(SEED_002), Parameters(slow_rank=("37=1.3",), world=2**20))
+    classes = simulation.timeline.classes
+    assert len(classes) == 64
+    assert sum(len(one.ranks) for one in classes) == 2**20
+
+
+def test_the_tp_peers_of_a_slow_rank_are_named_as_those_who_wait_for_it() -> None:
+    results = Results(simulate(open_workload(SEED_002), Parameters(slow_rank=("37=1.3",))))
+    classes = results.simulation.timeline.classes
+    longest = results.waiting[0]
+    assert classes[longest.early].ranks.text() == "32-36,38-39"
+    assert (classes[longest.late].ranks.text(), longest.kind) == ("37", "tp")
+    from simcore.report import text_report
+
+    assert "  ranks 32-36,38-39 wait 2.112 s (14.2 %) for rank 37 (tp)" in text_report(results)
+
+
+REFUSED = [
+    ({"slow_rank": ("37",)}, "--slow-rank 37: R=X, for example 37=1.3 is expected, X above 0 and up to 1e6"),
+    (
+        {"slow_rank": ("37=0",)},
+        "--slow-rank 37=0: R=X, for example 37=1.3 is expected, X above 0 and up to 1e6",
+    ),
+    ({"slow_rank": ("1024=2",)}, "--slow-rank 1024=2: no rank 1024 in this run, only 0 to 1023"),
+    ({"slow_link": ("5=0.5",)}, "--slow-link 5=0.5: DIM:R=X, for example 1:37=0.5 is expected"),
+    ({"slow_link": ("2:5=0.5",)}, "--slow-link 2:5=0.5: no dimension 2 in this run, only 0 to 1"),
+    (
+        {"layer_scale": ("mlp_row=2",)},
+        "--layer-scale mlp_row=2: NAME:PHASE=X, for example mlp_row:fwd=0.9 is expected, "
+        "PHASE one of fwd, ig, wg",
+    ),
+    ({"layer_scale": ("nothing:fwd=2",)}, "--layer-scale nothing: no row of the file has this name"),
+    ({"schedule": "interleaved"}, "--schedule interleaved needs --virtual-stages; 1, 2, 4, 8 would fit"),
+    (
+        {"schedule": "interleaved", "virtual_stages": 3},
+        "--virtual-stages 3 does not divide the layers of a stage: 1, 2, 4, 8 would fit",
+    ),
+    (
+        {"schedule": "interleaved", "virtual_stages": 2, "microbatches": 20},
+        "--schedule interleaved: 20 micro-batches are not a multiple of 16 stages: 16 or 32 would fit",
+    ),
+    ({"stage_layout": "x"}, "--stage-layout x: one of uniform, megatron is expected"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "message"), REFUSED)
+def test_what_cannot_be_is_refused_with_what_would_fit(parameters: dict[str, object], message: str) -> None:
+    from simcore.diagnostics import UsageError
+
+    with pytest.raises(UsageError) as refused:
+        simulate(open_workload(SEED_002), Parameters(**parameters))  # type: ignore[arg-type]
+    assert str(refused.value) == message
+
+
+def test_a_layer_scale_without_digits_means_all_rows_of_the_name() -> None:
+    workload = open_workload(SEED_001)
+    whole = simulate(workload, Parameters(layer_scale=("attention_row:fwd=2",)))
+    one = simulate(workload, Parameters(layer_scale=("attention_row_1:fwd=2",)))
+    plain = simulate(workload, Parameters())
+    assert plain.step_time_ns < one.step_time_ns < whole.step_time_ns

@@ -61,9 +61,12 @@ def test_keys_move_the_cursor_fold_zoom_and_open_the_screens() -> None:
         terminal.press("!")
         terminal.wait_for("[cluster-default]")
         terminal.press("?")
-        terminal.wait_for("Keys of this screen: notes")
+        terminal.wait_for("Esc closes this")
+        terminal.settle(0.3)
         terminal.press("\x1b")
-        terminal.wait_for("[! Notes]")
+        terminal.wait_for(lambda: "Esc closes this" not in terminal.text and "[! Notes]" in terminal.text)
+        # An escape with a digit right behind it would be Alt and the digit.
+        terminal.settle(0.3)
         terminal.press("2")
         terminal.wait_for(">- stage  2")
 
@@ -203,5 +206,7 @@ def test_ctrl_z_gives_the_shell_its_terminal_back_and_fg_the_screen() -> None:
         terminal.wait_for(">+ stage  1", patience=5)
         terminal.press("q")
         terminal.wait_for(lambda: not terminal.in_alternate_screen)
+        # The shell takes what is typed only when it has its prompt back.
+        terminal.settle(1.0)
         terminal.press("exit\r")
         assert terminal.wait_for_end() == 0

@@ -19,6 +19,7 @@ from simcore.cluster import default_cluster
 from simcore.engine import run_engine
 from simcore.folding import Folding, fold
 from simcore.layout import resolve_layout
+from simcore.networks import open_network
 from simcore.overrides import Overrides
 from simcore.parameters import Parameters
 from simcore.pricing import Prices
@@ -36,7 +37,8 @@ def prepared(parameters: Parameters, every_rank: bool = False) -> Prepared:
     cluster = default_cluster(layout.world)
     program, _ = build_program(workload, layout, parameters)
     folding = fold(layout, cluster, program, every_rank=every_rank)
-    return program, folding, Prices(cluster, 1.0, 1.0, Overrides()).durations(program, folding)
+    network = open_network(parameters, layout, cluster)
+    return program, folding, Prices(network, 1.0, 1.0, Overrides()).durations(program, folding)
 
 
 def bare_heap_seconds(ops: int, streams: int) -> float:

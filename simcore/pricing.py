@@ -5,14 +5,12 @@ A duration is rounded once, half to even, after all its factors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from struct import pack, unpack
 
-from simcore.cluster import Cluster, GroupShape, TransferShape
-from simcore.collectives import collective_ns, transfer_ns
 from simcore.folding import Folding, RankClass
-from simcore.folding.classes import PortFactors
+from simcore.networks import Network
 from simcore.overrides import Overrides
 from simcore.program import Ops, Program
 from simcore.program.ops import COMPUTE, TO_NEXT, CollectiveCost, ComputeCost, Cost
@@ -31,26 +29,11 @@ def scaled(ns: int, scale: float) -> int:
 class Prices:
     """Prices of one run, each computed once. compute_scale, comm_scale: factors on durations."""
 
-    cluster: Cluster
+    network: Network
     compute_scale: float
     comm_scale: float
     overrides: Overrides
     _known: dict[object, int] = field(default_factory=dict)
-    _clusters: dict[PortFactors, Cluster] = field(default_factory=dict)
-
-    def collective(self, collective: str, size: int, shape: GroupShape, ports: PortFactors = ()) -> int:
-        """ns of one collective alone, before any scale; `size` is the whole buffer in bytes."""
-        key = (collective, size, shape, ports)
-        if key not in self._known:
-            self._known[key] = collective_ns(self._slowed(ports), shape, collective, size)
-        return self._known[key]
-
-    def transfer(self, size: int, shape: TransferShape, ports: PortFactors = ()) -> int:
-        """ns of one point-to-point transfer of `size` bytes alone, before any scale."""
-        key = (size, shape, ports)
-        if key not in self._known:
-            self._known[key] = transfer_ns(self._slowed(ports), shape, size)
-        return self._known[key]
 
     def durations(self, program: Program, folding: Folding) -> list[list[int]]:
         """Per rank class, ns of each op. Equal classes share one list, unless there is jitter."""
@@ -82,11 +65,19 @@ class Prices:
             if cost.group not in rank_class.groups:
                 return 0, 1.0
             group = folding.group_classes[rank_class.groups[cost.group]]
-            return self.collective(cost.collective, cost.bytes, group.shape, group.ports), self.comm_scale
+            key: object = (group.kind, group.shape, group.ports, cost.collective, cost.bytes)
+            if key not in self._known:
+                self._known[key] = self.network.collective_ns(
+                    group.kind, group.shape, group.ports, cost.collective, cost.bytes
+                )
+            return self._known[key], self.comm_scale
         if cost.step not in rank_class.links:
             return 0, 1.0
         link = rank_class.links[cost.step]
-        return self.transfer(cost.bytes, link.shape, link.ports), self.comm_scale
+        key = (link.shape, link.ports, cost.bytes)
+        if key not in self._known:
+            self._known[key] = self.network.transfer_ns(link.shape, link.ports, cost.bytes)
+        return self._known[key], self.comm_scale
 
     def _jittered(self, number: int, program: Program, folding: Folding, ops: Ops) -> list[int]:
         """ns of each op of a class of one rank, each multiplied by its own hashed factor."""
@@ -112,18 +103,6 @@ class Prices:
                 noise = normal(seed, _OF_SENDER, rank, op)
             durations.append(round(ns * (scale * max(0.0, 1.0 + sigma * noise))))
         return durations
-
-    def _slowed(self, ports: PortFactors) -> Cluster:
-        """The cluster with each dimension at the bandwidth of its slowest port."""
-        if not ports:
-            return self.cluster
-        if ports not in self._clusters:
-            dims = zip(self.cluster.dims, ports, strict=True)
-            slowed = tuple(
-                replace(dimension, bandwidth=dimension.bandwidth * factor) for dimension, factor in dims
-            )
-            self._clusters[ports] = replace(self.cluster, dims=slowed)
-        return self._clusters[ports]
 
 
 def normal(seed: int, about: int, number: int, op: int) -> float:

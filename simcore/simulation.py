@@ -17,11 +17,12 @@ from simcore.cluster import (
     choose_cluster,
     group_shape,
 )
-from simcore.collectives import NAMES, collective_ns, explain_collective
-from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.collectives import NAMES
+from simcore.diagnostics import Diagnostic, UsageError
 from simcore.engine import run_engine
 from simcore.folding import Folding, fold
 from simcore.layout import RANK_ORDERS, Layout, resolve_layout
+from simcore.networks import Network, network_names, open_network
 from simcore.overrides import parse_overrides
 from simcore.parameters import Parameters
 from simcore.pricing import Prices, scaled
@@ -32,8 +33,6 @@ from simcore.units import number
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind
 
-NETWORKS = ("analytical",)
-
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
@@ -43,6 +42,7 @@ class Simulation:
     parameters: Parameters
     layout: Layout
     cluster: Cluster
+    network: Network
     timeline: Timeline
     diagnostics: tuple[Diagnostic, ...]
 
@@ -61,7 +61,7 @@ def choices(field: str) -> tuple[str, ...]:
         "schedule": tuple(SCHEDULES),
         "rank_order": RANK_ORDERS,
         "stage_layout": STAGE_LAYOUTS,
-        "network": NETWORKS,
+        "network": network_names(),
         "dialect": ("simai", "astra-sim-1"),
         "collective_optimization": OPTIMIZATIONS,
     }[field]
@@ -75,13 +75,10 @@ def simulate(
     Raises `UsageError` for parameters that cannot be, `InputError` for a workload that
     cannot be simulated, `Cancelled` when `cancelled()` becomes true.
     """
-    if parameters.network not in NETWORKS:
-        raise UsageError(
-            f"--network {printable(parameters.network, 60)}: one of {', '.join(NETWORKS)} is expected"
-        )
     choice = choose_cluster(parameters)
     layout, found = resolve_layout(workload, parameters, choice.npus)
     cluster, cluster_found = _cluster(workload, choice, layout)
+    network = open_network(parameters, layout, cluster)
     program, program_found = build_program(workload, layout, parameters)
     overrides = parse_overrides(parameters, layout.world, len(cluster.dims))
     folding = fold(layout, cluster, program, overrides, parameters.no_fold)
@@ -91,7 +88,7 @@ def simulate(
             f"{len(folding.classes)} rank classes have {ops} ops: at most {MOST_OPS} are simulated"
             + (" (without --no-fold equal ranks are simulated once)" if parameters.no_fold else "")
         )
-    prices = Prices(cluster, parameters.compute_scale, parameters.comm_scale, overrides)
+    prices = Prices(network, parameters.compute_scale, parameters.comm_scale, overrides)
     durations = prices.durations(program, folding)
     try:
         times = run_engine(program, folding, durations, cancelled)
@@ -99,7 +96,8 @@ def simulate(
         raise UsageError("the step would take 2^63 ns (292 years) or more: too long for its times") from None
     flat = _flat_groups(workload, folding)
     diagnostics = (*workload.diagnostics, *found, *cluster_found, *program_found, *flat)
-    return Simulation(workload, parameters, layout, cluster, Timeline(program, folding, times), diagnostics)
+    timeline = Timeline(program, folding, times)
+    return Simulation(workload, parameters, layout, cluster, network, timeline, diagnostics)
 
 
 def _cluster(
@@ -137,7 +135,10 @@ def collective_alone_ns(simulation: Simulation, collective: str, group: GroupKin
     that makes no op (0 bytes, a group of one).
     """
     priced = [
-        scaled(collective_ns(simulation.cluster, shape, collective, size), simulation.parameters.comm_scale)
+        scaled(
+            simulation.network.collective_ns(group, shape, (), collective, size),
+            simulation.parameters.comm_scale,
+        )
         for shape in _shapes(simulation, group, size)
     ]
     return max(priced, default=0)
@@ -149,8 +150,9 @@ def explain_alone(simulation: Simulation, collective: str, group: GroupKind, siz
     if not shapes:
         members = simulation.layout.group_size(group)
         return f"{NAMES[collective]}, {size} B in a group of {members}: no op, no time"
-    slowest = max(shapes, key=lambda shape: collective_ns(simulation.cluster, shape, collective, size))
-    words = explain_collective(simulation.cluster, slowest, collective, size)
+    network = simulation.network
+    slowest = max(shapes, key=lambda shape: network.collective_ns(group, shape, (), collective, size))
+    words = network.explain_collective(group, slowest, collective, size)
     scale = simulation.parameters.comm_scale
     return words if scale == 1.0 else f"{words}, times comm scale {number(scale)}"
 

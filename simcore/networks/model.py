@@ -1,0 +1,45 @@
+"""What a network model is: prices of collectives and transfers for one run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from simcore.cluster import Cluster, GroupShape, TransferShape
+from simcore.folding.classes import PortFactors
+from simcore.layout import Layout
+from simcore.parameters import Parameters
+from simcore.workload.model import GroupKind
+
+
+class Network(Protocol):
+    """A network model opened for one run: what communication takes while the network is idle.
+
+    Sizes are bytes of the whole buffer. ports: the factors on the group's or link's ports,
+    () when all are whole.
+    """
+
+    def collective_ns(
+        self, group: GroupKind, shape: GroupShape, ports: PortFactors, collective: str, size: int
+    ) -> int:
+        """ns of one collective alone, before any scale, until its last rank is done."""
+        ...
+
+    def transfer_ns(self, shape: TransferShape, ports: PortFactors, size: int) -> int:
+        """ns of one pipeline transfer alone, before any scale."""
+        ...
+
+    def explain_collective(self, group: GroupKind, shape: GroupShape, collective: str, size: int) -> str:
+        """Where `collective_ns` with whole ports comes from, in one or two lines of text."""
+        ...
+
+
+class NetworkModel(NamedTuple):
+    """One entry of the registry.
+
+    open: makes the network of a run; takes what stands behind `NAME:` ("" without it) as its
+    last argument. argument: what that is (`FILE`), None for a model that takes none.
+    """
+
+    open: Callable[[Parameters, Layout, Cluster, str], Network]
+    argument: str | None = None

@@ -5,15 +5,28 @@ A duration is rounded once, half to even, after all its factors.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from struct import pack, unpack
+from typing import TYPE_CHECKING
 
 from simcore.folding import Folding, RankClass
-from simcore.networks import Network
+from simcore.networks import Network, Sharing
 from simcore.overrides import Overrides
 from simcore.program import Ops, Program
-from simcore.program.ops import COMPUTE, TO_NEXT, CollectiveCost, ComputeCost, Cost
+from simcore.program.ops import (
+    COMPUTE,
+    STREAM_OF_GROUP,
+    TO_NEXT,
+    CollectiveCost,
+    ComputeCost,
+    Cost,
+    TransferCost,
+)
+
+if TYPE_CHECKING:
+    from simcore.sharing import Transmission
 
 _UNIFORMS = 12
 # What a jittered duration's hash is about: a rank's compute, a group's collective, a transfer.
@@ -82,27 +95,61 @@ class Prices:
     def _jittered(self, number: int, program: Program, folding: Folding, ops: Ops) -> list[int]:
         """ns of each op of a class of one rank, each multiplied by its own hashed factor."""
         rank_class = folding.classes[number]
-        rank = rank_class.ranks.first
         priced = [self._price(cost, folding, rank_class) for cost in program.costs]
+        factor = self._noise(number, program, folding)
+        return [round(priced[cost][0] * (priced[cost][1] * factor(op))) for op, cost in enumerate(ops.cost)]
+
+    def _noise(self, number: int, program: Program, folding: Folding) -> Callable[[int], float]:
+        """The factor of jitter on each op of a class; 1 without jitter."""
+        sigma, seed = self.overrides.jitter, self.overrides.seed
+        if sigma <= 0:
+            return lambda op: 1.0
+        rank_class = folding.classes[number]
+        rank = rank_class.ranks.first
         # Every rank is a class of its own here, so a group's lowest class has its lowest rank.
         lowest = {
-            cost: folding.classes[folding.group_classes[rank_class.groups[cost.group]].members[0]].ranks.first
-            for cost in program.costs
-            if isinstance(cost, CollectiveCost) and cost.group in rank_class.groups
+            STREAM_OF_GROUP[kind]: folding.classes[folding.group_classes[group].members[0]].ranks.first
+            for kind, group in rank_class.groups.items()
         }
-        sigma, seed = self.overrides.jitter, self.overrides.seed
-        durations = []
-        for op, cost_number in enumerate(ops.cost):
-            ns, scale = priced[cost_number]
-            lane = ops.stream[op]
+        stream = program.stages[rank_class.stage].ops.stream
+
+        def factor(op: int) -> float:
+            lane = stream[op]
             if lane == COMPUTE:
                 noise = normal(seed, _OF_RANK, rank, op)
             elif lane < TO_NEXT:
-                noise = normal(seed, _OF_GROUP, lowest[program.costs[cost_number]], op)  # type: ignore[index]
+                noise = normal(seed, _OF_GROUP, lowest[lane], op)
             else:
                 noise = normal(seed, _OF_SENDER, rank, op)
-            durations.append(round(ns * (scale * max(0.0, 1.0 + sigma * noise))))
-        return durations
+            return max(0.0, 1.0 + sigma * noise)
+
+        return factor
+
+    def transmissions(
+        self, program: Program, folding: Folding, sharing: Sharing
+    ) -> Callable[[int, int], Transmission]:
+        """What an op (rank class, op) that communicates puts on the ports, with its scale and jitter."""
+        known: dict[object, Transmission] = {}
+        noise = [self._noise(number, program, folding) for number in range(len(folding.classes))]
+
+        def transmission(number: int, op: int) -> Transmission:
+            rank_class = folding.classes[number]
+            cost = program.costs[program.stages[rank_class.stage].ops.cost[op]]
+            key: object
+            if isinstance(cost, CollectiveCost):
+                group = folding.group_classes[rank_class.groups[cost.group]]
+                key = (group.shape, group.ports, cost.collective, cost.bytes)
+                if key not in known:
+                    known[key] = sharing.collective(group.shape, group.ports, cost.collective, cost.bytes)
+            else:
+                assert isinstance(cost, TransferCost)
+                link = rank_class.links[cost.step]
+                key = (link.shape, link.ports, cost.bytes)
+                if key not in known:
+                    known[key] = sharing.transfer(link.shape, link.ports, cost.bytes)
+            return known[key].scaled(self.comm_scale * noise[number](op))
+
+        return transmission
 
 
 def normal(seed: int, about: int, number: int, op: int) -> float:

@@ -22,7 +22,7 @@ from simcore.diagnostics import Diagnostic, UsageError
 from simcore.engine import run_engine
 from simcore.folding import Folding, fold
 from simcore.layout import RANK_ORDERS, Layout, resolve_layout
-from simcore.networks import Network, network_names, open_network
+from simcore.networks import Network, Sharing, network_names, open_network
 from simcore.overrides import parse_overrides
 from simcore.parameters import Parameters
 from simcore.pricing import Prices, scaled
@@ -90,8 +90,15 @@ def simulate(
         )
     prices = Prices(network, parameters.compute_scale, parameters.comm_scale, overrides)
     durations = prices.durations(program, folding)
+    traffic = None
+    if isinstance(network, Sharing):
+        # Imported here: most runs have no use for it.
+        from simcore.engine.shared_queue import Traffic
+
+        capacities = [network.capacities(rank_class.ports) for rank_class in folding.classes]
+        traffic = Traffic(prices.transmissions(program, folding, network), capacities)
     try:
-        times = run_engine(program, folding, durations, cancelled)
+        times = run_engine(program, folding, durations, cancelled, traffic)
     except OverflowError:
         raise UsageError("the step would take 2^63 ns (292 years) or more: too long for its times") from None
     flat = _flat_groups(workload, folding)

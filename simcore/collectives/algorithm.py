@@ -55,20 +55,30 @@ class Steps(NamedTuple):
         return endpoints_ns + self.messages_ns(leg) + self.reductions_ns(leg)
 
 
+class PortLoad(NamedTuple):
+    """`size` bytes that the busiest member moves on a dimension, each way, over `links` at a time."""
+
+    dimension: int
+    size: int
+    links: int
+
+
 class Algorithm(NamedTuple):
     """One way to run collectives on one leg.
 
     steps: takes the members, the collective and its size in bytes (what one rank puts in: its
     shard for an all-gather, its whole buffer otherwise), and gives the chain of messages until
     the last rank is done. first_steps: the same until the first rank is done, or None where all
-    ranks are done together. power_of_two: only for such a number of members. has_alltoall:
-    False, and an all-to-all runs direct instead. whole: takes all dimensions of the group as
-    one flat group. is_tree: ranks are alike only at equal places of a tree, and it runs an
-    all-reduce of the bytes it is given whatever was asked for.
+    ranks are done together. port_loads: takes the same and gives what the ports carry, or None
+    where that is just the messages of the chain, one at a time. power_of_two: only for such a
+    number of members. has_alltoall: False, and an all-to-all runs direct instead. whole: takes
+    all dimensions of the group as one flat group. is_tree: ranks are alike only at equal places
+    of a tree, and it runs an all-reduce of the bytes it is given whatever was asked for.
     """
 
     steps: Callable[[Leg, str, int], Steps]
     first_steps: Callable[[Leg, str, int], Steps] | None = None
+    port_loads: Callable[[Leg, str, int], list[PortLoad]] | None = None
     power_of_two: bool = False
     has_alltoall: bool = True
     whole: bool = False

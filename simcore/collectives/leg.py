@@ -90,6 +90,22 @@ class Leg(NamedTuple):
             loads.append((Route(crossing.dimension, self._farthest(crossing)), messages))
         return loads
 
+    def peers(self) -> list[tuple[int, int, int]]:
+        """(dimension, peers, links) of the ways from a member to all others.
+
+        A peer counts on the lowest dimension in which it differs; a fully-connected one has a
+        link for each of its places, the others one port.
+        """
+        found = []
+        beyond = self.members
+        for crossing in self.crossings:
+            beyond //= crossing.members
+            others = crossing.members - 1
+            dimension = self._dimension(crossing)
+            links = min(others, dimension.size - 1) if dimension.kind == "fully-connected" else 1
+            found.append((crossing.dimension, others * beyond, links))
+        return found
+
     def farthest_partners(self, distance: int) -> Route:
         """The slowest way between two members whose numbers differ in the bit `distance` alone.
 

@@ -32,7 +32,7 @@ from simcore.folding import Folding
 from simcore.program import Program
 from simcore.program.ops import STREAM_OF_GROUP, Receive, TransferCost
 
-_EVENTS_BETWEEN_CANCEL_CHECKS = 256
+EVENTS_BETWEEN_CANCEL_CHECKS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class Times:
     finish: tuple[int, ...]
 
 
-class _Meeting:
-    """A collective whose members have not all come yet."""
+class Meeting:
+    """A collective of a group. missing: members that have not come. ready: when the last one came."""
 
     __slots__ = ("members", "missing", "ready")
 
@@ -60,21 +60,9 @@ class _Meeting:
         self.members: list[tuple[Actor, int]] = []
 
 
-def run_engine(
-    program: Program,
-    folding: Folding,
-    durations: Sequence[Sequence[int]],
-    cancelled: Callable[[], bool] = lambda: False,
-) -> Times:
-    """Run one step. durations[c][i]: ns of op i of rank class c, communication on an idle network.
+class Engine:
+    """One run on a network where nothing slows a transmission down."""
 
-    Raises `Cancelled` when `cancelled()` becomes true, RuntimeError if the program waits for
-    something that nobody does (a defect of a schedule, never of an input).
-    """
-    return _Engine(program, folding, durations, cancelled).run()
-
-
-class _Engine:
     def __init__(
         self,
         program: Program,
@@ -84,32 +72,41 @@ class _Engine:
     ) -> None:
         self.cancelled = cancelled
         self.group_classes = folding.group_classes
-        self.meetings: dict[tuple[int, int], _Meeting] = {}
+        self.meetings: dict[tuple[int, int], Meeting] = {}
         self.events: list[tuple[int, int]] = []
         self.actors: list[Actor] = []
         for index, rank_class in enumerate(folding.classes):
             groups = {STREAM_OF_GROUP[kind]: group for kind, group in rank_class.groups.items()}
-            local = frozenset(
-                stream for stream, group in groups.items() if len(folding.group_classes[group].members) == 1
-            )
+            local = self._local_streams(folding, groups)
             peers = {step: link.neighbour for step, link in rank_class.links.items()}
             stage_program = program.stages[rank_class.stage]
             self.actors.append(Actor(index, stage_program, durations[index], groups, local, peers))
         self.transfer_steps = [cost.step if isinstance(cost, TransferCost) else 0 for cost in program.costs]
         self.loop_end = [NOT_YET] * len(self.actors)
 
+    def _local_streams(self, folding: Folding, groups: dict[int, int]) -> frozenset[int]:
+        """The streams of a class whose collectives it alone decides on: all members are of it."""
+        return frozenset(
+            stream for stream, group in groups.items() if len(folding.group_classes[group].members) == 1
+        )
+
     def run(self) -> Times:
+        """The whole step."""
         events = self.events
         events.extend((0, index) for index in range(len(self.actors)))
         popped = 0
         while events:
             popped += 1
-            if not popped % _EVENTS_BETWEEN_CANCEL_CHECKS and self.cancelled():
+            if not popped % EVENTS_BETWEEN_CANCEL_CHECKS and self.cancelled():
                 raise Cancelled
             time, index = heappop(events)
             actor = self.actors[index]
             actor.time = time
             self._advance(actor)
+        return self._times()
+
+    def _times(self) -> Times:
+        """What was found, when nothing more happens."""
         for actor in self.actors:
             run = actor.current_run()
             if run is not None:
@@ -184,13 +181,17 @@ class _Engine:
         return True
 
     def _send(self, actor: Actor, op: int, time: int) -> None:
-        """Start a pipeline transfer; its receiver goes on when it arrives, if it waits for it."""
+        """Start a pipeline transfer, as soon as its channel is free."""
         ops = actor.program.ops
         message = ops.message[op]
         receiver = self.actors[actor.peers[self.transfer_steps[ops.cost[op]]]]
         begin = max(time, actor.channels.get(receiver.index, 0))
         actor.start[op] = begin
         actor.end[op] = actor.channels[receiver.index] = arrival = begin + actor.durations[op]
+        self._deliver(receiver, message, arrival)
+
+    def _deliver(self, receiver: Actor, message: int, arrival: int) -> None:
+        """A message is there at `arrival`: its receiver goes on if it waits for it."""
         receiver.inbox[message] = arrival
         if receiver.parked_message == message:
             receiver.parked_message = NOT_YET
@@ -200,15 +201,14 @@ class _Engine:
         queue = actor.queued.setdefault(lane, deque())
         queue.append((op, time))
         if len(queue) == 1:
-            self._arrive(actor, lane)
+            self._arrive(lane, deque((actor,)))
 
-    def _arrive(self, actor: Actor, lane: int) -> None:
-        """The actor has reached the head of its queue on a stream: tell the meeting.
+    def _arrive(self, lane: int, arrivals: deque[Actor]) -> None:
+        """These actors have reached the head of their queue on a stream: tell their meetings.
 
         The last to arrive starts the collective. Its end frees the stream of every member,
         whose next collective then arrives in turn.
         """
-        arrivals = deque((actor,))
         while arrivals:
             member = arrivals.popleft()
             op, issued = member.queued[lane][0]
@@ -217,20 +217,30 @@ class _Engine:
             member.met[lane] = number + 1
             meeting = self.meetings.get((group, number))
             if meeting is None:
-                meeting = self.meetings[group, number] = _Meeting(len(self.group_classes[group].members))
+                meeting = self.meetings[group, number] = Meeting(len(self.group_classes[group].members))
             meeting.members.append((member, op))
             meeting.missing -= 1
             meeting.ready = max(meeting.ready, issued, member.free[lane])
             if meeting.missing:
                 continue
             del self.meetings[group, number]
-            over = meeting.ready + member.durations[op]
-            for other, other_op in sorted(meeting.members, key=lambda pair: pair[0].index):
-                other.start[other_op] = meeting.ready
-                other.end[other_op] = other.free[lane] = over
-                other.queued[lane].popleft()
-                if other.parked_op == other_op:
-                    other.parked_op = NOT_YET
-                    heappush(self.events, (max(other.time, over), other.index))
-                if other.queued[lane]:
-                    arrivals.append(other)
+            arrivals += self._begin_collective(meeting, lane)
+
+    def _begin_collective(self, meeting: Meeting, lane: int) -> list[Actor]:
+        """All members have come. Returns those that come to their next meeting on the stream."""
+        member, op = meeting.members[0]
+        return self._end_collective(meeting, lane, meeting.ready + member.durations[op])
+
+    def _end_collective(self, meeting: Meeting, lane: int, over: int) -> list[Actor]:
+        """Give every member the end. Returns those whose next collective is queued on the stream."""
+        going_on = []
+        for member, op in sorted(meeting.members, key=lambda pair: pair[0].index):
+            member.start[op] = meeting.ready
+            member.end[op] = member.free[lane] = over
+            member.queued[lane].popleft()
+            if member.parked_op == op:
+                member.parked_op = NOT_YET
+                heappush(self.events, (max(member.time, over), member.index))
+            if member.queued[lane]:
+                going_on.append(member)
+        return going_on

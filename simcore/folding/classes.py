@@ -39,13 +39,15 @@ class Link:
 class RankClass:
     """Ranks with equal timelines.
 
-    slowdown: factor on their compute durations. groups: number of the group class per group
-    kind. links: per step (stages on, negative for back) the link to the neighbour there.
+    slowdown: factor on their compute durations. ports: factors on their own ports. groups:
+    number of the group class per group kind. links: per step (stages on, negative for back) the
+    link to the neighbour there.
     """
 
     ranks: RankSet
     stage: int
     slowdown: float
+    ports: PortFactors
     groups: dict[GroupKind, int]
     links: dict[int, Link]
 

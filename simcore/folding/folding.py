@@ -114,7 +114,7 @@ def _classes(graph: Graph, colours: list[int]) -> Folding:
             step: Link(classes_of[other], shape, ports) for step, (other, shape, ports) in cell.links.items()
         }
         ranks = [graph.cells[number].ranks for number in members[colour]]
-        classes.append(RankClass(_union(ranks), cell.stage, cell.slowdown, groups, links))
+        classes.append(RankClass(_union(ranks), cell.stage, cell.slowdown, cell.ports, groups, links))
     return Folding(tuple(classes), tuple(group_classes[number] for number in range(len(group_classes))))
 
 

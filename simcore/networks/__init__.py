@@ -1,7 +1,7 @@
 """The networks room: what communication costs, by the model that `--network` names.
 
 A new model is one new file here and one line in `NETWORKS`. Import from here: `Network`,
-`NETWORKS`, `network_names`, `open_network`.
+`Sharing`, `NETWORKS`, `network_names`, `open_network`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,20 @@ from simcore.cluster import Cluster
 from simcore.diagnostics import UsageError, printable
 from simcore.layout import Layout
 from simcore.networks.analytical import open_analytical
-from simcore.networks.model import Network, NetworkModel
+from simcore.networks.model import Network, NetworkModel, Sharing
 from simcore.parameters import Parameters
+
+
+def _open_shared(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
+    # Imported here: the common run has no use for it.
+    from simcore.networks.shared import Shared
+
+    return Shared(cluster)
+
 
 NETWORKS: dict[str, NetworkModel] = {
     "analytical": NetworkModel(open_analytical),
+    "shared": NetworkModel(_open_shared),
 }
 
 
@@ -33,4 +42,4 @@ def open_network(parameters: Parameters, layout: Layout, cluster: Cluster) -> Ne
     return model.open(parameters, layout, cluster, argument)
 
 
-__all__ = ["NETWORKS", "Network", "network_names", "open_network"]
+__all__ = ["NETWORKS", "Network", "Sharing", "network_names", "open_network"]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.folding.classes import PortFactors
 from simcore.layout import Layout
 from simcore.parameters import Parameters
 from simcore.workload.model import GroupKind
+
+if TYPE_CHECKING:
+    from simcore.sharing import Transmission
 
 
 class Network(Protocol):
@@ -31,6 +34,23 @@ class Network(Protocol):
 
     def explain_collective(self, group: GroupKind, shape: GroupShape, collective: str, size: int) -> str:
         """Where `collective_ns` with whole ports comes from, in one or two lines of text."""
+        ...
+
+
+@runtime_checkable
+class Sharing(Protocol):
+    """What a network has beside prices when concurrent transmissions slow each other down."""
+
+    def collective(self, shape: GroupShape, ports: PortFactors, collective: str, size: int) -> Transmission:
+        """What one collective puts on the ports of its members."""
+        ...
+
+    def transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> Transmission:
+        """What one pipeline transfer puts on the ports of its two ends."""
+        ...
+
+    def capacities(self, ports: PortFactors) -> list[float]:
+        """Bytes per ns of each dimension's port of a rank, each way."""
         ...
 
 

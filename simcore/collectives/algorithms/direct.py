@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simcore.collectives.algorithm import Messages, Reductions, Steps
+from simcore.collectives.algorithm import Messages, PortLoad, Reductions, Steps
 from simcore.collectives.leg import Leg, Route
 
 
@@ -22,6 +22,21 @@ def direct_steps(leg: Leg, collective: str, size: int) -> Steps:
         return Steps([slowest], [])
     reduces = collective == "REDUCESCATTER"
     return Steps([Messages(1, leg.farthest(packet), packet)], [Reductions(1, packet)] if reduces else [])
+
+
+def direct_loads(leg: Leg, collective: str, size: int) -> list[PortLoad]:
+    """What a member's ports carry each way: a message for each other member, two in an all-reduce."""
+    return windowed_loads(leg.members, leg, collective, size)
+
+
+def windowed_loads(window: int, leg: Leg, collective: str, size: int) -> list[PortLoad]:
+    """The same with at most `window` messages in flight, which use as many links at most."""
+    packet = size if collective == "ALLGATHER" else size // leg.members
+    rounds = 2 if collective == "ALLREDUCE" else 1
+    return [
+        PortLoad(dimension, rounds * peers * packet, min(links, window))
+        for dimension, peers, links in leg.peers()
+    ]
 
 
 def _all_reduce(leg: Leg, packet: int) -> Steps:

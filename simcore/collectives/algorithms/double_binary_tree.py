@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simcore.collectives.algorithm import Messages, Reductions, Steps
+from simcore.collectives.algorithm import Messages, PortLoad, Reductions, Steps
 from simcore.collectives.leg import Leg
 
 
@@ -21,6 +21,12 @@ def first_tree_steps(leg: Leg, collective: str, size: int) -> Steps:
     """The same until the first member is done: the root, when it has sent down."""
     up = _edges(leg, size)
     return Steps(up, [Reductions(len(up), size)])
+
+
+def tree_loads(leg: Leg, collective: str, size: int) -> list[PortLoad]:
+    """What the port of an inner member carries each way: one message up and two down, or the reverse."""
+    messages = 1 if leg.members == 2 else 3
+    return [PortLoad(leg.dimension, messages * size, 1)]
 
 
 def level_ns(leg: Leg, size: int) -> list[int]:

@@ -1,0 +1,152 @@
+"""The event queue where transmissions slow each other down: their ends are known as they come.
+
+Actors run ahead over compute alone. At every instant all ends come first, then what they let
+start; ports are shared anew when nothing more happens at that instant (SPEC 5, 6).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from simcore.diagnostics import Cancelled
+from simcore.engine.actor import MEET_BLOCKING, NOT_YET, RUN_COMPUTE, SEND, Actor
+from simcore.engine.event_queue import EVENTS_BETWEEN_CANCEL_CHECKS, Engine, Meeting, Times
+from simcore.folding import Folding
+from simcore.program import Program
+from simcore.sharing import PortNetwork, Transmission
+
+
+class Traffic(NamedTuple):
+    """What a run puts on its ports.
+
+    transmission: of (rank class, op), what the op moves. capacities: per rank class, bytes per
+    ns of its port on each dimension, each way.
+    """
+
+    transmission: Callable[[int, int], Transmission]
+    capacities: Sequence[Sequence[float]]
+
+
+class _Collective(NamedTuple):
+    meeting: Meeting
+    lane: int
+
+
+class _Transfer(NamedTuple):
+    sender: Actor
+    op: int
+    receiver: Actor
+
+
+class SharedEngine(Engine):
+    """One run on a network whose transmissions share ports."""
+
+    def __init__(
+        self,
+        program: Program,
+        folding: Folding,
+        durations: Sequence[Sequence[int]],
+        traffic: Traffic,
+        cancelled: Callable[[], bool],
+    ) -> None:
+        super().__init__(program, folding, durations, cancelled)
+        self.transmission = traffic.transmission
+        self.network = PortNetwork(traffic.capacities)
+        self.channels: dict[tuple[int, int], deque[_Transfer]] = {}
+        self.now = 0
+
+    def _local_streams(self, folding: Folding, groups: dict[int, int]) -> frozenset[int]:
+        # The end of every collective depends on what else is on the ports.
+        return frozenset()
+
+    def run(self) -> Times:
+        """The whole step."""
+        events, network = self.events, self.network
+        events.extend((0, index) for index in range(len(self.actors)))
+        turns = 0
+        while True:
+            turns += 1
+            if not turns % EVENTS_BETWEEN_CANCEL_CHECKS and self.cancelled():
+                raise Cancelled
+            ends = network.next_ns()
+            if ends is not None and ends <= self.now:
+                for token in network.finished(self.now):
+                    self._end(token)
+            elif events and events[0][0] <= self.now:
+                time, index = heappop(events)
+                actor = self.actors[index]
+                actor.time = time
+                self._advance(actor)
+            else:
+                network.settle(self.now)
+                ends = network.next_ns()
+                coming = [time for time in (ends, events[0][0] if events else None) if time is not None]
+                if not coming:
+                    return self._times()
+                self.now = min(coming)
+
+    def _run_ops(self, actor: Actor, first: int, last: int) -> bool:
+        """Issue ops first..last-1. False if the actor must wait: for an end, or for its own time to come."""
+        time = actor.time
+        codes, durations, stream = actor.codes, actor.durations, actor.program.ops.stream
+        for op in range(first, last):
+            code = codes[op]
+            if code == RUN_COMPUTE:
+                actor.start[op] = time
+                time += durations[op]
+                actor.end[op] = time
+                continue
+            if time > self.now:
+                actor.time, actor.next_op = time, op
+                heappush(self.events, (time, actor.index))
+                return False
+            if code == SEND:
+                self._send(actor, op, time)
+                continue
+            self._issue_meeting(actor, stream[op], op, time)
+            if code == MEET_BLOCKING:
+                actor.time, actor.next_op, actor.parked_op = time, op + 1, op
+                return False
+        actor.time = time
+        return True
+
+    def _begin_collective(self, meeting: Meeting, lane: int) -> list[Actor]:
+        member, op = min(meeting.members, key=lambda pair: pair[0].index)
+        places = [one.index for one, _ in meeting.members]
+        token = _Collective(meeting, lane)
+        self.network.start(self.now, token, self.transmission(member.index, op), places, places, lane)
+        return []
+
+    def _send(self, actor: Actor, op: int, time: int) -> None:
+        receiver = self.actors[actor.peers[self.transfer_steps[actor.program.ops.cost[op]]]]
+        queue = self.channels.setdefault((actor.index, receiver.index), deque())
+        queue.append(_Transfer(actor, op, receiver))
+        if len(queue) == 1:
+            self._begin_transfer(queue[0])
+
+    def _begin_transfer(self, transfer: _Transfer) -> None:
+        sender, op, receiver = transfer
+        sender.start[op] = self.now
+        transmission = self.transmission(sender.index, op)
+        lane = sender.program.ops.stream[op]
+        self.network.start(self.now, transfer, transmission, (sender.index,), (receiver.index,), lane)
+
+    def _end(self, token: object) -> None:
+        """A transmission is over: who waited for it goes on, and the next one in its queue starts."""
+        if isinstance(token, _Collective):
+            self._arrive(token.lane, deque(self._end_collective(token.meeting, token.lane, self.now)))
+            return
+        assert isinstance(token, _Transfer)
+        sender, op, receiver = token
+        sender.end[op] = self.now
+        if sender.parked_op == op:
+            sender.parked_op = NOT_YET
+            heappush(self.events, (max(sender.time, self.now), sender.index))
+        queue = self.channels[sender.index, receiver.index]
+        queue.popleft()
+        self._deliver(receiver, sender.program.ops.message[op], self.now)
+        if queue:
+            self._begin_transfer(queue[0])

@@ -1,0 +1,41 @@
+"""`shared`: concurrent transmissions share ports max-min fairly, by the algorithms of `analytical`."""
+
+from __future__ import annotations
+
+from simcore.cluster import GroupShape, TransferShape
+from simcore.folding.classes import PortFactors
+from simcore.networks.analytical import Analytical
+from simcore.sharing import (
+    Transmission,
+    alone_ns,
+    collective_transmission,
+    port_capacity,
+    transfer_transmission,
+)
+from simcore.workload.model import GroupKind
+
+
+class Shared(Analytical):
+    """The network of one run; satisfies `Network` and `Sharing`."""
+
+    def collective_ns(
+        self, group: GroupKind, shape: GroupShape, ports: PortFactors, collective: str, size: int
+    ) -> int:
+        return alone_ns(self.collective(shape, ports, collective, size), self.capacities(ports))
+
+    def explain_collective(self, group: GroupKind, shape: GroupShape, collective: str, size: int) -> str:
+        words = super().explain_collective(group, shape, collective, size)
+        alone = self.collective_ns(group, shape, (), collective, size)
+        if alone == super().collective_ns(group, shape, (), collective, size):
+            return words
+        return f"{words}\nwhat its messages take of a shared port makes it {alone} ns"
+
+    def collective(self, shape: GroupShape, ports: PortFactors, collective: str, size: int) -> Transmission:
+        return collective_transmission(self.slowed(ports), shape, collective, size)
+
+    def transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> Transmission:
+        return transfer_transmission(self.slowed(ports), shape, size)
+
+    def capacities(self, ports: PortFactors) -> list[float]:
+        cluster = self.slowed(ports)
+        return [port_capacity(cluster, dimension) for dimension in range(len(cluster.dims))]

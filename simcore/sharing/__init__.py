@@ -1,0 +1,23 @@
+"""The sharing room: transmissions on ports that others use too, at max-min fair rates.
+
+Knows bytes, ports and time; nothing of ops or ranks. Import from here all that `__all__` names.
+"""
+
+from simcore.sharing.flows import (
+    Flow,
+    Transmission,
+    collective_transmission,
+    port_capacity,
+    transfer_transmission,
+)
+from simcore.sharing.port_network import PortNetwork, alone_ns
+
+__all__ = [
+    "Flow",
+    "PortNetwork",
+    "Transmission",
+    "alone_ns",
+    "collective_transmission",
+    "port_capacity",
+    "transfer_transmission",
+]

@@ -42,7 +42,7 @@ def test_a_word_has_its_choices() -> None:
         "schedule": ("layer-loop", "gpipe", "1f1b", "interleaved", "zb-h1"),
         "stage_layout": ("uniform", "megatron"),
         "dialect": ("simai", "astra-sim-1"),
-        "network": ("analytical",),
+        "network": ("analytical", "shared"),
         "collective_optimization": ("localBWAware", "baseline"),
     }
 

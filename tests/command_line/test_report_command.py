@@ -119,7 +119,7 @@ USAGE_ERRORS = [
         [SEED_002, "--schedule", "x"],
         "--schedule x: one of layer-loop, gpipe, 1f1b, interleaved, zb-h1 is expected",
     ),
-    ([SEED_002, "--network", "x"], "--network x: one of analytical is expected"),
+    ([SEED_002, "--network", "x"], "--network x: one of analytical, shared is expected"),
     (
         [SEED_002, "--dim", "switch:8:450:500"],
         "the cluster has 8 NPUs (switch 8), too few for 1024 ranks: "

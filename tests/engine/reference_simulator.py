@@ -8,11 +8,12 @@ which everything can happen. Groups come from the formulas of the layout, not fr
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from simcore.cluster import Cluster, group_shape, transfer_shape
 from simcore.collectives import collective_ns, transfer_ns
 from simcore.layout import Layout
+from simcore.overrides import Overrides, parse_overrides
 from simcore.program import Program, StageProgram
 from simcore.program.ops import STREAMS, CollectiveCost, ComputeCost, Receive
 from simcore.simulation import Simulation
@@ -65,13 +66,19 @@ class RankTimes:
 
 @dataclass
 class Reference:
-    """The run of a program on explicit ranks."""
+    """The run of a program on explicit ranks.
+
+    measured: durations of each rank's ops, ns, where the network decided them; else they come
+    from the costs.
+    """
 
     program: Program
     layout: Layout
     cluster: Cluster
     compute_scale: float
     comm_scale: float
+    overrides: Overrides = field(default_factory=Overrides)
+    measured: list[list[int]] | None = None
     times: list[RankTimes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -81,7 +88,7 @@ class Reference:
         self.stage = [place(self.layout, rank)[2] for rank in range(world)]
         self.number_on_lane = [self._numbers(stage) for stage in self.program.stages]
         self.op_on_lane = [{key: op for op, key in enumerate(numbers)} for numbers in self.number_on_lane]
-        self.duration = [self._durations(rank) for rank in range(world)]
+        self.duration = self.measured or [self._durations(rank) for rank in range(world)]
         self.sender_op = self._senders()
         for rank in range(world):
             count = len(self.of(rank).ops)
@@ -159,16 +166,29 @@ class Reference:
         for number in set(ops.cost):
             cost = self.program.costs[number]
             if isinstance(cost, ComputeCost):
-                prices[number] = round(cost.ns * self.compute_scale)
+                slowdown = self.overrides.slow_ranks.get(rank, 1.0)
+                prices[number] = round(cost.ns * (self.compute_scale * cost.scale * slowdown))
                 continue
             if isinstance(cost, CollectiveCost):
-                shape = group_shape(self.cluster, self.groups[cost.group][rank])
-                ns = collective_ns(self.cluster, shape, cost.collective, cost.bytes)
+                members = self.groups[cost.group][rank]
+                cluster = self.slowed(members)
+                ns = collective_ns(cluster, group_shape(cluster, members), cost.collective, cost.bytes)
             else:
                 other = self.at_stage(rank, self.stage[rank] + cost.step)
-                ns = transfer_ns(self.cluster, transfer_shape(self.cluster, rank, other), cost.bytes)
+                cluster = self.slowed((rank, other))
+                ns = transfer_ns(cluster, transfer_shape(cluster, rank, other), cost.bytes)
             prices[number] = round(ns * self.comm_scale)
         return [prices[number] for number in ops.cost]
+
+    def slowed(self, ranks: tuple[int, ...]) -> Cluster:
+        """The cluster as these ranks see it: every dimension as slow as their slowest port on it."""
+        dims = list(self.cluster.dims)
+        for dimension, rank in self.overrides.slow_links:
+            if rank in ranks:
+                slowest = min(self.overrides.slow_links.get((dimension, one), 1.0) for one in ranks)
+                whole = self.cluster.dims[dimension]
+                dims[dimension] = replace(whole, bandwidth=whole.bandwidth * slowest)
+        return replace(self.cluster, dims=tuple(dims))
 
     def _senders(self) -> dict[int, int]:
         return {
@@ -179,15 +199,18 @@ class Reference:
         }
 
 
-def reference_of(simulation: Simulation) -> Reference:
-    """The same program, cluster and scales as those of a simulation, run again rank by rank."""
+def reference_of(simulation: Simulation, measured: list[list[int]] | None = None) -> Reference:
+    """The same program, cluster, scales and overrides as those of a simulation, run again rank by rank."""
     parameters = simulation.parameters
+    overrides = parse_overrides(parameters, simulation.layout.world, len(simulation.cluster.dims))
     return Reference(
         simulation.program,
         simulation.layout,
         simulation.cluster,
         parameters.compute_scale,
         parameters.comm_scale,
+        overrides,
+        measured,
     ).run()
 
 

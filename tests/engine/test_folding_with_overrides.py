@@ -1,7 +1,8 @@
 """Folding stays exact under every schedule and override, and splits no further than needed.
 
 Seen to fail on these bugs, planted one at a time: a cell's first colour without its slowdown;
-a named rank's coordinates not cut out of its box;
+without the factors on its own ports; a group's signature without its port factors; a link's; a named
+rank's coordinates not cut out of its box;
 and, by the other property tests, costs of different kinds taken for one when their values are
 equal.
 """
@@ -18,6 +19,7 @@ from simcore.parameters import Parameters
 from simcore.program.blocks import find_structure
 from simcore.simulation import simulate
 from simcore.workload import open_workload
+from tests.engine.reference_simulator import class_of_ranks, reference_of
 from tests.engine.test_folding import SEED_001, SEED_002, assert_same_run, unfolded
 from tests.strategies import Case, cases
 
@@ -51,6 +53,10 @@ def overridden(draw: st.DrawFn) -> Case:
         "stage_layout": draw(st.sampled_from(["uniform", "megatron"])),
         "overlap_grad_reduce": draw(st.booleans()),
         "overlap_param_gather": draw(st.booleans()),
+        "network": draw(st.sampled_from(["analytical", "shared"])),
+        "splits": draw(st.sampled_from([1, 1, 2, 3])),
+        "active_chunks": draw(st.integers(1, 2)),
+        "algorithm": draw(st.sampled_from([(), ("0=direct",), ("0=ring",), ("0=direct2",)])),
     }
     if draw(st.booleans()):
         # Sizes that align with the layout: the boxes of coordinates are used, not single ranks.
@@ -61,13 +67,25 @@ def overridden(draw: st.DrawFn) -> Case:
     return Case(workload, dataclasses.replace(parameters, **changes))  # type: ignore[arg-type]
 
 
-@settings(max_examples=300)
+@settings(max_examples=500)
 @given(overridden())
 def test_a_folded_run_with_overrides_equals_the_run_of_every_rank(case: Case) -> None:
     folded = simulate(*case)
     assert_same_run(folded, unfolded(case))
     for accounts in Results(folded).accounts:
         assert sum(accounts.total_ns) == folded.step_time_ns
+
+
+@settings(max_examples=100)
+@given(overridden().filter(lambda case: case.parameters.network == "analytical"))
+def test_times_with_overrides_are_those_of_a_naive_simulation_of_every_rank(case: Case) -> None:
+    simulation = simulate(*case)
+    reference = reference_of(simulation)
+    times = simulation.timeline.times
+    for rank, number in enumerate(class_of_ranks(simulation)):
+        assert list(times.start[number]) == reference.times[rank].start
+        assert list(times.end[number]) == reference.times[rank].end
+        assert times.finish[number] == reference.times[rank].finish
 
 
 @settings(max_examples=60)

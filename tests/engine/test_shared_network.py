@@ -1,0 +1,118 @@
+"""A step on the `shared` network: the rules of the engine hold, and every end is the ports' doing.
+
+Seen to fail on these bugs, planted one at a time: a second transfer of a channel that starts
+beside the first; ports shared anew at ends only; an actor that runs ahead over its collectives.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from hypothesis import given, settings
+
+from simcore.networks import Sharing
+from simcore.overrides import parse_overrides
+from simcore.parameters import Parameters
+from simcore.pricing import Prices
+from simcore.program.ops import COMPUTE, TO_NEXT
+from simcore.simulation import Simulation, collective_alone_ns, simulate
+from simcore.workload import open_workload
+from tests.engine.reference_simulator import Reference, reference_of
+from tests.engine.test_folding import SEED_002
+from tests.engine.test_folding_with_overrides import overridden
+from tests.sharing.naive_sharing import Sent, naive_ends
+from tests.strategies import Case, Cell, Row, make_workload
+
+
+def shared_run(case: Case) -> Simulation:
+    """Every rank simulated, one chunk a collective: what the naive simulations know."""
+    changes = {"network": "shared", "no_fold": True, "splits": 1}
+    return simulate(case.workload, dataclasses.replace(case.parameters, **changes))  # type: ignore[arg-type]
+
+
+def rerun(simulation: Simulation) -> Reference:
+    """The naive simulation of every rank, its communication as long as it was on the ports."""
+    times = simulation.timeline.times
+    spans = [
+        [end - start for start, end in zip(starts, ends, strict=True)]
+        for starts, ends in zip(times.start, times.end, strict=True)
+    ]
+    return reference_of(simulation, spans)
+
+
+@settings(max_examples=150)
+@given(overridden())
+def test_everything_starts_when_the_rules_of_the_engine_let_it(case: Case) -> None:
+    simulation = shared_run(case)
+    reference = rerun(simulation)
+    for rank, times in enumerate(reference.times):
+        assert list(simulation.timeline.times.start[rank]) == times.start
+        assert simulation.timeline.times.finish[rank] == times.finish
+
+
+@settings(max_examples=150)
+@given(overridden())
+def test_every_transmission_ends_when_naively_shared_ports_let_it(case: Case) -> None:
+    """Within 1 ns a phase of the run: floats may round a half to its other side."""
+    simulation = shared_run(case)
+    network, timeline, parameters = simulation.network, simulation.timeline, simulation.parameters
+    assert isinstance(network, Sharing)
+    overrides = parse_overrides(parameters, simulation.layout.world, len(simulation.cluster.dims))
+    prices = Prices(network, parameters.compute_scale, parameters.comm_scale, overrides)
+    transmission = prices.transmissions(simulation.program, timeline.folding, network)
+    reference = rerun(simulation)
+    sent, found, phases = [], [], 0
+    for rank in range(simulation.layout.world):
+        ops, start, end = timeline.columns(rank)
+        for op, lane in enumerate(ops.stream):
+            if lane == COMPUTE:
+                continue
+            moved = transmission(rank, op)
+            if lane >= TO_NEXT:
+                step = simulation.program.costs[ops.cost[op]].step  # type: ignore[union-attr]
+                receivers = (reference.at_stage(rank, reference.stage[rank] + step),)
+                sent.append(Sent(start[op], moved, (rank,), receivers, lane))
+            elif rank == min(members := [one for one, _ in reference.members(rank, op)]):
+                sent.append(Sent(start[op], moved, tuple(members), tuple(members), lane))
+            else:
+                continue
+            found.append(end[op])
+            phases += len(moved.flows)
+    capacities = [network.capacities(one.ports) for one in timeline.classes]
+    for end_ns, expected in zip(found, naive_ends(sent, capacities), strict=True):
+        assert abs(end_ns - expected) <= phases
+
+
+def test_a_transfer_beside_a_collective_makes_both_slower() -> None:
+    """A gradient all-reduce over dp and the pipeline's last transfer meet at the same ports.
+
+    All 4 ranks hang on one switch of 10 B/ns without latency. Stage 1 sends 60 000 B back, 6000 ns
+    alone, at the instant at which it starts to reduce 60 000 B over dp 2, 6000 ns alone too.
+    The reduce leaves by both its ports at each rank and comes in by them; the transfer leaves
+    stage 1 and comes in at stage 0. Both have half: 12 000 ns.
+    """
+    rows = [Row("mlp", Cell(1000), Cell(1000), Cell(0, "ALLREDUCE", "dp", 60_000))]
+    workload = make_workload(rows, tp=1, pp=2, all_gpus=4, pp_comm=60_000)
+    changes = {"dim": ("switch:4:10:0",), "endpoint_delay": 0, "algorithm": ("0=ring",), "local_mem_bw": 1e9}
+    runs = {
+        network: simulate(workload, Parameters(network=network, microbatches=1, **changes))  # type: ignore[arg-type]
+        for network in ("analytical", "shared")
+    }
+    ends = {}
+    for network, run in runs.items():
+        last = len(run.timeline.classes) - 1
+        spans = [run.timeline.span(last, op) for op in range(len(run.timeline.columns(last)[0]))]
+        ends[network] = {span.stream: span.end - span.start for span in spans}
+    assert ends["analytical"]["dp"] == ends["analytical"]["pp>prev"] == 6000
+    assert ends["shared"]["dp"] == ends["shared"]["pp>prev"] == 12_000
+
+
+def test_on_seed_002_nothing_shares_a_port_for_long() -> None:
+    """Its tp collectives stay in their servers, its transfers cross them: alone nearly all the time."""
+    workload = open_workload(SEED_002)
+    alone, shared = (simulate(workload, Parameters(network=name)) for name in ("analytical", "shared"))
+    assert alone.step_time_ns <= shared.step_time_ns <= alone.step_time_ns * 1.001
+    for simulation in (alone, shared):
+        assert collective_alone_ns(simulation, "ALLGATHER", "tp", 50331648) == collective_alone_ns(
+            alone, "ALLGATHER", "tp", 50331648
+        )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simcore.analysis.accounts import IDLE_OP, received_op
-from simcore.collectives import NAMES, explain_collective
+from simcore.collectives import NAMES
+from simcore.networks import Sharing
+from simcore.pricing import scaled
 from simcore.program.ops import PHASES, STREAMS, TO_NEXT, CollectiveCost, ComputeCost, TransferCost
 from simcore.simulation import Simulation
 from simcore.units import byte_size, duration, number
@@ -54,13 +56,19 @@ def _facts(simulation: Simulation, number: int, op: int, received_by: int | None
     other_stage = None
     if isinstance(cost, CollectiveCost):
         kind = NAMES[cost.collective]
-        shape = timeline.folding.group_classes[rank_class.groups[cost.group]].shape
-        origin = explain_collective(simulation.cluster, shape, cost.collective, cost.bytes)
+        group = timeline.folding.group_classes[rank_class.groups[cost.group]]
+        network = simulation.network
+        origin = network.explain_collective(cost.group, group.shape, cost.collective, cost.bytes)
         origin += _scale_words(simulation.parameters.comm_scale)
+        alone = network.collective_ns(cost.group, group.shape, group.ports, cost.collective, cost.bytes)
+        origin += _traffic_words(simulation, end[op] - start[op], alone)
     elif isinstance(cost, TransferCost):
         kind = "send" if received_by is None else "receive"
         other_stage = rank_class.stage + (cost.step if received_by is None else 0)
         origin = f"an activation of {byte_size(cost.bytes)}" + _scale_words(simulation.parameters.comm_scale)
+        link = rank_class.links[cost.step]
+        alone = simulation.network.transfer_ns(link.shape, link.ports, cost.bytes)
+        origin += _traffic_words(simulation, end[op] - start[op], alone)
     else:
         kind = "compute"
         cell = _cell_of(simulation, row, cost, PHASES[ops.phase[op]])
@@ -80,6 +88,15 @@ def _cell_of(simulation: Simulation, row: int, cost: ComputeCost, phase: str) ->
     if phase == "recompute":
         return "fwd"
     return next(cell for cell in CELLS if simulation.workload.cells(cell).compute_ns[row] == cost.ns)
+
+
+def _traffic_words(simulation: Simulation, ns: int, alone_ns: int) -> str:
+    """How much of a duration is due to other traffic at the same ports; with jitter nobody can tell."""
+    parameters = simulation.parameters
+    if not isinstance(simulation.network, Sharing) or parameters.jitter:
+        return ""
+    more = ns - scaled(alone_ns, parameters.comm_scale)
+    return f", {duration(more)} more as other traffic shares its ports" if more > 0 else ""
 
 
 def _scale_words(scale: float) -> str:

@@ -17,8 +17,14 @@ def layout_words(layout: Layout) -> str:
 
 
 def cluster_words(cluster: Cluster) -> str:
-    """Each dimension with its figures, inner first."""
-    return " x ".join(dimension.text() for dimension in cluster.dims)
+    """Each dimension, inner first, with the algorithm asked for; the chunks if there are several."""
+    dims = zip(cluster.dims, cluster.algorithms, strict=True)
+    words = " x ".join(
+        f"{dimension.text()}{f' ({algorithm})' if algorithm else ''}" for dimension, algorithm in dims
+    )
+    if cluster.splits > 1:
+        words += f"; {cluster.splits} splits, {cluster.active_chunks} at a time"
+    return words
 
 
 def structure_words(simulation: Simulation) -> str:

@@ -1,7 +1,7 @@
 """A step on the `shared` network: the rules of the engine hold, and every end is the ports' doing.
 
 Seen to fail on these bugs, planted one at a time: a second transfer of a channel that starts
-beside the first; ports shared anew at ends only; an actor that runs ahead over its collectives.
+beside the first; an actor that runs ahead over its collectives.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import dataclasses
 
 from hypothesis import given, settings
 
+from simcore.analysis.facts import op_facts
 from simcore.networks import Sharing
 from simcore.overrides import parse_overrides
 from simcore.parameters import Parameters
@@ -105,6 +106,12 @@ def test_a_transfer_beside_a_collective_makes_both_slower() -> None:
         ends[network] = {span.stream: span.end - span.start for span in spans}
     assert ends["analytical"]["dp"] == ends["analytical"]["pp>prev"] == 6000
     assert ends["shared"]["dp"] == ends["shared"]["pp>prev"] == 12_000
+    shared = runs["shared"]
+    last = len(shared.timeline.classes) - 1
+    said = [op_facts(shared, last, op) for op in range(len(shared.timeline.columns(last)[0]))]
+    for one in said:
+        if one is not None and one.stream != "compute":
+            assert one.origin.endswith(", 6.000 us more as other traffic shares its ports")
 
 
 def test_on_seed_002_nothing_shares_a_port_for_long() -> None:

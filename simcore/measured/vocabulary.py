@@ -17,9 +17,9 @@ CATEGORIES = (
 )  # fmt: skip
 COMPUTE = ("forward", "backward", "optimizer")
 
-# The trace's group kinds.
+# The trace's group kinds, those of sub-operations first: their lane stands under compute.
 GROUPS = {
-    "pp": "pp", "dp": "dp", "tp": "tp", "ep": "embedding", "pep": "position", "exp": "expert",
+    "tp": "tp", "pp": "pp", "dp": "dp", "ep": "embedding", "pep": "position", "exp": "expert",
     "exp_dp": "expert dp",
 }  # fmt: skip
 

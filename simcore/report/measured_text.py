@@ -7,12 +7,13 @@ from simcore.measured import MeasuredRun
 from simcore.measured.summary import RankTime, rank_times
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE
 from simcore.report.as_text import GLYPHS, GLYPHS_ASCII, diagnostics_text
-from simcore.report.measured_words import clock_words, op_lines, ranks_words, step_words
+from simcore.report.measured_words import clock_words, op_lines, order_lines, ranks_words, step_words
 from simcore.report.table import Column, table
 from simcore.units import column_unit, percent, plural
 
 _RANKS = 64
 _BAR_CELLS = 16
+_WIDTH = 110
 _HEADINGS = {"expert dp": "exp. dp", "gap": "gaps"}
 _GLYPH = {
     "forward": "fwd", "backward": "bwd", "optimizer": "opt", "host": "host", "gap": "idle", "outside": "idle",
@@ -24,6 +25,8 @@ def measured_text(run: MeasuredRun, ascii_only: bool = False) -> str:
     parts = [_head(run)]
     if run.timed:
         parts.append(_ranks(run, ascii_only))
+    else:
+        parts.append("\n".join([*order_lines(run, _WIDTH), ""]))
     parts += ["\n".join([*op_lines(run), ""]), diagnostics_text(run.diagnostics, run.path)]
     return "\n".join(parts)
 

@@ -115,6 +115,8 @@ def make_run(
             )
             say("warning", "not-concurrent", message)
         ranks = _aligned(path, ranks, concurrent)
+        if not any(rank.last_ns for rank in ranks):
+            say("warning", "no-step-time", "no operation takes time: the step is 0 ns long")
         for rank in ranks:
             if not rank.timed:
                 say("warning", "untimed-rank", f"{unit} {rank.number} has no times: all stands at the start")

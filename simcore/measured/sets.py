@@ -92,7 +92,8 @@ def chosen(sets: list[TraceSet], wanted: str | None, directory: str) -> TraceSet
         return fitting[0]
     what = f"{len(fitting)} runs fit" if fitting else "there is no such run"
     where = f"in {printable(directory)}"
-    listed = ", ".join(one.words(by_name=bool(fitting)) for one in (fitting or sets)[:_LISTED])
+    by_name = len({one.label for one in fitting}) < len(fitting)
+    listed = ", ".join(one.words(by_name) for one in (fitting or sets)[:_LISTED])
     more = len(fitting or sets) - _LISTED
     if more > 0:
         listed += f", and {more} more"

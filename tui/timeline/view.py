@@ -16,7 +16,7 @@ from tui.timeline.model import TimelineModel
 class TimelineView(ScreenView):
     """Lanes over a time axis."""
 
-    hints = (
+    hints: tuple[tuple[str, str], ...] = (
         ("w s", "zoom"), ("a d", "pan"), ("hjkl", "cursor"), ("Space", "fold"), ("f", "fit"), (". ,", "span"),
         ("u", "back"),
     )  # fmt: skip

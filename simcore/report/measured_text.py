@@ -12,7 +12,7 @@ from simcore.report.table import Column, table
 from simcore.units import column_unit, percent, plural
 
 _RANKS = 64
-_BAR_CELLS = 16
+_BAR_CELLS = 14
 _WIDTH = 110
 _HEADINGS = {"expert dp": "exp. dp", "gap": "gaps"}
 _GLYPH = {
@@ -69,11 +69,12 @@ def _ranks(run: MeasuredRun, ascii_only: bool) -> str:
     )
     left = len(times) - len(rows)
     more = [f"  and {plural(left, 'rank')} more (--json has all)"] if left > 0 else []
-    return "\n".join([f"Where the step goes, {unit} on each rank, as measured", *table(columns, rows), *more,
-                      f"  {legend}",
-                      "  communication takes in waiting for the others; gaps: the host between operations; "
-                      "outside: before the first and after the last",
-                      ""])  # fmt: skip
+    title = f"Where the step goes, {unit} on each rank, as measured"
+    words = [
+        "  communication includes waiting for the others; host: loading and other work that is no compute",
+        "  gaps: the host between operations; outside: before the first and after the last operation",
+    ]
+    return "\n".join([title, *table(columns, rows), *more, f"  {legend}", *words, ""])
 
 
 def _bar(time: RankTime, step: int, ascii_only: bool) -> str:

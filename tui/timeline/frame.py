@@ -68,7 +68,8 @@ class TimelineFrame:
             (" " * first, ""), (bar, "accent"),
         ]  # fmt: skip
         labels, marks = self._ruler(model, columns)
-        heading = f"  lane{model.source.count_heading:>11}  busy" if wide else " lane    busy"
+        of_wide, of_narrow = model.source.count_heading
+        heading = f"  lane{of_wide:>11}  busy" if wide else f" lane {of_narrow:>2} busy"
         ruler: Line = [(heading.ljust(left), "dim"), (glyphs.vertical, "dim"), (labels, "")]
         cursor = model.cursor_column
         line: Line = [

@@ -165,7 +165,7 @@ class SimulatedLanes:
     results: Results
 
     axis = TIME
-    count_heading = "x"
+    count_heading = ("x", "")
     legend = (
         ("fwd", "fwd", "forward"), ("bwd", "bwd", "backward"), ("opt", "opt", "optimizer"),
         ("exposed", "tp", "exposed comm."), ("wait", "wait", "wait"), ("bubble", "bubble", "bubble"),

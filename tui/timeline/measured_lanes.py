@@ -108,8 +108,8 @@ class MeasuredLanes:
         return TIME if self.run.timed else order_axis(SLOT)
 
     @property
-    def count_heading(self) -> str:
-        return "" if self.run.unit == "stage" else "stage"
+    def count_heading(self) -> tuple[str, str]:
+        return ("", "") if self.run.unit == "stage" else ("stage", "st")
 
     @property
     def length(self) -> int:

@@ -177,8 +177,8 @@ class LaneSource(Protocol):
         """How times are written."""
 
     @property
-    def count_heading(self) -> str:
-        """What the column between lane and busy share has."""
+    def count_heading(self) -> tuple[str, str]:
+        """What the column between lane and busy share has, in a wide and in a narrow heading."""
 
     @property
     def counted(self) -> str:

@@ -49,7 +49,7 @@ def text_report(results: Results, ascii_only: bool = False) -> str:
         _stages(results, ascii_only),
         *_waiting(results),
         _layers(results),
-        diagnostics_text(results.simulation.diagnostics, results.simulation.workload.path),
+        diagnostics_text(results.simulation.diagnostics),
     ]
     return "\n".join(parts)
 
@@ -197,8 +197,8 @@ def _layers(results: Results) -> str:
     return "\n".join([title, *table(columns, rows), *([f"  and {left} more"] if left else []), ""])
 
 
-def diagnostics_text(found: Sequence[Diagnostic], path: str) -> str:
-    """Diagnostics with their places; those of another file than `path` name it."""
+def diagnostics_text(found: Sequence[Diagnostic], path: str | None = None) -> str:
+    """Diagnostics with their places; in a run of many files those of others than `path` name theirs."""
     if not found:
         return "Diagnostics: none\n"
     counts = [
@@ -209,12 +209,14 @@ def diagnostics_text(found: Sequence[Diagnostic], path: str) -> str:
     return "\n".join([f"Diagnostics: {words}", *(_diagnostic(one, path) for one in found), ""])
 
 
-def _diagnostic(found: Diagnostic, path: str) -> str:
+def _diagnostic(found: Diagnostic, path: str | None) -> str:
     place = f"line {found.line}" if found.line is not None else "run"
     if found.line is not None and found.column is not None:
         place += f", column {found.column}"
     first = f"  {found.severity:<8} {place:<20} "
-    of_file = "" if found.file in ("", path) else f"{printable(os.path.basename(found.file))}: "
+    of_file = (
+        "" if path is None or found.file in ("", path) else f"{printable(os.path.basename(found.file))}: "
+    )
     return textwrap.fill(
         f"{of_file}{found.message}  [{found.code}]",
         _WIDTH,

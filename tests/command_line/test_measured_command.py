@@ -153,6 +153,18 @@ def test_the_report_has_no_glyphs_where_the_terminal_has_none() -> None:
     assert text.isascii()
 
 
+def test_a_directory_without_traces_is_one_line_on_stderr_and_exit_status_1(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1,2\n")
+    found = "found a directory without rank traces (1 file), expected a trace for each rank"
+    for words in (["report", str(tmp_path)], ["report", str(tmp_path), "--json"], [str(tmp_path)]):
+        done = wltui(*words)
+        assert (done.returncode, done.stdout, done.stderr) == (
+            1,
+            "",
+            f"{tmp_path}: error no-rank-traces {found}\n",
+        )
+
+
 def test_a_damaged_trace_is_told_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "trace.txt"
     path.write_text(step(0) + "rank:0:forward_step(timestamp=5\n")

@@ -151,11 +151,6 @@ def test_an_algorithm_that_does_not_fit_the_group_is_wrong_usage() -> None:
 
 INPUT_ERRORS = [
     ("nowhere.txt", "nowhere.txt: error no-such-file there is no such file"),
-    (
-        "tests/engine",
-        "tests/engine: error no-rank-traces found a directory without rank traces (9 files), "
-        "expected a trace for each rank",
-    ),
 ]
 
 

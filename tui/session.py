@@ -8,9 +8,7 @@ from typing import Protocol
 
 from simcore.analysis import Results
 from simcore.diagnostics import Diagnostic
-from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.report.measured_words import ranks_words, step_words
 from simcore.report.words import layout_words
 from simcore.units import duration, plural
 from simcore.workload import Workload
@@ -118,34 +116,3 @@ class Session:
         self._undo.append(self.draft)
         self.draft = self._redo.pop()
         return True
-
-
-@dataclass(slots=True)
-class MeasuredSession:
-    """Over a measured run, which nothing changes."""
-
-    opened: MeasuredRun
-    error: str = ""
-    running: bool = False
-
-    @property
-    def measured(self) -> bool:
-        return True
-
-    @property
-    def current(self) -> MeasuredRun:
-        return self.opened
-
-    @property
-    def step(self) -> str:
-        return step_words(self.opened)
-
-    def facts(self, wide: bool) -> list[str]:
-        """Ranks, and that they were measured."""
-        run = self.opened
-        what = "measured" if run.timed else "schedule plan"
-        if not wide:
-            return [plural(len(run.ranks), run.unit), what]
-        if run.microbatches:
-            what += f", {plural(run.microbatches, 'micro-batch')}"
-        return [ranks_words(run), what, *([] if run.concurrent else ["not concurrent"])]

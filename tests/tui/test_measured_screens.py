@@ -19,7 +19,7 @@ from tests.tui.made_runs import line_text, naive_cell
 from tests.tui.test_text_frames import SIZES, frame_after
 from tui.app import WltuiApp
 from tui.frame import ASCII, BLOCKS, text_of
-from tui.session import MeasuredSession
+from tui.measured.session import MeasuredSession
 from tui.timeline.details import details
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.measured_lanes import MeasuredLanes

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from simcore.analysis import Results
 from simcore.inputs import open_input, read_input
-from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
+from simcore.workload import Workload
 from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from
+
+if TYPE_CHECKING:
+    from simcore.measured import MeasuredRun
 
 _DESCRIPTION = "Simulate one step of a workload, or read a measured one, and say where it goes."
 
@@ -43,7 +47,7 @@ def print_report(
     else:
         opened = open_input(path, run)
     ascii_only = ascii_only or not is_unicode(sys.stdout.encoding)
-    if isinstance(opened, MeasuredRun):
+    if not isinstance(opened, Workload):
         _print_measured(opened, parameters, as_json, ascii_only)
         return
     results = Results(simulate(opened, parameters))

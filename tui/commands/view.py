@@ -26,17 +26,18 @@ _COMMANDS = (
 def _session(path: str, run: str | None, parameters: Parameters) -> AnySession:
     """The session over a workload, simulated, or over a measured run."""
     from simcore.inputs import open_input
-    from simcore.measured import MeasuredRun
-    from tui.session import MeasuredSession, Session
+    from simcore.workload import Workload
 
     opened = open_input(path, run)
-    if isinstance(opened, MeasuredRun):
+    if not isinstance(opened, Workload):
         from simcore.measured.parameters import refuse_parameters
+        from tui.measured.session import MeasuredSession
 
         refuse_parameters(parameters)
         return MeasuredSession(opened)
     from simcore.analysis import Results
     from simcore.simulation import simulate
+    from tui.session import Session
 
     return Session(opened, Results(simulate(opened, parameters)))
 

@@ -8,8 +8,9 @@ from textual.binding import BindingType
 
 from simcore.report.measured_words import op_lines
 from tui.frame import Line, cells, rule, wrapped
+from tui.measured.session import MeasuredSession
 from tui.screen_view import ScreenView, binding
-from tui.session import AnySession, MeasuredSession
+from tui.session import AnySession
 
 
 class _WordsView(ScreenView):

@@ -17,7 +17,7 @@ from tui.frame import Line
 from tui.frame_view import FrameView
 from tui.screen_view import ScreenView
 from tui.screens import FIRST, SCREENS, load
-from tui.session import Session
+from tui.session import AnySession, Session
 
 
 class Heading(FrameView):
@@ -43,7 +43,7 @@ class Footer(FrameView):
 
 
 class WltuiApp(App[None]):
-    """The explorer over one workload."""
+    """The explorer over one workload, or one measured run."""
 
     CSS = "Screen { layout: vertical; overflow: hidden; }"
     ENABLE_COMMAND_PALETTE = False
@@ -62,7 +62,7 @@ class WltuiApp(App[None]):
         Binding("ctrl+q,ctrl+c", "quit", "quit", show=False, id="app.quit-everywhere", priority=True),
     ]  # fmt: skip
 
-    def __init__(self, session: Session, *, ascii_only: bool = False) -> None:
+    def __init__(self, session: AnySession, *, ascii_only: bool = False) -> None:
         # The terminal's own colours: a login node's theme is the user's choice, not ours.
         # ansi_color is asked for before the theme is known, and decides what NO_COLOR does.
         super().__init__(ansi_color=True)
@@ -84,7 +84,7 @@ class WltuiApp(App[None]):
         yield Footer(ascii_only=self.ascii_only)
 
     def _new_view(self, name: str) -> ScreenView:
-        view = load(name)(self.session, ascii_only=self.ascii_only, id=name)
+        view = load(name, self.session.measured)(self.session, ascii_only=self.ascii_only, id=name)
         self._views[name] = view
         return view
 
@@ -124,22 +124,24 @@ class WltuiApp(App[None]):
 
     def run_draft(self) -> None:
         """Simulate the session's draft in a worker; the old picture stays until it is done."""
-        self.session.running = True
-        self.session.error = ""
-        parameters = self.session.draft
-        self.run_worker(lambda: self._simulate(parameters), thread=True, exclusive=True, group="run")
+        session = self.session
+        assert isinstance(session, Session)
+        session.running = True
+        session.error = ""
+        parameters = session.draft
+        self.run_worker(lambda: self._simulate(session, parameters), thread=True, exclusive=True, group="run")
         self._changed()
 
-    def _simulate(self, parameters: Parameters) -> None:
+    def _simulate(self, session: Session, parameters: Parameters) -> None:
         worker = get_current_worker()
         results: Results | None = None
         error = ""
         try:
-            opened = self.session.opened
+            opened = session.opened
             if parameters == opened.simulation.parameters:
                 results = opened
             else:
-                results = Results(simulate(self.session.workload, parameters, lambda: worker.is_cancelled))
+                results = Results(simulate(session.workload, parameters, lambda: worker.is_cancelled))
                 # Computed here, so that drawing has only to look it up.
                 results.compute_accounts(lambda: worker.is_cancelled)
         except Cancelled:
@@ -147,15 +149,17 @@ class WltuiApp(App[None]):
         except (UsageError, InputError) as found:
             error = str(found)
         if not worker.is_cancelled:
-            self.call_from_thread(self._finished, parameters, results, error)
+            self.call_from_thread(self._finished, session, parameters, results, error)
 
-    def _finished(self, parameters: Parameters, results: Results | None, error: str) -> None:
-        if parameters != self.session.draft:
+    def _finished(
+        self, session: Session, parameters: Parameters, results: Results | None, error: str
+    ) -> None:
+        if parameters != session.draft:
             return
-        self.session.running = False
-        self.session.error = error
+        session.running = False
+        session.error = error
         if results is not None:
-            self.session.current = results
+            session.current = results
             for view in self._views.values():
                 view.show(results)
         self._changed()

@@ -4,36 +4,27 @@ from __future__ import annotations
 
 import os
 
-from simcore.report.words import layout_words
 from simcore.units import duration, plural
 from tui.frame import Line, cells, fitted, spread, width_of
 from tui.screens import SCREENS
-from tui.session import Session
+from tui.session import AnySession
 
 _WIDE = 100
 
 
-def heading(session: Session, screen: str, width: int) -> list[Line]:
+def heading(session: AnySession, screen: str, width: int) -> list[Line]:
     """Two rows: file, ranks, schedule, cluster; then the screens, the step time, the notes."""
-    simulation = session.current.simulation
-    program, layout = simulation.program, simulation.layout
-    name = cells(os.path.basename(simulation.workload.path), 40)
-    microbatches = program.microbatches
-    notes = len(simulation.diagnostics)
+    path = session.current.path
+    # A directory may be given with a slash behind it.
+    name = cells(os.path.basename(path.rstrip(os.sep)) or path, 40)
+    notes = len(session.current.diagnostics)
     notes_words = plural(notes, "note")
     wide = width >= _WIDE
-    schedule = (
-        f"{program.schedule}, {plural(microbatches, 'micro-batch')}"
-        if program.pipelined
-        else program.schedule
-    )
+    facts = session.facts(wide)
     if wide:
-        facts = [layout_words(layout).replace(" = ", " ranks = ", 1), schedule, simulation.parameters.network]
         name = _short(name, max(width - 9 - sum(len(fact) + 3 for fact in facts[:2]), 12))
         first: Line = [(" wltui  ", "accent"), (name, "bright"), *_that_fit(facts, width - len(name) - 9)]
     else:
-        short = f"{program.schedule} x{microbatches}" if program.pipelined else program.schedule
-        facts = [f"{layout.world} ranks", short]
         room = width - width_of(_step(session)) - len(f"{notes_words}      ")
         name = _short(name, max(room - sum(len(fact) + 3 for fact in facts), 12))
         first = [(" ", ""), (name, "bright"), *_that_fit(facts, room - len(name))]
@@ -62,13 +53,11 @@ def _that_fit(facts: list[str], room: int) -> Line:
     return line
 
 
-def _step(session: Session) -> Line:
+def _step(session: AnySession) -> Line:
     """The step time, never off the screen; after a change also what it was and the difference."""
-    now = session.current.simulation.step_time_ns
-    was = session.opened.simulation.step_time_ns
-    line: Line = [("step ", ""), (duration(now), "bright")]
+    line: Line = [("step ", ""), (session.step, "bright")]
     if session.current is not session.opened:
-        line += [("  ", ""), *difference(was, now)]
+        line += [("  ", ""), *difference(session.opened.step_time_ns, session.current.step_time_ns)]
     if session.error:
         line.append(("  change not run", "worse"))
     elif session.running:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from textual.binding import Binding
 
-from simcore.analysis import Results
 from tui.frame import ASCII, Line, as_ascii
 from tui.frame_view import FrameView
-from tui.session import Session
+from tui.session import AnySession, Run
 
 
 class ScreenView(FrameView, can_focus=True):
@@ -15,7 +14,7 @@ class ScreenView(FrameView, can_focus=True):
 
     hints: tuple[tuple[str, str], ...] = ()
 
-    def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
+    def __init__(self, session: AnySession, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(ascii_only=ascii_only, id=id)
         self.session = session
 
@@ -27,7 +26,7 @@ class ScreenView(FrameView, can_focus=True):
         lines = self.draw(width, height)
         return as_ascii(lines) if self.glyphs is ASCII else lines
 
-    def show(self, results: Results) -> None:
+    def show(self, results: Run) -> None:
         """Another run is there to be shown."""
         self.redraw()
 

@@ -1,18 +1,64 @@
-"""What all screens share: the file, the run as opened, the run now, and how to come back."""
+"""What all screens share: what is open, the run as opened, the run now, and how to come back."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from simcore.analysis import Results
+from simcore.diagnostics import Diagnostic
 from simcore.parameters import Parameters
+from simcore.report.words import layout_words
+from simcore.units import duration, plural
 from simcore.workload import Workload
+
+
+class Run(Protocol):
+    """What every screen may ask of a run, simulated or measured."""
+
+    @property
+    def path(self) -> str:
+        """What was opened, as the user gave it."""
+
+    @property
+    def step_time_ns(self) -> int:
+        """The step time."""
+
+    @property
+    def diagnostics(self) -> Sequence[Diagnostic]:
+        """What was assumed, ignored, or does not fit."""
+
+
+class AnySession(Protocol):
+    """What every screen may ask of a session, over a workload or over a measured run.
+
+    measured: whether the screens are those of a measured run. running, error: of a changed run.
+    """
+
+    @property
+    def measured(self) -> bool: ...
+    @property
+    def running(self) -> bool: ...
+    @property
+    def error(self) -> str: ...
+    @property
+    def opened(self) -> Run: ...
+    @property
+    def current(self) -> Run: ...
+
+    @property
+    def step(self) -> str:
+        """The step time in words."""
+
+    def facts(self, wide: bool) -> list[str]:
+        """What is open, besides its name, the most important first."""
 
 
 @dataclass(slots=True)
 class Session:
-    """workload: the open file. opened: the run that the program started with. current: the
-    run on the screen. draft: the parameters being edited; error: why they cannot be run.
+    """Over a workload. workload: the open file. opened: the run that the program started with.
+    current: the run on the screen. draft: the parameters being edited; error: why they cannot be run.
     """
 
     workload: Workload
@@ -27,6 +73,27 @@ class Session:
     def __post_init__(self) -> None:
         self.current = self.opened
         self.draft = self.opened.simulation.parameters
+
+    @property
+    def measured(self) -> bool:
+        return False
+
+    @property
+    def step(self) -> str:
+        return duration(self.current.step_time_ns)
+
+    def facts(self, wide: bool) -> list[str]:
+        """Ranks, schedule and network."""
+        simulation = self.current.simulation
+        program, layout = simulation.program, simulation.layout
+        if not wide:
+            short = f"{program.schedule} x{program.microbatches}" if program.pipelined else program.schedule
+            return [f"{layout.world} ranks", short]
+        schedule = program.schedule
+        if program.pipelined:
+            schedule += f", {plural(program.microbatches, 'micro-batch')}"
+        ranks = layout_words(layout).replace(" = ", " ranks = ", 1)
+        return [ranks, schedule, simulation.parameters.network]
 
     def edit(self, parameters: Parameters) -> None:
         """Take changed parameters as the draft; the old ones can be had back."""

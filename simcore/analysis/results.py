@@ -10,7 +10,7 @@ from simcore.analysis.accounts import Accounts, class_accounts
 from simcore.analysis.communication import communication_ns
 from simcore.analysis.layers import LayerGroup, LayerRow, layer_groups, layer_table
 from simcore.analysis.waiting import Waiting, who_waits
-from simcore.diagnostics import Cancelled
+from simcore.diagnostics import Cancelled, Diagnostic
 from simcore.parameters import replaced
 from simcore.simulation import Simulation, simulate
 
@@ -20,6 +20,21 @@ class Results:
     """The figures of a run: screen, report and JSON take them from here and nowhere else."""
 
     simulation: Simulation
+
+    @property
+    def path(self) -> str:
+        """The workload's file, as the user gave it."""
+        return self.simulation.workload.path
+
+    @property
+    def step_time_ns(self) -> int:
+        """When the last rank has joined all its work, ns."""
+        return self.simulation.step_time_ns
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Of the file, then of the run."""
+        return self.simulation.diagnostics
 
     @cached_property
     def accounts(self) -> list[Accounts]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from simcore.analysis import LayerRow, Results
 from simcore.analysis.layers import LayerCell
 from simcore.cluster import parameter_values
+from simcore.diagnostics import Diagnostic
 from simcore.parameters import as_dict
 
 SCHEMA = "wltui.report/1"
@@ -48,18 +50,23 @@ def json_report(results: Results) -> dict[str, Any]:
         "rank_classes": len(timeline.classes),
         "classes": [_class(results, number) for number in range(len(timeline.classes))],
         "layers": [_layer(row) for row in results.layers],
-        "diagnostics": [
-            {
-                "severity": found.severity,
-                "code": found.code,
-                "file": found.file,
-                "line": found.line,
-                "column": found.column,
-                "message": found.message,
-            }
-            for found in simulation.diagnostics
-        ],
+        "diagnostics": diagnostic_values(simulation.diagnostics),
     }
+
+
+def diagnostic_values(diagnostics: Sequence[Diagnostic]) -> list[dict[str, Any]]:
+    """Diagnostics as plain values."""
+    return [
+        {
+            "severity": found.severity,
+            "code": found.code,
+            "file": found.file,
+            "line": found.line,
+            "column": found.column,
+            "message": found.message,
+        }
+        for found in diagnostics
+    ]
 
 
 def _parameters(results: Results) -> dict[str, Any]:

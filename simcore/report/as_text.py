@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
+from collections.abc import Sequence
 
 from simcore.analysis import Results
 from simcore.analysis.accounts import BUBBLE, EXPOSED_KINDS, FIRST_EXPOSED, IDLE, WAIT, Accounts
@@ -18,8 +20,26 @@ _WIDTH = 110
 _BAR_CELLS = 24
 _NAME_CELLS = 32
 # One glyph for each part of a bar, as on the timeline: the glyph says what a colour would.
-_GLYPHS = {"fwd": "▄", "bwd": "█", "opt": "▇", "exposed": "▌", "wait": "─", "bubble": "▁", "idle": " "}
-_ASCII = {"fwd": "f", "bwd": "b", "opt": "o", "exposed": "x", "wait": "-", "bubble": ".", "idle": " "}
+GLYPHS = {
+    "fwd": "▄",
+    "bwd": "█",
+    "opt": "▇",
+    "exposed": "▌",
+    "wait": "─",
+    "bubble": "▁",
+    "host": "▎",
+    "idle": " ",
+}
+GLYPHS_ASCII = {
+    "fwd": "f",
+    "bwd": "b",
+    "opt": "o",
+    "exposed": "x",
+    "wait": "-",
+    "bubble": ".",
+    "host": "h",
+    "idle": " ",
+}
 
 
 def text_report(results: Results, ascii_only: bool = False) -> str:
@@ -29,7 +49,7 @@ def text_report(results: Results, ascii_only: bool = False) -> str:
         _stages(results, ascii_only),
         *_waiting(results),
         _layers(results),
-        _diagnostics(results),
+        diagnostics_text(results.simulation.diagnostics),
     ]
     return "\n".join(parts)
 
@@ -98,7 +118,7 @@ def _stages(results: Results, ascii_only: bool) -> str:
         row += [figure(accounts.bubble_ns), figure(accounts.idle_ns)]
         row.append(percent(accounts.busy_ns, step) + " %")
         rows.append(row)
-    glyphs = _ASCII if ascii_only else _GLYPHS
+    glyphs = GLYPHS_ASCII if ascii_only else GLYPHS
     legend = (
         f"{glyphs['fwd']} forward  {glyphs['bwd']} backward  {glyphs['opt']} optimizer  "
         f"{glyphs['exposed']} exposed  {glyphs['wait']} wait  {glyphs['bubble']} bubble  (blank) idle"
@@ -134,7 +154,7 @@ def _ranks(text: str) -> str:
 
 def _bar(accounts: Accounts, step: int, ascii_only: bool) -> str:
     """A rank's accounts as one bar, the whole step wide."""
-    glyphs = _ASCII if ascii_only else _GLYPHS
+    glyphs = GLYPHS_ASCII if ascii_only else GLYPHS
     compute = accounts.compute_ns()
     shares = (
         (glyphs["fwd"], compute["fwd"] + compute["recompute"]),
@@ -177,8 +197,8 @@ def _layers(results: Results) -> str:
     return "\n".join([title, *table(columns, rows), *([f"  and {left} more"] if left else []), ""])
 
 
-def _diagnostics(results: Results) -> str:
-    found = results.simulation.diagnostics
+def diagnostics_text(found: Sequence[Diagnostic], path: str | None = None) -> str:
+    """Diagnostics with their places; in a run of many files those of others than `path` name theirs."""
     if not found:
         return "Diagnostics: none\n"
     counts = [
@@ -186,16 +206,19 @@ def _diagnostics(results: Results) -> str:
         for severity in ("error", "warning", "note")
     ]
     words = ", ".join(f"{count} {severity}{'s' if count > 1 else ''}" for severity, count in counts if count)
-    return "\n".join([f"Diagnostics: {words}", *map(_diagnostic, found), ""])
+    return "\n".join([f"Diagnostics: {words}", *(_diagnostic(one, path) for one in found), ""])
 
 
-def _diagnostic(found: Diagnostic) -> str:
+def _diagnostic(found: Diagnostic, path: str | None) -> str:
     place = f"line {found.line}" if found.line is not None else "run"
     if found.line is not None and found.column is not None:
         place += f", column {found.column}"
     first = f"  {found.severity:<8} {place:<20} "
+    of_file = (
+        "" if path is None or found.file in ("", path) else f"{printable(os.path.basename(found.file))}: "
+    )
     return textwrap.fill(
-        f"{found.message}  [{found.code}]",
+        f"{of_file}{found.message}  [{found.code}]",
         _WIDTH,
         initial_indent=first,
         subsequent_indent=" " * len(first),

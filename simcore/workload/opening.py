@@ -34,8 +34,7 @@ def open_workload(path: str) -> Workload:
             read = _choose_reader(path, head_of(raw))
             data = raw + file.read()
     except OSError as error:
-        message = f"the file cannot be read: {error.strerror or error}"
-        raise _refusal(path, "unreadable-file", message) from None
+        raise _unreadable(path, error) from None
     return read(path, data)
 
 
@@ -45,6 +44,30 @@ def read_workload(path: str, data: bytes) -> Workload:
     Raises: InputError when the bytes are of another format.
     """
     return _choose_reader(path, head_of(data[:_HEAD_BYTES]))(path, data)
+
+
+def read_beginning(path: str) -> bytes:
+    """As much of the file at `path` as tells its format. Raises InputError as `open_workload` does."""
+    try:
+        with _open_regular(path) as file:
+            return file.read(_HEAD_BYTES)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def read_file(path: str) -> bytes:
+    """All bytes of the file at `path`. Raises InputError as `open_workload` does."""
+    try:
+        with _open_regular(path) as file:
+            return file.read()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def is_measured(data: bytes) -> bool:
+    """Whether a file that begins so is a measured run and no workload."""
+    head = head_of(data[:_HEAD_BYTES])
+    return next((known.measured for known in FORMATS if known.sniff(head)), False)
 
 
 def _open_regular(path: str) -> BinaryIO:
@@ -66,12 +89,19 @@ def _choose_reader(path: str, head: Head) -> Callable[[str, bytes], Workload]:
         raise _refusal(path, "empty-file", "the file is empty, expected a workload")
     for known in FORMATS:
         if known.sniff(head):
+            if known.measured:
+                message = f"found a {known.name}, expected a workload to simulate"
+                raise _refusal(path, "measured-run", message)
             if known.read is None:
                 message = f"found {known.name}, a format that this version does not open"
                 raise _refusal(path, "unsupported-format", message)
             return known.read
     message = f"found {quoted(head.first)}, expected the first line of a known format"
     raise _refusal(path, "unknown-format", message)
+
+
+def _unreadable(path: str, error: OSError) -> InputError:
+    return _refusal(path, "unreadable-file", f"the file cannot be read: {error.strerror or error}")
 
 
 def _refusal(path: str, code: str, message: str) -> InputError:

@@ -151,7 +151,6 @@ def test_an_algorithm_that_does_not_fit_the_group_is_wrong_usage() -> None:
 
 INPUT_ERRORS = [
     ("nowhere.txt", "nowhere.txt: error no-such-file there is no such file"),
-    ("fixtures", "fixtures: error is-a-directory found a directory, expected a file"),
 ]
 
 

@@ -125,12 +125,12 @@ def test_an_unknown_format_shows_its_first_line_safely(content: str | bytes, sho
     assert refusal_of(content) == message
 
 
-def test_the_op_table_and_the_rank_trace_are_refused_by_name() -> None:
+def test_the_op_table_and_the_rank_trace_are_no_workload_and_named() -> None:
     assert refusal(FIXTURES / "003_gpt2_large_op_table.txt").endswith(
         "error unsupported-format found op table, a format that this version does not open"
     )
     assert refusal(FIXTURES / "004_megatron_rank7_trace.txt").endswith(
-        "error unsupported-format found Megatron rank trace, a format that this version does not open"
+        "error measured-run found a Megatron rank trace, expected a workload to simulate"
     )
 
 
@@ -149,7 +149,6 @@ CHAKRA = bytes([0, 5, 0x08, 1, 0x12, 1, ord("a")])
         (json.dumps([{"name": "a", "forward_compute_time": 1}]), "op table (JSON)"),
         (CHAKRA, "Chakra execution trace"),
         (b"\x02\x0a\x00" + CHAKRA, "Chakra execution trace"),
-        ("stage:0:forward_step(batch_id=0, duration=None)\n", "schedule plan"),
         ("layer_id\tlayer_name\tcomp_time\tcomm_size\n0\ta\t1\t2\n", "Vidur table"),
         ("comm_type,comm_group,msg_size\n", "AICB log"),
         ("Q1 -1 5 NONE 0 5 ALLREDUCE 8 5 ALLREDUCE 8 10\n", "LIBRA workload without a header"),

@@ -28,6 +28,16 @@ def add_parameters(parser: argparse.ArgumentParser, only: str | None = None) -> 
             )
 
 
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` the flag that chooses among the measured runs of a directory."""
+    parser.add_argument(
+        "--run",
+        metavar="STAMP",
+        help="of a directory of rank traces the run with this time stamp, or its beginning "
+        "(default: the newest complete one)",
+    )
+
+
 def _help(flag: Flag) -> str:
     words = flag.help
     if flag.kind == "word":

@@ -3,31 +3,54 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from simcore.analysis import Results
+from simcore.inputs import open_input, read_input
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
-from simcore.workload import open_workload, read_workload
-from tui.commands.arguments import Parser, add_parameters, parameters_from
+from simcore.workload import Workload
+from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from
+
+if TYPE_CHECKING:
+    from simcore.measured import MeasuredRun
+
+_DESCRIPTION = "Simulate one step of a workload, or read a measured one, and say where it goes."
 
 
 def main(words: list[str]) -> int:
-    """Print the report of a workload file. Exit status 0; errors raise."""
-    parser = Parser(prog="wltui report", description="Simulate one step of a workload and say where it goes.")
-    parser.add_argument("file", metavar="FILE", help="a workload file, or - for standard input")
+    """Print the report of a workload file or a measured run. Exit status 0; errors raise."""
+    parser = Parser(prog="wltui report", description=_DESCRIPTION)
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        help="a workload file, a rank trace, a directory of rank traces, or - for standard input",
+    )
+    add_run(parser)
     parser.add_argument("--json", action="store_true", help="the figures as JSON (schema wltui.report/1)")
     add_parameters(parser)
     arguments = parser.parse_args(words)
-    print_report(arguments.file, parameters_from(arguments), arguments.json)
+    print_report(arguments.file, parameters_from(arguments), arguments.json, run=arguments.run)
     return 0
 
 
-def print_report(path: str, parameters: Parameters, as_json: bool = False, ascii_only: bool = False) -> None:
-    """Simulate and print."""
-    workload = (
-        read_workload("standard input", sys.stdin.buffer.read()) if path == "-" else open_workload(path)
-    )
-    results = Results(simulate(workload, parameters))
+def print_report(
+    path: str,
+    parameters: Parameters,
+    as_json: bool = False,
+    ascii_only: bool = False,
+    run: str | None = None,
+) -> None:
+    """Open, simulate a workload, and print. run: which of a directory's measured runs."""
+    if path == "-":
+        opened = read_input("standard input", sys.stdin.buffer.read(), run)
+    else:
+        opened = open_input(path, run)
+    ascii_only = ascii_only or not is_unicode(sys.stdout.encoding)
+    if not isinstance(opened, Workload):
+        _print_measured(opened, parameters, as_json, ascii_only)
+        return
+    results = Results(simulate(opened, parameters))
     if as_json:
         import json
 
@@ -37,7 +60,23 @@ def print_report(path: str, parameters: Parameters, as_json: bool = False, ascii
         return
     from simcore.report.as_text import text_report
 
-    print(text_report(results, ascii_only or not is_unicode(sys.stdout.encoding)), end="")
+    print(text_report(results, ascii_only), end="")
+
+
+def _print_measured(run: MeasuredRun, parameters: Parameters, as_json: bool, ascii_only: bool) -> None:
+    from simcore.measured.parameters import refuse_parameters
+
+    refuse_parameters(parameters)
+    if as_json:
+        import json
+
+        from simcore.report.measured_json import measured_json
+
+        print(json.dumps(measured_json(run), indent=1, allow_nan=False))
+        return
+    from simcore.report.measured_text import measured_text
+
+    print(measured_text(run, ascii_only), end="")
 
 
 def is_unicode(encoding: str | None) -> bool:

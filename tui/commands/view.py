@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from tui.cli import print_version
-from tui.commands.arguments import Parser, add_parameters, parameters_from
+from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from
+
+if TYPE_CHECKING:
+    from simcore.parameters import Parameters
+    from tui.session import AnySession
 
 _DESCRIPTION = (
     "See where the step time of a distributed-training workload goes, and what it would be with other "
@@ -18,10 +23,32 @@ _COMMANDS = (
 )
 
 
+def _session(path: str, run: str | None, parameters: Parameters) -> AnySession:
+    """The session over a workload, simulated, or over a measured run."""
+    from simcore.inputs import open_input
+    from simcore.workload import Workload
+
+    opened = open_input(path, run)
+    if not isinstance(opened, Workload):
+        from simcore.measured.parameters import refuse_parameters
+        from tui.measured.session import MeasuredSession
+
+        refuse_parameters(parameters)
+        return MeasuredSession(opened)
+    from simcore.analysis import Results
+    from simcore.simulation import simulate
+    from tui.session import Session
+
+    return Session(opened, Results(simulate(opened, parameters)))
+
+
 def main(words: list[str]) -> int:
     """Open the screen on a workload file. Exit status 0; errors raise."""
     parser = Parser(prog="wltui", description=_DESCRIPTION, epilog=_COMMANDS)
-    parser.add_argument("file", metavar="FILE", nargs="?", help="a workload file")
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", help="a workload file, a rank trace, or a directory of rank traces"
+    )
+    add_run(parser)
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
     add_parameters(parser)
@@ -37,17 +64,11 @@ def main(words: list[str]) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         from tui.commands.report import print_report
 
-        print_report(path, parameters, ascii_only=arguments.ascii)
+        print_report(path, parameters, ascii_only=arguments.ascii, run=arguments.run)
         return 0
 
-    # The workload first: an error in it is a line on the terminal, not on a screen that goes away.
-    from simcore.analysis import Results
-    from simcore.simulation import simulate
-    from simcore.workload import open_workload
-    from tui.session import Session
-
-    workload = open_workload(path)
-    session = Session(workload, Results(simulate(workload, parameters)))
+    # The file first: an error in it is a line on the terminal, not on a screen that goes away.
+    session = _session(path, arguments.run, parameters)
 
     from tui.app import WltuiApp
     from tui.terminal import TerminalDriver, end_on_signals, speaks_utf8

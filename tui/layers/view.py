@@ -12,7 +12,7 @@ from simcore.units import duration
 from tui.frame import Line, cells, rule, wrapped
 from tui.layers.table import TableLine, columns_for, is_modelled, row_texts, table_lines
 from tui.screen_view import ScreenView, binding
-from tui.session import Session
+from tui.session import Run, Session
 
 
 class LayersView(ScreenView):
@@ -35,6 +35,8 @@ class LayersView(ScreenView):
         binding("escape", "app.open('timeline')", "back to the timeline", "layers.leave"),
     ]
 
+    session: Session
+
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
         self.every_row = False
@@ -42,7 +44,8 @@ class LayersView(ScreenView):
         self.top = 0
         self._table = table_lines(session.current, self.every_row)
 
-    def show(self, results: Results) -> None:
+    def show(self, results: Run) -> None:
+        assert isinstance(results, Results)
         self._table = table_lines(results, self.every_row)
         self.action_move(0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from typing import ClassVar
 
@@ -28,13 +29,18 @@ class NotesView(ScreenView):
     top = 0
 
     def draw(self, width: int, height: int) -> list[Line]:
-        found = self.session.current.simulation.diagnostics
+        run = self.session.current
+        found = run.diagnostics
         lines = [rule(f"{len(found)} notes on the file and the run", width, self.glyphs)]
         for one in found:
             place = f"line {one.line}" if one.line is not None else "run"
             if one.line is not None and one.column is not None:
                 place += f", column {one.column}"
-            words = textwrap.wrap(f"{cells(one.message, 2000)}  [{one.code}]", max(width - _INDENT - 1, 20))
+            # Of a run of many files a note says which one it is about.
+            of_file = "" if one.file in ("", run.path) else f"{cells(os.path.basename(one.file), 80)}: "
+            words = textwrap.wrap(
+                f"{of_file}{cells(one.message, 2000)}  [{one.code}]", max(width - _INDENT - 1, 20)
+            )
             first: Line = [(f" {one.severity:<8}", _ROLES[one.severity]), (f"{place:<{_INDENT - 9}}", "")]
             lines.append([*first, (words[0], "")])
             lines += [[(" " * _INDENT + more, "")] for more in words[1:]]

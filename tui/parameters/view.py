@@ -17,7 +17,7 @@ from tui.chrome import difference
 from tui.frame import Line, cells, fitted, rule
 from tui.parameters.fields import Field, fields_for
 from tui.screen_view import ScreenView, binding
-from tui.session import Session
+from tui.session import Run, Session
 
 if TYPE_CHECKING:
     from tui.app import WltuiApp
@@ -49,6 +49,8 @@ class ParametersView(ScreenView):
         binding("escape", "leave", "clear a refusal; else back to the timeline", "parameters.leave"),
     ]
 
+    session: Session
+
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
         self.fields = fields_for(session.current.simulation)
@@ -56,7 +58,8 @@ class ParametersView(ScreenView):
         self.top = 0
         self.complaint = ""
 
-    def show(self, results: Results) -> None:
+    def show(self, results: Run) -> None:
+        assert isinstance(results, Results)
         self.fields = fields_for(results.simulation)
         self.field = min(self.field, len(self.fields) - 1)
         self.redraw()

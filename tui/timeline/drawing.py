@@ -5,20 +5,20 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from itertools import pairwise, takewhile
 
-from simcore.program.ops import PHASES
-from tui.frame import Glyphs, Line, cells
-from tui.timeline.lanes import DRAWN, Lane
+from tui.frame import Glyphs, Line
+from tui.timeline.spans import DRAWN, SpanLane
 from tui.timeline.window import Window
 
 _IDLE = DRAWN.index("idle")
 # From this many cells on a span has its name inside.
 _NAMED_FROM = 5
 _GLYPH = {
-    name: name if name in ("fwd", "bwd", "opt", "wait", "bubble", "idle") else "exposed" for name in DRAWN
+    name: name if name in ("fwd", "bwd", "opt", "host", "wait", "bubble", "idle") else "exposed"
+    for name in DRAWN
 } | {"recompute": "fwd"}
 
 
-def draw_lane(lane: Lane, window: Window, columns: int, glyphs: Glyphs, colour: bool) -> Line:
+def draw_lane(lane: SpanLane, window: Window, columns: int, glyphs: Glyphs, colour: bool) -> Line:
     """A lane's cells over the window, `columns` wide."""
     edges = window.edges(columns)
     found = lane.shares.cells(edges)
@@ -26,7 +26,7 @@ def draw_lane(lane: Lane, window: Window, columns: int, glyphs: Glyphs, colour: 
         if edges[column] == edges[column + 1]:
             # More columns than nanoseconds: columns of one instant look alike.
             found[column] = found[column + 1]
-    if lane.stream is None or lane.stream == "compute":
+    if lane.by_majority:
         pieces = [_by_majority(one, glyphs) for one in found]
     else:
         half = [(after - before) / 2 for before, after in pairwise(edges)]
@@ -58,7 +58,12 @@ def _by_busy(found: dict[int, int], half: float, glyphs: Glyphs) -> tuple[str, s
 
 
 def _write_names(
-    pieces: list[tuple[str, str]], lane: Lane, window: Window, edges: list[int], glyphs: Glyphs, colour: bool
+    pieces: list[tuple[str, str]],
+    lane: SpanLane,
+    window: Window,
+    edges: list[int],
+    glyphs: Glyphs,
+    colour: bool,
 ) -> None:
     """Write each wide span's name over its cells, cut at the span's end."""
     spans = lane.spans
@@ -87,7 +92,7 @@ def _write_names(
         room = right - left
         if room < _NAMED_FROM:
             continue
-        label = _label(lane, spans.op[index], room - 2)
+        label = lane.label(spans.op[index], room - 2)
         if colour:
             pieces[left:right] = [(char, f"{name} reversed") for char in f" {label}".ljust(room)]
         else:
@@ -95,23 +100,8 @@ def _write_names(
             pieces[left:right] = [(char, name) for char in framed]
 
 
-def _longest(lane: Lane, least_ns: int, inside: range) -> list[int]:
+def _longest(lane: SpanLane, least_ns: int, inside: range) -> list[int]:
     """The spans of `inside` that last at least `least_ns`."""
     spans = lane.spans
     long_ones = takewhile(lambda index: spans.end[index] - spans.start[index] >= least_ns, lane.by_length)
     return [index for index in long_ones if index in inside]
-
-
-def _label(lane: Lane, op: int, room: int) -> str:
-    """A span's name in at most `room` cells; the phase is kept and the name cut."""
-    simulation = lane.results.simulation
-    if op < 0:
-        return "receive"[:room]
-    ops = simulation.timeline.stage_program(lane.number).ops
-    row = ops.row[op]
-    if row < 0:
-        return "send"[:room]
-    phase = PHASES[ops.phase[op]]
-    # Input and weight gradient have one colour: the name tells them apart.
-    ending = f" {phase}" if phase in ("ig", "wg") else ""
-    return cells(simulation.workload.name[row])[: room - len(ending)] + ending

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from simcore.units import duration, plural
 from tui.frame import ASCII, Glyphs, Line, as_ascii, fitted, rule
-from tui.timeline.details import clock, details
+from tui.timeline.details import details
 from tui.timeline.drawing import draw_lane
-from tui.timeline.lanes import Lane
 from tui.timeline.model import TimelineModel
 from tui.timeline.ruler import ticks
+from tui.timeline.spans import COMPUTING, SpanLane
 
 _WIDE = 100
 _TALL = 30
-_LEGEND = (
-    ("fwd", "fwd", "forward"), ("bwd", "bwd", "backward"), ("opt", "opt", "optimizer"),
-    ("exposed", "tp", "exposed comm."), ("wait", "wait", "wait"), ("bubble", "bubble", "bubble"),
-    ("idle", "", "idle"),
-)  # fmt: skip
 
 
 class TimelineFrame:
@@ -57,7 +51,7 @@ class TimelineFrame:
     def _above(self, model: TimelineModel, left: int, columns: int, tall: bool) -> list[Line]:
         glyphs = self.glyphs
         wide = left > 20
-        title = "  all ranks, computing" if wide else " all ranks"
+        title = model.source.axis.title[0 if wide else 1]
         heat: Line = [
             (title.ljust(left), "dim"),
             (glyphs.vertical, "dim"),
@@ -74,7 +68,8 @@ class TimelineFrame:
             (" " * first, ""), (bar, "accent"),
         ]  # fmt: skip
         labels, marks = self._ruler(model, columns)
-        heading = "  lane          x  busy" if wide else " lane    busy"
+        of_wide, of_narrow = model.source.count_heading
+        heading = f"  lane{of_wide:>11}  busy" if wide else f" lane {of_narrow:>2} busy"
         ruler: Line = [(heading.ljust(left), "dim"), (glyphs.vertical, "dim"), (labels, "")]
         cursor = model.cursor_column
         line: Line = [
@@ -91,11 +86,10 @@ class TimelineFrame:
         edges = [step * column // columns for column in range(columns + 1)]
         busy = [0] * columns
         world = 0
-        for number, rank_class in enumerate(model.results.simulation.timeline.classes):
-            count = len(rank_class.ranks)
+        for number, count in model.source.heat.items():
             world += count
-            for column, found in enumerate(Lane(model.results, number, "compute").shares.cells(edges)):
-                busy[column] += sum(found.values()) * count
+            for column, found in enumerate(model.source.computing(number).shares.cells(edges)):
+                busy[column] += sum(found.get(category, 0) for category in COMPUTING) * count
         levels = len(self.glyphs.heat) - 1
         row = ""
         for column in range(columns):
@@ -106,7 +100,7 @@ class TimelineFrame:
 
     def _ruler(self, model: TimelineModel, columns: int) -> tuple[str, str]:
         labels, marks = "", ""
-        for column, label in ticks(model.window, columns):
+        for column, label in ticks(model.window, columns, model.source.axis):
             if column + len(label) <= columns and len(labels) <= column:
                 labels = labels.ljust(column) + label + " "
             marks = marks.ljust(column, self.glyphs.horizontal) + self.glyphs.tee
@@ -114,17 +108,13 @@ class TimelineFrame:
 
     # -- lanes -----------------------------------------------------------------------
 
-    def _lane(self, model: TimelineModel, lane: Lane, index: int, left: int) -> Line:
+    def _lane(self, model: TimelineModel, lane: SpanLane, index: int, left: int) -> Line:
         focused = index == model.lane
         mark = ">" if focused else " "
-        sign = " " if lane.stream else "-" if lane.number in model.unfolded else "+"
-        count = "" if lane.stream else f"x{_count(lane.ranks)}"
-        if left > 20:
-            name = f"   {lane.title}" if lane.stream else f"{sign} {lane.title}"
-        else:
-            short = lane.title.replace("stage ", "").replace("rank ", "").replace("compute", "comp")
-            name = f"   {short.split(' ')[0]}" if lane.stream else f"{sign} {short}"
-        label = _label(f"{mark}{name}", count, lane.busy, left)
+        sign = " " if lane.stream is not None else "-" if lane.number in model.unfolded else "+"
+        title = lane.title if left > 20 else lane.short_title
+        name = f"   {title}" if lane.stream is not None else f"{sign} {title}"
+        label = _label(f"{mark}{name}", lane.count, lane.busy, left)
         cells = draw_lane(lane, model.window, model.columns, self.glyphs, self.colour)
         if focused:
             cells = _reversed_at(cells, model.cursor_column)
@@ -136,7 +126,7 @@ class TimelineFrame:
     def _below(self, model: TimelineModel, width: int, rows: int) -> list[Line]:
         lines = [[("  ", ""), *line] for line in details(model, width, width >= _WIDE)]
         legend = self._legend(model, width)
-        title = rule(f"At the cursor, {clock(model.cursor_ns)}", width, self.glyphs)
+        title = rule(f"At the cursor, {model.source.axis.clock(model.cursor_ns)}", width, self.glyphs)
         view = self._view(model)
         if rows < 9:
             return [title, *[*lines, [], []][:2], legend]
@@ -146,7 +136,7 @@ class TimelineFrame:
 
     def _legend(self, model: TimelineModel, width: int) -> Line:
         line: Line = []
-        for fill, role, words in _LEGEND:
+        for fill, role, words in model.source.legend:
             line += [
                 (" ", ""),
                 (self.glyphs.fills[fill], role),
@@ -159,21 +149,12 @@ class TimelineFrame:
 
     def _view(self, model: TimelineModel) -> Line:
         window = model.window
-        simulation = model.results.simulation
-        column_ns = window.span_ns // model.columns
+        axis, column_ns = model.source.axis, window.span_ns // model.columns
         words = (
-            f" view {clock(window.first_ns)} .. {clock(window.last_ns)}, "
-            f"{duration(column_ns)} a column   {simulation.layout.world} ranks in "
-            f"{plural(len(simulation.timeline.classes), 'class')}"
+            f" view {axis.clock(window.first_ns)} .. {axis.clock(window.last_ns)}, "
+            f"{axis.length(column_ns)} a column   {model.source.counted}"
         )
         return [(words, "")]
-
-
-def _count(ranks: int) -> str:
-    """How many ranks, in at most four characters: 64, 1024, 131k, 1.0M."""
-    if ranks < 10_000:
-        return str(ranks)
-    return f"{ranks // 1000}k" if ranks < 1_000_000 else f"{ranks / 1e6:.1f}M"
 
 
 def _label(name: str, count: str, busy: str, left: int) -> str:

@@ -1,21 +1,20 @@
-"""Lanes: a rank class, or one of its streams, as spans with categories to draw."""
+"""Lanes of a simulated run: a rank class, or one of its streams, as spans with categories to draw."""
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 
 from simcore.analysis import Results
 from simcore.analysis.accounts import ACCOUNTS, received_op
-from simcore.analysis.shares import Shares
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, Receive
-from simcore.units import percent
+from simcore.units import plural
+from tui.frame import Line, cells
+from tui.timeline.axis import TIME
+from tui.timeline.simulated_words import simulated_words
+from tui.timeline.spans import DRAWN, SpanLane, Spans, busy_words
 
-# What a cell can show: compute by what it is for, communication by kind, and not computing.
-DRAWN = ("fwd", "bwd", "opt", "recompute", "tp", "ep", "dp", "dp_ep", "all", "pp", "wait", "bubble", "idle")
 _DRAWN_PHASE = {"fwd": "fwd", "ig": "bwd", "wg": "bwd", "opt": "opt", "recompute": "recompute"}
 
 
@@ -32,31 +31,24 @@ PIPELINE = "pp"
 _COLLECTIVE_STREAMS = STREAMS[COMPUTE + 1 : TO_NEXT]
 
 
-@dataclass(frozen=True, slots=True)
-class Spans:
-    """Spans of a lane as columns, ascending by start, ns.
-
-    op: index into the class's ops, or what the accounts write for idle and for transfers
-    from another rank. category: index into DRAWN.
-    """
-
-    start: array[int]
-    end: array[int]
-    op: array[int]
-    category: bytearray
-
-
 @dataclass(frozen=True)
-class Lane:
-    """A lane of the timeline: of a class (stream None, by accounts) or of one of its streams."""
+class Lane(SpanLane):
+    """A lane of a simulated run: of a class (stream None, by accounts) or of one of its streams."""
 
     results: Results
     number: int
     stream: str | None = None
 
     @property
+    def may_overlap(self) -> bool:
+        return self.stream == PIPELINE
+
+    @property
+    def covers_all(self) -> bool:
+        return self.stream is None
+
+    @property
     def title(self) -> str:
-        """What stands in the lane column, without sign and count."""
         timeline = self.results.simulation.timeline
         rank_class = timeline.classes[self.number]
         if self.stream is None:
@@ -76,21 +68,24 @@ class Lane:
         """How many equal ranks the lane stands for."""
         return len(self.results.simulation.timeline.classes[self.number].ranks)
 
+    @property
+    def count(self) -> str:
+        return "" if self.stream else f"x{_count(self.ranks)}"
+
     @cached_property
     def busy(self) -> str:
-        """The share of the step in which the lane's stream is busy: `49%`, `<1%`."""
         step = self.results.simulation.step_time_ns
         if self.stream is None or self.stream == "compute":
             busy = self.results.accounts[self.number].busy_ns
         else:
             shares = self.shares.between(0, step)
             busy = sum(shares.values())
-        share = percent(busy, step)
-        return "<1%" if busy and float(share) < 1 else f"{float(share):.0f}%"
+        return busy_words(busy, step)
 
     @cached_property
     def spans(self) -> Spans:
-        """The lane's spans; empty ones (0 ns) are left out."""
+        # The op of a span is its index in the class's ops, or what the accounts write for idle and
+        # for transfers from another rank; ops of 0 ns have no span.
         if self.stream is None:
             accounts = self.results.accounts[self.number]
             category = accounts.account.translate(bytes(_OF_ACCOUNT) + bytes(256 - len(_OF_ACCOUNT)))
@@ -131,60 +126,29 @@ class Lane:
         )
         return Spans(start_column, end_column, op_column, category)
 
-    @cached_property
-    def shares(self) -> Shares:
-        """How much of any stretch each category fills; overlapping transfers count once."""
-        spans = self.spans
-        if self.stream != PIPELINE:
-            return Shares(zip(spans.start, spans.end, spans.category, strict=True))
-        union: list[tuple[int, int, int]] = []
-        for start, end, category in zip(spans.start, spans.end, spans.category, strict=True):
-            if union and start <= union[-1][1]:
-                union[-1] = (union[-1][0], max(end, union[-1][1]), category)
-            else:
-                union.append((start, end, category))
-        return Shares(union)
+    def label(self, op: int, room: int) -> str:
+        """A span's name in at most `room` cells; the phase is kept and the name cut."""
+        simulation = self.results.simulation
+        if op < 0:
+            return "receive"[:room]
+        ops = simulation.timeline.stage_program(self.number).ops
+        row = ops.row[op]
+        if row < 0:
+            return "send"[:room]
+        phase = PHASES[ops.phase[op]]
+        # Input and weight gradient have one colour: the name tells them apart.
+        ending = f" {phase}" if phase in ("ig", "wg") else ""
+        return cells(simulation.workload.name[row])[: room - len(ending)] + ending
 
-    @cached_property
-    def _latest_end(self) -> array[int]:
-        """Of each span, the latest end of it and of all that begin before it."""
-        return array("q", accumulate(self.spans.end, max))
+    def told(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
+        return simulated_words(self, index, others, width, wide)
 
-    @cached_property
-    def by_length(self) -> list[int]:
-        """The indices of the spans, the longest first."""
-        spans = self.spans
-        return sorted(range(len(spans.start)), key=lambda index: spans.start[index] - spans.end[index])
 
-    def at(self, time_ns: int) -> int | None:
-        """The index of the span that runs at `time_ns`, the latest to start; None between spans."""
-        spans = self.spans
-        index = bisect_right(spans.start, time_ns) - 1
-        if self.stream is None and spans.start:
-            return max(index, 0)
-        # Transfers may overlap: go back as long as one that began before may still run.
-        while index >= 0 and self._latest_end[index] > time_ns:
-            if spans.end[index] > time_ns:
-                return index
-            index -= 1
-        return None
-
-    def starting_in(self, first_ns: int, last_ns: int) -> range:
-        """The indices of the spans that begin from `first_ns` on and before `last_ns`."""
-        starts = self.spans.start
-        return range(bisect_left(starts, first_ns), bisect_left(starts, last_ns))
-
-    def next_start(self, time_ns: int) -> int | None:
-        """The start of the first span that begins after `time_ns`."""
-        starts = self.spans.start
-        index = bisect_right(starts, time_ns)
-        return starts[index] if index < len(starts) else None
-
-    def previous_start(self, time_ns: int) -> int | None:
-        """The start of the last span that begins before `time_ns`."""
-        starts = self.spans.start
-        index = bisect_left(starts, time_ns) - 1
-        return starts[index] if index >= 0 else None
+def _count(ranks: int) -> str:
+    """How many ranks, in at most four characters: 64, 1024, 131k, 1.0M."""
+    if ranks < 10_000:
+        return str(ranks)
+    return f"{ranks // 1000}k" if ranks < 1_000_000 else f"{ranks / 1e6:.1f}M"
 
 
 def class_streams(results: Results, number: int) -> list[str]:
@@ -192,3 +156,44 @@ def class_streams(results: Results, number: int) -> list[str]:
     present = results.simulation.timeline.streams(number)
     streams = ["compute", *(stream for stream in _COLLECTIVE_STREAMS if stream in present)]
     return [*streams, PIPELINE] if results.simulation.timeline.classes[number].links else streams
+
+
+@dataclass(frozen=True)
+class SimulatedLanes:
+    """A simulated run as a source of lanes: one for each rank class."""
+
+    results: Results
+
+    axis = TIME
+    count_heading = ("x", "")
+    legend = (
+        ("fwd", "fwd", "forward"), ("bwd", "bwd", "backward"), ("opt", "opt", "optimizer"),
+        ("exposed", "tp", "exposed comm."), ("wait", "wait", "wait"), ("bubble", "bubble", "bubble"),
+        ("idle", "", "idle"),
+    )  # fmt: skip
+
+    @property
+    def length(self) -> int:
+        return self.results.simulation.step_time_ns
+
+    @property
+    def groups(self) -> int:
+        return len(self.results.simulation.timeline.classes)
+
+    @property
+    def counted(self) -> str:
+        return f"{self.results.simulation.layout.world} ranks in {plural(self.groups, 'class')}"
+
+    @property
+    def heat(self) -> dict[int, int]:
+        classes = self.results.simulation.timeline.classes
+        return {number: len(rank_class.ranks) for number, rank_class in enumerate(classes)}
+
+    def lane(self, number: int) -> SpanLane:
+        return Lane(self.results, number)
+
+    def streams(self, number: int) -> list[SpanLane]:
+        return [Lane(self.results, number, stream) for stream in class_streams(self.results, number)]
+
+    def computing(self, number: int) -> SpanLane:
+        return Lane(self.results, number, "compute")

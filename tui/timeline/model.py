@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from simcore.analysis import Results
-from tui.timeline.lanes import Lane, class_streams
+from tui.session import Run
+from tui.timeline.source import lane_source
+from tui.timeline.spans import LaneSource, SpanLane
 from tui.timeline.window import History, Window
 
 
@@ -13,14 +14,16 @@ from tui.timeline.window import History, Window
 class TimelineModel:
     """State of the timeline screen. columns, rows: cells of the lane area, set when drawn.
 
-    unfolded: rank classes whose streams are shown. lane: index of the lane with the cursor.
-    top: first lane on the screen. cursor_ns: the cursor's time.
+    results: the run. source: its lanes. unfolded: groups of ranks whose streams are shown.
+    lane: index of the lane with the cursor. top: first lane on the screen. cursor_ns: the
+    cursor's time.
     """
 
-    results: Results
+    results: Run
+    source: LaneSource = field(init=False)
     window: Window = field(init=False)
     history: History = field(default_factory=History)
-    lanes: list[Lane] = field(default_factory=list)
+    lanes: list[SpanLane] = field(default_factory=list)
     unfolded: set[int] = field(default_factory=set)
     lane: int = 0
     top: int = 0
@@ -29,17 +32,19 @@ class TimelineModel:
     rows: int = 20
 
     def __post_init__(self) -> None:
-        self.window = Window.whole(self.results.simulation.step_time_ns)
+        self.source = lane_source(self.results)
+        self.window = Window.whole(self.source.length)
         self.cursor_ns = self.window.span_ns // 2
         self._rebuild()
 
-    def show(self, results: Results) -> None:
+    def show(self, results: Run) -> None:
         """Another run of the same workload: the place is kept as a share of the step."""
-        old, new = self.window.step_ns, max(results.simulation.step_time_ns, 1)
+        source = lane_source(results)
+        old, new = self.window.step_ns, max(source.length, 1)
         was_whole = self.window.span_ns == old
-        if len(results.simulation.timeline.classes) != len(self.results.simulation.timeline.classes):
+        if source.groups != self.source.groups:
             self.unfolded.clear()
-        self.results = results
+        self.results, self.source = results, source
         whole = Window.whole(new)
         self.history = History()
         first, span = self.window.first_ns * new // old, self.window.span_ns * new // old
@@ -51,10 +56,10 @@ class TimelineModel:
     def _rebuild(self) -> None:
         current = self.lanes[self.lane] if self.lanes else None
         self.lanes = []
-        for number in range(len(self.results.simulation.timeline.classes)):
-            self.lanes.append(Lane(self.results, number))
+        for number in range(self.source.groups):
+            self.lanes.append(self.source.lane(number))
             if number in self.unfolded:
-                self.lanes += [Lane(self.results, number, s) for s in class_streams(self.results, number)]
+                self.lanes += self.source.streams(number)
         if current is not None:
             places = {(lane.number, lane.stream): index for index, lane in enumerate(self.lanes)}
             folded = places.get((current.number, None), 0)
@@ -62,7 +67,7 @@ class TimelineModel:
         self._keep_lane_in_view()
 
     @property
-    def current(self) -> Lane:
+    def current(self) -> SpanLane:
         """The lane with the cursor."""
         return self.lanes[self.lane]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tui.timeline.axis import TIME, Axis
 from tui.timeline.window import Window
 
-_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 _STEPS = (1, 2, 5)
 
 
@@ -18,14 +18,14 @@ def tick_step(span_ns: int, columns: int, least_columns: int) -> int:
         power *= 10
 
 
-def ticks(window: Window, columns: int) -> list[tuple[int, str]]:
+def ticks(window: Window, columns: int, axis: Axis = TIME) -> list[tuple[int, str]]:
     """(column, label) of each tick; the first label carries the unit.
 
     The labels' unit is the one of the window's end, with as many decimals as tell two
     neighbouring ticks apart.
     """
     unit_ns, unit = next(
-        (found for found in _UNITS if window.last_ns >= found[0] or found[0] == 1), _UNITS[-1]
+        (found for found in axis.units if window.last_ns >= found[0] or found[0] == 1), axis.units[-1]
     )
     least = 6
     while True:

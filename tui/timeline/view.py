@@ -6,10 +6,9 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from simcore.analysis import Results
 from tui.frame import Line
 from tui.screen_view import ScreenView, binding
-from tui.session import Session
+from tui.session import AnySession, Run
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.model import TimelineModel
 
@@ -17,9 +16,9 @@ from tui.timeline.model import TimelineModel
 class TimelineView(ScreenView):
     """Lanes over a time axis."""
 
-    hints = (
+    hints: tuple[tuple[str, str], ...] = (
         ("w s", "zoom"), ("a d", "pan"), ("hjkl", "cursor"), ("Space", "fold"), ("f", "fit"), (". ,", "span"),
-        ("u", "back"), ("5", "change parameters"),
+        ("u", "back"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         binding("w,plus,equals_sign", "zoom(1, 2)", "zoom in at the cursor", "timeline.zoom-in"),
@@ -47,9 +46,12 @@ class TimelineView(ScreenView):
         binding("ctrl+r", "forward", "forward again", "timeline.forward"),
     ]
 
-    def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
+    def __init__(self, session: AnySession, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
         self.model = TimelineModel(session.current)
+        # Only keys that do something here: nothing of a measured run can be changed.
+        last = ("3", "operations") if session.measured else ("5", "change parameters")
+        self.hints = (*self.hints, last)
         self._drawing: TimelineFrame | None = None
 
     def draw(self, width: int, height: int) -> list[Line]:
@@ -57,7 +59,7 @@ class TimelineView(ScreenView):
             self._drawing = TimelineFrame(self.glyphs, self.colour)
         return self._drawing.draw(self.model, width, height)
 
-    def show(self, results: Results) -> None:
+    def show(self, results: Run) -> None:
         self.model.show(results)
         self.redraw()
 

@@ -3,12 +3,13 @@
 A file belongs to the first entry that recognises its head.
 """
 
-from simcore.workload.formats import astra_policies, simai_text, unopened
+from simcore.workload.formats import astra_policies, rank_trace, simai_text, unopened
 from simcore.workload.formats.format import Format, Head, head_of
 
 FORMATS: tuple[Format, ...] = (
     simai_text.FORMAT,
     *astra_policies.FORMATS,
+    *rank_trace.FORMATS,
     *unopened.FORMATS,
 )
 

@@ -35,18 +35,21 @@ class Format:
 
     name: what a message calls it. sniff: whether a head is of this format. read: makes a
     `Workload` of (path, all bytes), or None for a format that is known but not opened.
+    measured: whether it is a measured run, no workload: `simcore.measured` opens it.
     """
 
-    __slots__ = ("name", "read", "sniff")
+    __slots__ = ("measured", "name", "read", "sniff")
 
     def __init__(
         self,
         name: str,
         sniff: Callable[[Head], bool],
         read: Callable[[str, bytes], Workload] | None = None,
+        measured: bool = False,
     ) -> None:
         self.name = name
         self.sniff = sniff
+        self.measured = measured
         self.read = read
 
 

@@ -41,14 +41,6 @@ def _is_chrome_trace(head: Head) -> bool:
     return b'"traceEvents"' in json or re.match(rb'\[\s*\{[^{}]*"ph"\s*:', json) is not None
 
 
-def _is_rank_trace(head: Head) -> bool:
-    return re.match(r"rank:\d+:\w+\(", head.first) is not None
-
-
-def _is_schedule_plan(head: Head) -> bool:
-    return re.match(r"stage:\d+:\w+\(", head.first) is not None
-
-
 def _is_op_table(head: Head) -> bool:
     return head.first.startswith("name\t") and "forward_compute_time" in head.first
 
@@ -111,8 +103,6 @@ FORMATS: tuple[Format, ...] = (
     Format("op table (JSON)", _is_op_table_json),
     Format("PyTorch execution trace", _is_pytorch_trace),
     Format("Kineto/Chrome trace", _is_chrome_trace),
-    Format("Megatron rank trace", _is_rank_trace),
-    Format("schedule plan", _is_schedule_plan),
     Format("op table", _is_op_table),
     Format("Vidur table", _is_vidur),
     Format("AICB log", _is_aicb_log),

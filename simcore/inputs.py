@@ -1,0 +1,51 @@
+"""What a user names to be opened: a workload to simulate, or a measured run to look at.
+
+Import from here: `open_input`, `read_input`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from simcore.diagnostics import UsageError, printable
+from simcore.workload import Workload, open_workload, read_workload
+from simcore.workload.opening import is_measured, read_beginning, read_file
+
+if TYPE_CHECKING:
+    from simcore.measured import MeasuredRun
+
+
+def open_input(path: str, run: str | None = None) -> Workload | MeasuredRun:
+    """The workload or measured run at `path`; a directory is a measured run, one file a rank.
+
+    run: the stamp of one of a directory's runs, None for the newest complete one. Raises
+    InputError when it cannot be opened, UsageError when there is no such run to choose.
+    """
+    if os.path.isdir(path):
+        from simcore.measured import open_directory
+
+        return open_directory(path, run)
+    if not is_measured(read_beginning(path)):
+        _refuse_choice(run, "a workload file")
+        return open_workload(path)
+    _refuse_choice(run, "one file")
+    return _read_run(path, read_file(path))
+
+
+def read_input(path: str, data: bytes, run: str | None = None) -> Workload | MeasuredRun:
+    """The workload or measured run in `data`; `path` is for messages. Raises as `open_input` does."""
+    _refuse_choice(run, "one file")
+    return _read_run(path, data) if is_measured(data) else read_workload(path, data)
+
+
+def _read_run(path: str, data: bytes) -> MeasuredRun:
+    # Imported here: a workload must not pay for the room of the traces.
+    from simcore.measured import read_run
+
+    return read_run(path, data)
+
+
+def _refuse_choice(run: str | None, found: str) -> None:
+    if run is not None:
+        raise UsageError(f"--run {printable(run, 60)}: found {found}, expected a directory of rank traces")

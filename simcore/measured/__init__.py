@@ -1,0 +1,10 @@
+"""The measured room: what the ranks of a real step did, from their traces, on one time axis.
+
+Knows the traces' words and clocks, nothing of simulation; a replay takes its columns from here.
+Import from here: `MeasuredRun`, `open_directory`, `read_run`.
+"""
+
+from simcore.measured.opening import open_directory, read_run
+from simcore.measured.run import MeasuredRun
+
+__all__ = ["MeasuredRun", "open_directory", "read_run"]

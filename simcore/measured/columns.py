@@ -1,0 +1,100 @@
+"""What one rank did, as columns: its operations, and the sub-operations inside them."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field, replace
+
+# How the times of an operation or sub-operation are known.
+MEASURED = 0
+# Its start or launch alone: no duration was measured. start = end.
+INSTANT = 1
+# No time in the file: placed at the end of the operation before it. start = end.
+PLACED = 2
+# The second line of one physical operation, a send and a receive in one: the times of the first.
+FUSED = 3
+
+
+@dataclass(slots=True)
+class OpColumns:
+    """Operations in the order of the file (that of completion), columns of equal length.
+
+    name, state (`warmup`, `steady` ...), group (the trace's group kind), description, shape,
+    dtype: as written, raw text of the file; None where the line has none. batch: micro-batch
+    from 0, -1 if not stated. start, end: ns. known: MEASURED, INSTANT, PLACED or FUSED. line:
+    of the file, from 1. extra: all other keys, of the operations that have any.
+    """
+
+    name: list[str] = field(default_factory=list)
+    state: list[str | None] = field(default_factory=list)
+    group: list[str | None] = field(default_factory=list)
+    batch: array[int] = field(default_factory=lambda: array("q"))
+    start: array[int] = field(default_factory=lambda: array("q"))
+    end: array[int] = field(default_factory=lambda: array("q"))
+    known: bytearray = field(default_factory=bytearray)
+    line: array[int] = field(default_factory=lambda: array("q"))
+    description: list[str | None] = field(default_factory=list)
+    shape: list[str | None] = field(default_factory=list)
+    dtype: list[str | None] = field(default_factory=list)
+    extra: dict[int, dict[str, str]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
+@dataclass(slots=True)
+class SubColumns:
+    """Sub-operations, by parent and then in the order of its list, columns of equal length.
+
+    parent: index of the operation. name: `func_name`, else `source`. source:
+    `trace_src_func`, what the tracer wrapped. collective: `comm_func`. The rest as `OpColumns`.
+    """
+
+    parent: array[int] = field(default_factory=lambda: array("q"))
+    name: list[str] = field(default_factory=list)
+    source: list[str | None] = field(default_factory=list)
+    collective: list[str | None] = field(default_factory=list)
+    group: list[str | None] = field(default_factory=list)
+    start: array[int] = field(default_factory=lambda: array("q"))
+    end: array[int] = field(default_factory=lambda: array("q"))
+    known: bytearray = field(default_factory=bytearray)
+    shape: list[str | None] = field(default_factory=list)
+    dtype: list[str | None] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class RankTrace:
+    """What one rank did. number: its rank; in a plan, its stage. stage: None if not known.
+
+    path: of the file. timed: whether any operation has a time; else start and end are 0.
+    """
+
+    number: int
+    stage: int | None
+    path: str
+    timed: bool
+    ops: OpColumns
+    subs: SubColumns
+
+    @property
+    def first_ns(self) -> int:
+        """When the first operation began, on the clock of `ops`."""
+        return min(self.ops.start, default=0)
+
+    @property
+    def last_ns(self) -> int:
+        """When the last operation ended."""
+        return max(self.ops.end, default=0)
+
+    def moved(self, by_ns: int) -> RankTrace:
+        """The same with every time `by_ns` later."""
+        ops = replace(self.ops, start=_moved(self.ops.start, by_ns), end=_moved(self.ops.end, by_ns))
+        subs = replace(self.subs, start=_moved(self.subs.start, by_ns), end=_moved(self.subs.end, by_ns))
+        return replace(self, ops=ops, subs=subs)
+
+
+def _moved(column: array[int], by_ns: int) -> array[int]:
+    return array("q", (time_ns + by_ns for time_ns in column))

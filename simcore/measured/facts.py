@@ -1,0 +1,68 @@
+"""What one span of a measured run is, as facts to print."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+
+from simcore.measured.columns import MEASURED, RankTrace
+from simcore.measured.lanes import timed_ops
+from simcore.measured.vocabulary import buffer_bytes, category_of_group, category_of_op
+
+
+@dataclass(frozen=True, slots=True)
+class SpanFacts:
+    """An operation or sub-operation. Texts are raw text of the file, None where it has none.
+
+    collective: of a sub-operation. parent: the operation that a sub-operation lies in. known:
+    see `columns`. bytes: of the buffer of `shape` and `dtype`. subs, subs_ns: sub-operations
+    inside, and how long they take together, asynchronous ones included. line: of the file.
+    """
+
+    name: str
+    category: str
+    collective: str | None
+    parent: str | None
+    state: str | None
+    batch: int
+    start_ns: int
+    end_ns: int
+    known: int
+    shape: str | None
+    dtype: str | None
+    bytes: int | None
+    description: str | None
+    subs: int
+    subs_ns: int
+    line: int
+    path: str
+
+
+def span_facts(rank: RankTrace, item: int) -> SpanFacts:
+    """The facts of `item` of a lane of this rank: an operation, or behind them a sub-operation."""
+    ops, subs = rank.ops, rank.subs
+    if item >= len(ops):
+        index = item - len(ops)
+        parent = subs.parent[index]
+        return SpanFacts(
+            subs.name[index], category_of_group(subs.group[index]), subs.collective[index], ops.name[parent],
+            ops.state[parent], ops.batch[parent], subs.start[index], subs.end[index], subs.known[index],
+            subs.shape[index], subs.dtype[index], buffer_bytes(subs.shape[index], subs.dtype[index]),
+            None, 0, 0, ops.line[parent], rank.path,
+        )  # fmt: skip
+    inside = range(bisect_left(subs.parent, item), bisect_right(subs.parent, item))
+    inside_ns = sum(subs.end[index] - subs.start[index] for index in inside if subs.known[index] == MEASURED)
+    return SpanFacts(
+        ops.name[item], category_of_op(ops.name[item], ops.group[item]), None, None, ops.state[item],
+        ops.batch[item], ops.start[item], ops.end[item], ops.known[item], ops.shape[item], ops.dtype[item],
+        buffer_bytes(ops.shape[item], ops.dtype[item]), ops.description[item], len(inside), inside_ns,
+        ops.line[item], rank.path,
+    )  # fmt: skip
+
+
+def neighbours(rank: RankTrace, item: int) -> tuple[str | None, str | None]:
+    """(operation before, operation after) a gap of a lane, by name; None at the ends of the step."""
+    after, name = -1 - item, rank.ops.name
+    order = [index for _, _, index, _ in sorted(timed_ops(rank))]
+    place = order.index(after) if after < len(rank.ops) else len(order)
+    return (name[order[place - 1]] if place else None), (name[after] if place < len(order) else None)

@@ -1,0 +1,111 @@
+"""The lanes of a measured rank as columns: all its operations, or those of one group kind."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+
+from simcore.measured.columns import FUSED, RankTrace
+from simcore.measured.run import MeasuredRun
+from simcore.measured.vocabulary import (
+    CATEGORIES,
+    COMPUTE,
+    LAUNCH,
+    category_of_group,
+    category_of_op,
+)
+
+# Besides these the lanes of a rank are the trace's group kinds.
+COMPUTE_LANE = "compute"
+# Sub-operations whose group is not stated.
+NO_GROUP = ""
+_GAP, _OUTSIDE = CATEGORIES.index("gap"), CATEGORIES.index("outside")
+_ON_COMPUTE = (*COMPUTE, "host")
+
+
+@dataclass(frozen=True, slots=True)
+class LaneSpans:
+    """Spans of a lane as columns, ascending by start, ns.
+
+    item: index of an operation; from the number of operations on, of a sub-operation behind
+    them; -1 - i for the time before operation i (for their number: after the last).
+    category: index into CATEGORIES. An instant takes the 1 ns that it needs to be found.
+    """
+
+    start: array[int]
+    end: array[int]
+    item: array[int]
+    category: bytearray
+
+
+def rank_spans(run: MeasuredRun, rank: RankTrace) -> LaneSpans:
+    """All operations of a rank, launches left out, and the gaps between them, 0 to the step's end."""
+    spans: list[tuple[int, int, int, int]] = []
+    reached = 0
+    ended = 0
+    for start, end, index, category in sorted(timed_ops(rank)):
+        if start > reached:
+            spans.append((reached, start, -1 - index, _GAP if ended else _OUTSIDE))
+        spans.append((start, end, index, category))
+        reached, ended = max(reached, end), ended + 1
+    if run.length > reached:
+        spans.append((reached, run.length, -1 - len(rank.ops), _OUTSIDE))
+    return _columns(spans)
+
+
+def lane_spans(rank: RankTrace, kind: str) -> LaneSpans:
+    """One lane of a rank: COMPUTE_LANE, or what a group kind (or NO_GROUP) has, sub-operations too."""
+    if kind == COMPUTE_LANE:
+        return _columns(sorted(one for one in timed_ops(rank) if _on_compute(rank, one[2])))
+    ops, subs = rank.ops, rank.subs
+    spans = [
+        (ops.start[index], ops.end[index], index, _category(rank, index))
+        for index, group in enumerate(ops.group)
+        if group == kind and ops.known[index] != FUSED and not _on_compute(rank, index)
+    ]
+    wanted = kind or None
+    category = CATEGORIES.index(category_of_group(wanted))
+    spans += [
+        (subs.start[index], subs.end[index], len(ops) + index, category)
+        for index, group in enumerate(subs.group)
+        if group == wanted
+    ]
+    return _columns(sorted(spans))
+
+
+def lane_kinds(run: MeasuredRun, rank: RankTrace) -> list[str]:
+    """The lanes below a rank's own: compute, then its group kinds in the run's order."""
+    ops = rank.ops
+    found: set[str] = {
+        group for index, group in enumerate(ops.group) if group is not None and not _on_compute(rank, index)
+    }
+    found |= {group or NO_GROUP for group in rank.subs.group}
+    kinds = [kind for kind in run.kinds if kind in found]
+    return [COMPUTE_LANE, *kinds, *([NO_GROUP] if NO_GROUP in found else [])]
+
+
+def timed_ops(rank: RankTrace) -> list[tuple[int, int, int, int]]:
+    """(start, end, index, category) of the operations that take a rank's time, each once."""
+    ops = rank.ops
+    return [
+        (ops.start[index], ops.end[index], index, _category(rank, index))
+        for index, name in enumerate(ops.name)
+        if name != LAUNCH and ops.known[index] != FUSED
+    ]
+
+
+def _category(rank: RankTrace, index: int) -> int:
+    return CATEGORIES.index(category_of_op(rank.ops.name[index], rank.ops.group[index]))
+
+
+def _on_compute(rank: RankTrace, index: int) -> bool:
+    return CATEGORIES[_category(rank, index)] in _ON_COMPUTE
+
+
+def _columns(spans: list[tuple[int, int, int, int]]) -> LaneSpans:
+    return LaneSpans(
+        array("q", (start for start, _, _, _ in spans)),
+        array("q", (max(end, start + 1) for start, end, _, _ in spans)),
+        array("q", (item for _, _, item, _ in spans)),
+        bytearray(category for _, _, _, category in spans),
+    )

@@ -1,0 +1,131 @@
+"""Opens measured runs: one trace file, or a directory of them."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from simcore.diagnostics import Diagnostic, InputError, printable
+from simcore.measured.columns import RankTrace
+from simcore.measured.names import read_name
+from simcore.measured.reading import read_trace
+from simcore.measured.run import MeasuredRun, make_run
+from simcore.measured.sets import TraceFile, TraceSet, chosen, sets_of
+from simcore.units import plural
+from simcore.workload.formats import Head, head_of
+from simcore.workload.formats.rank_trace import FIRST_LINE
+from simcore.workload.opening import read_file
+
+# The first line's beginning tells a trace and its first rank.
+_HEAD_BYTES = 4096
+_LISTED = 8
+_MOST_ERRORS = 40
+
+
+def read_run(path: str, data: bytes) -> MeasuredRun:
+    """The run in one file's bytes. Raises InputError with all that is wrong in it."""
+    traces, found = read_trace(path, data)
+    is_plan = _is_plan(head_of(data[:_HEAD_BYTES]))
+    name = read_name(path)
+    return make_run(
+        path, traces, name.degrees, found, is_plan=is_plan, is_set=len(traces) > 1, stamp=name.stamp
+    )
+
+
+def open_directory(path: str, wanted: str | None = None) -> MeasuredRun:
+    """The run in a directory: the newest complete one, or the one that `wanted` (a stamp) names.
+
+    Raises InputError when there is no trace in it or a file of the run is damaged, UsageError
+    when no or more than one run fits `wanted`.
+    """
+    files, others, folders = _trace_files(path)
+    if not files:
+        raise InputError(Diagnostic("error", "no-rank-traces", _nothing_there(others, folders), path))
+    sets = sets_of(files)
+    one = chosen(sets, wanted, path)
+    found: list[Diagnostic] = []
+    left = [other for other in sets if other is not one]
+    if left:
+        listed = ", ".join(other.words() for other in left[:_LISTED])
+        more = f", and {len(left) - _LISTED} more" if len(left) > _LISTED else ""
+        message = f"{one.words()} is shown; --run opens another run of this directory: {listed}{more}"
+        found.append(Diagnostic("note", "other-runs", message, path))
+    if others:
+        message = f"{plural(others, 'other file')} of the directory left aside: no rank traces"
+        found.append(Diagnostic("note", "other-files", message, path))
+    traces, said, is_plan = _read(one)
+    degrees = one.files[0].name.degrees
+    return make_run(path, traces, degrees, (*found, *said), is_plan=is_plan, is_set=True, stamp=one.stamp)
+
+
+def _nothing_there(others: int, folders: int) -> str:
+    files = plural(others, "file")
+    message = f"found a directory without rank traces ({files}), expected a trace for each rank"
+    if folders:
+        message += f"; {plural(folders, 'folder')} in it not searched: name one of them"
+    return message
+
+
+def _trace_files(path: str) -> tuple[list[TraceFile], int, int]:
+    """(the trace files of a directory by name, how many other files, how many folders)."""
+    files: list[TraceFile] = []
+    others = folders = 0
+    try:
+        names = sorted(os.listdir(path))
+    except OSError as error:
+        message = f"the directory cannot be read: {error.strerror or error}"
+        raise InputError(Diagnostic("error", "unreadable-file", message, path)) from None
+    for name in names:
+        place = os.path.join(path, name)
+        try:
+            mode = os.stat(place).st_mode
+            if stat.S_ISDIR(mode):
+                folders += 1
+                continue
+            head = b""
+            if stat.S_ISREG(mode):
+                with open(place, "rb") as file:
+                    head = file.read(_HEAD_BYTES)
+        except OSError:
+            head = b""
+        line = FIRST_LINE.match(head_of(head).first)
+        if line is None:
+            others += 1
+        else:
+            files.append(TraceFile(place, read_name(place), int(line[2][:9])))
+    return files, others, folders
+
+
+def _read(one: TraceSet) -> tuple[list[RankTrace], list[Diagnostic], bool]:
+    """The ranks of all files of a run; what is wrong in any of them is one error."""
+    traces: list[RankTrace] = []
+    found: list[Diagnostic] = []
+    errors: list[Diagnostic] = []
+    plans = 0
+    for file in one.files:
+        data = read_file(file.path)
+        plans += _is_plan(head_of(data[:_HEAD_BYTES]))
+        try:
+            ranks, said = read_trace(file.path, data)
+        except InputError as error:
+            errors += error.diagnostics
+            continue
+        traces += ranks
+        found += said
+    if plans not in (0, len(one.files)):
+        message = f"found {plural(plans, 'schedule plan')} among {plural(len(one.files), 'rank trace')}"
+        first = one.files[0].path
+        errors.append(Diagnostic("error", "trace-line", f"{message}, expected files of one kind", first))
+    if errors:
+        raise InputError(*errors[:_MOST_ERRORS])
+    return traces, found, plans > 0
+
+
+def _is_plan(head: Head) -> bool:
+    line = FIRST_LINE.match(head.first)
+    return line is not None and line[1] == "stage"
+
+
+def run_name(run: MeasuredRun) -> str:
+    """The name of what is open: the last part of its path."""
+    return printable(os.path.basename(os.path.normpath(run.path)) or run.path)

@@ -1,0 +1,277 @@
+"""Reads a trace or plan file into the columns of its ranks."""
+
+from __future__ import annotations
+
+import re
+
+from simcore.diagnostics import Diagnostic, Severity, printable
+from simcore.measured import vocabulary
+from simcore.measured.columns import FUSED, INSTANT, MEASURED, PLACED, OpColumns, RankTrace, SubColumns
+from simcore.measured.grammar import Field, GrammarError, TraceLine, parse_line
+from simcore.workload.formats.cell import LARGEST, Cell, quoted, read_number
+from simcore.workload.formats.findings import Findings
+from simcore.workload.formats.format import is_comment, without_bom
+
+# Timestamps have two decimals of a ms, so ends and starts computed from them may cross by that much.
+TOLERANCE_NS = 20_000
+_MS_NS = 10**6
+_PLAIN_MS = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,6}))?")
+_OP_KEYS = frozenset((
+    "stage_id", "batch_id", "mg_state", "stage", "duration", "description", "group_kind", "input__shape",
+    "input__dtype", "timestamp",
+))  # fmt: skip
+_MOST_STAGE = 2**31
+
+
+def read_trace(path: str, data: bytes) -> tuple[list[RankTrace], tuple[Diagnostic, ...]]:
+    """The ranks (stages, in a plan) whose lines are in `data`, by number, and what was found.
+
+    Times are the file's own clock in ns. Raises InputError with every bad line of the file.
+    """
+    text = without_bom(data).decode("utf-8", "surrogateescape")
+    reader = _Reader(path)
+    if not text.isascii() and any("\udc80" <= char <= "\udcff" for char in text):
+        reader.findings.add(
+            "warning", "not-utf-8", "found bytes that are not UTF-8 text; they are kept and shown escaped"
+        )
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line or line.isspace():
+            continue
+        if is_comment(line.lstrip()):
+            reader.findings.add(
+                "note", "comment", "found a comment; the line is ignored", Cell(line, number, 1)
+            )
+            continue
+        reader.take(line, number)
+    ranks = reader.finish()
+    return ranks, reader.findings.diagnostics()
+
+
+class _Rank:
+    """What is known of one rank while its lines are read."""
+
+    def __init__(self) -> None:
+        self.ops = OpColumns()
+        self.subs = SubColumns()
+        self.stage: int | None = None
+        # The last operation that is not a launch: what untimed ones are placed behind.
+        self.last = -1
+        self.timed = False
+
+
+class _Reader:
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.findings = Findings(path)
+        self.ranks: dict[int, _Rank] = {}
+        self.kind = ""
+
+    def finish(self) -> list[RankTrace]:
+        """The ranks by number; untimed operations before the first timed one begin with it."""
+        found = []
+        for number, rank in sorted(self.ranks.items()):
+            ops = rank.ops
+            first = min((time for time, how in zip(ops.start, ops.known, strict=True) if how != PLACED),
+                        default=0)  # fmt: skip
+            for index in range(len(ops)):
+                if ops.known[index] != PLACED:
+                    break
+                ops.start[index] = ops.end[index] = first
+            _place_subs(rank)
+            found.append(RankTrace(number, rank.stage, self.path, rank.timed, ops, rank.subs))
+        return found
+
+    def take(self, text: str, number: int) -> None:
+        """One line of the file."""
+        try:
+            line = parse_line(text)
+        except GrammarError as error:
+            self.findings.add("error", error.code, error.message, Cell(text, number, error.column))
+            return
+        self.kind = self.kind or line.kind
+        if line.kind != self.kind:
+            message = f"found {quoted(text)}, expected {self.kind}:N:operation(...) as on the lines before"
+            self._error("trace-line", message, Cell(text, number, 1))
+            return
+        rank = self.ranks.setdefault(line.number, _Rank())
+        self._op(rank, line, number)
+        for keys in line.subs:
+            self._sub(rank, keys, number)
+
+    # -- operations ------------------------------------------------------------------
+
+    def _op(self, rank: _Rank, line: TraceLine, number: int) -> None:
+        ops, fields = rank.ops, line.fields
+        state = _text(fields, "mg_state")
+        stage = self._count(fields, "stage_id", number)
+        written = _text(fields, "stage")
+        if written is not None:
+            # The other writer calls the pipeline state `stage`.
+            if written.isascii() and written.isdigit() and stage is None:
+                stage = self._count(fields, "stage", number)
+            else:
+                state = state or written
+        if stage is None and line.kind == "stage":
+            stage = line.number
+        if rank.stage is None:
+            rank.stage = stage
+        elif stage is not None and stage != rank.stage:
+            message = f"rank {line.number}: found stage {stage}, expected stage {rank.stage} as before"
+            self._note("warning", "stage-changes", f"{message}; it is ignored", number)
+        batch = self._count(fields, "batch_id", number)
+        group = vocabulary.group_of_op(line.op, _text(fields, "group_kind"))
+        start, end, known = self._times(fields, number)
+        index = len(ops)
+        if known == PLACED:
+            start = end = ops.end[rank.last] if rank.last >= 0 else 0
+            if line.kind == "rank":
+                message = f"{printable(line.op, 60)} has no time; it stands behind the operation before it"
+                self._note("note", "untimed-operation", message, number)
+        else:
+            rank.timed = True
+            if line.op != vocabulary.LAUNCH and rank.last >= 0:
+                known = self._after(rank, line.op, start, end, known, number)
+        if not vocabulary.is_known_op(line.op):
+            message = f"operation {quoted(line.op)} is not one of the tracer's; it is shown under its name"
+            self._note("note", "unknown-operation", message, number)
+        self._known_group(group, number)
+        ops.name.append(line.op)
+        ops.state.append(state)
+        ops.group.append(group)
+        ops.batch.append(-1 if batch is None else batch)
+        ops.start.append(start)
+        ops.end.append(end)
+        ops.known.append(known)
+        ops.line.append(number)
+        ops.description.append(_text(fields, "description"))
+        ops.shape.append(_text(fields, "input__shape"))
+        ops.dtype.append(_text(fields, "input__dtype"))
+        extra = {key: field.text for key, field in fields.items() if key not in _OP_KEYS}
+        if extra:
+            ops.extra[index] = extra
+        if line.op != vocabulary.LAUNCH:
+            rank.last = index
+
+    def _after(self, rank: _Rank, name: str, start: int, end: int, known: int, number: int) -> int:
+        """How an operation's times are known, seen beside the operation before it."""
+        ops, last = rank.ops, rank.last
+        if start >= ops.end[last] - TOLERANCE_NS or ops.known[last] == PLACED:
+            return known
+        both = {name, ops.name[last]}
+        if (ops.start[last], ops.end[last]) == (start, end) and len(both & vocabulary.POINT_TO_POINT) == 2:
+            return FUSED
+        message = (
+            f"{printable(name, 60)} begins {(ops.end[last] - start) / _MS_NS:.2f} ms before the operation "
+            "before it ends; both are shown as written"
+        )
+        self._note("warning", "operations-overlap", message, number)
+        return known
+
+    def _times(self, fields: dict[str, Field], number: int) -> tuple[int, int, int]:
+        """(start, end, how known), ns: the timestamp is taken at the end."""
+        end = self._ms(fields, "timestamp", number)
+        if end is None:
+            end = self._ms(fields, "launch_timestamp_ms", number)
+        written = _text(fields, "duration")
+        duration = None
+        if written is not None and not written[:1].isalpha():
+            duration = self._ms(fields, "duration", number)
+        if end is None or (end == 0 and not duration):
+            return 0, 0, PLACED
+        if duration is None:
+            if written is not None:
+                message = f"duration: found {quoted(written)}, no number; it is shown as an instant"
+                self._note("note", "no-duration", message, number)
+            return end, end, INSTANT
+        return end - duration, end, INSTANT if duration == 0 else MEASURED
+
+    # -- sub-operations --------------------------------------------------------------
+
+    def _sub(self, rank: _Rank, fields: dict[str, Field], number: int) -> None:
+        subs, parent = rank.subs, len(rank.ops) - 1
+        start, end, known = self._times(fields, number)
+        group = _text(fields, "group")
+        source = _text(fields, "trace_src_func")
+        name = _text(fields, "func_name") or source or _text(fields, "comm_func") or "sub-operation"
+        self._known_group(group, number)
+        begin, over = rank.ops.start[parent], rank.ops.end[parent]
+        outside = start < begin - TOLERANCE_NS or end > over + TOLERANCE_NS
+        if outside and known != PLACED and rank.ops.known[parent] == MEASURED:
+            message = (
+                f"sub-operation {quoted(name)} does not lie inside {printable(rank.ops.name[parent], 60)}; "
+                "it is shown as written"
+            )
+            self._note("warning", "sub-operation-outside", message, number)
+        subs.parent.append(parent)
+        subs.name.append(name)
+        subs.source.append(source)
+        subs.collective.append(_text(fields, "comm_func"))
+        subs.group.append(group)
+        subs.start.append(start)
+        subs.end.append(end)
+        subs.known.append(known)
+        subs.shape.append(_text(fields, "input__shape"))
+        subs.dtype.append(_text(fields, "input__dtype"))
+
+    # -- values ----------------------------------------------------------------------
+
+    def _ms(self, fields: dict[str, Field], key: str, number: int) -> int | None:
+        """A value in ms as ns, None where there is none or it is an error: exact to six decimals."""
+        text = _text(fields, key)
+        if text is None:
+            return None
+        plain = _PLAIN_MS.fullmatch(text)
+        if plain is not None:
+            return int(plain[1]) * _MS_NS + int((plain[2] or "").ljust(6, "0"))
+        mantissa, _, exponent = text.lower().partition("e")
+        fits = re.fullmatch(r"[+-]?[0-9]{1,3}", exponent or "0") and len(mantissa) <= 400
+        value = read_number(f"{mantissa}e{int(exponent or 0) + 6}") if fits else None
+        cell = Cell(text, number, fields[key].column)
+        if value is None:
+            self._error("not-a-number", f"{key}: found {cell.shown()}, expected a number of ms", cell)
+            return None
+        if value.below_zero:
+            self._error("negative-value", f"{key}: found {cell.shown()}, expected 0 or more", cell)
+            return None
+        if value.value > LARGEST:
+            expected = f"at most {LARGEST} ns"
+            self._error("value-too-large", f"{key}: found {cell.shown()} ms, expected {expected}", cell)
+            return None
+        return value.value
+
+    def _count(self, fields: dict[str, Field], key: str, number: int) -> int | None:
+        """A whole number from 0, None where there is none or it is an error."""
+        text = _text(fields, key)
+        if text is None:
+            return None
+        if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) < _MOST_STAGE:
+            return int(text)
+        cell = Cell(text, number, fields[key].column)
+        expected = "a whole number below 2147483648"
+        self._error("not-a-number", f"{key}: found {cell.shown()}, expected {expected}", cell)
+        return None
+
+    def _known_group(self, group: str | None, number: int) -> None:
+        if group is not None and group not in vocabulary.GROUPS:
+            message = f"group kind {quoted(group)} is not one of the tracer's; it has a lane of its own"
+            self._note("note", "unknown-group", message, number)
+
+    def _error(self, code: str, message: str, cell: Cell) -> None:
+        self.findings.add("error", code, message, cell)
+
+    def _note(self, severity: Severity, code: str, message: str, number: int) -> None:
+        self.findings.add(severity, code, message, Cell("", number, 1))
+
+
+def _text(fields: dict[str, Field], key: str) -> str | None:
+    """A value as written; `None` and nothing are None."""
+    field = fields.get(key)
+    return None if field is None or field.text in ("", "None") else field.text
+
+
+def _place_subs(rank: _Rank) -> None:
+    """Sub-operations without a time stand where their parent begins."""
+    subs = rank.subs
+    for index, known in enumerate(subs.known):
+        if known == PLACED:
+            subs.start[index] = subs.end[index] = rank.ops.start[subs.parent[index]]

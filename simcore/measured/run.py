@@ -1,0 +1,230 @@
+"""A measured run: the ranks of one step on one time axis, and what is known of how they were laid out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from simcore.diagnostics import Diagnostic, InputError, Severity
+from simcore.measured import vocabulary
+from simcore.measured.columns import RankTrace
+from simcore.measured.names import Degrees
+from simcore.ranks import Block, RankSet
+from simcore.units import duration, plural
+from simcore.workload.formats.cell import LARGEST
+
+# The places of an untimed schedule: so many units an operation, so that zooming has something to do.
+SLOT = 1000
+_Say = Callable[[Severity, str, str], None]
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """One step as it was measured. Times are ns from the start of the step.
+
+    path: as the user gave it. ranks: by number. unit: what a number counts, `rank`, or `stage`
+    in a plan. missing: ranks of the world that have no file. concurrent: whether all ranks share
+    a clock and a time; if not, each begins at 0. timed: False for an untimed schedule, whose
+    operations stand at SLOT units each, in their order. stamp: of the run, where it is known.
+    """
+
+    path: str
+    unit: str
+    ranks: tuple[RankTrace, ...]
+    degrees: Degrees
+    missing: RankSet
+    concurrent: bool
+    timed: bool
+    stamp: str | None
+    diagnostics: tuple[Diagnostic, ...]
+
+    @cached_property
+    def length(self) -> int:
+        """The end of the axis: when the last operation of any rank ended."""
+        return max(rank.last_ns for rank in self.ranks)
+
+    @property
+    def step_time_ns(self) -> int:
+        """From the start of the first operation to the end of the last, ns; 0 for an untimed schedule."""
+        return self.length if self.timed else 0
+
+    @property
+    def ops(self) -> int:
+        """Operations of all ranks."""
+        return sum(len(rank.ops) for rank in self.ranks)
+
+    @property
+    def subs(self) -> int:
+        """Sub-operations of all ranks."""
+        return sum(len(rank.subs) for rank in self.ranks)
+
+    @property
+    def microbatches(self) -> int:
+        """Micro-batches of the step: of the rank that has most forward steps, by their counter."""
+        return max(
+            (batch + 1 for rank in self.ranks
+             for name, batch in zip(rank.ops.name, rank.ops.batch, strict=True) if name == "forward_step"),
+            default=0,
+        )  # fmt: skip
+
+    @cached_property
+    def kinds(self) -> list[str]:
+        """The trace's group kinds that occur, in the order of `vocabulary.GROUPS`, others by name."""
+        kinds = {kind for rank in self.ranks for kind in (*rank.ops.group, *rank.subs.group)}
+        found = {kind for kind in kinds if kind is not None}
+        known = [kind for kind in vocabulary.GROUPS if kind in found]
+        return known + sorted(found.difference(known))
+
+
+def make_run(
+    path: str,
+    traces: Sequence[RankTrace],
+    degrees: Degrees,
+    found: Sequence[Diagnostic],
+    *,
+    is_plan: bool,
+    is_set: bool,
+    stamp: str | None = None,
+) -> MeasuredRun:
+    """The run of these ranks, their times still on the clock of the files.
+
+    found: diagnostics of the files. is_set: the ranks are all that could be had, so missing
+    ones are a warning. Raises InputError for a step longer than an axis can be.
+    """
+    notes: list[Diagnostic] = []
+
+    def say(severity: Severity, code: str, message: str) -> None:
+        notes.append(Diagnostic(severity, code, message, path))
+
+    unit = "stage" if is_plan else "rank"
+    ranks = sorted(_each_once(traces, unit, say), key=lambda one: one.number)
+    degrees = _completed(degrees, ranks) if not is_plan else degrees
+    missing = RankSet(()) if is_plan else _missing(degrees, ranks, is_set, say)
+    timed = any(rank.timed for rank in ranks)
+    concurrent = True
+    if timed:
+        # Ranks of one step wait for each other at its end: their times hang together.
+        gap = _largest_gap(ranks)
+        concurrent = gap == 0
+        if not concurrent:
+            message = (
+                f"the ranks did not run at the same time (up to {duration(gap)} lie between them): they were "
+                "profiled one after another, or their hosts' clocks differ; each is shown from its own start"
+            )
+            say("warning", "not-concurrent", message)
+        ranks = _aligned(path, ranks, concurrent)
+        if not any(rank.last_ns for rank in ranks):
+            say("warning", "no-step-time", "no operation takes time: the step is 0 ns long")
+        for rank in ranks:
+            if not rank.timed:
+                say("warning", "untimed-rank", f"{unit} {rank.number} has no times: all stands at the start")
+    else:
+        ranks = [_in_slots(rank) for rank in ranks]
+        message = "the file has no times: the order of the operations is shown, and no step time"
+        say("warning", "untimed-schedule", message)
+    steps = max(rank.ops.name.count("optimizer_step") for rank in ranks)
+    if steps > 1:
+        say("note", "several-steps", f"found {steps} optimizer steps: all of them are shown as one step")
+    return MeasuredRun(path, unit, tuple(ranks), degrees, missing, concurrent, timed, stamp,
+                       (*notes, *_together(found)))  # fmt: skip
+
+
+def _each_once(traces: Sequence[RankTrace], unit: str, say: _Say) -> list[RankTrace]:
+    by_number: dict[int, RankTrace] = {}
+    for trace in traces:
+        first = by_number.setdefault(trace.number, trace)
+        if first is not trace:
+            names = " and ".join(os.path.basename(one.path) for one in (first, trace))
+            say("warning", "repeated-rank", f"{unit} {trace.number} is in {names}: the first is shown")
+    return list(by_number.values())
+
+
+def _completed(degrees: Degrees, ranks: Sequence[RankTrace]) -> Degrees:
+    """What the ranks themselves tell where no name states it: with all stages, pp; with pp, no more."""
+    if degrees.world is not None or degrees.pp is not None:
+        return degrees
+    stages = {rank.stage for rank in ranks}
+    if None in stages or stages != set(range(len(stages))) or len(ranks) < 2:
+        return degrees
+    return Degrees(degrees.world, degrees.tp, degrees.dp, len(stages), degrees.exp)
+
+
+def _missing(degrees: Degrees, ranks: Sequence[RankTrace], is_set: bool, say: _Say) -> RankSet:
+    there = [rank.number for rank in ranks]
+    world = degrees.world
+    if world is None:
+        # No name states the world: a hole in the numbers is all that can be seen.
+        absent, of = _holes(there, there[-1] if is_set else 0), "before the last one"
+    else:
+        beyond = [number for number in there if number >= world]
+        if beyond:
+            outside = RankSet.of(beyond).text()
+            message = f"rank {outside} does not fit the {world} ranks that the name states"
+            say("warning", "rank-outside", message)
+        absent, of = _holes(there, world), f"of {world}"
+    if len(absent):
+        noun = "rank" if len(absent) == 1 else "ranks"
+        verb = "is" if len(absent) == 1 else "are"
+        message = f"{noun} {absent.text()} {of} {verb} missing: {plural(len(there), 'rank')} shown"
+        if not is_set:
+            message = f"rank {there[0]} of {world} ranks alone; its directory opens as one run"
+        say("warning" if is_set else "note", "ranks-missing", message)
+    return absent
+
+
+def _holes(there: Sequence[int], world: int) -> RankSet:
+    """The numbers below `world` that are not in `there`, which is ascending; a world may be huge."""
+    blocks, expected = [], 0
+    for number in [*(one for one in there if one < world), world]:
+        if number > expected:
+            blocks.append(Block(expected, number - 1))
+        expected = number + 1
+    return RankSet(blocks)
+
+
+def _largest_gap(ranks: Sequence[RankTrace]) -> int:
+    """The longest time, ns, at which no rank runs between two that do; 0 where there is none."""
+    spans = sorted((rank.first_ns, rank.last_ns) for rank in ranks if rank.timed)
+    largest, reached = 0, spans[0][1]
+    for first, last in spans[1:]:
+        largest = max(largest, first - reached)
+        reached = max(reached, last)
+    return largest
+
+
+def _aligned(path: str, ranks: Sequence[RankTrace], concurrent: bool) -> list[RankTrace]:
+    """The ranks with times from the start of the step, or from their own."""
+    first = min(rank.first_ns for rank in ranks if rank.timed)
+    last = max(rank.last_ns for rank in ranks if rank.timed)
+    longest = last - first if concurrent else max(r.last_ns - r.first_ns for r in ranks if r.timed)
+    if longest > LARGEST:
+        message = f"the step would take {longest} ns, expected at most {LARGEST}"
+        raise InputError(Diagnostic("error", "value-too-large", message, path))
+    return [rank.moved(-(first if concurrent else rank.first_ns)) if rank.timed else rank for rank in ranks]
+
+
+def _in_slots(rank: RankTrace) -> RankTrace:
+    """An untimed schedule's operations, one after another."""
+    ops, subs = rank.ops, rank.subs
+    for index in range(len(ops)):
+        ops.start[index], ops.end[index] = index * SLOT, (index + 1) * SLOT
+    for index, parent in enumerate(subs.parent):
+        subs.start[index] = subs.end[index] = parent * SLOT
+    return rank
+
+
+def _together(found: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Diagnostics of many files: what is said of several in the same words is said once."""
+    files: dict[tuple[str, str], list[Diagnostic]] = {}
+    for one in found:
+        files.setdefault((one.code, one.message), []).append(one)
+    told = []
+    for same in files.values():
+        first = same[0]
+        message = first.message
+        if len(same) > 1:
+            message += f" (in {len(same)} files, first here)"
+        told.append(Diagnostic(first.severity, first.code, message, first.file, first.line, first.column))
+    return told

@@ -1,0 +1,136 @@
+"""Which files of a directory are one run: equal names but for rank and stamp, stamps close together.
+
+Ranks of one run are stamped a second or so apart. Ranks that were profiled one after another
+on one device are stamped minutes apart: runs that have no rank in common, none of them
+complete, are taken as one such run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from simcore.diagnostics import UsageError, printable
+from simcore.measured.names import TraceName
+from simcore.ranks import RankSet
+from simcore.units import plural
+
+# Stamps of one run differ by a second or two; two runs of one job are at least a minute apart.
+_SAME_RUN_S = 10
+_LISTED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFile:
+    """A trace file. first_rank: of its first line."""
+
+    path: str
+    name: TraceName
+    first_rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSet:
+    """The files of one run, by rank. stamp: the earliest, None where the names have none."""
+
+    files: tuple[TraceFile, ...]
+
+    @property
+    def stamp(self) -> str | None:
+        return min((file.name.stamp for file in self.files if file.name.stamp is not None), default=None)
+
+    @property
+    def label(self) -> str:
+        """What `--run` takes: the stamp, else the name without the rank."""
+        return self.stamp or self.files[0].name.key
+
+    @property
+    def ranks(self) -> frozenset[int]:
+        return frozenset(file.first_rank for file in self.files)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every rank of the world that the names state is there; True if they state none."""
+        world = self.files[0].name.degrees.world
+        return world is None or sum(rank < world for rank in self.ranks) == world
+
+    @property
+    def lacks_ranks(self) -> bool:
+        """Whether other files may belong to it: ranks are missing, or nobody knows how many there are."""
+        return self.files[0].name.degrees.world is None or not self.is_complete
+
+    def words(self, by_name: bool = False) -> str:
+        """`20240923205004 (ranks 0-7)`, or with what is missing; `by_name` by the name of the files."""
+        world = self.files[0].name.degrees.world
+        of = "" if world is None or self.is_complete else f" of {world}, incomplete"
+        noun = "rank" if len(self.ranks) == 1 else "ranks"
+        label = self.files[0].name.key if by_name else self.label
+        return f"{printable(label, 80)} ({noun} {RankSet.of(self.ranks).text()}{of})"
+
+
+def sets_of(files: Iterable[TraceFile]) -> list[TraceSet]:
+    """The runs among `files`, the one to open first: complete ones, newest first, then the others."""
+    by_key: dict[str, list[TraceFile]] = {}
+    for file in files:
+        by_key.setdefault(file.name.key, []).append(file)
+    runs = [run for key in sorted(by_key) for run in _runs(by_key[key])]
+    found = [TraceSet(tuple(sorted(run, key=_by_rank))) for run in runs]
+    # Sorting keeps the order of equals: by name, then in time.
+    found.sort(key=lambda one: one.stamp or "", reverse=True)
+    found.sort(key=lambda one: not one.is_complete)
+    return found
+
+
+def chosen(sets: list[TraceSet], wanted: str | None, directory: str) -> TraceSet:
+    """The run that `--run` asks for, else the first. Raises UsageError that lists what there is."""
+    if wanted is None:
+        return sets[0]
+    exact = [one for one in sets if any(wanted in (f.name.stamp, f.name.key) for f in one.files)]
+    fitting = exact or [one for one in sets if wanted and one.label.startswith(wanted)]
+    if len(fitting) == 1:
+        return fitting[0]
+    what = f"{len(fitting)} runs fit" if fitting else "there is no such run"
+    where = f"in {printable(directory)}"
+    by_name = len({one.label for one in fitting}) < len(fitting)
+    listed = ", ".join(one.words(by_name) for one in (fitting or sets)[:_LISTED])
+    more = len(fitting or sets) - _LISTED
+    if more > 0:
+        listed += f", and {more} more"
+    raise UsageError(f"--run {printable(wanted, 60)}: {what} {where}; {plural(len(sets), 'run')}: {listed}")
+
+
+def _by_rank(file: TraceFile) -> tuple[int, str]:
+    return file.first_rank, file.path
+
+
+def _runs(files: list[TraceFile]) -> list[list[TraceFile]]:
+    """Files of one name as runs, in time order."""
+    runs: list[list[TraceFile]] = []
+    before: float | None = None
+    for file in sorted(files, key=lambda one: (one.name.stamp or "", one.first_rank, one.path)):
+        now = _seconds(file.name.stamp)
+        near = now is None or before is None or now - before <= _SAME_RUN_S
+        if not runs or not near or any(file.first_rank == other.first_rank for other in runs[-1]):
+            runs.append([])
+        runs[-1].append(file)
+        before = now
+    merged: list[list[TraceFile]] = []
+    for run in runs:
+        last = TraceSet(tuple(merged[-1])) if merged else None
+        this = TraceSet(tuple(run))
+        if last is not None and last.lacks_ranks and this.lacks_ranks and not last.ranks & this.ranks:
+            merged[-1] = [*merged[-1], *run]
+        else:
+            merged.append(run)
+    return merged
+
+
+def _seconds(stamp: str | None) -> float | None:
+    if stamp is None:
+        return None
+    parts = [int(stamp[:4]), *(int(stamp[at : at + 2]) for at in range(4, 14, 2))]
+    try:
+        return (datetime(*parts) - datetime(1970, 1, 1)).total_seconds()  # type: ignore[arg-type]
+    except ValueError:
+        return None

@@ -1,0 +1,108 @@
+"""What a measured run adds up to: each rank's time by category, and each operation's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from simcore.measured.columns import MEASURED
+from simcore.measured.lanes import rank_spans
+from simcore.measured.run import MeasuredRun
+from simcore.measured.vocabulary import CATEGORIES, COMPUTE, category_of_group, category_of_op
+
+
+@dataclass(frozen=True, slots=True)
+class RankTime:
+    """One rank's step: ns by category, which sum to the step time. Where operations overlap, the
+    one that began first has the time.
+    """
+
+    number: int
+    stage: int | None
+    ns: dict[str, int]
+
+    @property
+    def computing_ns(self) -> int:
+        """Forward, backward and optimizer steps together."""
+        return sum(self.ns[category] for category in COMPUTE)
+
+
+@dataclass(frozen=True, slots=True)
+class OpFigures:
+    """Equal operations of all ranks together, durations in ns.
+
+    parent: of a sub-operation, the operation that it lies in. count: how many there are;
+    measured: how many have a duration, which the other figures are of. most_rank, most_batch:
+    where the longest is.
+    """
+
+    name: str
+    parent: str | None
+    category: str
+    count: int
+    measured: int
+    total_ns: int
+    least_ns: int
+    most_ns: int
+    most_rank: int
+    most_batch: int
+
+
+def rank_times(run: MeasuredRun) -> list[RankTime]:
+    """Each rank's time by category."""
+    found = []
+    for rank in run.ranks:
+        ns = dict.fromkeys(CATEGORIES, 0)
+        spans = rank_spans(run, rank)
+        reached = 0
+        for start, end, category in zip(spans.start, spans.end, spans.category, strict=True):
+            # An instant is drawn 1 ns wide; behind the end it has no time to take.
+            end = min(end, run.length)
+            ns[CATEGORIES[category]] += max(end - max(start, reached), 0)
+            reached = max(reached, end)
+        found.append(RankTime(rank.number, rank.stage, ns))
+    return found
+
+
+def op_figures(run: MeasuredRun) -> list[OpFigures]:
+    """The operations by name, in the order in which they first come in the files."""
+    return _figures(
+        (name, None, category_of_op(name, ops.group[index]), ops.known[index],
+         ops.start[index], ops.end[index], rank.number, ops.batch[index])
+        for rank in run.ranks
+        for ops in (rank.ops,)
+        for index, name in enumerate(ops.name)
+    )  # fmt: skip
+
+
+def sub_figures(run: MeasuredRun) -> list[OpFigures]:
+    """The sub-operations by parent, name and group, in the order in which they first come."""
+    return _figures(
+        (name, rank.ops.name[subs.parent[index]], category_of_group(subs.group[index]), subs.known[index],
+         subs.start[index], subs.end[index], rank.number, rank.ops.batch[subs.parent[index]])
+        for rank in run.ranks
+        for subs in (rank.subs,)
+        for index, name in enumerate(subs.name)
+    )  # fmt: skip
+
+
+# name, parent, category, how known, start, end, rank, micro-batch
+_One = tuple[str, "str | None", str, int, int, int, int, int]
+
+
+def _figures(ones: Iterator[_One]) -> list[OpFigures]:
+    found: dict[tuple[str | None, str, str], list[_One]] = {}
+    for one in ones:
+        found.setdefault((one[1], one[0], one[2]), []).append(one)
+    figures = []
+    for (parent, name, category), equal in found.items():
+        timed = [(one[5] - one[4], one[6], one[7]) for one in equal if one[3] == MEASURED]
+        lengths = [ns for ns, _, _ in timed] or [0]
+        # The first of the longest: files and lines come in a fixed order.
+        most, rank, batch = max(timed, key=lambda one: one[0], default=(0, -1, -1))
+        figures.append(
+            OpFigures(
+                name, parent, category, len(equal), len(timed), sum(lengths), min(lengths), most, rank, batch
+            )
+        )
+    return figures

@@ -1,0 +1,98 @@
+"""What the words of a Megatron rank trace mean: operations, pipeline states, group kinds.
+
+The trace's words are not the workload's: its `ep` is the word-embedding group (first and last
+stage), `pep` the position-embedding group, `exp` the expert-parallel group. Source: the
+tracer of fwyc0573/Megatron-LM and the data it wrote.
+"""
+
+from __future__ import annotations
+
+# What a span of a measured run is, in the order in which reports have their columns. Compute
+# by what it is for; communication by group; `comm` is communication of a kind that has no
+# name here; `host` is neither (loading a batch); `gap` is the host's time between operations,
+# `outside` the time before the first and after the last one.
+CATEGORIES = (
+    "forward", "backward", "optimizer", "pp", "tp", "dp", "embedding", "position", "expert", "expert dp",
+    "comm", "host", "gap", "outside",
+)  # fmt: skip
+COMPUTE = ("forward", "backward", "optimizer")
+
+# The trace's group kinds, those of sub-operations first: their lane stands under compute.
+GROUPS = {
+    "tp": "tp", "pp": "pp", "dp": "dp", "ep": "embedding", "pep": "position", "exp": "expert",
+    "exp_dp": "expert dp",
+}  # fmt: skip
+
+# Operation -> (category when no group takes part, the group that takes part when the line names none).
+_OPS = {
+    "forward_step": ("forward", None), "loss_func": ("forward", None), "backward_step": ("backward", None),
+    "optimizer_step": ("optimizer", None), "get_batch": ("host", None),
+    "recv_forward": ("pp", "pp"), "send_forward": ("pp", "pp"),
+    "recv_backward": ("pp", "pp"), "send_backward": ("pp", "pp"),
+    "dp_allreduce": ("dp", "dp"), "ddp_grad_comm": ("dp", "dp"),
+    "ep_allreduce": ("embedding", "ep"), "pep_allreduce": ("position", "pep"),
+    "exp_dp_allreduce": ("expert dp", "exp_dp"),
+    "tp_allreduce": ("tp", "tp"), "tp_load_batch_broadcast": ("tp", "tp"), "tp_reduce_scatter": ("tp", "tp"),
+    "exp_all_to_all": ("expert", "exp"), "exp_allgather": ("expert", "exp"),
+}  # fmt: skip
+# A line of this operation says when a bucket's gradient reduction was launched; it runs on beside
+# the backward step whose line follows.
+LAUNCH = "ddp_grad_comm"
+POINT_TO_POINT = frozenset(("recv_forward", "send_forward", "recv_backward", "send_backward"))
+
+STATES = frozenset(("warmup", "help", "steady", "cooldown", "finalize"))
+
+_DTYPE_BYTES = {
+    "float64": 8, "double": 8, "int64": 8, "long": 8, "float32": 4, "float": 4, "int32": 4, "int": 4,
+    "float16": 2, "half": 2, "bfloat16": 2, "int16": 2, "int8": 1, "uint8": 1, "bool": 1,
+    "float8_e4m3fn": 1, "float8_e5m2": 1,
+}  # fmt: skip
+_MOST_DIMENSIONS = 16
+
+
+def is_known_op(name: str) -> bool:
+    """Whether an operation's name is one of the tracer's."""
+    return name in _OPS
+
+
+def group_of_op(name: str, stated: str | None) -> str | None:
+    """The trace's group kind of an operation: as stated on its line, else the one its name implies."""
+    if stated is not None:
+        return stated
+    return _OPS[name][1] if name in _OPS else None
+
+
+def category_of_op(name: str, group: str | None) -> str:
+    """The category of an operation whose group kind is `group`: of compute its name decides."""
+    category, implied = _OPS.get(name, ("host", None))
+    if group is None or (name in _OPS and implied is None):
+        return category
+    return category_of_group(group)
+
+
+def category_of_group(group: str | None) -> str:
+    """The category of communication in a group of this kind; `comm` for kinds without a name here."""
+    return GROUPS.get(group, "comm") if group is not None else "comm"
+
+
+def shape_of(text: str | None) -> tuple[int, ...] | None:
+    """The shape that a line writes as `[2048, 2, 5120]`, elements per dimension; None if it is none."""
+    if text is None or not (text.startswith("[") and text.endswith("]")) or len(text) > 400:
+        return None
+    words = [word.strip() for word in text[1:-1].split(",")]
+    if len(words) > _MOST_DIMENSIONS or not all(
+        word.isascii() and word.isdigit() and len(word) < 16 for word in words
+    ):
+        return None
+    return tuple(map(int, words))
+
+
+def buffer_bytes(shape: str | None, dtype: str | None) -> int | None:
+    """Bytes of a buffer: elements times the size of `torch.float32` and the like; None if not known."""
+    dimensions = shape_of(shape)
+    size = _DTYPE_BYTES.get((dtype or "").removeprefix("torch."))
+    if dimensions is None or size is None:
+        return None
+    for dimension in dimensions:
+        size *= dimension
+    return size

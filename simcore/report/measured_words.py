@@ -1,0 +1,101 @@
+"""A measured run in words, and its operations as a table: for the report and for the screen."""
+
+from __future__ import annotations
+
+import textwrap
+
+from simcore.diagnostics import printable
+from simcore.measured import MeasuredRun
+from simcore.measured.summary import OpFigures, op_figures, sub_figures
+from simcore.report.table import Column, table
+from simcore.units import duration, plural
+
+_NAME_CELLS = 34
+_NARROW_NAME_CELLS = 28
+_WIDE = 100
+# Nobody reads more rows than these; the first are the ones that take most.
+_MOST_ROWS = 60
+
+
+def step_words(run: MeasuredRun) -> str:
+    """The step time, or that there is none."""
+    return duration(run.step_time_ns) if run.timed else "not timed"
+
+
+def ranks_words(run: MeasuredRun) -> str:
+    """How many ranks and of how many: `8 ranks = tp 2 x dp 1 x pp 4`, `2 of 8 ranks`, `2 stages`."""
+    count, degrees = len(run.ranks), run.degrees
+    if run.unit == "stage":
+        return plural(count, "stage")
+    of = "" if degrees.world in (None, count) else f"{count} of "
+    words = of + plural(degrees.world or count, "rank")
+    known = (("tp", degrees.tp), ("dp", degrees.dp), ("pp", degrees.pp))
+    factors = [f"{name} {degree}" for name, degree in known if degree is not None]
+    if len(factors) == len(known):
+        return f"{words} = {' x '.join(factors)}"
+    return ", ".join([words, *factors])
+
+
+def clock_words(run: MeasuredRun) -> str:
+    """What the ranks' times have in common."""
+    if not run.timed:
+        return "no times, the order alone"
+    if len(run.ranks) == 1:
+        return "from the start of its first operation"
+    return "on one clock" if run.concurrent else "not concurrent: each from its own start"
+
+
+def order_lines(run: MeasuredRun, width: int) -> list[str]:
+    """The operations of each stage or rank in the order of the file, each with its micro-batch."""
+    lines = ["Order of the operations, with their micro-batches"]
+    for rank in run.ranks:
+        ops = rank.ops
+        words = [
+            printable(name, _NAME_CELLS) + (f" {batch}" if batch >= 0 else "")
+            for name, batch in zip(ops.name[:_MOST_ROWS], ops.batch, strict=False)
+        ]
+        left = len(ops) - len(words)
+        text = ", ".join(words) + (f", and {left} more" if left > 0 else "")
+        head = f"  {run.unit} {rank.number}  "
+        lines += textwrap.wrap(text, width, initial_indent=head, subsequent_indent=" " * len(head))
+    return lines
+
+
+def op_lines(run: MeasuredRun, width: int = _WIDE) -> list[str]:
+    """The operations and sub-operations as tables of text, the ones that take most first."""
+    lines = ["Operations of all ranks, by name" + (", ms" if run.timed else "")]
+    lines += _table(run, sorted(op_figures(run), key=_most_total), width)
+    subs = sorted(sub_figures(run), key=_most_total)
+    if subs:
+        lines += ["", "Sub-operations, inside the operations above" + (", ms" if run.timed else "")]
+        lines += _table(run, subs, width)
+    return lines
+
+
+def _most_total(figures: OpFigures) -> int:
+    return -figures.total_ns
+
+
+def _table(run: MeasuredRun, figures: list[OpFigures], width: int) -> list[str]:
+    wide = width >= _WIDE
+    cells = _NAME_CELLS if wide else _NARROW_NAME_CELLS
+    columns = [Column("operation", left=True), Column("kind", left=True), Column("count")]
+    if run.timed:
+        columns += [Column("mean"), Column("least"), Column("most"), Column("most is on", left=True)]
+    rows = []
+    for one in figures[:_MOST_ROWS]:
+        name = printable(one.name if one.parent is None else f"{one.name} in {one.parent}", cells)
+        row = [name, one.category, str(one.count)]
+        if run.timed and one.measured:
+            batch = f", micro-batch {one.most_batch}" if wide and one.most_batch >= 0 else ""
+            row += [_ms(one.total_ns / one.measured), _ms(one.least_ns), _ms(one.most_ns)]
+            row.append(f"{run.unit} {one.most_rank}{batch}")
+        elif run.timed:
+            row += ["-", "-", "-", "no duration"]
+        rows.append(row)
+    left = len(figures) - len(rows)
+    return table(columns, rows) + ([f"  and {left} more (--json has all)"] if left > 0 else [])
+
+
+def _ms(ns: float) -> str:
+    return f"{ns / 1e6:.2f}"

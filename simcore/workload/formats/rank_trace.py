@@ -1,0 +1,28 @@
+"""Megatron rank traces and schedule plans: measured runs, which `simcore.measured` opens."""
+
+from __future__ import annotations
+
+import re
+
+from simcore.workload.formats.format import Format, Head
+
+FIRST_LINE = re.compile(r"(rank|stage):([0-9]+):\w+\(")
+
+
+def _is_rank_trace(head: Head) -> bool:
+    return _kind(head) == "rank"
+
+
+def _is_schedule_plan(head: Head) -> bool:
+    return _kind(head) == "stage"
+
+
+def _kind(head: Head) -> str:
+    line = FIRST_LINE.match(head.first)
+    return "" if line is None else line[1]
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("Megatron rank trace", _is_rank_trace, measured=True),
+    Format("schedule plan", _is_schedule_plan, measured=True),
+)

@@ -1,0 +1,174 @@
+"""`wltui` and `wltui report` on rank traces: text, JSON, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.command_line.running import SEED_002, shell, wltui
+from tests.measured.traces import STAMP, step, write_set
+from tests.report.test_json_report import seed_report
+
+SEED_004 = "fixtures/004_megatron_rank7_trace.txt"
+HEAD = """\
+Measured step time  3.851 s
+
+  file       fixtures/004_megatron_rank7_trace.txt
+  format     rank-trace, Megatron
+  ranks      1 rank; from the start of its first operation
+  read       9 operations, 1 micro-batch; 48 sub-operations inside them
+
+Where the step goes, s on each rank, as measured
+  rank  stage                  forward  backward  optimizer     pp     dp  embedding   host   gaps  computing
+     7      3  ▄▄█████▌▌▌▌▌▌▌    0.605     1.184      0.105  0.633  0.025      1.274  0.007  0.018     49.2 %
+  ▄ forward  █ backward  ▇ optimizer  ▌ communication  ▎ host  (blank) no operation
+  communication includes waiting for the others; host: loading and other work that is no compute
+  gaps: the host between operations; outside: before the first and after the last operation
+
+Operations of all ranks, by name, ms
+  operation       kind       count     mean    least     most  most is on
+  ep_allreduce    embedding      1  1274.09  1274.09  1274.09  rank 7, micro-batch 0
+  backward_step   backward       1  1183.71  1183.71  1183.71  rank 7, micro-batch 0
+"""
+
+
+def test_the_report_of_seed_004_is_a_page() -> None:
+    done = wltui("report", SEED_004)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(HEAD)
+    assert (
+        "\n  linear_fwd in forward_step          tp       20    1.03    0.68    3.22  rank 7" in done.stdout
+    )
+    assert done.stdout.endswith("\nDiagnostics: none\n")
+    assert wltui(SEED_004).stdout == done.stdout
+
+
+def test_the_json_of_seed_004_has_the_keys_of_every_report_and_what_was_measured() -> None:
+    report = json.loads(wltui("report", SEED_004, "--json").stdout)
+    assert [key for key in report if key != "measured"] == list(seed_report())
+    assert list(report["workload"]) == list(seed_report()["workload"])
+    assert (report["schema"], report["workload"]["format"]) == ("wltui.report/1", "rank-trace")
+    assert (report["workload"]["rows"], report["workload"]["microbatches"], report["spans"]) == (9, 1, 57)
+    assert report["step_time_ns"] == 3_851_380_000
+    measured = report["measured"]
+    assert (measured["step_time_ns"], measured["ranks"], measured["concurrent"]) == (3_851_380_000, 1, True)
+    (rank,) = measured["by_rank"]
+    assert (rank["ranks"], rank["stage"], rank["sub_operations"]) == ("7", 3, 48)
+    assert sum(rank["ns"].values()) == 3_851_380_000
+    assert rank["ns"]["embedding"] == 1_274_090_000
+    assert measured["operations"][0] == {
+        "name": "recv_forward", "parent": None, "kind": "pp", "count": 1, "measured": 1,
+        "total_ns": 629_770_000, "least_ns": 629_770_000, "most_ns": 629_770_000, "most_rank": 7,
+        "most_microbatch": 0,
+    }  # fmt: skip
+
+
+def test_a_directory_and_a_run_of_it(tmp_path: Path) -> None:
+    write_set(tmp_path, {rank: step(rank) for rank in range(4)})
+    write_set(tmp_path, {rank: step(rank, 1000 + rank) for rank in (0, 1, 3)}, stamp="20250101000000")
+    report = json.loads(wltui("report", str(tmp_path), "--json").stdout)
+    assert (report["measured"]["run"], report["measured"]["ranks"]) == (STAMP, 4)
+    assert report["workload"]["degrees"] == {"tp": 1, "ep": None, "dp": 2, "pp": 2, "world": 4}
+    done = wltui("report", f"{tmp_path}/", "--run", "2025")
+    assert done.returncode == 0
+    for words in (
+        "\n  run        20250101000000\n",
+        "\n  ranks      3 of 4 ranks = tp 1 x dp 2 x pp 2; on one clock\n",
+        "rank 2 of 4 is missing: 3 ranks shown",
+        "[other-runs]",
+    ):
+        assert words in done.stdout
+    done = wltui("report", str(tmp_path), "--run", "1999")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"wltui: --run 1999: there is no such run in {tmp_path}; 2 runs: ")
+
+
+def test_a_trace_from_standard_input() -> None:
+    done = shell(f"WLTUI report - < {SEED_004}")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.replace("standard input", SEED_004).startswith(HEAD)
+
+
+def test_a_plan_is_printed_in_its_order_and_its_json_has_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "plan.txt"
+    path.write_text(
+        "stage:0:forward_step(batch_id=0, duration=None)\nstage:0:backward_step(batch_id=0, duration=None)\n"
+        "stage:1:recv_forward(batch_id=0, mg_state=help, duration=None, group_kind=pp)\n"
+    )
+    text = wltui("report", str(path)).stdout
+    assert text.startswith("Measured step time  not timed\n")
+    assert "\n  ranks      2 stages; no times, the order alone\n" in text
+    assert (
+        "\nOrder of the operations, with their micro-batches\n"
+        "  stage 0  forward_step 0, backward_step 0\n  stage 1  recv_forward 0\n"
+    ) in text
+    assert text.endswith("\n                                [untimed-schedule]\n")
+    report = json.loads(wltui("report", str(path), "--json").stdout)
+    assert (report["step_time_ns"], report["measured"]["timed"]) == (0, False)
+    assert [one["code"] for one in report["diagnostics"]] == ["untimed-schedule"]
+
+
+REFUSED = [
+    (
+        ["--compute-scale", "2"],
+        "--compute-scale needs the replay of the trace, which this version does not do",
+    ),
+    (
+        ["--comm-scale", "0", "--slow-rank", "7=2", "--layer-scale", "a=2", "--jitter", "0.1", "--seed", "1"],
+        "--comm-scale, --layer-scale, --slow-rank, --jitter, --seed need the replay of the trace, which this "
+        "version does not do",
+    ),
+    (["--tp", "2"], "--tp has no meaning for a trace, which is shown as it was measured"),
+    (
+        ["--schedule", "gpipe", "--cluster", "h200-8", "--compute-scale", "0.5"],
+        "--compute-scale needs the replay of the trace, which this version does not do; "
+        "--schedule, --cluster have no meaning for a trace, which is shown as it was measured",
+    ),
+    (["--run", "2024"], "--run 2024: found one file, expected a directory of rank traces"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), REFUSED)
+def test_what_a_measured_run_cannot_be_asked_is_wrong_usage(words: list[str], message: str) -> None:
+    for command in (["report", SEED_004], ["report", SEED_004, "--json"], [SEED_004]):
+        done = wltui(*command, *words)
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", f"wltui: {message}\n")
+
+
+def test_a_run_of_a_workload_file_is_wrong_usage() -> None:
+    done = wltui("report", SEED_002, "--run", "1")
+    message = "--run 1: found a workload file, expected a directory of rank traces"
+    assert (done.returncode, done.stderr) == (2, f"wltui: {message}\n")
+
+
+def test_a_default_value_changes_nothing_and_is_no_mistake() -> None:
+    assert wltui("report", SEED_004, "--compute-scale", "1", "--network", "analytical").returncode == 0
+
+
+def test_the_report_has_no_glyphs_where_the_terminal_has_none() -> None:
+    text = wltui("report", SEED_004, PYTHONUTF8="0", PYTHONIOENCODING="ascii").stdout
+    assert "  ffbbbbbxxxxxxx " in text
+    assert text.isascii()
+
+
+def test_a_directory_without_traces_is_one_line_on_stderr_and_exit_status_1(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1,2\n")
+    found = "found a directory without rank traces (1 file), expected a trace for each rank"
+    for words in (["report", str(tmp_path)], ["report", str(tmp_path), "--json"], [str(tmp_path)]):
+        done = wltui(*words)
+        assert (done.returncode, done.stdout, done.stderr) == (
+            1,
+            "",
+            f"{tmp_path}: error no-rank-traces {found}\n",
+        )
+
+
+def test_a_damaged_trace_is_told_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "trace.txt"
+    path.write_text(step(0) + "rank:0:forward_step(timestamp=5\n")
+    done = wltui("report", str(path))
+    assert (done.returncode, done.stdout) == (1, "")
+    message = "found the end of the line, expected ) at the end of the operation"
+    assert done.stderr == f"{path}:5:32: error trace-line-end {message}\n"

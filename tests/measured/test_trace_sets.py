@@ -1,0 +1,281 @@
+"""Which files of a directory are one run, which run opens, and what is said of the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from simcore.diagnostics import InputError, UsageError
+from simcore.inputs import open_input
+from simcore.measured import MeasuredRun, open_directory
+from simcore.measured.names import Degrees, read_name
+
+from .traces import STAMP, Op, Sub, read, refused, step, write_set
+
+LATER = "20240924110000"
+
+
+def messages(run: MeasuredRun) -> list[str]:
+    return [f"{one.severity} {one.code} {one.message}" for one in run.diagnostics]
+
+
+def ranks(run: MeasuredRun) -> list[int]:
+    return [rank.number for rank in run.ranks]
+
+
+def test_a_name_says_world_degrees_rank_and_stamp() -> None:
+    name = read_name("run/wd8_tp2_pp4_numl40_bs2_GPT2BPETokenizer_rank7_20240923205004.txt")
+    assert name.key == "wd8_tp2_pp4_numl40_bs2_GPT2BPETokenizer_rank*_*.txt"
+    assert (name.stamp, name.rank) == (STAMP, 7)
+    assert name.degrees == Degrees(world=8, tp=2, dp=1, pp=4)
+    assert name.degrees.position(5) == (1, 0, 2)
+    assert read_name("wd16_tp2_pp2_exp4_expNum8_numl2_bs1_rank0_1.txt").degrees == Degrees(16, 2, 4, 2, 4)
+    assert read_name("pp2_tp2_ep1_expn8_dp2_nl4_hs512_sl2048/trace_rank12_x.txt").degrees == Degrees(
+        8, 2, 2, 2
+    )
+    assert read_name("pp2_tp2_ep1_expnNone_dpNone_nl4/trace_rank12_x.txt").rank == 12
+    assert read_name("a.txt") == read_name("b/../a.txt")
+
+
+def test_the_ranks_of_a_directory_lie_on_one_axis(tmp_path: Path) -> None:
+    write_set(tmp_path, {rank: step(rank, 1000 + rank) for rank in range(4)})
+    run = open_directory(str(tmp_path))
+    assert ranks(run) == [0, 1, 2, 3]
+    assert [rank.first_ns for rank in run.ranks] == [0, 1_000_000, 2_000_000, 3_000_000]
+    assert (run.step_time_ns, run.concurrent, run.stamp) == (13_000_000, True, STAMP)
+    assert run.degrees == Degrees(4, 1, 2, 2)
+    assert (len(run.missing), messages(run)) == (0, [])
+
+
+def test_stamps_of_one_run_may_differ_by_seconds(tmp_path: Path) -> None:
+    stamps = {0: "20240923235959", 1: "20240924000001", 2: "20240924000000", 3: "20240923235958"}
+    write_set(tmp_path, {rank: step(rank) for rank in range(4)}, stamps=stamps)
+    run = open_directory(str(tmp_path))
+    assert (ranks(run), run.stamp, messages(run)) == ([0, 1, 2, 3], "20240923235958", [])
+
+
+def test_of_two_runs_the_newer_opens_and_the_other_is_reached_by_its_stamp(tmp_path: Path) -> None:
+    write_set(tmp_path, {rank: step(rank, 1000) for rank in range(4)})
+    write_set(tmp_path, {rank: step(rank, 9000 + rank) for rank in range(4)}, stamp=LATER)
+    run = open_directory(str(tmp_path))
+    assert (run.stamp, run.step_time_ns) == (LATER, 13_000_000)
+    assert messages(run) == [
+        "note other-runs 20240924110000 (ranks 0-3) is shown; --run opens another run of this directory: "
+        "20240923205004 (ranks 0-3)"
+    ]
+    for wanted in (STAMP, "20240923"):
+        other = open_directory(str(tmp_path), wanted)
+        assert (other.stamp, other.step_time_ns) == (STAMP, 10_000_000)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ("2023", "there is no such run in DIR; 2 runs: 20240924110000 (ranks 0-3), "
+         "20240923205004 (ranks 0-3)"),
+        ("", "there is no such run in DIR; 2 runs: 20240924110000 (ranks 0-3), 20240923205004 (ranks 0-3)"),
+        ("2024", "2 runs fit in DIR; 2 runs: 20240924110000 (ranks 0-3), 20240923205004 (ranks 0-3)"),
+    ],
+)  # fmt: skip
+def test_a_run_that_is_not_there_is_wrong_usage(tmp_path: Path, wanted: str, message: str) -> None:
+    for stamp in (STAMP, LATER):
+        write_set(tmp_path, {rank: step(rank) for rank in range(4)}, stamp=stamp)
+    with pytest.raises(UsageError) as caught:
+        open_directory(str(tmp_path), wanted)
+    assert str(caught.value) == f"--run {wanted}: {message}".replace("DIR", str(tmp_path))
+
+
+def test_a_complete_run_opens_before_a_newer_incomplete_one(tmp_path: Path) -> None:
+    write_set(tmp_path, {rank: step(rank) for rank in range(4)})
+    write_set(tmp_path, {rank: step(rank) for rank in (0, 2)}, stamp=LATER)
+    run = open_directory(str(tmp_path))
+    assert (run.stamp, ranks(run)) == (STAMP, [0, 1, 2, 3])
+    assert messages(run) == [
+        "note other-runs 20240923205004 (ranks 0-3) is shown; --run opens another run of this directory: "
+        "20240924110000 (ranks 0,2 of 4, incomplete)"
+    ]
+
+
+def test_missing_ranks_are_said_and_the_others_open(tmp_path: Path) -> None:
+    write_set(tmp_path, {rank: step(rank) for rank in (0, 3)})
+    run = open_directory(str(tmp_path))
+    assert (ranks(run), list(run.missing)) == ([0, 3], [1, 2])
+    assert messages(run) == ["warning ranks-missing ranks 1-2 of 4 are missing: 2 ranks shown"]
+
+
+def test_four_of_8192_ranks_are_no_list_of_8188(tmp_path: Path) -> None:
+    write_set(tmp_path, {rank: step(rank) for rank in (0, 1, 4096, 8191)}, world=999_999_999, tp=1, pp=1)
+    run = open_directory(str(tmp_path))
+    assert messages(run) == [
+        "warning ranks-missing ranks 2-4095,4097-8190,8192-999999998 of 999999999 are missing: 4 ranks shown"
+    ]
+
+
+def test_one_file_of_a_run_opens_alone_and_says_so(tmp_path: Path) -> None:
+    write_set(tmp_path, {rank: step(rank) for rank in range(4)})
+    run = open_input(str(next(tmp_path.glob("*rank2*"))))
+    assert isinstance(run, MeasuredRun)
+    assert ranks(run) == [2]
+    assert messages(run) == ["note ranks-missing rank 2 of 4 ranks alone; its directory opens as one run"]
+
+
+def test_of_two_runs_with_one_stamp_the_name_chooses(tmp_path: Path) -> None:
+    write_set(tmp_path, {rank: step(rank) for rank in range(4)})
+    write_set(tmp_path, {rank: step(rank) for rank in range(2)}, world=2, pp=1)
+    with pytest.raises(UsageError) as caught:
+        open_directory(str(tmp_path), STAMP)
+    names = [f"wd{world}_tp1_pp{pp}_numl4_bs1_GPT2BPETokenizer_rank*_*.txt" for world, pp in ((2, 1), (4, 2))]
+    assert str(caught.value) == (
+        f"--run {STAMP}: 2 runs fit in {tmp_path}; 2 runs: {names[0]} (ranks 0-1), {names[1]} (ranks 0-3)"
+    )
+    assert ranks(open_directory(str(tmp_path), names[0])) == [0, 1]
+
+
+def test_ranks_profiled_one_after_another_are_each_aligned_to_their_own_start(tmp_path: Path) -> None:
+    stamps = {rank: f"202409232{rank}0000" for rank in range(4)}
+    write_set(tmp_path, {rank: step(rank, 10_000 * (rank + 1)) for rank in range(4)}, stamps=stamps)
+    run = open_directory(str(tmp_path))
+    assert (ranks(run), run.concurrent, run.step_time_ns) == ([0, 1, 2, 3], False, 10_000_000)
+    assert [rank.first_ns for rank in run.ranks] == [0] * 4
+    assert run.ranks[3].subs.start[0] == 1_000_000
+    clocks = "or their hosts' clocks differ; each is shown from its own start"
+    assert messages(run) == [
+        "warning not-concurrent the ranks did not run at the same time (up to 9.990 s lie between them): "
+        f"they were profiled one after another, {clocks}"
+    ]
+
+
+def test_ranks_that_overlap_in_a_chain_are_concurrent(tmp_path: Path) -> None:
+    write_set(tmp_path, {rank: step(rank, 1000 + 9 * rank) for rank in range(4)})
+    run = open_directory(str(tmp_path))
+    assert (run.concurrent, run.step_time_ns) == (True, 37_000_000)
+
+
+def test_files_without_names_to_go_by_are_a_run_by_their_lines(tmp_path: Path) -> None:
+    for rank in (0, 1, 3):
+        (tmp_path / f"trace_rank{rank}_x.txt").write_text(step(rank, stage=rank // 2))
+    (tmp_path / "README").write_text("nothing\n")
+    (tmp_path / "empty").write_text("")
+    (tmp_path / "folder").mkdir()
+    run = open_directory(str(tmp_path))
+    assert (ranks(run), run.degrees.pp, run.stamp) == ([0, 1, 3], 2, None)
+    assert messages(run) == [
+        "warning ranks-missing rank 2 before the last one is missing: 3 ranks shown",
+        "note other-files 2 other files of the directory left aside: no rank traces",
+    ]
+
+
+def test_the_rank_is_that_of_the_lines_and_one_file_may_hold_many(tmp_path: Path) -> None:
+    path = tmp_path / "wd4_tp1_pp2_rank3_20240923205004.txt"
+    path.write_text("".join(step(rank) for rank in (1, 0, 2, 3)))
+    run = open_input(str(path))
+    assert isinstance(run, MeasuredRun)
+    assert (ranks(run), messages(run)) == ([0, 1, 2, 3], [])
+
+
+def test_a_rank_in_two_files_and_a_rank_beyond_the_world_are_said(tmp_path: Path) -> None:
+    write_set(tmp_path, {0: step(0) + step(2), 2: step(2), 1: step(1), 9: step(9)}, world=3, tp=1, pp=1)
+    run = open_directory(str(tmp_path))
+    name = "wd3_tp1_pp1_numl4_bs1_GPT2BPETokenizer_rank"
+    assert messages(run) == [
+        f"warning repeated-rank rank 2 is in {name}0_{STAMP}.txt and {name}2_{STAMP}.txt: the first is shown",
+        "warning rank-outside rank 9 does not fit the 3 ranks that the name states",
+    ]
+
+
+def test_what_several_files_say_alike_is_said_once(tmp_path: Path) -> None:
+    text = Op("my_op", timestamp="10").line
+    write_set(tmp_path, {rank: text(rank) for rank in range(4)})
+    assert messages(open_directory(str(tmp_path))) == [
+        "note unknown-operation operation 'my_op' is not one of the tracer's; it is shown under its name "
+        "(in 4 files, first here)"
+    ]
+
+
+def test_errors_of_all_files_are_told_with_their_file(tmp_path: Path) -> None:
+    write_set(tmp_path, {0: step(0), 1: step(1) + "x\n", 2: step(2) + "y\n", 3: step(3)})
+    with pytest.raises(InputError) as caught:
+        open_directory(str(tmp_path))
+    lines = str(caught.value).split("\n")
+    assert [line.split(": ", 1)[1] for line in lines] == [
+        "error trace-line found 'x', expected rank:N:operation(...)",
+        "error trace-line found 'y', expected rank:N:operation(...)",
+    ]
+    assert "_rank1_" in lines[0]
+    assert lines[0].split(": ")[0].endswith(".txt:5:1")
+
+
+def test_a_plan_among_traces_is_an_error(tmp_path: Path) -> None:
+    write_set(tmp_path, {0: step(0), 1: "stage:1:forward_step(batch_id=0)\n"}, world=2, pp=1)
+    with pytest.raises(
+        InputError, match="error trace-line found 1 schedule plan among 2 rank traces, expected"
+    ):
+        open_directory(str(tmp_path))
+
+
+def test_a_directory_without_traces_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1,2\n")
+    (tmp_path / "run1").mkdir()
+    with pytest.raises(InputError) as caught:
+        open_input(str(tmp_path))
+    assert str(caught.value) == (
+        f"{tmp_path}: error no-rank-traces found a directory without rank traces (1 file), "
+        "expected a trace for each rank; 1 folder in it not searched: name one of them"
+    )
+
+
+PLAN = """\
+stage:0:forward_step(batch_id=0, mg_state=warmup, duration=None)
+stage:0:send_forward(batch_id=0, mg_state=warmup, duration=None, group_kind=pp)
+stage:0:backward_step(batch_id=0, mg_state=cooldown, duration=None)
+stage:1:recv_forward(batch_id=0, mg_state=help, duration=None, group_kind=pp)
+"""
+
+
+def test_a_plan_is_an_untimed_schedule_and_never_a_step_of_0_without_a_word(tmp_path: Path) -> None:
+    path = tmp_path / "plan.txt"
+    path.write_text(PLAN)
+    run = open_input(str(path))
+    assert isinstance(run, MeasuredRun)
+    assert (run.unit, run.timed, run.step_time_ns, ranks(run)) == ("stage", False, 0, [0, 1])
+    assert list(run.ranks[0].ops.start) == [0, 1000, 2000]
+    assert run.ranks[0].ops.state == ["warmup", "warmup", "cooldown"]
+    assert run.length == 3000
+    assert messages(run) == [
+        "warning untimed-schedule the file has no times: the order of the operations is shown, "
+        "and no step time"
+    ]
+
+
+def test_a_rank_without_times_among_others_and_many_steps_are_said(tmp_path: Path) -> None:
+    none = Op(timestamp=None, duration=None, subs=(Sub(None, None),)).line(1)
+    write_set(tmp_path, {0: step(0) + step(0, 2000), 1: none}, world=2, pp=1)
+    found = [one for one in messages(open_directory(str(tmp_path))) if "untimed-operation" not in one]
+    assert found == [
+        "warning untimed-rank rank 1 has no times: all stands at the start",
+        "note several-steps found 2 optimizer steps: all of them are shown as one step",
+    ]
+
+
+def test_a_step_in_which_nothing_takes_time_is_said() -> None:
+    assert messages(read(Op(timestamp="5", duration="0").line())) == [
+        "warning no-step-time no operation takes time: the step is 0 ns long"
+    ]
+
+
+def test_a_step_beyond_all_measure_is_refused() -> None:
+    text = f"{Op(timestamp='0', duration='9e12').line()}\n{Op(timestamp='9e12', duration='1').line()}"
+    assert refused(text) == (
+        "trace.txt: error value-too-large the step would take 18000000000000000000 ns, "
+        "expected at most 9223372036854775807"
+    )
+
+
+def test_a_choice_of_a_run_needs_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "trace.txt").write_text(step(0))
+    for path, found in (("trace.txt", "one file"), (None, "a workload file")):
+        place = str(tmp_path / path) if path else "fixtures/002_gpt_1024npu.txt"
+        with pytest.raises(UsageError) as caught:
+            open_input(place, "2024")
+        assert str(caught.value) == f"--run 2024: found {found}, expected a directory of rank traces"

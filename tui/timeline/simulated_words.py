@@ -1,0 +1,73 @@
+"""What is said of a span of a simulated run: what it is, whose, when, and where its length comes from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simcore.analysis.facts import OpFacts, op_facts
+from simcore.units import duration
+from tui.frame import Line, cells, wrapped
+from tui.timeline.axis import clock
+from tui.timeline.spans import DRAWN
+
+if TYPE_CHECKING:
+    from tui.timeline.lanes import Lane
+
+_PHASE_WORDS = {
+    "fwd": "forward", "ig": "input grad", "wg": "weight grad", "opt": "optimizer", "recompute": "recompute",
+}  # fmt: skip
+
+
+def simulated_words(lane: Lane, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
+    """The span, its times, then where its duration comes from, in lines of at most `width` cells."""
+    whose = _whose(lane, wide)
+    if index is None:
+        return [[("nothing runs here", ""), ("   ", ""), (whose, "dim")]]
+    spans = lane.spans
+    category = DRAWN[spans.category[index]]
+    facts = op_facts(lane.results.simulation, lane.number, spans.op[index])
+    what = _what(category, lane.stream is None, facts)
+    times = f"{clock(spans.start[index])} .. {clock(spans.end[index])}"
+    length = spans.end[index] - spans.start[index]
+    second: Line = [(times, ""), ("   ", ""), (duration(length), "bright")]
+    origin = facts.origin if facts is not None else ""
+    if facts is not None and facts.end_ns - facts.start_ns != length:
+        itself = "the transfer itself" if facts.other_stage is not None else "the collective itself"
+        second.append((f"   {itself} takes {duration(facts.end_ns - facts.start_ns)}, from ", "dim"))
+        second.append((clock(facts.start_ns), "dim"))
+    first: Line = [(what, "bright"), (others, "warn"), ("   ", ""), (whose, "dim")]
+    return [first, second, *([(line, "")] for line in wrapped(origin, width - 4))]
+
+
+def _whose(lane: Lane, wide: bool) -> str:
+    simulation = lane.results.simulation
+    ranks = simulation.timeline.classes[lane.number].ranks
+    if not wide:
+        return f"rank {ranks.first} x{len(ranks)}"
+    tp, dp, stage = simulation.layout.position(ranks.first)
+    place = f"rank {ranks.first} = stage {stage}, dp {dp}, tp {tp}"
+    return f"ranks {_short(ranks.text())} alike, {place}" if len(ranks) > 1 else place
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 24 else text[:21] + "..."
+
+
+def _what(category: str, by_accounts: bool, facts: OpFacts | None) -> str:
+    if facts is None:
+        return "idle, the step of these ranks is over"
+    microbatch = f", micro-batch {facts.microbatch}" if facts.microbatch >= 0 else ""
+    phase = _PHASE_WORDS[facts.phase]
+    if facts.other_stage is not None:
+        way = "to" if facts.kind == "send" else "from"
+        what = "activation" if facts.phase == "fwd" else "gradient"
+        op = f"{what} {way} stage {facts.other_stage}{microbatch}"
+    elif facts.kind == "compute":
+        return f"{phase}   {cells(facts.name, 40)}{microbatch}"
+    else:
+        op = f"{facts.kind} ({facts.stream}) of {cells(facts.name, 40)}, {phase}{microbatch}"
+    if not by_accounts:
+        return op
+    if category == "bubble":
+        return f"bubble   waits for the {op}"
+    return f"{'wait' if category == 'wait' else 'exposed'}   {op}"

@@ -28,7 +28,11 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
         else program.schedule
     )
     if wide:
-        facts = [layout_words(layout).replace(" = ", " ranks = ", 1), schedule, simulation.parameters.network]
+        facts = [
+            layout_words(layout).replace(" = ", " ranks = ", 1),
+            schedule,
+            cells(simulation.parameters.network, 40),
+        ]
         name = _short(name, max(width - 9 - sum(len(fact) + 3 for fact in facts[:2]), 12))
         first: Line = [(" wltui  ", "accent"), (name, "bright"), *_that_fit(facts, width - len(name) - 9)]
     else:

@@ -9,6 +9,7 @@ from functools import cached_property
 from simcore.analysis.accounts import Accounts, class_accounts
 from simcore.analysis.communication import communication_ns
 from simcore.analysis.layers import LayerGroup, LayerRow, layer_groups, layer_table
+from simcore.analysis.simai_estimate import SimaiEstimate, simai_estimate
 from simcore.analysis.waiting import Waiting, who_waits
 from simcore.diagnostics import Cancelled
 from simcore.parameters import replaced
@@ -59,6 +60,11 @@ class Results:
     def waiting(self) -> list[Waiting]:
         """Who waits for whom in collectives, the longest first."""
         return who_waits(self.simulation.timeline, self.accounts)
+
+    @cached_property
+    def simai_estimate(self) -> SimaiEstimate | None:
+        """SimAI's own estimate of the step; None unless the network is one of SimAI's."""
+        return simai_estimate(self.simulation)
 
     @cached_property
     def megatron_step_ns(self) -> int | None:

@@ -6,7 +6,7 @@ Import from here: `simulate`, `Simulation`, `choices`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simcore.cluster import (
     DEFAULT_PRESET,
@@ -102,13 +102,17 @@ def simulate(
     unused = check_flags(parameters)
     choice = choose_cluster(parameters)
     layout, found = resolve_layout(workload, parameters, choice.npus)
-    cluster, cluster_found = _cluster(workload, choice, layout)
     if model.place:
         cluster, cluster_found = model.place(parameters, layout), choice.diagnostics
+    else:
+        cluster, cluster_found = _cluster(workload, choice, layout)
     network = open_network(parameters, layout, cluster)
     least_bytes = least_forward_bytes(workload) if model.lifts_forward else 0
     program, program_found = build_program(workload, layout, parameters, least_bytes)
-    network_found = (*unused, *network.diagnostics(workload, program.structure))
+    network_found = [
+        one if one.file else replace(one, file=workload.path)
+        for one in (*unused, *network.diagnostics(workload, program.structure))
+    ]
     overrides = parse_overrides(parameters, layout.world, len(cluster.dims))
     folding = fold(layout, cluster, program, overrides, parameters.no_fold)
     ops = sum(len(program.stages[rank_class.stage].ops) for rank_class in folding.classes)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from simcore.analysis.accounts import Accounts, class_accounts
 from simcore.analysis.communication import communication_ns
 from simcore.analysis.layers import LayerGroup, LayerRow, layer_groups, layer_table
-from simcore.analysis.simai_estimate import SimaiEstimate, simai_estimate
 from simcore.analysis.waiting import Waiting, who_waits
 from simcore.diagnostics import Cancelled
 from simcore.parameters import replaced
 from simcore.simulation import Simulation, simulate
+
+if TYPE_CHECKING:
+    from simcore.analysis.simai_estimate import SimaiEstimate
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,11 @@ class Results:
     @cached_property
     def simai_estimate(self) -> SimaiEstimate | None:
         """SimAI's own estimate of the step; None unless the network is one of SimAI's."""
+        if self.simulation.has_dimensions:
+            return None
+        # Imported here: the common run has no use for it.
+        from simcore.analysis.simai_estimate import simai_estimate
+
         return simai_estimate(self.simulation)
 
     @cached_property

@@ -34,7 +34,9 @@ class Busbw(SimaiNetwork):
         entry, reason = self._entry(kind, _KEYS[collective])
         if entry is None:
             return Bandwidth(0.0, reason)
-        what = f"{NAMES[collective]} of {kind} groups"
+        what = (
+            f"{NAMES[collective]} of {kind} groups needs it, and SimAI's own time wraps to 2^64 ns without it"
+        )
         return Bandwidth(self._file.needed(entry, what), f"{entry} of the file")
 
     def _entry(self, kind: GroupKind, key: str) -> tuple[str | None, str]:
@@ -44,16 +46,18 @@ class Busbw(SimaiNetwork):
             return f"TP.{key}", ""
         if kind == "ep":
             if tp > server:
-                return None, f"tp {tp} is above the {server} GPUs of a server"
+                return None, f"it takes no bandwidth where tp {tp} is above the {server} GPUs of a server"
             names = {"allreduce": "TP.allreduce", "alltoall": "EP.alltoall"}
-            return names.get(key), "none for all-gathers and reduce-scatters of ep groups"
+            return names.get(key), "it takes no bandwidth for all-gathers and reduce-scatters of ep groups"
         if self.layout.world == server and tp <= server:
-            return ("TP.allreduce" if key == "allreduce" else None), "one server, and no all-reduce"
+            return (
+                "TP.allreduce" if key == "allreduce" else None
+            ), "inside a single server it takes a bandwidth for all-reduce only"
         section = "DP" if kind == "dp" else "EP"
         return f"{section}.{'allreduce' if key == 'allreduce' else 'allgather'}", ""
 
     def transfer_gibps(self, shape: TransferShape) -> float:
-        return self._file.needed("PP.busbw", "a transfer between pipeline stages")
+        return self._file.needed("PP.busbw", "a transfer between pipeline stages needs it")
 
     def words(self) -> str:
         return f"bus bandwidths of SimAI, servers of {self.server} GPUs"

@@ -55,14 +55,14 @@ class BusbwFile:
         return entry.gibps if entry else None
 
     def needed(self, name: str, what: str) -> float:
-        """GiB/s of an entry that `what` needs. Raises InputError where the file has none."""
+        """GiB/s of an entry. Raises InputError, with `what` it is needed for, where the file has none."""
         value = self.get(name)
         if value is not None:
             return value
         entry = self._entries.get(name)
         place = entry.place if entry else self._sections.get(name.partition(".")[0])
         found = f"null for {name}" if entry else f"no {name}"
-        message = f"found {found}, expected its bandwidth in GiB/s: {what} needs it (SimAI wraps to 2^64 ns)"
+        message = f"found {found}, expected its bandwidth in GiB/s: {what}"
         raise self._source.refusal("busbw-missing", message, place)
 
     def _read(self) -> None:

@@ -147,7 +147,7 @@ class SimaiNetwork(ABC):
             return f"{head}, between 1 B and 1 MiB\nSimAI's constant for a group of {members}: {ns}"
         found = self.bandwidth(group, collective, size)
         if not found.gibps:
-            return f"{head}\nSimAI has no bandwidth for it ({found.origin}): {ns}"
+            return f"{head}\n{ns}, as in SimAI: {found.origin}"
         ratio = f" x {found.ratio:.6g} ({found.ratio_origin})" if found.ratio_origin else ""
         rate = f"{found.gibps:.8g} GiB/s" if not ratio else f"({found.gibps:.8g} GiB/s x {found.ratio:.6g})"
         factor = " x 2" if collective == "ALLREDUCE" else ""
@@ -174,8 +174,7 @@ class SimaiNetwork(ABC):
                     continue
                 size = priced_bytes(workload, phase, size)
                 self.ns(group, collective, size)
-                if self.members(group) > 1 and self.fixed_ns(group, size) is None:
-                    self._note_free(group, collective, size)
+                self._note_free(group, collective, size)
                 if not estimate:
                     estimate = self._unpriced(estimate_kind(phase, group), collective, size, workload.path)
         lift = []
@@ -186,13 +185,14 @@ class SimaiNetwork(ABC):
         return (*self.assumptions(), *free, *lift, *estimate, *simai_notes(workload, structure))
 
     def _note_free(self, group: GroupKind, collective: str, size: int) -> None:
-        found = self.bandwidth(group, collective, size)
-        if not found.gibps and (group, collective) not in self._free:
-            message = (
-                f"{NAMES[collective]} of {group} groups costs nothing: "
-                f"SimAI has no bandwidth for it ({found.origin})"
-            )
-            self._free[group, collective] = Diagnostic("warning", "simai-free", message)
+        if self.members(group) == 1:
+            origin = f"it counts max(1, floor(dp {self.layout.dp} / ep {self.layout.ep})) = 1 rank in a group"
+        elif self.fixed_ns(group, size) is None and not self.bandwidth(group, collective, size).gibps:
+            origin = self.bandwidth(group, collective, size).origin
+        else:
+            return
+        message = f"{NAMES[collective]} of {group} groups costs nothing, as in SimAI: {origin}"
+        self._free.setdefault((group, collective), Diagnostic("warning", "simai-free", message))
 
     def _unpriced(self, kind: GroupKind, collective: str, size: int, path: str) -> list[Diagnostic]:
         """A note where SimAI would price a cell on another group, for which there is no bandwidth."""

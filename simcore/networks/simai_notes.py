@@ -52,7 +52,7 @@ def simai_notes(workload: Workload, structure: Structure) -> list[Diagnostic]:
         ("vpp", header.vpp, plural(layers_per_stage(workload, structure), "layer") + " a stage"),
         ("ga", header.ga, plural(accumulations(workload, structure), "micro-batch")),
     ):
-        if not value:
+        if not value and not missing:
             found = "no" if value is None else "0 for"
             note(f"prints Inf for bubble and total: {found} {key} in the header; {taken} taken", header.line)
     comment = next((one for one in workload.diagnostics if _empties(workload, one)), None)
@@ -66,7 +66,7 @@ def simai_notes(workload: Workload, structure: Structure) -> list[Diagnostic]:
             break
     declared = workload.declared_rows
     if declared is not None and declared > len(workload):
-        note(f"counts the last row {plural(declared - len(workload), 'time')} more", header.line + 1)
+        note(f"counts the last row {plural(declared - len(workload), 'time')} more")
     return notes
 
 

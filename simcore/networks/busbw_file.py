@@ -89,6 +89,9 @@ class BusbwFile:
                     self._sections[section] = place
                 else:
                     self._ignored.append((section, place))
+            elif key in _KEYS:
+                at = (number, line.index(value, line.index(":")) + 1)
+                raise self._wrong(f"found {quoted(value)} after {key}:, expected its entries below it", at)
             elif section in _KEYS:
                 self._take(section, key, value.rstrip(",").rstrip(), place, line)
             elif not section:

@@ -21,6 +21,7 @@ from simcore.networks.simai_inputs import least_forward_bytes, overlap_ratios, p
 from simcore.networks.simai_notes import simai_notes
 from simcore.parameters import Parameters
 from simcore.program.blocks import Structure
+from simcore.units import plural
 from simcore.workload import Workload
 from simcore.workload.model import PHASES, GroupKind, Phase
 
@@ -179,7 +180,9 @@ class SimaiNetwork(ABC):
                     estimate = self._unpriced(estimate_kind(phase, group), collective, size, workload.path)
         lift = []
         if lifted:
-            message = f"{lifted} forward collectives of 1 to 4095 B count as 4096 B, as SimAI does"
+            verb = "counts" if lifted == 1 else "count"
+            what = f"{plural(lifted, 'forward collective')} of 1 to {least - 1} B"
+            message = f"{what} {verb} as {least} B, as in SimAI"
             lift = [Diagnostic("note", "simai-forward-size", message, workload.path)]
         free = list(self._free.values())
         return (*self.assumptions(), *free, *lift, *estimate, *simai_notes(workload, structure))

@@ -50,7 +50,7 @@ class SimaiAuto(SimaiNetwork):
         group = self._nodes(kind)
         if group.nodes > 1 and group.nics == 0:
             raise UsageError(
-                f"--nics-per-server {self.nics}: a {kind} group gets floor({self.nics}/{group.divisor}) = 0 "
+                f"--nics-per-server {self.nics}: {kind} groups get floor({self.nics}/{group.divisor}) = 0 "
                 f"NICs, and SimAI prints garbage; {group.divisor} or more would fit"
             )
         found = self._alltoall(group) if collective == "ALLTOALL" else self._ring(group)

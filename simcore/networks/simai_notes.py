@@ -59,11 +59,11 @@ def simai_notes(workload: Workload, structure: Structure) -> list[Diagnostic]:
     if comment is not None:
         what = "a comment" if comment.code == "comment" else "a number with a point or exponent"
         note(f"prints nothing for this file and ends with status 0: {what}", comment.line)
-    for row in range(estimated_rows(workload)):
-        longest = max(workload.cells(phase).compute_ns[row] for phase in PHASES)
-        if longest >= _TOO_LONG_NS:
-            note(f"hangs on this file: a cell of {longest} ns, 2^31 or more", workload.line[row])
-            break
+    columns = [workload.cells(phase).compute_ns[: estimated_rows(workload)] for phase in PHASES]
+    longest = max(max(column, default=0) for column in columns)
+    if longest >= _TOO_LONG_NS:
+        row = min(column.index(longest) for column in columns if longest in column)
+        note(f"hangs on this file: a cell of {longest} ns, 2^31 or more", workload.line[row])
     declared = workload.declared_rows
     if declared is not None and declared > len(workload):
         note(f"counts the last row {plural(declared - len(workload), 'time')} more")

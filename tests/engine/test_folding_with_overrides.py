@@ -1,7 +1,8 @@
 """Folding stays exact under every schedule and override, and splits no further than needed.
 
 Seen to fail on these bugs, planted one at a time: a cell's first colour without its slowdown;
-without the factors on its own ports; a named rank's coordinates not cut out of its box;
+without the factors on its own ports; a named rank's coordinates not cut out of its box; every layout
+taken as aligned with SimAI's servers;
 and, by the other property tests, costs of different kinds taken for one when their values are
 equal. (The port factors in the signature of a group and of a link follow from the colours of the
 ranks at their ends: without them nothing changes, and nothing failed.)

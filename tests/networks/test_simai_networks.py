@@ -1,9 +1,10 @@
 """`busbw:FILE` and `simai-auto`: prices beside a second statement of the formulas, refusals, notes.
 
 Planted in a copy of simcore, one at a time, and seen to fail: GPUs of a DP_EP node counted by tp alone; an
-expert group over several servers given all NICs; the ratio of all-to-all in expert groups that fill a
-server taken by nodes; r*B left in double precision; 16 nodes' column for any number that is not a power of
-two taken from the next one below; a transfer between servers priced by NVLink.
+expert group over several servers given all NICs; all-to-all in expert groups that fill a server by the
+column of their nodes; r*B left in double precision; nodes that have no column given the next one below;
+the nvlink table never taken; DP_EP priced by the DP section; transfers between servers priced by NVLink;
+servers of 8 whatever `--gpus-per-server` says; small forward collectives left as they are.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ class Parameters:
     world, tp, ep, pp: degrees over the header's. virtual_stages: chunks of each stage
     (interleaved). cluster: a preset or the path of a file. system: the path of an ASTRA-sim
     system file. dim: `KIND:SIZE:GBPS:NS`, inner first. algorithm: `DIM=NAME`. splits,
-    active_chunks: chunks of a collective. endpoint_delay: ns. local_mem_bw: GB/s.
+    active_chunks: chunks of a collective. endpoint_delay: ns. local_mem_bw: GB/s. nvlink, nic:
+    GiB/s, over those of gpu_type and nic_type. overlap: `KIND=RATIO,...`, of SimAI's estimate.
     compute_scale, comm_scale: durations times X. no_fold: simulate every rank, not one of
     each class.
     """
@@ -49,6 +50,13 @@ class Parameters:
     local_mem_bw: float | None = None
     collective_optimization: str | None = None
     network: str = "analytical"
+    nvlink: float | None = None
+    nic: float | None = None
+    nics_per_server: int = 8
+    gpus_per_server: int = 8
+    gpu_type: str = "H100"
+    nic_type: str = "cx7"
+    overlap: tuple[str, ...] = ()
     compute_scale: float = 1.0
     comm_scale: float = 1.0
     layer_scale: tuple[str, ...] = ()
@@ -115,6 +123,15 @@ FLAGS: tuple[Flag, ...] = (
     Flag("collective_optimization", "cluster", "word", "", "NAME",
          "an all-reduce over several dimensions: by reduce-scatter and all-gather, or whole on each"),
     Flag("network", "network", "word", "", "MODEL", "network model"),
+    Flag("nvlink", "network", "positive", "GiB/s", "GIBPS", "NVLink, for simai-auto (default: by type)"),
+    Flag("nic", "network", "positive", "GiB/s", "GIBPS", "one NIC, for simai-auto (default: by type)"),
+    Flag("nics_per_server", "network", "count", "", "K", "NICs of a server, for simai-auto"),
+    Flag("gpus_per_server", "network", "count", "", "G", "GPUs of a server, for simai-auto and busbw"),
+    Flag("gpu_type", "network", "word", "", "TYPE", "whose NVLink, for simai-auto"),
+    Flag("nic_type", "network", "word", "", "TYPE", "whose bandwidth, for simai-auto"),
+    Flag("overlap", "network", "words", "", "KIND=RATIO,...",
+         "share of dp, tp, ep, pp that SimAI's estimate takes as hidden (default 0, pp 1), for simai-auto "
+         "and busbw: dp=0.5,tp=0.3"),
     Flag("compute_scale", "scale", "scale", "x", "X", "compute durations times X"),
     Flag("comm_scale", "scale", "scale", "x", "X", "communication durations times X"),
     Flag("layer_scale", "scale", "words", "", "NAME:PHASE=X",

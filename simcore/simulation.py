@@ -6,7 +6,7 @@ Import from here: `simulate`, `Simulation`, `choices`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simcore.cluster import (
     DEFAULT_PRESET,
@@ -22,7 +22,15 @@ from simcore.diagnostics import Diagnostic, UsageError
 from simcore.engine import run_engine
 from simcore.folding import Folding, fold
 from simcore.layout import RANK_ORDERS, Layout, resolve_layout
-from simcore.networks import Network, Sharing, network_names, open_network
+from simcore.networks import (
+    Network,
+    Sharing,
+    check_flags,
+    network_model,
+    network_names,
+    open_network,
+)
+from simcore.networks.simai_inputs import GPU_TYPES, NIC_TYPES, least_forward_bytes
 from simcore.overrides import parse_overrides
 from simcore.parameters import Parameters
 from simcore.pricing import Prices, scaled
@@ -36,7 +44,10 @@ from simcore.workload.model import GroupKind
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """A run and everything it came from. diagnostics: of the file, then of the run."""
+    """A run and everything it came from. diagnostics: of the file, then of the run.
+
+    least_forward_bytes: what a smaller forward collective counts as under the run's network.
+    """
 
     workload: Workload
     parameters: Parameters
@@ -45,6 +56,16 @@ class Simulation:
     network: Network
     timeline: Timeline
     diagnostics: tuple[Diagnostic, ...]
+    least_forward_bytes: int = 0
+
+    @property
+    def has_dimensions(self) -> bool:
+        """Whether the network's prices depend on the dimensions of the cluster."""
+        return network_model(self.parameters).place is None
+
+    def priced_bytes(self, phase: str, size: int) -> int:
+        """The bytes that the collective of a cell is priced by: `size`, or what it counts as."""
+        return max(size, self.least_forward_bytes) if phase == "fwd" and size else size
 
     @property
     def program(self) -> Program:
@@ -62,6 +83,8 @@ def choices(field: str) -> tuple[str, ...]:
         "rank_order": RANK_ORDERS,
         "stage_layout": STAGE_LAYOUTS,
         "network": network_names(),
+        "gpu_type": tuple(GPU_TYPES),
+        "nic_type": tuple(NIC_TYPES),
         "dialect": ("simai", "astra-sim-1"),
         "collective_optimization": OPTIMIZATIONS,
     }[field]
@@ -75,11 +98,21 @@ def simulate(
     Raises `UsageError` for parameters that cannot be, `InputError` for a workload that
     cannot be simulated, `Cancelled` when `cancelled()` becomes true.
     """
+    model = network_model(parameters)
+    unused = check_flags(parameters)
     choice = choose_cluster(parameters)
     layout, found = resolve_layout(workload, parameters, choice.npus)
-    cluster, cluster_found = _cluster(workload, choice, layout)
+    if model.place:
+        cluster, cluster_found = model.place(parameters, layout), choice.diagnostics
+    else:
+        cluster, cluster_found = _cluster(workload, choice, layout)
     network = open_network(parameters, layout, cluster)
-    program, program_found = build_program(workload, layout, parameters)
+    least_bytes = least_forward_bytes(workload) if model.lifts_forward else 0
+    program, program_found = build_program(workload, layout, parameters, least_bytes)
+    network_found = [
+        one if one.file else replace(one, file=workload.path)
+        for one in (*unused, *network.diagnostics(workload, program.structure))
+    ]
     overrides = parse_overrides(parameters, layout.world, len(cluster.dims))
     folding = fold(layout, cluster, program, overrides, parameters.no_fold)
     ops = sum(len(program.stages[rank_class.stage].ops) for rank_class in folding.classes)
@@ -101,10 +134,12 @@ def simulate(
         times = run_engine(program, folding, durations, cancelled, traffic)
     except OverflowError:
         raise UsageError("the step would take 2^63 ns (292 years) or more: too long for its times") from None
-    flat = _flat_groups(workload, folding)
-    diagnostics = (*workload.diagnostics, *found, *cluster_found, *program_found, *flat)
+    flat = [] if model.place else _flat_groups(workload, folding)
+    diagnostics = (
+        *workload.diagnostics, *found, *cluster_found, *program_found, *network_found, *flat
+    )  # fmt: skip
     timeline = Timeline(program, folding, times)
-    return Simulation(workload, parameters, layout, cluster, network, timeline, diagnostics)
+    return Simulation(workload, parameters, layout, cluster, network, timeline, diagnostics, least_bytes)
 
 
 def _cluster(

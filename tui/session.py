@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from simcore.analysis import Results
-from simcore.diagnostics import Diagnostic
+from simcore.diagnostics import Diagnostic, printable
 from simcore.parameters import Parameters
 from simcore.report.words import layout_words
 from simcore.units import duration, plural
@@ -93,7 +93,7 @@ class Session:
         if program.pipelined:
             schedule += f", {plural(program.microbatches, 'micro-batch')}"
         ranks = layout_words(layout).replace(" = ", " ranks = ", 1)
-        return [ranks, schedule, simulation.parameters.network]
+        return [ranks, schedule, printable(simulation.parameters.network, 40)]
 
     def edit(self, parameters: Parameters) -> None:
         """Take changed parameters as the draft; the old ones can be had back."""

@@ -117,9 +117,9 @@ def _cells(
         comm_ns, members = 0, 0
         if collective is not None and group is not None:
             members = simulation.layout.group_size(group)
-            key = (collective, group, size)
+            key = (collective, group, simulation.priced_bytes(phase, size))
             if key not in alone:
-                alone[key] = collective_alone_ns(simulation, collective, group, size)
+                alone[key] = collective_alone_ns(simulation, *key)
             comm_ns = alone[key]
         cells[phase] = LayerCell(
             column.compute_ns[row],

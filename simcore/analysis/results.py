@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from simcore.analysis.accounts import Accounts, class_accounts
 from simcore.analysis.communication import communication_ns
@@ -13,6 +14,9 @@ from simcore.analysis.waiting import Waiting, who_waits
 from simcore.diagnostics import Cancelled, Diagnostic
 from simcore.parameters import replaced
 from simcore.simulation import Simulation, simulate
+
+if TYPE_CHECKING:
+    from simcore.analysis.simai_estimate import SimaiEstimate
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,16 @@ class Results:
     def waiting(self) -> list[Waiting]:
         """Who waits for whom in collectives, the longest first."""
         return who_waits(self.simulation.timeline, self.accounts)
+
+    @cached_property
+    def simai_estimate(self) -> SimaiEstimate | None:
+        """SimAI's own estimate of the step; None unless the network is one of SimAI's."""
+        if self.simulation.has_dimensions:
+            return None
+        # Imported here: the common run has no use for it.
+        from simcore.analysis.simai_estimate import simai_estimate
+
+        return simai_estimate(self.simulation)
 
     @cached_property
     def megatron_step_ns(self) -> int | None:

@@ -1,17 +1,18 @@
 """The networks room: what communication costs, by the model that `--network` names.
 
 A new model is one new file here and one line in `NETWORKS`. Import from here: `Network`,
-`Sharing`, `NETWORKS`, `network_names`, `open_network`.
+`Sharing`, `NETWORKS`, `network_model`, `network_names`, `open_network`, `check_flags`.
 """
 
 from __future__ import annotations
 
 from simcore.cluster import Cluster
-from simcore.diagnostics import UsageError, printable
+from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.layout import Layout
 from simcore.networks.analytical import open_analytical
 from simcore.networks.model import Network, NetworkModel, Sharing
-from simcore.parameters import Parameters
+from simcore.networks.places import one_place, servers
+from simcore.parameters import FLAGS, Parameters
 
 
 def _open_shared(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
@@ -21,9 +22,25 @@ def _open_shared(parameters: Parameters, layout: Layout, cluster: Cluster, argum
     return Shared(cluster)
 
 
+def _open_busbw(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
+    from simcore.networks.busbw import Busbw
+
+    return Busbw(parameters, layout, argument)
+
+
+def _open_simai_auto(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
+    from simcore.networks.simai_auto import SimaiAuto
+
+    return SimaiAuto(parameters, layout)
+
+
+_BUSBW_FLAGS = ("gpus_per_server", "overlap")
+_AUTO_FLAGS = (*_BUSBW_FLAGS, "nvlink", "nic", "nics_per_server", "gpu_type", "nic_type")
 NETWORKS: dict[str, NetworkModel] = {
     "analytical": NetworkModel(open_analytical),
     "shared": NetworkModel(_open_shared),
+    "busbw": NetworkModel(_open_busbw, "FILE", _BUSBW_FLAGS, one_place, lifts_forward=True),
+    "simai-auto": NetworkModel(_open_simai_auto, None, _AUTO_FLAGS, servers, lifts_forward=True),
 }
 
 
@@ -32,14 +49,55 @@ def network_names() -> tuple[str, ...]:
     return tuple(f"{name}:{model.argument}" if model.argument else name for name, model in NETWORKS.items())
 
 
-def open_network(parameters: Parameters, layout: Layout, cluster: Cluster) -> Network:
-    """The network of a run. Raises `UsageError` when there is no such model."""
+def network_model(parameters: Parameters) -> NetworkModel:
+    """The entry that `--network` names. Raises `UsageError` when there is no such model."""
     name, colon, argument = parameters.network.partition(":")
     model = NETWORKS.get(name)
     if model is None or bool(colon and argument) != (model.argument is not None):
         shown = printable(parameters.network, 60)
         raise UsageError(f"--network {shown}: one of {', '.join(network_names())} is expected")
-    return model.open(parameters, layout, cluster, argument)
+    return model
 
 
-__all__ = ["NETWORKS", "Network", "Sharing", "network_names", "open_network"]
+def open_network(parameters: Parameters, layout: Layout, cluster: Cluster) -> Network:
+    """The network of a run. Raises `UsageError`, and `InputError` for a file that cannot be read."""
+    argument = parameters.network.partition(":")[2]
+    return network_model(parameters).open(parameters, layout, cluster, argument)
+
+
+def check_flags(parameters: Parameters) -> list[Diagnostic]:
+    """A warning for each flag that was given and that the network of the run does not use.
+
+    Raises `UsageError` for a slow link where there are no links.
+    """
+    model = network_model(parameters)
+    name = printable(parameters.network, 60)
+    if model.place and parameters.slow_link:
+        models = " and ".join(name for name, model in NETWORKS.items() if not model.place)
+        raise UsageError(
+            f"--slow-link {printable(parameters.slow_link[0], 60)}: network {name} has no dimensions, "
+            f"and so no ports; {models} have them"
+        )
+    unused = [
+        (flag, "has no effect")
+        for flag in FLAGS
+        if flag.group == "network" and flag.field != "network" and flag.field not in model.flags
+    ]
+    if model.place:
+        unused += [(flag, "has no effect on prices") for flag in FLAGS if flag.group == "cluster"]
+    return [
+        Diagnostic("warning", "parameter-ignored", f"{flag.option} {what} under network {name}")
+        for flag, what in unused
+        if getattr(parameters, flag.field) != flag.default
+    ]
+
+
+__all__ = [
+    "NETWORKS",
+    "Network",
+    "Sharing",
+    "check_flags",
+    "network_model",
+    "network_names",
+    "open_network",
+]

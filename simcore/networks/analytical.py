@@ -6,9 +6,12 @@ from dataclasses import dataclass, field, replace
 
 from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.collectives import collective_ns, explain_collective, transfer_ns
+from simcore.diagnostics import Diagnostic
 from simcore.folding.classes import PortFactors
 from simcore.layout import Layout
 from simcore.parameters import Parameters
+from simcore.program.blocks import Structure
+from simcore.workload import Workload
 from simcore.workload.model import GroupKind
 
 
@@ -29,6 +32,20 @@ class Analytical:
 
     def explain_collective(self, group: GroupKind, shape: GroupShape, collective: str, size: int) -> str:
         return explain_collective(self.cluster, shape, collective, size)
+
+    def words(self) -> str:
+        """Each dimension, inner first, with the algorithm asked for; the chunks if there are several."""
+        cluster = self.cluster
+        words = " x ".join(
+            f"{dimension.text()}{f' ({algorithm})' if algorithm else ''}"
+            for dimension, algorithm in zip(cluster.dims, cluster.algorithms, strict=True)
+        )
+        if cluster.splits > 1:
+            words += f"; {cluster.splits} splits, {cluster.active_chunks} at a time"
+        return words
+
+    def diagnostics(self, workload: Workload, structure: Structure) -> tuple[Diagnostic, ...]:
+        return ()
 
     def slowed(self, ports: PortFactors) -> Cluster:
         """The cluster with each dimension at the bandwidth of its slowest port."""

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from simcore.cluster import Cluster, GroupShape, TransferShape
+from simcore.diagnostics import Diagnostic
 from simcore.folding.classes import PortFactors
 from simcore.layout import Layout
 from simcore.parameters import Parameters
+from simcore.program.blocks import Structure
+from simcore.workload import Workload
 from simcore.workload.model import GroupKind
 
 if TYPE_CHECKING:
@@ -36,6 +39,14 @@ class Network(Protocol):
         """Where `collective_ns` with whole ports comes from, in one or two lines of text."""
         ...
 
+    def words(self) -> str:
+        """What the prices rest on, on one line of text."""
+        ...
+
+    def diagnostics(self, workload: Workload, structure: Structure) -> tuple[Diagnostic, ...]:
+        """What the model assumes of a file and ignores. Raises InputError or UsageError for what it lacks."""
+        ...
+
 
 @runtime_checkable
 class Sharing(Protocol):
@@ -58,8 +69,14 @@ class NetworkModel(NamedTuple):
     """One entry of the registry.
 
     open: makes the network of a run; takes what stands behind `NAME:` ("" without it) as its
-    last argument. argument: what that is (`FILE`), None for a model that takes none.
+    last argument. argument: what that is (`FILE`), None for a model that takes none. flags:
+    the fields of `Parameters` that only such models take. place: where ranks are for a model
+    without dimensions, None for one that takes the cluster's. lifts_forward: whether it counts
+    small forward collectives as SimAI does (`simai.least_forward_bytes`).
     """
 
     open: Callable[[Parameters, Layout, Cluster, str], Network]
     argument: str | None = None
+    flags: tuple[str, ...] = ()
+    place: Callable[[Parameters, Layout], Cluster] | None = None
+    lifts_forward: bool = False

@@ -23,10 +23,11 @@ MOST_OPS = 40_000_000
 
 
 def build_program(
-    workload: Workload, layout: Layout, parameters: Parameters
+    workload: Workload, layout: Layout, parameters: Parameters, least_forward_bytes: int = 0
 ) -> tuple[Program, list[Diagnostic]]:
     """The program of one step, and what was assumed on the way.
 
+    least_forward_bytes: what a smaller forward collective, but not an empty one, counts as.
     Raises `UsageError` for a schedule that is not there or micro-batches that cannot be,
     `InputError` for a dialect that has no schedule here.
     """
@@ -55,6 +56,7 @@ def build_program(
         found += notes
     else:
         plan = Plan(workload, structure, layout, len(structure.blocks), 0)
+    plan.least_forward_bytes = least_forward_bytes
     plan.layer_scales = _layer_scales(workload, parameters)
     found += _ignored(workload, parameters, name)
     stages = []

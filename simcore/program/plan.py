@@ -30,8 +30,8 @@ class Plan:
 
     chunks: virtual stages of a stage. transfer_bytes: one activation between neighbouring
     stages. megatron: embedding rows on the first stage only, final and loss rows on the
-    last only. segments: the ops of a block's part, made once for all stages and
-    micro-batches that repeat it.
+    last only. least_forward_bytes: what a smaller forward collective counts as. segments: the
+    ops of a block's part, made once for all stages and micro-batches that repeat it.
     """
 
     workload: Workload
@@ -43,6 +43,7 @@ class Plan:
     megatron: bool = False
     overlap_grad_reduce: bool = False
     overlap_param_gather: bool = False
+    least_forward_bytes: int = 0
     layer_scales: Mapping[tuple[str, str], float] = field(default_factory=dict)
     costs: dict[tuple[type, Cost], int] = field(default_factory=dict)
     messages: dict[tuple[int, int, int], int] = field(default_factory=dict)
@@ -156,7 +157,10 @@ class RowOps:
         """Forward of a row: compute, then its blocking collective."""
         fwd = self.plan.workload.fwd
         self.compute(fwd, row, phase)
-        self.collective(fwd, row, phase, blocking=True)
+        size = fwd.bytes[row]
+        self.part_of_collective(
+            fwd, row, phase, True, max(size, self.plan.least_forward_bytes) if size else 0
+        )
 
     def input_grad(self, row: int) -> None:
         """Input gradient of a row: compute, then its blocking collective."""

@@ -9,6 +9,7 @@ from simcore.analysis import LayerRow, Results
 from simcore.analysis.layers import LayerCell
 from simcore.cluster import parameter_values
 from simcore.diagnostics import Diagnostic
+from simcore.networks.simai_inputs import simai_bandwidths
 from simcore.parameters import as_dict
 
 SCHEMA = "wltui.report/1"
@@ -37,7 +38,7 @@ def json_report(results: Results) -> dict[str, Any]:
                     "bandwidth_gbps": dimension.bandwidth,
                     "latency_ns": dimension.latency_ns,
                 }
-                for dimension in simulation.cluster.dims
+                for dimension in (simulation.cluster.dims if simulation.has_dimensions else ())
             ],
             "network": simulation.parameters.network,
         },
@@ -50,6 +51,7 @@ def json_report(results: Results) -> dict[str, Any]:
         "rank_classes": len(timeline.classes),
         "classes": [_class(results, number) for number in range(len(timeline.classes))],
         "layers": [_layer(row) for row in results.layers],
+        "estimates": {"simai": _estimate(results)},
         "diagnostics": diagnostic_values(simulation.diagnostics),
     }
 
@@ -82,7 +84,12 @@ def _parameters(results: Results) -> dict[str, Any]:
         "microbatches": simulation.program.microbatches,
         "virtual_stages": simulation.program.virtual_stages,
         "dialect": simulation.parameters.dialect or simulation.workload.dialect,
-        "dim": [dimension.flag() for dimension in simulation.cluster.dims],
+        "dim": (
+            [dimension.flag() for dimension in simulation.cluster.dims]
+            if simulation.has_dimensions
+            else list(simulation.parameters.dim)
+        ),
+        **simai_bandwidths(simulation.parameters),
         **parameter_values(simulation.cluster),
     }
 
@@ -105,6 +112,25 @@ def _class(results: Results, number: int) -> dict[str, Any]:
         "comm_ns": comm_ns,
         "peak_microbatches": timeline.stage_program(number).peak_microbatches,
     }
+
+
+def _estimate(results: Results) -> dict[str, Any] | None:
+    """SimAI's estimate, us to the ns; None unless the network is one of SimAI's."""
+    found = results.simai_estimate
+    if found is None:
+        return None
+    figures = {
+        "dp_us": found.dp_us,
+        "dp_ep_us": found.dp_ep_us,
+        "tp_us": found.tp_us,
+        "ep_us": found.ep_us,
+        "pp_us": found.pp_us,
+        "bubble_us": found.bubble_us,
+        "compute_us": found.compute_us,
+        "exposed_us": found.exposed_us,
+        "total_us": found.total_us,
+    }
+    return {name: None if us is None else round(us, 3) for name, us in figures.items()}
 
 
 def _layer(row: LayerRow) -> dict[str, Any]:

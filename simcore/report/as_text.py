@@ -10,7 +10,7 @@ from simcore.analysis import Results
 from simcore.analysis.accounts import BUBBLE, EXPOSED_KINDS, FIRST_EXPOSED, IDLE, WAIT, Accounts
 from simcore.diagnostics import Diagnostic, printable
 from simcore.report.table import Column, table
-from simcore.report.words import cluster_words, layout_words, structure_words
+from simcore.report.words import layout_words, structure_words
 from simcore.units import column_unit, duration, percent, plural
 
 _EXPENSIVE_LAYERS = 10
@@ -48,6 +48,7 @@ def text_report(results: Results, ascii_only: bool = False) -> str:
         _head(results),
         _stages(results, ascii_only),
         *_waiting(results),
+        *_simai(results),
         _layers(results),
         diagnostics_text(results.simulation.diagnostics),
     ]
@@ -72,7 +73,7 @@ def _head(results: Results) -> str:
         ("rows", f"{len(workload)}{declared}: {structure_words(simulation)}"),
         ("ranks", layout_words(simulation.layout)),
         ("schedule", schedule),
-        ("cluster", f"{cluster_words(simulation.cluster)}; {simulation.parameters.network}"),
+        ("cluster", f"{simulation.network.words()}; {printable(simulation.parameters.network)}"),
         (
             "simulated",
             f"{_count(timeline.ops_simulated)} ops in {plural(len(timeline.classes), 'rank class')}, "
@@ -146,6 +147,35 @@ def _waiting(results: Results) -> list[str]:
         )
     left = len(found) - _WAITS
     return ["\n".join([*lines, *([f"  and {left} shorter waits"] if left > 0 else []), ""])]
+
+
+def _simai(results: Results) -> list[str]:
+    """SimAI's own estimate beside the step time; nothing unless the network is one of SimAI's."""
+    found = results.simai_estimate
+    if found is None:
+        return []
+    total = round(found.total_us * 1000)
+    step = results.simulation.step_time_ns
+    ratio = f", {total / step:.3f} x the step time" if step else ""
+    exposed = [
+        f"{kind} {_us(us)}"
+        for kind, us in (
+            ("tp", found.tp_us), ("ep", found.ep_us), ("dp", found.dp_us), ("dp_ep", found.dp_ep_us)
+        )
+        if us
+    ]  # fmt: skip
+    transfers = "not known to SimAI" if found.pp_us is None else _us(found.pp_us)
+    lines = [
+        f"SimAI's own estimate  {duration(total)}{ratio}",
+        f"  compute {_us(found.compute_us)}; exposed {', '.join(exposed) or 'nothing'}; "
+        f"pp {transfers}; bubble {_us(found.bubble_us)}",
+        "  all rows added up, without a schedule: no slow ranks, no waits, each layer a virtual stage",
+    ]
+    return ["\n".join([*lines, ""])]
+
+
+def _us(us: float) -> str:
+    return duration(round(us * 1000))
 
 
 def _ranks(text: str) -> str:

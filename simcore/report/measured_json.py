@@ -54,6 +54,7 @@ def measured_json(run: MeasuredRun) -> dict[str, Any]:
             "operations": [_figures(one) for one in op_figures(run)],
             "sub_operations": [_figures(one) for one in sub_figures(run)],
         },
+        "estimates": {"simai": None},
         "diagnostics": diagnostic_values(run.diagnostics),
     }  # fmt: skip
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from simcore.cluster import Cluster
 from simcore.layout import Layout
 from simcore.simulation import Simulation
 from simcore.units import plural
@@ -14,17 +13,6 @@ def layout_words(layout: Layout) -> str:
     if layout.ep == 1:
         return words
     return f"{words}, ep {layout.ep} inside {'tp x dp' if layout.dp % layout.ep else 'dp'}"
-
-
-def cluster_words(cluster: Cluster) -> str:
-    """Each dimension, inner first, with the algorithm asked for; the chunks if there are several."""
-    dims = zip(cluster.dims, cluster.algorithms, strict=True)
-    words = " x ".join(
-        f"{dimension.text()}{f' ({algorithm})' if algorithm else ''}" for dimension, algorithm in dims
-    )
-    if cluster.splits > 1:
-        words += f"; {cluster.splits} splits, {cluster.active_chunks} at a time"
-    return words
 
 
 def structure_words(simulation: Simulation) -> str:

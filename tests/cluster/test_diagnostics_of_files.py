@@ -23,6 +23,15 @@ def test_every_code_of_the_room_is_explained() -> None:
     assert given <= explained
 
 
+def test_every_code_of_the_networks_is_explained() -> None:
+    files = (ROOT / "simcore" / "networks").glob("*.py")
+    source = "\n".join(path.read_text() for path in files)
+    given = set(re.findall(r'"((?:busbw|simai|parameter)-[a-z0-9-]+)"', source)) - {"simai-auto"}
+    page = (ROOT / "docs" / "diagnostics.md").read_text()
+    assert len(given) == 10
+    assert given <= set(re.findall(r"^\|? ?`([a-z0-9-]+)`", page, re.MULTILINE)), given
+
+
 def test_what_is_said_of_a_run_on_a_cluster_is_explained() -> None:
     source = (ROOT / "simcore" / "simulation.py").read_text()
     given = set(re.findall(r'"(?:error|warning|note)",\s*"([a-z0-9-]+)"', source))

@@ -42,7 +42,9 @@ def test_a_word_has_its_choices() -> None:
         "schedule": ("layer-loop", "gpipe", "1f1b", "interleaved", "zb-h1"),
         "stage_layout": ("uniform", "megatron"),
         "dialect": ("simai", "astra-sim-1"),
-        "network": ("analytical", "shared"),
+        "network": ("analytical", "shared", "busbw:FILE", "simai-auto"),
+        "gpu_type": ("H100", "H20", "H800", "A100", "A800"),
+        "nic_type": ("cx7", "cx6", "bf3"),
         "collective_optimization": ("localBWAware", "baseline"),
     }
 

@@ -33,6 +33,8 @@ def test_every_parameter_has_a_flag_that_reaches_the_run(tmp_path: Path) -> None
     flags += " --endpoint-delay 7 --local-mem-bw 1600 --network analytical"
     flags += " --compute-scale 0.5 --comm-scale 2 --no-fold --stage-layout megatron"
     flags += " --overlap-grad-reduce --overlap-param-gather --layer-scale mlp_row:fwd=0.5"
+    flags += " --nvlink 300 --nic 24.5 --nics-per-server 4 --gpus-per-server 16 --gpu-type A100"
+    flags += " --nic-type cx6 --overlap dp=0.5,tp=0.3"
     flags += " --slow-rank 37=1.3 --slow-link 1:5=0.5 --jitter 0.01 --seed 7"
     done = wltui("report", SEED_002, "--json", *flags.split())
     assert (done.returncode, done.stderr) == (0, "")
@@ -55,6 +57,13 @@ def test_every_parameter_has_a_flag_that_reaches_the_run(tmp_path: Path) -> None
         "local_mem_bw": 1600.0,
         "collective_optimization": "baseline",
         "network": "analytical",
+        "nvlink": 300.0,
+        "nic": 24.5,
+        "nics_per_server": 4,
+        "gpus_per_server": 16,
+        "gpu_type": "A100",
+        "nic_type": "cx6",
+        "overlap": ["dp=0.5,tp=0.3"],
         "compute_scale": 0.5,
         "comm_scale": 2.0,
         "no_fold": True,
@@ -119,7 +128,10 @@ USAGE_ERRORS = [
         [SEED_002, "--schedule", "x"],
         "--schedule x: one of layer-loop, gpipe, 1f1b, interleaved, zb-h1 is expected",
     ),
-    ([SEED_002, "--network", "x"], "--network x: one of analytical, shared is expected"),
+    (
+        [SEED_002, "--network", "x"],
+        "--network x: one of analytical, shared, busbw:FILE, simai-auto is expected",
+    ),
     (
         [SEED_002, "--dim", "switch:8:450:500"],
         "the cluster has 8 NPUs (switch 8), too few for 1024 ranks: "

@@ -1,7 +1,8 @@
 """Folding stays exact under every schedule and override, and splits no further than needed.
 
 Seen to fail on these bugs, planted one at a time: a cell's first colour without its slowdown;
-without the factors on its own ports; a named rank's coordinates not cut out of its box;
+without the factors on its own ports; a named rank's coordinates not cut out of its box; every layout
+taken as aligned with SimAI's servers;
 and, by the other property tests, costs of different kinds taken for one when their values are
 equal. (The port factors in the signature of a group and of a link follow from the colours of the
 ranks at their ends: without them nothing changes, and nothing failed.)
@@ -9,6 +10,7 @@ ranks at their ends: without them nothing changes, and nothing failed.)
 
 import dataclasses
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
@@ -22,6 +24,8 @@ from simcore.workload import open_workload
 from tests.engine.reference_simulator import class_of_ranks, reference_of
 from tests.engine.test_folding import SEED_001, SEED_002, assert_same_run, unfolded
 from tests.strategies import Case, cases
+
+BUSBW = f"busbw:{Path(__file__).parents[1] / 'networks' / 'simai' / 'busbw_fixed.yaml'}"
 
 
 @st.composite
@@ -53,7 +57,9 @@ def overridden(draw: st.DrawFn) -> Case:
         "stage_layout": draw(st.sampled_from(["uniform", "megatron"])),
         "overlap_grad_reduce": draw(st.booleans()),
         "overlap_param_gather": draw(st.booleans()),
-        "network": draw(st.sampled_from(["analytical", "shared"])),
+        "network": draw(st.sampled_from(["analytical", "shared", "simai-auto", BUSBW])),
+        "gpus_per_server": draw(st.sampled_from([1, 2, 3, 8])),
+        "nics_per_server": 64,
         "splits": draw(st.sampled_from([1, 1, 2, 3])),
         "active_chunks": draw(st.integers(1, 2)),
         "algorithm": draw(st.sampled_from([(), ("0=direct",), ("0=ring",), ("0=direct2",)])),
@@ -64,6 +70,9 @@ def overridden(draw: st.DrawFn) -> Case:
         changes["slow_link"] = tuple(
             f"{index % 2}:{text.split(':', 1)[1]}" for index, text in enumerate(changes["slow_link"])
         )  # type: ignore[arg-type]
+    if changes["network"] in ("simai-auto", BUSBW):
+        # They have no ports.
+        changes["slow_link"] = ()
     return Case(workload, dataclasses.replace(parameters, **changes))  # type: ignore[arg-type]
 
 

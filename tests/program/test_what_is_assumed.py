@@ -202,7 +202,10 @@ REFUSED = [
         {"compute_scale": 1e12, "comm_scale": 2},
         "the step would take 2^63 ns (292 years) or more: too long for its times",
     ),
-    ({"network": "shared2"}, "--network shared2: one of analytical, shared is expected"),
+    (
+        {"network": "shared2"},
+        "--network shared2: one of analytical, shared, busbw:FILE, simai-auto is expected",
+    ),
 ]
 
 

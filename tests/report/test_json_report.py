@@ -48,6 +48,7 @@ def test_the_report_has_the_keys_of_its_schema() -> None:
         "rank_classes",
         "classes",
         "layers",
+        "estimates",
         "diagnostics",
     ]
     assert list(report["workload"]) == [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from simcore.cluster import ALGORITHM_NAMES
@@ -11,6 +13,7 @@ from simcore.simulation import Simulation, choices
 from tests.tui.made_runs import run, seed, two_stages
 from tui.parameters.fields import Field, fields_for, scrubbed_figure
 
+BUSBW = f"busbw:{Path(__file__).parents[1] / 'networks' / 'simai' / 'busbw_fixed.yaml'}"
 DIMS = ("switch:2:4:50", "ring:4:2:300")
 
 
@@ -57,6 +60,7 @@ def test_the_form_has_every_parameter_of_the_command_line_with_a_choice() -> Non
         "dim 0  switch 8", "dim 0  latency", "dim 0  algorithm",
         "dim 1  switch 128", "dim 1  latency", "dim 1  algorithm",
         "splits", "active chunks", "endpoint delay", "local mem bw", "optimization",
+        "network",
         "compute scale", "comm scale", "layer scale",
         "slow rank", "slow link", "jitter", "seed", "no fold",
     ]  # fmt: skip
@@ -77,10 +81,52 @@ def test_values_that_are_not_given_are_those_of_the_run() -> None:
         "dim 1  switch 128": "50", "dim 1  latency": "1000", "dim 1  algorithm": "default",
         "cluster": "none", "system": "none", "splits": "1", "active chunks": "1",
         "endpoint delay": "10", "local mem bw": "3350", "optimization": "localBWAware",
-        "compute scale": "1", "comm scale": "1", "no fold": "off",
+        "network": "analytical", "compute scale": "1", "comm scale": "1", "no fold": "off",
         "virtual stages": "1", "stage layout": "uniform", "overlap reduce": "off", "overlap gather": "off",
         "layer scale": "none", "slow rank": "none", "slow link": "none", "jitter": "0", "seed": "0",
     }  # fmt: skip
+
+
+def test_the_form_shows_what_the_network_of_the_run_uses() -> None:
+    labels = [field.label for field in fields_for(simulation_of())]
+    auto = simulation_of(network="simai-auto", dim=(), nic=20.0)
+    shown = {field.label: field.text(auto.parameters, auto) for field in fields_for(auto)}
+    cluster = [label for label in labels if label.startswith("dim ")]
+    cluster += [
+        "cluster",
+        "system",
+        "splits",
+        "active chunks",
+        "endpoint delay",
+        "local mem bw",
+        "optimization",
+    ]
+    assert set(labels) - set(shown) == set(cluster)
+    assert {label: value for label, value in shown.items() if label not in labels} == {
+        "nvlink": "370.8",
+        "nic": "20",
+        "nics per server": "8",
+        "gpus per server": "8",
+        "gpu type": "H100",
+        "nic type": "cx7",
+        "overlap": "none",
+    }
+    busbw = simulation_of(network=BUSBW, dim=())
+    assert {field.label for field in fields_for(busbw)} - set(labels) == {"gpus per server", "overlap"}
+
+
+def test_networks_are_scrubbed_and_one_with_a_file_is_typed() -> None:
+    assert scrubbed("network", 1) == {"network": "shared"}
+    assert scrubbed("network", -1) == {"network": "simai-auto"}
+    assert scrubbed("network", 1, network=BUSBW, dim=()) == {"network": "shared"}
+    assert typed("network", "busbw:b.yaml") == {"network": "busbw:b.yaml"}
+    with pytest.raises(
+        UsageError, match=r"^--network busbw: one of analytical, shared, busbw:FILE, simai-auto"
+    ):
+        typed("network", "busbw")
+    assert scrubbed("nvlink", 1, network="simai-auto", dim=()) == {"nvlink": 408.0}
+    assert scrubbed("gpu type", 1, network="simai-auto", dim=()) == {"gpu_type": "H20"}
+    assert typed("overlap", "dp=0.5,tp=0.3", network="simai-auto", dim=()) == {"overlap": ("dp=0.5,tp=0.3",)}
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,9 @@ class LayersView(ScreenView):
         lines: list[Line] = [rule(title, width, self.glyphs)]
         simulation = self.session.current.simulation
         if cell.collective and cell.group and cell.bytes:
-            words = explain_alone(simulation, cell.collective, cell.group, cell.bytes)
+            words = explain_alone(
+                simulation, cell.collective, cell.group, simulation.priced_bytes(line.phase, cell.bytes)
+            )
         else:
             words = "no collective in this phase"
         lines += [[("  " + text, "")] for text in wrapped(words, width - 4)]

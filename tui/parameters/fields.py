@@ -15,6 +15,8 @@ from simcore.cluster import (
     parse_dimension,
 )
 from simcore.diagnostics import UsageError
+from simcore.networks import NETWORKS, network_model
+from simcore.networks.simai_inputs import simai_bandwidths
 from simcore.parameters import FLAGS, Flag, Parameters, flag_of, parse_value, replaced
 from simcore.simulation import Simulation, choices
 from simcore.units import number
@@ -22,6 +24,8 @@ from simcore.units import number
 # Names that would fill their column.
 _SHORT = {"overlap_grad_reduce": "overlap reduce", "overlap_param_gather": "overlap gather"}
 _DEGREES = ("world", "tp", "ep", "pp")
+# What the type of the GPU or NIC gives where it is not given.
+_OF_TYPE = ("nvlink", "nic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,8 @@ class FlagField(Field):
             return simulation.workload.dialect
         if self.flag.kind == "text":
             return "none"
+        if self.flag.field in _OF_TYPE:
+            return simai_bandwidths(parameters)[self.flag.field]
         of_cluster = parameter_values(simulation.cluster)
         if self.flag.field in of_cluster:
             return of_cluster[self.flag.field]
@@ -153,6 +159,22 @@ class TextField(FlagField):
 
 
 @dataclass(frozen=True, slots=True)
+class NetworkField(FlagField):
+    """The network model; one that needs a file is typed: `busbw:FILE`."""
+
+    def scrubbed(
+        self, parameters: Parameters, simulation: Simulation, direction: int, large: bool
+    ) -> Parameters:
+        names = tuple(name for name, model in NETWORKS.items() if model.argument is None)
+        return replaced(parameters, self.flag.field, _next(names, parameters.network, direction))
+
+    def typed(self, parameters: Parameters, simulation: Simulation, text: str) -> Parameters:
+        changed = replaced(parameters, self.flag.field, text)
+        network_model(changed)
+        return changed
+
+
+@dataclass(frozen=True, slots=True)
 class DimensionField(Field):
     """Bandwidth or latency of one dimension of the cluster. attribute: of `Dimension`."""
 
@@ -227,9 +249,17 @@ class AlgorithmField(Field):
 
 
 def fields_for(simulation: Simulation) -> list[Field]:
-    """The fields of a run, in the groups of the command line; choices of one are left out."""
+    """The fields of a run, in the groups of the command line.
+
+    Choices of one are left out, and what the run's network has no use for.
+    """
     found: list[Field] = []
+    model = network_model(simulation.parameters)
     for flag in FLAGS:
+        if flag.group == "cluster" and not simulation.has_dimensions:
+            continue
+        if flag.group == "network" and flag.field not in ("network", *model.flags):
+            continue
         if flag.field == "dim":
             for index, dimension in enumerate(simulation.cluster.dims):
                 found += _dimension_fields(index, dimension)
@@ -238,7 +268,9 @@ def fields_for(simulation: Simulation) -> list[Field]:
         else:
             # A label has 22 columns.
             label = _SHORT.get(flag.field) or flag.field.replace("_", " ").removeprefix("collective ")
-            kind = TextField if flag.kind == "text" else FlagField
+            kind = {"text": TextField}.get(flag.kind, FlagField)
+            if flag.field == "network":
+                kind = NetworkField
             found.append(kind(flag.group, label, flag.unit, f"{flag.option}  {flag.help}", flag))
     return found
 

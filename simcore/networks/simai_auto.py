@@ -1,0 +1,123 @@
+"""`simai-auto`: SimAI's bus bandwidths derived from NVLink and NICs (SimAI-analytical 1.6 and 1.7).
+
+Always the ring, whatever the size. A group is N nodes of q GPUs with k NICs; NVLink v, one NIC c, GiB/s.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from simcore.cluster import TransferShape
+from simcore.diagnostics import Diagnostic, UsageError
+from simcore.layout import Layout
+from simcore.networks.simai import Bandwidth, SimaiNetwork
+from simcore.networks.simai_inputs import simai_bandwidths
+from simcore.networks.simai_ratio import MULTI_NODE, column_of, ratio
+from simcore.parameters import Parameters
+from simcore.units import number
+from simcore.workload.model import GroupKind
+
+# What a collective above 1 B and below 1 MiB takes by the size of its group, us; others nothing.
+_SMALL_US = {2: 10, 4: 12, 8: 15, 16: 66, 32: 135, 64: 200, 128: 320}
+_SMALL_BELOW = 2**20
+_NVLINK_BOUND = "NVLink, the NICs are faster"
+
+
+class Nodes(NamedTuple):
+    """A group as SimAI sees it. nodes: N; gpus: q, its GPUs in a node; nics: k, those it may use.
+
+    divisor: among how many GPUs of a node its NICs are divided, for a message.
+    """
+
+    nodes: int
+    gpus: int
+    nics: int
+    divisor: int = 1
+
+
+class SimaiAuto(SimaiNetwork):
+    """The network of one run; satisfies `Network`. nvlink, nic: GiB/s."""
+
+    name = "simai-auto"
+
+    def __init__(self, parameters: Parameters, layout: Layout) -> None:
+        super().__init__(parameters, layout)
+        figures = simai_bandwidths(parameters)
+        self.nvlink, self.nic = figures["nvlink"], figures["nic"]
+        self.nics = parameters.nics_per_server
+
+    def bandwidth(self, kind: GroupKind, collective: str, size: int) -> Bandwidth:
+        group = self._nodes(kind)
+        if group.nodes > 1 and group.nics == 0:
+            raise UsageError(
+                f"--nics-per-server {self.nics}: {kind} groups get floor({self.nics}/{group.divisor}) = 0 "
+                f"NICs, and SimAI prints garbage; {group.divisor} or more would fit"
+            )
+        found = self._alltoall(group) if collective == "ALLTOALL" else self._ring(group)
+        if kind == "tp" and collective in ("ALLGATHER", "REDUCESCATTER"):
+            table, column = "nic", column_of(group.nodes)
+            if group.nodes > 1 and found.origin == _NVLINK_BOUND:
+                table = "nvlink"
+        elif kind in ("tp", "ep") and collective == "ALLTOALL":
+            table, column = "ata", column_of(group.nodes)
+            if kind == "ep" and self.layout.tp >= self.server:
+                column = MULTI_NODE
+        else:
+            return found
+        return found._replace(
+            ratio=ratio(table, column, size), ratio_origin=f"table {table}, column {column}"
+        )
+
+    def _nodes(self, kind: GroupKind) -> Nodes:
+        """How SimAI spreads a group of more than one; all quotients are floored."""
+        tp, ep, server, nics = self.layout.tp, self.layout.ep, self.server, self.nics
+        if kind == "tp":
+            return Nodes(max(1, tp // server), min(tp, server), nics)
+        # The GPUs of a node among which a member of the group stands alone.
+        inner = tp * ep if kind == "dp_ep" else tp
+        divisor = inner if inner <= server else server
+        gpus = server // inner if inner <= server else 1
+        if kind == "ep":
+            nodes = 1 if tp * ep <= server else tp * ep // server
+            return Nodes(nodes, gpus, nics if nodes == 1 else nics // divisor, divisor)
+        return Nodes(self.members(kind), gpus, nics // divisor, divisor)
+
+    def _ring(self, group: Nodes) -> Bandwidth:
+        if group.nodes == 1:
+            return Bandwidth(self.nvlink, "NVLink in one node")
+        through = group.nics * self.nic
+        nics = f"{group.nics} x {number(self.nic)} of NICs over {group.nodes} nodes"
+        if group.gpus > 1 and through > self.nvlink:
+            within = self.nvlink * group.gpus / (group.gpus - 1)
+            if within < through:
+                return Bandwidth(within, _NVLINK_BOUND)
+        return Bandwidth(through, nics)
+
+    def _alltoall(self, group: Nodes) -> Bandwidth:
+        if group.nodes == 1:
+            return Bandwidth(self.nvlink, "NVLink in one node")
+        peers = group.nodes * group.gpus - 1
+        outside = (group.nodes - 1) * group.gpus
+        each = group.nics * self.nic / group.gpus
+        origin = f"{group.nics} x {number(self.nic)} / {group.gpus} of NICs x {peers}/{outside} peers"
+        return Bandwidth(each * peers / outside, origin)
+
+    def fixed_ns(self, kind: GroupKind, size: int) -> int | None:
+        if not 1 < size < _SMALL_BELOW:
+            return None
+        return 1000 * _SMALL_US.get(self.members(kind), 0)
+
+    def transfer_gibps(self, shape: TransferShape) -> float:
+        return self.nic if any(dimension for dimension, _ in shape) else self.nvlink
+
+    def words(self) -> str:
+        return (
+            f"servers of {self.server} GPUs, NVLink {number(self.nvlink)} GiB/s, "
+            f"{self.nics} NICs of {number(self.nic)} GiB/s"
+        )
+
+    def assumptions(self) -> list[Diagnostic]:
+        if self.layout.tp > 1:
+            return []
+        message = "tp is 1: SimAI prints garbage for its tp collectives; here a group of one costs nothing"
+        return [Diagnostic("note", "simai-tp-1", message)]

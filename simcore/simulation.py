@@ -6,7 +6,7 @@ Import from here: `simulate`, `Simulation`, `choices`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simcore.cluster import (
     DEFAULT_PRESET,
@@ -19,18 +19,19 @@ from simcore.cluster import (
 )
 from simcore.collectives import NAMES, collective_ns, explain_collective
 from simcore.diagnostics import Diagnostic, UsageError, printable
-from simcore.engine import run_engine
+from simcore.engine import Times, run_engine
 from simcore.folding import Folding, fold
 from simcore.layout import RANK_ORDERS, Layout, resolve_layout
 from simcore.overrides import parse_overrides
 from simcore.parameters import Parameters
+from simcore.policies import chosen_dialect, policy_layout, with_scopes
 from simcore.pricing import Prices, scaled
-from simcore.program import SCHEDULES, Program, build_program
+from simcore.program import SCHEDULES, Program, build_policy_program, build_program
 from simcore.program.building import MOST_OPS, STAGE_LAYOUTS
 from simcore.timeline import Timeline
 from simcore.units import number
 from simcore.workload import Workload
-from simcore.workload.model import GroupKind
+from simcore.workload.model import DIALECTS, GroupKind
 
 NETWORKS = ("analytical",)
 
@@ -62,7 +63,7 @@ def choices(field: str) -> tuple[str, ...]:
         "rank_order": RANK_ORDERS,
         "stage_layout": STAGE_LAYOUTS,
         "network": NETWORKS,
-        "dialect": ("simai", "astra-sim-1"),
+        "dialect": DIALECTS,
         "collective_optimization": OPTIMIZATIONS,
     }[field]
 
@@ -80,9 +81,17 @@ def simulate(
             f"--network {printable(parameters.network, 60)}: one of {', '.join(NETWORKS)} is expected"
         )
     choice = choose_cluster(parameters)
-    layout, found = resolve_layout(workload, parameters, choice.npus)
-    cluster, cluster_found = _cluster(workload, choice, layout)
-    program, program_found = build_program(workload, layout, parameters)
+    if chosen_dialect(workload, parameters) == "astra-sim-1":
+        _check_queued(parameters)
+        layout, found = policy_layout(workload, parameters, choice.npus, choice.first_dimension)
+        workload = with_scopes(workload, layout)
+        cluster, cluster_found = _cluster(workload, choice, layout)
+        cluster = replace(cluster, last_chunk_is_rest=True)
+        program, program_found = build_policy_program(workload, layout, parameters, cluster.newest_first)
+    else:
+        layout, found = resolve_layout(workload, parameters, choice.npus)
+        cluster, cluster_found = _cluster(workload, choice, layout)
+        program, program_found = build_program(workload, layout, parameters)
     overrides = parse_overrides(parameters, layout.world, len(cluster.dims))
     folding = fold(layout, cluster, program, overrides, parameters.no_fold)
     ops = sum(len(program.stages[rank_class.stage].ops) for rank_class in folding.classes)
@@ -92,14 +101,39 @@ def simulate(
             + (" (without --no-fold equal ranks are simulated once)" if parameters.no_fold else "")
         )
     prices = Prices(cluster, parameters.compute_scale, parameters.comm_scale, overrides)
-    durations = prices.durations(program, folding)
     try:
-        times = run_engine(program, folding, durations, cancelled)
+        if program.queued:
+            times = _run_queued(prices, program, folding, cancelled)
+        else:
+            times = run_engine(program, folding, prices.durations(program, folding), cancelled)
     except OverflowError:
         raise UsageError("the step would take 2^63 ns (292 years) or more: too long for its times") from None
     flat = _flat_groups(workload, folding)
     diagnostics = (*workload.diagnostics, *found, *cluster_found, *program_found, *flat)
     return Simulation(workload, parameters, layout, cluster, Timeline(program, folding, times), diagnostics)
+
+
+def _check_queued(parameters: Parameters) -> None:
+    """Raises `UsageError` for a network model that the queues of dialect astra-sim-1 cannot have."""
+    if parameters.network != "analytical":
+        raise UsageError(
+            f"--network {printable(parameters.network, 60)}: dialect astra-sim-1 has its own queues, analytical "
+            "fits (--dialect simai takes the rows as SimAI does)"
+        )
+
+
+def _run_queued(
+    prices: Prices, program: Program, folding: Folding, cancelled: Callable[[], bool]
+) -> Times:
+    """The times of a program whose collectives queue at the dimensions."""
+    # Imported here: most runs are of the other dialect.
+    from simcore.engine.dimension_queues import DimensionQueues
+    from simcore.queue_pricing import QueuePrices
+
+    priced = QueuePrices(prices, program, folding)
+    priced.check_size()
+    active = prices.cluster.active_chunks
+    return DimensionQueues(program, folding, priced.compute(), priced.collective, active).run(cancelled)
 
 
 def _cluster(

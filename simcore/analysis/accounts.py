@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, Receive
+from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, Pause, Receive
 from simcore.timeline import Timeline
 
 EXPOSED_KINDS = ("tp", "ep", "dp", "dp_ep", "all", "pp")

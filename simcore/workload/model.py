@@ -13,6 +13,7 @@ from simcore.diagnostics import Diagnostic
 Phase = Literal["fwd", "ig", "wg"]
 PHASES: tuple[Phase, ...] = ("fwd", "ig", "wg")
 GroupKind = Literal["tp", "ep", "dp", "dp_ep", "all"]
+LARGEST = 2**63 - 1  # columns are signed 64-bit
 Dialect = Literal["simai", "astra-sim-1"]
 DIALECTS: tuple[Dialect, ...] = ("simai", "astra-sim-1")
 

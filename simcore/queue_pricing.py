@@ -1,0 +1,131 @@
+"""What each op of a run in dialect astra-sim-1 takes: compute, and collectives chunk by chunk.
+
+A duration is rounded once, half to even, after all its factors; of a collective, each phase of
+each chunk is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from simcore.collectives.queued import QueuedPhase, Walk, queued_phases
+from simcore.diagnostics import UsageError
+from simcore.folding import Folding, GroupClass
+from simcore.pricing import OF_GROUP, OF_RANK, Prices, normal, scaled
+from simcore.program import Program
+from simcore.program.ops import COMPUTE, CollectiveCost, ComputeCost
+
+# Each phase of a chunk is an event: about 5 us.
+MOST_CHUNK_PHASES = 10_000_000
+
+
+class Chunks(NamedTuple):
+    """A collective in the queues: so many chunks, the phases of each and those of the last."""
+
+    count: int
+    each: Walk
+    last: Walk
+
+
+@dataclass(slots=True)
+class QueuePrices:
+    """Prices of one run; the dimension of a phase is the number of its queue.
+
+    A dimension that both model and data groups cross is cut in two, each part with a queue of its
+    own (ASTRA-sim 1.0's break_dimension): the data groups' part is numbered after all dimensions.
+    """
+
+    prices: Prices
+    program: Program
+    folding: Folding
+    _known: dict[tuple[int, int], Chunks] = field(default_factory=dict)
+
+    def compute(self) -> list[list[int]]:
+        """Per rank class, ns of each op; 0 for collectives."""
+        durations = []
+        overrides = self.prices.overrides
+        for rank_class in self.folding.classes:
+            ops = self.program.stages[rank_class.stage].ops
+            scale = self.prices.compute_scale
+            table = [
+                (cost.ns, scale * cost.scale * rank_class.slowdown) if isinstance(cost, ComputeCost) else (0, 1.0)
+                for cost in self.program.costs
+            ]  # fmt: skip
+            if overrides.jitter == 0:
+                by_cost = [scaled(ns, factor) for ns, factor in table]
+                durations.append(list(map(by_cost.__getitem__, ops.cost)))
+                continue
+            rank = rank_class.ranks.first
+            durations.append(
+                [
+                    self._jittered(*table[cost], OF_RANK, rank, op) if ops.stream[op] == COMPUTE else 0
+                    for op, cost in enumerate(ops.cost)
+                ]
+            )
+        return durations
+
+    def collective(self, group: int, op: int) -> Chunks:
+        """The chunks of collective `op` in the groups of group class `group`."""
+        cost_number = self.program.stages[0].ops.cost[op]
+        key = (group, cost_number)
+        chunks = self._known.get(key)
+        if chunks is None:
+            cost = self.program.costs[cost_number]
+            assert isinstance(cost, CollectiveCost)
+            chunks = self._known[key] = self._priced(self.folding.group_classes[group], cost)
+        if self.prices.overrides.jitter == 0:
+            return chunks
+        first = self.folding.classes[self.folding.group_classes[group].members[0]].ranks.first
+        scale = self.prices.comm_scale
+        each, last = (
+            tuple(phase._replace(ns=self._jittered(phase.ns, scale, OF_GROUP, first, op)) for phase in walk)
+            for walk in (chunks.each, chunks.last)
+        )
+        return Chunks(chunks.count, each, last)
+
+    def check_size(self) -> None:
+        """Raises `UsageError` where the chunks would take minutes."""
+        phases = sum(
+            chunks.count * len(chunks.each)
+            for rank_class in self.folding.classes
+            for op, cost_number in enumerate(self.program.stages[0].ops.cost)
+            if isinstance(cost := self.program.costs[cost_number], CollectiveCost)
+            for chunks in (self.collective(rank_class.groups[cost.group], op),)
+        )
+        if phases > MOST_CHUNK_PHASES:
+            raise UsageError(
+                f"{phases} phases of chunks are to be simulated, at most {MOST_CHUNK_PHASES}: "
+                "fewer --splits or --passes would fit"
+            )
+
+    def _priced(self, group: GroupClass, cost: CollectiveCost) -> Chunks:
+        cluster = self.prices.slowed(group.ports)
+        count, each, last = queued_phases(cluster, group.shape, cost.collective, cost.bytes)
+        jitters = self.prices.overrides.jitter > 0
+        return Chunks(count, *(
+            tuple(
+                QueuedPhase(
+                    self._queue(group, phase.dimension),
+                    phase.ns if jitters else scaled(phase.ns, self.prices.comm_scale),
+                )
+                for phase in walk
+            )
+            for walk in (each, last)
+        ))  # fmt: skip
+
+    def _queue(self, group: GroupClass, dimension: int) -> int:
+        if group.kind != "dp":
+            return dimension
+        crossed = {
+            crossing.dimension
+            for other in self.folding.group_classes
+            if other.kind == "tp"
+            for crossing in other.shape.crossings
+        }
+        return dimension + (len(self.prices.cluster.dims) if dimension in crossed else 0)
+
+    def _jittered(self, ns: int, scale: float, about: int, number: int, op: int) -> int:
+        overrides = self.prices.overrides
+        noise = normal(overrides.seed, about, number, op)
+        return round(ns * (scale * max(0.0, 1.0 + overrides.jitter * noise)))

@@ -20,8 +20,8 @@ class Parameters:
     """What a user may set; None means "as the file says" or "the default of SPEC 8".
 
     world, tp, ep, pp: degrees over the header's. virtual_stages: chunks of each stage
-    (interleaved). passes: how often layer-loop runs the file. cluster: a preset or the path of a file. system: the path of an ASTRA-sim
-    system file. dim: `KIND:SIZE:GBPS:NS`, inner first. algorithm: `DIM=NAME`. splits,
+    (interleaved). passes: how often layer-loop runs the file. cluster: a preset or the path of
+    a file. system: the path of an ASTRA-sim system file. dim: `KIND:SIZE:GBPS:NS`, inner first. algorithm: `DIM=NAME`. splits,
     active_chunks: chunks of a collective. endpoint_delay: ns. local_mem_bw: GB/s.
     compute_scale, comm_scale: durations times X. no_fold: simulate every rank, not one of
     each class.

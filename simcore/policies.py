@@ -51,7 +51,10 @@ def chosen_dialect(workload: Workload, parameters: Parameters) -> Dialect:
 
 
 def policy_layout(
-    workload: Workload, parameters: Parameters, cluster_npus: int | None, first_dimension: Callable[[int], int]
+    workload: Workload,
+    parameters: Parameters,
+    cluster_npus: int | None,
+    first_dimension: Callable[[int], int],
 ) -> tuple[Layout, list[Diagnostic]]:
     """The layout of a run in dialect astra-sim-1, and what was assumed for it.
 
@@ -94,8 +97,8 @@ def policy_layout(
     if workload.policy in TRANSFORMER:
         tp = stated or 1
         if stated is None:
-            note("warning", "tp-missing", "no model_parallel_NPU_group in the header: tp 1 assumed, so forward "
-                 "and input-gradient collectives run over no ranks; --tp gives it")  # fmt: skip
+            note("warning", "tp-missing", "no model_parallel_NPU_group in the header: tp 1 assumed, so "
+                 "forward and input-gradient collectives run over no ranks; --tp gives it")  # fmt: skip
         what = f"tp {tp}"
     else:
         tp, what = _model_ranks(workload.policy, world, first_dimension(world))

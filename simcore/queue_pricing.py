@@ -6,6 +6,7 @@ each chunk is.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ MOST_CHUNK_PHASES = 10_000_000
 class Chunks(NamedTuple):
     """A collective in the queues: so many chunks, the phases of each and those of the last."""
 
-    count: int
+    number: int
     each: Walk
     last: Walk
 
@@ -49,9 +50,11 @@ class QueuePrices:
             ops = self.program.stages[rank_class.stage].ops
             scale = self.prices.compute_scale
             table = [
-                (cost.ns, scale * cost.scale * rank_class.slowdown) if isinstance(cost, ComputeCost) else (0, 1.0)
+                (cost.ns, scale * cost.scale * rank_class.slowdown)
+                if isinstance(cost, ComputeCost)
+                else (0, 1.0)
                 for cost in self.program.costs
-            ]  # fmt: skip
+            ]
             if overrides.jitter == 0:
                 by_cost = [scaled(ns, factor) for ns, factor in table]
                 durations.append(list(map(by_cost.__getitem__, ops.cost)))
@@ -67,13 +70,7 @@ class QueuePrices:
 
     def collective(self, group: int, op: int) -> Chunks:
         """The chunks of collective `op` in the groups of group class `group`."""
-        cost_number = self.program.stages[0].ops.cost[op]
-        key = (group, cost_number)
-        chunks = self._known.get(key)
-        if chunks is None:
-            cost = self.program.costs[cost_number]
-            assert isinstance(cost, CollectiveCost)
-            chunks = self._known[key] = self._priced(self.folding.group_classes[group], cost)
+        chunks = self._chunks(group, self.program.stages[0].ops.cost[op])
         if self.prices.overrides.jitter == 0:
             return chunks
         first = self.folding.classes[self.folding.group_classes[group].members[0]].ranks.first
@@ -82,22 +79,32 @@ class QueuePrices:
             tuple(phase._replace(ns=self._jittered(phase.ns, scale, OF_GROUP, first, op)) for phase in walk)
             for walk in (chunks.each, chunks.last)
         )
-        return Chunks(chunks.count, each, last)
+        return Chunks(chunks.number, each, last)
 
     def check_size(self) -> None:
         """Raises `UsageError` where the chunks would take minutes."""
-        phases = sum(
-            chunks.count * len(chunks.each)
-            for rank_class in self.folding.classes
-            for op, cost_number in enumerate(self.program.stages[0].ops.cost)
-            if isinstance(cost := self.program.costs[cost_number], CollectiveCost)
-            for chunks in (self.collective(rank_class.groups[cost.group], op),)
-        )
+        times = Counter(self.program.stages[0].ops.cost)
+        phases = 0
+        for group in range(len(self.folding.group_classes)):
+            for cost, count in times.items():
+                if getattr(self.program.costs[cost], "group", None) == self.folding.group_classes[group].kind:
+                    chunks = self._chunks(group, cost)
+                    phases += count * chunks.number * len(chunks.each)
         if phases > MOST_CHUNK_PHASES:
             raise UsageError(
                 f"{phases} phases of chunks are to be simulated, at most {MOST_CHUNK_PHASES}: "
                 "fewer --splits or --passes would fit"
             )
+
+    def _chunks(self, group: int, cost_number: int) -> Chunks:
+        """The chunks of a cost in the groups of a group class; scaled, unless there is jitter."""
+        key = (group, cost_number)
+        chunks = self._known.get(key)
+        if chunks is None:
+            cost = self.program.costs[cost_number]
+            assert isinstance(cost, CollectiveCost)
+            chunks = self._known[key] = self._priced(self.folding.group_classes[group], cost)
+        return chunks
 
     def _priced(self, group: GroupClass, cost: CollectiveCost) -> Chunks:
         cluster = self.prices.slowed(group.ports)

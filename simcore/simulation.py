@@ -117,14 +117,12 @@ def _check_queued(parameters: Parameters) -> None:
     """Raises `UsageError` for a network model that the queues of dialect astra-sim-1 cannot have."""
     if parameters.network != "analytical":
         raise UsageError(
-            f"--network {printable(parameters.network, 60)}: dialect astra-sim-1 has its own queues, analytical "
-            "fits (--dialect simai takes the rows as SimAI does)"
+            f"--network {printable(parameters.network, 60)}: dialect astra-sim-1 has its own queues, "
+            "analytical fits (--dialect simai takes the rows as SimAI does)"
         )
 
 
-def _run_queued(
-    prices: Prices, program: Program, folding: Folding, cancelled: Callable[[], bool]
-) -> Times:
+def _run_queued(prices: Prices, program: Program, folding: Folding, cancelled: Callable[[], bool]) -> Times:
     """The times of a program whose collectives queue at the dimensions."""
     # Imported here: most runs are of the other dialect.
     from simcore.engine.dimension_queues import DimensionQueues

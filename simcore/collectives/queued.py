@@ -31,8 +31,7 @@ def queued_phases(
     chunks, size, rest = rest_bytes(cluster, shape, collective, size_bytes)
     walks = [
         tuple(
-            QueuedPhase(phase.leg.dimension, phase.ns())
-            for phase in phases(cluster, shape, collective, part)
+            QueuedPhase(phase.leg.dimension, phase.ns()) for phase in phases(cluster, shape, collective, part)
         )
         for part in ((size,) if rest == size else (size, rest))
     ]

@@ -41,7 +41,7 @@ class Chunked(Protocol):
     """A collective in the queues: so many chunks, the phases of each and those of the last."""
 
     @property
-    def count(self) -> int: ...
+    def number(self) -> int: ...
     @property
     def each(self) -> Sequence[Phase]: ...
     @property
@@ -76,7 +76,7 @@ class _Collective:
         self.priority = priority
         self.missing = members
         self.chunks = chunks
-        self.left = chunks.count
+        self.left = chunks.number
         self.start = NOT_YET
 
 
@@ -198,7 +198,7 @@ class DimensionQueues:
             self._collectives[key] = collective
         collective.missing -= 1
         if not collective.missing:
-            for chunk in range(collective.chunks.count):
+            for chunk in range(collective.chunks.number):
                 self._queue(collective, chunk, 0)
 
     def _finish(self, collective: _Collective) -> None:
@@ -216,7 +216,7 @@ class DimensionQueues:
 
     def _walk(self, collective: _Collective, chunk: int) -> Sequence[Phase]:
         chunks = collective.chunks
-        return chunks.last if chunk == chunks.count - 1 else chunks.each
+        return chunks.last if chunk == chunks.number - 1 else chunks.each
 
     def _queue(self, collective: _Collective, chunk: int, place: int) -> None:
         """A chunk comes to the queue of its next phase."""

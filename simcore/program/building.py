@@ -88,7 +88,11 @@ def build_policy_program(
     stage = builder.finish()
     costs = tuple(cost for _, cost in plan.costs)
     program = Program("layer-loop", False, plan.structure, (stage,), costs, 1, 0, queued=True)
-    return program, [*_left_out(workload, builder), *_ignored(workload, parameters, "layer-loop")]
+    found = [*_left_out(workload, builder), *_ignored(workload, parameters, "layer-loop")]
+    if not stage.ops:
+        message = f"nothing of the rows runs under policy {workload.policy}"
+        found.append(Diagnostic("warning", "no-ops", message, workload.path, workload.header.line))
+    return program, found
 
 
 def _left_out(workload: Workload, builder: PolicyBuilder) -> list[Diagnostic]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from simcore.program.ops import FWD, IG, PHASES, WG, Join, Ops, Pause, Run, StageProgram, Wait
+from simcore.program.ops import FWD, IG, WG, Join, Ops, Pause, Run, StageProgram, Wait
 from simcore.program.plan import Plan, RowOps
 from simcore.workload import Cells
 

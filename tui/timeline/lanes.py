@@ -122,6 +122,8 @@ class Lane:
                 for op in range(len(ops))
                 if ops.stream[op] == code and end[op] > start[op]
             ]
+            # In the queues of astra-sim-1 a collective may be served before one issued earlier.
+            found.sort()
             if code == COMPUTE:
                 category = bytearray(_OF_PHASE[ops.phase[op]] for _, _, op in found)
             else:
@@ -133,9 +135,12 @@ class Lane:
 
     @cached_property
     def shares(self) -> Shares:
-        """How much of any stretch each category fills; overlapping transfers count once."""
+        """How much of any stretch each category fills; what overlaps counts once.
+
+        Transfers to several ranks overlap, and so do collectives whose chunks share the queues.
+        """
         spans = self.spans
-        if self.stream != PIPELINE:
+        if self.stream is None or self.stream == "compute":
             return Shares(zip(spans.start, spans.end, spans.category, strict=True))
         union: list[tuple[int, int, int]] = []
         for start, end, category in zip(spans.start, spans.end, spans.category, strict=True):

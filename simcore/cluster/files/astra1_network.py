@@ -76,8 +76,6 @@ def _unpriced(entries: Entries) -> list[Diagnostic]:
 def _unknown(entries: Entries) -> tuple[Diagnostic, ...]:
     known = (*_PRICED, *_SILENT)
     places = [
-        (key, entries.source.place(entry.key_at))
-        for key, entry in entries.by_key.items()
-        if key not in known
+        (key, entries.source.place(entry.key_at)) for key, entry in entries.by_key.items() if key not in known
     ]
     return entries.source.ignored(places)

@@ -16,7 +16,6 @@ from simcore.program.schedules.policy_loops import POLICY_LOOPS
 from simcore.program.schedules.zb_h1 import zb_h1
 from simcore.program.stage_builder import StageBuilder
 
-
 __all__ = ["POLICY_LOOPS", "SCHEDULES", "Schedule"]
 
 

@@ -1,7 +1,7 @@
 """The header of an ASTRA-sim 1.0 text: a token stream in which line breaks mean nothing.
 
-    HYBRID_DLRM 4        the policy, and for HYBRID_DLRM(_ENHANCED) the last row of the bottom MLP
-    8                    the number of rows, which may stand in the line before
+HYBRID_DLRM 4        the policy, and for HYBRID_DLRM(_ENHANCED) the last row of the bottom MLP
+8                    the number of rows, which may stand in the line before
 """
 
 from __future__ import annotations

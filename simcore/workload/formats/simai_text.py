@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from simcore.workload.formats.cell import LARGEST, Cell, cells_of, read_number
+from simcore.workload.formats.cell import Cell, cells_of, read_number
 from simcore.workload.formats.findings import Findings
 from simcore.workload.formats.format import Format, Head, without_bom
 from simcore.workload.formats.policy_header import read_policy_header
 from simcore.workload.formats.simai_header import HeaderReader
 from simcore.workload.formats.simai_lines import read_rows, skips_comment, starts_row
 from simcore.workload.formats.simai_rows import PROCESS, ROW_CELLS, Rows
-from simcore.workload.model import Dialect, Header, Workload
+from simcore.workload.model import LARGEST, Dialect, Header, Workload
 from simcore.workload.policies import CUSTOMIZED, NO_POLICY, OF_BOTH_DIALECTS, TRANSFORMER
 
 _SIMAI_KEYS = ("ep", "pp", "vpp", "ga", "all_gpus", "pp_comm")
@@ -52,7 +52,7 @@ def read_without_header(path: str, data: bytes) -> Workload:
     lines = _lines(_decoded(data, findings))
     message = (
         "found a row, expected a policy: every collective is run over all ranks, "
-        "in the order of HYBRID_DATA_MODEL"
+        "in the order of HYBRID_TRANSFORMER"
     )
     start = _skip_to_content(lines, 0, findings)
     findings.add("warning", "no-policy", message, cells_of(lines[start], start + 1)[0])

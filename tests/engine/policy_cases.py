@@ -53,8 +53,10 @@ def _row(draw: st.DrawFn, number: int, policy: str) -> str:
 @st.composite
 def policy_cases(draw: st.DrawFn, faults: bool = False) -> PolicyCase:
     """A policy on one to three dimensions with ring algorithms, passes and chunks."""
-    policy = draw(st.sampled_from(POLICIES))
-    sizes = draw(st.sampled_from([(2,), (4,), (6,), (8,), (2, 2), (2, 3), (4, 2), (3, 2), (2, 2, 2)]))
+    # In a file of several policies groups of all kinds meet in the queues.
+    policy = draw(st.sampled_from((*POLICIES, *["HYBRID_CUSTOMIZED"] * 6 * faults)))
+    several = [(2, 2), (2, 3), (4, 2), (3, 2), (2, 2, 2)]
+    sizes = draw(st.sampled_from([*several, *[(2,), (4,), (6,), (8,)][: 1 if faults else 4]]))
     world = 1
     for size in sizes:
         world *= size
@@ -66,7 +68,7 @@ def policy_cases(draw: st.DrawFn, faults: bool = False) -> PolicyCase:
         Link(kind, size, Fraction(speed, 2), delay)
         for kind, size, speed, delay in zip(kinds, sizes, speeds, delays, strict=True)
     ]
-    count = draw(st.integers(1, 4))
+    count = draw(st.integers(2 if faults else 1, 4))
     some = st.lists(st.integers(0, count - 1), max_size=2, unique=True)
     header = ""
     if policy.startswith("HYBRID_DLRM"):
@@ -90,9 +92,11 @@ def policy_cases(draw: st.DrawFn, faults: bool = False) -> PolicyCase:
     slow_rank, slow_link = (), ()
     if faults:
         ranks = st.integers(0, world - 1)
-        for rank in draw(st.lists(ranks, max_size=2, unique=True)):
-            setting.slow_ranks[rank] = draw(st.sampled_from([2, 3]))
-        for place in draw(st.lists(st.tuples(st.integers(0, len(sizes) - 1), ranks), max_size=2, unique=True)):
+        for rank in draw(st.lists(ranks, min_size=1, max_size=2, unique=True)):
+            setting.slow_ranks[rank] = draw(st.sampled_from([2, 3, 6]))
+        for place in draw(
+            st.lists(st.tuples(st.integers(0, len(sizes) - 1), ranks), max_size=2, unique=True)
+        ):
             setting.slow_links[place] = draw(st.sampled_from([Fraction(1, 2), Fraction(1, 4)]))
         slow_rank = tuple(f"{rank}={factor}" for rank, factor in setting.slow_ranks.items())
         slow_link = tuple(

@@ -163,7 +163,9 @@ class Reference:
         return [part for part in (data if cell == WEIGHT else model) if self.parts[part].size > 1]
 
     def _members(self, rank: int, scope: list[int]) -> tuple[int, ...]:
-        base = rank - sum(rank // self.parts[p].stride % self.parts[p].size * self.parts[p].stride for p in scope)
+        base = rank - sum(
+            rank // self.parts[p].stride % self.parts[p].size * self.parts[p].stride for p in scope
+        )
         places = product(*[range(self.parts[p].size) for p in scope])
         return tuple(
             sorted(base + sum(at * self.parts[p].stride for at, p in zip(place, scope, strict=True)) for place in places)
@@ -190,7 +192,9 @@ class Reference:
         reduction = 3 * (message // self.setting.memory) * (part.size - 1) if reduces else 0
         return walk + (steps + 1) * self.setting.endpoint_delay + reduction
 
-    def _phases(self, kind: str, size: int, scope: list[int], members: tuple[int, ...]) -> list[tuple[int, int]]:
+    def _phases(
+        self, kind: str, size: int, scope: list[int], members: tuple[int, ...]
+    ) -> list[tuple[int, int]]:
         if kind == "ALLREDUCE":
             down = [(part, "REDUCESCATTER") for part in scope[:-1]]
             up = [(part, "ALLGATHER") for part in reversed(scope[:-1])]

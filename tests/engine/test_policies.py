@@ -1,6 +1,10 @@
 """ASTRA-sim 1.0's policies: equal to what it measured, to a naive reference, and folded or not.
 
-Seen to fail on these bugs, planted one at a time: PLANTED
+Seen to fail on these bugs, planted one at a time: priorities counted before they are taken; queues
+in order of arrival alone; one queue for both parts of a cut dimension; a last chunk as large as the
+others; a collective visible at its end; chunks in the queues with the first member; room that is
+told only to the group that leaves it; room asked of the first member alone (the last one in
+`test_a_chunk_is_served_when_all_its_members_have_room` only).
 """
 
 from __future__ import annotations
@@ -26,7 +30,6 @@ from tests.engine.reference_policies import Link, Reference, Setting
 from tests.engine.test_folding import assert_same_run
 
 RUNS = json.loads((Path(__file__).parent / "golden_astra1.json").read_text())["runs"]
-HANDLERS = ("ring", "oneRing")
 
 
 def run_id(run: dict[str, Any]) -> str:
@@ -131,7 +134,7 @@ def test_a_folded_run_equals_the_run_of_every_rank(case: PolicyCase, scale: floa
 
 @settings(max_examples=300)
 @given(policy_cases(faults=True))
-def test_accounts_cover_the_step_and_dimensions_serve_no_more_than_they_may(case: PolicyCase) -> None:
+def test_accounts_cover_the_step_of_every_rank(case: PolicyCase) -> None:
     simulation = case.simulated()
     results = Results(simulation)
     for number, accounts in enumerate(results.accounts):
@@ -143,3 +146,75 @@ def test_accounts_cover_the_step_and_dimensions_serve_no_more_than_they_may(case
         assert accounts.busy_ns == sum(over - begin for begin, over in compute)
         comm_ns, overlapped_ns = results.communication[number]
         assert overlapped_ns <= min(comm_ns, accounts.busy_ns)
+
+
+ROOM = """HYBRID_CUSTOMIZED
+3
+l0 -1 0 NONE 0 0 NONE 0 0 NONE 0 0 DATA
+l1 -1 0 NONE 0 0 ALLREDUCE 4096 0 NONE 0 0 HYBRID_DATA_MODEL
+l2 -1 0 NONE 0 0 NONE 0 100 ALLREDUCE 1 0 DATA
+"""
+
+
+def test_a_chunk_is_served_when_all_its_members_have_room() -> None:
+    # Ranks 2 and 3 are on dimension 0 with their own all-reduce of l1 from 105 on; it takes
+    # 2 x 4096 + 3 x 10 ns + 3 x 40 ns of reducing. Rank 0 computes 200 ns for l2 and joins the
+    # all-reduce of all ranks at 204; 1 ns later it begins l1 with rank 1.
+    parameters = Parameters(
+        dim=("ring:2:0.5:0", "ring:2:0.5:0"), algorithm=("0=ring", "1=ring"), local_mem_bw=50.0,
+        slow_rank=("0=2",),
+    )  # fmt: skip
+    simulation = simulate(read_workload("room.txt", ROOM.encode()), parameters)
+    timeline = simulation.timeline
+    of_rank_2 = timeline.folding.class_of(2)
+    (model,), (every,) = timeline.stream_spans(of_rank_2, "tp"), timeline.stream_spans(of_rank_2, "all")
+    assert (model.start, model.end) == (105, 105 + 8342)
+    (beside,) = timeline.stream_spans(timeline.folding.class_of(0), "tp")
+    assert (beside.start, beside.end) == (205, 205 + 8342)
+    assert every.start == 205 + 8342
+
+
+def made(rows: list[str], policy: str = "DATA", **parameters: Any) -> Simulation:
+    text = "\n".join([policy, str(len(rows)), *rows]) + "\n"
+    defaults = {"dim": ("ring:4:1:0",), "algorithm": ("0=ring",), "endpoint_delay": 0, "local_mem_bw": 1e6}
+    return simulate(read_workload("made.txt", text.encode()), Parameters(**(defaults | parameters)))
+
+
+ONE = ["a -1 0 NONE 0 0 NONE 0 0 ALLREDUCE 4000 7"]  # 6 steps of 1000 ns
+
+
+def test_a_system_file_may_ask_for_the_oldest_collective_first(tmp_path: Path) -> None:
+    rows = [f"{name} -1 0 NONE 0 0 NONE 0 0 ALLREDUCE 4000 0" for name in "abc"]
+    starts = {}
+    for order in ("LIFO", "FIFO"):
+        system = tmp_path / f"{order}.json"
+        system.write_text(json.dumps({"scheduling-policy": order, "endpoint-delay": 0, "local-mem-bw": 1e6}))
+        spans = list(made(rows, system=str(system)).timeline.stream_spans(0, "all"))
+        starts[order] = [span.row for span in spans]
+    # c is issued first and begins at once; a and b wait meanwhile.
+    assert starts == {"LIFO": [2, 0, 1], "FIFO": [2, 1, 0]}
+
+
+def test_the_last_chunk_is_what_the_others_leave() -> None:
+    rows = ["a -1 0 NONE 0 0 NONE 0 0 ALLREDUCE 4600 0"]
+    # 1533, 1533, 1533 and 1 B: messages of 383 and of 0 B, after one state change.
+    assert made(rows, splits=3).step_time_ns == 1 + 3 * 6 * 383
+
+
+def test_compute_and_collectives_are_scaled_and_each_phase_is_rounded() -> None:
+    rows = ["a -1 101 NONE 0 0 NONE 0 0 ALLREDUCE 4004 0"]
+    simulation = made(rows, compute_scale=0.5, comm_scale=0.5, splits=4)
+    # 101 x 0.5 = 50; a chunk of 1001 B has 6 x 250 ns, 750 by half.
+    assert simulation.step_time_ns == 50 + 1 + 4 * 750
+    assert made(ONE, comm_scale=0).step_time_ns == 8
+
+
+def test_accounts_of_a_small_step() -> None:
+    simulation = made(ONE, passes=2)
+    (accounts,) = Results(simulation).accounts
+    # A state change, then a collective of 6000 ns that is visible 7 ns later; the same once more.
+    assert simulation.step_time_ns == 2 * (1 + 6007)
+    # The state change that ends a pass runs beside the collective.
+    assert accounts.idle_ns == 2 * (1 + 1)
+    assert accounts.exposed_ns()["all"] == 2 * 6006
+    assert accounts.wait_ns == 0

@@ -51,11 +51,11 @@ class Entries:
     def list_of(self, key: str, length: int | None = None) -> list[Any]:
         """A list that is not empty and, if given, of so many items. Raises InputError."""
         if key not in self.by_key:
-            message = f"found no {key}, expected a list of one value a dimension"
+            message = f"found no {key}, expected {self.what}: a list of values, one a dimension"
             raise self.source.refusal(self.code, message, self.source.place(0))
         value = self.by_key[key].value
         if not isinstance(value, list) or not value or (length is not None and len(value) != length):
-            raise self.wrong(key, "a list of one value a dimension" + (f", {length}" if length else ""))
+            raise self.wrong(key, f"a list of {length or 'values'}, one a dimension")
         if any(isinstance(item, list | dict) for item in value):
             raise self.wrong(key, "a list of single values")
         return value

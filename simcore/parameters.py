@@ -21,10 +21,10 @@ class Parameters:
 
     world, tp, ep, pp: degrees over the header's. virtual_stages: chunks of each stage
     (interleaved). passes: how often layer-loop runs the file. cluster: a preset or the path of
-    a file. system: the path of an ASTRA-sim system file. dim: `KIND:SIZE:GBPS:NS`, inner first. algorithm: `DIM=NAME`. splits,
-    active_chunks: chunks of a collective. endpoint_delay: ns. local_mem_bw: GB/s.
-    compute_scale, comm_scale: durations times X. no_fold: simulate every rank, not one of
-    each class.
+    a file. system: the path of an ASTRA-sim system file. dim: `KIND:SIZE:GBPS:NS`, inner first.
+    algorithm: `DIM=NAME`. splits, active_chunks: chunks of a collective. endpoint_delay: ns.
+    local_mem_bw: GB/s. compute_scale, comm_scale: durations times X. no_fold: simulate every
+    rank, not one of each class.
     """
 
     world: int | None = None
@@ -98,9 +98,9 @@ FLAGS: tuple[Flag, ...] = (
     Flag("dialect", "schedule", "word", "", "NAME", "how rows are meant; found from the file"),
     Flag("cluster", "cluster", "text", "", "PRESET|FILE",
          "a cluster by name (default h100-8; a100-8, h200-8, b200-8, gb200-nvl72, tpu-v4), wltui's TOML, "
-         "or an ASTRA-sim network.yml"),
+         "or an ASTRA-sim network.yml or (1.0) network .json"),
     Flag("system", "cluster", "text", "", "FILE",
-         "an ASTRA-sim system.json: algorithms, chunks, delays"),
+         "an ASTRA-sim system file: algorithms, chunks, delays"),
     Flag("dim", "cluster", "words", "", "KIND:SIZE:GBPS:NS",
          "a network dimension, inner first (repeatable): ring, fully-connected or switch; "
          "size; GB/s of one message; latency of a hop in ns"),

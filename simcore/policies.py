@@ -134,7 +134,7 @@ def with_scopes(workload: Workload, layout: Layout) -> Workload:
     # A reader that took the file for SimAI's says that update times do not count; here they do.
     found = tuple(one for one in workload.diagnostics if one.code != "process-time")
     return dataclasses.replace(
-        workload, fwd=columns[0], ig=columns[1], wg=columns[2], diagnostics=found
+        workload, fwd=columns[0], ig=columns[1], wg=columns[2], diagnostics=found, as_read=workload
     )
 
 

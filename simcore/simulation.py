@@ -80,6 +80,8 @@ def simulate(
         raise UsageError(
             f"--network {printable(parameters.network, 60)}: one of {', '.join(NETWORKS)} is expected"
         )
+    # The workload of a run has its groups and sizes; another run begins with those of the file.
+    workload = workload.as_read or workload
     choice = choose_cluster(parameters)
     if chosen_dialect(workload, parameters) == "astra-sim-1":
         _check_queued(parameters)

@@ -29,9 +29,9 @@ class Plan:
     """What all stages of a program share: the file, the layout, the costs, the messages.
 
     chunks: virtual stages of a stage. passes: how often layer-loop runs the file.
-    transfer_bytes: one activation between neighbouring stages. megatron: embedding rows on the first stage only, final and loss rows on the
-    last only. segments: the ops of a block's part, made once for all stages and
-    micro-batches that repeat it.
+    transfer_bytes: one activation between neighbouring stages. megatron: embedding rows on the
+    first stage only, final and loss rows on the last only. segments: the ops of a block's part,
+    made once for all stages and micro-batches that repeat it.
     """
 
     workload: Workload

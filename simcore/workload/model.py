@@ -76,7 +76,8 @@ class Workload:
     path: as the user gave it. name: each row's name, raw text of the file (escape it with
     `printable` before it is shown). line: each row's line, from 1. process_ns: the last
     cell, ns. declared_rows: the count of line 2, None when there is none. row_policy: each
-    row's own policy (HYBRID_CUSTOMIZED), "" where it has none.
+    row's own policy (HYBRID_CUSTOMIZED), "" where it has none. as_read: the file's own, where
+    these are the cells of a run in dialect astra-sim-1.
     """
 
     path: str
@@ -93,6 +94,7 @@ class Workload:
     declared_rows: int | None
     diagnostics: tuple[Diagnostic, ...] = ()
     row_policy: tuple[str, ...] = ()
+    as_read: Workload | None = None
 
     def __len__(self) -> int:
         return len(self.name)

@@ -53,7 +53,7 @@ def test_a_message_has_all_links_of_a_ring_or_switch_and_its_share_of_them_fully
     assert found.dims == (
         Dimension("ring", 4, bytes_per_ns("50"), 500.0),
         Dimension("fully-connected", 5, bytes_per_ns("50"), 1.0),  # 2 links for 4 peers
-        Dimension("switch", 2, 1bytes_per_ns("50"), 0.0),
+        Dimension("switch", 2, bytes_per_ns("150"), 0.0),
     )
     assert found.local_mem_bandwidth == 500_000
     assert found.diagnostics == ()
@@ -78,13 +78,18 @@ def test_delays_that_no_price_has_are_a_warning_and_other_keys_a_note(tmp_path: 
 WRONG = [
     ("topologies-per-dim", ["Ring", "Mesh", "Switch"], '"Mesh"',
      "found `Mesh` in topologies-per-dim, expected Ring, FullyConnected or Switch"),
-    ("topologies-per-dim", [], '[]', "found `[]` for topologies-per-dim, expected a list of values, one a dimension"),
+    ("topologies-per-dim", [], '[]',
+     "found `[]` for topologies-per-dim, expected a list of values, one a dimension"),
     ("units-count", [4, 5], '[4', "found `[4, 5]` for units-count, expected a list of 3, one a dimension"),
-    ("units-count", [4, 5, [2]], '[4', "found `[4, 5, [2]]` for units-count, expected a list of single values"),
+    ("units-count", [4, 5, [2]], '[4',
+     "found `[4, 5, [2]]` for units-count, expected a list of single values"),
     ("units-count", [4, 0, 2], '0', "found `0` in units-count, expected a whole number from 1 to 1000000"),
-    ("units-count", [4, 1.5, 2], '1.5', "found `1.5` in units-count, expected a whole number from 1 to 1000000"),
-    ("links-count", [2, True, 3], 'true', "found `true` in links-count, expected a whole number from 1 to 1000000"),
-    ("link-latency", [-1, 1, 0], '-1', "found `-1` in link-latency, expected a number from 0 to 1e9 (ns a hop)"),
+    ("units-count", [4, 1.5, 2], '1.5',
+     "found `1.5` in units-count, expected a whole number from 1 to 1000000"),
+    ("links-count", [2, True, 3], 'true',
+     "found `true` in links-count, expected a whole number from 1 to 1000000"),
+    ("link-latency", [-1, 1, 0], '-1',
+     "found `-1` in link-latency, expected a number from 0 to 1e9 (ns a hop)"),
     ("link-bandwidth", [25, "x", 50], '"x"',
      "found `x` in link-bandwidth, expected a number from 1e-6 to 1e9 (GiB/s)"),
     ("link-bandwidth", [float("nan"), 1, 50], 'NaN',

@@ -192,7 +192,8 @@ WRONG_NETWORKS = [
     ("a: &a [*a, *a]\n", f"1:1: error network-yml found no topology, expected the keys {KEYS}"),
     ("# nothing\n\n", ": error not-a-cluster-file the file is empty, expected a cluster"),
     ('\n  {"all-reduce-implementation": "ring"}',
-     "2:3: error not-a-cluster-file found an ASTRA-sim system file, expected a network (--system takes this one)"),
+     "2:3: error not-a-cluster-file found an ASTRA-sim system file, "
+     "expected a network (--system takes this one)"),
     ("\n  {}", "1:1: error network-json found no topologies-per-dim, expected an ASTRA-sim 1.0 network: "
                "a list of values, one a dimension"),
     (b"topology: [ Ring ]\nx: \xff", "2: error not-a-cluster-file found byte 0xff, expected UTF-8 text"),

@@ -163,22 +163,21 @@ class Reference:
         return [part for part in (data if cell == WEIGHT else model) if self.parts[part].size > 1]
 
     def _members(self, rank: int, scope: list[int]) -> tuple[int, ...]:
-        base = rank - sum(
-            rank // self.parts[p].stride % self.parts[p].size * self.parts[p].stride for p in scope
+        strides = [self.parts[part].stride for part in scope]
+        sizes = [self.parts[part].size for part in scope]
+        own = sum(rank // stride % size * stride for stride, size in zip(strides, sizes, strict=True))
+        places = product(
+            *[range(0, size * stride, stride) for stride, size in zip(strides, sizes, strict=True)]
         )
-        places = product(*[range(self.parts[p].size) for p in scope])
-        return tuple(
-            sorted(base + sum(at * self.parts[p].stride for at, p in zip(place, scope, strict=True)) for place in places)
-        )  # fmt: skip
+        return tuple(sorted(rank - own + sum(place) for place in places))
 
     # -- prices ----------------------------------------------------------------------
 
     def _phase_ns(self, part: Part, kind: str, size: int, members: tuple[int, ...]) -> int:
         """The ring, with its slowest walk."""
         link = self.setting.links[part.link]
-        slowest = min(
-            [self.setting.slow_links.get((part.link, rank), Fraction(1)) for rank in members], default=Fraction(1)
-        )  # fmt: skip
+        factors = [self.setting.slow_links.get((part.link, rank), Fraction(1)) for rank in members]
+        slowest = min(factors)
         message = size if kind == "ALLGATHER" else size // part.size
         count = {"ALLREDUCE": 2 * (part.size - 1), "ALLTOALL": part.size * (part.size - 1) // 2}
         steps = count.get(kind, part.size - 1)

@@ -3,13 +3,15 @@
 Seen to fail on these bugs, planted one at a time: priorities counted before they are taken; queues
 in order of arrival alone; one queue for both parts of a cut dimension; a last chunk as large as the
 others; a collective visible at its end; chunks in the queues with the first member; room that is
-told only to the group that leaves it; room asked of the first member alone (the last one in
-`test_a_chunk_is_served_when_all_its_members_have_room` only).
+told only to the group that leaves it; classes of HYBRID_MODEL_DATA folded by boxes of the other rank
+order, or without their slowdown; state changes left out of the accounts; passes without update times.
+Room asked of the first member alone fails in `test_a_chunk_is_served_when_all_its_members_have_room`.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -121,13 +123,15 @@ def test_every_collective_runs_when_the_reference_runs_it(case: PolicyCase) -> N
 
 
 @settings(max_examples=300)
-@given(policy_cases(faults=True), st.sampled_from([0.0, 0.5, 1.0, 1.3]), st.booleans())
+@given(policy_cases() | policy_cases(faults=True), st.sampled_from([0.0, 0.5, 1.0, 1.3]), st.booleans())
 def test_a_folded_run_equals_the_run_of_every_rank(case: PolicyCase, scale: float, jitters: bool) -> None:
     parameters = dataclasses.replace(case.parameters, comm_scale=scale, jitter=0.2 if jitters else 0.0)
     case = case._replace(parameters=parameters)
     folded = case.simulated()
     every = case._replace(parameters=dataclasses.replace(parameters, no_fold=True)).simulated()
     assert len(every.timeline.classes) == every.layout.world
+    ranks = [rank for rank_class in folded.timeline.classes for rank in rank_class.ranks]
+    assert sorted(ranks) == list(range(folded.layout.world))
     assert_same_run(folded, every)
     assert Results(folded).pass_end_ns == Results(every).pass_end_ns
 
@@ -142,7 +146,7 @@ def test_accounts_cover_the_step_of_every_rank(case: PolicyCase) -> None:
         assert list(accounts.edge) == sorted(set(accounts.edge)) or simulation.step_time_ns == 0
         ops, start, end = simulation.timeline.columns(number)
         compute = [(start[op], end[op]) for op in range(len(ops)) if ops.stream[op] == COMPUTE]
-        assert all(one[1] <= other[0] for one, other in zip(compute, compute[1:], strict=False))
+        assert all(one[1] <= other[0] for one, other in itertools.pairwise(compute))
         assert accounts.busy_ns == sum(over - begin for begin, over in compute)
         comm_ns, overlapped_ns = results.communication[number]
         assert overlapped_ns <= min(comm_ns, accounts.busy_ns)

@@ -123,14 +123,15 @@ def test_a_whole_buffer_beyond_63_bits_is_an_input_error() -> None:
     with pytest.raises(InputError) as caught:
         run(file("MODEL", row))
     assert str(caught.value) == (
-        "w.txt:3: error value-too-large fwd ALLGATHER: found a shard of 4611686018427387904 B, expected at most "
-        "2^63 - 1 B in all 8 ranks"
+        "w.txt:3: error value-too-large fwd ALLGATHER: found a shard of 4611686018427387904 B, "
+        "expected at most 2^63 - 1 B in all 8 ranks"
     )
 
 
 def test_what_a_policy_never_runs_is_left_out_and_said() -> None:
     assert told(run(file("MICRO"), dim=GRID)) == [
-        "note policy-leaves-out policy MICRO never runs 6 compute cells and 5 collectives of the rows: left out"
+        "note policy-leaves-out policy MICRO never runs 6 compute cells and 5 collectives of the rows: "
+        "left out"
     ]
     assert told(run(file("MODEL", "l0 -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 8 10"), dim=GRID)) == [
         "note policy-leaves-out policy MODEL never runs 1 collective of the rows: left out"
@@ -189,9 +190,10 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("DATA", {"world": 2**25}, "world 33554432: at most 16777216 ranks (2^24) are simulated"),
     ("DATA", {"rank_order": "x"}, "--rank-order x: one of tp-ep-dp-pp, tp-pp-dp is expected"),
     ("DATA", {"dialect": "x"}, "--dialect x: simai or astra-sim-1 is expected"),
-    ("DATA", {"passes": 10**7}, "--passes 10000000 of 2 rows are up to 120000000 ops: at most 40000000 are simulated"),
-    ("DATA", {"passes": 10**5, "splits": 100}, "60000000 phases of chunks are to be simulated, at most 10000000: "
-     "fewer --splits or --passes would fit"),
+    ("DATA", {"passes": 10**7}, "--passes 10000000 of 2 rows are up to 120000000 ops: "
+     "at most 40000000 are simulated"),
+    ("DATA", {"passes": 10**5, "splits": 100}, "60000000 phases of chunks are to be simulated, "
+     "at most 10000000: fewer --splits or --passes would fit"),
 ]  # fmt: skip
 
 
@@ -230,8 +232,8 @@ def test_any_policy_is_read_as_simai_does_when_asked_to() -> None:
 
 
 def test_a_file_for_simai_runs_by_the_rules_of_astra_sim_when_asked_to() -> None:
-    text = file("HYBRID_TRANSFORMER model_parallel_NPU_group: 2 ga: 1", "attention -1 1 ALLREDUCE_EP 8 1 NONE 0 1 "
-                "ALLREDUCE_DP_EP 8 100")  # fmt: skip
+    row = "attention -1 1 ALLREDUCE_EP 8 1 NONE 0 1 ALLREDUCE_DP_EP 8 100"
+    text = file("HYBRID_TRANSFORMER model_parallel_NPU_group: 2 ga: 1", row)
     assert not run(text, dim=GRID).program.queued
     assert issued(run(text, dim=GRID, dialect="astra-sim-1")) == [("fwd", 0, "tp"), ("wg", 0, "dp")]
 
@@ -245,8 +247,8 @@ def test_another_network_model_says_what_fits(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_passes_of_dialect_simai_wait_for_the_weight_gradients_of_the_pass_before() -> None:
-    text = file("HYBRID_TRANSFORMER model_parallel_NPU_group: 1 ga: 1", "a -1 100 NONE 0 0 NONE 0 300 ALLREDUCE 4000 0",
-                "b -1 50 NONE 0 0 NONE 0 0 NONE 0 0")  # fmt: skip
+    rows = "a -1 100 NONE 0 0 NONE 0 300 ALLREDUCE 4000 0", "b -1 50 NONE 0 0 NONE 0 0 NONE 0 0"
+    text = file("HYBRID_TRANSFORMER model_parallel_NPU_group: 1 ga: 1", *rows)
     ours = {"dim": ("ring:4:1:0",), "algorithm": ("0=ring",), "endpoint_delay": 0, "local_mem_bw": 1e6}
     simulation = run(text, world=4, passes=3, schedule="layer-loop", **ours)
     once = 100 + 50 + 300
@@ -258,3 +260,11 @@ def test_passes_have_no_effect_on_a_pipeline() -> None:
     text = file("HYBRID_TRANSFORMER model_parallel_NPU_group: 1 ga: 1")
     simulation = run(text, world=2, pp=2, passes=3)
     assert "warning parameter-ignored --passes has no effect on schedule 1f1b" in told(simulation)
+
+
+def test_a_run_of_the_workload_of_a_run_is_a_run_of_the_file() -> None:
+    first = run(file("HYBRID_DATA_MODEL"), dim=GRID)
+    for parameters in (Parameters(dim=GRID), Parameters(dim=GRID, dialect="simai", tp=2)):
+        again = simulate(first.workload, parameters)
+        of_file = run(file("HYBRID_DATA_MODEL"), dim=GRID, dialect=parameters.dialect, tp=parameters.tp)
+        assert (again.step_time_ns, again.workload) == (of_file.step_time_ns, of_file.workload)

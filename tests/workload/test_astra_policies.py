@@ -17,8 +17,8 @@ BARE = [policy for policy in POLICIES if "DLRM" not in policy and "TRANSFORMER" 
 
 @pytest.mark.parametrize("policy", BARE)
 def test_a_policy_without_parameters(policy: str) -> None:
-    for text in (f"{policy}\n2\n{A}\n{B}\n", f"{policy}\t\t\r\n2\t\r\n\r\n{A}\r\n{B}", f"{policy} 2\n{A}\n{B}\n",
-                 f"{policy.lower()} 2 {A}\n{B}\n"):  # fmt: skip
+    for head in ("{}\n2\n", "{}\t\t\r\n2\t\r\n\r\n", "{} 2\n", "{} 2 "):
+        text = head.format(policy if "\n" in head else policy.lower()) + f"{A}\r\n{B}"
         workload = read(text)
         assert (workload.policy, workload.name, workload.declared_rows) == (policy, ["a", "b"], 2)
         assert (workload.dialect, workload.format, workload.row_policy) == ("astra-sim-1", "astra-sim-1", ())
@@ -47,7 +47,8 @@ def test_hybrid_dlrm_needs_the_last_row_of_its_bottom_mlp(head: str) -> None:
 
 def test_a_bottom_mlp_that_ends_behind_the_file() -> None:
     assert told(f"HYBRID_DLRM 2\n2\n{A}\n{B}\n") == [
-        "w.txt:1:13: warning last-bottom-layer last row of the bottom MLP: found 2, expected 0 to 1; no row is"
+        "w.txt:1:13: warning last-bottom-layer last row of the bottom MLP: "
+        "found 2, expected 0 to 1; nothing waits for the embedding"
     ]
 
 
@@ -111,8 +112,8 @@ def test_rows_alone_have_no_policy_and_no_count() -> None:
     assert (workload.policy, workload.dialect, workload.declared_rows) == ("LIBRA", "astra-sim-1", None)
     assert (workload.name, list(workload.line)) == (["a", "b"], [2, 3])
     assert told(f"{A}\n{B}\n") == [
-        "w.txt:1:1: warning no-policy found a row, expected a policy: every collective is run over all ranks, "
-        "in the order of HYBRID_TRANSFORMER"
+        "w.txt:1:1: warning no-policy found a row, expected a policy: every collective is run "
+        "over all ranks, in the order of HYBRID_TRANSFORMER"
     ]
 
 

@@ -144,7 +144,9 @@ class HeaderReader:
         if last is not None and last >= rows > 0:
             place = Cell("", self._line, self._column["last_bottom_layer"])
             message = f"last row of the bottom MLP: found {last}, expected 0 to {rows - 1}"
-            self._findings.add("warning", "last-bottom-layer", f"{message}; no row is", place)
+            self._findings.add(
+                "warning", "last-bottom-layer", f"{message}; nothing waits for the embedding", place
+            )
         return last
 
     def _place(self, key: Cell, field: str) -> None:

@@ -19,7 +19,7 @@ from simcore.program.ops import COMPUTE, TO_NEXT, CollectiveCost, ComputeCost, C
 
 _UNIFORMS = 12
 # What a jittered duration's hash is about: a rank's compute, a group's collective, a transfer.
-OF_RANK, OF_GROUP, OF_SENDER = range(3)
+_OF_RANK, _OF_GROUP, _OF_SENDER = range(3)
 
 
 def scaled(ns: int, scale: float) -> int:
@@ -42,14 +42,14 @@ class Prices:
         """ns of one collective alone, before any scale; `size` is the whole buffer in bytes."""
         key = (collective, size, shape, ports)
         if key not in self._known:
-            self._known[key] = collective_ns(self.slowed(ports), shape, collective, size)
+            self._known[key] = collective_ns(self._slowed(ports), shape, collective, size)
         return self._known[key]
 
     def transfer(self, size: int, shape: TransferShape, ports: PortFactors = ()) -> int:
         """ns of one point-to-point transfer of `size` bytes alone, before any scale."""
         key = (size, shape, ports)
         if key not in self._known:
-            self._known[key] = transfer_ns(self.slowed(ports), shape, size)
+            self._known[key] = transfer_ns(self._slowed(ports), shape, size)
         return self._known[key]
 
     def durations(self, program: Program, folding: Folding) -> list[list[int]]:
@@ -105,15 +105,15 @@ class Prices:
             ns, scale = priced[cost_number]
             lane = ops.stream[op]
             if lane == COMPUTE:
-                noise = normal(seed, OF_RANK, rank, op)
+                noise = normal(seed, _OF_RANK, rank, op)
             elif lane < TO_NEXT:
-                noise = normal(seed, OF_GROUP, lowest[program.costs[cost_number]], op)  # type: ignore[index]
+                noise = normal(seed, _OF_GROUP, lowest[program.costs[cost_number]], op)  # type: ignore[index]
             else:
-                noise = normal(seed, OF_SENDER, rank, op)
+                noise = normal(seed, _OF_SENDER, rank, op)
             durations.append(round(ns * (scale * max(0.0, 1.0 + sigma * noise))))
         return durations
 
-    def slowed(self, ports: PortFactors) -> Cluster:
+    def _slowed(self, ports: PortFactors) -> Cluster:
         """The cluster with each dimension at the bandwidth of its slowest port."""
         if not ports:
             return self.cluster

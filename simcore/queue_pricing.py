@@ -7,18 +7,24 @@ each chunk is.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from simcore.cluster import Cluster
 from simcore.collectives.queued import QueuedPhase, Walk, queued_phases
 from simcore.diagnostics import UsageError
 from simcore.folding import Folding, GroupClass
-from simcore.pricing import OF_GROUP, OF_RANK, Prices, normal, scaled
+from simcore.folding.classes import PortFactors
+from simcore.overrides import Overrides
+from simcore.parameters import Parameters
+from simcore.pricing import normal, scaled
 from simcore.program import Program
 from simcore.program.ops import COMPUTE, CollectiveCost, ComputeCost
 
 # Each phase of a chunk is an event: about 5 us.
 MOST_CHUNK_PHASES = 10_000_000
+# What the hash of a jittered duration is about, as in `simcore.pricing`.
+_OF_RANK, _OF_GROUP = range(2)
 
 
 class Chunks(NamedTuple):
@@ -37,7 +43,9 @@ class QueuePrices:
     own (ASTRA-sim 1.0's break_dimension): the data groups' part is numbered after all dimensions.
     """
 
-    prices: Prices
+    cluster: Cluster
+    parameters: Parameters
+    overrides: Overrides
     program: Program
     folding: Folding
     _known: dict[tuple[int, int], Chunks] = field(default_factory=dict)
@@ -45,24 +53,23 @@ class QueuePrices:
     def compute(self) -> list[list[int]]:
         """Per rank class, ns of each op; 0 for collectives."""
         durations = []
-        overrides = self.prices.overrides
         for rank_class in self.folding.classes:
             ops = self.program.stages[rank_class.stage].ops
-            scale = self.prices.compute_scale
+            scale = self.parameters.compute_scale
             table = [
                 (cost.ns, scale * cost.scale * rank_class.slowdown)
                 if isinstance(cost, ComputeCost)
                 else (0, 1.0)
                 for cost in self.program.costs
             ]
-            if overrides.jitter == 0:
+            if self.overrides.jitter == 0:
                 by_cost = [scaled(ns, factor) for ns, factor in table]
                 durations.append(list(map(by_cost.__getitem__, ops.cost)))
                 continue
             rank = rank_class.ranks.first
             durations.append(
                 [
-                    self._jittered(*table[cost], OF_RANK, rank, op) if ops.stream[op] == COMPUTE else 0
+                    self._jittered(*table[cost], _OF_RANK, rank, op) if ops.stream[op] == COMPUTE else 0
                     for op, cost in enumerate(ops.cost)
                 ]
             )
@@ -71,12 +78,12 @@ class QueuePrices:
     def collective(self, group: int, op: int) -> Chunks:
         """The chunks of collective `op` in the groups of group class `group`."""
         chunks = self._chunks(group, self.program.stages[0].ops.cost[op])
-        if self.prices.overrides.jitter == 0:
+        if self.overrides.jitter == 0:
             return chunks
         first = self.folding.classes[self.folding.group_classes[group].members[0]].ranks.first
-        scale = self.prices.comm_scale
+        scale = self.parameters.comm_scale
         each, last = (
-            tuple(phase._replace(ns=self._jittered(phase.ns, scale, OF_GROUP, first, op)) for phase in walk)
+            tuple(phase._replace(ns=self._jittered(phase.ns, scale, _OF_GROUP, first, op)) for phase in walk)
             for walk in (chunks.each, chunks.last)
         )
         return Chunks(chunks.number, each, last)
@@ -107,14 +114,14 @@ class QueuePrices:
         return chunks
 
     def _priced(self, group: GroupClass, cost: CollectiveCost) -> Chunks:
-        cluster = self.prices.slowed(group.ports)
+        cluster = self._slowed(group.ports)
         count, each, last = queued_phases(cluster, group.shape, cost.collective, cost.bytes)
-        jitters = self.prices.overrides.jitter > 0
+        jitters = self.overrides.jitter > 0
         return Chunks(count, *(
             tuple(
                 QueuedPhase(
                     self._queue(group, phase.dimension),
-                    phase.ns if jitters else scaled(phase.ns, self.prices.comm_scale),
+                    phase.ns if jitters else scaled(phase.ns, self.parameters.comm_scale),
                 )
                 for phase in walk
             )
@@ -130,9 +137,18 @@ class QueuePrices:
             if other.kind == "tp"
             for crossing in other.shape.crossings
         }
-        return dimension + (len(self.prices.cluster.dims) if dimension in crossed else 0)
+        return dimension + (len(self.cluster.dims) if dimension in crossed else 0)
+
+    def _slowed(self, ports: PortFactors) -> Cluster:
+        """The cluster with each dimension at the bandwidth of its slowest port."""
+        if not ports:
+            return self.cluster
+        dims = zip(self.cluster.dims, ports, strict=True)
+        return replace(
+            self.cluster, dims=tuple(replace(dim, bandwidth=dim.bandwidth * factor) for dim, factor in dims)
+        )
 
     def _jittered(self, ns: int, scale: float, about: int, number: int, op: int) -> int:
-        overrides = self.prices.overrides
+        overrides = self.overrides
         noise = normal(overrides.seed, about, number, op)
         return round(ns * (scale * max(0.0, 1.0 + overrides.jitter * noise)))

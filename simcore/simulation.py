@@ -28,6 +28,7 @@ from simcore.policies import chosen_dialect, policy_layout, with_scopes
 from simcore.pricing import Prices, scaled
 from simcore.program import SCHEDULES, Program, build_policy_program, build_program
 from simcore.program.building import MOST_OPS, STAGE_LAYOUTS
+from simcore.queue_pricing import QueuePrices
 from simcore.timeline import Timeline
 from simcore.units import number
 from simcore.workload import Workload
@@ -105,7 +106,8 @@ def simulate(
     prices = Prices(cluster, parameters.compute_scale, parameters.comm_scale, overrides)
     try:
         if program.queued:
-            times = _run_queued(prices, program, folding, cancelled)
+            queued = QueuePrices(cluster, parameters, overrides, program, folding)
+            times = _run_queued(queued, cancelled)
         else:
             times = run_engine(program, folding, prices.durations(program, folding), cancelled)
     except OverflowError:
@@ -124,16 +126,15 @@ def _check_queued(parameters: Parameters) -> None:
         )
 
 
-def _run_queued(prices: Prices, program: Program, folding: Folding, cancelled: Callable[[], bool]) -> Times:
+def _run_queued(prices: QueuePrices, cancelled: Callable[[], bool]) -> Times:
     """The times of a program whose collectives queue at the dimensions."""
     # Imported here: most runs are of the other dialect.
     from simcore.engine.dimension_queues import DimensionQueues
-    from simcore.queue_pricing import QueuePrices
 
-    priced = QueuePrices(prices, program, folding)
-    priced.check_size()
+    prices.check_size()
     active = prices.cluster.active_chunks
-    return DimensionQueues(program, folding, priced.compute(), priced.collective, active).run(cancelled)
+    queues = DimensionQueues(prices.program, prices.folding, prices.compute(), prices.collective, active)
+    return queues.run(cancelled)
 
 
 def _cluster(

@@ -24,6 +24,7 @@ from simcore.engine.event_queue import Times
 from simcore.folding import Folding
 from simcore.program import Program
 from simcore.program.ops import COMPUTE, STREAM_OF_GROUP, Join, Pause, StageProgram
+from simcore.workload.model import LARGEST
 
 _INSTANTS_BETWEEN_CANCEL_CHECKS = 256
 
@@ -123,7 +124,7 @@ class DimensionQueues:
         self._changed: set[_Place] = set()
 
     def run(self, cancelled: Callable[[], bool] = lambda: False) -> Times:
-        """All times. Raises `Cancelled` when `cancelled()` becomes true."""
+        """All times. Raises `Cancelled` when `cancelled()` becomes true, OverflowError beyond 2^63 ns."""
         self._awake = [(0, rank.index) for rank in self._ranks]
         instants = 0
         while self._awake or self._served:
@@ -140,6 +141,9 @@ class DimensionQueues:
         for rank in self._ranks:
             if rank.finish == NOT_YET:
                 raise RuntimeError(f"class {rank.index} never gets past op {rank.next_op}")
+            if rank.finish > LARGEST:
+                # The end of an update time, which no column holds.
+                raise OverflowError
         return Times(
             tuple(rank.start for rank in self._ranks),
             tuple(rank.end for rank in self._ranks),

@@ -268,3 +268,11 @@ def test_a_run_of_the_workload_of_a_run_is_a_run_of_the_file() -> None:
         again = simulate(first.workload, parameters)
         of_file = run(file("HYBRID_DATA_MODEL"), dim=GRID, dialect=parameters.dialect, tp=parameters.tp)
         assert (again.step_time_ns, again.workload) == (of_file.step_time_ns, of_file.workload)
+
+
+@pytest.mark.parametrize("cells", [f"{2**62} NONE 0 {2**62} NONE 0 1 NONE 0 0",
+                                   f"5 NONE 0 5 NONE 0 5 ALLREDUCE 8 {2**63 - 1}"])  # fmt: skip
+def test_a_step_beyond_63_bits_is_refused(cells: str) -> None:
+    rows = [f"l{row} -1 {cells}" for row in range(2)]
+    message = "the step would take 2^63 ns (292 years) or more: too long for its times"
+    assert refused(file("DATA", *rows), dim=GRID) == message

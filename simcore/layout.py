@@ -14,9 +14,11 @@ from simcore.workload import Workload
 from simcore.workload.model import GroupKind
 
 RANK_ORDERS = ("tp-ep-dp-pp", "tp-pp-dp")
+# Not for users: the data groups of ASTRA-sim 1.0's HYBRID_MODEL_DATA are on the first dimension.
+DATA_FASTEST = "dp-tp"
 GROUP_KINDS: tuple[GroupKind, ...] = ("tp", "ep", "dp", "dp_ep", "all")
 # 2^40 ranks would still fold, but no cluster is near; a slip of the keyboard is nearer.
-_MOST_RANKS = 2**24
+MOST_RANKS = 2**24
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,8 @@ class Layout:
     """Degrees of parallelism and the order in which ranks are numbered.
 
     Rank order `tp-ep-dp-pp`: rank = tp + TP*(dp + DP*pp), dp = ep + EP*edp.
-    Rank order `tp-pp-dp`: rank = tp + TP*(pp + PP*dp).
+    Rank order `tp-pp-dp`: rank = tp + TP*(pp + PP*dp). DATA_FASTEST, with one stage:
+    rank = dp + DP*tp.
     """
 
     tp: int
@@ -39,6 +42,8 @@ class Layout:
 
     def position(self, rank: int) -> tuple[int, int, int]:
         """(tp, dp, stage) of a rank."""
+        if self.rank_order == DATA_FASTEST:
+            return rank // self.dp, rank % self.dp, 0
         rest, tp = divmod(rank, self.tp)
         if self.rank_order == "tp-pp-dp":
             dp, stage = divmod(rest, self.pp)
@@ -48,6 +53,8 @@ class Layout:
 
     def rank(self, tp: int, dp: int, stage: int) -> int:
         """The rank at (tp, dp, stage)."""
+        if self.rank_order == DATA_FASTEST:
+            return dp + self.dp * tp
         if self.rank_order == "tp-pp-dp":
             return tp + self.tp * (stage + self.pp * dp)
         return tp + self.tp * (dp + self.dp * stage)
@@ -150,12 +157,12 @@ def resolve_layout(
             f"no all_gpus in the header: dp {dp} assumed ({why}), so world {tp * dp * pp}",
         )
         world = tp * dp * pp
-    if world > _MOST_RANKS:
-        raise UsageError(f"world {world}: at most {_MOST_RANKS} ranks (2^24) are simulated")
+    if world > MOST_RANKS:
+        raise UsageError(f"world {world}: at most {MOST_RANKS} ranks (2^24) are simulated")
     if world % (tp * pp):
         raise UsageError(
             f"world {world} is not a multiple of tp {tp} x pp {pp} = {tp * pp}: "
-            f"{_near_multiples(world, tp * pp)} would fit"
+            f"{near_multiples(world, tp * pp)} would fit"
         )
     dp = world // (tp * pp)
     for name, value in (("tp", tp), ("pp", pp), ("ep", ep)):
@@ -175,7 +182,8 @@ def resolve_layout(
     return Layout(tp, ep, dp, pp, parameters.rank_order), found
 
 
-def _near_multiples(number: int, step: int) -> str:
+def near_multiples(number: int, step: int) -> str:
+    """The multiples of `step` next to `number`: `12 or 16`."""
     below = number - number % step
     return f"{below} or {below + step}" if below else str(step)
 
@@ -206,4 +214,6 @@ def _assumed_dp(
         return dp, f"grad_param_comm / (2 x grad_gather) = {dp}", "warning"
     if cluster_npus is not None and cluster_npus >= model_ranks:
         return cluster_npus // model_ranks, f"the cluster has {cluster_npus} NPUs", "warning"
+    if workload.format == "astra-sim-1":
+        return max(1, 8 // model_ranks), "8 NPUs or more, as ASTRA-sim's examples are written for", "warning"
     return 1, "nothing in the file tells it", "warning"

@@ -20,12 +20,12 @@ class Parameters:
     """What a user may set; None means "as the file says" or "the default of SPEC 8".
 
     world, tp, ep, pp: degrees over the header's. virtual_stages: chunks of each stage
-    (interleaved). cluster: a preset or the path of a file. system: the path of an ASTRA-sim
-    system file. dim: `KIND:SIZE:GBPS:NS`, inner first. algorithm: `DIM=NAME`. splits,
-    active_chunks: chunks of a collective. endpoint_delay: ns. local_mem_bw: GB/s. nvlink, nic:
-    GiB/s, over those of gpu_type and nic_type. overlap: `KIND=RATIO,...`, of SimAI's estimate.
-    compute_scale, comm_scale: durations times X. no_fold: simulate every rank, not one of
-    each class.
+    (interleaved). passes: how often layer-loop runs the file. cluster: a preset or the path of
+    a file. system: the path of an ASTRA-sim system file. dim: `KIND:SIZE:GBPS:NS`, inner first.
+    algorithm: `DIM=NAME`. splits, active_chunks: chunks of a collective. endpoint_delay: ns.
+    local_mem_bw: GB/s. nvlink, nic: GiB/s, over those of gpu_type and nic_type. overlap:
+    `KIND=RATIO,...`, of SimAI's estimate. compute_scale, comm_scale: durations times X. no_fold:
+    simulate every rank, not one of each class.
     """
 
     world: int | None = None
@@ -36,6 +36,7 @@ class Parameters:
     schedule: str | None = None
     microbatches: int | None = None
     virtual_stages: int | None = None
+    passes: int = 1
     stage_layout: str = "uniform"
     overlap_grad_reduce: bool = False
     overlap_param_gather: bool = False
@@ -98,15 +99,16 @@ FLAGS: tuple[Flag, ...] = (
     Flag("schedule", "schedule", "word", "", "NAME", "default: 1f1b with a pipeline, else layer-loop"),
     Flag("microbatches", "schedule", "count", "", "N", "micro-batches a step; blocks repeat in turn"),
     Flag("virtual_stages", "schedule", "count", "chunks", "V", "chunks of a stage, for interleaved"),
+    Flag("passes", "schedule", "count", "", "N", "how often layer-loop runs the file (default 1)"),
     Flag("stage_layout", "schedule", "word", "", "NAME", "rows of a stage: all, or as Megatron has them"),
     Flag("overlap_grad_reduce", "schedule", "switch", "", "", "reduce gradients as the last backward goes"),
     Flag("overlap_param_gather", "schedule", "switch", "", "", "gather parameters as the first forward goes"),
     Flag("dialect", "schedule", "word", "", "NAME", "how rows are meant; found from the file"),
     Flag("cluster", "cluster", "text", "", "PRESET|FILE",
          "a cluster by name (default h100-8; a100-8, h200-8, b200-8, gb200-nvl72, tpu-v4), wltui's TOML, "
-         "or an ASTRA-sim network.yml"),
+         "or an ASTRA-sim network.yml or (1.0) network .json"),
     Flag("system", "cluster", "text", "", "FILE",
-         "an ASTRA-sim system.json: algorithms, chunks, delays"),
+         "an ASTRA-sim system file: algorithms, chunks, delays"),
     Flag("dim", "cluster", "words", "", "KIND:SIZE:GBPS:NS",
          "a network dimension, inner first (repeatable): ring, fully-connected or switch; "
          "size; GB/s of one message; latency of a hop in ns"),

@@ -18,8 +18,8 @@ from simcore.cluster import (
     group_shape,
 )
 from simcore.collectives import NAMES
-from simcore.diagnostics import Diagnostic, UsageError
-from simcore.engine import run_engine
+from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.engine import Times, run_engine
 from simcore.folding import Folding, fold
 from simcore.layout import RANK_ORDERS, Layout, resolve_layout
 from simcore.networks import (
@@ -31,15 +31,16 @@ from simcore.networks import (
     open_network,
 )
 from simcore.networks.simai_inputs import GPU_TYPES, NIC_TYPES, least_forward_bytes
-from simcore.overrides import parse_overrides
+from simcore.overrides import Overrides, parse_overrides
 from simcore.parameters import Parameters
+from simcore.policies import chosen_dialect, policy_layout, with_scopes
 from simcore.pricing import Prices, scaled
-from simcore.program import SCHEDULES, Program, build_program
+from simcore.program import SCHEDULES, Program, build_policy_program, build_program
 from simcore.program.building import MOST_OPS, STAGE_LAYOUTS
 from simcore.timeline import Timeline
 from simcore.units import number
 from simcore.workload import Workload
-from simcore.workload.model import GroupKind
+from simcore.workload.model import DIALECTS, GroupKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def choices(field: str) -> tuple[str, ...]:
         "network": network_names(),
         "gpu_type": tuple(GPU_TYPES),
         "nic_type": tuple(NIC_TYPES),
-        "dialect": ("simai", "astra-sim-1"),
+        "dialect": DIALECTS,
         "collective_optimization": OPTIMIZATIONS,
     }[field]
 
@@ -100,15 +101,28 @@ def simulate(
     """
     model = network_model(parameters)
     unused = check_flags(parameters)
+    # The workload of a run has its groups and sizes; another run begins with those of the file.
+    workload = workload.as_read or workload
     choice = choose_cluster(parameters)
-    layout, found = resolve_layout(workload, parameters, choice.npus)
+    queued = chosen_dialect(workload, parameters) == "astra-sim-1"
+    if queued:
+        _check_queued(parameters)
+        layout, found = policy_layout(workload, parameters, choice.npus, choice.first_dimension)
+        workload = with_scopes(workload, layout)
+    else:
+        layout, found = resolve_layout(workload, parameters, choice.npus)
     if model.place:
         cluster, cluster_found = model.place(parameters, layout), choice.diagnostics
     else:
         cluster, cluster_found = _cluster(workload, choice, layout)
+    least_bytes = 0
+    if queued:
+        cluster = replace(cluster, last_chunk_is_rest=True)
+        program, program_found = build_policy_program(workload, layout, parameters, cluster.newest_first)
+    else:
+        least_bytes = least_forward_bytes(workload) if model.lifts_forward else 0
+        program, program_found = build_program(workload, layout, parameters, least_bytes)
     network = open_network(parameters, layout, cluster)
-    least_bytes = least_forward_bytes(workload) if model.lifts_forward else 0
-    program, program_found = build_program(workload, layout, parameters, least_bytes)
     network_found = [
         one if one.file else replace(one, file=workload.path)
         for one in (*unused, *network.diagnostics(workload, program.structure))
@@ -121,17 +135,8 @@ def simulate(
             f"{len(folding.classes)} rank classes have {ops} ops: at most {MOST_OPS} are simulated"
             + (" (without --no-fold equal ranks are simulated once)" if parameters.no_fold else "")
         )
-    prices = Prices(network, parameters.compute_scale, parameters.comm_scale, overrides)
-    durations = prices.durations(program, folding)
-    traffic = None
-    if isinstance(network, Sharing):
-        # Imported here: most runs have no use for it.
-        from simcore.engine.shared_queue import Traffic
-
-        capacities = [network.capacities(rank_class.ports) for rank_class in folding.classes]
-        traffic = Traffic(prices.transmissions(program, folding, network), capacities)
     try:
-        times = run_engine(program, folding, durations, cancelled, traffic)
+        times = _times(cluster, network, program, folding, parameters, overrides, cancelled)
     except OverflowError:
         raise UsageError("the step would take 2^63 ns (292 years) or more: too long for its times") from None
     flat = [] if model.place else _flat_groups(workload, folding)
@@ -140,6 +145,44 @@ def simulate(
     )  # fmt: skip
     timeline = Timeline(program, folding, times)
     return Simulation(workload, parameters, layout, cluster, network, timeline, diagnostics, least_bytes)
+
+
+def _check_queued(parameters: Parameters) -> None:
+    """Raises `UsageError` for a network model that the queues of dialect astra-sim-1 cannot have."""
+    if parameters.network != "analytical":
+        raise UsageError(
+            f"--network {printable(parameters.network, 60)}: dialect astra-sim-1 has its own queues, "
+            "analytical fits (--dialect simai takes the rows as SimAI does)"
+        )
+
+
+def _times(
+    cluster: Cluster,
+    network: Network,
+    program: Program,
+    folding: Folding,
+    parameters: Parameters,
+    overrides: Overrides,
+    cancelled: Callable[[], bool],
+) -> Times:
+    """The engine's run, by the engine that the program and the network take."""
+    # Imported here: most runs take the first engine alone.
+    if program.queued:
+        from simcore.engine.dimension_queues import DimensionQueues
+        from simcore.queue_pricing import QueuePrices
+
+        queued = QueuePrices(cluster, parameters, overrides, program, folding)
+        queued.check_size()
+        active = cluster.active_chunks
+        return DimensionQueues(program, folding, queued.compute(), queued.collective, active).run(cancelled)
+    prices = Prices(network, parameters.compute_scale, parameters.comm_scale, overrides)
+    traffic = None
+    if isinstance(network, Sharing):
+        from simcore.engine.shared_queue import Traffic
+
+        capacities = [network.capacities(rank_class.ports) for rank_class in folding.classes]
+        traffic = Traffic(prices.transmissions(program, folding, network), capacities)
+    return run_engine(program, folding, prices.durations(program, folding), cancelled, traffic)
 
 
 def _cluster(

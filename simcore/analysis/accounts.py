@@ -3,16 +3,19 @@
 While compute waits [a, b) for something that runs [s, e):
 a..max(a, s) is `bubble` if it is a pipeline transfer, else `exposed` by the kind of the
 collective that runs on that stream of this rank then, else `wait`; max(a, s)..b is
-`exposed` by kind. A join is a wait for each of its ops in the order they were issued.
+`exposed` by kind. A join is a wait for each of its ops in the order they were issued. In
+dialect astra-sim-1 the wait goes on until the op is visible, a state change is `idle`, and what
+runs then on any stream of the rank is exposed: all share the queues of the dimensions.
 """
 
 from __future__ import annotations
 
+import itertools
 from array import array
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, Receive
+from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, Pause, Receive
 from simcore.timeline import Timeline
 
 EXPOSED_KINDS = ("tp", "ep", "dp", "dp_ep", "all", "pp")
@@ -117,8 +120,11 @@ class _Walk:
             for wait in run.waits:
                 if isinstance(wait, Receive):
                     now = self._receive(now, wait.message)
-                elif end[wait.op] > now:
-                    now = self._wait_for(now, wait.op)
+                elif isinstance(wait, Pause):
+                    self._book(now, now + wait.ns, IDLE, IDLE_OP)
+                    now += wait.ns
+                elif end[wait.op] + wait.after > now:
+                    now = self._wait_for(now, wait.op, wait.after)
             for op in range(run.first, run.last):
                 lane = stream[op]
                 if lane == COMPUTE:
@@ -164,12 +170,14 @@ class _Walk:
                 now = until
         return now
 
-    def _wait_for(self, now: int, op: int) -> int:
-        """Book the wait for an op of this rank that ends after `now`."""
+    def _wait_for(self, now: int, op: int, after: int = 0) -> int:
+        """Book the wait for an op of this rank that is visible after `now`: `after` ns after its end."""
         lane = self.ops.stream[op]
-        begin, over = self.start[op], self.end[op]
+        begin, over = self.start[op], self.end[op] + after
         if begin > now:
-            if lane < TO_NEXT:
+            if self.timeline.program.queued:
+                now = self._until_served(now, begin, op)
+            elif lane < TO_NEXT:
                 now = self._until_start(now, begin, lane, op)
             else:
                 self._book(now, begin, BUBBLE, op)
@@ -198,4 +206,22 @@ class _Walk:
                 now = last
         if begin > now:
             self._book(now, begin, WAIT, op)
+        return begin
+
+    def _until_served(self, now: int, begin: int, op: int) -> int:
+        """now..begin in the queues: exposed where collectives run, by the first issued, else wait."""
+        running = []
+        for lane, earlier in enumerate(self.earlier):
+            # What has ended is never looked at again.
+            self.earlier[lane] = [other for other in earlier if self.end[other] > now]
+            running += [other for other in self.earlier[lane] if self.start[other] < begin]
+        edges = {now, begin}
+        edges.update(time for other in running for time in (self.start[other], self.end[other]))
+        inside = sorted(edge for edge in edges if now <= edge <= begin)
+        for first, last in itertools.pairwise(inside):
+            here = [other for other in running if self.start[other] <= first and self.end[other] >= last]
+            if here:
+                self._book(first, last, _EXPOSED[self.ops.stream[min(here)]], min(here))
+            else:
+                self._book(first, last, WAIT, op)
         return begin

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from simcore.analysis.accounts import Accounts, class_accounts
 from simcore.analysis.communication import communication_ns
 from simcore.analysis.layers import LayerGroup, LayerRow, layer_groups, layer_table
+from simcore.analysis.passes import pass_ends
 from simcore.analysis.waiting import Waiting, who_waits
 from simcore.diagnostics import Cancelled, Diagnostic
 from simcore.parameters import replaced
@@ -109,4 +110,4 @@ class Results:
     def pass_end_ns(self) -> list[int]:
         """layer-loop: when each pass's loop was over (asynchronous collectives may still run)."""
         timeline = self.simulation.timeline
-        return [] if timeline.program.pipelined else [max(timeline.times.loop_end)]
+        return [] if timeline.program.pipelined else pass_ends(timeline)

@@ -37,6 +37,11 @@ class ClusterChoice:
             product *= dimension.size
         return product
 
+    def first_dimension(self, world: int) -> int:
+        """NPUs on the first dimension of the cluster for `world` ranks."""
+        dims = self.settings.dims if self.preset is None else self.preset(world).dims
+        return dims[0].size
+
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """What was ignored in the files."""

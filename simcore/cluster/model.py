@@ -76,7 +76,9 @@ class Cluster:
     chunks a collective is cut into. active_chunks: how many of them a dimension runs at a time.
     optimization: `localBWAware`, or `baseline`, a whole all-reduce on each dimension.
     by_collective: (`ALLREDUCE` etc., algorithms) where collectives differ; the others run by
-    `algorithms`.
+    `algorithms`. newest_first: of collectives that wait for a dimension without a preference of
+    their own, the newest goes first (dialect astra-sim-1). last_chunk_is_rest: the last chunk is
+    what the others leave, as in ASTRA-sim 1.0, not another full one, as in 2.0.
 
     Raises ValueError when a list of algorithms has not one entry a dimension.
     """
@@ -90,6 +92,8 @@ class Cluster:
     active_chunks: int = 1
     optimization: Optimization = "localBWAware"
     by_collective: tuple[tuple[str, tuple[str | None, ...]], ...] = ()
+    newest_first: bool = True
+    last_chunk_is_rest: bool = False
 
     def __post_init__(self) -> None:
         for names in (self.algorithms, *[names for _, names in self.by_collective]):

@@ -26,6 +26,7 @@ class Settings:
     splits: int | None = None
     active_chunks: int | None = None
     optimization: Optimization | None = None
+    newest_first: bool | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
 
     def over(self, other: Settings) -> Settings:
@@ -44,6 +45,7 @@ class Settings:
             self.splits or other.splits,
             self.active_chunks or other.active_chunks,
             self.optimization or other.optimization,
+            other.newest_first if self.newest_first is None else self.newest_first,
             (*other.diagnostics, *self.diagnostics),
         )
 
@@ -59,6 +61,7 @@ class Settings:
             self.active_chunks or 1,
             self.optimization or "localBWAware",
             self.by_collective,
+            self.newest_first is not False,
         )
 
     def _algorithms_over(self, other: Algorithms) -> Algorithms:

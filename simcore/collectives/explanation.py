@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from simcore.cluster import Cluster, GroupShape
 from simcore.collectives.algorithm import Messages
-from simcore.collectives.chunks import chunks_done
 from simcore.collectives.exact import decimal_ratio
 from simcore.collectives.leg import Leg
-from simcore.collectives.phases import NAMES, Phase, chunk_bytes, phases
+from simcore.collectives.phases import NAMES, Phase, chunk_bytes, phases, rest_bytes
+from simcore.collectives.pricing import collective_ns
 from simcore.units import number
 
 
@@ -20,7 +20,11 @@ def explain_collective(cluster: Cluster, shape: GroupShape, collective: str, siz
     name = NAMES[collective]
     if not size_bytes or not shape.crossings:
         return f"{name}, {_group(shape)}, {_count(size_bytes)} B: free"
-    chunks, size = chunk_bytes(cluster, shape, collective, size_bytes)
+    if cluster.last_chunk_is_rest:
+        chunks, size, rest = rest_bytes(cluster, shape, collective, size_bytes)
+    else:
+        chunks, size = chunk_bytes(cluster, shape, collective, size_bytes)
+        rest = size
     parts = phases(cluster, shape, collective, size)
     places = " and ".join(
         f"dimension {crossing.dimension} ({cluster.dims[crossing.dimension].text()})"
@@ -30,7 +34,8 @@ def explain_collective(cluster: Cluster, shape: GroupShape, collective: str, siz
     first = f"{_group(shape)} on {places}: {_count(size_bytes)} B{gathered}"
     if chunks > 1:
         first += f" in {chunks} chunks of {_count(size)} B{' a rank' if gathered else ''}"
-    total = chunks_done(parts, chunks, cluster.active_chunks)[1]
+        first += f", the last of {_count(rest)} B" if rest != size else ""
+    total = collective_ns(cluster, shape, collective, size_bytes)
     if len(parts) == 1:
         first = f"{parts[0].algorithm}, {first}"
         second = f"{_sum(parts[0])} = {_count(parts[0].ns())} ns"

@@ -68,6 +68,17 @@ def chunk_bytes(cluster: Cluster, shape: GroupShape, collective: str, size_bytes
     return -(-size // chunk), chunk
 
 
+def rest_bytes(cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int) -> tuple[int, int, int]:
+    """(chunks, bytes of each, bytes of the last) that one rank puts in, as ASTRA-sim 1.0 cuts them.
+
+    A chunk is floor(bytes / splits), at least a byte; the last one is what the others leave.
+    """
+    size = max(1, size_bytes // shape.members if collective == "ALLGATHER" else size_bytes)
+    chunk = max(1, size // cluster.splits)
+    chunks = -(-size // chunk)
+    return chunks, chunk, size - (chunks - 1) * chunk
+
+
 def phases(cluster: Cluster, shape: GroupShape, collective: str, size: int) -> list[Phase]:
     """The phases of one chunk in the order in which they run.
 

@@ -8,6 +8,7 @@ from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.collectives.chunks import chunks_done
 from simcore.collectives.exact import floor_ns
 from simcore.collectives.phases import chunk_bytes, phases
+from simcore.collectives.queued import queued_ns, queued_phases
 
 
 class Done(NamedTuple):
@@ -32,6 +33,9 @@ def collective_done(cluster: Cluster, shape: GroupShape, collective: str, size_b
     """When the first and the last rank of one collective are done. Takes and raises as `collective_ns`."""
     if not size_bytes:
         return Done(0, 0)
+    if cluster.last_chunk_is_rest:
+        last_ns = queued_ns(*queued_phases(cluster, shape, collective, size_bytes), cluster.active_chunks)
+        return Done(last_ns, last_ns)
     chunks, size = chunk_bytes(cluster, shape, collective, size_bytes)
     return Done(*chunks_done(phases(cluster, shape, collective, size), chunks, cluster.active_chunks))
 

@@ -30,7 +30,7 @@ from simcore.engine.actor import (
 )
 from simcore.folding import Folding
 from simcore.program import Program
-from simcore.program.ops import STREAM_OF_GROUP, Receive, TransferCost
+from simcore.program.ops import STREAM_OF_GROUP, Join, Receive, TransferCost
 
 EVENTS_BETWEEN_CANCEL_CHECKS = 256
 
@@ -132,6 +132,7 @@ class Engine:
                         actor.parked_message = wait.message
                         return
                 else:
+                    assert isinstance(wait, Join)  # no state changes in dialect simai
                     over = actor.end[wait.op]
                     if over == NOT_YET:
                         actor.parked_op = wait.op

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from simcore.cluster import Cluster, GroupShape, TransferShape, group_shape, transfer_shape
 from simcore.folding.classes import PortFactors
-from simcore.layout import Layout
+from simcore.layout import DATA_FASTEST, Layout
 from simcore.overrides import Overrides
 from simcore.ranks import Block, RankSet
 from simcore.workload.model import GroupKind
@@ -98,6 +98,8 @@ def is_aligned(layout: Layout, cluster: Cluster) -> bool:
     others, and so all groups of a kind and all links between two stages are translates of
     each other: equal price signatures.
     """
+    if layout.rank_order == DATA_FASTEST:
+        return False
     tp, dp, pp = layout.tp, layout.dp, layout.pp
     order = (tp, pp, dp) if layout.rank_order == "tp-pp-dp" else (tp, dp, pp)
     boundaries = {tp, order[0] * order[1], layout.world}

@@ -13,7 +13,7 @@ from simcore.measured.columns import RankTrace
 from simcore.measured.names import Degrees
 from simcore.ranks import Block, RankSet
 from simcore.units import duration, plural
-from simcore.workload.formats.cell import LARGEST
+from simcore.workload.model import LARGEST
 
 # The places of an untimed schedule: so many units an operation, so that zooming has something to do.
 SLOT = 1000

@@ -61,6 +61,12 @@ def find_structure(workload: Workload) -> tuple[Structure, list[Diagnostic]]:
     return structure, _disagreements(workload, structure)
 
 
+def whole_file(workload: Workload) -> Structure:
+    """The structure of a file whose rows are one loop, whatever their names: a single block."""
+    layers = _layer_count([base_name(name) for name in workload.name])
+    return Structure((), (tuple(range(len(workload))),), (), (), (layers,))
+
+
 def is_embedding(name: str) -> bool:
     """Whether a row is the embedding that begins a block."""
     return name.startswith(_EMBEDDING)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 
-from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.layout import Layout
 from simcore.overrides import layer_scales
 from simcore.parameters import FLAGS, Parameters
-from simcore.program.blocks import Structure, find_structure, is_layer
+from simcore.program.blocks import Structure, find_structure, is_layer, whole_file
 from simcore.program.ops import Program
 from simcore.program.plan import Plan
-from simcore.program.schedules import SCHEDULES
+from simcore.program.policy_builder import PolicyBuilder
+from simcore.program.schedules import POLICY_LOOPS, SCHEDULES
 from simcore.program.stage_builder import StageBuilder
 from simcore.units import plural
 from simcore.workload import Workload
@@ -25,27 +26,11 @@ MOST_OPS = 40_000_000
 def build_program(
     workload: Workload, layout: Layout, parameters: Parameters, least_forward_bytes: int = 0
 ) -> tuple[Program, list[Diagnostic]]:
-    """The program of one step, and what was assumed on the way.
+    """The program of one step in dialect simai, and what was assumed on the way.
 
     least_forward_bytes: what a smaller forward collective, but not an empty one, counts as.
-    Raises `UsageError` for a schedule that is not there or micro-batches that cannot be,
-    `InputError` for a dialect that has no schedule here.
+    Raises `UsageError` for a schedule that is not there or micro-batches that cannot be.
     """
-    dialect = parameters.dialect if parameters.dialect is not None else workload.dialect
-    if dialect not in ("simai", "astra-sim-1"):
-        raise UsageError(f"--dialect {printable(dialect, 60)}: simai or astra-sim-1 is expected")
-    if dialect != "simai":
-        raise InputError(
-            Diagnostic(
-                "error",
-                "dialect-not-simulated",
-                "the rows follow ASTRA-sim 1.0's rules (dialect astra-sim-1), which this version does not "
-                "simulate; --dialect simai reads them as SimAI does",
-                workload.path,
-                1,
-                1,
-            )
-        )
     name = parameters.schedule if parameters.schedule is not None else default_schedule(layout)
     schedule = SCHEDULES.get(name)
     if schedule is None:
@@ -55,7 +40,8 @@ def build_program(
         plan, notes = _pipelined_plan(workload, structure, layout, parameters, name)
         found += notes
     else:
-        plan = Plan(workload, structure, layout, len(structure.blocks), 0)
+        plan = Plan(workload, structure, layout, len(structure.blocks), 0, passes=parameters.passes)
+        _check_passes(workload, parameters)
     plan.least_forward_bytes = least_forward_bytes
     plan.layer_scales = _layer_scales(workload, parameters)
     found += _ignored(workload, parameters, name)
@@ -77,6 +63,59 @@ def build_program(
         plan.chunks,
     )
     return program, found
+
+
+def build_policy_program(
+    workload: Workload, layout: Layout, parameters: Parameters, newest_first: bool
+) -> tuple[Program, list[Diagnostic]]:
+    """The program of one step in dialect astra-sim-1, and what was assumed on the way.
+
+    workload: with the groups of its policy. newest_first: which collective a dimension takes
+    first where the policy has no preference. Raises `UsageError` for a schedule or a number of
+    passes that cannot be.
+    """
+    if parameters.schedule not in (None, "layer-loop"):
+        given = printable(str(parameters.schedule), 60)
+        raise UsageError(
+            f"--schedule {given}: dialect astra-sim-1 runs a policy's own loop, layer-loop fits "
+            "(--dialect simai takes the rows as SimAI does)"
+        )
+    _check_passes(workload, parameters)
+    plan = Plan(workload, whole_file(workload), layout, 1, 0)
+    plan.layer_scales = _layer_scales(workload, parameters)
+    builder = PolicyBuilder(plan, newest_first)
+    reduced: dict[int, int | None] = {}
+    for _ in range(parameters.passes):
+        POLICY_LOOPS[workload.policy](builder, reduced)
+    stage = builder.finish()
+    costs = tuple(cost for _, cost in plan.costs)
+    program = Program("layer-loop", False, plan.structure, (stage,), costs, 1, 0, queued=True)
+    found = [*_left_out(workload, builder), *_ignored(workload, parameters, "layer-loop")]
+    if not stage.ops:
+        message = f"nothing of the rows runs under policy {workload.policy}"
+        found.append(Diagnostic("warning", "no-ops", message, workload.path, workload.header.line))
+    return program, found
+
+
+def _left_out(workload: Workload, builder: PolicyBuilder) -> list[Diagnostic]:
+    """A note on the cells that the policy never runs."""
+    computes, collectives = builder.left_out()
+    words = [plural(computes, "compute cell")] if computes else []
+    words += [plural(collectives, "collective")] if collectives else []
+    if not words:
+        return []
+    message = f"policy {workload.policy} never runs {' and '.join(words)} of the rows: left out"
+    return [Diagnostic("note", "policy-leaves-out", message, workload.path, workload.header.line)]
+
+
+def _check_passes(workload: Workload, parameters: Parameters) -> None:
+    """Raises `UsageError` where the passes have too many ops; a row has up to six."""
+    most_ops = 6 * parameters.passes * len(workload)
+    if parameters.passes > 1 and most_ops > MOST_OPS:
+        raise UsageError(
+            f"--passes {parameters.passes} of {plural(len(workload), 'row')} are up to {most_ops} ops: "
+            f"at most {MOST_OPS} are simulated"
+        )
 
 
 def _pipelined_plan(
@@ -148,7 +187,7 @@ def _ignored(workload: Workload, parameters: Parameters, name: str) -> list[Diag
     """A diagnostic for each parameter that was given and that the schedule does not use."""
     unused = {"microbatches", "stage_layout", "overlap_grad_reduce", "overlap_param_gather"}
     if SCHEDULES[name].pipelined:
-        unused = set()
+        unused = {"passes"}
     if not SCHEDULES[name].chunked:
         unused.add("virtual_stages")
     return [

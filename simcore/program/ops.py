@@ -52,12 +52,19 @@ class Receive(NamedTuple):
 
 
 class Join(NamedTuple):
-    """Wait until op `op` of the same rank (an index into its ops) has ended."""
+    """Wait until op `op` of the same rank (an index into its ops) has ended, and `after` ns more."""
 
     op: int
+    after: int = 0
 
 
-Wait = Receive | Join
+class Pause(NamedTuple):
+    """Let `ns` nanoseconds pass: a state change of ASTRA-sim 1.0."""
+
+    ns: int
+
+
+Wait = Receive | Join | Pause
 
 
 class Run(NamedTuple):
@@ -123,12 +130,16 @@ class StageProgram:
     """What one rank of a stage does in one step. Waits and issue order are in `runs`.
 
     The last run has no ops: its waits are the join at the end of the step.
-    peak_microbatches: the most micro-batches whose activations are held at once.
+    peak_microbatches: the most micro-batches whose activations are held at once. pass_ends: the
+    run at whose beginning, before its waits, each pass of a layer-loop is over. priority: of
+    each op, where collectives queue by it (`Program.queued`), higher first.
     """
 
     ops: Ops
     runs: tuple[Run, ...]
     peak_microbatches: int
+    pass_ends: tuple[int, ...] = ()
+    priority: array[int] = field(default_factory=lambda: array("q"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +148,8 @@ class Program:
 
     pipelined: stages hand activations and gradients to each other. microbatches: how many a
     step has. messages: how many transfers one pipeline makes in a step. virtual_stages: chunks
-    of each stage.
+    of each stage. queued: collectives wait in one queue a dimension of the network, by priority
+    and chunk by chunk (dialect astra-sim-1), not one after another on a stream of their kind.
     """
 
     schedule: str
@@ -148,3 +160,4 @@ class Program:
     microbatches: int
     messages: int
     virtual_stages: int = 1
+    queued: bool = False

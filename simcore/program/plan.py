@@ -28,10 +28,11 @@ from simcore.workload.model import base_name
 class Plan:
     """What all stages of a program share: the file, the layout, the costs, the messages.
 
-    chunks: virtual stages of a stage. transfer_bytes: one activation between neighbouring
-    stages. megatron: embedding rows on the first stage only, final and loss rows on the
-    last only. least_forward_bytes: what a smaller forward collective counts as. segments: the
-    ops of a block's part, made once for all stages and micro-batches that repeat it.
+    chunks: virtual stages of a stage. passes: how often layer-loop runs the file.
+    transfer_bytes: one activation between neighbouring stages. megatron: embedding rows on the
+    first stage only, final and loss rows on the last only. least_forward_bytes: what a smaller
+    forward collective counts as. segments: the ops of a block's part, made once for all stages
+    and micro-batches that repeat it.
     """
 
     workload: Workload
@@ -40,6 +41,7 @@ class Plan:
     microbatches: int
     transfer_bytes: int
     chunks: int = 1
+    passes: int = 1
     megatron: bool = False
     overlap_grad_reduce: bool = False
     overlap_param_gather: bool = False
@@ -173,13 +175,6 @@ class RowOps:
         wg = self.plan.workload.wg
         self.compute(wg, row, WG)
         self.collective(wg, row, WG, blocking)
-
-    def backward(self, rows: tuple[int, ...]) -> None:
-        """Backward of `rows` in reverse, each: ig, its blocking collective, wg, its asynchronous one."""
-        for row in reversed(rows):
-            self.recompute(row, rows)
-            self.input_grad(row)
-            self.weight_grad(row, blocking=False)
 
     def recompute(self, row: int, rows: tuple[int, ...]) -> None:
         """Where `row` initiates a recompute: forward again from its nearest checkpoint up to it.

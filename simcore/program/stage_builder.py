@@ -36,6 +36,7 @@ class StageBuilder:
         self._waits: list[Wait] = []
         self._run_start = 0
         self._outstanding: list[int] = []
+        self._pass_ends: list[int] = []
         self._held = 0
         self._most_held = 0
         self._gathered: dict[int, list[int]] = {}
@@ -199,15 +200,37 @@ class StageBuilder:
     # -- the whole file as one program -----------------------------------------------
 
     def loop_over_rows(self) -> None:
-        """Forward over all rows of the file, then backward in reverse, every row once."""
+        """Per pass, forward over all rows of the file, then backward in reverse, every row once.
+
+        The forward of a row waits for its weight-gradient collective of the pass before.
+        """
         rows = tuple(range(len(self.plan.workload)))
         blocks = enumerate(self.plan.structure.blocks)
         row_ops = RowOps(self.plan, self.ops, {row: block for block, members in blocks for row in members})
-        for row in rows:
-            row_ops.forward(row)
-        row_ops.backward(rows)
-        self._remember_asynchronous(0)
+        reduced: dict[int, int] = {}
+        joined: set[int] = set()
+        for number in range(self.plan.passes):
+            if number:
+                self._end_pass()
+            for row in rows:
+                if row in reduced:
+                    joined.add(reduced[row])
+                    self._wait(Join(reduced.pop(row)))
+                row_ops.forward(row)
+            for row in reversed(rows):
+                first = len(self.ops)
+                self._row_gradients(row_ops, "bwd", row, rows)
+                self._remember_asynchronous(first)
+                if len(self.ops) > first and not self.ops.blocking[-1]:
+                    reduced[row] = len(self.ops) - 1
+        self._outstanding = [op for op in self._outstanding if op not in joined]
         self._most_held = len(self.plan.structure.blocks)
+
+    def _end_pass(self) -> None:
+        """A pass is over here: what comes next is a run of its own."""
+        if self._waits or self._run_start < len(self.ops):
+            self._close_run()
+        self._pass_ends.append(len(self._runs))
 
     # -- start and end of a pipelined step -------------------------------------------
 
@@ -282,7 +305,8 @@ class StageBuilder:
         self._close_run()
         # Chunks held, in whole micro-batches: V chunks are one.
         held = -(-self._most_held // self.plan.chunks)
-        return StageProgram(self.ops, tuple(self._runs), held)
+        pass_ends = (*self._pass_ends, len(self._runs) - 1)
+        return StageProgram(self.ops, tuple(self._runs), held, pass_ends)
 
 
 def _point(name: str, wg_collective: str | None) -> int:

@@ -85,6 +85,12 @@ class Timeline:
         """The spans of one stream of class `number`, in time order."""
         code = STREAMS.index(stream)
         column = self.stage_program(number).ops.stream
+        if self.program.queued:
+            # Priorities decide there what is served first, and chunks of several run in turn.
+            ops = [op for op, lane in enumerate(column) if lane == code]
+            start, end = self.times.start[number], self.times.end[number]
+            yield from (self.span(number, op) for op in sorted(ops, key=lambda op: (start[op], end[op], op)))
+            return
         op = column.find(code)
         while op >= 0:
             yield self.span(number, op)

@@ -13,7 +13,9 @@ from simcore.diagnostics import Diagnostic
 Phase = Literal["fwd", "ig", "wg"]
 PHASES: tuple[Phase, ...] = ("fwd", "ig", "wg")
 GroupKind = Literal["tp", "ep", "dp", "dp_ep", "all"]
+LARGEST = 2**63 - 1  # columns are signed 64-bit
 Dialect = Literal["simai", "astra-sim-1"]
+DIALECTS: tuple[Dialect, ...] = ("simai", "astra-sim-1")
 
 _TRAILING_NUMBER = re.compile(r"_?\d+$")
 
@@ -29,9 +31,11 @@ class Cells:
 
     compute_ns: compute time of each row, ns, as written. collective: `ALLREDUCE`,
     `ALLGATHER`, `REDUCESCATTER`, `ALLTOALL`, or None where the row has none. group: the
-    kind of group that takes part, None where there is no collective. bytes: the whole
-    buffer (gathered result, input of a reduce-scatter, one rank's buffer otherwise), except
-    that an ALLGATHER of dialect astra-sim-1 has one rank's shard: its group is not known here.
+    kind of group that takes part, None where there is no collective, or one that the policy
+    lets nobody take part in. bytes: the whole buffer (gathered result, input of a
+    reduce-scatter, one rank's buffer otherwise). As a reader leaves them, groups are by suffix
+    and an ALLGATHER has the size of the file: a shard in dialect astra-sim-1
+    (`simcore.policies` makes a run's cells of them).
     """
 
     compute_ns: array[int] = field(default_factory=lambda: array("q"))
@@ -47,8 +51,8 @@ class Header:
     tp, ep, pp: degrees of parallelism. vpp: transformer layers that one stage holds (not
     Megatron's virtual-pipeline size). ga: micro-batches a step. all_gpus: world size.
     pp_comm: bytes of one activation between neighbouring stages. checkpoints and
-    checkpoint_initiates: row indices, from 0. line: where the header begins, from 1; column:
-    where each key stands.
+    checkpoint_initiates: row indices, from 0. last_bottom_layer: index of the last row of the
+    bottom MLP (HYBRID_DLRM). line: where the header begins, from 1; column: where each key stands.
     """
 
     tp: int | None = None
@@ -60,6 +64,7 @@ class Header:
     pp_comm: int | None = None
     checkpoints: tuple[int, ...] = ()
     checkpoint_initiates: tuple[int, ...] = ()
+    last_bottom_layer: int | None = None
     line: int = 1
     column: Mapping[str, int] = field(default_factory=dict)
 
@@ -70,7 +75,9 @@ class Workload:
 
     path: as the user gave it. name: each row's name, raw text of the file (escape it with
     `printable` before it is shown). line: each row's line, from 1. process_ns: the last
-    cell, ns. declared_rows: the count of line 2, None when there is none.
+    cell, ns. declared_rows: the count of line 2, None when there is none. row_policy: each
+    row's own policy (HYBRID_CUSTOMIZED), "" where it has none. as_read: the file's own, where
+    these are the cells of a run in dialect astra-sim-1.
     """
 
     path: str
@@ -86,6 +93,8 @@ class Workload:
     process_ns: array[int]
     declared_rows: int | None
     diagnostics: tuple[Diagnostic, ...] = ()
+    row_policy: tuple[str, ...] = ()
+    as_read: Workload | None = None
 
     def __len__(self) -> int:
         return len(self.name)

@@ -93,10 +93,10 @@ def test_only_an_all_to_all_that_a_system_json_asks_for_has_no_port_time(tmp_pat
 
 
 def test_what_no_price_depends_on_is_ignored_with_a_note(tmp_path: Path) -> None:
-    path = written(tmp_path, json.dumps(SYSTEM, indent="\t"))
+    path = written(tmp_path, json.dumps({"boost-mode": 0} | SYSTEM, indent="\t"))
     notes = read_system_file(path, 2).diagnostics
     assert [note.text() for note in notes] == [
-        f"{path}:2:2: note cluster-key-ignored `scheduling-policy` is ignored"
+        f"{path}:2:2: note cluster-key-ignored `boost-mode` is ignored"
     ]
     path = written(tmp_path, NETWORK + "units: ns\n")
     notes = read_cluster_file(path).diagnostics
@@ -191,8 +191,11 @@ WRONG_NETWORKS = [
     ("a: " + "[" * 5000, ": error network-yml found too many nested lists, expected one list a key"),
     ("a: &a [*a, *a]\n", f"1:1: error network-yml found no topology, expected the keys {KEYS}"),
     ("# nothing\n\n", ": error not-a-cluster-file the file is empty, expected a cluster"),
-    ("\n  {}", "2:3: error not-a-cluster-file found JSON, an ASTRA-sim 1.0 network or a system file, "
-               "expected a network.yml or TOML (--system takes a system.json)"),
+    ('\n  {"all-reduce-implementation": "ring"}',
+     "2:3: error not-a-cluster-file found an ASTRA-sim system file, "
+     "expected a network (--system takes this one)"),
+    ("\n  {}", "1:1: error network-json found no topologies-per-dim, expected an ASTRA-sim 1.0 network: "
+               "a list of values, one a dimension"),
     (b"topology: [ Ring ]\nx: \xff", "2: error not-a-cluster-file found byte 0xff, expected UTF-8 text"),
     (b" " * (2**20 + 1), ": error not-a-cluster-file found more than 1 MiB, expected a cluster file"),
 ]  # fmt: skip
@@ -270,8 +273,17 @@ WRONG_SYSTEMS = [
      "6:32: error system-json found 1 in all-reduce-implementation, "
      "expected 2, one a dimension of the network"),
     (changed("all-reduce-implementation", "ring"),
-     "6:32: error system-json found `ring` for all-reduce-implementation, "
+     "6:32: error system-json found 1 in all-reduce-implementation, "
+     "expected 2, one a dimension of the network"),
+    (changed("all-reduce-implementation", 1),
+     "6:32: error system-json found `1` for all-reduce-implementation, "
      "expected a list of one algorithm a dimension"),
+    (changed("scheduling-policy", "best"),
+     "2:24: error system-json found `best` for scheduling-policy, expected LIFO or FIFO"),
+    ("endpoint-delay: 10\nall-reduce-implementation: ring_mesh\n",
+     f"2:28: error system-json found `mesh` in all-reduce-implementation, expected {NAMES}"),
+    ("endpoint-delay: 10\nring ring\n",
+     "2:1: error system-json found `ring ring`, expected a system.json: lines of `key: value`"),
     ("{\n \"a\": }", "2:7: error system-json this is not JSON: Expecting value"),
     ("[]", "1:1: error system-json found no object, expected a system.json"),
     ("[" * 100_000, ": error system-json found too many nested lists, expected an object"),

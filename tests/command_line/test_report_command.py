@@ -35,6 +35,7 @@ def test_every_parameter_has_a_flag_that_reaches_the_run(tmp_path: Path) -> None
     flags += " --overlap-grad-reduce --overlap-param-gather --layer-scale mlp_row:fwd=0.5"
     flags += " --nvlink 300 --nic 24.5 --nics-per-server 4 --gpus-per-server 16 --gpu-type A100"
     flags += " --nic-type cx6 --overlap dp=0.5,tp=0.3"
+    flags += " --passes 2"
     flags += " --slow-rank 37=1.3 --slow-link 1:5=0.5 --jitter 0.01 --seed 7"
     done = wltui("report", SEED_002, "--json", *flags.split())
     assert (done.returncode, done.stderr) == (0, "")
@@ -68,6 +69,7 @@ def test_every_parameter_has_a_flag_that_reaches_the_run(tmp_path: Path) -> None
         "comm_scale": 2.0,
         "no_fold": True,
         "virtual_stages": 1,
+        "passes": 2,
         "stage_layout": "megatron",
         "overlap_grad_reduce": True,
         "overlap_param_gather": True,
@@ -175,8 +177,10 @@ def test_an_input_that_cannot_be_read_is_one_line_on_stderr_and_exit_status_1(
         assert (done.returncode, done.stdout, done.stderr) == (1, "", message + "\n")
 
 
-def test_rows_of_astra_sim_1_are_an_error_of_the_input() -> None:
-    done = wltui("report", SEED_002, "--dialect", "astra-sim-1")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"{SEED_002}:1:1: error dialect-not-simulated ")
-    assert done.stderr.count("\n") == 1
+def test_the_dialect_of_a_file_can_be_overridden() -> None:
+    done = wltui("report", SEED_002, "--dialect", "astra-sim-1", "--passes", "2", "--json")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["schedule"], len(report["pass_end_ns"])) == (0, "layer-loop", 2)
+    assert report["workload"]["format"] == "simai"
+    assert report["parameters"]["dialect"] == "astra-sim-1"
+    assert "pp-ignored" in [one["code"] for one in report["diagnostics"]]

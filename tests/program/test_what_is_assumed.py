@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from simcore.diagnostics import Diagnostic, InputError, UsageError
+from simcore.diagnostics import Diagnostic, UsageError
 from simcore.layout import Layout
 from simcore.parameters import Parameters
 from simcore.program import Program, build_program
@@ -215,18 +215,6 @@ def test_parameters_that_cannot_be_are_refused(parameters: dict[str, Any], messa
     with pytest.raises(UsageError) as refused:
         simulate(workload, Parameters(**parameters))
     assert str(refused.value) == message
-
-
-ASTRA = (
-    "made.txt:1:1: error dialect-not-simulated the rows follow ASTRA-sim 1.0's rules (dialect astra-sim-1), "
-    "which this version does not simulate; --dialect simai reads them as SimAI does"
-)
-
-
-def test_rows_of_astra_sim_1_are_an_input_error() -> None:
-    with pytest.raises(InputError) as refused:
-        build(BLOCK, {}, dialect="astra-sim-1")
-    assert str(refused.value) == ASTRA
 
 
 def test_the_default_cluster_is_said() -> None:

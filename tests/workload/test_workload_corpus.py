@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
+from simcore.analysis import Results
 from simcore.diagnostics import InputError
+from simcore.parameters import Parameters
+from simcore.report import json_report, text_report
+from simcore.simulation import simulate
 from simcore.workload import open_workload
 
 from .texts import FIXTURES, shared_folder
@@ -31,6 +36,7 @@ SIMAI = {
     "aliyun__SimAI__GPT-13B-tp4-pp1-dp4-ep1-g16-mpc3iofm.txt": (1309, []),
     "aliyun__SimAI__L65B_D1_C08_Llama65B_deepspeed_zero3_A100.txt": (12, []),
     "aliyun__SimAI__a.csv": (296, ["zero-degree"]),
+    "aliyun__SimAI__all_gather.txt": (19, ["process-time"]),
     "aliyun__SimAI__microAllReduce.txt": (2, ["process-time"]),
     "aliyun__SimAI__muti_all_reduce.txt": (19, ["process-time"]),
     "aliyun__SimAI__workload_analytical.txt": (1789, []),
@@ -40,11 +46,27 @@ SIMAI = {
         (106, ["unknown-key"]),
     "liecn__SimAI__28d58e__microAllReduce_16gpus.txt": (2, ["process-time"]),
 }  # fmt: skip
-MICRO = "aliyun__SimAI__all_gather.txt"
-ASTRA1 = {
-    "astra-sim__astra-sim__1caa7b__Transformer_HybridParallel_Fwd_In_Bckwd.txt": 21,
-    "astra-sim__astra-sim__Transformer_HybridParallel.txt": 57,
-}
+ASTRA = "astra-sim__astra-sim__"
+# File -> policy, rows, rows declared, codes of its diagnostics.
+ASTRA1: dict[str, tuple[str, int, int | None, list[str]]] = {
+    f"{ASTRA}1caa7b__Transformer_HybridParallel_Fwd_In_Bckwd.txt":
+        ("HYBRID_TRANSFORMER_FWD_IN_BCKWD", 21, 21, []),
+    f"{ASTRA}DLRM_HybridParallel.txt": ("HYBRID_DLRM", 8, 8, []),
+    f"{ASTRA}InferenceBaseline.txt": ("DISTRIBUTED_INFERENCE", 2, 2, []),
+    f"{ASTRA}MLP_HybridParallel_Data_Model.txt": ("HYBRID_DATA_MODEL", 6, 6, []),
+    f"{ASTRA}MLP_HybridParallel_Model_Data.txt": ("HYBRID_MODEL_DATA", 6, 6, []),
+    f"{ASTRA}MLP_ModelParallel.txt": ("MODEL", 6, 6, []),
+    f"{ASTRA}Resnet50_DataParallel.txt": ("DATA", 54, 54, []),
+    f"{ASTRA}Transformer_HybridParallel.txt": ("HYBRID_TRANSFORMER", 57, 57, []),
+    f"{ASTRA}microAllReduce.txt": ("MICRO", 1, 1, []),
+    f"{ASTRA}microAllToAll.txt": ("MICRO", 1, 1, []),
+    f"{ASTRA}sample_per_layer_parallel_HybridCustomized.txt": ("HYBRID_CUSTOMIZED", 6, 6, []),
+    "astra-sim__libra__DLRM.txt": ("LIBRA", 20, None, ["no-policy"]),
+    "astra-sim__libra__GPT_3.txt": ("LIBRA", 18, None, ["no-policy"]),
+    "yleintel__astra-sim__4microAllToAll.txt": ("MICRO", 16, 4, ["row-count"]),
+    "yleintel__astra-sim__Resnet50_DataParallel.txt": ("DATA", 54, 54, ["gemm-columns"]),
+    "yleintel__astra-sim__medium_DLRM.txt": ("HYBRID_DLRM", 20, 20, []),
+}  # fmt: skip
 
 
 def test_seed_000_has_the_old_header_and_padded_cells() -> None:
@@ -110,28 +132,47 @@ def test_a_real_simai_file_reads(name: str) -> None:
 
 
 def test_no_file_of_the_simai_corpus_is_forgotten() -> None:
-    assert {path.name for path in shared_folder("corpus/simai").iterdir()} == {*SIMAI, MICRO}
+    assert {path.name for path in shared_folder("corpus/simai").iterdir()} == set(SIMAI)
 
 
-def test_the_micro_benchmark_is_refused_by_its_policy() -> None:
-    path = shared_folder("corpus/simai") / MICRO
-    with pytest.raises(InputError, match=r"found ASTRA-sim 1\.0 workload with policy MICRO, a format that"):
-        open_workload(str(path))
+@pytest.mark.parametrize("name", ASTRA1)
+def test_a_real_astra_sim_file_reads_runs_and_reports_within_two_seconds(name: str) -> None:
+    start = time.perf_counter()
+    workload = open_workload(str(shared_folder("corpus/astra1") / name))
+    found = (
+        workload.policy,
+        len(workload),
+        workload.declared_rows,
+        [one.code for one in workload.diagnostics],
+    )
+    assert found == ASTRA1[name]
+    assert (workload.dialect, workload.format) == ("astra-sim-1", "astra-sim-1")
+    # On the default cluster, and with chunks and passes on two dimensions.
+    for parameters in (
+        Parameters(),
+        Parameters(dim=("ring:4:50:500", "switch:4:25:2000"), splits=4, passes=2),
+        Parameters(dialect="simai"),
+    ):
+        results = Results(simulate(workload, parameters))
+        step = results.simulation.step_time_ns
+        assert step > 0
+        assert all(sum(accounts.total_ns) == step for accounts in results.accounts)
+        assert "Step time" in text_report(results)
+        assert json_report(results)["step_time_ns"] == step
+    assert time.perf_counter() - start < 2
 
 
-def test_astra_sim_files_read_or_are_refused_by_name() -> None:
-    for path in sorted(shared_folder("corpus/astra1").iterdir()):
-        if path.name in ASTRA1:
-            workload = open_workload(str(path))
-            assert (len(workload), workload.declared_rows) == (ASTRA1[path.name],) * 2, path
-            assert (workload.dialect, workload.format, workload.diagnostics) == (
-                "astra-sim-1",
-                "astra-sim-1",
-                (),
-            )
-        else:
-            with pytest.raises(InputError, match=r"found (ASTRA-sim 1\.0|LIBRA) workload"):
-                open_workload(str(path))
+def test_no_file_of_the_astra_sim_corpus_is_forgotten() -> None:
+    assert {path.name for path in shared_folder("corpus/astra1").iterdir()} == set(ASTRA1)
+
+
+def test_the_fork_with_matrix_sizes_has_the_times_and_sizes_of_the_original() -> None:
+    folder = shared_folder("corpus/astra1")
+    fork, original = (
+        open_workload(str(folder / f"{owner}__astra-sim__Resnet50_DataParallel.txt"))
+        for owner in ("yleintel", "astra-sim")
+    )
+    assert (fork.name, fork.fwd, fork.ig, fork.wg) == (original.name, original.fwd, original.ig, original.wg)
 
 
 def test_the_oldest_transformer_file_has_checkpoints_and_no_tp() -> None:

@@ -151,16 +151,6 @@ CHAKRA = bytes([0, 5, 0x08, 1, 0x12, 1, ord("a")])
         (b"\x02\x0a\x00" + CHAKRA, "Chakra execution trace"),
         ("layer_id\tlayer_name\tcomp_time\tcomm_size\n0\ta\t1\t2\n", "Vidur table"),
         ("comm_type,comm_group,msg_size\n", "AICB log"),
-        ("Q1 -1 5 NONE 0 5 ALLREDUCE 8 5 ALLREDUCE 8 10\n", "LIBRA workload without a header"),
-        ("DATA\r\n1\r\n", "ASTRA-sim 1.0 workload with policy DATA"),
-        (f"MICRO\n{row()}\n", "ASTRA-sim 1.0 workload with policy MICRO"),
-        ("MODEL\t\t\n6\t\t\n", "ASTRA-sim 1.0 workload with policy MODEL"),
-        ("HYBRID_DATA_MODEL\n", "ASTRA-sim 1.0 workload with policy HYBRID_DATA_MODEL"),
-        ("HYBRID_MODEL_DATA\n", "ASTRA-sim 1.0 workload with policy HYBRID_MODEL_DATA"),
-        ("HYBRID_DLRM 4\n", "ASTRA-sim 1.0 workload with policy HYBRID_DLRM"),
-        ("HYBRID_DLRM_ENHANCED 4\n", "ASTRA-sim 1.0 workload with policy HYBRID_DLRM_ENHANCED"),
-        ("HYBRID_CUSTOMIZED\n", "ASTRA-sim 1.0 workload with policy HYBRID_CUSTOMIZED"),
-        ("DISTRIBUTED_INFERENCE\n", "ASTRA-sim 1.0 workload with policy DISTRIBUTED_INFERENCE"),
     ],
 )
 def test_a_known_format_that_is_not_opened_is_named(content: str | bytes, name: str) -> None:

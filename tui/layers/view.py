@@ -7,6 +7,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from simcore.analysis import Results
+from simcore.collectives import NAMES
 from simcore.simulation import explain_alone
 from simcore.units import duration
 from tui.frame import Line, cells, rule, wrapped
@@ -99,6 +100,8 @@ class LayersView(ScreenView):
             )
         else:
             words = "no collective in this phase"
+            if cell.collective and cell.bytes:
+                words = f"{NAMES[cell.collective]}: the policy lets nobody take part in it"
         lines += [[("  " + text, "")] for text in wrapped(words, width - 4)]
         scale = simulation.parameters.compute_scale
         factor = "" if scale == 1.0 else f", already times compute scale {scale:g}"

@@ -41,7 +41,8 @@ class Lane(SpanLane):
 
     @property
     def may_overlap(self) -> bool:
-        return self.stream == PIPELINE
+        # Transfers to several ranks overlap, and so do collectives whose chunks share the queues.
+        return self.stream not in (None, "compute")
 
     @property
     def covers_all(self) -> bool:
@@ -117,6 +118,8 @@ class Lane(SpanLane):
                 for op in range(len(ops))
                 if ops.stream[op] == code and end[op] > start[op]
             ]
+            # In the queues of astra-sim-1 a collective may be served before one issued earlier.
+            found.sort()
             if code == COMPUTE:
                 category = bytearray(_OF_PHASE[ops.phase[op]] for _, _, op in found)
             else:

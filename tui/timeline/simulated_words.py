@@ -26,7 +26,8 @@ def simulated_words(lane: Lane, index: int | None, others: str, width: int, wide
     spans = lane.spans
     category = DRAWN[spans.category[index]]
     facts = op_facts(lane.results.simulation, lane.number, spans.op[index])
-    what = _what(category, lane.stream is None, facts)
+    over = spans.end[index] >= lane.results.simulation.step_time_ns
+    what = _what(category, lane.stream is None, facts, over)
     times = f"{clock(spans.start[index])} .. {clock(spans.end[index])}"
     length = spans.end[index] - spans.start[index]
     second: Line = [(times, ""), ("   ", ""), (duration(length), "bright")]
@@ -53,9 +54,9 @@ def _short(text: str) -> str:
     return text if len(text) <= 24 else text[:21] + "..."
 
 
-def _what(category: str, by_accounts: bool, facts: OpFacts | None) -> str:
+def _what(category: str, by_accounts: bool, facts: OpFacts | None, is_last: bool) -> str:
     if facts is None:
-        return "idle, the step of these ranks is over"
+        return "idle, the step of these ranks is over" if is_last else "idle, ASTRA-sim 1.0 changes its state"
     microbatch = f", micro-batch {facts.microbatch}" if facts.microbatch >= 0 else ""
     phase = _PHASE_WORDS[facts.phase]
     if facts.other_stage is not None:

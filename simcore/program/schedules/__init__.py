@@ -1,4 +1,7 @@
-"""Schedules: in which order a stage does its micro-batches. A new one is a file and a line here."""
+"""Schedules: in which order a stage does its micro-batches. A new one is a file and a line here.
+
+Dialect astra-sim-1 has the loops of its policies instead (`POLICY_LOOPS`).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,11 @@ from simcore.program.schedules.gpipe import gpipe
 from simcore.program.schedules.interleaved import interleaved
 from simcore.program.schedules.layer_loop import layer_loop
 from simcore.program.schedules.one_f_one_b import one_f_one_b
+from simcore.program.schedules.policy_loops import POLICY_LOOPS
 from simcore.program.schedules.zb_h1 import zb_h1
 from simcore.program.stage_builder import StageBuilder
+
+__all__ = ["POLICY_LOOPS", "SCHEDULES", "Schedule"]
 
 
 class Schedule(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from simcore.diagnostics import printable
+from simcore.workload.model import LARGEST
 
-LARGEST = 2**63 - 1  # columns are signed 64-bit
 _LARGEST_DIGITS = len(str(LARGEST))
 SAFE_DIGITS = _LARGEST_DIGITS - 1  # any number of so many digits is below LARGEST
 _SHOWN = 40  # characters of a cell that a message repeats

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from simcore.diagnostics import Diagnostic, InputError, Severity
-from simcore.workload.formats.cell import LARGEST, SAFE_DIGITS, Cell, read_number
+from simcore.workload.formats.cell import SAFE_DIGITS, Cell, read_number
+from simcore.workload.model import LARGEST
 
 # A file can repeat a mistake in every one of 200,000 rows: that many of a code are shown.
 _LISTED = 20

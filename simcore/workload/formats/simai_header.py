@@ -1,7 +1,8 @@
 """The header of a SimAI workload: the policy, then `key: value` pairs in any order.
 
 Keys may lack their colon, unknown keys are skipped with what follows them. In the token
-stream of ASTRA-sim 1.0 the header may go on in further lines, each beginning with a key.
+stream of ASTRA-sim 1.0 the header may go on in further lines, each beginning with a key, and
+the last row of HYBRID_DLRM's bottom MLP is a bare number after the policy.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _NUMBERS = {
     "ga": "ga",
     "all_gpus": "all_gpus",
     "pp_comm": "pp_comm",
+    "DLRM_LAST_BOTTOM_LAYER": "last_bottom_layer",
 }
 _LISTS = ("checkpoints", "checkpoint_initiates")
 _KNOWN = frozenset((*_NUMBERS, *_LISTS))
@@ -86,6 +88,16 @@ class HeaderReader:
             self._take(key, values)
         return after
 
+    def has(self, field: str) -> bool:
+        """Whether a key of the header was there."""
+        return field in self._column
+
+    def take_last_bottom_layer(self, cell: Cell) -> None:
+        """Takes the bare number of HYBRID_DLRM: the last row of the bottom MLP."""
+        key = Cell("DLRM_LAST_BOTTOM_LAYER", cell.line, cell.column)
+        self._place(key, "last_bottom_layer")
+        self._numbers["last_bottom_layer"] = self._number(key, "last_bottom_layer", [cell])
+
     def header(self, rows: int) -> Header:
         """The header of a file of `rows` rows; checkpoints at other rows are left out with a warning."""
         number = self._numbers.get
@@ -99,6 +111,7 @@ class HeaderReader:
             pp_comm=number("pp_comm"),
             checkpoints=self._present("checkpoints", rows),
             checkpoint_initiates=self._present("checkpoint_initiates", rows),
+            last_bottom_layer=self._last_bottom_layer(rows),
             line=self._line,
             column=self._column,
         )
@@ -125,6 +138,16 @@ class HeaderReader:
                 message = f"{key}: found row index {index}, expected 0 to {rows - 1}; ignored"
                 self._findings.add("warning", "checkpoint-range", message, cell)
         return tuple(index for index, _ in listed if index < rows)
+
+    def _last_bottom_layer(self, rows: int) -> int | None:
+        last = self._numbers.get("last_bottom_layer")
+        if last is not None and last >= rows > 0:
+            place = Cell("", self._line, self._column["last_bottom_layer"])
+            message = f"last row of the bottom MLP: found {last}, expected 0 to {rows - 1}"
+            self._findings.add(
+                "warning", "last-bottom-layer", f"{message}; nothing waits for the embedding", place
+            )
+        return last
 
     def _place(self, key: Cell, field: str) -> None:
         if field in self._column:

@@ -2,8 +2,9 @@
 
 SimAI reads its rows as a stream of cells, so a row may be broken over lines and a line may
 hold several rows. On the other hand a line may have cells after its twelfth that mean
-nothing to us (13, 17 and 21 were seen). What follows a row is therefore the beginning of
-another one only if it fits as such, together with the next line.
+nothing to us (17 were seen), or a row's own policy (13, HYBRID_CUSTOMIZED). What follows a row
+is therefore the beginning of another one only if it fits as such, together with the next line.
+A line of 21 cells may have the three sizes of a matrix product after each compute time.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ from simcore.workload.formats.collectives import KINDS, looks_like_collective
 from simcore.workload.formats.findings import Findings
 from simcore.workload.formats.format import is_comment
 from simcore.workload.formats.simai_rows import ROW_CELLS, TYPE, Rows
+from simcore.workload.policies import ROW_POLICIES
 
 # Clean lines are taken a block at a time; one line that is not sends its block the slow way.
 _BLOCK = 128
 # A name, a dependency, a compute time and the first collective: less is no sign of a row.
 _TELLING_CELLS = 4
+# A fork's row: after each of the three compute times m, k and n of its matrix product.
+_GEMM_CELLS = 21
+_GEMM_SIZES = (3, 4, 5, 9, 10, 11, 15, 16, 17)
 
 
 def read_rows(lines: Sequence[str], start: int, rows: Rows, findings: Findings) -> None:
@@ -43,6 +48,11 @@ def _fits(cells: Sequence[Cell]) -> bool:
 def starts_row(cells: Sequence[Cell]) -> bool:
     """Whether the cells are a row, or the beginning of one with its first collective."""
     return len(cells) >= _TELLING_CELLS and _fits(cells)
+
+
+def _is_policy(cells: Sequence[Cell]) -> bool:
+    """Whether the first cell is a row's own policy, and not the name of a row."""
+    return cells[0].text.upper() in ROW_POLICIES and not starts_row(cells)
 
 
 def skips_comment(cells: Sequence[Cell], findings: Findings) -> bool:
@@ -94,6 +104,12 @@ class _LineReader:
     def _take_line(self, cells: list[Cell]) -> None:
         if not cells or skips_comment(cells, self._findings):
             return
+        if len(cells) == _GEMM_CELLS and not self._left:
+            cells = self._without_gemms(cells)
+        elif self._rows.awaits_policy() and not self._left and _is_policy(cells):
+            self._rows.take_policy(cells.pop(0))
+            if not cells:
+                return
         if self._left:
             if self._goes_on(cells):
                 self._note_break(self._left[0])
@@ -110,7 +126,19 @@ class _LineReader:
                 self._note_break(cells[start])
             self._rows.take(cells[start : start + ROW_CELLS])
             start += ROW_CELLS
+            if self._rows.awaits_policy() and start < len(cells) and not starts_row(cells[start:]):
+                self._rows.take_policy(cells[start])
+                start += 1
         self._left, self._left_by_row = cells[start:], True
+
+    def _without_gemms(self, cells: list[Cell]) -> list[Cell]:
+        """The twelve cells of a row that has matrix sizes beside them; other cells as they are."""
+        twelve = [cell for place, cell in enumerate(cells) if place not in _GEMM_SIZES]
+        if not _fits(twelve):
+            return cells
+        message = f"found m, k and n of a matrix product after each time of {cells[0].shown()}; ignored"
+        self._findings.add("note", "gemm-columns", message, cells[0], "row")
+        return twelve
 
     def _goes_on(self, cells: list[Cell]) -> bool:
         """Whether a line goes on with the row that the leftover begins."""

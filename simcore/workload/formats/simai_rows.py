@@ -9,6 +9,7 @@ from simcore.workload.formats.cell import Cell, read_number
 from simcore.workload.formats.collectives import KINDS, NO_COLLECTIVE, Kind
 from simcore.workload.formats.findings import Findings
 from simcore.workload.model import Cells
+from simcore.workload.policies import ROW_POLICIES
 
 ROW_CELLS = 12
 DEPENDENCY = 1
@@ -16,19 +17,25 @@ PROCESS = 11
 COMPUTE, TYPE, SIZE = (2, 5, 8), (3, 6, 9), (4, 7, 10)  # cells of fwd, ig, wg
 _PHASES = ("forward", "input-gradient", "weight-gradient")
 _TIME = "nanoseconds"
+_POLICIES = f"{', '.join(ROW_POLICIES[:-1])} or {ROW_POLICIES[-1]}"
 _TYPES = "NONE, ALLREDUCE, ALLGATHER, REDUCESCATTER or ALLTOALL, alone or with _EP or _DP_EP"
 
 
 class Rows:
-    """The rows read so far: columns of `Workload`, in file order."""
+    """The rows read so far: columns of `Workload`, in file order.
 
-    def __init__(self, findings: Findings) -> None:
+    customized: each row is followed by a policy of its own (HYBRID_CUSTOMIZED).
+    """
+
+    def __init__(self, findings: Findings, customized: bool = False) -> None:
         self.name: list[str] = []
         self.line: array[int] = array("q")
         self.phases = (Cells(), Cells(), Cells())
         self.process_ns: array[int] = array("q")
         self._findings = findings
         self._names: dict[str, str] = {}
+        self._customized = customized
+        self._policies: dict[int, str] = {}
 
     def __len__(self) -> int:
         return len(self.name)
@@ -39,6 +46,8 @@ class Rows:
         Whole columns are checked and converted at once: a row costs 3 us this way and 10 us
         in `take`. On False nothing was taken.
         """
+        if self._customized:
+            return False
         columns = list(zip(*rows, strict=True))
         if columns[DEPENDENCY].count("-1") != len(rows):
             return False
@@ -83,6 +92,29 @@ class Rows:
             cells.group.append(group)
             cells.bytes.append(size if collective else 0)
         self.process_ns.append(process)
+
+    def awaits_policy(self) -> bool:
+        """Whether the last row taken still lacks the policy that it must have."""
+        return self._customized and bool(self.name) and len(self.name) - 1 not in self._policies
+
+    def take_policy(self, cell: Cell) -> None:
+        """Takes the policy of the last row."""
+        policy = cell.text.upper()
+        if policy not in ROW_POLICIES:
+            message = f"policy of the row: found {cell.shown()}, expected {_POLICIES}"
+            self._findings.add("error", "row-policy", message, cell)
+        self._policies[len(self.name) - 1] = policy
+
+    def policies(self) -> tuple[str, ...]:
+        """Each row's own policy; a row that lacks one is an error. () where rows have none."""
+        if not self._customized:
+            return ()
+        for row, name in enumerate(self.name):
+            if row not in self._policies:
+                cell = Cell(name, self.line[row], 1)
+                message = f"the row {cell.shown()}: found no policy after its {ROW_CELLS} cells"
+                self._findings.add("error", "row-policy", f"{message}, expected {_POLICIES}", cell)
+        return tuple(self._policies.get(row, "") for row in range(len(self.name)))
 
     def _shared(self, names: Iterable[str]) -> list[str]:
         """The names, equal ones as one object: a file repeats few names in many rows."""

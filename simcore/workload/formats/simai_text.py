@@ -1,4 +1,4 @@
-"""The SimAI / AICB workload text and its ASTRA-sim 1.0 ancestor, for the two transformer policies.
+"""The SimAI / AICB workload text and its ASTRA-sim 1.0 ancestor, of any policy or none.
 
 Line 1 is the header, line 2 the number of rows, then come rows of 12 cells between blanks.
 """
@@ -8,15 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from simcore.workload.formats.cell import LARGEST, Cell, cells_of, read_number
+from simcore.workload.formats.cell import Cell, cells_of, read_number
 from simcore.workload.formats.findings import Findings
 from simcore.workload.formats.format import Format, Head, without_bom
+from simcore.workload.formats.policy_header import read_policy_header
 from simcore.workload.formats.simai_header import HeaderReader
 from simcore.workload.formats.simai_lines import read_rows, skips_comment, starts_row
 from simcore.workload.formats.simai_rows import PROCESS, ROW_CELLS, Rows
-from simcore.workload.model import Dialect, Header, Workload
-
-POLICIES = ("HYBRID_TRANSFORMER", "HYBRID_TRANSFORMER_FWD_IN_BCKWD")
+from simcore.workload.model import LARGEST, Dialect, Header, Workload
+from simcore.workload.policies import CUSTOMIZED, NO_POLICY, OF_BOTH_DIALECTS, TRANSFORMER
 
 _SIMAI_KEYS = ("ep", "pp", "vpp", "ga", "all_gpus", "pp_comm")
 # `layernorm1` is a row of ASTRA-sim's own transformer: these three are AICB's only as they stand.
@@ -26,7 +26,7 @@ _AICB_PROCESS_NS = 100
 
 
 def read(path: str, data: bytes) -> Workload:
-    """The workload in `data`, the bytes of a file; `path` is for messages.
+    """The workload in `data`, the bytes of a file that begins with its policy; `path` is for messages.
 
     Raises: InputError with every place that cannot be read.
     """
@@ -34,16 +34,51 @@ def read(path: str, data: bytes) -> Workload:
     lines = _lines(_decoded(data, findings))
     start = _skip_to_content(lines, 0, findings)
     header_reader = HeaderReader(findings)
-    after = header_reader.read(lines, start)
+    policy = lines[start].split(None, 1)[0].upper()
+    if policy in TRANSFORMER:
+        after = header_reader.read(lines, start)
+    else:
+        after = read_policy_header(lines, start, header_reader, findings)
     declared, count_cell, after = _read_count(lines, after, findings)
-    rows = Rows(findings)
+    return _read_body(path, policy, header_reader, lines, after, (declared, count_cell), findings)
+
+
+def read_without_header(path: str, data: bytes) -> Workload:
+    """The workload in `data`, the bytes of a file of rows alone; `path` is for messages.
+
+    Raises: InputError with every place that cannot be read.
+    """
+    findings = Findings(path)
+    lines = _lines(_decoded(data, findings))
+    message = (
+        "found a row, expected a policy: every collective is run over all ranks, "
+        "in the order of HYBRID_TRANSFORMER"
+    )
+    start = _skip_to_content(lines, 0, findings)
+    findings.add("warning", "no-policy", message, cells_of(lines[start], start + 1)[0])
+    return _read_body(path, NO_POLICY, HeaderReader(findings), lines, 0, (None, None), findings)
+
+
+def _read_body(
+    path: str,
+    policy: str,
+    header_reader: HeaderReader,
+    lines: list[str],
+    after: int,
+    count: tuple[int | None, Cell | None],
+    findings: Findings,
+) -> Workload:
+    """The rows from `lines[after]` on, and all of the workload. count: declared rows and their cell."""
+    declared, count_cell = count
+    rows = Rows(findings, customized=policy == CUSTOMIZED)
     read_rows(lines, after, rows, findings)
     header = header_reader.header(len(rows))
+    row_policy = rows.policies()
     if declared is not None and declared != len(rows):
         findings.add("warning", "row-count", _count_message(declared, len(rows)), count_cell)
     if not rows and not findings.has_errors():
         findings.add("error", "no-rows", "found no row after the header, expected at least one")
-    dialect = _dialect(header, rows)
+    dialect = _dialect(header, rows) if policy in OF_BOTH_DIALECTS else "astra-sim-1"
     if dialect == "simai":
         _note_process_times(lines, rows, findings)
     diagnostics = findings.diagnostics()
@@ -51,7 +86,7 @@ def read(path: str, data: bytes) -> Workload:
     return Workload(
         path=path,
         format=dialect,
-        policy=header_reader.policy,
+        policy=policy,
         dialect=dialect,
         header=header,
         name=rows.name,
@@ -62,11 +97,12 @@ def read(path: str, data: bytes) -> Workload:
         process_ns=rows.process_ns,
         declared_rows=declared,
         diagnostics=diagnostics,
+        row_policy=row_policy,
     )
 
 
 def _sniff(head: Head) -> bool:
-    return bool(head.lines) and head.lines[0].split(None, 1)[0].upper() in POLICIES
+    return bool(head.lines) and head.lines[0].split(None, 1)[0].upper() in TRANSFORMER
 
 
 FORMAT: Format = Format("SimAI workload", _sniff, read)

@@ -1,0 +1,167 @@
+"""Dialect astra-sim-1: which ranks a policy's collectives run over, and the layout that follows from it.
+
+ASTRA-sim 1.0 states no degrees: who takes part in a row's collectives goes by the policy and by
+the dimensions of the network. Model and data groups are written as `tp` and `dp` groups of a
+`Layout`, all ranks as `all`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from array import array
+from collections.abc import Callable
+
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.layout import DATA_FASTEST, MOST_RANKS, RANK_ORDERS, Layout, near_multiples
+from simcore.parameters import Parameters
+from simcore.workload import Cells, Workload
+from simcore.workload.model import DIALECTS, LARGEST, PHASES, Dialect, GroupKind, Phase
+from simcore.workload.policies import CUSTOMIZED, DLRM, INFERENCE, MICRO, NO_POLICY, TRANSFORMER
+
+Scope = tuple[GroupKind | None, GroupKind | None, GroupKind | None]
+
+_DATA: Scope = (None, None, "all")
+_MODEL: Scope = ("all", "all", None)
+_HYBRID: Scope = ("tp", "tp", "dp")
+_SCOPES: dict[str, Scope] = {
+    "DATA": _DATA,
+    MICRO: _DATA,
+    "MODEL": _MODEL,
+    INFERENCE: _MODEL,
+    "HYBRID_DATA_MODEL": _HYBRID,
+    "HYBRID_MODEL_DATA": _HYBRID,
+    **dict.fromkeys(TRANSFORMER, _HYBRID),
+    NO_POLICY: ("all", "all", "all"),
+}
+# Row 0 of a recommendation model is its embedding: an all-to-all over all ranks.
+_DLRM_FIRST: Scope = ("all", "all", "all")
+# In a file of several policies tp names the groups on the first dimension, dp those on the others.
+_CUSTOMIZED = {"HYBRID_MODEL_DATA": ("dp", "dp", "tp")}
+# A world that nothing states: ASTRA-sim's examples are written for 8 NPUs or more.
+_LEAST_WORLD = 8
+
+
+def chosen_dialect(workload: Workload, parameters: Parameters) -> Dialect:
+    """The dialect of a run: `--dialect`, else that of the file. Raises `UsageError` for another word."""
+    for dialect in DIALECTS:
+        if dialect == (workload.dialect if parameters.dialect is None else parameters.dialect):
+            return dialect
+    given = printable(parameters.dialect or "", 60)
+    raise UsageError(f"--dialect {given}: simai or astra-sim-1 is expected")
+
+
+def policy_layout(
+    workload: Workload,
+    parameters: Parameters,
+    cluster_npus: int | None,
+    first_dimension: Callable[[int], int],
+) -> tuple[Layout, list[Diagnostic]]:
+    """The layout of a run in dialect astra-sim-1, and what was assumed for it.
+
+    cluster_npus: NPUs of a cluster that the user gave, None for the default one.
+    first_dimension: NPUs on the first dimension of the cluster for a world of so many ranks.
+    Raises `UsageError` naming the numbers that do not fit.
+    """
+    found: list[Diagnostic] = []
+    header = workload.header
+
+    def note(severity: str, code: str, message: str, key: str | None = None) -> None:
+        column = header.column.get(key) if key else None
+        found.append(Diagnostic(severity, code, message, workload.path, header.line, column))  # type: ignore[arg-type]
+
+    if parameters.rank_order not in RANK_ORDERS:
+        given = printable(parameters.rank_order, 60)
+        raise UsageError(f"--rank-order {given}: one of {', '.join(RANK_ORDERS)} is expected")
+    for name in ("pp", "ep"):
+        if (getattr(parameters, name) or 1) != 1:
+            what = "pipeline" if name == "pp" else "expert groups"
+            raise UsageError(
+                f"--{name} {getattr(parameters, name)}: dialect astra-sim-1 has no {what}, 1 would fit "
+                "(--dialect simai takes the rows as SimAI does)"
+            )
+        if (getattr(header, name) or 1) != 1:
+            note("warning", f"{name}-ignored", f"{name} {getattr(header, name)} is no part of ASTRA-sim 1.0: "
+                 "ignored", name)  # fmt: skip
+    stated = header.tp if parameters.tp is None else parameters.tp
+    world = parameters.world or header.all_gpus
+    whole = (stated or 1) if workload.policy in TRANSFORMER else 1
+    if world is None and cluster_npus is not None:
+        # As many whole model groups as there is room for; what is left over stays empty.
+        world = max(whole, cluster_npus - cluster_npus % whole)
+    elif world is None:
+        world = -(-_LEAST_WORLD // whole) * whole
+        note("note", "all-gpus-missing", f"the file does not tell the number of NPUs: {world} assumed; "
+             "--world, --dim or --cluster gives it")  # fmt: skip
+    if world > MOST_RANKS:
+        raise UsageError(f"world {world}: at most {MOST_RANKS} ranks (2^24) are simulated")
+    if workload.policy in TRANSFORMER:
+        tp = stated or 1
+        if stated is None:
+            note("warning", "tp-missing", "no model_parallel_NPU_group in the header: tp 1 assumed, so "
+                 "forward and input-gradient collectives run over no ranks; --tp gives it")  # fmt: skip
+        what = f"tp {tp}"
+    else:
+        tp, what = _model_ranks(workload.policy, world, first_dimension(world))
+    if world % tp:
+        raise UsageError(f"world {world} is not a multiple of {what}: {near_multiples(world, tp)} would fit")
+    data_first = workload.policy == "HYBRID_MODEL_DATA"
+    if data_first:
+        tp = world // tp
+    if workload.policy not in TRANSFORMER and parameters.tp not in (None, tp):
+        raise UsageError(
+            f"--tp {parameters.tp}: policy {workload.policy} on {world} NPUs has tp {tp}, by its own rule"
+        )
+    order = DATA_FASTEST if data_first else parameters.rank_order
+    return Layout(tp, 1, world // tp, 1, order), found
+
+
+def _model_ranks(policy: str, world: int, first: int) -> tuple[int, str]:
+    """(ranks of a group on the first part of the network, what they are) of a policy without a header."""
+    if policy in ("HYBRID_DATA_MODEL", "HYBRID_MODEL_DATA", CUSTOMIZED):
+        inner = min(first, world)
+        return inner, f"the first dimension's {inner} NPUs, which policy {policy} goes by"
+    return (world if _SCOPES.get(policy) == _MODEL else 1), policy
+
+
+def with_scopes(workload: Workload, layout: Layout) -> Workload:
+    """The workload as its policy runs it: groups by the policy, all-gathers by their whole buffer.
+
+    A collective that nobody takes part in keeps its name, its group is None. Raises InputError
+    for a whole buffer that is too large for a column.
+    """
+    scopes = [_scope(workload, row) for row in range(len(workload))]
+    columns = [_scoped(workload, phase, scopes, layout) for phase in PHASES]
+    # A reader that took the file for SimAI's says that update times do not count; here they do.
+    found = tuple(one for one in workload.diagnostics if one.code != "process-time")
+    return dataclasses.replace(
+        workload, fwd=columns[0], ig=columns[1], wg=columns[2], diagnostics=found, as_read=workload
+    )
+
+
+def _scope(workload: Workload, row: int) -> Scope:
+    if workload.policy in DLRM:
+        return _DLRM_FIRST if row == 0 else _DATA
+    if workload.policy == CUSTOMIZED:
+        policy = workload.row_policy[row]
+        return _CUSTOMIZED.get(policy, _SCOPES[policy])  # type: ignore[return-value]
+    return _SCOPES[workload.policy]
+
+
+def _scoped(workload: Workload, phase: Phase, scopes: list[Scope], layout: Layout) -> Cells:
+    cells = workload.cells(phase)
+    place = PHASES.index(phase)
+    groups: list[GroupKind | None] = []
+    sizes = array("q")
+    for row, (collective, size) in enumerate(zip(cells.collective, cells.bytes, strict=True)):
+        group = scopes[row][place] if collective is not None else None
+        groups.append(group)
+        if collective == "ALLGATHER" and group is not None:
+            members = layout.group_size(group)
+            if size * members > LARGEST:
+                message = f"{phase} ALLGATHER: found a shard of {size} B, expected at most 2^63 - 1 B in all "
+                message += f"{members} ranks"
+                line = workload.line[row]
+                raise InputError(Diagnostic("error", "value-too-large", message, workload.path, line))
+            size *= members
+        sizes.append(size)
+    return Cells(cells.compute_ns, cells.collective, groups, sizes)

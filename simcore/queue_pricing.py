@@ -1,0 +1,154 @@
+"""What each op of a run in dialect astra-sim-1 takes: compute, and collectives chunk by chunk.
+
+A duration is rounded once, half to even, after all its factors; of a collective, each phase of
+each chunk is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from simcore.cluster import Cluster
+from simcore.collectives.queued import QueuedPhase, Walk, queued_phases
+from simcore.diagnostics import UsageError
+from simcore.folding import Folding, GroupClass
+from simcore.folding.classes import PortFactors
+from simcore.overrides import Overrides
+from simcore.parameters import Parameters
+from simcore.pricing import normal, scaled
+from simcore.program import Program
+from simcore.program.ops import COMPUTE, CollectiveCost, ComputeCost
+
+# Each phase of a chunk is an event: about 5 us.
+MOST_CHUNK_PHASES = 10_000_000
+# What the hash of a jittered duration is about, as in `simcore.pricing`.
+_OF_RANK, _OF_GROUP = range(2)
+
+
+class Chunks(NamedTuple):
+    """A collective in the queues: so many chunks, the phases of each and those of the last."""
+
+    number: int
+    each: Walk
+    last: Walk
+
+
+@dataclass(slots=True)
+class QueuePrices:
+    """Prices of one run; the dimension of a phase is the number of its queue.
+
+    A dimension that both model and data groups cross is cut in two, each part with a queue of its
+    own (ASTRA-sim 1.0's break_dimension): the data groups' part is numbered after all dimensions.
+    """
+
+    cluster: Cluster
+    parameters: Parameters
+    overrides: Overrides
+    program: Program
+    folding: Folding
+    _known: dict[tuple[int, int], Chunks] = field(default_factory=dict)
+
+    def compute(self) -> list[list[int]]:
+        """Per rank class, ns of each op; 0 for collectives."""
+        durations = []
+        for rank_class in self.folding.classes:
+            ops = self.program.stages[rank_class.stage].ops
+            scale = self.parameters.compute_scale
+            table = [
+                (cost.ns, scale * cost.scale * rank_class.slowdown)
+                if isinstance(cost, ComputeCost)
+                else (0, 1.0)
+                for cost in self.program.costs
+            ]
+            if self.overrides.jitter == 0:
+                by_cost = [scaled(ns, factor) for ns, factor in table]
+                durations.append(list(map(by_cost.__getitem__, ops.cost)))
+                continue
+            rank = rank_class.ranks.first
+            durations.append(
+                [
+                    self._jittered(*table[cost], _OF_RANK, rank, op) if ops.stream[op] == COMPUTE else 0
+                    for op, cost in enumerate(ops.cost)
+                ]
+            )
+        return durations
+
+    def collective(self, group: int, op: int) -> Chunks:
+        """The chunks of collective `op` in the groups of group class `group`."""
+        chunks = self._chunks(group, self.program.stages[0].ops.cost[op])
+        if self.overrides.jitter == 0:
+            return chunks
+        first = self.folding.classes[self.folding.group_classes[group].members[0]].ranks.first
+        scale = self.parameters.comm_scale
+        each, last = (
+            tuple(phase._replace(ns=self._jittered(phase.ns, scale, _OF_GROUP, first, op)) for phase in walk)
+            for walk in (chunks.each, chunks.last)
+        )
+        return Chunks(chunks.number, each, last)
+
+    def check_size(self) -> None:
+        """Raises `UsageError` where the chunks would take minutes."""
+        times = Counter(self.program.stages[0].ops.cost)
+        phases = 0
+        for group in range(len(self.folding.group_classes)):
+            for cost, count in times.items():
+                if getattr(self.program.costs[cost], "group", None) == self.folding.group_classes[group].kind:
+                    chunks = self._chunks(group, cost)
+                    phases += count * chunks.number * len(chunks.each)
+        if phases > MOST_CHUNK_PHASES:
+            raise UsageError(
+                f"{phases} phases of chunks are to be simulated, at most {MOST_CHUNK_PHASES}: "
+                "fewer --splits or --passes would fit"
+            )
+
+    def _chunks(self, group: int, cost_number: int) -> Chunks:
+        """The chunks of a cost in the groups of a group class; scaled, unless there is jitter."""
+        key = (group, cost_number)
+        chunks = self._known.get(key)
+        if chunks is None:
+            cost = self.program.costs[cost_number]
+            assert isinstance(cost, CollectiveCost)
+            chunks = self._known[key] = self._priced(self.folding.group_classes[group], cost)
+        return chunks
+
+    def _priced(self, group: GroupClass, cost: CollectiveCost) -> Chunks:
+        cluster = self._slowed(group.ports)
+        count, each, last = queued_phases(cluster, group.shape, cost.collective, cost.bytes)
+        jitters = self.overrides.jitter > 0
+        return Chunks(count, *(
+            tuple(
+                QueuedPhase(
+                    self._queue(group, phase.dimension),
+                    phase.ns if jitters else scaled(phase.ns, self.parameters.comm_scale),
+                )
+                for phase in walk
+            )
+            for walk in (each, last)
+        ))  # fmt: skip
+
+    def _queue(self, group: GroupClass, dimension: int) -> int:
+        if group.kind != "dp":
+            return dimension
+        crossed = {
+            crossing.dimension
+            for other in self.folding.group_classes
+            if other.kind == "tp"
+            for crossing in other.shape.crossings
+        }
+        return dimension + (len(self.cluster.dims) if dimension in crossed else 0)
+
+    def _slowed(self, ports: PortFactors) -> Cluster:
+        """The cluster with each dimension at the bandwidth of its slowest port."""
+        if not ports:
+            return self.cluster
+        dims = zip(self.cluster.dims, ports, strict=True)
+        return replace(
+            self.cluster, dims=tuple(replace(dim, bandwidth=dim.bandwidth * factor) for dim, factor in dims)
+        )
+
+    def _jittered(self, ns: int, scale: float, about: int, number: int, op: int) -> int:
+        overrides = self.overrides
+        noise = normal(overrides.seed, about, number, op)
+        return round(ns * (scale * max(0.0, 1.0 + overrides.jitter * noise)))

@@ -17,6 +17,8 @@ RANK_ORDERS = ("tp-ep-dp-pp", "tp-pp-dp")
 GROUP_KINDS: tuple[GroupKind, ...] = ("tp", "ep", "dp", "dp_ep", "all")
 # 2^40 ranks would still fold, but no cluster is near; a slip of the keyboard is nearer.
 _MOST_RANKS = 2**24
+# Ranks of an op table when nothing tells them.
+_LEAST_NPUS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class Layout:
             return self.ep
         if kind == "dp":
             return self.dp
+        if kind == "pp":
+            return self.pp
         if kind == "dp_ep":
             return self.tp * self.dp // self.ep if self.dp % self.ep else self.dp // self.ep
         return self.world
@@ -68,6 +72,11 @@ class Layout:
         """All groups of a kind, each as its ranks, ascending. Every rank is in exactly one."""
         if kind == "all":
             yield list(range(self.world))
+            return
+        if kind == "pp":
+            for dp in range(self.dp):
+                for tp in range(self.tp):
+                    yield sorted(self.rank(tp, dp, stage) for stage in range(self.pp))
             return
         for stage in range(self.pp):
             for member_positions in self._stage_groups(kind):
@@ -138,10 +147,14 @@ def resolve_layout(
     if parameters.rank_order not in RANK_ORDERS:
         given = printable(parameters.rank_order, 60)
         raise UsageError(f"--rank-order {given}: one of {', '.join(RANK_ORDERS)} is expected")
-    tp = degree("tp", "model_parallel_NPU_group")
-    ep = degree("ep", "ep")
-    pp = degree("pp", "pp")
-    world = parameters.world or header.all_gpus
+    world: int | None
+    if workload.format == "op-table":
+        tp, ep, pp, world = _op_table_degrees(workload, parameters, cluster_npus, found)
+    else:
+        tp = degree("tp", "model_parallel_NPU_group")
+        ep = degree("ep", "ep")
+        pp = degree("pp", "pp")
+        world = parameters.world or header.all_gpus
     if world is None:
         dp, why, severity = _assumed_dp(workload, tp * pp, cluster_npus, found)
         note(
@@ -178,6 +191,34 @@ def resolve_layout(
 def _near_multiples(number: int, step: int) -> str:
     below = number - number % step
     return f"{below} or {below + step}" if below else str(step)
+
+
+def _op_table_degrees(
+    workload: Workload, parameters: Parameters, cluster_npus: int | None, found: list[Diagnostic]
+) -> tuple[int, int, int, int]:
+    """(tp, ep, pp, world) of an op table, which tells no number of ranks: SPEC 3.
+
+    All ranks are in one group of the kind whose communication the table lists.
+    """
+    kinds = {kind for cells in (workload.fwd, workload.ig, workload.wg) for kind in cells.group if kind}
+    given = (parameters.tp or 1) * (parameters.pp or 1)
+    world = parameters.world or cluster_npus or max(_LEAST_NPUS, given)
+    if parameters.world is None:
+        # Whole replicas: what is left over of a cluster stays empty, the default is filled up.
+        world = given * (max(world // given, 1) if cluster_npus else -(-world // given))
+    tp, pp = parameters.tp or 1, parameters.pp or 1
+    if kinds == {"tp"} and parameters.tp is None and world % pp == 0:
+        tp = world // pp
+    elif kinds == {"pp"} and parameters.pp is None and world % tp == 0:
+        pp = world // tp
+    if parameters.world is None:
+        source = f"the cluster has {cluster_npus} NPUs" if cluster_npus else f"default {_LEAST_NPUS} or more"
+        message = (
+            f"an op table does not tell its ranks: world {world} assumed ({source}), "
+            f"so tp {tp}, dp {world // (tp * pp)}, pp {pp}"
+        )
+        found.append(Diagnostic("warning", "ranks-assumed", message, workload.path))
+    return tp, 1, pp, world
 
 
 def _assumed_dp(

@@ -20,9 +20,10 @@ class Parameters:
     """What a user may set; None means "as the file says" or "the default of SPEC 8".
 
     world, tp, ep, pp: degrees over the header's. virtual_stages: chunks of each stage
-    (interleaved). cluster: a preset or the path of a file. system: the path of an ASTRA-sim
-    system file. dim: `KIND:SIZE:GBPS:NS`, inner first. algorithm: `DIM=NAME`. splits,
-    active_chunks: chunks of a collective. endpoint_delay: ns. local_mem_bw: GB/s.
+    (interleaved). layers: how often an op table's one layer runs. cluster: a preset or the path
+    of a file. system: the path of an ASTRA-sim system file. dim: `KIND:SIZE:GBPS:NS`, inner
+    first. algorithm: `DIM=NAME`. splits, active_chunks: chunks of a collective. endpoint_delay:
+    ns. local_mem_bw: GB/s.
     compute_scale, comm_scale: durations times X. no_fold: simulate every rank, not one of
     each class.
     """
@@ -35,6 +36,7 @@ class Parameters:
     schedule: str | None = None
     microbatches: int | None = None
     virtual_stages: int | None = None
+    layers: int | None = None
     stage_layout: str = "uniform"
     overlap_grad_reduce: bool = False
     overlap_param_gather: bool = False
@@ -90,6 +92,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("schedule", "schedule", "word", "", "NAME", "default: 1f1b with a pipeline, else layer-loop"),
     Flag("microbatches", "schedule", "count", "", "N", "micro-batches a step; blocks repeat in turn"),
     Flag("virtual_stages", "schedule", "count", "chunks", "V", "chunks of a stage, for interleaved"),
+    Flag("layers", "schedule", "count", "layers", "N", "how often an op table's one layer runs (default 1)"),
     Flag("stage_layout", "schedule", "word", "", "NAME", "rows of a stage: all, or as Megatron has them"),
     Flag("overlap_grad_reduce", "schedule", "switch", "", "", "reduce gradients as the last backward goes"),
     Flag("overlap_param_gather", "schedule", "switch", "", "", "gather parameters as the first forward goes"),

@@ -17,7 +17,7 @@ from simcore.cluster import (
     choose_cluster,
     group_shape,
 )
-from simcore.collectives import NAMES, collective_ns, explain_collective
+from simcore.collectives import NAMES, collective_ns, explain_collective, transfer_ns
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.engine import run_engine
 from simcore.folding import Folding, fold
@@ -136,6 +136,8 @@ def collective_alone_ns(simulation: Simulation, collective: str, group: GroupKin
     Where groups of one kind are placed differently, the slowest of them; 0 for a collective
     that makes no op (0 bytes, a group of one).
     """
+    if group == "pp":
+        return _transfer_alone_ns(simulation, size)
     priced = [
         scaled(collective_ns(simulation.cluster, shape, collective, size), simulation.parameters.comm_scale)
         for shape in _shapes(simulation, group, size)
@@ -143,8 +145,17 @@ def collective_alone_ns(simulation: Simulation, collective: str, group: GroupKin
     return max(priced, default=0)
 
 
+def _transfer_alone_ns(simulation: Simulation, size: int) -> int:
+    """ns of one transfer to a neighbouring stage, scaled: the slowest link of the run; 0 without one."""
+    links = [link for found in simulation.timeline.classes for link in found.links.values()]
+    alone = [transfer_ns(simulation.cluster, link.shape, size) for link in links]
+    return scaled(max(alone, default=0), simulation.parameters.comm_scale)
+
+
 def explain_alone(simulation: Simulation, collective: str, group: GroupKind, size: int) -> str:
     """Where `collective_alone_ns` comes from, in one or two lines of text."""
+    if group == "pp":
+        return f"send-recv of {size} B to a neighbouring stage: the slowest link of the run"
     shapes = _shapes(simulation, group, size)
     if not shapes:
         members = simulation.layout.group_size(group)

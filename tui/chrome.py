@@ -22,17 +22,14 @@ def heading(session: Session, screen: str, width: int) -> list[Line]:
     notes = len(simulation.diagnostics)
     notes_words = plural(notes, "note")
     wide = width >= _WIDE
-    schedule = (
-        f"{program.schedule}, {plural(microbatches, 'micro-batch')}"
-        if program.pipelined
-        else program.schedule
-    )
+    counted = program.pipelined and program.schedule != "layer-loop"
+    schedule = program.schedule + (f", {plural(microbatches, 'micro-batch')}" if counted else "")
     if wide:
         facts = [layout_words(layout).replace(" = ", " ranks = ", 1), schedule, simulation.parameters.network]
         name = _short(name, max(width - 9 - sum(len(fact) + 3 for fact in facts[:2]), 12))
         first: Line = [(" wltui  ", "accent"), (name, "bright"), *_that_fit(facts, width - len(name) - 9)]
     else:
-        short = f"{program.schedule} x{microbatches}" if program.pipelined else program.schedule
+        short = program.schedule + (f" x{microbatches}" if counted else "")
         facts = [f"{layout.world} ranks", short]
         room = width - width_of(_step(session)) - len(f"{notes_words}      ")
         name = _short(name, max(room - sum(len(fact) + 3 for fact in facts), 12))

@@ -68,7 +68,7 @@ class Results:
         second run as long as the first.
         """
         simulation = self.simulation
-        if not simulation.program.pipelined or simulation.layout.pp == 1:
+        if simulation.program.schedule == "layer-loop" or simulation.layout.pp == 1:
             return None
         if simulation.parameters.stage_layout == "megatron" or simulation.parameters.jitter > 0:
             return None
@@ -80,4 +80,4 @@ class Results:
     def pass_end_ns(self) -> list[int]:
         """layer-loop: when each pass's loop was over (asynchronous collectives may still run)."""
         timeline = self.simulation.timeline
-        return [] if timeline.program.pipelined else [max(timeline.times.loop_end)]
+        return [max(timeline.times.loop_end)] if timeline.program.schedule == "layer-loop" else []

@@ -25,7 +25,8 @@ class Structure:
     """Row indices of a file by their part in the step.
 
     prologue: rows before the first block. blocks: rows of each micro-batch found, in file
-    order. loss: `cross_entropy*` rows. tail: the other rows after the last block.
+    order. loss: `cross_entropy*` rows (of an op table, which has one block, the rows behind its
+    layer). tail: the other rows after the last block.
     layers_per_block: repeats of each block's shortest period of names, its transformer layers.
     """
 

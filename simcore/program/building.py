@@ -9,6 +9,7 @@ from simcore.layout import Layout
 from simcore.overrides import layer_scales
 from simcore.parameters import FLAGS, Parameters
 from simcore.program.blocks import Structure, find_structure, is_layer
+from simcore.program.op_table import build_table_program
 from simcore.program.ops import Program
 from simcore.program.plan import Plan
 from simcore.program.schedules import SCHEDULES
@@ -30,6 +31,10 @@ def build_program(
     Raises `UsageError` for a schedule that is not there or micro-batches that cannot be,
     `InputError` for a dialect that has no schedule here.
     """
+    if workload.format == "op-table":
+        scales = _layer_scales(workload, parameters)
+        program, found = build_table_program(workload, layout, parameters, scales, MOST_OPS)
+        return program, found + _ignored(workload, parameters, program.schedule)
     dialect = parameters.dialect if parameters.dialect is not None else workload.dialect
     if dialect not in ("simai", "astra-sim-1"):
         raise UsageError(f"--dialect {printable(dialect, 60)}: simai or astra-sim-1 is expected")
@@ -149,12 +154,20 @@ def _ignored(workload: Workload, parameters: Parameters, name: str) -> list[Diag
         unused = set()
     if not SCHEDULES[name].chunked:
         unused.add("virtual_stages")
+    reasons = dict.fromkeys(unused, f"schedule {name}")
+    if workload.format == "op-table":
+        reasons |= dict.fromkeys(("dialect", "ep"), "an op table")
+    else:
+        reasons["layers"] = "a file that is no op table"
     return [
         Diagnostic(
-            "warning", "parameter-ignored", f"{flag.option} has no effect on schedule {name}", workload.path
+            "warning",
+            "parameter-ignored",
+            f"{flag.option} has no effect on {reasons[flag.field]}",
+            workload.path,
         )
         for flag in FLAGS
-        if flag.field in unused and getattr(parameters, flag.field) != flag.default
+        if flag.field in reasons and getattr(parameters, flag.field) != flag.default
     ]
 
 

@@ -137,7 +137,7 @@ class Program:
 
     pipelined: stages hand activations and gradients to each other. microbatches: how many a
     step has. messages: how many transfers one pipeline makes in a step. virtual_stages: chunks
-    of each stage.
+    of each stage. layers: how often the layer of an op table runs.
     """
 
     schedule: str
@@ -148,3 +148,4 @@ class Program:
     microbatches: int
     messages: int
     virtual_stages: int = 1
+    layers: int = 1

@@ -146,6 +146,8 @@ class RowOps:
         name, group = cells.collective[row], cells.group[row]
         if name is None or group is None or not size or self.plan.layout.group_size(group) == 1:
             return
+        if group == "pp":  # a SENDRECV is a transfer, not a collective
+            return
         phase = OPT if self.plan.is_optimizer(row) else phase
         cost = self.plan.cost(CollectiveCost(name, group, size))
         self.ops.append(
@@ -153,16 +155,16 @@ class RowOps:
         )
 
     def forward(self, row: int, phase: int = FWD) -> None:
-        """Forward of a row: compute, then its blocking collective."""
+        """Forward of a row: compute, then its collective, blocking unless the file says otherwise."""
         fwd = self.plan.workload.fwd
         self.compute(fwd, row, phase)
-        self.collective(fwd, row, phase, blocking=True)
+        self.collective(fwd, row, phase, blocking=row not in fwd.asynchronous)
 
     def input_grad(self, row: int) -> None:
-        """Input gradient of a row: compute, then its blocking collective."""
+        """Input gradient of a row: compute, then its collective, blocking unless the file says otherwise."""
         ig = self.plan.workload.ig
         self.compute(ig, row, IG)
-        self.collective(ig, row, IG, blocking=True)
+        self.collective(ig, row, IG, blocking=row not in ig.asynchronous)
 
     def weight_grad(self, row: int, blocking: bool) -> None:
         """Weight gradient of a row: compute, then its collective."""

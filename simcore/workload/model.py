@@ -12,7 +12,7 @@ from simcore.diagnostics import Diagnostic
 
 Phase = Literal["fwd", "ig", "wg"]
 PHASES: tuple[Phase, ...] = ("fwd", "ig", "wg")
-GroupKind = Literal["tp", "ep", "dp", "dp_ep", "all"]
+GroupKind = Literal["tp", "ep", "dp", "dp_ep", "all", "pp"]
 Dialect = Literal["simai", "astra-sim-1"]
 
 _TRAILING_NUMBER = re.compile(r"_?\d+$")
@@ -28,16 +28,19 @@ class Cells:
     """One of the three (compute, collective) cell triples of all rows, as columns.
 
     compute_ns: compute time of each row, ns, as written. collective: `ALLREDUCE`,
-    `ALLGATHER`, `REDUCESCATTER`, `ALLTOALL`, or None where the row has none. group: the
-    kind of group that takes part, None where there is no collective. bytes: the whole
+    `ALLGATHER`, `REDUCESCATTER`, `ALLTOALL`, or None where the row has none; in an op table
+    also `SENDRECV`, a transfer to the neighbouring stage. group: the kind of group that takes
+    part (`pp` for SENDRECV alone), None where there is no collective. bytes: the whole
     buffer (gathered result, input of a reduce-scatter, one rank's buffer otherwise), except
     that an ALLGATHER of dialect astra-sim-1 has one rank's shard: its group is not known here.
+    asynchronous: rows whose collective compute does not wait for, whatever its phase.
     """
 
     compute_ns: array[int] = field(default_factory=lambda: array("q"))
     collective: list[str | None] = field(default_factory=list)
     group: list[GroupKind | None] = field(default_factory=list)
     bytes: array[int] = field(default_factory=lambda: array("q"))
+    asynchronous: set[int] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)

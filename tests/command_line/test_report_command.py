@@ -32,6 +32,7 @@ def test_every_parameter_has_a_flag_that_reaches_the_run(tmp_path: Path) -> None
     flags += " --collective-optimization baseline"
     flags += " --endpoint-delay 7 --local-mem-bw 1600 --network analytical"
     flags += " --compute-scale 0.5 --comm-scale 2 --no-fold --stage-layout megatron"
+    flags += " --layers 3"
     flags += " --overlap-grad-reduce --overlap-param-gather --layer-scale mlp_row:fwd=0.5"
     flags += " --slow-rank 37=1.3 --slow-link 1:5=0.5 --jitter 0.01 --seed 7"
     done = wltui("report", SEED_002, "--json", *flags.split())
@@ -59,6 +60,7 @@ def test_every_parameter_has_a_flag_that_reaches_the_run(tmp_path: Path) -> None
         "comm_scale": 2.0,
         "no_fold": True,
         "virtual_stages": 1,
+        "layers": 1,
         "stage_layout": "megatron",
         "overlap_grad_reduce": True,
         "overlap_param_gather": True,

@@ -140,9 +140,7 @@ def test_the_oldest_transformer_file_has_checkpoints_and_no_tp() -> None:
     assert (header.tp, header.checkpoints, header.checkpoint_initiates) == (None, (2, 11), (19, 10))
 
 
-@pytest.mark.parametrize(
-    ("folder", "name"), [("optable", "op table"), ("rank_trace", "(Megatron rank trace|schedule plan)")]
-)
+@pytest.mark.parametrize(("folder", "name"), [("rank_trace", "(Megatron rank trace|schedule plan)")])
 def test_files_of_other_kinds_are_refused_by_name(folder: str, name: str) -> None:
     files = [path for path in shared_folder(f"corpus/{folder}").rglob("*") if path.is_file()]
     assert files

@@ -125,10 +125,7 @@ def test_an_unknown_format_shows_its_first_line_safely(content: str | bytes, sho
     assert refusal_of(content) == message
 
 
-def test_the_op_table_and_the_rank_trace_are_refused_by_name() -> None:
-    assert refusal(FIXTURES / "003_gpt2_large_op_table.txt").endswith(
-        "error unsupported-format found op table, a format that this version does not open"
-    )
+def test_the_rank_trace_is_refused_by_name() -> None:
     assert refusal(FIXTURES / "004_megatron_rank7_trace.txt").endswith(
         "error unsupported-format found Megatron rank trace, a format that this version does not open"
     )
@@ -146,7 +143,6 @@ CHAKRA = bytes([0, 5, 0x08, 1, 0x12, 1, ord("a")])
         ('\n [ {"name": "a", "ph": "X"} ]', "Kineto/Chrome trace"),
         (json.dumps({"schema": "1.0.2-chakra.0.0.4", "nodes": []}), "PyTorch execution trace"),
         (json.dumps({"workload_graph": []}), "Chakra JSON"),
-        (json.dumps([{"name": "a", "forward_compute_time": 1}]), "op table (JSON)"),
         (CHAKRA, "Chakra execution trace"),
         (b"\x02\x0a\x00" + CHAKRA, "Chakra execution trace"),
         ("stage:0:forward_step(batch_id=0, duration=None)\n", "schedule plan"),

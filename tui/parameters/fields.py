@@ -227,13 +227,18 @@ class AlgorithmField(Field):
 
 
 def fields_for(simulation: Simulation) -> list[Field]:
-    """The fields of a run, in the groups of the command line; choices of one are left out."""
+    """The fields of a run, in the groups of the command line.
+
+    Choices of one are left out, and the layers of a file that is no op table.
+    """
     found: list[Field] = []
     for flag in FLAGS:
         if flag.field == "dim":
             for index, dimension in enumerate(simulation.cluster.dims):
                 found += _dimension_fields(index, dimension)
         elif flag.field == "algorithm" or (flag.kind == "word" and len(choices(flag.field)) == 1):
+            continue
+        elif flag.field == "layers" and simulation.workload.format != "op-table":
             continue
         else:
             # A label has 22 columns.

@@ -3,12 +3,14 @@
 A file belongs to the first entry that recognises its head.
 """
 
-from simcore.workload.formats import astra_policies, simai_text, unopened
+from simcore.workload.formats import astra_policies, op_table, op_table_json, simai_text, unopened
 from simcore.workload.formats.format import Format, Head, head_of
 
 FORMATS: tuple[Format, ...] = (
     simai_text.FORMAT,
     *astra_policies.FORMATS,
+    op_table.FORMAT,
+    op_table_json.FORMAT,
     *unopened.FORMATS,
 )
 

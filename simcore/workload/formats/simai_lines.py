@@ -15,6 +15,7 @@ from simcore.workload.formats.collectives import KINDS, looks_like_collective
 from simcore.workload.formats.findings import Findings
 from simcore.workload.formats.format import is_comment
 from simcore.workload.formats.simai_rows import ROW_CELLS, TYPE, Rows
+from simcore.workload.formats.text import skips_comment
 
 # Clean lines are taken a block at a time; one line that is not sends its block the slow way.
 _BLOCK = 128
@@ -43,15 +44,6 @@ def _fits(cells: Sequence[Cell]) -> bool:
 def starts_row(cells: Sequence[Cell]) -> bool:
     """Whether the cells are a row, or the beginning of one with its first collective."""
     return len(cells) >= _TELLING_CELLS and _fits(cells)
-
-
-def skips_comment(cells: Sequence[Cell], findings: Findings) -> bool:
-    """Whether the cells are those of a comment line, which is noted then."""
-    if not is_comment(cells[0].text):
-        return False
-    message = f"a comment: {cells[0].shown()}; the line is ignored"
-    findings.add("note", "comment", message, cells[0], "line")
-    return True
 
 
 class _LineReader:

@@ -5,15 +5,15 @@ Line 1 is the header, line 2 the number of rows, then come rows of 12 cells betw
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from simcore.workload.formats.cell import LARGEST, Cell, cells_of, read_number
 from simcore.workload.formats.findings import Findings
-from simcore.workload.formats.format import Format, Head, without_bom
+from simcore.workload.formats.format import Format, Head
 from simcore.workload.formats.simai_header import HeaderReader
-from simcore.workload.formats.simai_lines import read_rows, skips_comment, starts_row
+from simcore.workload.formats.simai_lines import read_rows, starts_row
 from simcore.workload.formats.simai_rows import PROCESS, ROW_CELLS, Rows
+from simcore.workload.formats.text import decoded, lines_of, skip_to_content
 from simcore.workload.model import Dialect, Header, Workload
 
 POLICIES = ("HYBRID_TRANSFORMER", "HYBRID_TRANSFORMER_FWD_IN_BCKWD")
@@ -31,8 +31,8 @@ def read(path: str, data: bytes) -> Workload:
     Raises: InputError with every place that cannot be read.
     """
     findings = Findings(path)
-    lines = _lines(_decoded(data, findings))
-    start = _skip_to_content(lines, 0, findings)
+    lines = lines_of(decoded(data, findings))
+    start = skip_to_content(lines, 0, findings)
     header_reader = HeaderReader(findings)
     after = header_reader.read(lines, start)
     declared, count_cell, after = _read_count(lines, after, findings)
@@ -72,43 +72,12 @@ def _sniff(head: Head) -> bool:
 FORMAT: Format = Format("SimAI workload", _sniff, read)
 
 
-def _decoded(data: bytes, findings: Findings) -> str:
-    data = without_bom(data)
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        bad = error.start
-    before = _lines(data[:bad].decode("utf-8"))
-    text = data.decode("utf-8", "surrogateescape")
-    count = sum(1 for _ in re.finditer(r"[\udc80-\udcff]", text))
-    message = f"found the byte 0x{data[bad]:02x}, expected UTF-8 text; kept, and shown escaped"
-    findings.add("warning", "not-utf-8", message, Cell("", len(before), len(before[-1]) + 1), times=count)
-    return text
-
-
-def _lines(text: str) -> list[str]:
-    """The lines of a text. Not splitlines(): that breaks at form feeds and other blanks as well."""
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text.split("\n")
-
-
-def _skip_to_content(lines: Sequence[str], start: int, findings: Findings) -> int:
-    """The index of the first line from `start` on that is neither blank nor a comment."""
-    while start < len(lines):
-        cells = cells_of(lines[start], start + 1)
-        if cells and not skips_comment(cells, findings):
-            break
-        start += 1
-    return start
-
-
 def _read_count(lines: list[str], start: int, findings: Findings) -> tuple[int | None, Cell | None, int]:
     """The number of rows, its cell, and the index of the line where the rows begin.
 
     The number is None where line 2 has none. If rows follow it in its line, it is blanked out.
     """
-    start = _skip_to_content(lines, start, findings)
+    start = skip_to_content(lines, start, findings)
     if start == len(lines):
         return None, None, start
     first, *rest = cells = cells_of(lines[start], start + 1)

@@ -26,11 +26,6 @@ def _is_chakra_json(head: Head) -> bool:
     return b'"workload_graph"' in _json(head)
 
 
-def _is_op_table_json(head: Head) -> bool:
-    json = _json(head)
-    return json.startswith(b"[") and b'"forward_compute_time"' in json
-
-
 def _is_pytorch_trace(head: Head) -> bool:
     json = _json(head)
     return json.startswith(b"{") and b'"schema"' in json and b'"nodes"' in json
@@ -47,10 +42,6 @@ def _is_rank_trace(head: Head) -> bool:
 
 def _is_schedule_plan(head: Head) -> bool:
     return re.match(r"stage:\d+:\w+\(", head.first) is not None
-
-
-def _is_op_table(head: Head) -> bool:
-    return head.first.startswith("name\t") and "forward_compute_time" in head.first
 
 
 def _is_vidur(head: Head) -> bool:
@@ -108,12 +99,10 @@ def _varint(raw: bytes, at: int) -> tuple[int, int]:
 FORMATS: tuple[Format, ...] = (
     Format("gzip", _is_gzip),
     Format("Chakra JSON", _is_chakra_json),
-    Format("op table (JSON)", _is_op_table_json),
     Format("PyTorch execution trace", _is_pytorch_trace),
     Format("Kineto/Chrome trace", _is_chrome_trace),
     Format("Megatron rank trace", _is_rank_trace),
     Format("schedule plan", _is_schedule_plan),
-    Format("op table", _is_op_table),
     Format("Vidur table", _is_vidur),
     Format("AICB log", _is_aicb_log),
     Format("Chakra execution trace", _is_chakra),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.parameters import Parameters
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind
@@ -125,7 +125,8 @@ def resolve_layout(
     """The layout of a run, from the parameters, else the header, else what SPEC 3 assumes.
 
     cluster_npus: NPUs of a cluster that the user gave, None for the default one. Every
-    assumption is a diagnostic. Raises `UsageError` naming the numbers that do not fit.
+    assumption is a diagnostic. Raises `UsageError` naming the numbers that do not fit, `InputError`
+    if all of them are the file's.
     """
     found: list[Diagnostic] = []
     header = workload.header
@@ -143,6 +144,15 @@ def resolve_layout(
             note("note", f"{name}-missing", f"no {meaning} in the header: {name} 1 assumed")
             return 1
         return int(stated)
+
+    def unfit(message: str, key: str) -> Exception:
+        """Numbers that do not fit: the file's fault if all of them are the file's."""
+        if any(getattr(parameters, name) is not None for name in ("world", "tp", "ep", "pp")):
+            return UsageError(message)
+        column = header.column.get(key, 1)
+        return InputError(
+            Diagnostic("error", "degrees-do-not-fit", message, workload.path, header.line, column)
+        )
 
     if parameters.rank_order not in RANK_ORDERS:
         given = printable(parameters.rank_order, 60)
@@ -164,11 +174,12 @@ def resolve_layout(
         )
         world = tp * dp * pp
     if world > _MOST_RANKS:
-        raise UsageError(f"world {world}: at most {_MOST_RANKS} ranks (2^24) are simulated")
+        raise unfit(f"world {world}: at most {_MOST_RANKS} ranks (2^24) are simulated", "all_gpus")
     if world % (tp * pp):
-        raise UsageError(
+        raise unfit(
             f"world {world} is not a multiple of tp {tp} x pp {pp} = {tp * pp}: "
-            f"{_near_multiples(world, tp * pp)} would fit"
+            f"{_near_multiples(world, tp * pp)} would fit",
+            "all_gpus",
         )
     dp = world // (tp * pp)
     for name, value in (("tp", tp), ("pp", pp), ("ep", ep)):
@@ -184,7 +195,7 @@ def resolve_layout(
         note("warning", "ep-clamped", f"ep {ep} is above tp {tp} x dp {dp}: ep {tp * dp} taken", "ep")
         ep = tp * dp
     if dp % ep and (tp * dp) % ep:
-        raise UsageError(f"ep {ep} divides neither dp {dp} nor tp {tp} x dp {dp} = {tp * dp}")
+        raise unfit(f"ep {ep} divides neither dp {dp} nor tp {tp} x dp {dp} = {tp * dp}", "ep")
     return Layout(tp, ep, dp, pp, parameters.rank_order), found
 
 

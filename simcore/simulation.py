@@ -18,7 +18,7 @@ from simcore.cluster import (
     group_shape,
 )
 from simcore.collectives import NAMES, collective_ns, explain_collective, transfer_ns
-from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.engine import run_engine
 from simcore.folding import Folding, fold
 from simcore.layout import RANK_ORDERS, Layout, resolve_layout
@@ -75,6 +75,17 @@ def simulate(
     Raises `UsageError` for parameters that cannot be, `InputError` for a workload that
     cannot be simulated, `Cancelled` when `cancelled()` becomes true.
     """
+    try:
+        return _simulate(workload, parameters, cancelled)
+    except UsageError as error:
+        if parameters != Parameters():
+            raise
+        # Nobody asked for anything: it is the file that cannot be simulated.
+        place = (workload.path, workload.header.line)
+        raise InputError(Diagnostic("error", "cannot-simulate", str(error), *place, 1)) from None
+
+
+def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[], bool]) -> Simulation:
     if parameters.network not in NETWORKS:
         raise UsageError(
             f"--network {printable(parameters.network, 60)}: one of {', '.join(NETWORKS)} is expected"
@@ -97,9 +108,24 @@ def simulate(
         times = run_engine(program, folding, durations, cancelled)
     except OverflowError:
         raise UsageError("the step would take 2^63 ns (292 years) or more: too long for its times") from None
+    timeline = Timeline(program, folding, times)
     flat = _flat_groups(workload, folding)
-    diagnostics = (*workload.diagnostics, *found, *cluster_found, *program_found, *flat)
-    return Simulation(workload, parameters, layout, cluster, Timeline(program, folding, times), diagnostics)
+    zero = _zero_step(workload, timeline)
+    diagnostics = (*workload.diagnostics, *found, *cluster_found, *program_found, *flat, *zero)
+    return Simulation(workload, parameters, layout, cluster, timeline, diagnostics)
+
+
+def _zero_step(workload: Workload, timeline: Timeline) -> list[Diagnostic]:
+    """A step of 0 ns is never left without a word."""
+    if timeline.step_time_ns:
+        return []
+    ops = timeline.ops_simulated
+    why = (
+        "all that runs takes 0 ns"
+        if ops
+        else "no row runs: nothing computes, and no group of two communicates"
+    )
+    return [Diagnostic("warning", "zero-step", f"the step takes 0 ns: {why}", workload.path)]
 
 
 def _cluster(

@@ -9,7 +9,7 @@ from simcore.layout import Layout
 from simcore.overrides import layer_scales
 from simcore.parameters import FLAGS, Parameters
 from simcore.program.blocks import Structure, find_structure, is_layer
-from simcore.program.op_table import build_table_program
+from simcore.program.op_table import build_table_program, find_layer
 from simcore.program.ops import Program
 from simcore.program.plan import Plan
 from simcore.program.schedules import SCHEDULES
@@ -32,7 +32,7 @@ def build_program(
     `InputError` for a dialect that has no schedule here.
     """
     if workload.format == "op-table":
-        scales = _layer_scales(workload, parameters)
+        scales = layer_scales_of(workload, parameters)
         program, found = build_table_program(workload, layout, parameters, scales, MOST_OPS)
         return program, found + _ignored(workload, parameters, program.schedule)
     dialect = parameters.dialect if parameters.dialect is not None else workload.dialect
@@ -60,7 +60,7 @@ def build_program(
         found += notes
     else:
         plan = Plan(workload, structure, layout, len(structure.blocks), 0)
-    plan.layer_scales = _layer_scales(workload, parameters)
+    plan.layer_scales = layer_scales_of(workload, parameters)
     found += _ignored(workload, parameters, name)
     stages = []
     for stage in range(layout.pp if schedule.pipelined else 1):
@@ -80,6 +80,16 @@ def build_program(
         plan.chunks,
     )
     return program, found
+
+
+def program_findings(workload: Workload, layout: Layout) -> list[Diagnostic]:
+    """What `build_program` says of a file under default parameters, without building anything."""
+    if workload.format == "op-table":
+        return find_layer(workload, layout, None)[2]
+    structure, found = find_structure(workload)
+    if layout.pp > 1:
+        found += _transfer_bytes(workload, structure, layout)[1]
+    return found
 
 
 def _pipelined_plan(
@@ -137,7 +147,7 @@ def _chunks(structure: Structure, layout: Layout, parameters: Parameters, microb
     return chunks
 
 
-def _layer_scales(workload: Workload, parameters: Parameters) -> dict[tuple[str, str], float]:
+def layer_scales_of(workload: Workload, parameters: Parameters) -> dict[tuple[str, str], float]:
     """The scales of `--layer-scale`. Raises `UsageError` for a name that no row has."""
     scales = layer_scales(parameters)
     names = {*workload.name, *map(base_name, workload.name)} if scales else set()

@@ -74,7 +74,7 @@ def build_table_program(
         raise UsageError(
             f"--schedule {printable(parameters.schedule or '', 60)}: an op table runs as {SCHEDULE} alone"
         )
-    first, last, found = _layer(workload, layout, parameters)
+    first, last, found = find_layer(workload, layout, parameters.layers)
     layers = parameters.layers or 1
     rows = range(len(workload))
     exchanges = layout.pp > 1 and any("pp" in cells.group for cells in (workload.fwd, workload.ig))
@@ -108,8 +108,12 @@ def build_table_program(
     return program, found
 
 
-def _layer(workload: Workload, layout: Layout, parameters: Parameters) -> tuple[int, int, list[Diagnostic]]:
-    """The rows first..last-1 of the one listed layer, and a diagnostic where their number is assumed."""
+def find_layer(workload: Workload, layout: Layout, layers: int | None) -> tuple[int, int, list[Diagnostic]]:
+    """The rows first..last-1 of the one listed layer, and a diagnostic where their number is assumed.
+
+    layers: how often it is to run, None if nobody said. Raises `UsageError` where it is said and no
+    layer is found.
+    """
     place = {name: row for row, name in reversed(list(enumerate(workload.name)))}
     for family in _FAMILIES:
         first, last = place.get(family.first), place.get(family.last)
@@ -117,7 +121,7 @@ def _layer(workload: Workload, layout: Layout, parameters: Parameters) -> tuple[
             continue
         if first and workload.name[first - 1] == family.first + _GRADIENT:
             first -= 1
-        if parameters.layers is not None:
+        if layers is not None:
             return first, last + 1, []
         share = f"; a stage of pp {layout.pp} holds 1/{layout.pp} of them" if layout.pp > 1 else ""
         message = (
@@ -126,10 +130,8 @@ def _layer(workload: Workload, layout: Layout, parameters: Parameters) -> tuple[
         )
         found = Diagnostic("warning", "layers-assumed", message, workload.path, workload.line[first])
         return first, last + 1, [found]
-    if parameters.layers is not None:
+    if layers is not None:
         known = ", ".join(f"{family.first}..{family.last} ({family.name})" for family in _FAMILIES)
-        raise UsageError(
-            f"--layers {parameters.layers}: the rows of one layer are not found; known are {known}"
-        )
+        raise UsageError(f"--layers {layers}: the rows of one layer are not found; known are {known}")
     message = "the rows of one layer are not found by name: every row runs once, as it stands"
     return 0, len(workload), [Diagnostic("warning", "layer-not-found", message, workload.path)]

@@ -14,6 +14,7 @@ Phase = Literal["fwd", "ig", "wg"]
 PHASES: tuple[Phase, ...] = ("fwd", "ig", "wg")
 GroupKind = Literal["tp", "ep", "dp", "dp_ep", "all", "pp"]
 Dialect = Literal["simai", "astra-sim-1"]
+DIALECTS: tuple[Dialect, ...] = ("simai", "astra-sim-1")
 
 _TRAILING_NUMBER = re.compile(r"_?\d+$")
 

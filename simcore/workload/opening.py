@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
+from io import BytesIO
 from typing import BinaryIO
 
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.workload.formats import FORMATS, Head, head_of
 from simcore.workload.formats.cell import quoted
 from simcore.workload.model import Workload
-
-# Enough to tell a format: a trace of gigabytes is refused without reading it all.
-_HEAD_BYTES = 1 << 20
+from simcore.workload.source import Read, Source
 
 _SPECIAL_FILES = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -30,21 +29,37 @@ def open_workload(path: str) -> Workload:
     """
     try:
         with _open_regular(path) as file:
-            raw = file.read(_HEAD_BYTES)
-            read = _choose_reader(path, head_of(raw))
-            data = raw + file.read()
+            return _workload_of(path, file.read)
     except OSError as error:
         message = f"the file cannot be read: {error.strerror or error}"
         raise _refusal(path, "unreadable-file", message) from None
-    return read(path, data)
 
 
 def read_workload(path: str, data: bytes) -> Workload:
-    """The workload in `data`, for example the bytes of standard input; `path` is for messages.
+    """The workload in `data`; `path` is for messages.
 
     Raises: InputError when the bytes are of another format.
     """
-    return _choose_reader(path, head_of(data[:_HEAD_BYTES]))(path, data)
+    return _workload_of(path, BytesIO(data).read)
+
+
+def read_stream(stream: BinaryIO | None, name: str = "standard input") -> Workload:
+    """The workload that comes from an open stream, None for one that is closed; `name` is for messages.
+
+    Raises: InputError when it cannot be read, or is of another format.
+    """
+    if stream is None:
+        raise _refusal(name, "unreadable-file", "it is closed")
+    try:
+        return _workload_of(name, stream.read)
+    except OSError as error:
+        raise _refusal(name, "unreadable-file", f"it cannot be read: {error.strerror or error}") from None
+
+
+def _workload_of(path: str, read: Read) -> Workload:
+    source = Source(path, read)
+    reader = _choose_reader(path, head_of(source.head))
+    return reader(path, source.all())
 
 
 def _open_regular(path: str) -> BinaryIO:
@@ -63,16 +78,18 @@ def _open_regular(path: str) -> BinaryIO:
 
 def _choose_reader(path: str, head: Head) -> Callable[[str, bytes], Workload]:
     if not head.first:
-        raise _refusal(path, "empty-file", "the file is empty, expected a workload")
+        raise _refusal(path, "empty-file", "the file is empty, expected a workload", 1)
     for known in FORMATS:
         if known.sniff(head):
             if known.read is None:
                 message = f"found {known.name}, a format that this version does not open"
-                raise _refusal(path, "unsupported-format", message)
+                message += f"; {known.instead}" if known.instead else ""
+                raise _refusal(path, "unsupported-format", message, head.line)
             return known.read
     message = f"found {quoted(head.first)}, expected the first line of a known format"
-    raise _refusal(path, "unknown-format", message)
+    raise _refusal(path, "unknown-format", message, head.line)
 
 
-def _refusal(path: str, code: str, message: str) -> InputError:
-    return InputError(Diagnostic("error", code, message, path))
+def _refusal(path: str, code: str, message: str, line: int | None = None) -> InputError:
+    column = 1 if line is not None else None
+    return InputError(Diagnostic("error", code, message, path, line, column))

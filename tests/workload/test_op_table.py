@@ -213,7 +213,7 @@ def test_what_is_harmless_is_read_and_said(line: str, message: str) -> None:
 
 
 def test_a_table_without_rows_or_columns_is_refused() -> None:
-    assert refused(HEAD) == "w.txt: error no-rows found no row after the header, expected at least one"
+    assert refused(HEAD) == "w.txt:1:1: error no-rows found no row after the header, expected at least one"
     head = "\t".join(COLUMNS[:-2])
     assert refused(table("a", head=head)) == (
         "w.txt:1:1: error missing-column found no column weight_grad_comm_size, process_time, "

@@ -7,8 +7,8 @@ import sys
 from simcore.analysis import Results
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
-from simcore.workload import open_workload, read_workload
 from tui.commands.arguments import Parser, add_parameters, parameters_from
+from tui.commands.inputs import open_input
 
 
 def main(words: list[str]) -> int:
@@ -24,10 +24,7 @@ def main(words: list[str]) -> int:
 
 def print_report(path: str, parameters: Parameters, as_json: bool = False, ascii_only: bool = False) -> None:
     """Simulate and print."""
-    workload = (
-        read_workload("standard input", sys.stdin.buffer.read()) if path == "-" else open_workload(path)
-    )
-    results = Results(simulate(workload, parameters))
+    results = Results(simulate(open_input(path), parameters))
     if as_json:
         import json
 

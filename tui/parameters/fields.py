@@ -236,16 +236,18 @@ def fields_for(simulation: Simulation) -> list[Field]:
         if flag.field == "dim":
             for index, dimension in enumerate(simulation.cluster.dims):
                 found += _dimension_fields(index, dimension)
-        elif flag.field == "algorithm" or (flag.kind == "word" and len(choices(flag.field)) == 1):
-            continue
-        elif flag.field == "layers" and simulation.workload.format != "op-table":
-            continue
-        else:
+        elif not _is_left_out(flag, simulation):
             # A label has 22 columns.
             label = _SHORT.get(flag.field) or flag.field.replace("_", " ").removeprefix("collective ")
             kind = TextField if flag.kind == "text" else FlagField
             found.append(kind(flag.group, label, flag.unit, f"{flag.option}  {flag.help}", flag))
     return found
+
+
+def _is_left_out(flag: Flag, simulation: Simulation) -> bool:
+    if flag.field == "layers":
+        return simulation.workload.format != "op-table"
+    return flag.field == "algorithm" or (flag.kind == "word" and len(choices(flag.field)) == 1)
 
 
 def _dimension_fields(index: int, dimension: Dimension) -> list[Field]:

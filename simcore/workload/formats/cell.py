@@ -54,9 +54,9 @@ def quoted(text: str) -> str:
     return f"'{printable(text, _SHOWN)}'"
 
 
-def cells_of(text: str, line: int, most: int | None = None) -> list[Cell]:
-    """The cells of one line of text, the first `most` of them if that is given."""
-    found = islice(_CELL.finditer(text), most)
+def cells_of(text: str, line: int, most: int | None = None, start: int = 0) -> list[Cell]:
+    """The cells of one line of text from character `start` on, the first `most` if that is given."""
+    found = islice(_CELL.finditer(text, start), most)
     return [Cell(match.group(), line, match.start() + 1) for match in found]
 
 

@@ -92,7 +92,7 @@ class Findings:
             found.append(Diagnostic(one.severity, code, message, self._path))
         errors = [one for one in found if one.severity == "error"]
         if errors:
-            raise InputError(*errors)
+            raise InputError(*errors, found=tuple(found))
         return tuple(found)
 
 

@@ -87,7 +87,8 @@ class TableRows:
     def workload(self, path: str) -> Workload:
         """All rows as a workload. Raises: InputError with all errors found."""
         if not self.name and not self._findings.has_errors():
-            self._findings.add("error", "no-rows", "found no row after the header, expected at least one")
+            message = "found no row after the header, expected at least one"
+            self._findings.add("error", "no-rows", message, Cell("", 1, 1))
         fwd, ig, wg = self.phases
         kinds = [
             kind for kind in ("dp", "tp", "pp") if any(kind in cells.group for cells in self.phases)

@@ -25,7 +25,7 @@ class Rows:
     def __init__(self, findings: Findings) -> None:
         self.name: list[str] = []
         self.line: array[int] = array("q")
-        self.phases = (Cells(), Cells(), Cells())
+        self.fwd, self.ig, self.wg = self.phases = (Cells(), Cells(), Cells())
         self.process_ns: array[int] = array("q")
         self._findings = findings
         self._names: dict[str, str] = {}

@@ -5,7 +5,9 @@ Line 1 is the header, line 2 the number of rows, then come rows of 12 cells betw
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Collection, Sequence
+from typing import Protocol
 
 from simcore.workload.formats.cell import LARGEST, Cell, cells_of, read_number
 from simcore.workload.formats.findings import Findings
@@ -14,7 +16,7 @@ from simcore.workload.formats.simai_header import HeaderReader
 from simcore.workload.formats.simai_lines import read_rows, starts_row
 from simcore.workload.formats.simai_rows import PROCESS, ROW_CELLS, Rows
 from simcore.workload.formats.text import decoded, lines_of, skip_to_content
-from simcore.workload.model import Dialect, Header, Workload
+from simcore.workload.model import Cells, Dialect, Workload
 
 POLICIES = ("HYBRID_TRANSFORMER", "HYBRID_TRANSFORMER_FWD_IN_BCKWD")
 
@@ -42,12 +44,12 @@ def read(path: str, data: bytes) -> Workload:
     if declared is not None and declared != len(rows):
         findings.add("warning", "row-count", _count_message(declared, len(rows)), count_cell)
     if not rows and not findings.has_errors():
-        findings.add("error", "no-rows", "found no row after the header, expected at least one")
-    dialect = _dialect(header, rows)
+        message = "found no row after the header, expected at least one"
+        findings.add("error", "no-rows", message, Cell("", header.line, 1))
+    dialect = dialect_of(header.column, rows)
     if dialect == "simai":
         _note_process_times(lines, rows, findings)
     diagnostics = findings.diagnostics()
-    fwd, ig, wg = rows.phases
     return Workload(
         path=path,
         format=dialect,
@@ -56,9 +58,9 @@ def read(path: str, data: bytes) -> Workload:
         header=header,
         name=rows.name,
         line=rows.line,
-        fwd=fwd,
-        ig=ig,
-        wg=wg,
+        fwd=rows.fwd,
+        ig=rows.ig,
+        wg=rows.wg,
         process_ns=rows.process_ns,
         declared_rows=declared,
         diagnostics=diagnostics,
@@ -80,7 +82,8 @@ def _read_count(lines: list[str], start: int, findings: Findings) -> tuple[int |
     start = skip_to_content(lines, start, findings)
     if start == len(lines):
         return None, None, start
-    first, *rest = cells = cells_of(lines[start], start + 1)
+    # The count, and what tells whether a row follows it: the line may have millions of cells.
+    first, *rest = cells = cells_of(lines[start], start + 1, most=ROW_CELLS + 1)
     number = read_number(first.text)
     counts = number is not None and number.exact and 0 <= number.value <= LARGEST
     if starts_row(cells) or (not counts and len(cells) >= ROW_CELLS):
@@ -107,13 +110,27 @@ def _count_message(declared: int, present: int) -> str:
     return f"found {present} rows, expected {declared}; those found are read"
 
 
-def _dialect(header: Header, rows: Rows) -> Dialect:
-    """SPEC 4: which of the two programs of the same grammar a file is written for."""
-    fwd, ig, wg = rows.phases
-    by_expert = any(kind in cells.group for cells in (fwd, ig, wg) for kind in ("ep", "dp_ep"))
-    if by_expert or any(key in header.column for key in _SIMAI_KEYS):
+class HasRows(Protocol):
+    """What tells a dialect: the columns of a workload, or of rows on their way to one."""
+
+    @property
+    def name(self) -> list[str]: ...
+    @property
+    def fwd(self) -> Cells: ...
+    @property
+    def ig(self) -> Cells: ...
+    @property
+    def wg(self) -> Cells: ...
+    @property
+    def process_ns(self) -> array[int]: ...
+
+
+def dialect_of(keys: Collection[str], rows: HasRows) -> Dialect:
+    """SPEC 4: which of the two programs of the same grammar a file is written for; `keys` of its header."""
+    by_expert = any(kind in cells.group for cells in (rows.fwd, rows.ig, rows.wg) for kind in ("ep", "dp_ep"))
+    if by_expert or any(key in keys for key in _SIMAI_KEYS):
         return "simai"
-    if rows.process_ns.count(_AICB_PROCESS_NS) == len(rows):
+    if rows.process_ns.count(_AICB_PROCESS_NS) == len(rows.name):
         return "simai"
     by_name = any(name in _AICB_NAMES or name.startswith(_AICB_PREFIXES) for name in set(rows.name))
     return "simai" if by_name else "astra-sim-1"
@@ -124,7 +141,7 @@ def _note_process_times(lines: Sequence[str], rows: Rows, findings: Findings) ->
     if not counted:
         return
     row = counted[0]
-    cells = cells_of(lines[rows.line[row] - 1], rows.line[row])
+    cells = cells_of(lines[rows.line[row] - 1], rows.line[row], most=ROW_CELLS + 1)
     cell = cells[PROCESS] if len(cells) == ROW_CELLS else cells[0]
     time = rows.process_ns[row]
     message = f"process time: found {time} ns, counted only in dialect astra-sim-1; ignored"

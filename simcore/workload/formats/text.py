@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from simcore.workload.formats.cell import Cell, cells_of
@@ -18,10 +17,12 @@ def decoded(data: bytes, findings: Findings) -> str:
     except UnicodeDecodeError as error:
         bad = error.start
     before = lines_of(data[:bad].decode("utf-8"))
+    place = Cell("", len(before), len(before[-1]) + 1)
+    del before
     text = data.decode("utf-8", "surrogateescape")
-    count = sum(1 for _ in re.finditer(r"[\udc80-\udcff]", text))
+    count = len(text) - len(data.decode("utf-8", "ignore"))
     message = f"found the byte 0x{data[bad]:02x}, expected UTF-8 text; kept, and shown escaped"
-    findings.add("warning", "not-utf-8", message, Cell("", len(before), len(before[-1]) + 1), times=count)
+    findings.add("warning", "not-utf-8", message, place, times=count)
     return text
 
 

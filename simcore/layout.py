@@ -135,13 +135,13 @@ def resolve_layout(
         column = header.column.get(key) if key else None
         found.append(Diagnostic(severity, code, message, workload.path, header.line, column))  # type: ignore[arg-type]
 
-    def degree(name: str, meaning: str) -> int:
+    def degree(name: str, code: str, meaning: str) -> int:
         given = getattr(parameters, name)
         if given is not None:
             return int(given)
         stated = getattr(header, name)
         if stated is None:
-            note("note", f"{name}-missing", f"no {meaning} in the header: {name} 1 assumed")
+            note("note", code, f"no {meaning} in the header: {name} 1 assumed")
             return 1
         return int(stated)
 
@@ -161,9 +161,9 @@ def resolve_layout(
     if workload.format == "op-table":
         tp, ep, pp, world = _op_table_degrees(workload, parameters, cluster_npus, found)
     else:
-        tp = degree("tp", "model_parallel_NPU_group")
-        ep = degree("ep", "ep")
-        pp = degree("pp", "pp")
+        tp = degree("tp", "tp-missing", "model_parallel_NPU_group")
+        ep = degree("ep", "ep-missing", "ep")
+        pp = degree("pp", "pp-missing", "pp")
         world = parameters.world or header.all_gpus
     if world is None:
         dp, why, severity = _assumed_dp(workload, tp * pp, cluster_npus, found)

@@ -21,6 +21,8 @@ from simcore.workload.model import base_name
 STAGE_LAYOUTS = ("uniform", "megatron")
 # Beyond this lies a slip of the keyboard: building alone would take a minute and gigabytes.
 MOST_OPS = 40_000_000
+# A hundred times the largest file known; more would take minutes and gigabytes.
+MOST_ROWS = 250_000
 
 
 def build_program(
@@ -31,6 +33,7 @@ def build_program(
     Raises `UsageError` for a schedule that is not there or micro-batches that cannot be,
     `InputError` for a dialect that has no schedule here.
     """
+    _check_rows(workload)
     if workload.format == "op-table":
         scales = layer_scales_of(workload, parameters)
         program, found = build_table_program(workload, layout, parameters, scales, MOST_OPS)
@@ -83,13 +86,24 @@ def build_program(
 
 
 def program_findings(workload: Workload, layout: Layout) -> list[Diagnostic]:
-    """What `build_program` says of a file under default parameters, without building anything."""
+    """What `build_program` says of a file under default parameters, without building anything.
+
+    Raises: InputError for more rows than are simulated.
+    """
+    _check_rows(workload)
     if workload.format == "op-table":
         return find_layer(workload, layout, None)[2]
     structure, found = find_structure(workload)
     if layout.pp > 1:
         found += _transfer_bytes(workload, structure, layout)[1]
     return found
+
+
+def _check_rows(workload: Workload) -> None:
+    if len(workload) > MOST_ROWS:
+        message = f"found {len(workload)} rows: at most {MOST_ROWS} are simulated; this is the first too many"
+        place = (workload.path, workload.line[MOST_ROWS], 1)
+        raise InputError(Diagnostic("error", "too-many-rows", message, *place))
 
 
 def _pipelined_plan(

@@ -268,3 +268,15 @@ def test_folded_and_unfolded_runs_of_an_op_table_are_equal(text: str) -> None:
     folded, every = run(read(text), **parameters), run(read(text), **parameters, no_fold=True)
     assert folded.step_time_ns == every.step_time_ns
     assert folded.timeline.spans == every.timeline.spans
+
+
+@pytest.mark.parametrize("phase", ["fwd", "bwd"])
+def test_a_sendrecv_in_one_direction_alone_runs(phase: str) -> None:
+    cell = {phase: ns(0, "SENDRECV 250")}
+    text = PP.replace(
+        row("sendrecv", ns(0, "SENDRECV 250"), ns(0, "SENDRECV 250"), ns(0)),
+        row("sendrecv", **({"fwd": ns(0), "bwd": ns(0), "wg": ns(0)} | cell)),
+    )
+    results = Results(run(read(text)))
+    assert results.simulation.step_time_ns == 410 + TRANSFER
+    assert [accounts.exposed_ns()["pp"] for accounts in results.accounts] == [TRANSFER] * 2

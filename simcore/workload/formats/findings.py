@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from simcore.diagnostics import Diagnostic, InputError, Severity
 from simcore.workload.formats.cell import LARGEST, SAFE_DIGITS, Cell, read_number
 
@@ -37,13 +39,13 @@ class Findings:
         words of the first.
         """
         key = (code, message if same is None else same)
+        line, column = (cell.line, cell.column) if cell else (None, None)
         if key in self._first:
             self._count[key] += times
         elif self._listed.get(code, 0) == _LISTED:
-            self._unlisted.setdefault(code, Diagnostic(severity, code, "", self._path))
+            self._unlisted.setdefault(code, Diagnostic(severity, code, "", self._path, line, column))
             self._unlisted_count[code] = self._unlisted_count.get(code, 0) + times
         else:
-            line, column = (cell.line, cell.column) if cell else (None, None)
             self._first[key] = Diagnostic(severity, code, message, self._path, line, column)
             self._count[key] = times
             self._listed[code] = self._listed.get(code, 0) + 1
@@ -88,8 +90,8 @@ class Findings:
         found = [_counted(first, self._count[key]) for key, first in self._first.items()]
         found.sort(key=lambda one: (one.line or 0, one.column or 0))
         for code, one in self._unlisted.items():
-            message = f"{self._unlisted_count[code]} more of this kind are not listed"
-            found.append(Diagnostic(one.severity, code, message, self._path))
+            message = f"{self._unlisted_count[code]} more of this kind from here on are not listed"
+            found.append(replace(one, message=message))
         errors = [one for one in found if one.severity == "error"]
         if errors:
             raise InputError(*errors, found=tuple(found))

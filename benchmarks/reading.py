@@ -32,6 +32,13 @@ OBJECT = "{" + ", ".join(
     for key, value in zip(COLUMNS, CELLS, strict=True)
 ) + "}"  # fmt: skip
 
+# A process begins with the peak memory of the one that starts it: a small one stands between.
+RUNNER = """
+import resource, subprocess, sys
+status = subprocess.run(sys.argv[1:], stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL).returncode
+print(status, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
+"""
+
 
 def inputs(share: float) -> Iterator[tuple[str, bytes]]:
     """(name, content) of each file."""
@@ -62,16 +69,13 @@ def inputs(share: float) -> Iterator[tuple[str, bytes]]:
 def measure(words: list[str]) -> tuple[int, float, float, str]:
     """(exit status, seconds, peak MB, last line of what was said) of one process of wltui."""
     begin = time.perf_counter()
-    program = subprocess.Popen(
-        [sys.executable, "-m", "tui", *words],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-        cwd=Path(__file__).resolve().parents[1],
+    done = subprocess.run(
+        [sys.executable, "-c", RUNNER, sys.executable, "-m", "tui", *words],
+        capture_output=True, text=True, check=True, cwd=Path(__file__).resolve().parents[1],
     )  # fmt: skip
-    assert program.stdout is not None
-    said = program.stdout.read().decode().strip().split("\n")[-1]
-    _, status, usage = os.wait4(program.pid, 0)
-    program.returncode = os.waitstatus_to_exitcode(status)
-    return program.returncode, time.perf_counter() - begin, usage.ru_maxrss / 1000, said
+    status, kilobytes = done.stderr.split()[-2:]
+    said = done.stdout.strip().split("\n")[-1]
+    return int(status), time.perf_counter() - begin, int(kilobytes) / 1000, said
 
 
 def main(share: float) -> int:

@@ -115,6 +115,21 @@ def test_a_long_line_reads_piece_by_piece_as_it_does_at_once(
         assert outcome(data) == at_once
 
 
+@settings(max_examples=200)
+@given(edits, st.integers(1, 5), st.sampled_from([1, 2, 3, 7]))
+def test_rows_read_a_block_at_a_time_as_they_do_one_by_one(
+    changes: list[tuple[int, int, bytes]], times: int, block: int
+) -> None:
+    """Planted, to see it fail: a repeated finding of a block not counted, and one not looked for."""
+    header, count, *rows = [*mutated(changes).split(b"\n"), b""]
+    odd = [row.replace(b"-1", b"7").replace(b"ALLREDUCE", b"Allreduce_X") for row in rows]
+    data = b"\n".join([header, count, *(rows + odd) * times])
+    with mock.patch.object(simai_lines, "_BLOCK", 1):
+        one_by_one = outcome(data)
+    with mock.patch.object(simai_lines, "_BLOCK", block):
+        assert outcome(data) == one_by_one
+
+
 class RowCells(NamedTuple):
     """A row before it is written: (compute, collective, suffix, size) of fwd, ig and wg."""
 

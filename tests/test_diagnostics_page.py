@@ -64,7 +64,7 @@ def test_each_row_of_the_page_says_what_is_done_and_what_to_do() -> None:
     rows = re.findall(r"^\| `[a-z0-9-]+` \|.*$", PAGE, flags=re.MULTILINE)
     assert len(rows) == len(explained_codes())
     for line in rows:
-        _, _, severities, meaning, done, advice, _ = (cell.strip() for cell in line.split(" | ".strip()))
+        _, _, severities, meaning, done, advice, _ = (cell.strip() for cell in line.split("|"))
         assert {*severities.split(", ")} <= set(SEVERITIES), line
         assert all((meaning, done, advice)), line
 

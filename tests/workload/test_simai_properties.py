@@ -103,13 +103,19 @@ def outcome(data: bytes) -> object:
 
 
 @settings(max_examples=300)
-@given(edits, st.sampled_from([b"\n", b" ", b"\t "]), st.integers(1, 4), st.sampled_from([1, 40, 90, 400]))
+@given(
+    edits,
+    st.sampled_from([b"\n", b" ", b"\t "]),
+    st.integers(1, 4),
+    st.sampled_from([1, 40, 90, 400]),
+    st.sampled_from([b"optimizer1", b"none"]),
+)
 def test_a_long_line_reads_piece_by_piece_as_it_does_at_once(
-    changes: list[tuple[int, int, bytes]], between: bytes, times: int, long: int
+    changes: list[tuple[int, int, bytes]], between: bytes, times: int, long: int, name: bytes
 ) -> None:
     """Planted, to see it fail: a leftover row dropped at the end of a piece, and its column one off."""
     header, count, *rows = [*mutated(changes).split(b"\n"), b""]
-    data = b"\n".join([header, count, between.join(rows * times)])
+    data = b"\n".join([header, count, between.join(rows * times)]).replace(b"optimizer1", name)
     at_once = outcome(data)
     with mock.patch.object(simai_lines, "_LONG", long):
         assert outcome(data) == at_once

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from simcore.diagnostics import UsageError
 from tests.command_line.running import SEED_002, shell, wltui, workload_file
 from tests.command_line.test_imports import RUN, loaded
+from tui.commands import view
 
 SEED_001 = "fixtures/001_moe_128npu_with_mistakes.txt"
 LINE = re.compile(r"\S[^:]*(:\d+(:\d+)?)?: (error|warning|note) [a-z0-9-]+ \S.*")
@@ -114,3 +116,18 @@ def test_a_check_loads_nothing_that_it_does_not_use() -> None:
 def test_a_closed_pipe_is_no_error() -> None:
     done = shell(f"WLTUI check {SEED_001} {SEED_002} | head -0")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_screen_says_where_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view, "_is_terminal", lambda _: True)
+    with pytest.raises(UsageError) as refused:
+        view.main(["-"])
+    assert str(refused.value) == (
+        "FILE -: the screen needs standard input for its keys; wltui report - and wltui check - read it"
+    )
+
+
+def test_a_closed_standard_input_gives_the_report() -> None:
+    done = shell(f"WLTUI {SEED_002} <&-")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Step time  14.774 s\n")

@@ -108,3 +108,12 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     link.unlink()
     link.symlink_to(link)
     assert "error unwritable-file the file cannot be written: " in refused(link, force=True)
+
+
+def test_a_folder_full_of_left_temporary_files_is_one_line(tmp_path: Path) -> None:
+    for number in range(100):
+        (tmp_path / f".wltui-{os.getpid()}-{number}.tmp").write_bytes(b"")
+    path = tmp_path / "out.txt"
+    assert refused(path) == (
+        f"{path}: error unwritable-file the file cannot be written: too many temporary files are left there"
+    )

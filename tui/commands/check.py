@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from simcore.checking import Checked, check_file_of
 from simcore.diagnostics import UsageError
-from tui.commands.inputs import STANDARD_INPUT, open_input
 from tui.commands.parser import Parser
+
+if TYPE_CHECKING:
+    from simcore.checking import Checked
 
 SCHEMA = "wltui.check/1"
 _INPUT_HAS_ERRORS = 1
@@ -25,6 +26,10 @@ def main(words: list[str]) -> int:
     parser.add_argument("files", metavar="FILE", nargs="+", help="workload files, or - for standard input")
     parser.add_argument("--json", action="store_true", help=f"the findings as JSON (schema {SCHEMA})")
     arguments = parser.parse_args(words)
+    # Not before: --help must answer at once.
+    from simcore.checking import check_file_of
+    from tui.commands.inputs import STANDARD_INPUT, open_input
+
     paths: list[str] = arguments.files
     if paths.count(STANDARD_INPUT) > 1:
         raise UsageError("FILE -: standard input can be read once")

@@ -71,11 +71,15 @@ class Diagnostic:
 
 
 class InputError(Exception):
-    """The input cannot be used. `str()` is the message for the user, one line a diagnostic."""
+    """The input cannot be used. `str()` is the message for the user, one line a diagnostic.
 
-    def __init__(self, *diagnostics: Diagnostic) -> None:
+    diagnostics: the errors. found: these and what else was found, in the order of their places.
+    """
+
+    def __init__(self, *diagnostics: Diagnostic, found: tuple[Diagnostic, ...] = ()) -> None:
         super().__init__("\n".join(diagnostic.text() for diagnostic in diagnostics))
         self.diagnostics = diagnostics
+        self.found = found or diagnostics
 
 
 class UsageError(Exception):

@@ -6,11 +6,11 @@ Import from here: `open_input`, `read_input`.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from simcore.diagnostics import UsageError, printable
-from simcore.workload import Workload, open_workload, read_workload
-from simcore.workload.opening import is_measured, read_beginning, read_file
+from simcore.workload import Workload, open_workload
+from simcore.workload.opening import is_measured, read_beginning, read_file, read_source, stream_source
 
 if TYPE_CHECKING:
     from simcore.measured import MeasuredRun
@@ -33,10 +33,15 @@ def open_input(path: str, run: str | None = None) -> Workload | MeasuredRun:
     return _read_run(path, read_file(path))
 
 
-def read_input(path: str, data: bytes, run: str | None = None) -> Workload | MeasuredRun:
-    """The workload or measured run in `data`; `path` is for messages. Raises as `open_input` does."""
+def read_input(
+    stream: BinaryIO | None, run: str | None = None, name: str = "standard input"
+) -> Workload | MeasuredRun:
+    """The same, of what comes from a stream; `name` is for messages."""
     _refuse_choice(run, "one file")
-    return _read_run(path, data) if is_measured(data) else read_workload(path, data)
+    source = stream_source(stream, name)
+    if is_measured(source.head):
+        return _read_run(name, source.all())
+    return read_source(name, source)
 
 
 def _read_run(path: str, data: bytes) -> MeasuredRun:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.parameters import Parameters
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind
@@ -19,6 +19,8 @@ DATA_FASTEST = "dp-tp"
 GROUP_KINDS: tuple[GroupKind, ...] = ("tp", "ep", "dp", "dp_ep", "all")
 # 2^40 ranks would still fold, but no cluster is near; a slip of the keyboard is nearer.
 MOST_RANKS = 2**24
+# Ranks of an op table when nothing tells them.
+_LEAST_NPUS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ class Layout:
             return self.ep
         if kind == "dp":
             return self.dp
+        if kind == "pp":
+            return self.pp
         if kind == "dp_ep":
             return self.tp * self.dp // self.ep if self.dp % self.ep else self.dp // self.ep
         return self.world
@@ -75,6 +79,11 @@ class Layout:
         """All groups of a kind, each as its ranks, ascending. Every rank is in exactly one."""
         if kind == "all":
             yield list(range(self.world))
+            return
+        if kind == "pp":
+            for dp in range(self.dp):
+                for tp in range(self.tp):
+                    yield sorted(self.rank(tp, dp, stage) for stage in range(self.pp))
             return
         for stage in range(self.pp):
             for member_positions in self._stage_groups(kind):
@@ -123,7 +132,8 @@ def resolve_layout(
     """The layout of a run, from the parameters, else the header, else what SPEC 3 assumes.
 
     cluster_npus: NPUs of a cluster that the user gave, None for the default one. Every
-    assumption is a diagnostic. Raises `UsageError` naming the numbers that do not fit.
+    assumption is a diagnostic. Raises `UsageError` naming the numbers that do not fit, `InputError`
+    if all of them are the file's.
     """
     found: list[Diagnostic] = []
     header = workload.header
@@ -132,23 +142,36 @@ def resolve_layout(
         column = header.column.get(key) if key else None
         found.append(Diagnostic(severity, code, message, workload.path, header.line, column))  # type: ignore[arg-type]
 
-    def degree(name: str, meaning: str) -> int:
+    def degree(name: str, code: str, meaning: str) -> int:
         given = getattr(parameters, name)
         if given is not None:
             return int(given)
         stated = getattr(header, name)
         if stated is None:
-            note("note", f"{name}-missing", f"no {meaning} in the header: {name} 1 assumed")
+            note("note", code, f"no {meaning} in the header: {name} 1 assumed")
             return 1
         return int(stated)
+
+    def unfit(message: str, key: str) -> Exception:
+        """Numbers that do not fit: the file's fault if all of them are the file's."""
+        if any(getattr(parameters, name) is not None for name in ("world", "tp", "ep", "pp")):
+            return UsageError(message)
+        column = header.column.get(key, 1)
+        return InputError(
+            Diagnostic("error", "degrees-do-not-fit", message, workload.path, header.line, column)
+        )
 
     if parameters.rank_order not in RANK_ORDERS:
         given = printable(parameters.rank_order, 60)
         raise UsageError(f"--rank-order {given}: one of {', '.join(RANK_ORDERS)} is expected")
-    tp = degree("tp", "model_parallel_NPU_group")
-    ep = degree("ep", "ep")
-    pp = degree("pp", "pp")
-    world = parameters.world or header.all_gpus
+    world: int | None
+    if workload.format == "op-table":
+        tp, ep, pp, world = _op_table_degrees(workload, parameters, cluster_npus, found)
+    else:
+        tp = degree("tp", "tp-missing", "model_parallel_NPU_group")
+        ep = degree("ep", "ep-missing", "ep")
+        pp = degree("pp", "pp-missing", "pp")
+        world = parameters.world or header.all_gpus
     if world is None:
         dp, why, severity = _assumed_dp(workload, tp * pp, cluster_npus, found)
         note(
@@ -158,11 +181,12 @@ def resolve_layout(
         )
         world = tp * dp * pp
     if world > MOST_RANKS:
-        raise UsageError(f"world {world}: at most {MOST_RANKS} ranks (2^24) are simulated")
+        raise unfit(f"world {world}: at most {MOST_RANKS} ranks (2^24) are simulated", "all_gpus")
     if world % (tp * pp):
-        raise UsageError(
+        raise unfit(
             f"world {world} is not a multiple of tp {tp} x pp {pp} = {tp * pp}: "
-            f"{near_multiples(world, tp * pp)} would fit"
+            f"{near_multiples(world, tp * pp)} would fit",
+            "all_gpus",
         )
     dp = world // (tp * pp)
     for name, value in (("tp", tp), ("pp", pp), ("ep", ep)):
@@ -178,7 +202,7 @@ def resolve_layout(
         note("warning", "ep-clamped", f"ep {ep} is above tp {tp} x dp {dp}: ep {tp * dp} taken", "ep")
         ep = tp * dp
     if dp % ep and (tp * dp) % ep:
-        raise UsageError(f"ep {ep} divides neither dp {dp} nor tp {tp} x dp {dp} = {tp * dp}")
+        raise unfit(f"ep {ep} divides neither dp {dp} nor tp {tp} x dp {dp} = {tp * dp}", "ep")
     return Layout(tp, ep, dp, pp, parameters.rank_order), found
 
 
@@ -186,6 +210,34 @@ def near_multiples(number: int, step: int) -> str:
     """The multiples of `step` next to `number`: `12 or 16`."""
     below = number - number % step
     return f"{below} or {below + step}" if below else str(step)
+
+
+def _op_table_degrees(
+    workload: Workload, parameters: Parameters, cluster_npus: int | None, found: list[Diagnostic]
+) -> tuple[int, int, int, int]:
+    """(tp, ep, pp, world) of an op table, which tells no number of ranks: SPEC 3.
+
+    All ranks are in one group of the kind whose communication the table lists.
+    """
+    kinds = {kind for cells in (workload.fwd, workload.ig, workload.wg) for kind in cells.group if kind}
+    given = (parameters.tp or 1) * (parameters.pp or 1)
+    world = parameters.world or cluster_npus or max(_LEAST_NPUS, given)
+    if parameters.world is None:
+        # Whole replicas: what is left over of a cluster stays empty, the default is filled up.
+        world = given * (max(world // given, 1) if cluster_npus else -(-world // given))
+    tp, pp = parameters.tp or 1, parameters.pp or 1
+    if kinds == {"tp"} and parameters.tp is None and world % pp == 0:
+        tp = world // pp
+    elif kinds == {"pp"} and parameters.pp is None and world % tp == 0:
+        pp = world // tp
+    if parameters.world is None:
+        source = f"the cluster has {cluster_npus} NPUs" if cluster_npus else f"default {_LEAST_NPUS} or more"
+        message = (
+            f"an op table does not tell its ranks: world {world} assumed ({source}), "
+            f"so tp {tp}, dp {world // (tp * pp)}, pp {pp}"
+        )
+        found.append(Diagnostic("warning", "ranks-assumed", message, workload.path))
+    return tp, 1, pp, world
 
 
 def _assumed_dp(

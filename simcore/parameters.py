@@ -20,12 +20,13 @@ class Parameters:
     """What a user may set; None means "as the file says" or "the default of SPEC 8".
 
     world, tp, ep, pp: degrees over the header's. virtual_stages: chunks of each stage
-    (interleaved). passes: how often layer-loop runs the file. cluster: a preset or the path of
-    a file. system: the path of an ASTRA-sim system file. dim: `KIND:SIZE:GBPS:NS`, inner first.
-    algorithm: `DIM=NAME`. splits, active_chunks: chunks of a collective. endpoint_delay: ns.
-    local_mem_bw: GB/s. nvlink, nic: GiB/s, over those of gpu_type and nic_type. overlap:
-    `KIND=RATIO,...`, of SimAI's estimate. compute_scale, comm_scale: durations times X. no_fold:
-    simulate every rank, not one of each class.
+    (interleaved). passes: how often layer-loop runs the file. layers: how often an op table's
+    one layer runs. cluster: a preset or the path of a file. system: the path of an ASTRA-sim
+    system file. dim: `KIND:SIZE:GBPS:NS`, inner first. algorithm: `DIM=NAME`. splits,
+    active_chunks: chunks of a collective. endpoint_delay: ns. local_mem_bw: GB/s. nvlink, nic:
+    GiB/s, over those of gpu_type and nic_type. overlap: `KIND=RATIO,...`, of SimAI's estimate.
+    compute_scale, comm_scale: durations times X. no_fold: simulate every rank, not one of
+    each class.
     """
 
     world: int | None = None
@@ -37,6 +38,7 @@ class Parameters:
     microbatches: int | None = None
     virtual_stages: int | None = None
     passes: int = 1
+    layers: int | None = None
     stage_layout: str = "uniform"
     overlap_grad_reduce: bool = False
     overlap_param_gather: bool = False
@@ -100,6 +102,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("microbatches", "schedule", "count", "", "N", "micro-batches a step; blocks repeat in turn"),
     Flag("virtual_stages", "schedule", "count", "chunks", "V", "chunks of a stage, for interleaved"),
     Flag("passes", "schedule", "count", "", "N", "how often layer-loop runs the file (default 1)"),
+    Flag("layers", "schedule", "count", "layers", "N", "how often an op table's one layer runs (default 1)"),
     Flag("stage_layout", "schedule", "word", "", "NAME", "rows of a stage: all, or as Megatron has them"),
     Flag("overlap_grad_reduce", "schedule", "switch", "", "", "reduce gradients as the last backward goes"),
     Flag("overlap_param_gather", "schedule", "switch", "", "", "gather parameters as the first forward goes"),

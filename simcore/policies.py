@@ -42,10 +42,13 @@ _LEAST_WORLD = 8
 
 
 def chosen_dialect(workload: Workload, parameters: Parameters) -> Dialect:
-    """The dialect of a run: `--dialect`, else that of the file. Raises `UsageError` for another word."""
+    """The dialect of a run: `--dialect`, else that of the file; an op table has but one.
+
+    Raises `UsageError` for another word.
+    """
     for dialect in DIALECTS:
         if dialect == (workload.dialect if parameters.dialect is None else parameters.dialect):
-            return dialect
+            return workload.dialect if workload.format == "op-table" else dialect
     given = printable(parameters.dialect or "", 60)
     raise UsageError(f"--dialect {given}: simai or astra-sim-1 is expected")
 

@@ -17,8 +17,8 @@ from simcore.cluster import (
     choose_cluster,
     group_shape,
 )
-from simcore.collectives import NAMES
-from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.collectives import NAMES, transfer_ns
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.engine import Times, run_engine
 from simcore.folding import Folding, fold
 from simcore.layout import RANK_ORDERS, Layout, resolve_layout
@@ -99,6 +99,17 @@ def simulate(
     Raises `UsageError` for parameters that cannot be, `InputError` for a workload that
     cannot be simulated, `Cancelled` when `cancelled()` becomes true.
     """
+    try:
+        return _simulate(workload, parameters, cancelled)
+    except UsageError as error:
+        if parameters != Parameters():
+            raise
+        # Nobody asked for anything: it is the file that cannot be simulated.
+        place = (workload.path, workload.header.line)
+        raise InputError(Diagnostic("error", "cannot-simulate", str(error), *place, 1)) from None
+
+
+def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[], bool]) -> Simulation:
     model = network_model(parameters)
     unused = check_flags(parameters)
     # The workload of a run has its groups and sizes; another run begins with those of the file.
@@ -139,11 +150,12 @@ def simulate(
         times = _times(cluster, network, program, folding, parameters, overrides, cancelled)
     except OverflowError:
         raise UsageError("the step would take 2^63 ns (292 years) or more: too long for its times") from None
-    flat = [] if model.place else _flat_groups(workload, folding)
-    diagnostics = (
-        *workload.diagnostics, *found, *cluster_found, *program_found, *network_found, *flat
-    )  # fmt: skip
     timeline = Timeline(program, folding, times)
+    flat = [] if model.place else _flat_groups(workload, folding)
+    zero = _zero_step(workload, timeline)
+    diagnostics = (
+        *workload.diagnostics, *found, *cluster_found, *program_found, *network_found, *flat, *zero
+    )  # fmt: skip
     return Simulation(workload, parameters, layout, cluster, network, timeline, diagnostics, least_bytes)
 
 
@@ -185,6 +197,19 @@ def _times(
     return run_engine(program, folding, prices.durations(program, folding), cancelled, traffic)
 
 
+def _zero_step(workload: Workload, timeline: Timeline) -> list[Diagnostic]:
+    """A step of 0 ns is never left without a word."""
+    if timeline.step_time_ns:
+        return []
+    ops = timeline.ops_simulated
+    why = (
+        "all that runs takes 0 ns"
+        if ops
+        else "no row runs: nothing computes, and no group of two communicates"
+    )
+    return [Diagnostic("warning", "zero-step", f"the step takes 0 ns: {why}", workload.path)]
+
+
 def _cluster(
     workload: Workload, choice: ClusterChoice, layout: Layout
 ) -> tuple[Cluster, tuple[Diagnostic, ...]]:
@@ -219,6 +244,8 @@ def collective_alone_ns(simulation: Simulation, collective: str, group: GroupKin
     Where groups of one kind are placed differently, the slowest of them; 0 for a collective
     that makes no op (0 bytes, a group of one).
     """
+    if group == "pp":
+        return _transfer_alone_ns(simulation, size)
     priced = [
         scaled(
             simulation.network.collective_ns(group, shape, (), collective, size),
@@ -229,8 +256,17 @@ def collective_alone_ns(simulation: Simulation, collective: str, group: GroupKin
     return max(priced, default=0)
 
 
+def _transfer_alone_ns(simulation: Simulation, size: int) -> int:
+    """ns of one transfer to a neighbouring stage, scaled: the slowest link of the run; 0 without one."""
+    links = [link for found in simulation.timeline.classes for link in found.links.values()]
+    alone = [transfer_ns(simulation.cluster, link.shape, size) for link in links]
+    return scaled(max(alone, default=0), simulation.parameters.comm_scale)
+
+
 def explain_alone(simulation: Simulation, collective: str, group: GroupKind, size: int) -> str:
     """Where `collective_alone_ns` comes from, in one or two lines of text."""
+    if group == "pp":
+        return f"send-recv of {size} B to a neighbouring stage: the slowest link of the run"
     shapes = _shapes(simulation, group, size)
     if not shapes:
         members = simulation.layout.group_size(group)

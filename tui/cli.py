@@ -11,7 +11,12 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 # Command -> module with `main(arguments) -> exit status`. Anything else is a file to look at.
-COMMANDS = {"report": "tui.commands.report", "collective": "tui.commands.collective"}
+COMMANDS = {
+    "report": "tui.commands.report",
+    "check": "tui.commands.check",
+    "export": "tui.commands.export",
+    "collective": "tui.commands.collective",
+}
 _VIEW = "tui.commands.view"
 
 DONE, INPUT_HAS_ERRORS, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130

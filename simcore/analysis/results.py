@@ -98,7 +98,7 @@ class Results:
         second run as long as the first.
         """
         simulation = self.simulation
-        if not simulation.program.pipelined or simulation.layout.pp == 1:
+        if simulation.program.schedule == "layer-loop" or simulation.layout.pp == 1:
             return None
         if simulation.parameters.stage_layout == "megatron" or simulation.parameters.jitter > 0:
             return None

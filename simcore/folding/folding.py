@@ -38,7 +38,8 @@ def fold(
         if isinstance(cost, CollectiveCost) and cost.group not in kinds:
             kinds.append(cost.group)
         elif isinstance(cost, TransferCost) and cost.step not in steps:
-            steps.append(cost.step)
+            # Who receives has to know who sends, so the way back is a link too.
+            steps += [cost.step, -cost.step]
     if not every_rank and "all" not in kinds and is_aligned(layout, cluster):
         graph = boxed_graph(layout, cluster, kinds, steps, overrides)
     else:

@@ -40,6 +40,11 @@ class MeasuredRun:
     stamp: str | None
     diagnostics: tuple[Diagnostic, ...]
 
+    @property
+    def format(self) -> str:
+        """The format as reports name it."""
+        return "rank-trace"
+
     @cached_property
     def length(self) -> int:
         """The end of the axis: when the last operation of any rank ended."""

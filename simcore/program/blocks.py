@@ -25,7 +25,8 @@ class Structure:
     """Row indices of a file by their part in the step.
 
     prologue: rows before the first block. blocks: rows of each micro-batch found, in file
-    order. loss: `cross_entropy*` rows. tail: the other rows after the last block.
+    order. loss: `cross_entropy*` rows (of an op table, which has one block, the rows behind its
+    layer). tail: the other rows after the last block.
     layers_per_block: repeats of each block's shortest period of names, its transformer layers.
     """
 
@@ -40,23 +41,30 @@ def find_structure(workload: Workload) -> tuple[Structure, list[Diagnostic]]:
     """The structure of a file, and a diagnostic for each header key that disagrees with it."""
     names = workload.name
     rows = range(len(names))
-    starts = [row for row in rows if names[row].startswith(_EMBEDDING)]
+    # A file has millions of rows at most, and few names: prefixes are looked for in the names.
+    embedding, after_names, before_names, loss_names = (
+        _beginning(names, prefixes) for prefixes in (_EMBEDDING, _AFTER_BLOCKS, _BEFORE_BLOCKS, _LOSS)
+    )
+    starts = [row for row in rows if names[row] in embedding]
     if starts:
         prologue = tuple(range(starts[0]))
-        tail_start = next(
-            (row for row in rows[starts[-1] :] if names[row].startswith(_AFTER_BLOCKS)), len(names)
-        )
+        tail_start = next((row for row in rows[starts[-1] :] if names[row] in after_names), len(names))
         edges = [*starts, tail_start]
         blocks = tuple(tuple(range(first, last)) for first, last in itertools.pairwise(edges))
         after = tuple(rows[tail_start:])
     else:
-        after = tuple(row for row in rows if names[row].startswith(_AFTER_BLOCKS))
-        prologue = tuple(row for row in rows if names[row].startswith(_BEFORE_BLOCKS))
-        inside = tuple(row for row in rows if not names[row].startswith(_BEFORE_BLOCKS + _AFTER_BLOCKS))
+        after = tuple(row for row in rows if names[row] in after_names)
+        prologue = tuple(row for row in rows if names[row] in before_names)
+        outside = after_names | before_names
+        inside = tuple(row for row in rows if names[row] not in outside)
         blocks = (inside,) if inside else ()
-    loss = tuple(row for row in after if names[row].startswith(_LOSS))
-    tail = tuple(row for row in after if not names[row].startswith(_LOSS))
-    layers = tuple(_layer_count([base_name(names[row]) for row in block]) for block in blocks)
+    loss = tuple(row for row in after if names[row] in loss_names)
+    tail = tuple(row for row in after if names[row] not in loss_names)
+    layer_names = {name: base_name(name) for name in set(names) if is_layer(name)}
+    layers = tuple(
+        _layer_count([layer_names[names[row]] for row in block if names[row] in layer_names])
+        for block in blocks
+    )
     structure = Structure(prologue, blocks, loss, tail, layers)
     return structure, _disagreements(workload, structure)
 
@@ -77,9 +85,13 @@ def is_layer(name: str) -> bool:
     return not name.startswith(_NOT_LAYERS)
 
 
+def _beginning(names: list[str], prefixes: str | tuple[str, ...]) -> set[str]:
+    """Those of the names that begin with one of the prefixes."""
+    return {name for name in set(names) if name.startswith(prefixes)}
+
+
 def _layer_count(names: list[str]) -> int:
     """Repeats of the shortest period of a block's layer names."""
-    names = list(filter(is_layer, names))
     count = len(names)
     for period in range(1, count + 1):
         if count % period == 0 and names[period:] == names[: count - period]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
-from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.layout import Layout
 from simcore.overrides import layer_scales
 from simcore.parameters import FLAGS, Parameters
 from simcore.program.blocks import Structure, find_structure, is_layer, whole_file
+from simcore.program.op_table import build_table_program, find_layer
 from simcore.program.ops import Program
 from simcore.program.plan import Plan
 from simcore.program.policy_builder import PolicyBuilder
@@ -21,6 +22,8 @@ from simcore.workload.model import base_name
 STAGE_LAYOUTS = ("uniform", "megatron")
 # Beyond this lies a slip of the keyboard: building alone would take a minute and gigabytes.
 MOST_OPS = 40_000_000
+# A hundred times the largest file known; more would take minutes and gigabytes.
+MOST_ROWS = 250_000
 
 
 def build_program(
@@ -31,6 +34,11 @@ def build_program(
     least_forward_bytes: what a smaller forward collective, but not an empty one, counts as.
     Raises `UsageError` for a schedule that is not there or micro-batches that cannot be.
     """
+    _check_rows(workload)
+    if workload.format == "op-table":
+        scales = layer_scales_of(workload, parameters)
+        program, found = build_table_program(workload, layout, parameters, scales, MOST_OPS)
+        return program, found + _ignored(workload, parameters, program.schedule)
     name = parameters.schedule if parameters.schedule is not None else default_schedule(layout)
     schedule = SCHEDULES.get(name)
     if schedule is None:
@@ -43,7 +51,7 @@ def build_program(
         plan = Plan(workload, structure, layout, len(structure.blocks), 0, passes=parameters.passes)
         _check_passes(workload, parameters)
     plan.least_forward_bytes = least_forward_bytes
-    plan.layer_scales = _layer_scales(workload, parameters)
+    plan.layer_scales = layer_scales_of(workload, parameters)
     found += _ignored(workload, parameters, name)
     stages = []
     for stage in range(layout.pp if schedule.pipelined else 1):
@@ -82,7 +90,7 @@ def build_policy_program(
         )
     _check_passes(workload, parameters)
     plan = Plan(workload, whole_file(workload), layout, 1, 0)
-    plan.layer_scales = _layer_scales(workload, parameters)
+    plan.layer_scales = layer_scales_of(workload, parameters)
     builder = PolicyBuilder(plan, newest_first)
     reduced: dict[int, int | None] = {}
     for _ in range(parameters.passes):
@@ -116,6 +124,27 @@ def _check_passes(workload: Workload, parameters: Parameters) -> None:
             f"--passes {parameters.passes} of {plural(len(workload), 'row')} are up to {most_ops} ops: "
             f"at most {MOST_OPS} are simulated"
         )
+
+
+def program_findings(workload: Workload, layout: Layout) -> list[Diagnostic]:
+    """What `build_program` says of a file under default parameters, without building anything.
+
+    Raises: InputError for more rows than are simulated.
+    """
+    _check_rows(workload)
+    if workload.format == "op-table":
+        return find_layer(workload, layout, None)[2]
+    structure, found = find_structure(workload)
+    if layout.pp > 1:
+        found += _transfer_bytes(workload, structure, layout)[1]
+    return found
+
+
+def _check_rows(workload: Workload) -> None:
+    if len(workload) > MOST_ROWS:
+        message = f"found {len(workload)} rows: at most {MOST_ROWS} are simulated; this is the first too many"
+        place = (workload.path, workload.line[MOST_ROWS], 1)
+        raise InputError(Diagnostic("error", "too-many-rows", message, *place))
 
 
 def _pipelined_plan(
@@ -173,7 +202,7 @@ def _chunks(structure: Structure, layout: Layout, parameters: Parameters, microb
     return chunks
 
 
-def _layer_scales(workload: Workload, parameters: Parameters) -> dict[tuple[str, str], float]:
+def layer_scales_of(workload: Workload, parameters: Parameters) -> dict[tuple[str, str], float]:
     """The scales of `--layer-scale`. Raises `UsageError` for a name that no row has."""
     scales = layer_scales(parameters)
     names = {*workload.name, *map(base_name, workload.name)} if scales else set()
@@ -190,12 +219,20 @@ def _ignored(workload: Workload, parameters: Parameters, name: str) -> list[Diag
         unused = {"passes"}
     if not SCHEDULES[name].chunked:
         unused.add("virtual_stages")
+    reasons = dict.fromkeys(unused, f"schedule {name}")
+    if workload.format == "op-table":
+        reasons |= dict.fromkeys(("dialect", "ep"), "an op table")
+    else:
+        reasons["layers"] = "a file that is no op table"
     return [
         Diagnostic(
-            "warning", "parameter-ignored", f"{flag.option} has no effect on schedule {name}", workload.path
+            "warning",
+            "parameter-ignored",
+            f"{flag.option} has no effect on {reasons[flag.field]}",
+            workload.path,
         )
         for flag in FLAGS
-        if flag.field in unused and getattr(parameters, flag.field) != flag.default
+        if flag.field in reasons and getattr(parameters, flag.field) != flag.default
     ]
 
 

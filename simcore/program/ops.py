@@ -150,6 +150,7 @@ class Program:
     step has. messages: how many transfers one pipeline makes in a step. virtual_stages: chunks
     of each stage. queued: collectives wait in one queue a dimension of the network, by priority
     and chunk by chunk (dialect astra-sim-1), not one after another on a stream of their kind.
+    layers: how often the layer of an op table runs.
     """
 
     schedule: str
@@ -161,3 +162,4 @@ class Program:
     messages: int
     virtual_stages: int = 1
     queued: bool = False
+    layers: int = 1

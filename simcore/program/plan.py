@@ -149,6 +149,8 @@ class RowOps:
         name, group = cells.collective[row], cells.group[row]
         if name is None or group is None or not size or self.plan.layout.group_size(group) == 1:
             return
+        if group == "pp":  # a SENDRECV is a transfer, not a collective
+            return
         phase = OPT if self.plan.is_optimizer(row) else phase
         cost = self.plan.cost(CollectiveCost(name, group, size))
         self.ops.append(
@@ -156,19 +158,18 @@ class RowOps:
         )
 
     def forward(self, row: int, phase: int = FWD) -> None:
-        """Forward of a row: compute, then its blocking collective."""
+        """Forward of a row: compute, then its collective, blocking unless the file says otherwise."""
         fwd = self.plan.workload.fwd
         self.compute(fwd, row, phase)
         size = fwd.bytes[row]
-        self.part_of_collective(
-            fwd, row, phase, True, max(size, self.plan.least_forward_bytes) if size else 0
-        )
+        lifted = max(size, self.plan.least_forward_bytes) if size else 0
+        self.part_of_collective(fwd, row, phase, row not in fwd.asynchronous, lifted)
 
     def input_grad(self, row: int) -> None:
-        """Input gradient of a row: compute, then its blocking collective."""
+        """Input gradient of a row: compute, then its collective, blocking unless the file says otherwise."""
         ig = self.plan.workload.ig
         self.compute(ig, row, IG)
-        self.collective(ig, row, IG, blocking=True)
+        self.collective(ig, row, IG, blocking=row not in ig.asynchronous)
 
     def weight_grad(self, row: int, blocking: bool) -> None:
         """Weight gradient of a row: compute, then its collective."""

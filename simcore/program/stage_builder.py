@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from simcore.program.ops import (
     FWD,
     IG,
@@ -17,6 +19,7 @@ from simcore.program.ops import (
     Wait,
 )
 from simcore.program.plan import Plan, RowOps, shares
+from simcore.workload import Cells
 
 
 class StageBuilder:
@@ -39,6 +42,7 @@ class StageBuilder:
         self._pass_ends: list[int] = []
         self._held = 0
         self._most_held = 0
+        self._exchanges = 0
         self._gathered: dict[int, list[int]] = {}
         names, wg = plan.workload.name, plan.workload.wg
         self._points: list[list[int]] = [[], [], [], [], []]
@@ -231,6 +235,42 @@ class StageBuilder:
         if self._waits or self._run_start < len(self.ops):
             self._close_run()
         self._pass_ends.append(len(self._runs))
+
+    # -- an op table -----------------------------------------------------------------
+
+    def loop_over_table(self, order: Sequence[int]) -> None:
+        """Forward over the rows of `order`, then backward in reverse; a SENDRECV goes between stages."""
+        fwd, ig = self.plan.workload.fwd, self.plan.workload.ig
+        row_ops = RowOps(self.plan, self.ops, dict.fromkeys(order, 0))
+        for row in order:
+            row_ops.forward(row)
+            self._exchange(fwd, row, FWD)
+        for row in reversed(order):
+            row_ops.input_grad(row)
+            self._exchange(ig, row, IG)
+            row_ops.weight_grad(row, blocking=False)
+        self._remember_asynchronous(0)
+        # Of its own transfers compute has waited for each.
+        self._outstanding = [op for op in self._outstanding if self.ops.message[op] < 0]
+        self._most_held = 1
+
+    def _exchange(self, cells: Cells, row: int, phase: int) -> None:
+        """The SENDRECV of a row: to the next stage (FWD) or the one before (IG), and compute waits.
+
+        It waits for what it sends and for what it receives; every stage does the same at once.
+        """
+        if cells.group[row] != "pp" or not cells.bytes[row]:
+            return
+        step, stream = (1, TO_NEXT) if phase == FWD else (-1, TO_PREVIOUS)
+        number = self._exchanges = self._exchanges + 1
+        if 0 <= self.stage + step < self.stages:
+            cost = self.plan.cost(TransferCost(step, cells.bytes[row]))
+            op = len(self.ops)
+            message = self.plan.message(phase, number, self.stage)
+            self.ops.append(stream, phase, 0, cost, row, 0, message)
+            self._wait(Join(op))
+        if 0 <= self.stage - step < self.stages:
+            self._receive(phase, number, self.stage - step)
 
     # -- start and end of a pipelined step -------------------------------------------
 

@@ -83,6 +83,7 @@ def _parameters(results: Results) -> dict[str, Any]:
         "schedule": simulation.program.schedule,
         "microbatches": simulation.program.microbatches,
         "virtual_stages": simulation.program.virtual_stages,
+        "layers": simulation.program.layers,
         "dialect": simulation.parameters.dialect or simulation.workload.dialect,
         "dim": (
             [dimension.flag() for dimension in simulation.cluster.dims]

@@ -63,7 +63,7 @@ def _head(results: Results) -> str:
         "" if workload.declared_rows in (None, len(workload)) else f", {workload.declared_rows} declared"
     )
     schedule = program.schedule
-    if program.pipelined:
+    if program.pipelined and schedule != "layer-loop":
         schedule += f", {plural(program.microbatches, 'micro-batch')}"
     if program.virtual_stages > 1:
         schedule += f", {program.virtual_stages} virtual stages"

@@ -12,7 +12,7 @@ from simcore.diagnostics import Diagnostic
 
 Phase = Literal["fwd", "ig", "wg"]
 PHASES: tuple[Phase, ...] = ("fwd", "ig", "wg")
-GroupKind = Literal["tp", "ep", "dp", "dp_ep", "all"]
+GroupKind = Literal["tp", "ep", "dp", "dp_ep", "all", "pp"]
 LARGEST = 2**63 - 1  # columns are signed 64-bit
 Dialect = Literal["simai", "astra-sim-1"]
 DIALECTS: tuple[Dialect, ...] = ("simai", "astra-sim-1")
@@ -30,18 +30,21 @@ class Cells:
     """One of the three (compute, collective) cell triples of all rows, as columns.
 
     compute_ns: compute time of each row, ns, as written. collective: `ALLREDUCE`,
-    `ALLGATHER`, `REDUCESCATTER`, `ALLTOALL`, or None where the row has none. group: the
-    kind of group that takes part, None where there is no collective, or one that the policy
+    `ALLGATHER`, `REDUCESCATTER`, `ALLTOALL`, or None where the row has none; in an op table
+    also `SENDRECV`, a transfer to the neighbouring stage. group: the kind of group that takes
+    part (`pp` for SENDRECV alone), None where there is no collective, or one that the policy
     lets nobody take part in. bytes: the whole buffer (gathered result, input of a
     reduce-scatter, one rank's buffer otherwise). As a reader leaves them, groups are by suffix
     and an ALLGATHER has the size of the file: a shard in dialect astra-sim-1
-    (`simcore.policies` makes a run's cells of them).
+    (`simcore.policies` makes a run's cells of them). asynchronous: rows whose collective
+    compute does not wait for, whatever its phase.
     """
 
     compute_ns: array[int] = field(default_factory=lambda: array("q"))
     collective: list[str | None] = field(default_factory=list)
     group: list[GroupKind | None] = field(default_factory=list)
     bytes: array[int] = field(default_factory=lambda: array("q"))
+    asynchronous: set[int] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
+from io import BytesIO
 from typing import BinaryIO
 
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.workload.formats import FORMATS, Head, head_of
 from simcore.workload.formats.cell import quoted
 from simcore.workload.model import Workload
-
-# Enough to tell a format: a trace of gigabytes is refused without reading it all.
-_HEAD_BYTES = 1 << 20
+from simcore.workload.source import HEAD_BYTES, Source
 
 _SPECIAL_FILES = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -30,43 +29,68 @@ def open_workload(path: str) -> Workload:
     """
     try:
         with _open_regular(path) as file:
-            raw = file.read(_HEAD_BYTES)
-            read = _choose_reader(path, head_of(raw))
-            data = raw + file.read()
+            return read_source(path, Source(path, file.read))
     except OSError as error:
         raise _unreadable(path, error) from None
-    return read(path, data)
 
 
 def read_workload(path: str, data: bytes) -> Workload:
-    """The workload in `data`, for example the bytes of standard input; `path` is for messages.
+    """The workload in `data`; `path` is for messages.
 
     Raises: InputError when the bytes are of another format.
     """
-    return _choose_reader(path, head_of(data[:_HEAD_BYTES]))(path, data)
+    return read_source(path, Source(path, BytesIO(data).read))
+
+
+def read_stream(stream: BinaryIO | None, name: str = "standard input") -> Workload:
+    """The workload that comes from an open stream, None for one that is closed; `name` is for messages.
+
+    Raises: InputError when it cannot be read, or is of another format.
+    """
+    return read_source(name, stream_source(stream, name))
+
+
+def stream_source(stream: BinaryIO | None, name: str = "standard input") -> Source:
+    """The bytes of an open stream, None for one that is closed. Raises: InputError, now or later."""
+    if stream is None:
+        raise _refusal(name, "unreadable-file", "it is closed")
+
+    def read(size: int) -> bytes:
+        try:
+            return stream.read(size)
+        except OSError as error:
+            raise _refusal(name, "unreadable-file", f"it cannot be read: {error.strerror or error}") from None
+
+    return Source(name, read)
+
+
+def read_source(path: str, source: Source) -> Workload:
+    """The workload in these bytes; `path` is for messages. Raises: InputError for another format."""
+    reader = _choose_reader(path, head_of(source.head))
+    return reader(path, source.all())
 
 
 def read_beginning(path: str) -> bytes:
     """As much of the file at `path` as tells its format. Raises InputError as `open_workload` does."""
     try:
         with _open_regular(path) as file:
-            return file.read(_HEAD_BYTES)
+            return Source(path, file.read).head
     except OSError as error:
         raise _unreadable(path, error) from None
 
 
 def read_file(path: str) -> bytes:
-    """All bytes of the file at `path`. Raises InputError as `open_workload` does."""
+    """All bytes of the file at `path`, out of gzip. Raises InputError as `open_workload` does."""
     try:
         with _open_regular(path) as file:
-            return file.read()
+            return Source(path, file.read).all()
     except OSError as error:
         raise _unreadable(path, error) from None
 
 
 def is_measured(data: bytes) -> bool:
     """Whether a file that begins so is a measured run and no workload."""
-    head = head_of(data[:_HEAD_BYTES])
+    head = head_of(data[:HEAD_BYTES])
     return next((known.measured for known in FORMATS if known.sniff(head)), False)
 
 
@@ -86,7 +110,7 @@ def _open_regular(path: str) -> BinaryIO:
 
 def _choose_reader(path: str, head: Head) -> Callable[[str, bytes], Workload]:
     if not head.first:
-        raise _refusal(path, "empty-file", "the file is empty, expected a workload")
+        raise _refusal(path, "empty-file", "the file is empty, expected a workload", 1)
     for known in FORMATS:
         if known.sniff(head):
             if known.measured:
@@ -94,15 +118,17 @@ def _choose_reader(path: str, head: Head) -> Callable[[str, bytes], Workload]:
                 raise _refusal(path, "measured-run", message)
             if known.read is None:
                 message = f"found {known.name}, a format that this version does not open"
-                raise _refusal(path, "unsupported-format", message)
+                message += f"; {known.instead}" if known.instead else ""
+                raise _refusal(path, "unsupported-format", message, head.line)
             return known.read
     message = f"found {quoted(head.first)}, expected the first line of a known format"
-    raise _refusal(path, "unknown-format", message)
+    raise _refusal(path, "unknown-format", message, head.line)
 
 
 def _unreadable(path: str, error: OSError) -> InputError:
     return _refusal(path, "unreadable-file", f"the file cannot be read: {error.strerror or error}")
 
 
-def _refusal(path: str, code: str, message: str) -> InputError:
-    return InputError(Diagnostic("error", code, message, path))
+def _refusal(path: str, code: str, message: str, line: int | None = None) -> InputError:
+    column = 1 if line is not None else None
+    return InputError(Diagnostic("error", code, message, path, line, column))

@@ -32,6 +32,7 @@ def test_every_parameter_has_a_flag_that_reaches_the_run(tmp_path: Path) -> None
     flags += " --collective-optimization baseline"
     flags += " --endpoint-delay 7 --local-mem-bw 1600 --network analytical"
     flags += " --compute-scale 0.5 --comm-scale 2 --no-fold --stage-layout megatron"
+    flags += " --layers 3"
     flags += " --overlap-grad-reduce --overlap-param-gather --layer-scale mlp_row:fwd=0.5"
     flags += " --nvlink 300 --nic 24.5 --nics-per-server 4 --gpus-per-server 16 --gpu-type A100"
     flags += " --nic-type cx6 --overlap dp=0.5,tp=0.3"
@@ -70,6 +71,7 @@ def test_every_parameter_has_a_flag_that_reaches_the_run(tmp_path: Path) -> None
         "no_fold": True,
         "virtual_stages": 1,
         "passes": 2,
+        "layers": 1,
         "stage_layout": "megatron",
         "overlap_grad_reduce": True,
         "overlap_param_gather": True,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.diagnostics import Diagnostic, UsageError
+from simcore.diagnostics import Diagnostic, InputError, UsageError
 from simcore.layout import Layout, resolve_layout
 from simcore.parameters import Parameters
 from simcore.workload import open_workload
@@ -185,7 +185,7 @@ def test_a_layout_fits_the_world_or_says_which_numbers_do_not(tp: int, pp: int, 
     header = {"tp": tp, "pp": pp, "ep": ep, "all_gpus": world}
     dp, left = divmod(world, tp * pp)
     if left or (ep < tp * dp and tp * dp % ep):
-        with pytest.raises(UsageError, match=rf"\b{tp}\b"):
+        with pytest.raises(InputError, match=rf"^made.txt:1:1: error degrees-do-not-fit .*\b{tp}\b"):
             resolve(header)
         return
     layout, found = resolve(header)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import BytesIO
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -197,7 +198,7 @@ _OF_WHOLE_FILES = ("empty-file", "unknown-format", "unsupported-format", "value-
 
 def assert_run_or_message(data: bytes) -> None:
     try:
-        run = read_input("t.txt", data)
+        run = read_input(BytesIO(data), name="t.txt")
     except InputError as caught:
         error = caught
     else:

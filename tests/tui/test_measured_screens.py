@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from io import BytesIO
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -46,7 +47,7 @@ def seed() -> MeasuredRun:
 
 
 def made(text: str) -> MeasuredRun:
-    run = read_input("trace.txt", text.encode())
+    run = read_input(BytesIO(text.encode()), name="trace.txt")
     assert isinstance(run, MeasuredRun)
     return run
 

@@ -10,7 +10,9 @@ from simcore.cluster import ALGORITHM_NAMES
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
 from simcore.simulation import Simulation, choices
+from simcore.workload import open_workload
 from tests.tui.made_runs import run, seed, two_stages
+from tests.tui.pseudo_terminal import ROOT
 from tui.parameters.fields import Field, fields_for, scrubbed_figure
 
 BUSBW = f"busbw:{Path(__file__).parents[1] / 'networks' / 'simai' / 'busbw_fixed.yaml'}"
@@ -70,6 +72,13 @@ def test_the_form_has_every_parameter_of_the_command_line_with_a_choice() -> Non
         key=["layout", "schedule", "cluster", "network", "scale", "faults", "engine"].index,
     )
     assert all(field.help.startswith("--") for field in fields)
+
+
+def test_an_op_table_has_a_field_for_its_layers() -> None:
+    simulation = run(open_workload(str(ROOT / "fixtures" / "003_gpt2_large_op_table.txt"))).simulation
+    (field,) = [field for field in fields_for(simulation) if field.label == "layers"]
+    assert field.text(Parameters(), simulation) == "1"
+    assert field.scrubbed(Parameters(), simulation, 1, True).layers == 2
 
 
 def test_values_that_are_not_given_are_those_of_the_run() -> None:

@@ -230,4 +230,4 @@ def test_a_row_with_the_name_of_a_key_is_a_row() -> None:
 def test_many_unknown_keys_do_not_flood() -> None:
     found = note_of(" ".join(f"k{number}: {number}" for number in range(100)))
     assert len(found) == 21
-    assert found[-1] == "w.txt: note unknown-key 80 more of this kind are not listed"
+    assert found[-1] == "w.txt:1:173: note unknown-key 80 more of this kind from here on are not listed"

@@ -143,7 +143,7 @@ def test_a_name_in_an_error_is_shown_safely() -> None:
 
 @pytest.mark.parametrize("content", [HEADER, f"{HEADER}\n", f"{HEADER}\n0\n", f"{HEADER}\n\n5\n\n"])
 def test_a_file_without_rows_is_an_error(content: str) -> None:
-    assert refused(content) == "w.txt: error no-rows found no row after the header, expected at least one"
+    assert refused(content) == "w.txt:1:1: error no-rows found no row after the header, expected at least one"
 
 
 def test_more_rows_than_the_count_are_read() -> None:

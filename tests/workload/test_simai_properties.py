@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from array import array
 from typing import NamedTuple
+from unittest import mock
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.diagnostics import InputError, printable
 from simcore.workload import Header, Workload, read_workload
+from simcore.workload.formats import simai_lines
 
 from .texts import HEADER, POLICY, read, row, text_of
 
@@ -90,6 +92,48 @@ def test_a_mutated_file_is_a_workload_or_an_input_error(changes: list[tuple[int,
 @given(st.binary(max_size=200), st.sampled_from([b"", POLICY.encode(), SMALL]))
 def test_any_bytes_are_a_workload_or_an_input_error(data: bytes, before: bytes) -> None:
     assert_workload_or_input_error(before + data)
+
+
+def outcome(data: bytes) -> object:
+    """The workload, or the message of the error."""
+    try:
+        return read_workload("w.txt", data)
+    except InputError as error:
+        return error.found
+
+
+@settings(max_examples=300)
+@given(
+    edits,
+    st.sampled_from([b"\n", b" ", b"\t "]),
+    st.integers(1, 4),
+    st.sampled_from([1, 40, 90, 400]),
+    st.sampled_from([b"optimizer1", b"none"]),
+)
+def test_a_long_line_reads_piece_by_piece_as_it_does_at_once(
+    changes: list[tuple[int, int, bytes]], between: bytes, times: int, long: int, name: bytes
+) -> None:
+    """Planted, to see it fail: a leftover row dropped at the end of a piece, and its column one off."""
+    header, count, *rows = [*mutated(changes).split(b"\n"), b""]
+    data = b"\n".join([header, count, between.join(rows * times)]).replace(b"optimizer1", name)
+    at_once = outcome(data)
+    with mock.patch.object(simai_lines, "_LONG", long):
+        assert outcome(data) == at_once
+
+
+@settings(max_examples=200)
+@given(edits, st.integers(1, 5), st.sampled_from([1, 2, 3, 7]))
+def test_rows_read_a_block_at_a_time_as_they_do_one_by_one(
+    changes: list[tuple[int, int, bytes]], times: int, block: int
+) -> None:
+    """Planted, to see it fail: a repeated finding of a block not counted, and one not looked for."""
+    header, count, *rows = [*mutated(changes).split(b"\n"), b""]
+    odd = [row.replace(b"-1", b"7").replace(b"ALLREDUCE", b"Allreduce_X") for row in rows]
+    data = b"\n".join([header, count, *(rows + odd) * times])
+    with mock.patch.object(simai_lines, "_BLOCK", 1):
+        one_by_one = outcome(data)
+    with mock.patch.object(simai_lines, "_BLOCK", block):
+        assert outcome(data) == one_by_one
 
 
 class RowCells(NamedTuple):

@@ -252,13 +252,16 @@ def test_an_unknown_collective_is_told_once_for_each_token() -> None:
 def test_many_unknown_collectives_do_not_flood() -> None:
     found = told(text_of(*[row("a", f"X{number} 8") for number in range(1000)]))
     assert len(found) == 21
-    assert found[-1] == "w.txt: warning unknown-collective 980 more of this kind are not listed"
+    assert (
+        found[-1]
+        == "w.txt:23:9: warning unknown-collective 980 more of this kind from here on are not listed"
+    )
 
 
 def test_many_errors_do_not_flood() -> None:
     lines = refused(text_of(*[cells_with(2, f"x{number}") for number in range(1000)])).splitlines()
     assert len(lines) == 21
-    assert lines[-1] == "w.txt: error not-a-number 980 more of this kind are not listed"
+    assert lines[-1] == "w.txt:23:6: error not-a-number 980 more of this kind from here on are not listed"
 
 
 def test_process_times_that_are_not_counted_are_told_once() -> None:
@@ -275,3 +278,13 @@ def test_names_and_collectives_are_shared_between_rows() -> None:
     workload = read(text_of(*[row("attention_row_with_a_long_name", "ALLREDUCE 8")] * 3))
     assert len({id(name) for name in workload.name}) == 1
     assert len({id(collective) for collective in workload.fwd.collective}) == 1
+
+
+def test_reading_ends_at_ten_thousand_errors() -> None:
+    rows = [f"a{number} -1 x{number} NONE 0 1 NONE 0 1 NONE 0 100" for number in range(30_000)]
+    lines = refused(text_of(*rows)).split("\n")
+    assert len(lines) == 21
+    assert lines[-1] == (
+        "w.txt:23:8: error not-a-number 9980 more of this kind from here on are not listed; "
+        "reading ends at 10000 errors"
+    )

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from simcore.analysis import Results
-from simcore.diagnostics import InputError
 from simcore.parameters import Parameters
 from simcore.report import json_report, text_report
 from simcore.simulation import simulate
@@ -179,15 +178,6 @@ def test_the_oldest_transformer_file_has_checkpoints_and_no_tp() -> None:
     name = "astra-sim__astra-sim__1caa7b__Transformer_HybridParallel_Fwd_In_Bckwd.txt"
     header = open_workload(str(shared_folder("corpus/astra1") / name)).header
     assert (header.tp, header.checkpoints, header.checkpoint_initiates) == (None, (2, 11), (19, 10))
-
-
-@pytest.mark.parametrize(("folder", "name"), [("optable", "op table")])
-def test_files_of_other_kinds_are_refused_by_name(folder: str, name: str) -> None:
-    files = [path for path in shared_folder(f"corpus/{folder}").rglob("*") if path.is_file()]
-    assert files
-    for path in files:
-        with pytest.raises(InputError, match=f"error unsupported-format found {name}, a format that"):
-            open_workload(str(path))
 
 
 def test_the_fixtures_are_the_seeds() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import gzip
+import io
 import json
 import os
 import socket
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from simcore.diagnostics import InputError
-from simcore.workload import open_workload, read_workload
+from simcore.workload import open_workload, read_stream, read_workload
 
 from .texts import FIXTURES, HEADER, REPOSITORY, row, text_of
 
@@ -32,7 +34,11 @@ def refusal_of(content: str | bytes) -> str:
 
 
 def unsupported(name: str) -> str:
-    return f"f: error unsupported-format found {name}, a format that this version does not open"
+    return f"f:1:1: error unsupported-format found {name}, a format that this version does not open"
+
+
+def packed(content: str | bytes) -> bytes:
+    return gzip.compress(content if isinstance(content, bytes) else content.encode())
 
 
 def test_a_file_of_any_name_opens_by_its_content(tmp_path: Path) -> None:
@@ -106,7 +112,7 @@ def test_a_socket_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "\n", " \t\r\n\r", "\ufeff\n"])
 def test_an_empty_file(content: str) -> None:
-    assert refusal_of(content) == "f: error empty-file the file is empty, expected a workload"
+    assert refusal_of(content) == "f:1:1: error empty-file the file is empty, expected a workload"
 
 
 @pytest.mark.parametrize(
@@ -121,14 +127,11 @@ def test_an_empty_file(content: str) -> None:
     ],
 )
 def test_an_unknown_format_shows_its_first_line_safely(content: str | bytes, shown: str) -> None:
-    message = f"f: error unknown-format found '{shown}', expected the first line of a known format"
+    message = f"f:1:1: error unknown-format found '{shown}', expected the first line of a known format"
     assert refusal_of(content) == message
 
 
-def test_the_op_table_and_the_rank_trace_are_no_workload_and_named() -> None:
-    assert refusal(FIXTURES / "003_gpt2_large_op_table.txt").endswith(
-        "error unsupported-format found op table, a format that this version does not open"
-    )
+def test_the_rank_trace_is_refused_by_name() -> None:
     assert refusal(FIXTURES / "004_megatron_rank7_trace.txt").endswith(
         "error measured-run found a Megatron rank trace, expected a workload to simulate"
     )
@@ -138,15 +141,29 @@ def test_the_op_table_and_the_rank_trace_are_no_workload_and_named() -> None:
 CHAKRA = bytes([0, 5, 0x08, 1, 0x12, 1, ord("a")])
 
 
+GIVE = "give the SimAI, ASTRA-sim 1.0 or op-table file that it was made from"
+INSTEAD = {
+    "UTF-16 text": "save it as UTF-8",
+    "Chakra JSON": GIVE,
+    "Chakra execution trace": GIVE,
+    "PyTorch execution trace": f"it has no times; {GIVE}",
+    "Kineto/Chrome trace": "it lists what one process ran, not the layers of a step: give a SimAI workload "
+    "(AICB writes one from the model's arguments)",
+    "Vidur table": "it is a profile of inference; an op table (name, forward_compute_time ...) opens",
+    "AICB log": "it is what a run measured; give the workload that AICB wrote for SimAI",
+}
+
+
 @pytest.mark.parametrize(
     ("content", "name"),
     [
-        (b"\x1f\x8b\x08\0rest", "gzip"),
+        ("layers\n".encode("utf-16"), "UTF-16 text"),
+        (json.dumps([{"args": {"a": {}}, "name": "a", "ph": "X"}]), "Kineto/Chrome trace"),
+        ("\ufeff" + json.dumps({"traceEvents": []}), "Kineto/Chrome trace"),
         (json.dumps({"traceEvents": []}), "Kineto/Chrome trace"),
         ('\n [ {"name": "a", "ph": "X"} ]', "Kineto/Chrome trace"),
         (json.dumps({"schema": "1.0.2-chakra.0.0.4", "nodes": []}), "PyTorch execution trace"),
         (json.dumps({"workload_graph": []}), "Chakra JSON"),
-        (json.dumps([{"name": "a", "forward_compute_time": 1}]), "op table (JSON)"),
         (CHAKRA, "Chakra execution trace"),
         (b"\x02\x0a\x00" + CHAKRA, "Chakra execution trace"),
         ("layer_id\tlayer_name\tcomp_time\tcomm_size\n0\ta\t1\t2\n", "Vidur table"),
@@ -154,7 +171,110 @@ CHAKRA = bytes([0, 5, 0x08, 1, 0x12, 1, ord("a")])
     ],
 )
 def test_a_known_format_that_is_not_opened_is_named(content: str | bytes, name: str) -> None:
-    assert refusal_of(content) == unsupported(name)
+    instead = f"; {INSTEAD[name]}" if name in INSTEAD else ""
+    line = 2 if content[:1] == "\n" else 1
+    message = (unsupported(name) + instead).replace("f:1:", f"f:{line}:")
+    assert refusal_of(content) == message
+    assert refusal_of(packed(content)) == message
+
+
+@pytest.mark.parametrize("name", ["000_gpt13b_tp4_old_header.txt", "003_gpt2_large_op_table.txt"])
+def test_gzip_opens_as_what_is_inside(tmp_path: Path, name: str) -> None:
+    plain = (FIXTURES / name).read_bytes()
+    workload = read_workload("f", plain)
+    assert read_workload("f", packed(plain)) == workload
+    assert read_workload("f", packed(packed(plain))) == workload
+    half = len(plain) // 2
+    assert read_workload("f", packed(plain[:half]) + packed(plain[half:]) + b"\0" * 700) == workload
+    many = b"".join(packed(plain[at : at + 7]) for at in range(0, len(plain), 7))
+    assert read_workload("f", many) == workload
+    path = tmp_path / "w.gz"
+    path.write_bytes(packed(plain))
+    assert open_workload(str(path)).name == workload.name
+
+
+def test_gzip_that_is_cut_off_or_damaged_is_refused() -> None:
+    data = packed((FIXTURES / "002_gpt_1024npu.txt").read_bytes())
+    assert refusal_of(data[:-9]) == "f:1:1: error bad-gzip the gzip data ends early"
+    assert refusal_of(data[:10]) == "f:1:1: error bad-gzip the gzip data ends early"
+    assert refusal_of(b"\x1f\x8b") == "f:1:1: error bad-gzip the gzip data ends early"
+    assert refusal_of(data + b"rest") == "f:1:1: error bad-gzip the gzip data is damaged"
+    assert refusal_of(b"\x1f\x8b\x08\0rest") == "f:1:1: error bad-gzip the gzip data ends early"
+    flipped = data[:500] + bytes([data[500] ^ 255]) + data[501:]
+    assert refusal_of(flipped) == "f:1:1: error bad-gzip the gzip data is damaged"
+
+
+def test_gzip_inside_gzip_ends_somewhere() -> None:
+    data = text_of(row()).encode()
+    for _ in range(3):
+        data = packed(data)
+    assert len(read_workload("f", data)) == 1
+    assert refusal_of(packed(data)) == "f:1:1: error bad-gzip found gzip inside gzip more than 3 times"
+
+
+def test_more_than_the_limit_is_refused_without_growing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gzip bomb, a file, a stream without end."""
+    monkeypatch.setattr("simcore.workload.source.MOST_BYTES", 3 * 2**20)
+    start = text_of(row())
+    message = "f:1:1: error too-large found more than 3 MiB, expected at most 3 MiB"
+    assert refusal_of(packed(start + " " * 2**26)) == message
+    assert refusal_of(start + " " * 2**23) == message
+
+    class Endless(io.RawIOBase):
+        given = 0
+
+        def read(self, size: int = -1) -> bytes:
+            begun, self.given = self.given, self.given + size
+            return b" " * size if begun else start.encode()
+
+    endless = Endless()
+    with pytest.raises(InputError) as caught:
+        read_stream(endless, "f")  # type: ignore[arg-type]
+    assert str(caught.value) == message
+    assert endless.given < 8 * 2**20
+
+
+def test_an_unopened_format_is_named_without_reading_it_all() -> None:
+    start = b'{"traceEvents": ['
+
+    class Once(io.RawIOBase):
+        given = 0
+
+        def read(self, size: int = -1) -> bytes:
+            begun, self.given = self.given, self.given + size
+            return b" " * size if begun else start
+
+    stream = Once()
+    with pytest.raises(InputError, match="Kineto"):
+        read_stream(stream)  # type: ignore[arg-type]
+    assert stream.given <= 2 * 2**20
+
+
+def test_a_stream_that_comes_in_drops_opens_as_a_file() -> None:
+    data = packed(text_of(*[row()] * 50))
+
+    class Drops(io.RawIOBase):
+        at = 0
+
+        def read(self, size: int = -1) -> bytes:
+            self.at += 1
+            return data[self.at - 1 : self.at]
+
+    assert len(read_stream(Drops())) == 50  # type: ignore[arg-type]
+
+
+def test_a_stream_that_cannot_be_read_is_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        read_stream(None)
+    assert str(caught.value) == "standard input: error unreadable-file it is closed"
+
+    class Folder(io.RawIOBase):
+        def read(self, size: int = -1) -> bytes:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+
+    with pytest.raises(InputError) as caught:
+        read_stream(Folder())  # type: ignore[arg-type]
+    assert str(caught.value) == "standard input: error unreadable-file it cannot be read: Is a directory"
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from simcore.diagnostics import UsageError, printable
 from simcore.parameters import FLAGS, Flag, Parameters, parse_value
 from simcore.simulation import choices
+from tui.commands.parser import Parser
+
+__all__ = ["Parser", "add_parameters", "parameters_from"]
 
 
 def add_parameters(parser: argparse.ArgumentParser, only: str | None = None) -> None:
@@ -61,13 +63,3 @@ def parameters_from(arguments: argparse.Namespace) -> Parameters:
         else:
             values[flag.field] = parse_value(flag, given)
     return Parameters(**values)
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaint is a `UsageError`, so that all read alike."""
-
-    def __init__(self, **keywords: Any) -> None:
-        super().__init__(allow_abbrev=False, **keywords)
-
-    def error(self, message: str) -> Any:
-        raise UsageError(f"{printable(message, 300)} (see {self.prog} --help)")

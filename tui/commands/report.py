@@ -6,11 +6,11 @@ import sys
 from typing import TYPE_CHECKING
 
 from simcore.analysis import Results
-from simcore.inputs import open_input, read_input
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from simcore.workload import Workload
 from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from
+from tui.commands.inputs import open_input
 
 if TYPE_CHECKING:
     from simcore.measured import MeasuredRun
@@ -42,10 +42,7 @@ def print_report(
     run: str | None = None,
 ) -> None:
     """Open, simulate a workload, and print. run: which of a directory's measured runs."""
-    if path == "-":
-        opened = read_input("standard input", sys.stdin.buffer.read(), run)
-    else:
-        opened = open_input(path, run)
+    opened = open_input(path, run)
     ascii_only = ascii_only or not is_unicode(sys.stdout.encoding)
     if not isinstance(opened, Workload):
         _print_measured(opened, parameters, as_json, ascii_only)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
+from simcore.diagnostics import UsageError
 from tui.cli import print_version
 from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from
+from tui.commands.inputs import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from simcore.parameters import Parameters
@@ -19,6 +21,8 @@ _DESCRIPTION = (
 )
 _COMMANDS = (
     "other commands: wltui report FILE  (text or --json; wltui report --help); "
+    "wltui check FILE...  (what is wrong in files); "
+    "wltui export FILE --format simai -o OUT  (the workload as parameters make it); "
     "wltui collective all-reduce --size 64MiB  (one collective alone; wltui collective --help)"
 )
 
@@ -61,12 +65,16 @@ def main(words: list[str]) -> int:
         from tui.commands.example import example_path
 
         path = example_path()
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
         from tui.commands.report import print_report
 
         print_report(path, parameters, ascii_only=arguments.ascii, run=arguments.run)
         return 0
 
+    if path == STANDARD_INPUT:
+        raise UsageError(
+            "FILE -: the screen needs standard input for its keys; wltui report - and wltui check - read it"
+        )
     # The file first: an error in it is a line on the terminal, not on a screen that goes away.
     session = _session(path, arguments.run, parameters)
 
@@ -82,3 +90,8 @@ def main(words: list[str]) -> int:
     # Without mouse reports the terminal's own selecting and copying keeps working.
     app.run(mouse=False)
     return app.return_code or 0
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    """Whether a stream is a terminal; Python has None for one that was closed."""
+    return stream is not None and stream.isatty()

@@ -89,7 +89,7 @@ def row_texts(line: TableLine, step_ns: int) -> dict[str, str]:
         texts["exposed ms"] = figure(group.exposed_ns / 1e6, 10)
         texts["% step"] = percent(group.cost_ns, step_ns)
     if cell.collective and cell.group and cell.bytes:
-        texts["collective"] = NAMES[cell.collective]
+        texts["collective"] = NAMES.get(cell.collective, "send-recv")
         texts["group"] = f"{cell.group} {cell.members}"
         texts["MB"] = figure(cell.bytes / 1e6, 9)
         texts["alone ms"] = figure(cell.comm_ns / 1e6, 8)

@@ -251,7 +251,8 @@ class AlgorithmField(Field):
 def fields_for(simulation: Simulation) -> list[Field]:
     """The fields of a run, in the groups of the command line.
 
-    Choices of one are left out, and what the run's network has no use for.
+    Choices of one are left out, what the run's network has no use for, and the layers of a file
+    that is no op table.
     """
     found: list[Field] = []
     model = network_model(simulation.parameters)
@@ -263,9 +264,7 @@ def fields_for(simulation: Simulation) -> list[Field]:
         if flag.field == "dim":
             for index, dimension in enumerate(simulation.cluster.dims):
                 found += _dimension_fields(index, dimension)
-        elif flag.field == "algorithm" or (flag.kind == "word" and len(choices(flag.field)) == 1):
-            continue
-        else:
+        elif not _is_left_out(flag, simulation):
             # A label has 22 columns.
             label = _SHORT.get(flag.field) or flag.field.replace("_", " ").removeprefix("collective ")
             kind = {"text": TextField}.get(flag.kind, FlagField)
@@ -273,6 +272,12 @@ def fields_for(simulation: Simulation) -> list[Field]:
                 kind = NetworkField
             found.append(kind(flag.group, label, flag.unit, f"{flag.option}  {flag.help}", flag))
     return found
+
+
+def _is_left_out(flag: Flag, simulation: Simulation) -> bool:
+    if flag.field == "layers":
+        return simulation.workload.format != "op-table"
+    return flag.field == "algorithm" or (flag.kind == "word" and len(choices(flag.field)) == 1)
 
 
 def _dimension_fields(index: int, dimension: Dimension) -> list[Field]:

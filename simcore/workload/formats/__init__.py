@@ -3,13 +3,22 @@
 A file belongs to the first entry that recognises its head.
 """
 
-from simcore.workload.formats import astra_policies, rank_trace, simai_text, unopened
+from simcore.workload.formats import (
+    astra_policies,
+    op_table,
+    op_table_json,
+    rank_trace,
+    simai_text,
+    unopened,
+)
 from simcore.workload.formats.format import Format, Head, head_of
 
 FORMATS: tuple[Format, ...] = (
     simai_text.FORMAT,
     *astra_policies.FORMATS,
     *rank_trace.FORMATS,
+    op_table.FORMAT,
+    op_table_json.FORMAT,
     *unopened.FORMATS,
 )
 

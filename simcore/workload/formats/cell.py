@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from simcore.diagnostics import printable
 from simcore.workload.model import LARGEST
@@ -53,13 +54,14 @@ def quoted(text: str) -> str:
     return f"'{printable(text, _SHOWN)}'"
 
 
-def cells_of(text: str, line: int) -> list[Cell]:
-    """The cells of one line of text."""
-    return [Cell(match.group(), line, match.start() + 1) for match in _CELL.finditer(text)]
+def cells_of(text: str, line: int, most: int | None = None, start: int = 0) -> list[Cell]:
+    """The cells of one line of text from character `start` on, the first `most` if that is given."""
+    found = islice(_CELL.finditer(text, start), most)
+    return [Cell(match.group(), line, match.start() + 1) for match in found]
 
 
-def read_number(text: str) -> Number | None:
-    """The decimal number in `text`, None when it is not one.
+def read_number(text: str, shift: int = 0) -> Number | None:
+    """The decimal number in `text` times 10^shift, None when it is not one.
 
     Works on the digits: a float would lose sizes above 2^53, and int() takes `1_0` and the
     digits of other scripts.
@@ -75,7 +77,7 @@ def read_number(text: str) -> Number | None:
     digits = written.lstrip("0")
     if not digits:
         return Number(0, False, integer, True)
-    left = len(digits) - len(fraction) + int(exponent or 0)  # digits left of the point
+    left = len(digits) - len(fraction) + int(exponent or 0) + shift  # digits left of the point
     if left > _LARGEST_DIGITS:
         return Number(_signed(LARGEST + 1, sign), sign == "-", integer, True)
     if left < 0:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from simcore.diagnostics import Diagnostic, InputError, Severity
 from simcore.workload.formats.cell import SAFE_DIGITS, Cell, read_number
 from simcore.workload.model import LARGEST
 
 # A file can repeat a mistake in every one of 200,000 rows: that many of a code are shown.
 _LISTED = 20
+# Errors after which a file is not read on: it is refused by the first, and each takes its time.
+_MOST_ERRORS = 10_000
 
 _Key = tuple[str, str]
 
@@ -22,6 +26,7 @@ class Findings:
         self._listed: dict[str, int] = {}
         self._unlisted: dict[str, Diagnostic] = {}
         self._unlisted_count: dict[str, int] = {}
+        self._errors = 0
 
     def add(
         self,
@@ -35,19 +40,31 @@ class Findings:
         """Adds a finding at `cell`, or one that occurs `times` from there on.
 
         Those of one code with an equal `same` (default: the message) are told once, in the
-        words of the first.
+        words of the first. Raises: InputError when it is the 10,000th error.
         """
         key = (code, message if same is None else same)
+        line, column = (cell.line, cell.column) if cell else (None, None)
         if key in self._first:
             self._count[key] += times
         elif self._listed.get(code, 0) == _LISTED:
-            self._unlisted.setdefault(code, Diagnostic(severity, code, "", self._path))
+            self._unlisted.setdefault(code, Diagnostic(severity, code, "", self._path, line, column))
             self._unlisted_count[code] = self._unlisted_count.get(code, 0) + times
         else:
-            line, column = (cell.line, cell.column) if cell else (None, None)
             self._first[key] = Diagnostic(severity, code, message, self._path, line, column)
             self._count[key] = times
             self._listed[code] = self._listed.get(code, 0) + 1
+        if severity == "error":
+            self._errors += times
+            if self._errors >= _MOST_ERRORS:
+                self.diagnostics()
+
+    def is_known(self, code: str, same: str) -> bool:
+        """Whether a finding of this code and `same` is there already: one more is only counted."""
+        return (code, same) in self._first
+
+    def count(self, code: str, same: str) -> None:
+        """Counts one more of a finding that is known."""
+        self._count[code, same] += 1
 
     def number(
         self, cell: Cell, what: str, expected: str, floats_as: str | None = None, lenient: bool = False
@@ -89,11 +106,13 @@ class Findings:
         found = [_counted(first, self._count[key]) for key, first in self._first.items()]
         found.sort(key=lambda one: (one.line or 0, one.column or 0))
         for code, one in self._unlisted.items():
-            message = f"{self._unlisted_count[code]} more of this kind are not listed"
-            found.append(Diagnostic(one.severity, code, message, self._path))
+            message = f"{self._unlisted_count[code]} more of this kind from here on are not listed"
+            if self._errors >= _MOST_ERRORS:
+                message += f"; reading ends at {_MOST_ERRORS} errors"
+            found.append(replace(one, message=message))
         errors = [one for one in found if one.severity == "error"]
         if errors:
-            raise InputError(*errors)
+            raise InputError(*errors, found=tuple(found))
         return tuple(found)
 
 

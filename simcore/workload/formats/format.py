@@ -15,14 +15,16 @@ class Head:
     """The beginning of a file, for the decision by content.
 
     raw: the first bytes, without a byte order mark. first: the first line that is not blank
-    ("" when there is none). lines: the first two lines that are neither blank nor comments.
+    ("" when there is none), and line: which it is, from 1. lines: the first two lines that are
+    neither blank nor comments.
     """
 
-    __slots__ = ("first", "lines", "raw")
+    __slots__ = ("first", "line", "lines", "raw")
 
-    def __init__(self, raw: bytes, first: str, lines: tuple[str, ...]) -> None:
+    def __init__(self, raw: bytes, first: str, lines: tuple[str, ...], line: int = 1) -> None:
         self.raw = raw
         self.first = first
+        self.line = line
         self.lines = lines
 
     def tokens(self) -> list[str]:
@@ -34,11 +36,12 @@ class Format:
     """One entry of the registry.
 
     name: what a message calls it. sniff: whether a head is of this format. read: makes a
-    `Workload` of (path, all bytes), or None for a format that is known but not opened.
-    measured: whether it is a measured run, no workload: `simcore.measured` opens it.
+    `Workload` of (path, all bytes), or None for a format that is known but not opened; instead:
+    what its user can do then, in words that follow a semicolon. measured: whether it is a
+    measured run, no workload: `simcore.measured` opens it.
     """
 
-    __slots__ = ("measured", "name", "read", "sniff")
+    __slots__ = ("instead", "measured", "name", "read", "sniff")
 
     def __init__(
         self,
@@ -46,28 +49,32 @@ class Format:
         sniff: Callable[[Head], bool],
         read: Callable[[str, bytes], Workload] | None = None,
         measured: bool = False,
+        instead: str = "",
     ) -> None:
         self.name = name
         self.sniff = sniff
         self.measured = measured
         self.read = read
+        self.instead = instead
 
 
 def head_of(raw: bytes) -> Head:
     """The head of a file that begins with `raw`."""
     raw = without_bom(raw)
-    first = ""
+    first, place = "", 1
     lines: list[str] = []
-    for match in re.finditer(r"[^\r\n]+", raw.decode("utf-8", "surrogateescape")):
+    text = raw.decode("utf-8", "surrogateescape")
+    for match in re.finditer(r"[^\r\n]+", text):
         line = match.group().strip()
         if not line:
             continue
-        first = first or line
+        if not first:
+            first, place = line, len(re.findall(r"\r\n?|\n", text[: match.start()])) + 1
         if not is_comment(line):
             lines.append(line)
             if len(lines) == 2:
                 break
-    return Head(raw, first, tuple(lines))
+    return Head(raw, first, tuple(lines), place)
 
 
 def without_bom(data: bytes) -> bytes:

@@ -13,6 +13,7 @@ from simcore.workload.formats.cell import Cell, cells_of, quoted
 from simcore.workload.formats.findings import Findings
 from simcore.workload.formats.format import is_comment
 from simcore.workload.formats.simai_lines import starts_row
+from simcore.workload.formats.simai_rows import ROW_CELLS
 from simcore.workload.model import Header
 
 # Key of the file -> field of Header.
@@ -32,6 +33,8 @@ _KNOWN = frozenset((*_NUMBERS, *_LISTS))
 _DEGREES = ("tp", "ep", "pp")
 _POSITIVE = ("vpp", "all_gpus")
 _EXPECTED = "a number"
+# Beyond this a file is no workload: rows in the line of the header, or another text altogether.
+_MOST_CELLS = 100_000
 
 
 def _is_key(text: str) -> bool:
@@ -40,7 +43,7 @@ def _is_key(text: str) -> bool:
 
 
 def _is_header_line(line: str) -> bool:
-    cells = cells_of(line, 0)
+    cells = cells_of(line, 0, most=ROW_CELLS)
     # A row may bear the name of a key.
     return bool(cells) and _is_key(cells[0].text) and not is_comment(cells[0].text) and not starts_row(cells)
 
@@ -77,13 +80,17 @@ class HeaderReader:
 
     def read(self, lines: Sequence[str], start: int) -> int:
         """Reads the header from `lines[start]` on and returns the index of the line after it."""
-        policy, *cells = cells_of(lines[start], start + 1)
+        policy, *cells = cells_of(lines[start], start + 1, most=_MOST_CELLS)
         self.policy = policy.text.upper()
         self._line = start + 1
         after = start + 1
-        while after < len(lines) and _is_header_line(lines[after]):
-            cells += cells_of(lines[after], after + 1)
+        while after < len(lines) and len(cells) < _MOST_CELLS - 1 and _is_header_line(lines[after]):
+            cells += cells_of(lines[after], after + 1, most=_MOST_CELLS)
             after += 1
+        if len(cells) >= _MOST_CELLS - 1:
+            message = f"found a header of {_MOST_CELLS} words or more, expected fewer"
+            self._findings.add("error", "header-too-long", message, policy)
+            return after
         for key, values in _entries(cells):
             self._take(key, values)
         return after

@@ -9,6 +9,7 @@ A line of 21 cells may have the three sizes of a matrix product after each compu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from simcore.workload.formats.cell import Cell, cells_of, read_number
@@ -16,10 +17,14 @@ from simcore.workload.formats.collectives import KINDS, looks_like_collective
 from simcore.workload.formats.findings import Findings
 from simcore.workload.formats.format import is_comment
 from simcore.workload.formats.simai_rows import ROW_CELLS, TYPE, Rows
+from simcore.workload.formats.text import skips_comment
 from simcore.workload.policies import ROW_POLICIES
 
 # Clean lines are taken a block at a time; one line that is not sends its block the slow way.
 _BLOCK = 128
+# Characters: no line of one row is so long, and as cells one of 100 MB would need gigabytes.
+_LONG = 1 << 16
+_BLANK = re.compile(r"\s")
 # A name, a dependency, a compute time and the first collective: less is no sign of a row.
 _TELLING_CELLS = 4
 # A fork's row: after each of the three compute times m, k and n of its matrix product.
@@ -55,15 +60,6 @@ def _is_policy(cells: Sequence[Cell]) -> bool:
     return cells[0].text.upper() in ROW_POLICIES and not starts_row(cells)
 
 
-def skips_comment(cells: Sequence[Cell], findings: Findings) -> bool:
-    """Whether the cells are those of a comment line, which is noted then."""
-    if not is_comment(cells[0].text):
-        return False
-    message = f"a comment: {cells[0].shown()}; the line is ignored"
-    findings.add("note", "comment", message, cells[0], "line")
-    return True
-
-
 class _LineReader:
     """Takes lines and gives rows; holds what a line left over until the next one explains it."""
 
@@ -75,7 +71,7 @@ class _LineReader:
 
     def take_block(self, lines: Sequence[str], number: int) -> None:
         """Takes lines, of which the first is line `number`."""
-        if not self._left:
+        if not self._left and max(map(len, lines)) <= _LONG:
             split = [line.split() for line in lines]
             rows = [cells for cells in split if cells]
             if not rows:
@@ -86,7 +82,10 @@ class _LineReader:
                 if self._rows.take_clean(numbers, rows):
                     return
         for index, line in enumerate(lines):
-            self._take_line(cells_of(line, number + index))
+            if len(line) > _LONG:
+                self._take_long_line(line, number + index)
+            else:
+                self._take_line(cells_of(line, number + index))
 
     def finish(self) -> None:
         """The end of the file: nothing explains what is left any more."""
@@ -140,6 +139,59 @@ class _LineReader:
         self._findings.add("note", "gemm-columns", message, cells[0], "row")
         return twelve
 
+    def _take_long_line(self, line: str, number: int) -> None:
+        """Takes a line that may hold a million rows a piece at a time, with the outcome of `_take_line`."""
+        first = cells_of(line, number, most=2 * ROW_CELLS)
+        self._take_line(first)
+        if len(first) < 2 * ROW_CELLS or is_comment(first[0].text):
+            return
+        at = first[-1].column - 1 + len(first[-1].text)
+        size = _LONG
+        # What follows the first row goes on as long as it is rows; the leftover is read once more.
+        while len(self._left) < ROW_CELLS and at < len(line):
+            if self._left:
+                at, self._left = self._left[0].column - 1, []
+            blank = _BLANK.search(line, at + size)
+            end = blank.start() if blank else len(line)
+            piece = line[at:end]
+            tokens = piece.split()
+            rows = [tokens[cell : cell + ROW_CELLS] for cell in range(0, len(tokens), ROW_CELLS)]
+            rest = rows.pop() if rows and len(rows[-1]) < ROW_CELLS else []
+            if not rows and end < len(line):
+                size *= 2  # a cell of megabytes
+                continue
+            if not self._take_joined(piece, rows, number, at):
+                self._take_fitting(cells_of(line, number, len(rows) * ROW_CELLS, at))
+            if rest and len(self._left) < ROW_CELLS:
+                at += len(piece.rsplit(None, len(rest))[0]) if rows else 0
+                self._left = cells_of(line, number, len(rest), at)
+            if end == len(line):
+                return
+            at = end
+
+    def _take_joined(self, piece: str, rows: Sequence[Sequence[str]], number: int, at: int) -> bool:
+        """Takes rows of one line, after others, if there is nothing to say but that.
+
+        at: where `piece`, their text, begins in the line.
+        """
+        if any(row[0].upper() in KINDS[0] for row in rows):
+            return False
+        if not rows or not self._rows.take_clean([number] * len(rows), rows):
+            return not rows
+        blanks = len(piece) - len(piece.lstrip())
+        self._note_break(Cell(rows[0][0], number, at + blanks + 1), len(rows))
+        return True
+
+    def _take_fitting(self, cells: Sequence[Cell]) -> None:
+        """Takes rows of one line, after others, as long as they fit; the first that does not is left over."""
+        for start in range(0, len(cells), ROW_CELLS):
+            row = list(cells[start : start + ROW_CELLS])
+            if not _fits(row):
+                self._left = row
+                return
+            self._note_break(row[0])
+            self._rows.take(row)
+
     def _goes_on(self, cells: list[Cell]) -> bool:
         """Whether a line goes on with the row that the leftover begins."""
         together = _fits((self._left + cells)[:ROW_CELLS])
@@ -147,6 +199,6 @@ class _LineReader:
             return together and not starts_row(cells)
         return together or not (starts_row(cells) or len(cells) >= ROW_CELLS)
 
-    def _note_break(self, cell: Cell) -> None:
+    def _note_break(self, cell: Cell, times: int = 1) -> None:
         message = f"the row {cell.shown()} does not have a line of its own; read on by cells"
-        self._findings.add("note", "row-breaks", message, cell, "row")
+        self._findings.add("note", "row-breaks", message, cell, "row", times)

@@ -5,17 +5,19 @@ Line 1 is the header, line 2 the number of rows, then come rows of 12 cells betw
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from array import array
+from collections.abc import Collection, Sequence
+from typing import Protocol
 
 from simcore.workload.formats.cell import Cell, cells_of, read_number
 from simcore.workload.formats.findings import Findings
-from simcore.workload.formats.format import Format, Head, without_bom
+from simcore.workload.formats.format import Format, Head
 from simcore.workload.formats.policy_header import read_policy_header
 from simcore.workload.formats.simai_header import HeaderReader
-from simcore.workload.formats.simai_lines import read_rows, skips_comment, starts_row
+from simcore.workload.formats.simai_lines import read_rows, starts_row
 from simcore.workload.formats.simai_rows import PROCESS, ROW_CELLS, Rows
-from simcore.workload.model import LARGEST, Dialect, Header, Workload
+from simcore.workload.formats.text import decoded, lines_of, skip_to_content
+from simcore.workload.model import LARGEST, Cells, Dialect, Workload
 from simcore.workload.policies import CUSTOMIZED, NO_POLICY, OF_BOTH_DIALECTS, TRANSFORMER
 
 _SIMAI_KEYS = ("ep", "pp", "vpp", "ga", "all_gpus", "pp_comm")
@@ -31,8 +33,8 @@ def read(path: str, data: bytes) -> Workload:
     Raises: InputError with every place that cannot be read.
     """
     findings = Findings(path)
-    lines = _lines(_decoded(data, findings))
-    start = _skip_to_content(lines, 0, findings)
+    lines = lines_of(decoded(data, findings))
+    start = skip_to_content(lines, 0, findings)
     header_reader = HeaderReader(findings)
     policy = lines[start].split(None, 1)[0].upper()
     if policy in TRANSFORMER:
@@ -49,12 +51,12 @@ def read_without_header(path: str, data: bytes) -> Workload:
     Raises: InputError with every place that cannot be read.
     """
     findings = Findings(path)
-    lines = _lines(_decoded(data, findings))
+    lines = lines_of(decoded(data, findings))
     message = (
         "found a row, expected a policy: every collective is run over all ranks, "
         "in the order of HYBRID_TRANSFORMER"
     )
-    start = _skip_to_content(lines, 0, findings)
+    start = skip_to_content(lines, 0, findings)
     findings.add("warning", "no-policy", message, cells_of(lines[start], start + 1)[0])
     return _read_body(path, NO_POLICY, HeaderReader(findings), lines, 0, (None, None), findings)
 
@@ -77,12 +79,12 @@ def _read_body(
     if declared is not None and declared != len(rows):
         findings.add("warning", "row-count", _count_message(declared, len(rows)), count_cell)
     if not rows and not findings.has_errors():
-        findings.add("error", "no-rows", "found no row after the header, expected at least one")
-    dialect = _dialect(header, rows) if policy in OF_BOTH_DIALECTS else "astra-sim-1"
+        message = "found no row after the header, expected at least one"
+        findings.add("error", "no-rows", message, Cell("", header.line, 1))
+    dialect = dialect_of(header.column, rows) if policy in OF_BOTH_DIALECTS else "astra-sim-1"
     if dialect == "simai":
         _note_process_times(lines, rows, findings)
     diagnostics = findings.diagnostics()
-    fwd, ig, wg = rows.phases
     return Workload(
         path=path,
         format=dialect,
@@ -91,9 +93,9 @@ def _read_body(
         header=header,
         name=rows.name,
         line=rows.line,
-        fwd=fwd,
-        ig=ig,
-        wg=wg,
+        fwd=rows.fwd,
+        ig=rows.ig,
+        wg=rows.wg,
         process_ns=rows.process_ns,
         declared_rows=declared,
         diagnostics=diagnostics,
@@ -108,46 +110,16 @@ def _sniff(head: Head) -> bool:
 FORMAT: Format = Format("SimAI workload", _sniff, read)
 
 
-def _decoded(data: bytes, findings: Findings) -> str:
-    data = without_bom(data)
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        bad = error.start
-    before = _lines(data[:bad].decode("utf-8"))
-    text = data.decode("utf-8", "surrogateescape")
-    count = sum(1 for _ in re.finditer(r"[\udc80-\udcff]", text))
-    message = f"found the byte 0x{data[bad]:02x}, expected UTF-8 text; kept, and shown escaped"
-    findings.add("warning", "not-utf-8", message, Cell("", len(before), len(before[-1]) + 1), times=count)
-    return text
-
-
-def _lines(text: str) -> list[str]:
-    """The lines of a text. Not splitlines(): that breaks at form feeds and other blanks as well."""
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text.split("\n")
-
-
-def _skip_to_content(lines: Sequence[str], start: int, findings: Findings) -> int:
-    """The index of the first line from `start` on that is neither blank nor a comment."""
-    while start < len(lines):
-        cells = cells_of(lines[start], start + 1)
-        if cells and not skips_comment(cells, findings):
-            break
-        start += 1
-    return start
-
-
 def _read_count(lines: list[str], start: int, findings: Findings) -> tuple[int | None, Cell | None, int]:
     """The number of rows, its cell, and the index of the line where the rows begin.
 
     The number is None where line 2 has none. If rows follow it in its line, it is blanked out.
     """
-    start = _skip_to_content(lines, start, findings)
+    start = skip_to_content(lines, start, findings)
     if start == len(lines):
         return None, None, start
-    first, *rest = cells = cells_of(lines[start], start + 1)
+    # The count, and what tells whether a row follows it: the line may have millions of cells.
+    first, *rest = cells = cells_of(lines[start], start + 1, most=ROW_CELLS + 1)
     number = read_number(first.text)
     counts = number is not None and number.exact and 0 <= number.value <= LARGEST
     if starts_row(cells) or (not counts and len(cells) >= ROW_CELLS):
@@ -174,13 +146,27 @@ def _count_message(declared: int, present: int) -> str:
     return f"found {present} rows, expected {declared}; those found are read"
 
 
-def _dialect(header: Header, rows: Rows) -> Dialect:
-    """SPEC 4: which of the two programs of the same grammar a file is written for."""
-    fwd, ig, wg = rows.phases
-    by_expert = any(kind in cells.group for cells in (fwd, ig, wg) for kind in ("ep", "dp_ep"))
-    if by_expert or any(key in header.column for key in _SIMAI_KEYS):
+class HasRows(Protocol):
+    """What tells a dialect: the columns of a workload, or of rows on their way to one."""
+
+    @property
+    def name(self) -> list[str]: ...
+    @property
+    def fwd(self) -> Cells: ...
+    @property
+    def ig(self) -> Cells: ...
+    @property
+    def wg(self) -> Cells: ...
+    @property
+    def process_ns(self) -> array[int]: ...
+
+
+def dialect_of(keys: Collection[str], rows: HasRows) -> Dialect:
+    """SPEC 4: which of the two programs of the same grammar a file is written for; `keys` of its header."""
+    by_expert = any(kind in cells.group for cells in (rows.fwd, rows.ig, rows.wg) for kind in ("ep", "dp_ep"))
+    if by_expert or any(key in keys for key in _SIMAI_KEYS):
         return "simai"
-    if rows.process_ns.count(_AICB_PROCESS_NS) == len(rows):
+    if rows.process_ns.count(_AICB_PROCESS_NS) == len(rows.name):
         return "simai"
     by_name = any(name in _AICB_NAMES or name.startswith(_AICB_PREFIXES) for name in set(rows.name))
     return "simai" if by_name else "astra-sim-1"
@@ -191,7 +177,7 @@ def _note_process_times(lines: Sequence[str], rows: Rows, findings: Findings) ->
     if not counted:
         return
     row = counted[0]
-    cells = cells_of(lines[rows.line[row] - 1], rows.line[row])
+    cells = cells_of(lines[rows.line[row] - 1], rows.line[row], most=ROW_CELLS + 1)
     cell = cells[PROCESS] if len(cells) == ROW_CELLS else cells[0]
     time = rows.process_ns[row]
     message = f"process time: found {time} ns, counted only in dialect astra-sim-1; ignored"

@@ -12,8 +12,8 @@ _WIRE_VARINT = 0
 _WIRE_LENGTH = 2
 
 
-def _is_gzip(head: Head) -> bool:
-    return head.raw.startswith(b"\x1f\x8b")
+def _is_utf_16(head: Head) -> bool:
+    return head.raw.startswith((b"\xff\xfe", b"\xfe\xff"))
 
 
 def _json(head: Head) -> bytes:
@@ -26,11 +26,6 @@ def _is_chakra_json(head: Head) -> bool:
     return b'"workload_graph"' in _json(head)
 
 
-def _is_op_table_json(head: Head) -> bool:
-    json = _json(head)
-    return json.startswith(b"[") and b'"forward_compute_time"' in json
-
-
 def _is_pytorch_trace(head: Head) -> bool:
     json = _json(head)
     return json.startswith(b"{") and b'"schema"' in json and b'"nodes"' in json
@@ -38,11 +33,8 @@ def _is_pytorch_trace(head: Head) -> bool:
 
 def _is_chrome_trace(head: Head) -> bool:
     json = _json(head)
-    return b'"traceEvents"' in json or re.match(rb'\[\s*\{[^{}]*"ph"\s*:', json) is not None
-
-
-def _is_op_table(head: Head) -> bool:
-    return head.first.startswith("name\t") and "forward_compute_time" in head.first
+    is_list_of_events = re.match(rb"\[\s*\{", json) is not None and re.search(rb'"ph"\s*:\s*"', json)
+    return b'"traceEvents"' in json or bool(is_list_of_events)
 
 
 def _is_vidur(head: Head) -> bool:
@@ -97,14 +89,26 @@ def _varint(raw: bytes, at: int) -> tuple[int, int]:
     return -1, len(raw)
 
 
+_GIVE_A_WORKLOAD = "give the SimAI, ASTRA-sim 1.0 or op-table file that it was made from"
+_NO_LAYERS = (
+    "it lists what one process ran, not the layers of a step: give a SimAI workload "
+    "(AICB writes one from the model's arguments)"
+)
+
 FORMATS: tuple[Format, ...] = (
-    Format("gzip", _is_gzip),
-    Format("Chakra JSON", _is_chakra_json),
-    Format("op table (JSON)", _is_op_table_json),
-    Format("PyTorch execution trace", _is_pytorch_trace),
-    Format("Kineto/Chrome trace", _is_chrome_trace),
-    Format("op table", _is_op_table),
-    Format("Vidur table", _is_vidur),
-    Format("AICB log", _is_aicb_log),
-    Format("Chakra execution trace", _is_chakra),
+    Format("UTF-16 text", _is_utf_16, instead="save it as UTF-8"),
+    Format("Chakra JSON", _is_chakra_json, instead=_GIVE_A_WORKLOAD),
+    Format("PyTorch execution trace", _is_pytorch_trace, instead=f"it has no times; {_GIVE_A_WORKLOAD}"),
+    Format("Kineto/Chrome trace", _is_chrome_trace, instead=_NO_LAYERS),
+    Format(
+        "Vidur table",
+        _is_vidur,
+        instead="it is a profile of inference; an op table (name, forward_compute_time ...) opens",
+    ),
+    Format(
+        "AICB log",
+        _is_aicb_log,
+        instead="it is what a run measured; give the workload that AICB wrote for SimAI",
+    ),
+    Format("Chakra execution trace", _is_chakra, instead=_GIVE_A_WORKLOAD),
 )

@@ -1,0 +1,80 @@
+"""Everything that can be said of a file before it is simulated.
+
+Import from here: `check_file_of`. Imports the reader, the layout and the names of rows, and
+nothing of networks or the engine: a check starts fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from simcore.diagnostics import Diagnostic, InputError, UsageError
+from simcore.layout import resolve_layout
+from simcore.parameters import Parameters
+from simcore.program.building import program_findings
+from simcore.workload import Workload
+
+if TYPE_CHECKING:
+    from simcore.measured import MeasuredRun
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found in one file. opened: None for one that cannot be opened."""
+
+    opened: Workload | MeasuredRun | None
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def errors(self) -> int:
+        """How many of the diagnostics are errors."""
+        return sum(found.severity == "error" for found in self.diagnostics)
+
+
+def check_file_of(open_file: Callable[[], Workload | MeasuredRun]) -> Checked:
+    """The diagnostics of the file that `open_file` opens, in the order of their places.
+
+    Those of its reader, and those of a run of it without any parameter that are about the file:
+    what its header does not say, and where it and the rows disagree. Never raises InputError.
+    """
+    try:
+        workload = open_file()
+    except InputError as error:
+        return Checked(None, error.found)
+    found = list(workload.diagnostics)
+    if not isinstance(workload, Workload):
+        found.sort(key=_place)
+        return Checked(workload, tuple(found))
+    try:
+        found += _run_findings(workload)
+    except InputError as error:
+        found += error.found
+    except UsageError as error:
+        found.append(
+            Diagnostic("error", "cannot-simulate", str(error), workload.path, workload.header.line, 1)
+        )
+    found.sort(key=_place)
+    return Checked(workload, tuple(found))
+
+
+def _run_findings(workload: Workload) -> list[Diagnostic]:
+    """What a run without any parameter says of the file."""
+    if workload.dialect == "astra-sim-1":
+        # Imported here: most files are of the other dialect.
+        from simcore.cluster import choose_cluster
+        from simcore.policies import policy_layout, with_scopes
+        from simcore.program.building import build_policy_program
+
+        first_dimension = choose_cluster(Parameters()).first_dimension
+        layout, assumed = policy_layout(workload, Parameters(), None, first_dimension)
+        scoped = with_scopes(workload, layout)
+        return [*assumed, *build_policy_program(scoped, layout, Parameters(), False)[1]]
+    layout, assumed = resolve_layout(workload, Parameters(), None)
+    return [*assumed, *program_findings(workload, layout)]
+
+
+def _place(found: Diagnostic) -> tuple[bool, int, int]:
+    """In file order, what has no place at the end."""
+    return found.line is None, found.line or 0, found.column or 0

@@ -1,0 +1,137 @@
+"""The program of an op table: its rows once, but the one transformer layer that it lists N times.
+
+A table lists the rows of a model with one layer (NeuSight's traces are cut to one); which rows
+those are is told by the names that NeuSight's models have (its own repetition of a layer goes
+by the same names). The number of layers is not in the file.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.layout import Layout
+from simcore.parameters import Parameters
+from simcore.program.blocks import Structure
+from simcore.program.ops import Program
+from simcore.program.plan import Plan
+from simcore.program.stage_builder import StageBuilder
+from simcore.units import plural
+from simcore.workload import Workload
+
+SCHEDULE = "layer-loop"
+
+
+class _Family(NamedTuple):
+    """A kind of model. first, last: the rows of its layer. layers: known counts by model.
+
+    Counts are those of the models' published configurations, as NeuSight's experiments use them.
+    """
+
+    name: str
+    first: str
+    last: str
+    layers: str
+
+
+_FAMILIES = (
+    _Family(
+        "GPT",
+        "transformer_h_0_ln_1",
+        "add_15",
+        "gpt2 12, gpt2_medium 24, gpt2_large 36, gpt2_xl 48, "
+        "gpt3_xl 24, gpt3_2.7b 32, gpt3_6.7b 32, gpt3_13b 40",
+    ),
+    _Family(
+        "BERT",
+        "bert_encoder_layer_0_attention_self_query",
+        "bert_encoder_layer_0_output_layer_norm",
+        "bert_base 12, bert_large 24",
+    ),
+    _Family(
+        "OPT",
+        "model_decoder_layers_0_self_attn_layer_norm",
+        "view_11",
+        "opt_125m 12, opt_350m 24, opt_1.3b 24, opt_2.7b 32, opt_6.7b 32, opt_13b 40",
+    ),
+)
+_GRADIENT = "_grad"
+
+
+def build_table_program(
+    workload: Workload,
+    layout: Layout,
+    parameters: Parameters,
+    layer_scales: dict[tuple[str, str], float],
+    most_ops: int,
+) -> tuple[Program, list[Diagnostic]]:
+    """The program of an op table, and what was assumed on the way.
+
+    Raises `UsageError` for another schedule than layer-loop, for layers that are not found, and
+    for more than `most_ops` ops.
+    """
+    if parameters.schedule not in (None, SCHEDULE):
+        raise UsageError(
+            f"--schedule {printable(parameters.schedule or '', 60)}: an op table runs as {SCHEDULE} alone"
+        )
+    first, last, found = find_layer(workload, layout, parameters.layers)
+    layers = parameters.layers or 1
+    rows = range(len(workload))
+    exchanges = layout.pp > 1 and any("pp" in cells.group for cells in (workload.fwd, workload.ig))
+    stages = layout.pp if exchanges else 1
+    ops = 6 * stages * (len(rows) + (last - first) * (layers - 1))
+    if ops > most_ops:
+        raise UsageError(
+            f"{plural(layers, 'layer')} on {plural(stages, 'stage')} are up to {ops} ops: "
+            f"at most {most_ops} are simulated"
+        )
+    structure = Structure(tuple(rows[:first]), (tuple(rows[first:last]),), tuple(rows[last:]), (), (layers,))
+    plan = Plan(workload, structure, layout, 1, 0, layer_scales=layer_scales)
+    order = [*rows[:first], *list(rows[first:last]) * layers, *rows[last:]]
+    built = []
+    for stage in range(stages):
+        builder = StageBuilder(plan, stage)
+        builder.loop_over_table(order)
+        built.append(builder.finish())
+    if not exchanges:
+        built *= layout.pp
+    program = Program(
+        SCHEDULE,
+        exchanges,
+        structure,
+        tuple(built),
+        tuple(cost for _, cost in plan.costs),
+        1,
+        len(plan.messages),
+        layers=layers,
+    )
+    return program, found
+
+
+def find_layer(workload: Workload, layout: Layout, layers: int | None) -> tuple[int, int, list[Diagnostic]]:
+    """The rows first..last-1 of the one listed layer, and a diagnostic where their number is assumed.
+
+    layers: how often it is to run, None if nobody said. Raises `UsageError` where it is said and no
+    layer is found.
+    """
+    place = {name: row for row, name in reversed(list(enumerate(workload.name)))}
+    for family in _FAMILIES:
+        first, last = place.get(family.first), place.get(family.last)
+        if first is None or last is None or last < first:
+            continue
+        if first and workload.name[first - 1] == family.first + _GRADIENT:
+            first -= 1
+        if layers is not None:
+            return first, last + 1, []
+        share = f"; a stage of pp {layout.pp} holds 1/{layout.pp} of them" if layout.pp > 1 else ""
+        message = (
+            f"one {family.name} layer is listed (lines {workload.line[first]} to {workload.line[last]}) and "
+            f"run once: --layers N repeats it (known: {family.layers}{share})"
+        )
+        found = Diagnostic("warning", "layers-assumed", message, workload.path, workload.line[first])
+        return first, last + 1, [found]
+    if layers is not None:
+        known = ", ".join(f"{family.first}..{family.last} ({family.name})" for family in _FAMILIES)
+        raise UsageError(f"--layers {layers}: the rows of one layer are not found; known are {known}")
+    message = "the rows of one layer are not found by name: every row runs once, as it stands"
+    return 0, len(workload), [Diagnostic("warning", "layer-not-found", message, workload.path)]

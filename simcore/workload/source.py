@@ -1,0 +1,115 @@
+"""The bytes of a workload: of a file, of a stream such as standard input, out of gzip.
+
+They come a piece at a time, so that the format is known before all is read, and nothing grows
+without a limit: neither a pipe without an end nor a gzip file that unpacks to terabytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from simcore.diagnostics import Diagnostic, InputError
+
+if TYPE_CHECKING:
+    from zlib import _Decompress
+
+# Unpacked bytes: about 8 million rows, more than can be simulated.
+MOST_BYTES = 512 * 2**20
+# Enough to tell a format: a trace of gigabytes is refused without reading it all.
+HEAD_BYTES = 1 << 20
+_PIECE = 1 << 20
+# Fed to zlib at a time: it copies what a member leaves over, and a file may have a million members.
+_FED = 1 << 12
+_GZIP = b"\x1f\x8b"
+# A gzip file can hold itself: somewhere it has to end.
+_MOST_LAYERS = 3
+_GZIP_WINDOW = 31  # zlib's word for a gzip header with the largest window
+
+Read = Callable[[int], bytes]
+
+
+class Source:
+    """Bytes that are read once. head: the first of them, out of gzip.
+
+    read: gives at most as many bytes as asked for, none at the end. Raises: InputError for gzip
+    data that cannot be unpacked; what `read` raises.
+    """
+
+    def __init__(self, path: str, read: Read) -> None:
+        self._path = path
+        self._read = read
+        self.head = _exactly(read, HEAD_BYTES)
+        layers = 0
+        while self.head.startswith(_GZIP):
+            if layers == _MOST_LAYERS:
+                raise self._refusal("bad-gzip", f"found gzip inside gzip more than {_MOST_LAYERS} times")
+            layers += 1
+            self._read = _Gunzip(path, self.head, self._read).read
+            self.head = _exactly(self._read, HEAD_BYTES)
+
+    def all(self) -> bytes:
+        """The head and all that follows. Raises: InputError for more than MOST_BYTES."""
+        pieces = [self.head]
+        size = len(self.head)
+        while piece := self._read(_PIECE):
+            size += len(piece)
+            if size > MOST_BYTES:
+                most = MOST_BYTES // 2**20
+                raise self._refusal("too-large", f"found more than {most} MiB, expected at most {most} MiB")
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def _refusal(self, code: str, message: str) -> InputError:
+        return InputError(Diagnostic("error", code, message, self._path, 1, 1))
+
+
+class _Gunzip:
+    """What is inside gzip data, member after member, as the gzip program gives it."""
+
+    def __init__(self, path: str, start: bytes, read: Read) -> None:
+        self._path = path
+        self._packed = start
+        self._at = 0
+        self._read_packed = read
+        self._member: _Decompress | None = None
+
+    def read(self, size: int) -> bytes:
+        """At most `size` unpacked bytes, none at the end."""
+        import zlib
+
+        while True:
+            if self._at == len(self._packed):
+                self._packed, self._at = self._read_packed(_PIECE), 0
+            piece = self._packed[self._at : self._at + _FED]
+            if self._member is None:
+                if not piece:
+                    return b""
+                if not piece.strip(b"\0"):  # padding of a tape block
+                    self._at += len(piece)
+                    continue
+                self._member = zlib.decompressobj(_GZIP_WINDOW)
+            try:
+                unpacked = self._member.decompress(piece, size)
+            except zlib.error:
+                raise self._refusal("the gzip data is damaged") from None
+            left = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+            self._at += len(piece) - len(left)
+            if self._member.eof:
+                self._member = None
+            elif not piece and not unpacked:
+                raise self._refusal("the gzip data ends early")
+            if unpacked:
+                return unpacked
+
+    def _refusal(self, message: str) -> InputError:
+        return InputError(Diagnostic("error", "bad-gzip", message, self._path, 1, 1))
+
+
+def _exactly(read: Read, size: int) -> bytes:
+    """The first `size` bytes, fewer only at the end: a pipe gives what has come so far."""
+    pieces: list[bytes] = []
+    while size and (piece := read(size)):
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)

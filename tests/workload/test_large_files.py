@@ -1,0 +1,26 @@
+"""The files of benchmarks/reading.py, a hundredth as large: each is answered, and soon."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks.reading import inputs
+from simcore.checking import check_file_of
+from simcore.workload import open_workload
+
+SHARE = 0.01
+SECONDS = 2.0  # of this process; 20 s is the limit for the whole size
+INPUTS = list(inputs(SHARE))
+
+
+@pytest.mark.parametrize(("name", "content"), INPUTS, ids=[name for name, _ in INPUTS])
+def test_a_large_file_is_answered_soon(tmp_path: Path, name: str, content: bytes) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    begin = time.process_time()
+    checked = check_file_of(lambda: open_workload(str(path)))
+    assert time.process_time() - begin < SECONDS
+    assert checked.opened is not None or checked.errors

@@ -1,0 +1,78 @@
+"""`wltui check`: what is wrong in files, as compilers say it, or as JSON."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from simcore.diagnostics import UsageError
+from tui.commands.parser import Parser
+
+if TYPE_CHECKING:
+    from simcore.checking import Checked
+
+SCHEMA = "wltui.check/1"
+_INPUT_HAS_ERRORS = 1
+_DESCRIPTION = (
+    "Read workload files and print everything there is to say of them, a line each: "
+    "file:line:column: severity code message. Nothing is printed of a file without a finding. "
+    "The exit status is 1 when one of them is an error. docs/diagnostics.md explains every code."
+)
+
+
+def main(words: list[str]) -> int:
+    """Check files. Exit status 0, or 1 when one has an error; wrong usage raises."""
+    parser = Parser(prog="wltui check", description=_DESCRIPTION)
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="workload files, rank traces, directories of them, or - for standard input",
+    )
+    parser.add_argument("--json", action="store_true", help=f"the findings as JSON (schema {SCHEMA})")
+    arguments = parser.parse_args(words)
+    # Not before: --help must answer at once.
+    from simcore.checking import check_file_of
+    from tui.commands.inputs import STANDARD_INPUT, open_input
+
+    paths: list[str] = arguments.files
+    if paths.count(STANDARD_INPUT) > 1:
+        raise UsageError("FILE -: standard input can be read once")
+    listed = []
+    errors = 0
+    for path in paths:
+        checked = check_file_of(partial(open_input, path))
+        errors += checked.errors
+        if arguments.json:
+            listed.append(_file(path, checked))
+            continue
+        for found in checked.diagnostics:
+            print(found.text())
+    if arguments.json:
+        import json
+
+        print(json.dumps({"schema": SCHEMA, "errors": errors, "files": listed}, indent=1, allow_nan=False))
+    return _INPUT_HAS_ERRORS if errors else 0
+
+
+def _file(path: str, checked: Checked) -> dict[str, Any]:
+    from simcore.workload import Workload
+
+    opened = checked.opened
+    return {
+        "file": path,
+        "format": opened.format if opened is not None else None,
+        "rows": len(opened) if isinstance(opened, Workload) else None,
+        "errors": checked.errors,
+        "diagnostics": [
+            {
+                "severity": found.severity,
+                "code": found.code,
+                "file": found.file,
+                "line": found.line,
+                "column": found.column,
+                "message": found.message,
+            }
+            for found in checked.diagnostics
+        ],
+    }

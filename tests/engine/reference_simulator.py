@@ -15,7 +15,7 @@ from simcore.collectives import collective_ns, transfer_ns
 from simcore.layout import Layout
 from simcore.overrides import Overrides, parse_overrides
 from simcore.program import Program, StageProgram
-from simcore.program.ops import STREAMS, CollectiveCost, ComputeCost, Receive
+from simcore.program.ops import CollectiveCost, ComputeCost, Receive, TransferCost
 from simcore.simulation import Simulation
 
 Group = tuple[int, ...]
@@ -115,6 +115,17 @@ class Reference:
     def is_collective(self, rank: int, op: int) -> bool:
         return isinstance(self.program.costs[self.of(rank).ops.cost[op]], CollectiveCost)
 
+    def lane(self, rank: int, op: int) -> object:
+        """What runs one op at a time: a stream, or the channel to another rank.
+
+        Of two interleaved stages, activations and gradients go the same way: one channel.
+        """
+        ops = self.of(rank).ops
+        cost = self.program.costs[ops.cost[op]]
+        if isinstance(cost, TransferCost):
+            return "to", self.stage[rank] + cost.step
+        return ops.stream[op]
+
     def sender(self, rank: int, wait: Receive) -> tuple[int, int]:
         """(rank, op) of the transfer that `rank` waits for."""
         return self.at_stage(rank, wait.source), self.sender_op[wait.message]
@@ -132,14 +143,14 @@ class Reference:
         stage_program, times, duration = self.of(rank), self.times[rank], self.duration[rank]
         ops = stage_program.ops
         before = (list(times.start), list(times.end), list(times.ready), times.finish)
-        lane_end = [0] * len(STREAMS)
+        lane_end: dict[object, int] = defaultdict(int)
         now = 0
         for run in stage_program.runs:
             for wait in run.waits:
                 other, op = self.sender(rank, wait) if isinstance(wait, Receive) else (rank, wait.op)
                 now = max(now, self.times[other].end[op])
             for op in range(run.first, run.last):
-                lane = ops.stream[op]
+                lane = self.lane(rank, op)
                 times.ready[op] = max(now, lane_end[lane])
                 start = times.ready[op]
                 if self.is_collective(rank, op):
@@ -172,7 +183,8 @@ class Reference:
             if isinstance(cost, CollectiveCost):
                 members = self.groups[cost.group][rank]
                 cluster = self.slowed(members)
-                ns = collective_ns(cluster, group_shape(cluster, members), cost.collective, cost.bytes)
+                shape = group_shape(self.cluster, members)
+                ns = collective_ns(cluster, shape, cost.collective, cost.bytes)
             else:
                 other = self.at_stage(rank, self.stage[rank] + cost.step)
                 cluster = self.slowed((rank, other))

@@ -23,7 +23,7 @@ from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.engine.reference_simulator import class_of_ranks, reference_of
 from tests.engine.test_folding import SEED_001, SEED_002, assert_same_run, unfolded
-from tests.strategies import Case, cases
+from tests.strategies import Case, Cell, Row, cases, make_workload
 
 BUSBW = f"busbw:{Path(__file__).parents[1] / 'networks' / 'simai' / 'busbw_fixed.yaml'}"
 
@@ -95,6 +95,32 @@ def test_times_with_overrides_are_those_of_a_naive_simulation_of_every_rank(case
         assert list(times.start[number]) == reference.times[rank].start
         assert list(times.end[number]) == reference.times[rank].end
         assert times.finish[number] == reference.times[rank].finish
+
+
+def test_a_slow_link_moves_no_flat_group_to_another_dimension() -> None:
+    """Ranks 0, 2 and 4 are no grid. On the switch they would take less: a slow link would be a gain."""
+    rows = [Row("mlp", wg=Cell(0, "ALLREDUCE", "dp", 62))]
+    workload = make_workload(rows, tp=2, ep=1, pp=1, all_gpus=6)
+
+    def step_ns(switch_gbps: str, *slow_link: str) -> int:
+        dim = ("fully-connected:3:1:400", f"switch:8:{switch_gbps}:3")
+        return simulate(workload, Parameters(dim=dim, slow_link=slow_link)).step_time_ns
+
+    assert step_ns("2.5") == step_ns("2.5", "1:4=0.25") == 870
+    assert step_ns("0.625") == 202
+
+
+def test_two_interleaved_stages_have_one_channel_each_way() -> None:
+    """From stage 1 to 0 go activations at the chunk boundary and gradients: they queue together."""
+    rows = [Row("embedding_layer"), Row("attention_column"), Row("attention_column")]
+    workload = make_workload(rows, tp=1, ep=1, pp=2, all_gpus=2, pp_comm=1)
+    interleaved = {"schedule": "interleaved", "microbatches": 4, "virtual_stages": 2}
+    simulation = simulate(workload, Parameters(dim=("switch:2:1:0",), **interleaved))  # type: ignore[arg-type]
+    reference = reference_of(simulation)
+    for rank, number in enumerate(class_of_ranks(simulation)):
+        start = list(simulation.timeline.times.start[number])
+        assert start == reference.times[rank].start
+        assert len(set(start)) == len(start) == 12
 
 
 @settings(max_examples=60)

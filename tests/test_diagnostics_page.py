@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import gzip
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,35 +17,81 @@ from simcore.program import building
 from simcore.simulation import simulate
 from simcore.workload import open_workload, read_workload
 from simcore.workload import source as workload_source
+from tests.diagnostic_examples_measured import MEASURED, Example
+from tests.diagnostic_examples_networks import NETWORKS, POLICIES
+from tests.measured.traces import step
 from tests.workload.test_op_table import HEAD, twin
 from tests.workload.test_op_table import row as op
 from tests.workload.texts import HEADER, REPOSITORY, row, text_of
 
 PAGE = (REPOSITORY / "docs" / "diagnostics.md").read_text(encoding="utf-8")
-# Function -> which of its arguments is the code.
-GIVERS = {"Diagnostic": 1, "add": 1, "note": 1, "degree": 1, "_refusal": 1, "refusal": 0}
 CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 SEVERITIES = ("error", "warning", "note")
+# They have a code among their parameters and ask for what was said before.
+ASKING = {"is_known", "count"}
+Places = dict[str, set[int]]
+
+
+def source_trees() -> list[ast.Module]:
+    paths = [*(REPOSITORY / "simcore").rglob("*.py"), *(REPOSITORY / "tui").rglob("*.py")]
+    return [ast.parse(path.read_text(encoding="utf-8")) for path in paths]
+
+
+def givers_of(tree: ast.Module) -> Places:
+    """Function or class -> at which arguments of a call the code may be; none if it takes no code."""
+    found: Places = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            fields = [one.target.id for one in node.body if isinstance(one, ast.AnnAssign)]  # type: ignore[union-attr]
+            made = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"]
+            names = [one.arg for one in made[0].args.args[1:]] if made else fields
+        elif isinstance(node, ast.FunctionDef) and node.name not in ASKING:
+            names = [one.arg for one in node.args.args if one.arg != "self"]
+        else:
+            continue
+        found.setdefault(node.name, set()).update({names.index("code")} if "code" in names else set())
+    return found
+
+
+def codes_in(tree: ast.Module, elsewhere: Places) -> set[str]:
+    """Every code that a call of this module gives; a Diagnostic whose code cannot be found is a failure."""
+    givers = elsewhere | givers_of(tree)
+    found = set()
+    # Loop variable -> its words: `for name in ("pp", "ep"): ... f"{name}-ignored"`.
+    words: dict[str, set[str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For) and isinstance(node.iter, ast.Tuple):
+            values = {str(getattr(one, "value", "")) for one in node.iter.elts}
+            words.setdefault(getattr(node.target, "id", ""), set()).update(values)
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_CODE":
+            found.add(ast.literal_eval(node.value))
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        for place in givers.get(name, ()):
+            if len(node.args) <= place:
+                continue
+            code = node.args[place]
+            if isinstance(code, ast.Constant) and isinstance(code.value, str) and CODE.fullmatch(code.value):
+                found.add(code.value)
+            elif isinstance(code, ast.JoinedStr):
+                loop, rest = code.values
+                found.update(f"{word}{rest.value}" for word in words[loop.value.id])  # type: ignore[attr-defined]
+            elif name == "Diagnostic":
+                # The helper's own parameter, or the code of another diagnostic.
+                assert getattr(code, "id", getattr(code, "attr", "")) == "code", ast.unparse(node)
+    return found
 
 
 def codes_of_the_source() -> set[str]:
     """Every code that a call of the source gives to a diagnostic."""
-    found = set()
-    for path in [*(REPOSITORY / "simcore").rglob("*.py"), *(REPOSITORY / "tui").rglob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_CODE":
-                found.add(ast.literal_eval(node.value))
-            if not isinstance(node, ast.Call):
-                continue
-            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            if name not in GIVERS or len(node.args) <= GIVERS[name]:
-                continue
-            # A method leaves out the path that a function of the same name takes first.
-            for argument in node.args[: GIVERS[name] + 1]:
-                value = argument.value if isinstance(argument, ast.Constant) else None
-                if isinstance(value, str) and CODE.fullmatch(value) and value not in SEVERITIES:
-                    found.add(value)
-    return found - {"tp", "ep", "pp", "algorithm", "dim"}  # names of fields and keys, not codes
+    trees = source_trees()
+    givers: Places = {}
+    for tree in trees:
+        for name, places in givers_of(tree).items():
+            givers.setdefault(name, set()).update(places)
+    return set().union(*(codes_in(tree, givers) for tree in trees))
 
 
 def explained_codes() -> set[str]:
@@ -56,6 +101,7 @@ def explained_codes() -> set[str]:
 def test_every_code_of_the_source_is_explained_and_no_other() -> None:
     given, explained = codes_of_the_source(), explained_codes()
     assert {"no-such-file", "row-count", "tp-missing", "bad-gzip", "network-yml", "zero-step"} <= given
+    assert {"trace-key", "stage-changes", "ranks-missing", "busbw-title", "ep-ignored"} <= given
     assert given - explained == set()
     assert explained - given == set()
 
@@ -70,8 +116,6 @@ def test_each_row_of_the_page_says_what_is_done_and_what_to_do() -> None:
 
 
 # -- examples --------------------------------------------------------------------------
-
-Example = Callable[[Path], list[Diagnostic]]
 
 
 def text(content: str | bytes, **parameters: object) -> Example:
@@ -171,6 +215,7 @@ SHARD = text_of(
 BARE = text_of(ROW, header="HYBRID_TRANSFORMER")
 BLOCK = text_of(row("embedding_layer"), row("mlp_layer"), header=f"{HEADER} pp_comm: 0")
 DP = op("x_grad", bwd="1 ALLREDUCE_ASYNC 8")
+LINKS = '"units-count": [4], "links-count": [2], "link-latency": [500], "link-bandwidth": [25]}'
 EXAMPLES: dict[str, Example] = {
     "no-such-file": opened("none.txt"),
     "is-a-directory": opened("/"),
@@ -179,6 +224,7 @@ EXAMPLES: dict[str, Example] = {
     "empty-file": text("\n"),
     "unknown-format": text("Dear reader,\n"),
     "unsupported-format": text('{"traceEvents": []}'),
+    "measured-run": text(step(0)),
     "bad-gzip": text(gzip.compress(TEXT.encode())[:-9]),
     "too-large": large,
     "not-a-number": text(changed(TEXT, "10", "ten")),
@@ -228,7 +274,6 @@ EXAMPLES: dict[str, Example] = {
     "no-blocks": text(text_of(row("grad_gather"))),
     "pp-comm-missing": text(changed(TEXT, "pp: 1", "pp: 2")),
     "too-many-rows": many_rows,
-    "dialect-not-simulated": text(TEXT, dialect="astra-sim-1"),
     "parameter-ignored": text(TEXT, microbatches=2),
     "cannot-simulate": text(changed(TEXT, " 10 ", f" {2**63 - 1} ")),
     "zero-step": text(text_of("a -1 0 NONE 0 0 NONE 0 0 NONE 0 100")),
@@ -238,19 +283,17 @@ EXAMPLES: dict[str, Example] = {
     "not-a-cluster-file": cluster_folder,
     "network-yml": cluster("cluster", "network.yml", "topology: [ Ring ]\nnpus_count: [ 0 ]\n"),
     "system-json": cluster("system", "system.json", '{"preferred-dataset-splits": 0}'),
+    "network-json": cluster("cluster", "network.json", '{"topologies-per-dim": ["Mesh"], ' + LINKS),
+    "network-delay-ignored": cluster(
+        "cluster", "network.json", '{"nic-latency": [7], "topologies-per-dim": ["Ring"], ' + LINKS),
+    "scheduler-ignored": cluster("system", "system.txt", "inter-dimension-scheduling: themis\n"),
     "cluster-toml": cluster("cluster", "cluster.toml", "splits = 0\n"),
     "cluster-key-ignored": cluster("system", "system.json", '{"trace-enabled": 1}'),
     "not-in-file": exported(TEXT, comm_scale=2.0),
     "row-count-written": exported(changed(TEXT, "\n1\n", "\n3\n")),
     "unwritable-file": unwritable,
+    **MEASURED, **NETWORKS, **POLICIES,
 }  # fmt: skip
-
-
-def example_of(code: str, folder: Path) -> str:
-    """The line that wltui writes for the example of a code."""
-    said = [one.text() for one in EXAMPLES[code](folder) if one.code == code]
-    assert said, f"the example of {code} does not give it"
-    return said[0]
 
 
 def test_every_explained_code_has_an_example() -> None:
@@ -259,5 +302,17 @@ def test_every_explained_code_has_an_example() -> None:
 
 @pytest.mark.parametrize("code", EXAMPLES)
 def test_the_example_on_the_page_is_what_wltui_says(tmp_path: Path, code: str) -> None:
+    said = [one for one in EXAMPLES[code](tmp_path) if one.code == code]
+    assert said, f"the example of {code} does not give it"
     examples = PAGE[PAGE.index("## Examples") :].split("\n")
-    assert example_of(code, tmp_path) in examples
+    assert said[0].text() in examples
+    row_of_code = re.search(rf"^\| `{code}` \| ([a-z, ]+) \|", PAGE, flags=re.MULTILINE)
+    assert row_of_code is not None
+    assert said[0].severity in row_of_code[1].split(", ")
+
+
+def test_the_page_has_one_line_for_each_code() -> None:
+    block = PAGE[PAGE.index("```text\n") + len("```text\n") :].partition("```")[0]
+    codes = re.findall(r"^.*?: (?:error|warning|note) ([a-z0-9-]+) ", block, flags=re.MULTILINE)
+    assert sorted(codes) == sorted(EXAMPLES)
+    assert len(block.splitlines()) == len(codes)

@@ -40,6 +40,9 @@ print(status, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.s
 """
 
 
+TRACE = "rank:0:forward_step(batch_id=0,mg_state=steady,duration=1.00,timestamp=101.00,sub_operations=[])"
+
+
 def inputs(share: float) -> Iterator[tuple[str, bytes]]:
     """(name, content) of each file."""
     rows, size = int(2_000_000 * share), int(100_000_000 * share)
@@ -51,6 +54,7 @@ def inputs(share: float) -> Iterator[tuple[str, bytes]]:
     yield "2 M rows, each with an error", (head + f"{WRONG_ROW}\n" * rows).encode()
     yield "2 M rows, gzip", gzip.compress((head + f"{ROW}\n" * rows).encode(), 1)
     yield "2 M rows of an op table", ("\t".join(COLUMNS) + "\n" + f"{OP}\n" * rows).encode()
+    yield "2 M operations of a rank trace", f"{TRACE}\n".encode() * rows
     yield "100 MB in one line: rows", (f"{HEADER}{joined}\n" + f"{ROW} " * joined).encode()
     yield "100 MB in one line: behind the header", (HEADER.rstrip() + f" {ROW}" * joined).encode()
     yield "100 MB in one line: behind the count", (f"{HEADER}{joined}" + f" {ROW}" * joined).encode()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.inputs import open_input
+from simcore.measured import reading
 from simcore.measured.grammar import LONGEST_LINE
 from tests.measured.traces import Op, Sub, step, write_set
 
@@ -61,6 +62,14 @@ def two_runs(folder: Path) -> list[Diagnostic]:
     return _said_of(folder / "run", folder)
 
 
+def many_operations(folder: Path) -> list[Diagnostic]:
+    most, reading.MOST_OPERATIONS = reading.MOST_OPERATIONS, 2
+    try:
+        return trace(FORWARD, FORWARD, FORWARD)(folder)
+    finally:
+        reading.MOST_OPERATIONS = most
+
+
 FORWARD = Op().line()
 BOTH = {0: step(0), 1: step(1)}
 MEASURED: dict[str, Example] = {
@@ -68,6 +77,7 @@ MEASURED: dict[str, Example] = {
     "trace-line": trace(FORWARD, "iteration 2"),
     "trace-line-end": trace(FORWARD, FORWARD[:-1]),
     "trace-line-length": trace(FORWARD, FORWARD.replace("steady", "x" * LONGEST_LINE)),
+    "too-many-operations": many_operations,
     "trace-key": trace(FORWARD.replace("(", "(fast,", 1)),
     "trace-list": trace(FORWARD.replace("[]", "[linear_fwd]")),
     "not-concurrent": directory({0: step(0, 1000), 1: step(1, 9000)}),

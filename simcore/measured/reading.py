@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from simcore.diagnostics import Diagnostic, Severity, printable
+from simcore.diagnostics import Diagnostic, InputError, Severity, printable
 from simcore.measured import vocabulary
 from simcore.measured.columns import FUSED, INSTANT, MEASURED, PLACED, OpColumns, RankTrace, SubColumns
 from simcore.measured.grammar import Field, GrammarError, TraceLine, parse_line
@@ -22,6 +23,8 @@ _OP_KEYS = frozenset((
     "input__dtype", "timestamp",
 ))  # fmt: skip
 _MOST_STAGE = 2**31
+# Of one file: about 15 s. A step of a real run has some hundreds.
+MOST_OPERATIONS = 100_000
 
 
 def read_trace(path: str, data: bytes) -> tuple[list[RankTrace], tuple[Diagnostic, ...]]:
@@ -35,7 +38,7 @@ def read_trace(path: str, data: bytes) -> tuple[list[RankTrace], tuple[Diagnosti
         reader.findings.add(
             "warning", "not-utf-8", "found bytes that are not UTF-8 text; they are kept and shown escaped"
         )
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(_lines(text), 1):
         if not line or line.isspace():
             continue
         if is_comment(line.lstrip()):
@@ -44,8 +47,20 @@ def read_trace(path: str, data: bytes) -> tuple[list[RankTrace], tuple[Diagnosti
             )
             continue
         reader.take(line, number)
+        if reader.lines > MOST_OPERATIONS:
+            message = f"found more than {MOST_OPERATIONS} operations; this is the first too many"
+            raise InputError(Diagnostic("error", "too-many-operations", message, path, number, 1))
     ranks = reader.finish()
     return ranks, reader.findings.diagnostics()
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a text one by one: a list of them would hold a second copy of a large file."""
+    start = 0
+    while (end := text.find("\n", start)) >= 0:
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
 
 
 class _Rank:
@@ -66,6 +81,7 @@ class _Reader:
         self.findings = Findings(path)
         self.ranks: dict[int, _Rank] = {}
         self.kind = ""
+        self.lines = 0
 
     def finish(self) -> list[RankTrace]:
         """The ranks by number; untimed operations before the first timed one begin with it."""
@@ -84,6 +100,7 @@ class _Reader:
 
     def take(self, text: str, number: int) -> None:
         """One line of the file."""
+        self.lines += 1
         try:
             line = parse_line(text)
         except GrammarError as error:

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.reading import inputs
 from simcore.checking import check_file_of
-from simcore.workload import open_workload
+from simcore.inputs import open_input
 
 SHARE = 0.01
 SECONDS = 2.0  # of this process; 20 s is the limit for the whole size
@@ -21,6 +21,6 @@ def test_a_large_file_is_answered_soon(tmp_path: Path, name: str, content: bytes
     path = tmp_path / "file"
     path.write_bytes(content)
     begin = time.process_time()
-    checked = check_file_of(lambda: open_workload(str(path)))
+    checked = check_file_of(lambda: open_input(str(path)))
     assert time.process_time() - begin < SECONDS
     assert checked.opened is not None or checked.errors

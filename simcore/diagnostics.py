@@ -69,6 +69,17 @@ class Diagnostic:
         """`file:line:column: severity code message`."""
         return f"{self.place()}: {self.severity} {self.code} {self.message}"
 
+    def values(self) -> dict[str, str | int | None]:
+        """The diagnostic as plain values: what every JSON prints of it."""
+        return {
+            "severity": self.severity,
+            "code": self.code,
+            "file": self.file,
+            "line": self.line,
+            "column": self.column,
+            "message": self.message,
+        }
+
 
 class InputError(Exception):
     """The input cannot be used. `str()` is the message for the user, one line a diagnostic.

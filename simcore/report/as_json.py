@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from simcore.analysis import LayerRow, Results
 from simcore.analysis.layers import LayerCell
 from simcore.cluster import parameter_values
-from simcore.diagnostics import Diagnostic
 from simcore.networks.simai_inputs import simai_bandwidths
 from simcore.parameters import as_dict
 
@@ -52,23 +50,8 @@ def json_report(results: Results) -> dict[str, Any]:
         "classes": [_class(results, number) for number in range(len(timeline.classes))],
         "layers": [_layer(row) for row in results.layers],
         "estimates": {"simai": _estimate(results)},
-        "diagnostics": diagnostic_values(simulation.diagnostics),
+        "diagnostics": [found.values() for found in simulation.diagnostics],
     }
-
-
-def diagnostic_values(diagnostics: Sequence[Diagnostic]) -> list[dict[str, Any]]:
-    """Diagnostics as plain values."""
-    return [
-        {
-            "severity": found.severity,
-            "code": found.code,
-            "file": found.file,
-            "line": found.line,
-            "column": found.column,
-            "message": found.message,
-        }
-        for found in diagnostics
-    ]
 
 
 def _parameters(results: Results) -> dict[str, Any]:

@@ -42,14 +42,6 @@ def read_workload(path: str, data: bytes) -> Workload:
     return read_source(path, Source(path, BytesIO(data).read))
 
 
-def read_stream(stream: BinaryIO | None, name: str = "standard input") -> Workload:
-    """The workload that comes from an open stream, None for one that is closed; `name` is for messages.
-
-    Raises: InputError when it cannot be read, or is of another format.
-    """
-    return read_source(name, stream_source(stream, name))
-
-
 def stream_source(stream: BinaryIO | None, name: str = "standard input") -> Source:
     """The bytes of an open stream, None for one that is closed. Raises: InputError, now or later."""
     if stream is None:

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from simcore.diagnostics import InputError
-from simcore.workload import open_workload, read_stream, read_workload
+from simcore.inputs import read_input
+from simcore.workload import open_workload, read_workload
 
 from .texts import FIXTURES, HEADER, REPOSITORY, row, text_of
 
@@ -229,7 +230,7 @@ def test_more_than_the_limit_is_refused_without_growing(monkeypatch: pytest.Monk
 
     endless = Endless()
     with pytest.raises(InputError) as caught:
-        read_stream(endless, "f")  # type: ignore[arg-type]
+        read_input(endless, name="f")  # type: ignore[arg-type]
     assert str(caught.value) == message
     assert endless.given < 8 * 2**20
 
@@ -246,7 +247,7 @@ def test_an_unopened_format_is_named_without_reading_it_all() -> None:
 
     stream = Once()
     with pytest.raises(InputError, match="Kineto"):
-        read_stream(stream)  # type: ignore[arg-type]
+        read_input(stream)  # type: ignore[arg-type]
     assert stream.given <= 2 * 2**20
 
 
@@ -260,12 +261,12 @@ def test_a_stream_that_comes_in_drops_opens_as_a_file() -> None:
             self.at += 1
             return data[self.at - 1 : self.at]
 
-    assert len(read_stream(Drops())) == 50  # type: ignore[arg-type]
+    assert len(read_input(Drops())) == 50  # type: ignore[arg-type]
 
 
 def test_a_stream_that_cannot_be_read_is_refused() -> None:
     with pytest.raises(InputError) as caught:
-        read_stream(None)
+        read_input(None)
     assert str(caught.value) == "standard input: error unreadable-file it is closed"
 
     class Folder(io.RawIOBase):
@@ -273,7 +274,7 @@ def test_a_stream_that_cannot_be_read_is_refused() -> None:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
 
     with pytest.raises(InputError) as caught:
-        read_stream(Folder())  # type: ignore[arg-type]
+        read_input(Folder())  # type: ignore[arg-type]
     assert str(caught.value) == "standard input: error unreadable-file it cannot be read: Is a directory"
 
 

@@ -64,15 +64,5 @@ def _file(path: str, checked: Checked) -> dict[str, Any]:
         "format": opened.format if opened is not None else None,
         "rows": len(opened) if isinstance(opened, Workload) else None,
         "errors": checked.errors,
-        "diagnostics": [
-            {
-                "severity": found.severity,
-                "code": found.code,
-                "file": found.file,
-                "line": found.line,
-                "column": found.column,
-                "message": found.message,
-            }
-            for found in checked.diagnostics
-        ],
+        "diagnostics": [found.values() for found in checked.diagnostics],
     }

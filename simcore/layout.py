@@ -112,6 +112,30 @@ class Layout:
                 members = [range(ep, size, self.ep) for ep in range(self.ep)]
             yield from ([(q % self.tp, q // self.tp) for q in group] for group in members)
 
+    def group_of(self, kind: GroupKind, rank: int) -> list[int]:
+        """The group of a kind that a rank is in, ascending: one of `groups(kind)`."""
+        tp, dp, stage = self.position(rank)
+        if kind == "all":
+            return list(range(self.world))
+        if kind == "pp":
+            return sorted(self.rank(tp, dp, other) for other in range(self.pp))
+        if kind == "tp":
+            members = [(other, dp) for other in range(self.tp)]
+        elif kind == "dp":
+            members = [(tp, other) for other in range(self.dp)]
+        elif self.dp % self.ep == 0:
+            first = dp - dp % self.ep
+            places = range(first, first + self.ep) if kind == "ep" else range(dp % self.ep, self.dp, self.ep)
+            members = [(tp, other) for other in places]
+        else:
+            # As in `_stage_groups`, of q = tp + TP*dp.
+            q = tp + self.tp * dp
+            first = q - q % self.ep
+            size = self.tp * self.dp
+            places = range(first, first + self.ep) if kind == "ep" else range(q % self.ep, size, self.ep)
+            members = [(other % self.tp, other // self.tp) for other in places]
+        return sorted(self.rank(*member, stage) for member in members)
+
     def neighbour(self, rank: int, stage: int) -> int:
         """The rank of another stage at the same (tp, dp)."""
         tp, dp, _ = self.position(rank)

@@ -201,6 +201,12 @@ def exported(content: str, **parameters: object) -> Example:
     return example
 
 
+def timeline(_: Path) -> list[Diagnostic]:
+    workload = read_workload("w.txt", TEXT.encode())
+    (chrome,) = [one for one in FORMATS if one.name == "chrome"]
+    return list(chrome.export(workload, Parameters()).diagnostics)
+
+
 def unwritable(folder: Path) -> list[Diagnostic]:
     with pytest.raises(InputError) as caught:
         save(str(folder / "none" / "out.txt"), [], False)
@@ -304,6 +310,7 @@ EXAMPLES: dict[str, Example] = {
     "not-in-file": exported(TEXT, comm_scale=2.0),
     "row-count-written": exported(changed(TEXT, "\n1\n", "\n3\n")),
     "unwritable-file": unwritable,
+    "equal-ranks": timeline,
     **MEASURED, **NETWORKS, **POLICIES,
 }  # fmt: skip
 

@@ -1,34 +1,75 @@
-"""What an export format is to the registry, and what it gives."""
+"""What an export format is to the registry, what it is asked for, and what it gives."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from simcore.diagnostics import Diagnostic
 from simcore.parameters import Parameters
+from simcore.ranks import RankSet
 from simcore.workload import Workload
+
+if TYPE_CHECKING:
+    from simcore.measured import MeasuredRun
+
+
+class Request(NamedTuple):
+    """What is to be exported.
+
+    ranks: whose timelines, None for what the format takes by itself. every_rank: those of all
+    ranks, also of equal ones. per_rank: a file for each rank.
+    """
+
+    opened: Workload | MeasuredRun
+    parameters: Parameters
+    ranks: RankSet | None = None
+    every_rank: bool = False
+    per_rank: bool = False
+
+
+@dataclass(slots=True)
+class Progress:
+    """How many of `total` spans have been written."""
+
+    total: int
+    done: int = 0
+
+
+class RankFile(NamedTuple):
+    """One file of a folder. name: without what says that it is compressed."""
+
+    name: str
+    pieces: Iterable[bytes]
 
 
 class Export(NamedTuple):
     """An export before it is saved. pieces: the bytes of the file, made as they are asked for.
 
     what: what the file holds, in a few words. diagnostics: what could not be written, and what
-    is written otherwise than it was read.
+    is written otherwise than it was read. progress: goes on while pieces are made. files: in
+    place of pieces, where a file for each rank was asked for.
     """
 
     pieces: Iterable[bytes]
     what: str
     diagnostics: tuple[Diagnostic, ...]
+    progress: Progress | None = None
+    files: Iterable[RankFile] | None = None
 
 
 class ExportFormat(NamedTuple):
     """One entry of the registry. name: the word of `--format`; help: a line on it.
 
-    export: makes the export of a workload under parameters; it raises `UsageError` for one that
-    this format cannot hold.
+    requested: makes the export that is asked for; it raises `UsageError` for what this format
+    cannot hold, and what reading and simulating raise.
     """
 
     name: str
     help: str
-    export: Callable[[Workload, Parameters], Export]
+    requested: Callable[[Request], Export]
+
+    def export(self, workload: Workload, parameters: Parameters) -> Export:
+        """The export of a workload under parameters, all else as the format has it by itself."""
+        return self.requested(Request(workload, parameters))

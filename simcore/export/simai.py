@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.export.edits import edited
-from simcore.export.format import Export, ExportFormat
+from simcore.export.format import Export, ExportFormat, Request
 from simcore.parameters import Parameters
 from simcore.units import plural
 from simcore.workload import Workload
@@ -55,7 +55,16 @@ def export(workload: Workload, parameters: Parameters) -> Export:
     return Export(pieces, what, tuple(found))
 
 
-FORMAT = ExportFormat("simai", "SimAI / AICB workload text", export)
+def _requested(request: Request) -> Export:
+    if not isinstance(request.opened, Workload):
+        found = printable(request.opened.path, 60)
+        raise UsageError(f"FILE {found}: found a measured run, expected a workload")
+    if request.ranks is not None or request.every_rank or request.per_rank:
+        raise UsageError("--format simai: one file holds all ranks, so --ranks and --per-rank do not fit it")
+    return export(request.opened, request.parameters)
+
+
+FORMAT = ExportFormat("simai", "SimAI / AICB workload text", _requested)
 
 
 def _check_names(workload: Workload) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import pty
+import signal
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
+from subprocess import PIPE, Popen
 
 import pytest
 
@@ -38,8 +44,9 @@ def test_what_is_not_in_the_file_goes_to_stderr(tmp_path: Path) -> None:
     )
 
 
+ONE_FILE = "--format simai: one file holds all ranks, so --ranks and --per-rank do not fit it"
 WRONG = [
-    ([SEED_002, "--format", "chrome", "-o", "OUT"], "--format chrome: one of simai is expected"),
+    ([SEED_002, "--format", "svg", "-o", "OUT"], "--format svg: one of simai, chrome, csv is expected"),
     ([SEED_002, "--format", "simai"],
      "the following arguments are required: -o/--output (see wltui export --help)"),
     ([SEED_002, "-o", "OUT"], "the following arguments are required: --format (see wltui export --help)"),
@@ -48,6 +55,26 @@ WRONG = [
      "HYBRID_TRANSFORMER_FWD_IN_BCKWD are"),
     ([SEED_002, "--format", "simai", "-o", "OUT", "--pp", "3"],
      "world 1024 is not a multiple of tp 8 x pp 3 = 24: 1008 or 1032 would fit"),
+    ([SEED_002, "--format", "simai", "-o", "OUT", "--ranks", "0"], ONE_FILE),
+    ([SEED_002, "--format", "simai", "-o", "OUT", "--per-rank"], ONE_FILE),
+    (["fixtures/004_megatron_rank7_trace.txt", "--format", "simai", "-o", "OUT"],
+     "FILE fixtures/004_megatron_rank7_trace.txt: found a measured run, expected a workload"),
+    ([SEED_002, "--format", "chrome", "-o", "OUT", "--ranks", "0-7,2000"],
+     "--ranks: found rank 2000, expected ranks from 0 to 1023"),
+    ([SEED_002, "--format", "csv", "-o", "OUT", "--ranks", "some"],
+     "--ranks some: ranks are expected, for example 0-7,64 (found `some`)"),
+    ([SEED_002, "--format", "csv", "-o", "-", "--per-rank"],
+     "--per-rank makes a folder: name it instead of -o -"),
+    ([SEED_002, "--format", "csv", "-o", "OUT", "--run", "1"],
+     "--run 1: found a workload file, expected a directory of rank traces"),
+    (["fixtures/004_megatron_rank7_trace.txt", "--format", "csv", "-o", "OUT", "--ranks", "6"],
+     "--ranks: found rank 6, which fixtures/004_megatron_rank7_trace.txt does not have"),
+    ([SEED_002, "--format", "chrome", "-o", "fixtures", "--per-rank"],
+     "fixtures is there already: --force overwrites it"),
+    ([SEED_002, "--format", "chrome", "-o", "fixtures", "--per-rank", "--force"],
+     "fixtures holds 000_gpt13b_tp4_old_header.txt, which no export wrote: name another folder"),
+    ([SEED_002, "--format", "chrome", "-o", SEED_002, "--per-rank", "--force"],
+     f"{SEED_002} is there already, and no folder: name a folder to make"),
     ([SEED_002, "--format", "simai", "-o", "fixtures"], "fixtures is a directory: name a file to write"),
     ([SEED_002, "--format", "simai", "-o", SEED_002], f"{SEED_002} is there already: --force overwrites it"),
 ]  # fmt: skip
@@ -67,24 +94,118 @@ def test_help_lists_the_formats_that_exist() -> None:
     done = wltui("export", "--help")
     assert done.returncode == 0
     assert "simai (SimAI / AICB workload text)" in " ".join(done.stdout.split())
-    assert "chrome" not in done.stdout
+    assert "chrome (Trace Event JSON for Perfetto, chrome://tracing and HTA)" in " ".join(done.stdout.split())
+    assert "csv (one line a span, for spreadsheets and data frames)" in " ".join(done.stdout.split())
+
+
+def test_a_timeline_is_written_with_a_word_on_the_ranks_that_stand_for_others(tmp_path: Path) -> None:
+    out = str(tmp_path / "step.json")
+    done = wltui("export", SEED_002, "--format", "chrome", "-o", out)
+    size = os.path.getsize(out)
+    assert (done.returncode, done.stdout) == (
+        0, f"{out}: 16 of 1024 ranks, 40560 spans, {size / 10**6:.1f} MB\n"
+    )  # fmt: skip
+    assert done.stderr.splitlines()[-1] == (
+        f"{SEED_002}: note equal-ranks 16 ranks of 1024 written, one of each class of equal ranks: "
+        "--ranks all writes every rank"
+    )
+    assert out not in done.stderr
+    assert "\r" not in done.stderr
+
+
+def test_a_name_that_ends_in_gz_makes_a_gzip_file_of_every_format(tmp_path: Path) -> None:
+    for name in ("chrome", "csv", "simai"):
+        plain, packed = tmp_path / f"{name}.txt", tmp_path / f"{name}.txt.gz"
+        for out in (plain, packed):
+            assert wltui("export", SEED_002, "--format", name, "-o", str(out)).returncode == 0
+        assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
+        before = packed.read_bytes()
+        assert wltui("export", SEED_002, "--format", name, "-o", str(packed), "--force").returncode == 0
+        assert packed.read_bytes() == before
+
+
+def test_a_folder_of_ranks_is_made_and_replaced(tmp_path: Path) -> None:
+    out = tmp_path / "ranks.gz"
+    words = ["export", SEED_002, "--format", "chrome", "--per-rank", "-o", str(out), "--ranks"]
+    done = wltui(*words, "0,64,130")
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"{out}: 3 of 1024 ranks, 7595 spans, 3 files, ")
+    assert sorted(os.listdir(out)) == ["rank-0.json.gz", "rank-130.json.gz", "rank-64.json.gz"]
+    assert wltui(*words, "1").stderr == f"wltui: {out} is there already: --force overwrites it\n"
+    assert wltui(*words, "1", "--force").returncode == 0
+    assert os.listdir(out) == ["rank-1.json.gz"]
+    assert os.listdir(tmp_path) == ["ranks.gz"]
+
+
+def test_spans_go_to_standard_output(tmp_path: Path) -> None:
+    done = shell(f"WLTUI export - --format csv -o - --ranks 5 <{SEED_002} | head -2")
+    assert done.stdout.splitlines()[1] == "5,1,0,compute,fwd,compute,grad_gather,0,3,,0,1,1,,,,,"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("more", [(), ("--per-rank",)])
+def test_whoever_ends_an_export_leaves_nothing(
+    tmp_path: Path, number: signal.Signals, more: tuple[str, ...]
+) -> None:
+    out = tmp_path / "out"
+    words = ["export", SEED_002, "--format", "chrome", "--ranks", "all", "-o", str(out), *more]
+    with Popen(
+        [sys.executable, "-m", "tui", *words], cwd=ROOT, env=environment(), stdout=PIPE, stderr=PIPE
+    ) as done:
+        deadline = time.monotonic() + 60
+        while not os.listdir(tmp_path) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        assert [name.endswith(".tmp") for name in os.listdir(tmp_path)] == [True]
+        done.send_signal(number)
+        stdout, stderr = done.communicate(timeout=60)
+    assert (done.returncode, stdout) == (128 + number, b"")
+    assert b"Traceback" not in stderr
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_terminal_sees_how_far_it_is_and_nothing_of_it_stays(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    out = tmp_path / "out.json"
+    words = ["export", SEED_002, "--format", "chrome", "--ranks", "0-511", "-o", str(out)]
+    with Popen(
+        [sys.executable, "-m", "tui", *words], cwd=ROOT, env=environment(), stdout=PIPE, stderr=theirs
+    ) as done:
+        os.close(theirs)
+        seen = b""
+        with suppress(OSError):  # what Linux says when the other end has gone
+            while piece := os.read(ours, 4096):
+                seen += piece
+        assert done.wait(60) == 0
+    os.close(ours)
+    notes, *lines = seen.split(b"\r\x1b[K")
+    assert notes.endswith(b"writes every rank\r\n") or b"equal-ranks" not in notes
+    assert lines[-1] == b""
+    shares = [int(line.split(b"  ")[-1].split(b" %")[0]) for line in lines[:-1]]
+    assert shares == sorted(shares)
+    assert 0 <= shares[0] <= shares[-1] <= 100
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_a_full_disk_behind_standard_output_is_one_line() -> None:
+@pytest.mark.parametrize("name", ["simai", "chrome", "csv"])
+def test_a_full_disk_behind_standard_output_is_one_line(name: str) -> None:
     disk = os.open("/dev/full", os.O_WRONLY)
     try:
-        done = wltui_into(disk, "export", SEED_002, "--format", "simai", "-o", "-")
+        done = wltui_into(disk, "export", SEED_002, "--format", name, "-o", "-")
     finally:
         os.close(disk)
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    errors = [line for line in done.stderr.splitlines() if " note " not in line]
+    assert (done.returncode, errors) == (
+        1, ["wltui: standard output cannot be written: No space left on device"]
+    )  # fmt: skip
 
 
-def test_a_disk_that_fills_up_leaves_no_half_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", ["simai", "chrome", "csv", "chrome --per-rank", "csv --per-rank"])
+def test_a_disk_that_fills_up_leaves_no_half_file(tmp_path: Path, more: str) -> None:
     """A limit on the size of files stands for a full disk."""
     out = tmp_path / "out.txt"
-    command = f"ulimit -f 8; {sys.executable} -m tui export {SEED_002} --format simai -o {out}"
+    command = f"ulimit -f 8; {sys.executable} -m tui export {SEED_002} -o {out} --format {more}"
     done = process(["bash", "-c", command], environment())
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"{out}: error unwritable-file the file cannot be written: File too large\n"
+    errors = [line for line in done.stderr.splitlines() if " note " not in line]
+    assert errors == [f"{out}: error unwritable-file the file cannot be written: File too large"]
     assert os.listdir(tmp_path) == []

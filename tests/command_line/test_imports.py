@@ -41,7 +41,14 @@ def test_commands_without_a_screen_import_neither_textual_nor_rich(words: list[s
     assert loaded(RUN.format(words=words, unwanted=UNWANTED)) == []
 
 
-@pytest.mark.parametrize("words", [["report", SEED_002], ["report", SEED_002, "--json"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report", SEED_002],
+        ["report", SEED_002, "--json"],
+        ["export", "--help"],
+    ],
+)
 def test_a_workload_does_not_pay_for_the_room_of_the_traces(words: list[str]) -> None:
     assert loaded(RUN.format(words=words, unwanted=("simcore.measured", "datetime"))) == []
 

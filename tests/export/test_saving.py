@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from simcore.diagnostics import InputError, UsageError
-from simcore.export import save
+from simcore.export import RankFile, compressed, save, save_folder
 
 
 def refused(path: Path | str, force: bool = False) -> str:
@@ -84,6 +85,23 @@ def test_what_goes_wrong_on_the_way_leaves_the_old_file_and_no_other(tmp_path: P
     assert os.listdir(tmp_path) == ["out.txt"]
 
 
+@pytest.mark.parametrize("name", ["open", "mkdir"])
+def test_who_is_interrupted_while_the_file_is_made_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    make = getattr(os, name)
+
+    def interrupted(path: str, *rest: int) -> None:
+        make(path, *rest)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, name, interrupted)
+    out = str(tmp_path / "out")
+    with pytest.raises(KeyboardInterrupt):
+        _ = save(out, [b"new"], False) if name == "open" else save_folder(out, FILES, False)
+    assert os.listdir(tmp_path) == []
+
+
 def test_what_is_no_file_is_never_replaced(tmp_path: Path) -> None:
     assert refused(tmp_path, force=True) == f"{tmp_path} is a directory: name a file to write"
     assert refused("/dev/null", force=True) == "/dev/null is no regular file: name a file to write"
@@ -117,3 +135,97 @@ def test_a_folder_full_of_left_temporary_files_is_one_line(tmp_path: Path) -> No
     assert refused(path) == (
         f"{path}: error unwritable-file the file cannot be written: too many temporary files are left there"
     )
+
+
+FILES = [RankFile("rank-0.csv", [b"a", b"bc"]), RankFile("rank-1.csv", [b""])]
+
+
+def folder_refused(path: Path | str, force: bool = False) -> str:
+    with pytest.raises((InputError, UsageError)) as caught:
+        save_folder(str(path), FILES, force)
+    return str(caught.value)
+
+
+def test_a_new_folder_holds_all_files_and_nothing_else_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    assert save_folder(str(path) + "/", FILES, False) == (2, 3)
+    assert {name: (path / name).read_bytes() for name in os.listdir(path)} == {
+        "rank-0.csv": b"abc",
+        "rank-1.csv": b"",
+    }
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_folder_that_is_there_stays_unless_forced(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.mkdir()
+    (path / "rank-7.json.gz").write_bytes(b"old")
+    assert folder_refused(path) == f"{path} is there already: --force overwrites it"
+    assert os.listdir(path) == ["rank-7.json.gz"]
+    save_folder(str(path), FILES, True)
+    assert sorted(os.listdir(path)) == ["rank-0.csv", "rank-1.csv"]
+    (path / "notes\n.txt").write_bytes(b"mine")
+    assert folder_refused(path, force=True) == (
+        f"{path} holds notes\\x0a.txt, which no export wrote: name another folder"
+    )
+    assert sorted(os.listdir(path)) == ["notes\n.txt", "rank-0.csv", "rank-1.csv"]
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_what_goes_wrong_in_a_folder_leaves_the_old_one_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.mkdir()
+    (path / "rank-7.csv").write_bytes(b"old")
+
+    def broken(error: BaseException) -> Iterator[RankFile]:
+        yield FILES[0]
+        raise error
+
+    with pytest.raises(InputError) as caught:
+        save_folder(str(path), broken(OSError(28, "No space left on device")), True)
+    assert str(caught.value) == (
+        f"{path}: error unwritable-file the file cannot be written: No space left on device"
+    )
+    with pytest.raises(KeyboardInterrupt):
+        save_folder(str(path), broken(KeyboardInterrupt()), True)
+    assert os.listdir(path) == ["rank-7.csv"]
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_folder_that_cannot_get_its_name_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "out"
+    path.mkdir()
+    (path / "rank-7.csv").write_bytes(b"old")
+    rename = os.rename
+
+    def once(source: str, target: str) -> None:
+        monkeypatch.setattr(os, "rename", rename)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "rename", once)
+    with pytest.raises(KeyboardInterrupt):
+        save_folder(str(path), FILES, True)
+    assert (path / "rank-7.csv").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_what_is_no_folder_is_never_replaced_by_one(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    for force in (False, True):
+        assert folder_refused(path, force) == f"{path} is there already, and no folder: name a folder to make"
+    assert folder_refused("a\0b") == "a\\x00b: no file can have this name"
+    assert folder_refused(path / "out") == (
+        f"{path / 'out'}: error unwritable-file the file cannot be written: Not a directory"
+    )
+    assert path.read_bytes() == b"old"
+
+
+def test_gzip_depends_on_nothing_but_what_is_in_it() -> None:
+    pieces = [b"ab" * 1000, b"", b"c" * 100_000]
+    packed = b"".join(compressed(pieces))
+    assert gzip.decompress(packed) == b"".join(pieces)
+    assert packed[:8] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00"  # no name, no time
+    assert b"".join(compressed([b"".join(pieces)])) == packed

@@ -26,6 +26,14 @@ def test_groups_of_every_kind_partition_the_world(layout: Layout) -> None:
 
 @settings(max_examples=60)
 @given(LAYOUTS)
+def test_the_group_of_a_rank_is_the_one_it_is_in(layout: Layout) -> None:
+    for kind in (*GROUP_KINDS, "pp"):
+        for group in layout.groups(kind):
+            assert all(layout.group_of(kind, rank) == group for rank in group)
+
+
+@settings(max_examples=60)
+@given(LAYOUTS)
 def test_members_of_a_group_share_what_its_kind_says(layout: Layout) -> None:
     for kind in GROUP_KINDS:
         expected = all_groups(layout, kind)

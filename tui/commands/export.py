@@ -1,50 +1,121 @@
-"""`wltui export`: the workload as parameters make it, in a file of another or the same format."""
+"""`wltui export`: a workload as parameters make it, or its timeline, in a file for other programs."""
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Iterable, Iterator
+from types import FrameType
 
 from simcore.diagnostics import UsageError, printable
-from simcore.export import FORMATS, save
-from simcore.units import byte_size
-from simcore.workload import Workload
-from tui.commands.arguments import Parser, add_parameters, parameters_from
+from simcore.export import (
+    FORMATS,
+    Export,
+    RankFile,
+    Request,
+    check_file,
+    check_folder,
+    compressed,
+    save,
+    save_folder,
+)
+from simcore.units import byte_size, plural
+from tui.commands.amounts import parse_ranks
+from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from
 from tui.commands.inputs import open_input
+from tui.commands.progress import ProgressLine
 
 _STANDARD_OUTPUT = "-"
+_ALL = "all"
 
 
 def main(words: list[str]) -> int:
-    """Write a workload. Exit status 0; errors raise."""
+    """Write a workload or a timeline. Exit status 0; errors raise."""
     names = ", ".join(f"{known.name} ({known.help})" for known in FORMATS)
     parser = Parser(
         prog="wltui export",
-        description="Write a workload back as the parameters make it: degrees, micro-batches and scales of "
-        "compute become part of the file; what a file has no words for is said.",
+        description="Write the simulated step (chrome, csv), or the workload as the parameters make it "
+        "(simai): degrees, micro-batches and scales of compute become part of that file, and what it has no "
+        "words for is said. A measured run is written as it was measured.",
     )
-    parser.add_argument("file", metavar="FILE", help="a workload file, or - for standard input")
+    parser.add_argument(
+        "file", metavar="FILE",
+        help="a workload file, a rank trace, a directory of rank traces, or - for standard input",
+    )  # fmt: skip
+    add_run(parser)
     parser.add_argument("--format", metavar="FORMAT", required=True, help=names)
     parser.add_argument(
-        "-o", "--output", metavar="OUT", required=True, help="the file to write, or - for standard output"
-    )
+        "-o", "--output", metavar="OUT", required=True,
+        help="the file to write, gzip if its name ends in .gz, or - for standard output",
+    )  # fmt: skip
     parser.add_argument("--force", action="store_true", help="overwrite OUT if it is there")
+    parser.add_argument(
+        "--ranks", metavar="RANKS",
+        help="whose timelines, for example 0-7,64, or all (default: chrome one rank of each class of equal "
+        "ranks, csv all, equal ones in one line)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--per-rank", action="store_true",
+        help="OUT is a folder that is made, with a file for each rank; of chrome in the form of PyTorch "
+        "profiler traces, which HolisticTraceAnalysis reads",
+    )  # fmt: skip
     add_parameters(parser)
     arguments = parser.parse_args(words)
     chosen = next((known for known in FORMATS if known.name == arguments.format), None)
     if chosen is None:
         names = ", ".join(known.name for known in FORMATS)
         raise UsageError(f"--format {printable(arguments.format, 60)}: one of {names} is expected")
+    _check_output(arguments.output, arguments.per_rank, arguments.force)
+    every_rank = arguments.ranks == _ALL
+    ranks = None if every_rank or arguments.ranks is None else parse_ranks("--ranks", arguments.ranks)
     parameters = parameters_from(arguments)
-    workload = open_input(arguments.file)
-    if not isinstance(workload, Workload):
-        raise UsageError(f"FILE {printable(arguments.file, 60)}: found a measured run, expected a workload")
-    export = chosen.export(workload, parameters)
-    for found in (*workload.diagnostics, *export.diagnostics):
+    opened = open_input(arguments.file, arguments.run)
+    export = chosen.requested(Request(opened, parameters, ranks, every_rank, arguments.per_rank))
+    for found in (*opened.diagnostics, *export.diagnostics):
         print(found.text(), file=sys.stderr)
-    if arguments.output == _STANDARD_OUTPUT:
-        for piece in export.pieces:
-            sys.stdout.buffer.write(piece)
-        return 0
-    size = save(arguments.output, export.pieces, arguments.force)
-    print(f"{printable(arguments.output)}: {export.what}, {byte_size(size)}")
+    _write(export, arguments.output, arguments.force)
     return 0
+
+
+def _check_output(output: str, is_folder: bool, force: bool) -> None:
+    """Raises for what is in the way, before anything long begins."""
+    if is_folder and output == _STANDARD_OUTPUT:
+        raise UsageError("--per-rank makes a folder: name it instead of -o -")
+    if is_folder:
+        check_folder(output, force)
+    elif output != _STANDARD_OUTPUT:
+        check_file(output, force)
+
+
+def _write(export: Export, output: str, force: bool) -> None:
+    line = ProgressLine(f"export to {printable(output, 60)}", export.progress)
+    packed = output.endswith(".gz")
+    # Whoever ends a long export must not leave half of it behind.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave)
+    try:
+        if export.files is not None:
+            count, size = save_folder(output, _files(export.files, line, packed), force)
+            where = f"{plural(count, 'file')}, "
+        elif output == _STANDARD_OUTPUT:
+            for piece in line.watch(export.pieces):
+                sys.stdout.buffer.write(piece)
+            return
+        else:
+            pieces = line.watch(export.pieces)
+            size = save(output, compressed(pieces) if packed else pieces, force)
+            where = ""
+    finally:
+        line.clear()
+    print(f"{printable(output)}: {export.what}, {where}{byte_size(size)}")
+
+
+def _leave(number: int, _: FrameType | None) -> None:
+    """Ends the command as the signal would have, but by way of everything that tidies up."""
+    raise SystemExit(128 + number)
+
+
+def _files(files: Iterable[RankFile], line: ProgressLine, packed: bool) -> Iterator[RankFile]:
+    for file in files:
+        pieces = line.watch(file.pieces)
+        yield RankFile(f"{file.name}.gz", compressed(pieces)) if packed else RankFile(file.name, pieces)

@@ -1,0 +1,81 @@
+"""The spans of a measured run for formats that write them down, and what such a run cannot be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from simcore.diagnostics import UsageError, printable
+from simcore.export.format import Request
+from simcore.measured import MeasuredRun
+from simcore.measured.columns import FUSED, INSTANT, MEASURED, PLACED, RankTrace
+from simcore.measured.parameters import refuse_parameters
+from simcore.measured.vocabulary import buffer_bytes, category_of_group, category_of_op, group_of_op
+
+# How the times of a span are known, in a word.
+KNOWN = {MEASURED: "measured", INSTANT: "launch", PLACED: "placed", FUSED: "fused"}
+
+
+class MeasuredSpan(NamedTuple):
+    """An operation or sub-operation, times in ns. Texts are safe to show and cut.
+
+    kind: `operation` or `sub-operation`. category: what it is (`forward`, `tp` ...). group: the
+    trace's group kind, "" without. number: of the rank's operations or sub-operations. bytes: -1
+    if not known. known: `measured`; `launch`, where only its start is known; `placed` at the end
+    of the one before, for want of a time; `fused`, the times of the other line of the same operation.
+    """
+
+    kind: str
+    name: str
+    category: str
+    group: str
+    state: str
+    number: int
+    line: int
+    batch: int
+    start: int
+    end: int
+    bytes: int
+    known: str
+
+
+def measured_ranks(run: MeasuredRun, request: Request) -> list[RankTrace]:
+    """The ranks that are asked for, all by itself. Raises `UsageError` for what a trace cannot give."""
+    refuse_parameters(request.parameters)
+    found = printable(run.path, 60)
+    if not run.timed:
+        raise UsageError(f"FILE {found}: found an order without times, expected a run with times to export")
+    if request.per_rank:
+        raise UsageError(f"--per-rank: {found} is a measured run, which goes into one file")
+    if request.ranks is None:
+        return list(run.ranks)
+    there = {rank.number: rank for rank in run.ranks}
+    for number in request.ranks:
+        if number not in there:
+            raise UsageError(f"--ranks: found {run.unit} {number}, which {found} does not have")
+    return [there[number] for number in request.ranks]
+
+
+def measured_spans(rank: RankTrace) -> Iterator[MeasuredSpan]:
+    """The operations of a rank, then its sub-operations."""
+    ops, subs = rank.ops, rank.subs
+    for index, name in enumerate(ops.name):
+        group = ops.group[index]
+        size = buffer_bytes(ops.shape[index], ops.dtype[index])
+        yield MeasuredSpan(
+            "operation", printable(name), category_of_op(name, group), _safe(group_of_op(name, group)),
+            _safe(ops.state[index]), index, ops.line[index], ops.batch[index], ops.start[index],
+            ops.end[index], -1 if size is None else size, KNOWN[ops.known[index]],
+        )  # fmt: skip
+    for index, name in enumerate(subs.name):
+        parent = subs.parent[index]
+        size = buffer_bytes(subs.shape[index], subs.dtype[index])
+        yield MeasuredSpan(
+            "sub-operation", printable(name), category_of_group(subs.group[index]), _safe(subs.group[index]),
+            _safe(ops.state[parent]), index, ops.line[parent], ops.batch[parent], subs.start[index],
+            subs.end[index], -1 if size is None else size, KNOWN[subs.known[index]],
+        )  # fmt: skip
+
+
+def _safe(text: str | None) -> str:
+    return "" if text is None else printable(text)

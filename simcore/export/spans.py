@@ -1,0 +1,141 @@
+"""What the spans of a rank class are, for formats that write them down: facts, each found once."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from simcore.collectives import NAMES
+from simcore.diagnostics import printable
+from simcore.export.rows import disjoint_rows
+from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, CollectiveCost, Receive, TransferCost
+from simcore.simulation import Simulation
+
+# The streams of a rank as users see them: what it receives from a side has a stream of its own.
+RECEIVING = {"pp>next": "pp<prev", "pp>prev": "pp<next"}
+LANES = (*STREAMS[:TO_NEXT], "pp>next", "pp<next", "pp>prev", "pp<prev")
+
+
+class Fact(NamedTuple):
+    """What is equal for all runs of a row's op.
+
+    kind: `compute`, a collective's name, `send` or `receive`. layer: the row's name, made safe and
+    cut; "" for a pipeline transfer. row: of the file from 0, line: from 1; -1 for a pipeline
+    transfer. bytes: of the whole buffer, -1 of compute. group: kind of the collective's group,
+    members: its size; "" and 0 where there is none. blocking: 1 or 0, -1 of what is no collective.
+    other_stage: where a transfer goes or comes from, -1 of what is none.
+    """
+
+    kind: str
+    layer: str
+    phase: str
+    row: int
+    line: int
+    bytes: int
+    collective: str
+    group: str
+    members: int
+    blocking: int
+    other_stage: int
+
+
+class Received(NamedTuple):
+    """A transfer that arrives, times in ns. stream: of this rank; sent_on: of the sender.
+
+    source: the stage it comes from. consumer: the first compute behind it that takes time, an index
+    into this class's ops; -1 if there is none before the rank waits again.
+    """
+
+    message: int
+    fact: Fact
+    stream: str
+    sent_on: str
+    start: int
+    end: int
+    microbatch: int
+    source: int
+    consumer: int
+
+
+class ClassSpans:
+    """The spans of rank class `number`, in issue order, then what it receives."""
+
+    def __init__(self, simulation: Simulation, number: int) -> None:
+        self.simulation = simulation
+        self.timeline = simulation.timeline
+        self.number = number
+        self.rank_class = self.timeline.classes[number]
+        self.ops, self.start, self.end = self.timeline.columns(number)
+        self._known: dict[tuple[int, int, int, int], Fact] = {}
+
+    def fact(self, op: int) -> Fact:
+        """The facts of op `op` of the class."""
+        ops = self.ops
+        key = (ops.cost[op], ops.row[op], ops.phase[op], ops.blocking[op])
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._fact(*key)
+        return known
+
+    def _fact(self, cost: int, row: int, phase: int, blocking: int) -> Fact:
+        workload = self.simulation.workload
+        layer = printable(workload.name[row]) if row >= 0 else ""
+        line = workload.line[row] if row >= 0 else -1
+        what = self.timeline.program.costs[cost]
+        name = PHASES[phase]
+        if isinstance(what, CollectiveCost):
+            members = self.simulation.layout.group_size(what.group)
+            kind = NAMES[what.collective]
+            return Fact(
+                kind, layer, name, row, line, what.bytes, what.collective, what.group, members, blocking, -1
+            )
+        if isinstance(what, TransferCost):
+            stage = self.rank_class.stage + what.step
+            return Fact("send", layer, name, row, line, what.bytes, "SENDRECV", "", 0, -1, stage)
+        return Fact("compute", layer, name, row, line, -1, "", "", 0, -1, -1)
+
+    def received(self) -> Iterator[Received]:
+        """What the class receives, in the order in which it waits for it."""
+        timeline = self.timeline
+        facts: dict[tuple[int, int, int], Fact] = {}
+        for run in timeline.stage_program(self.number).runs:
+            for wait in run.waits:
+                if not isinstance(wait, Receive):
+                    continue
+                sender, op = timeline.received(self.number, wait.message)
+                sent, start, end = timeline.columns(sender)
+                key = (sent.cost[op], sent.row[op], sent.phase[op])
+                fact = facts.get(key)
+                if fact is None:
+                    made = self._fact(*key, 0)
+                    fact = facts[key] = made._replace(kind="receive", other_stage=wait.source)
+                stream = STREAMS[sent.stream[op]]
+                consumer = self._first_that_takes_time(run.first, run.last)
+                yield Received(
+                    wait.message, fact, RECEIVING[stream], stream, start[op], end[op], sent.microbatch[op],
+                    wait.source, consumer,
+                )  # fmt: skip
+
+    def _first_that_takes_time(self, first: int, last: int) -> int:
+        stream, start, end = self.ops.stream, self.start, self.end
+        for op in range(first, last):
+            if stream[op] == COMPUTE and end[op] > start[op]:
+                return op
+        return -1
+
+    def rows(self) -> Sequence[int] | None:
+        """The row of each op within its stream, from 0; None where one row holds every stream.
+
+        Only the queues of dialect astra-sim-1 serve several collectives of a stream at a time.
+        """
+        if not self.timeline.program.queued:
+            return None
+        rows = array("i", bytes(4 * len(self.ops)))
+        for lane in range(len(STREAMS)):
+            ops = [op for op, stream in enumerate(self.ops.stream) if stream == lane]
+            ops.sort(key=lambda op: (self.start[op], self.end[op], op))
+            taken = disjoint_rows([(self.start[op], self.end[op]) for op in ops])
+            for op, row in zip(ops, taken, strict=True):
+                rows[op] = row
+        return rows

@@ -61,6 +61,11 @@ def layer_scales(parameters: Parameters) -> dict[tuple[str, str], float]:
     return scales
 
 
+def parse_factor(text: str, option: str, form: str, zero: bool = False) -> tuple[str, float]:
+    """(what, X) of `what=X`; `form` is for the message, `zero` whether X may be 0. Raises `UsageError`."""
+    return _split(text, option, form, zero)
+
+
 def _split(text: str, option: str, form: str, zero: bool = False) -> tuple[str, float]:
     left, equals, right = text.rpartition("=")
     try:

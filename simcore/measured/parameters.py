@@ -1,25 +1,35 @@
-"""Parameters of a simulation that are given for a measured run: refused, and why."""
+"""Which parameters a measured run has: those of its replay. The others are refused, and why."""
 
 from __future__ import annotations
 
 from simcore.diagnostics import UsageError
+from simcore.measured.replay.results import MeasuredResults
+from simcore.measured.replay.scales import scales_from
+from simcore.measured.run import MeasuredRun
 from simcore.parameters import FLAGS, Parameters
 
 # What changes how long the trace's own operations take.
-_OF_A_REPLAY = frozenset(("compute_scale", "comm_scale", "layer_scale", "slow_rank", "jitter", "seed"))
+OF_A_REPLAY = frozenset(("compute_scale", "comm_scale", "layer_scale", "slow_rank"))
 
 
-def refuse_parameters(parameters: Parameters) -> None:
-    """Raises UsageError, which names them, if any parameter is not at its default."""
+def measured_results(run: MeasuredRun, parameters: Parameters, replay: bool = False) -> MeasuredResults:
+    """The run as it was measured, or replayed if that is asked for or a parameter changes it.
+
+    Raises `UsageError`, which names them, for parameters that a trace does not have, and for the replay
+    of an order without times.
+    """
     given = [flag for flag in FLAGS if getattr(parameters, flag.field) != flag.default]
-    replay = [flag.option for flag in given if flag.field in _OF_A_REPLAY]
-    others = [flag.option for flag in given if flag.field not in _OF_A_REPLAY]
-    parts = []
-    if replay:
-        verb = "needs" if len(replay) == 1 else "need"
-        parts.append(f"{', '.join(replay)} {verb} the replay of the trace, which this version does not do")
+    others = [flag.option for flag in given if flag.field not in OF_A_REPLAY]
     if others:
         verb = "has" if len(others) == 1 else "have"
-        parts.append(f"{', '.join(others)} {verb} no meaning for a trace, which is shown as it was measured")
-    if parts:
-        raise UsageError("; ".join(parts))
+        *first, last = (flag.option for flag in FLAGS if flag.field in OF_A_REPLAY)
+        options = f"{', '.join(first)} and {last}"
+        raise UsageError(f"{', '.join(others)} {verb} no meaning for a trace; its replay takes {options}")
+    if not replay and not given:
+        return MeasuredResults(run)
+    if not run.timed:
+        asked = ", ".join(flag.option for flag in given) or "--replay"
+        raise UsageError(
+            f"{asked}: found an order of operations without times, expected a trace with durations"
+        )
+    return MeasuredResults(run, scales_from(parameters, run))

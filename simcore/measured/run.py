@@ -28,6 +28,7 @@ class MeasuredRun:
     in a plan. missing: ranks of the world that have no file. concurrent: whether all ranks share
     a clock and a time; if not, each begins at 0. timed: False for an untimed schedule, whose
     operations stand at SLOT units each, in their order. stamp: of the run, where it is known.
+    replayed: the times are not those of the files but what a replay makes of them.
     """
 
     path: str
@@ -39,6 +40,7 @@ class MeasuredRun:
     timed: bool
     stamp: str | None
     diagnostics: tuple[Diagnostic, ...]
+    replayed: bool = False
 
     @property
     def format(self) -> str:

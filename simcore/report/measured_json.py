@@ -6,18 +6,28 @@ from typing import Any
 
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace
+from simcore.measured.replay import MeasuredResults
+from simcore.measured.replay.accounts import RankAccounts
+from simcore.measured.replay.critical_path import REASONS, Segment
+from simcore.measured.replay.difference import differences
+from simcore.measured.replay.pieces import GAP
+from simcore.measured.replay.what_if import Knob
 from simcore.measured.summary import OpFigures, RankTime, op_figures, rank_times, sub_figures
 from simcore.parameters import Parameters, as_dict
 from simcore.ranks import RankSet
 from simcore.report.as_json import SCHEMA
 
 
-def measured_json(run: MeasuredRun) -> dict[str, Any]:
+def measured_json(
+    results: MeasuredResults, parameters: Parameters | None = None, knobs: list[Knob] | None = None
+) -> dict[str, Any]:
     """All figures of a measured run as plain values, times in ns.
 
-    Nothing is simulated: `classes` and `layers` are empty, `cluster` has no dimensions, and
-    `step_time_ns` is the measured one; 0 where the file has no times (`measured.timed`).
+    No workload is simulated: `classes` and `layers` are empty, `cluster` has no dimensions. `step_time_ns`
+    is the measured one, in a replay the replayed one; 0 where the file has no times (`measured.timed`).
+    parameters: of the replay. knobs: what-if questions with their answers.
     """
+    run, shown = results.measured, results.run
     degrees = run.degrees
     return {
         "schema": SCHEMA,
@@ -31,12 +41,12 @@ def measured_json(run: MeasuredRun) -> dict[str, Any]:
                         "world": degrees.world},
         },
         "cluster": {"dims": [], "network": "measured"},
-        "schedule": "measured",
-        "parameters": as_dict(Parameters()) | {"run": run.stamp},
-        "step_time_ns": run.step_time_ns,
+        "schedule": "replayed" if shown.replayed else "measured",
+        "parameters": as_dict(parameters or Parameters()) | {"run": run.stamp, "replay": shown.replayed},
+        "step_time_ns": shown.step_time_ns,
         "pass_end_ns": [],
         "spans": run.ops + run.subs,
-        "ops_simulated": 0,
+        "ops_simulated": run.ops + run.subs if shown.replayed else 0,
         "rank_classes": 0,
         "classes": [],
         "layers": [],
@@ -53,10 +63,81 @@ def measured_json(run: MeasuredRun) -> dict[str, Any]:
             ],
             "operations": [_figures(one) for one in op_figures(run)],
             "sub_operations": [_figures(one) for one in sub_figures(run)],
+            **_waiting(results.as_measured),
+            "replay": _replay(results),
         },
+        "critical_path": [_segment(results, one) for one in results.critical_path] if run.timed else [],
+        "what_if": None if knobs is None else [_knob(knob) for knob in knobs],
         "estimates": {"simai": None},
-        "diagnostics": [found.values() for found in run.diagnostics],
+        "diagnostics": [found.values() for found in shown.diagnostics],
     }  # fmt: skip
+
+
+def _waiting(results: MeasuredResults) -> dict[str, Any]:
+    """Accounts and who waits for whom, of the times that `results` has; empty of an order alone."""
+    if not results.measured.timed:
+        return {"accounts": [], "waiting": []}
+    return {
+        "accounts": [
+            _accounts(rank, one) for rank, one in zip(results.measured.ranks, results.accounts, strict=True)
+        ],
+        "waiting": [
+            {"rank": one.early, "for": one.late, "in": one.name, "ns": one.ns} for one in results.waiting
+        ],
+    }
+
+
+def _replay(results: MeasuredResults) -> dict[str, Any] | None:
+    """What the replay makes of the run, None where nothing is replayed."""
+    if results.scales is None:
+        return None
+    return {
+        "step_time_ns": results.step_time_ns,
+        "difference_ns": results.step_time_ns - results.measured.step_time_ns,
+        "by_rank": [
+            {"ranks": str(one.number), "measured_end_ns": one.measured_ns, "end_ns": one.replayed_ns,
+             "operations": [{"name": name, "difference_ns": ns} for name, ns in one.ops]}
+            for one in differences(results)
+        ],
+        **_waiting(results),
+    }  # fmt: skip
+
+
+def _accounts(rank: RankTrace, one: RankAccounts) -> dict[str, Any]:
+    """One rank's accounts, which sum to `step_time_ns`, with the words of a simulated run's classes."""
+    return {
+        "ranks": str(rank.number),
+        "stage": rank.stage,
+        "compute_ns": one.compute_ns(),
+        "exposed_ns": one.exposed_ns(),
+        "wait_ns": one.ns("wait"),
+        "bubble_ns": one.ns("bubble"),
+        "host_ns": one.ns("host"),
+        "idle_ns": one.ns("idle"),
+    }
+
+
+def _segment(results: MeasuredResults, one: Segment) -> dict[str, Any]:
+    rank, pieces = results.measured.ranks[one.rank], results.graph.pieces[one.rank]
+    op, sub = pieces.op[one.piece], pieces.sub[one.piece]
+    is_gap = pieces.kind[one.piece] == GAP
+    batch = rank.ops.batch[op]
+    return {
+        "start_ns": one.start,
+        "end_ns": one.end,
+        "rank": rank.number,
+        "stream": one.kind.split(" ", 1)[1] if one.kind.startswith("exposed ") else "compute",
+        "kind": one.kind,
+        "layer": None if is_gap else rank.ops.name[op] if sub < 0 else rank.subs.name[sub],
+        "phase": None if is_gap else rank.ops.state[op],
+        "microbatch": None if is_gap or batch < 0 else batch,
+        "reason": REASONS[one.reason].format(rank=results.measured.ranks[one.of].number),
+    }
+
+
+def _knob(knob: Knob) -> dict[str, Any]:
+    values: dict[str, Any] = {"knob": knob.name, "free_ns": knob.free_ns, "better10_ns": knob.better10_ns}
+    return values | ({"worse10_ns": knob.worse10_ns} if knob.worse10_ns is not None else {})
 
 
 def _rank(run: MeasuredRun, rank: RankTrace, time: RankTime) -> dict[str, Any]:

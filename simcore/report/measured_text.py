@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from simcore.diagnostics import printable
 from simcore.measured import MeasuredRun
+from simcore.measured.replay import MeasuredResults
+from simcore.measured.replay.what_if import Knob
 from simcore.measured.summary import RankTime, rank_times
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE
 from simcore.report.as_text import GLYPHS, GLYPHS_ASCII, diagnostics_text
+from simcore.report.measured_replay_text import results_parts
 from simcore.report.measured_words import clock_words, op_lines, order_lines, ranks_words, step_words
 from simcore.report.table import Column, table
-from simcore.units import column_unit, percent, plural
+from simcore.units import column_unit, duration, percent, plural
 
 _RANKS = 64
 _BAR_CELLS = 14
@@ -20,18 +23,24 @@ _GLYPH = {
 }  # fmt: skip
 
 
-def measured_text(run: MeasuredRun, ascii_only: bool = False) -> str:
-    """The page: what was read, the measured step time, where it goes, operations, diagnostics."""
-    parts = [_head(run)]
+def measured_text(results: MeasuredResults, ascii_only: bool = False, knobs: list[Knob] | None = None) -> str:
+    """The page: what was read, the step time, where it goes, who waits, operations, diagnostics.
+
+    knobs: what-if questions with their answers, None if they were not asked.
+    """
+    run = results.run
+    parts = [_head(results)]
     if run.timed:
         parts.append(_ranks(run, ascii_only))
+        parts += results_parts(results, knobs)
     else:
         parts.append("\n".join([*order_lines(run, _WIDTH), ""]))
     parts += ["\n".join([*op_lines(run), ""]), diagnostics_text(run.diagnostics, run.path)]
     return "\n".join(parts)
 
 
-def _head(run: MeasuredRun) -> str:
+def _head(results: MeasuredResults) -> str:
+    run = results.run
     subs = f"; {plural(run.subs, 'sub-operation')} inside them" if run.subs else ""
     batches = f", {plural(run.microbatches, 'micro-batch')}" if run.microbatches else ""
     what = "Megatron" if run.unit == "rank" else "Megatron schedule plan"
@@ -42,7 +51,12 @@ def _head(run: MeasuredRun) -> str:
         ("ranks", f"{ranks_words(run)}; {clock_words(run)}"),
         ("read", f"{plural(run.ops, 'operation')}{batches}{subs}"),
     ]
-    lines = [f"Measured step time  {step_words(run)}", ""]
+    if run.replayed:
+        measured = results.measured.step_time_ns
+        more = run.step_time_ns - measured
+        by = f"{'+' if more > 0 else ''}{percent(more, measured)} %"
+        facts.append(("measured", f"{duration(measured)}; the replay is {by} from it"))
+    lines = [f"{'Replayed' if run.replayed else 'Measured'} step time  {step_words(run)}", ""]
     return "\n".join(lines + [f"  {name:<10} {text}" for name, text in facts]) + "\n"
 
 
@@ -69,7 +83,7 @@ def _ranks(run: MeasuredRun, ascii_only: bool) -> str:
     )
     left = len(times) - len(rows)
     more = [f"  and {plural(left, 'rank')} more (--json has all)"] if left > 0 else []
-    title = f"Where the step goes, {unit} on each rank, as measured"
+    title = f"Where the step goes, {unit} on each rank, as {'replayed' if run.replayed else 'measured'}"
     words = [
         "  communication includes waiting for the others; host: loading and other work that is no compute",
         "  gaps: the host between operations; outside: before the first and after the last operation",

@@ -40,6 +40,8 @@ def clock_words(run: MeasuredRun) -> str:
     """What the ranks' times have in common."""
     if not run.timed:
         return "no times, the order alone"
+    if run.replayed:
+        return "replayed together"
     if len(run.ranks) == 1:
         return "from the start of its first operation"
     return "on one clock" if run.concurrent else "not concurrent: each from its own start"

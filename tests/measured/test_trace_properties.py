@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from io import BytesIO
 
@@ -13,6 +14,8 @@ from simcore.inputs import read_input
 from simcore.measured import MeasuredRun, read_run
 from simcore.measured.columns import PLACED, RankTrace
 from simcore.measured.lanes import lane_kinds, lane_spans, rank_spans
+from simcore.measured.replay import MeasuredResults
+from simcore.measured.replay.scales import Scales
 from simcore.measured.summary import op_figures, rank_times, sub_figures
 from simcore.measured.vocabulary import GROUPS
 from simcore.report.measured_json import measured_json
@@ -211,6 +214,26 @@ def assert_run_or_message(data: bytes) -> None:
         assert one.line is not None or one.code in _OF_WHOLE_FILES
 
 
+def assert_accounts_and_path(results: MeasuredResults) -> None:
+    """Every nanosecond of every rank is in one account, and the path covers the step."""
+    step = results.step_time_ns
+    for one in results.accounts:
+        assert sum(one.total_ns) == step
+        assert all(start < end for start, end in itertools.pairwise(one.edge))
+    edges = [(one.start, one.end) for one in results.critical_path]
+    assert [start for start, _ in edges] + [step] == [0] + [end for _, end in edges]
+    assert results.run.step_time_ns == step
+    assert what_they_last(results.run) == step
+
+
+def what_they_last(run: MeasuredRun) -> int:
+    """The end of the last operation; none is of negative length."""
+    for rank in run.ranks:
+        assert all(start <= end for start, end in zip(rank.ops.start, rank.ops.end, strict=True))
+        assert all(start <= end for start, end in zip(rank.subs.start, rank.subs.end, strict=True))
+    return max((end for rank in run.ranks for end in rank.ops.end), default=0)
+
+
 def assert_whole(run: MeasuredRun) -> None:
     """The columns fit each other, a step of 0 ns has a diagnostic, and both reports can be made."""
     assert run.ranks
@@ -224,6 +247,10 @@ def assert_whole(run: MeasuredRun) -> None:
             assert min(ops.start) >= 0
     codes = {one.code for one in run.diagnostics}
     assert run.step_time_ns or codes & {"untimed-schedule", "no-step-time"}
-    assert is_safe(measured_text(run))
-    assert measured_json(run)["step_time_ns"] == run.step_time_ns
+    results = MeasuredResults(run)
+    assert is_safe(measured_text(results))
+    assert measured_json(results)["step_time_ns"] == run.step_time_ns
+    if run.timed:
+        assert_accounts_and_path(results)
+        assert_accounts_and_path(results.with_scales(Scales(compute=2, comm=0.5, gaps=3)))
     assert PLACED not in {known for rank in run.ranks for known in rank.ops.known} or codes

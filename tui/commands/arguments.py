@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from simcore.diagnostics import UsageError
 from simcore.parameters import FLAGS, Flag, Parameters, parse_value
 from simcore.simulation import choices
 from tui.commands.parser import Parser
@@ -38,6 +39,19 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         help="of a directory of rank traces the run with this time stamp, or its beginning "
         "(default: the newest complete one)",
     )
+    parser.add_argument(
+        "--replay",
+        action="store_true",
+        help="of rank traces: run the measured operations again and compare; --compute-scale, --comm-scale, "
+        "--layer-scale OP=X and --slow-rank do so too",
+    )
+
+
+def refuse_replay(replay: bool, what_if: bool = False) -> None:
+    """Raises `UsageError` for what only measured runs can be asked."""
+    for option, given in (("--replay", replay), ("--what-if", what_if)):
+        if given:
+            raise UsageError(f"{option}: found a workload file, expected rank traces")
 
 
 def _help(flag: Flag) -> str:

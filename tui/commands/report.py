@@ -9,7 +9,7 @@ from simcore.analysis import Results
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from simcore.workload import Workload
-from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from
+from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from, refuse_replay
 from tui.commands.inputs import open_input
 
 if TYPE_CHECKING:
@@ -27,10 +27,18 @@ def main(words: list[str]) -> int:
         help="a workload file, a rank trace, a directory of rank traces, or - for standard input",
     )
     add_run(parser)
+    parser.add_argument(
+        "--what-if",
+        action="store_true",
+        help="of a measured run: the step time when one thing takes no time, or a tenth less",
+    )
     parser.add_argument("--json", action="store_true", help="the figures as JSON (schema wltui.report/1)")
     add_parameters(parser)
     arguments = parser.parse_args(words)
-    print_report(arguments.file, parameters_from(arguments), arguments.json, run=arguments.run)
+    print_report(
+        arguments.file, parameters_from(arguments), arguments.json,
+        run=arguments.run, replay=arguments.replay, what_if=arguments.what_if,
+    )  # fmt: skip
     return 0
 
 
@@ -40,13 +48,19 @@ def print_report(
     as_json: bool = False,
     ascii_only: bool = False,
     run: str | None = None,
+    replay: bool = False,
+    what_if: bool = False,
 ) -> None:
-    """Open, simulate a workload, and print. run: which of a directory's measured runs."""
+    """Open, simulate a workload, and print. run: which of a directory's measured runs.
+
+    replay, what_if: of a measured run, whether it is run again and what else is asked.
+    """
     opened = open_input(path, run)
     ascii_only = ascii_only or not is_unicode(sys.stdout.encoding)
     if not isinstance(opened, Workload):
-        _print_measured(opened, parameters, as_json, ascii_only)
+        _print_measured(opened, parameters, as_json, ascii_only, replay, what_if)
         return
+    refuse_replay(replay, what_if)
     results = Results(simulate(opened, parameters))
     if as_json:
         import json
@@ -60,20 +74,27 @@ def print_report(
     print(text_report(results, ascii_only), end="")
 
 
-def _print_measured(run: MeasuredRun, parameters: Parameters, as_json: bool, ascii_only: bool) -> None:
-    from simcore.measured.parameters import refuse_parameters
+def _print_measured(
+    run: MeasuredRun, parameters: Parameters, as_json: bool, ascii_only: bool, replay: bool, what_if: bool
+) -> None:
+    from simcore.measured.parameters import measured_results
 
-    refuse_parameters(parameters)
+    results = measured_results(run, parameters, replay)
+    knobs = None
+    if what_if:
+        from simcore.measured.replay.what_if import answers
+
+        knobs = answers(results)
     if as_json:
         import json
 
         from simcore.report.measured_json import measured_json
 
-        print(json.dumps(measured_json(run), indent=1, allow_nan=False))
+        print(json.dumps(measured_json(results, parameters, knobs), indent=1, allow_nan=False))
         return
     from simcore.report.measured_text import measured_text
 
-    print(measured_text(run, ascii_only), end="")
+    print(measured_text(results, ascii_only, knobs), end="")
 
 
 def is_unicode(encoding: str | None) -> bool:

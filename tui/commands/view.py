@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from simcore.diagnostics import UsageError
 from tui.cli import print_version
-from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from
+from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from, refuse_replay
 from tui.commands.inputs import STANDARD_INPUT
 from tui.terminal.kinds import can_draw, speaks_utf8
 
@@ -32,18 +32,18 @@ _COMMANDS = (
 )
 
 
-def _session(path: str, run: str | None, parameters: Parameters) -> AnySession:
-    """The session over a workload, simulated, or over a measured run."""
+def _session(path: str, arguments: argparse.Namespace, parameters: Parameters) -> AnySession:
+    """The session over a workload, simulated, or over a measured run, replayed if that is asked for."""
     from simcore.inputs import open_input
     from simcore.workload import Workload
 
-    opened = open_input(path, run)
+    opened = open_input(path, arguments.run)
     if not isinstance(opened, Workload):
-        from simcore.measured.parameters import refuse_parameters
+        from simcore.measured.parameters import measured_results
         from tui.measured.session import MeasuredSession
 
-        refuse_parameters(parameters)
-        return MeasuredSession(opened)
+        return MeasuredSession(measured_results(opened, parameters, arguments.replay).run)
+    refuse_replay(arguments.replay)
     from simcore.analysis import Results
     from simcore.simulation import simulate
     from tui.session import Session
@@ -87,7 +87,7 @@ def main(words: list[str]) -> int:
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout) and can_draw()):
         from tui.commands.report import print_report
 
-        print_report(path, parameters, ascii_only=arguments.ascii, run=arguments.run)
+        print_report(path, parameters, ascii_only=arguments.ascii, run=arguments.run, replay=arguments.replay)
         return 0
 
     if path == STANDARD_INPUT:
@@ -95,7 +95,7 @@ def main(words: list[str]) -> int:
             "FILE -: the screen needs standard input for its keys; wltui report - and wltui check - read it"
         )
     # The file first: an error in it is a line on the terminal, not on a screen that goes away.
-    session = _session(path, arguments.run, parameters)
+    session = _session(path, arguments, parameters)
 
     from tui.app import WltuiApp
     from tui.terminal.driver import TerminalDriver
@@ -123,7 +123,7 @@ def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Names
     size = size_in(arguments.size) if arguments.size else DEFAULT_SIZE
     from tui.app import WltuiApp
 
-    session = _session(path, arguments.run, parameters)
+    session = _session(path, arguments, parameters)
     ascii_only = arguments.ascii or not _is_unicode(sys.stdout)
     app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap())
     print(snapshot(app, keys, size, arguments.svg), end="" if not arguments.svg else "\n")

@@ -1,0 +1,9 @@
+"""A measured run as a graph of who waits for whom: where its time goes, and what it would be with other
+durations.
+
+Import from here: `MeasuredResults`.
+"""
+
+from simcore.measured.replay.results import MeasuredResults
+
+__all__ = ["MeasuredResults"]

@@ -1,0 +1,150 @@
+"""Accounts of a measured or replayed run: every nanosecond of every rank in exactly one (SPEC 7).
+
+A wait for a message is `bubble` until it is sent, then `exposed pp`; a wait in a collective is `wait`
+until the last member has come, then `exposed` by its kind. `idle` is the time without an operation:
+host gaps, and what lies before a rank's first and behind its last operation.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+
+from simcore.measured.replay.graph import Graph, Times
+from simcore.measured.replay.pieces import AWAIT, GAP, MEET, TRANSFER
+from simcore.measured.replay.places import MODEL_PARALLEL
+from simcore.measured.vocabulary import CATEGORIES, COMPUTE, category_of_group, category_of_op
+
+EXPOSED = tuple(name for name in CATEGORIES if name not in (*COMPUTE, "host", "gap", "outside"))
+ACCOUNTS = (
+    *(f"compute {name}" for name in COMPUTE),
+    *(f"exposed {name}" for name in EXPOSED),
+    "wait",
+    "bubble",
+    "host",
+    "idle",
+)
+WAIT, BUBBLE, HOST, IDLE = (ACCOUNTS.index(name) for name in ("wait", "bubble", "host", "idle"))
+_OF_CATEGORY = {name: ACCOUNTS.index(f"compute {name}") for name in COMPUTE}
+_OF_CATEGORY |= {name: ACCOUNTS.index(f"exposed {name}") for name in EXPOSED}
+_OF_CATEGORY["host"] = HOST
+# No piece of a rank: the time behind its last operation.
+OVER = -1
+
+
+@dataclass(slots=True)
+class RankAccounts:
+    """Segments that cover 0..step time, none empty. edge[i]..edge[i + 1] ns is segment i; account[i]: index
+    into ACCOUNTS; piece[i]: the piece that runs or waits, OVER behind the last. total_ns: by account.
+    """
+
+    edge: array[int] = field(default_factory=lambda: array("q"))
+    account: bytearray = field(default_factory=bytearray)
+    piece: array[int] = field(default_factory=lambda: array("q"))
+    total_ns: list[int] = field(default_factory=lambda: [0] * len(ACCOUNTS))
+
+    def ns(self, account: str) -> int:
+        """The time in an account."""
+        return self.total_ns[ACCOUNTS.index(account)]
+
+    def compute_ns(self) -> dict[str, int]:
+        """Compute by what it is for, ns."""
+        return {name: self.ns(f"compute {name}") for name in COMPUTE}
+
+    def exposed_ns(self) -> dict[str, int]:
+        """Exposed communication by category, ns."""
+        return {name: self.ns(f"exposed {name}") for name in EXPOSED}
+
+
+def own_account(graph: Graph, rank: int, piece: int) -> int:
+    """The account of what a piece does when it does not wait."""
+    pieces, trace = graph.pieces[rank], graph.run.ranks[rank]
+    kind, op, sub = pieces.kind[piece], pieces.op[piece], pieces.sub[piece]
+    if kind == GAP:
+        return IDLE
+    if kind in (MEET, AWAIT):
+        meeting = graph.matches.meetings[pieces.meeting[piece]]
+        if meeting.kind == MODEL_PARALLEL:
+            return WAIT
+        return _OF_CATEGORY[category_of_group(meeting.kind)]
+    if kind == TRANSFER:
+        return _OF_CATEGORY["pp"]
+    if sub >= 0:
+        return _OF_CATEGORY[category_of_group(trace.subs.group[sub])]
+    return _OF_CATEGORY[category_of_op(trace.ops.name[op], trace.ops.group[op])]
+
+
+def waits_until(graph: Graph, times: Times, rank: int, piece: int) -> tuple[int, int]:
+    """(account, when it is over) of the first part of a piece: waiting for what has not begun."""
+    pieces = graph.pieces[rank]
+    kind = pieces.kind[piece]
+    if not times.together:
+        return IDLE, 0
+    if kind in (MEET, AWAIT):
+        return WAIT, times.meetings[pieces.meeting[piece]][0]
+    if kind == TRANSFER and pieces.received[piece] >= 0:
+        return BUBBLE, times.messages[pieces.received[piece]][0]
+    return IDLE, 0
+
+
+def rank_accounts(graph: Graph, times: Times, rank: int, step_ns: int) -> RankAccounts:
+    """The accounts of the `rank`-th rank."""
+    found = RankAccounts()
+    now = 0
+
+    def book(until: int, account: int, piece: int) -> None:
+        nonlocal now
+        if until > now:
+            found.edge.append(now)
+            found.account.append(account)
+            found.piece.append(piece)
+            found.total_ns[account] += until - now
+            now = until
+
+    for piece, end in enumerate(times.end[rank]):
+        account, begins = waits_until(graph, times, rank, piece)
+        book(min(begins, end), account, piece)
+        book(end, own_account(graph, rank, piece), piece)
+    book(step_ns, IDLE, OVER)
+    found.edge.append(step_ns)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Rank `early` waits `ns` for rank `late` in the operation `name`: in collectives for the one that comes
+    last, in receives for the sender. sub: whether `name` is a sub-operation.
+    """
+
+    early: int
+    late: int
+    name: str
+    sub: bool
+    ns: int
+
+
+def who_waits(graph: Graph, times: Times, accounts: list[RankAccounts]) -> list[Waiting]:
+    """Who waits for whom, the longest first; ranks by their numbers."""
+    waited: dict[tuple[int, int, str, bool], int] = {}
+    for rank, one in enumerate(accounts):
+        trace, pieces = graph.run.ranks[rank], graph.pieces[rank]
+        for segment, account in enumerate(one.account):
+            if account not in (WAIT, BUBBLE):
+                continue
+            piece = one.piece[segment]
+            late = late_rank(graph, times, rank, piece)
+            sub = pieces.sub[piece]
+            name = trace.subs.name[sub] if sub >= 0 else trace.ops.name[pieces.op[piece]]
+            key = (trace.number, graph.run.ranks[late].number, name, sub >= 0)
+            waited[key] = waited.get(key, 0) + one.edge[segment + 1] - one.edge[segment]
+    found = [Waiting(*key, ns) for key, ns in waited.items()]
+    return sorted(found, key=lambda one: (-one.ns, one.early, one.late, one.name))
+
+
+def late_rank(graph: Graph, times: Times, rank: int, piece: int) -> int:
+    """The rank (its index) that a waiting piece waits for."""
+    pieces = graph.pieces[rank]
+    if pieces.kind[piece] == TRANSFER:
+        return graph.ends[pieces.received[piece]][0][0]
+    members = graph.members[pieces.meeting[piece]]
+    return max(members, key=lambda member: (times.start[member[0]][member[1]], -member[0]))[0]

@@ -1,0 +1,215 @@
+"""Runs the pieces of all ranks again with other durations: each rank in its order, waits as they follow.
+
+The engine of the simulation takes a program of stages: rows, five kinds of groups, one program for all
+ranks of a stage. A trace has more group kinds than that, host gaps, and durations of each rank's own;
+and its order is fixed, so that nothing is decided by who comes first. What is left is a walk in the
+order of dependencies, with the rules of the engine: a collective starts when its last member comes and
+its lane is free, a transfer when it is sent, and both hold who waits for them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+
+from simcore.measured.replay.graph import NONE, Graph, Times
+from simcore.measured.replay.matching import Call, Meeting
+from simcore.measured.replay.pieces import AWAIT, GAP, LAUNCH, MEET, OWN, TRANSFER
+from simcore.measured.replay.places import MODEL_PARALLEL
+from simcore.measured.replay.scales import Scales
+from simcore.measured.run import MeasuredRun
+from simcore.measured.vocabulary import COMPUTE, category_of_group, category_of_op
+
+
+def evaluate(graph: Graph, scales: Scales) -> Times:
+    """The times of all pieces under these scales."""
+    return _Replay(graph, _Durations(graph, scales)).times()
+
+
+def scaled(ns: int, factor: float) -> int:
+    """A duration times a factor, rounded half to even; a factor of 1 leaves large ints exact."""
+    return ns if factor == 1.0 else round(ns * factor)
+
+
+def _name(run: MeasuredRun, call: Call) -> str:
+    rank = run.ranks[call.rank]
+    return rank.subs.name[call.sub] if call.sub >= 0 else rank.ops.name[call.op]
+
+
+class _Durations:
+    """What everything takes under some scales, waiting left out."""
+
+    def __init__(self, graph: Graph, scales: Scales) -> None:
+        self.run = graph.run
+        self.graph = graph
+        self.scales = scales
+        self.first = [self._first(rank) for rank in range(len(graph.pieces))]
+        self.after = [self._after(rank) for rank in range(len(graph.pieces))]
+        self.meetings = [
+            scaled(ns, self._of_meeting(meeting))
+            for ns, meeting in zip(graph.meeting_ns, graph.matches.meetings, strict=True)
+        ]
+        self.messages = [
+            scaled(ns, self._of_call(message.send, "pp"))
+            for ns, message in zip(graph.message_ns, graph.matches.messages, strict=True)
+        ]
+
+    def _of_call(self, call: Call, category: str) -> float:
+        """The factor of communication."""
+        scales = self.scales
+        by_name = scales.ops.get(_name(self.run, call), 1.0)
+        return scales.comm * scales.kinds.get(category, 1.0) * by_name
+
+    def _of_meeting(self, meeting: Meeting) -> float:
+        if meeting.kind == MODEL_PARALLEL:
+            return 1.0
+        return self._of_call(meeting.calls[0], category_of_group(meeting.kind))
+
+    def _first(self, rank: int) -> array[int]:
+        pieces = self.graph.pieces[rank]
+        return array(
+            "q",
+            (
+                scaled(ns, self._factor(rank, piece)) if ns else 0
+                for piece, ns in zip(range(len(pieces)), self.graph.first_ns[rank], strict=True)
+            ),
+        )
+
+    def _factor(self, rank: int, piece: int) -> float:
+        """The factor on a piece's own time."""
+        pieces, trace, scales = self.graph.pieces[rank], self.run.ranks[rank], self.scales
+        kind, op, sub = pieces.kind[piece], pieces.op[piece], pieces.sub[piece]
+        if kind == GAP:
+            # Before its first operation a rank has no host gap: it has not begun.
+            return scales.gaps if piece else 1.0
+        name = trace.ops.name[op]
+        category = category_of_op(name, trace.ops.group[op])
+        call = Call(rank, op, sub)
+        if kind == TRANSFER:
+            return self._of_call(call, "pp")
+        if sub >= 0 or category not in (*COMPUTE, "host"):
+            if sub >= 0:
+                category = category_of_group(trace.subs.group[sub])
+            # Without a partner it is not known how much of it is waiting: only its name changes it.
+            alone = call in self.graph.matches.alone
+            return self._of_call(call, category) if alone else scales.ops.get(_name(self.run, call), 1.0)
+        by_name = scales.ops.get(name, 1.0)
+        if category == "host":
+            return scales.host * by_name
+        of_rank = scales.ranks.get(trace.number, 1.0) * scales.stages.get(trace.stage, 1.0)
+        return scales.compute * by_name * of_rank
+
+    def _after(self, rank: int) -> array[int]:
+        pieces, meetings = self.graph.pieces[rank], self.graph.matches.meetings
+        after = array("q", self.graph.after_ns[rank])
+        for piece, ns in enumerate(after):
+            if ns:
+                number = pieces.meeting[piece]
+                kind = category_of_group(meetings[number].kind) if number >= 0 else "pp"
+                call = Call(rank, pieces.op[piece], pieces.sub[piece])
+                after[piece] = scaled(ns, self._of_call(call, kind))
+        return after
+
+
+class _Replay:
+    """The walk. A rank goes on until it waits for a message or a collective that is not known yet."""
+
+    def __init__(self, graph: Graph, durations: _Durations) -> None:
+        self.graph = graph
+        self.durations = durations
+        self.start = [array("q", one.start) for one in graph.pieces]
+        self.end = [array("q", one.end) for one in graph.pieces]
+        self.now = [0] * len(graph.pieces)
+        self.next = [0] * len(graph.pieces)
+        self.missing = [len(members) for members in graph.members]
+        self.meetings: list[tuple[int, int] | None] = [None] * len(graph.members)
+        self.arrived = [0] * len(graph.members)
+        self.messages: list[tuple[int, int] | None] = [None] * len(graph.ends)
+        self.waiting: dict[tuple[bool, int], list[int]] = {}
+        self.ready = deque(range(len(graph.pieces)))
+
+    def times(self) -> Times:
+        while self.ready or self.waiting:
+            if not self.ready:
+                self._release()
+            self._advance(self.ready.popleft())
+        return Times(
+            tuple(self.start), tuple(self.end),
+            tuple(one for one in self.meetings if one is not None),
+            tuple(one for one in self.messages if one is not None),
+        )  # fmt: skip
+
+    def _advance(self, rank: int) -> None:
+        """Run a rank on until it is done or must wait."""
+        pieces = self.graph.pieces[rank]
+        while (piece := self.next[rank]) < len(pieces):
+            now, kind = self.now[rank], pieces.kind[piece]
+            self.start[rank][piece] = now
+            if kind in (OWN, GAP):
+                over = now + self.durations.first[rank][piece]
+            elif kind == TRANSFER:
+                found = self._transfer(rank, piece, now)
+                if found is None:
+                    return
+                over = found
+            else:
+                meeting = pieces.meeting[piece]
+                if kind in (MEET, LAUNCH):
+                    self._arrive(meeting, now)
+                over = now
+                if kind in (MEET, AWAIT):
+                    times = self.meetings[meeting]
+                    if times is None:
+                        self.waiting.setdefault((True, meeting), []).append(rank)
+                        return
+                    over = max(now, times[1]) + self.durations.after[rank][piece]
+            self.end[rank][piece] = self.now[rank] = over
+            self.next[rank] += 1
+
+    def _transfer(self, rank: int, piece: int, now: int) -> int | None:
+        """The end of a send, a receive or both, None while what is received has not been sent."""
+        pieces = self.graph.pieces[rank]
+        sent, received = pieces.sent[piece], pieces.received[piece]
+        if sent >= 0 and self.messages[sent] is None:
+            self.messages[sent] = (now, now + self.durations.messages[sent])
+            self.ready += self.waiting.pop((False, sent), ())
+        over = now + self.durations.first[rank][piece]
+        if received < 0:
+            return over
+        arrival = self.messages[received]
+        if arrival is None:
+            self.waiting.setdefault((False, received), []).append(rank)
+            return None
+        return max(over, arrival[1]) + self.durations.after[rank][piece]
+
+    def _arrive(self, meeting: int, now: int) -> None:
+        """A member comes; with the last one the collective has its times."""
+        if self.meetings[meeting] is not None:
+            return
+        self.missing[meeting] -= 1
+        self.arrived[meeting] = max(self.arrived[meeting], now)
+        if not self.missing[meeting]:
+            self._begin(meeting)
+
+    def _begin(self, meeting: int) -> None:
+        """A collective has its times: all members are there."""
+        before = self.graph.before[meeting]
+        earlier = self.meetings[before] if before != NONE else None
+        start = max(self.arrived[meeting], earlier[1] if earlier is not None else 0)
+        self.meetings[meeting] = (start, start + self.durations.meetings[meeting])
+        self.ready += self.waiting.pop((True, meeting), ())
+
+    def _release(self) -> None:
+        """Ranks that wait for each other, as the orders of damaged files may have it: the one that came
+        first goes on alone.
+        """
+        (is_meeting, number), _ = min(
+            ((key, min((self.now[rank], rank) for rank in ranks)) for key, ranks in self.waiting.items()),
+            key=lambda one: one[1],
+        )
+        if is_meeting:
+            self._begin(number)
+            return
+        rank, *_ = self.waiting[False, number]
+        self.messages[number] = (self.now[rank], self.now[rank])
+        self.ready += self.waiting.pop((False, number))

@@ -1,0 +1,259 @@
+"""The pieces of all ranks of a run, tied by what waits for what, and how long each takes by itself.
+
+What a piece takes is measured; what it waits is not kept, it follows from the others. So:
+
+* a collective takes the time from the last arrival to the first departure: the shortest member's
+  measured duration, as far as it lies behind the last arrival. Who left later keeps that time as its own;
+* a message takes as long as its send, or less where the receive was over before; what a receive lasts
+  beyond the message's end is its own;
+* an asynchronous sub-operation lasts as long as the compute beside it, unless the rank was first to be
+  through with the wait: then the compute is that of the member that needed least.
+
+With every scale at 1 a concurrent run comes out as it was measured, wherever the files' times allow it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from array import array
+from dataclasses import dataclass
+
+from simcore.measured.replay.matching import Call, Matches, Meeting, match, times_of
+from simcore.measured.replay.pieces import AWAIT, LAUNCH, MEET, TRANSFER, Links, Pieces, pieces_of
+from simcore.measured.replay.places import MODEL_PARALLEL
+from simcore.measured.run import MeasuredRun
+
+NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When the pieces of each rank start and end; ns from the start of the step, columns over the pieces.
+
+    meetings: (start, end) of each collective: from the last arrival, behind the one before it in its
+    group. messages: (start, end) of each transfer. together: False where the ranks have no common time, so
+    that none can be seen to wait for another; meetings and messages say nothing then.
+    """
+
+    start: tuple[array[int], ...]
+    end: tuple[array[int], ...]
+    meetings: tuple[tuple[int, int], ...]
+    messages: tuple[tuple[int, int], ...]
+    together: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A run as pieces. members[m]: (rank, piece of arrival, piece of waiting) of collective m.
+    before[m]: the collective of the same group that has to be over, or NONE. ends[k]: ((rank, piece) of
+    the sender, of the receiver) of message k. meeting_ns, message_ns: what they take. first_ns: of each
+    piece what comes before any waiting (own time, a send), after_ns: what comes behind it.
+    """
+
+    run: MeasuredRun
+    matches: Matches
+    pieces: tuple[Pieces, ...]
+    members: tuple[tuple[tuple[int, int, int], ...], ...]
+    before: tuple[int, ...]
+    ends: tuple[tuple[tuple[int, int], tuple[int, int]], ...]
+    meeting_ns: tuple[int, ...]
+    message_ns: tuple[int, ...]
+    first_ns: tuple[array[int], ...]
+    after_ns: tuple[array[int], ...]
+    measured: Times
+
+
+def graph_of(run: MeasuredRun) -> Graph:
+    """The graph of a timed run. Ranks of a run that is not concurrent are tied as if they ran together."""
+    matches = match(run.ranks, run.degrees, run.concurrent)
+    links = _links(run, matches)
+    pieces = tuple(pieces_of(number, rank, links) for number, rank in enumerate(run.ranks))
+    members, ends = _ties(matches, pieces)
+    before = _orders(matches, pieces, members)
+    return _Measure(run, matches, pieces, members, before, ends).graph()
+
+
+def _links(run: MeasuredRun, matches: Matches) -> Links:
+    meetings, reached, waited = {}, {}, {}
+    for number, meeting in enumerate(matches.meetings):
+        meetings.update(dict.fromkeys(meeting.calls, number))
+        if meeting.kind == MODEL_PARALLEL:
+            arrivals = [times_of(run.ranks[call.rank], call)[0] for call in meeting.calls]
+            # Ranks without a common clock did not wait for each other here.
+            reached[number] = max(arrivals) if run.concurrent else 0
+        elif meeting.is_async:
+            waited.update(_waited(run, meeting))
+    return Links(
+        meetings,
+        {message.send: number for number, message in enumerate(matches.messages)},
+        {message.receive: number for number, message in enumerate(matches.messages)},
+        reached,
+        waited,
+    )
+
+
+def _waited(run: MeasuredRun, meeting: Meeting) -> dict[Call, int]:
+    """How long each rank waits for an asynchronous collective when its compute beside it is over."""
+    times = {call: times_of(run.ranks[call.rank], call) for call in meeting.calls}
+    if not run.concurrent:
+        return dict.fromkeys(times, 0)
+    shortest = min(end - start for start, end in times.values())
+    first = min(end for _, end in times.values())
+    # Only who was through first can have been held by the collective; the others had compute to do.
+    return {call: end - start - shortest if end == first else 0 for call, (start, end) in times.items()}
+
+
+def _ties(
+    matches: Matches, pieces: tuple[Pieces, ...]
+) -> tuple[tuple[tuple[tuple[int, int, int], ...], ...], tuple[tuple[tuple[int, int], tuple[int, int]], ...]]:
+    """Which pieces each collective and each message has."""
+    arrivals: list[dict[int, int]] = [{} for _ in matches.meetings]
+    waits: list[dict[int, int]] = [{} for _ in matches.meetings]
+    senders = [(NONE, NONE)] * len(matches.messages)
+    receivers = list(senders)
+    for rank, columns in enumerate(pieces):
+        for piece, kind in enumerate(columns.kind):
+            meeting = columns.meeting[piece]
+            if kind in (MEET, LAUNCH):
+                arrivals[meeting][rank] = piece
+            if kind in (MEET, AWAIT):
+                waits[meeting][rank] = piece
+            if kind == TRANSFER:
+                if columns.sent[piece] >= 0:
+                    senders[columns.sent[piece]] = (rank, piece)
+                if columns.received[piece] >= 0:
+                    receivers[columns.received[piece]] = (rank, piece)
+    members = tuple(
+        tuple((rank, piece, waits[number][rank]) for rank, piece in arrivals[number].items())
+        for number in range(len(matches.meetings))
+    )
+    return members, tuple(zip(senders, receivers, strict=True))
+
+
+def _orders(
+    matches: Matches,
+    pieces: tuple[Pieces, ...],
+    members: tuple[tuple[tuple[int, int, int], ...], ...],
+) -> tuple[int, ...]:
+    """The collective before each one on the lane of its group, as far as all members come in that order."""
+    groups: dict[object, list[int]] = {}
+    for number, meeting in enumerate(matches.meetings):
+        groups.setdefault(meeting.group, []).append(number)
+    before = [NONE] * len(members)
+    for numbers in groups.values():
+        rank, _, _ = members[numbers[0]][0]
+        numbers.sort(key=lambda number: _arrival(members[number], rank))
+        for earlier, later in itertools.pairwise(numbers):
+            came = {who: piece for who, piece, _ in members[earlier]}
+            if all(came.get(who, piece) < piece for who, piece, _ in members[later]):
+                before[later] = earlier
+    return tuple(before)
+
+
+def _arrival(members: tuple[tuple[int, int, int], ...], rank: int) -> int:
+    """The piece with which a rank comes to a collective; that of its first member if it is none."""
+    return next((piece for who, piece, _ in members if who == rank), members[0][1])
+
+
+class _Measure:
+    """What each piece takes by itself, from the times that were measured."""
+
+    def __init__(
+        self,
+        run: MeasuredRun,
+        matches: Matches,
+        pieces: tuple[Pieces, ...],
+        members: tuple[tuple[tuple[int, int, int], ...], ...],
+        before: tuple[int, ...],
+        ends: tuple[tuple[tuple[int, int], tuple[int, int]], ...],
+    ) -> None:
+        self.run = run
+        self.matches = matches
+        self.pieces = pieces
+        self.members = members
+        self.before = list(before)
+        self.ends = ends
+
+    def graph(self) -> Graph:
+        meetings = self._meetings()
+        messages = self._messages()
+        first = [array("q", (end - start for start, end in zip(one.start, one.end, strict=True)))
+                 for one in self.pieces]  # fmt: skip
+        after = [array("q", bytes(8 * len(one))) for one in self.pieces]
+        concurrent = self.run.concurrent
+        for rank, columns in enumerate(self.pieces):
+            for piece, kind in enumerate(columns.kind):
+                start, end = columns.start[piece], columns.end[piece]
+                if kind in (MEET, AWAIT, LAUNCH):
+                    first[rank][piece] = 0
+                    if kind == MEET and concurrent:
+                        over = max(start, meetings[columns.meeting[piece]][1])
+                        after[rank][piece] = max(end - over, 0)
+                elif kind == TRANSFER and columns.received[piece] >= 0:
+                    sent = columns.sent[piece]
+                    own = messages[sent][1] - messages[sent][0] if sent >= 0 else 0
+                    first[rank][piece] = own
+                    over = max(start + own, messages[columns.received[piece]][1])
+                    after[rank][piece] = max(end - over, 0) if concurrent else 0
+        return Graph(
+            self.run, self.matches, self.pieces, self.members, tuple(self.before), self.ends,
+            tuple(end - start for start, end in meetings),
+            tuple(end - start for start, end in messages),
+            tuple(first), tuple(after),
+            Times(
+                tuple(one.start for one in self.pieces), tuple(one.end for one in self.pieces),
+                tuple(meetings), tuple(messages), concurrent,
+            ),
+        )  # fmt: skip
+
+    def _meetings(self) -> list[tuple[int, int]]:
+        found: list[tuple[int, int]] = [(0, 0)] * len(self.members)
+        for number in self._in_order():
+            calls = self.members[number]
+            start = max(self.pieces[rank].start[piece] for rank, piece, _ in calls)
+            ends = [self.pieces[rank].end[piece] for rank, _, piece in calls]
+            if self.matches.meetings[number].kind == MODEL_PARALLEL:
+                found[number] = (start, start)
+            elif self.run.concurrent:
+                earlier = self.before[number]
+                if earlier != NONE and found[earlier][1] > start:
+                    if found[earlier][1] > min(ends):
+                        # They ran at the same time: no queue on a lane.
+                        self.before[number] = NONE
+                    else:
+                        start = found[earlier][1]
+                found[number] = (start, max(start, min(ends)))
+            else:
+                shortest = min(
+                    self.pieces[rank].end[last] - self.pieces[rank].start[piece]
+                    for rank, piece, last in calls
+                )
+                found[number] = (start, start + shortest)
+        return found
+
+    def _in_order(self) -> list[int]:
+        """The collectives, each behind the one before it in its group."""
+        done: set[int] = set()
+        order: list[int] = []
+        for number in range(len(self.members)):
+            chain = []
+            at = number
+            while at != NONE and at not in done:
+                done.add(at)
+                chain.append(at)
+                at = self.before[at]
+            order += reversed(chain)
+        return order
+
+    def _messages(self) -> list[tuple[int, int]]:
+        found = []
+        for (sender, sending), (receiver, receiving) in self.ends:
+            start, end = self.pieces[sender].start[sending], self.pieces[sender].end[sending]
+            fused = self.pieces[sender].received[sending] >= 0
+            if self.run.concurrent:
+                end = min(end, max(start, self.pieces[receiver].end[receiving]))
+            if fused:
+                other = self.pieces[receiver]
+                end = min(end, start + other.end[receiving] - other.start[receiving])
+            found.append((start, end))
+        return found

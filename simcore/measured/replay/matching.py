@@ -1,0 +1,227 @@
+"""Which send belongs to which receive, and which calls of a collective are one collective.
+
+By the group that a rank is in, then by group kind, operation, micro-batch and description, then by
+order (FORMATS 4 has no number of a communication). Ranks that are missing leave calls without
+partners; those keep the time that they were measured with.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from simcore.measured.columns import FUSED, MEASURED, RankTrace
+from simcore.measured.names import Degrees
+from simcore.measured.replay.places import MODEL_PARALLEL, GroupKey, Place, Places, places_of
+from simcore.measured.vocabulary import COMPUTE, LAUNCH, POINT_TO_POINT, category_of_op
+
+# A timestamp has two decimals of a ms, and a start is computed from two of them.
+TOLERANCE_NS = 20_000
+_SEND_STEPS = {"send_forward": 1, "send_backward": -1}
+_RECEIVE_STEPS = {"recv_forward": -1, "recv_backward": 1}
+OPTIMIZER = "optimizer_step"
+
+
+class Call(NamedTuple):
+    """A rank's part in a communication. rank: index among the ranks. sub: -1 for the operation itself."""
+
+    rank: int
+    op: int
+    sub: int = -1
+
+
+class Message(NamedTuple):
+    """A pipeline transfer."""
+
+    send: Call
+    receive: Call
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A collective with all its members. kind: the trace's group kind, or MODEL_PARALLEL.
+
+    group: its group, the same for all collectives of these ranks. is_async: compute goes on beside it.
+    """
+
+    kind: str
+    group: GroupKey
+    calls: tuple[Call, ...]
+    is_async: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """messages, meetings: what was matched, in the order of ranks and files. alone: calls in groups of one
+    rank, which wait for nobody. unmatched: calls without a partner. places: of the ranks.
+    """
+
+    messages: tuple[Message, ...]
+    meetings: tuple[Meeting, ...]
+    alone: frozenset[Call]
+    unmatched: tuple[Call, ...]
+    places: Places
+
+
+def times_of(rank: RankTrace, call: Call) -> tuple[int, int]:
+    """(start, end) of a call on the rank's clock, ns."""
+    columns = rank.ops if call.sub < 0 else rank.subs
+    index = call.op if call.sub < 0 else call.sub
+    return columns.start[index], columns.end[index]
+
+
+def is_asynchronous(rank: RankTrace, sub: int) -> bool:
+    """Whether a sub-operation lasts from its launch to the wait for it, beside compute."""
+    return any((word or "").endswith("_async") for word in (rank.subs.name[sub], rank.subs.source[sub]))
+
+
+def match(ranks: Sequence[RankTrace], degrees: Degrees, on_one_clock: bool) -> Matches:
+    """What belongs together. on_one_clock: calls that were over before the partner came are no match."""
+    return _Matching(ranks, places_of(ranks, degrees), on_one_clock).matches()
+
+
+class _Matching:
+    def __init__(self, ranks: Sequence[RankTrace], places: Places, on_one_clock: bool) -> None:
+        self.ranks = ranks
+        self.places = places
+        self.on_one_clock = on_one_clock
+        self.alone: set[Call] = set()
+        self.unmatched: list[Call] = []
+        # Key -> (group, number of members or None, calls); all in the order of ranks and files.
+        self.collectives: dict[tuple[object, ...], tuple[str, GroupKey, int | None, list[Call]]] = {}
+        self.sends: dict[tuple[object, ...], Call] = {}
+        self.receives: dict[tuple[object, ...], Call] = {}
+
+    def matches(self) -> Matches:
+        for number, (rank, place) in enumerate(zip(self.ranks, self.places.places, strict=True)):
+            self._rank(number, rank, place)
+        messages = self._messages()
+        meetings = self._meetings()
+        return Matches(
+            tuple(messages), tuple(meetings), frozenset(self.alone), tuple(self.unmatched), self.places
+        )
+
+    # -- the calls of a rank ---------------------------------------------------------
+
+    def _rank(self, number: int, rank: RankTrace, place: Place | None) -> None:
+        seen: Counter[tuple[object, ...]] = Counter()
+
+        def nth(*key: object) -> tuple[object, ...]:
+            seen[key] += 1
+            return (*key, seen[key])
+
+        ops, subs = rank.ops, rank.subs
+        for op, name in enumerate(ops.name):
+            if ops.known[op] not in (MEASURED, FUSED) or name == LAUNCH:
+                continue
+            call = Call(number, op)
+            if name in POINT_TO_POINT:
+                self._transfer(call, name, place, ops.batch[op], nth)
+            elif name == OPTIMIZER:
+                # No call of its own stands in the trace: it is found where all ranks have the operation.
+                self._collective(call, MODEL_PARALLEL, place, nth, name)
+            elif category_of_op(name, ops.group[op]) not in (*COMPUTE, "host"):
+                self._collective(
+                    call, ops.group[op] or "", place, nth, name, ops.batch[op], ops.description[op]
+                )
+        for sub in range(len(subs)):
+            group, parent = subs.group[sub], subs.parent[sub]
+            outer = category_of_op(ops.name[parent], ops.group[parent])
+            # What a communication consists of is no second one.
+            if group is not None and subs.known[sub] == MEASURED and outer in (*COMPUTE, "host"):
+                self._collective(
+                    Call(number, parent, sub), group, place, nth,
+                    ops.name[parent], ops.batch[parent], subs.name[sub], subs.collective[sub],
+                )  # fmt: skip
+
+    def _transfer(
+        self,
+        call: Call,
+        name: str,
+        place: Place | None,
+        batch: int,
+        nth: Callable[..., tuple[object, ...]],
+    ) -> None:
+        if place is None:
+            self.unmatched.append(call)
+            return
+        me = (place.stage, place.seat)
+        if name in _SEND_STEPS:
+            step = _SEND_STEPS[name]
+            self.sends[nth(step, me, self.places.neighbour(place, step), batch)] = call
+        else:
+            step = -_RECEIVE_STEPS[name]
+            self.receives[nth(step, self.places.neighbour(place, -step), me, batch)] = call
+
+    def _collective(
+        self,
+        call: Call,
+        kind: str,
+        place: Place | None,
+        nth: Callable[..., tuple[object, ...]],
+        *what: object,
+    ) -> None:
+        group = self.places.group(kind, place) if place is not None else None
+        if group is None:
+            self.unmatched.append(call)
+            return
+        key, members = group
+        if members == 1:
+            self.alone.add(call)
+            return
+        self.collectives.setdefault(nth(key, call.sub >= 0, *what), (kind, key, members, []))[3].append(call)
+
+    # -- what belongs together -------------------------------------------------------
+
+    def _messages(self) -> list[Message]:
+        found = []
+        for key, send in self.sends.items():
+            receive = self.receives.pop(key, None)
+            if receive is None:
+                self.unmatched.append(send)
+            elif self.on_one_clock and self._end(receive) < self._start(send) - TOLERANCE_NS:
+                self.unmatched += [send, receive]
+            else:
+                found.append(Message(send, receive))
+        self.unmatched += self.receives.values()
+        return found
+
+    def _meetings(self) -> list[Meeting]:
+        found = []
+        for kind, group, members, calls in self.collectives.values():
+            if members is None and len(calls) == 1 and self._spans_all_stages(calls[0]):
+                self.alone.update(calls)
+            elif self._is_whole(members, calls) and self._met(calls):
+                launched = [
+                    call.sub >= 0 and is_asynchronous(self.ranks[call.rank], call.sub) for call in calls
+                ]
+                found.append(Meeting(kind, group, tuple(calls), all(launched)))
+            elif kind != MODEL_PARALLEL:
+                self.unmatched += calls
+        return found
+
+    def _is_whole(self, members: int | None, calls: list[Call]) -> bool:
+        if members is None:
+            return len(calls) > 1 and self._spans_all_stages(calls[0])
+        return len(calls) == members
+
+    def _spans_all_stages(self, call: Call) -> bool:
+        """Whether every stage of the call's pipeline is there: else a member may be missing."""
+        mine = self.places.places[call.rank]
+        seat = mine.seat if mine is not None else -1
+        there = {place.stage for place in self.places.places if place is not None and place.seat == seat}
+        return len(there) == self.places.stages
+
+    def _met(self, calls: list[Call]) -> bool:
+        """Whether nobody was through before the last one came: the root of a broadcast may be."""
+        if not self.on_one_clock:
+            return True
+        return min(map(self._end, calls)) >= max(map(self._start, calls)) - TOLERANCE_NS
+
+    def _start(self, call: Call) -> int:
+        return times_of(self.ranks[call.rank], call)[0]
+
+    def _end(self, call: Call) -> int:
+        return times_of(self.ranks[call.rank], call)[1]

@@ -1,0 +1,110 @@
+"""Where each rank of a run stands: its stage, its place in the stage, and the groups that it is in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from simcore.measured.columns import RankTrace
+from simcore.measured.names import Degrees
+
+# The group that ends every step: gradient norm and overflow check over tensor and pipeline ranks.
+MODEL_PARALLEL = "model parallel"
+GroupKey = tuple[str, int, int]
+
+
+class Place(NamedTuple):
+    """stage; seat: of the rank in its stage; tp, dp: None where the degrees are not known."""
+
+    stage: int
+    seat: int
+    tp: int | None
+    dp: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """places[i] is that of the i-th rank, None where it cannot be known. stages: how many there are."""
+
+    places: tuple[Place | None, ...]
+    degrees: Degrees
+    stages: int
+
+    def neighbour(self, place: Place, step: int) -> tuple[int, int]:
+        """(stage, seat) of the pipeline neighbour: with virtual stages the last sends to the first."""
+        return (place.stage + step) % self.stages, place.seat
+
+    def group(self, kind: str, place: Place) -> tuple[GroupKey, int | None] | None:
+        """(key, number of members) of a rank's group of a trace's kind; None where it is not known.
+
+        The number is None for groups over stages (`ep`, `pep`), which have the stages that call them.
+        """
+        stage, _, tp, dp = place
+        if tp is None or dp is None or self.degrees.tp is None or self.degrees.dp is None:
+            if kind in ("ep", "pep"):
+                return (kind, place.seat, 0), None
+            return None
+        if kind == "tp":
+            return (kind, stage, dp), self.degrees.tp
+        if kind == "dp":
+            return (kind, stage, tp), self.degrees.dp
+        if kind in ("ep", "pep"):
+            return (kind, tp, dp), None
+        if kind == MODEL_PARALLEL:
+            return (kind, dp, 0), self.degrees.tp * self.stages
+        return self._expert(kind, place) if kind in ("exp", "exp_dp") else None
+
+    def _expert(self, kind: str, place: Place) -> tuple[GroupKey, int] | None:
+        """Expert groups: `exp` consecutive data-parallel ranks, or ranks of the stage where exp > dp."""
+        stage, seat, tp, dp = place
+        degrees = self.degrees
+        if degrees.exp is None or degrees.dp is None or degrees.tp is None or tp is None or dp is None:
+            return None
+        inside_dp = degrees.dp % degrees.exp == 0
+        number, ranks, lane = (dp, degrees.dp, tp) if inside_dp else (seat, degrees.dp * degrees.tp, 0)
+        if ranks % degrees.exp:
+            return None
+        groups = ranks // degrees.exp
+        if kind == "exp":
+            return (kind, stage, lane * groups + number // degrees.exp), degrees.exp
+        return (kind, stage, lane * degrees.exp + number % degrees.exp), groups
+
+
+def places_of(ranks: Sequence[RankTrace], degrees: Degrees) -> Places:
+    """The places of these ranks: from the degrees that the names state, else from the stages alone.
+
+    A rank whose own `stage_id` is not the one that the degrees give it stands nowhere.
+    """
+    named = [degrees.position(rank.number) for rank in ranks]
+    if degrees.pp is not None and all(position is not None for position in named):
+        tp = degrees.tp or 1
+        found = [
+            Place(position[2], position[1] * tp + position[0], position[0], position[1])
+            if position is not None and rank.stage in (None, position[2])
+            else None
+            for rank, position in zip(ranks, named, strict=True)
+        ]
+        return Places(tuple(found), degrees, degrees.pp)
+    return _by_stage(ranks, degrees)
+
+
+def _by_stage(ranks: Sequence[RankTrace], degrees: Degrees) -> Places:
+    """The n-th ranks of all stages are one pipeline, if all stages have as many ranks."""
+    stages: dict[int, list[int]] = {}
+    for number, rank in enumerate(ranks):
+        if rank.stage is None:
+            return Places((None,) * len(ranks), degrees, 1)
+        stages.setdefault(rank.stage, []).append(number)
+    sizes = {len(members) for members in stages.values()}
+    if set(stages) != set(range(len(stages))) or len(sizes) != 1 or degrees.pp not in (None, len(stages)):
+        return Places((None,) * len(ranks), degrees, 1)
+    # With a hole in the numbers other ranks of the stage may be missing.
+    alone = sizes == {1} and [rank.number for rank in ranks] == list(range(len(ranks)))
+    if alone:
+        degrees = Degrees(len(ranks), 1, 1, len(stages), degrees.exp)
+    found: list[Place | None] = [None] * len(ranks)
+    for stage, members in stages.items():
+        for index, number in enumerate(members):
+            found[number] = Place(stage, index, *((0, 0) if alone else (None, None)))
+    return Places(tuple(found), degrees, len(stages))

@@ -1,0 +1,163 @@
+"""What is computed of a measured run and of its replay, each figure once."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from simcore.diagnostics import Diagnostic, printable
+from simcore.measured.columns import FUSED, RankTrace
+from simcore.measured.replay.accounts import RankAccounts, Waiting, rank_accounts, who_waits
+from simcore.measured.replay.critical_path import Segment, critical_path
+from simcore.measured.replay.evaluate import evaluate
+from simcore.measured.replay.graph import Graph, Times, graph_of
+from simcore.measured.replay.pieces import AWAIT, GAP, Pieces
+from simcore.measured.replay.scales import Scales
+from simcore.measured.run import MeasuredRun
+from simcore.units import plural
+
+_LISTED = 6
+
+
+@dataclass(frozen=True)
+class MeasuredResults:
+    """A timed run, as it was measured or, with `scales`, replayed: screen and report take figures from here.
+
+    measured: the run of the files. scales: None to take the times as they were measured.
+    """
+
+    measured: MeasuredRun
+    scales: Scales | None = None
+    # Many questions are asked of one graph.
+    known_graph: Graph | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The pieces of the run and what waits for what."""
+        return self.known_graph or graph_of(self.measured)
+
+    @cached_property
+    def times(self) -> Times:
+        """When the pieces start and end."""
+        return self.graph.measured if self.scales is None else evaluate(self.graph, self.scales)
+
+    @property
+    def step_time_ns(self) -> int:
+        """When the last rank's last operation ends, ns."""
+        return max(end[-1] if end else 0 for end in self.times.end)
+
+    @cached_property
+    def run(self) -> MeasuredRun:
+        """The run with these times: what the lanes show."""
+        if self.scales is None:
+            return self.measured
+        ranks = tuple(
+            _moved(rank, pieces, start, end)
+            for rank, pieces, start, end in zip(
+                self.measured.ranks, self.graph.pieces, self.times.start, self.times.end, strict=True
+            )
+        )
+        found = (*self.measured.diagnostics, *self._found())
+        return replace(self.measured, ranks=ranks, concurrent=True, diagnostics=found, replayed=True)
+
+    @cached_property
+    def accounts(self) -> list[RankAccounts]:
+        """Of each rank, in the run's order; each sums to the step time."""
+        step = self.step_time_ns
+        return [rank_accounts(self.graph, self.times, rank, step) for rank in range(len(self.graph.pieces))]
+
+    @cached_property
+    def waiting(self) -> list[Waiting]:
+        """Who waits for whom, the longest first; empty where the ranks have no common time."""
+        return who_waits(self.graph, self.times, self.accounts)
+
+    @cached_property
+    def critical_path(self) -> list[Segment]:
+        """What the step time is made of, 0 to the end; of the longest rank where clocks differ."""
+        return critical_path(self.graph, self.times)
+
+    @property
+    def as_measured(self) -> MeasuredResults:
+        """The same run with the times of the files."""
+        return self if self.scales is None else MeasuredResults(self.measured, None, self.graph)
+
+    def with_scales(self, scales: Scales) -> MeasuredResults:
+        """The replay of the same run with other scales."""
+        return MeasuredResults(self.measured, scales, self.graph)
+
+    def _found(self) -> list[Diagnostic]:
+        """What a replay leaves as it was measured."""
+        calls = self.graph.matches.unmatched
+        if not calls:
+            return []
+        names: dict[str, None] = {}
+        for call in calls:
+            rank = self.measured.ranks[call.rank]
+            names[rank.subs.name[call.sub] if call.sub >= 0 else rank.ops.name[call.op]] = None
+        listed = ", ".join(printable(name, 40) for name in list(names)[:_LISTED])
+        message = (
+            f"{plural(len(calls), 'communication')} without a partner that waited for it ({listed}"
+            f"{', ...' if len(names) > _LISTED else ''}): the time that was measured is kept"
+        )
+        return [Diagnostic("note", "replay-unmatched", message, self.measured.path)]
+
+
+def _moved(rank: RankTrace, pieces: Pieces, start: array[int], end: array[int]) -> RankTrace:
+    """A rank with the times of its pieces; what has no piece of its own keeps its place inside one."""
+    moves = _Moves(pieces, start, end)
+    ops, subs = rank.ops, rank.subs
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    sub_times: dict[int, tuple[int, int]] = {}
+    for piece, op in enumerate(pieces.op):
+        if pieces.kind[piece] == GAP:
+            continue
+        first.setdefault(op, start[piece])
+        last[op] = end[piece]
+        sub = pieces.sub[piece]
+        if sub >= 0:
+            begin = sub_times[sub][0] if pieces.kind[piece] == AWAIT and sub in sub_times else start[piece]
+            sub_times[sub] = (begin, end[piece])
+    spans = {(ops.start[op], ops.end[op]): (first[op], last[op]) for op in first}
+    op_times = []
+    for op, known in enumerate(ops.known):
+        measured = (ops.start[op], ops.end[op])
+        if op in first:
+            op_times.append((first[op], last[op]))
+        elif known == FUSED and measured in spans:
+            op_times.append(spans[measured])
+        else:
+            op_times.append((moves.time(measured[0]), moves.time(measured[1])))
+    all_subs = [
+        sub_times.get(sub) or (moves.time(begin), moves.time(over))
+        for sub, (begin, over) in enumerate(zip(subs.start, subs.end, strict=True))
+    ]
+    op_start, op_end = _columns(op_times)
+    sub_start, sub_end = _columns(all_subs)
+    moved = replace(ops, start=op_start, end=op_end)
+    return replace(rank, ops=moved, subs=replace(subs, start=sub_start, end=sub_end))
+
+
+def _columns(spans: list[tuple[int, int]]) -> tuple[array[int], array[int]]:
+    return array("q", (start for start, _ in spans)), array("q", (end for _, end in spans))
+
+
+class _Moves:
+    """Where a time of the measured rank is in the replay: pieces grow and shrink evenly."""
+
+    def __init__(self, pieces: Pieces, start: array[int], end: array[int]) -> None:
+        self.pieces = pieces
+        self.start = start
+        self.end = end
+
+    def time(self, ns: int) -> int:
+        """The replayed time of a measured one."""
+        piece = bisect_right(self.pieces.start, ns) - 1
+        if piece < 0:
+            return ns
+        begin, over = self.pieces.start[piece], self.pieces.end[piece]
+        inside = min(ns, over) - begin
+        length = self.end[piece] - self.start[piece]
+        return self.start[piece] + (inside * length // (over - begin) if over > begin else 0)

@@ -1,0 +1,85 @@
+"""Factors on the parts of a measured run, as parameters and what-if questions state them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from simcore.diagnostics import UsageError, printable
+from simcore.measured.run import MeasuredRun
+from simcore.overrides import parse_factor, parse_overrides
+from simcore.parameters import Parameters
+
+_MOST_LISTED = 12
+_Key = TypeVar("_Key")
+
+
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """Factors on measured durations, 1 where nothing is stated. Waiting has none: it follows.
+
+    compute: forward, backward, optimizer. comm: communication, also by category in `kinds`. ops: by
+    name of the operation or sub-operation. ranks, stages: compute by rank number, by stage. gaps: the
+    host's time between operations. host: operations that neither compute nor communicate.
+    """
+
+    compute: float = 1.0
+    comm: float = 1.0
+    gaps: float = 1.0
+    host: float = 1.0
+    ops: Mapping[str, float] = field(default_factory=dict)
+    kinds: Mapping[str, float] = field(default_factory=dict)
+    ranks: Mapping[int, float] = field(default_factory=dict)
+    stages: Mapping[int | None, float] = field(default_factory=dict)
+
+    def times(self, other: Scales) -> Scales:
+        """Both after each other."""
+        return Scales(
+            self.compute * other.compute,
+            self.comm * other.comm,
+            self.gaps * other.gaps,
+            self.host * other.host,
+            _product(self.ops, other.ops),
+            _product(self.kinds, other.kinds),
+            _product(self.ranks, other.ranks),
+            _product(self.stages, other.stages),
+        )
+
+
+def _product(one: Mapping[_Key, float], other: Mapping[_Key, float]) -> dict[_Key, float]:
+    return {key: one.get(key, 1.0) * other.get(key, 1.0) for key in (*one, *other)}
+
+
+def scales_from(parameters: Parameters, run: MeasuredRun) -> Scales:
+    """The scales that the parameters state. Raises `UsageError` for a rank or operation that is not there."""
+    last = max(rank.number for rank in run.ranks)
+    ranks = parse_overrides(parameters, last + 1, 0).slow_ranks
+    there = {rank.number for rank in run.ranks}
+    for number in ranks:
+        if number not in there:
+            raise UsageError(f"--slow-rank: rank {number} is not in this run")
+    return Scales(
+        compute=parameters.compute_scale,
+        comm=parameters.comm_scale,
+        ops=_op_scales(parameters, run),
+        ranks=ranks,
+    )
+
+
+def _op_scales(parameters: Parameters, run: MeasuredRun) -> dict[str, float]:
+    """Name -> factor, from `--layer-scale OP=X`."""
+    names = {name for rank in run.ranks for name in (*rank.ops.name, *rank.subs.name)}
+    found = {}
+    for text in parameters.layer_scale:
+        form = "of a trace OP=X, for example forward_step=0.9"
+        name, factor = parse_factor(text, "--layer-scale", form, zero=True)
+        if name not in names:
+            listed = sorted(names)[:_MOST_LISTED]
+            more = f" and {len(names) - len(listed)} more" if len(names) > len(listed) else ""
+            raise UsageError(
+                f"--layer-scale {printable(text, 60)}: no operation {printable(name, 40)} in this run, only "
+                f"{', '.join(printable(one, 40) for one in listed)}{more}"
+            )
+        found[name] = factor
+    return found

@@ -1,0 +1,82 @@
+"""What would a measured step take if: one thing at a time replayed with other durations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simcore.diagnostics import UsageError
+from simcore.measured.replay.accounts import EXPOSED
+from simcore.measured.replay.results import MeasuredResults
+from simcore.measured.replay.scales import Scales
+from simcore.measured.vocabulary import COMPUTE, category_of_op
+
+# Time divided by this is what is 10 % faster (SPEC 7); a slowed rank takes 10 % longer.
+_BETTER, _WORSE = 0.9, 1.1
+_MOST_RANKS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """One thing changed. free_ns: the step time when it takes no time, better10_ns: when it takes a tenth
+    less; for a change that is made or not (`balanced stages`) the step time with it, free_ns None.
+    worse10_ns: with a tenth more, of single ranks; else None.
+    """
+
+    name: str
+    free_ns: int | None
+    better10_ns: int
+    worse10_ns: int | None = None
+
+    @property
+    def best_ns(self) -> int:
+        """The least step time that this can bring."""
+        return self.better10_ns if self.free_ns is None else min(self.free_ns, self.better10_ns)
+
+
+def answers(results: MeasuredResults) -> list[Knob]:
+    """The knobs of a run, the one that gains most first; each beside the scales that the run has."""
+    run, graph = results.measured, results.graph
+    if not run.timed:
+        raise UsageError(
+            "--what-if: found an order of operations without times, expected a trace with durations"
+        )
+    base = results.scales or Scales()
+
+    def step(scales: Scales) -> int:
+        return results.with_scales(base.times(scales)).step_time_ns
+
+    knobs = [
+        Knob("all compute", step(Scales(compute=0)), step(Scales(compute=_BETTER))),
+        Knob("all communication", step(Scales(comm=0)), step(Scales(comm=_BETTER))),
+        Knob("host gaps", step(Scales(gaps=0)), step(Scales(gaps=_BETTER))),
+    ]
+    names: dict[str, str] = {}
+    for rank in run.ranks:
+        for name, group in zip(rank.ops.name, rank.ops.group, strict=True):
+            names.setdefault(name, category_of_op(name, group))
+    for name, category in names.items():
+        if category in (*COMPUTE, "host"):
+            free, better = Scales(ops={name: 0.0}), Scales(ops={name: _BETTER})
+            knobs.append(Knob(name, step(free), step(better)))
+    accounts = results.with_scales(base).accounts
+    for kind in EXPOSED:
+        if any(one.ns(f"exposed {kind}") for one in accounts):
+            free, better = Scales(kinds={kind: 0.0}), Scales(kinds={kind: _BETTER})
+            knobs.append(Knob(f"{kind} communication", step(free), step(better)))
+    compute = [sum(one.compute_ns().values()) for one in accounts]
+    stages: dict[int | None, list[int]] = {}
+    for rank, ns in zip(run.ranks, compute, strict=True):
+        stages.setdefault(rank.stage, []).append(ns)
+    if len(stages) > 1:
+        for stage in stages:
+            free, better = Scales(stages={stage: 0.0}), Scales(stages={stage: _BETTER})
+            knobs.append(Knob(f"compute of stage {stage}", step(free), step(better)))
+        means = {stage: sum(ns) / len(ns) for stage, ns in stages.items()}
+        mean = sum(means.values()) / len(means)
+        even = {stage: mean / own if own else 1.0 for stage, own in means.items()}
+        knobs.append(Knob("balanced stages", None, step(Scales(stages=even))))
+    slowest = sorted(range(len(compute)), key=lambda rank: (-compute[rank], rank))[:_MOST_RANKS]
+    for number in sorted(graph.run.ranks[rank].number for rank in slowest):
+        free, better, worse = (Scales(ranks={number: factor}) for factor in (0.0, _BETTER, _WORSE))
+        knobs.append(Knob(f"compute of rank {number}", step(free), step(better), step(worse)))
+    return sorted(knobs, key=lambda knob: (knob.best_ns, knob.better10_ns, knob.name))

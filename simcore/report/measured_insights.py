@@ -1,0 +1,127 @@
+"""What a measured step goes to, in sentences: the largest account, who waits for whom, who is slow."""
+
+from __future__ import annotations
+
+from simcore.diagnostics import printable
+from simcore.measured.replay import MeasuredResults
+from simcore.measured.replay.accounts import ACCOUNTS
+from simcore.measured.vocabulary import POINT_TO_POINT
+from simcore.ranks import RankSet
+from simcore.units import duration, percent
+
+# A rank is slow, or a stage, if it computes so much longer than the others: below it is noise.
+_SLOW = 1.1
+# A share of the step below which a wait is not worth a sentence.
+_LEAST = 0.01
+_WAITS = 2
+_PLAIN = {
+    "wait": "waiting for the last member of a collective",
+    "bubble": "the pipeline bubble: waiting for what another stage has not sent yet",
+    "idle": "no operation: the host's gaps, and the time before the first and after the last operation",
+    "host": "the host's own operations",
+}
+
+
+def insight_lines(results: MeasuredResults) -> list[str]:
+    """One sentence a line, the largest account first; no more than a dozen."""
+    if not results.step_time_ns:
+        return []
+    lines = [_largest(results)]
+    if results.times.together:
+        lines += _waits(results)
+    return [*lines, *_slow_ranks(results), *_slow_stage(results)]
+
+
+def _largest(results: MeasuredResults) -> str:
+    accounts = results.accounts
+    totals = [sum(one.total_ns[number] for one in accounts) for number in range(len(ACCOUNTS))]
+    whole = sum(totals)
+    number = max(range(len(totals)), key=lambda one: totals[one])
+    name = ACCOUNTS[number]
+    kind, _, what = name.partition(" ")
+    words = _PLAIN.get(name) or (f"{what} compute" if kind == "compute" else f"{what} communication")
+    if kind == "exposed" and results.graph.matches.unmatched:
+        words += ", waiting for what has no partner here included"
+    most = max(range(len(accounts)), key=lambda rank: accounts[rank].total_ns[number])
+    rank = results.measured.ranks[most].number
+    return (
+        f"Most of the ranks' time, {percent(totals[number], whole)} %, is {words}; most of it on rank {rank} "
+        f"({duration(accounts[most].total_ns[number])})."
+    )
+
+
+def _waits(results: MeasuredResults) -> list[str]:
+    """The longest waits by operation, stage that waits and stage waited for: receives, then collectives."""
+    stages = {rank.number: rank.stage for rank in results.measured.ranks}
+    pairs: dict[tuple[str, int | None, int | None], list[tuple[int, int, int]]] = {}
+    for one in results.waiting:
+        key = (one.name, stages[one.early], stages[one.late])
+        pairs.setdefault(key, []).append((one.ns, one.early, one.late))
+    most = sorted(pairs.items(), key=lambda pair: (-max(pair[1])[0], pair[0][0], max(pair[1])))
+    lines = []
+    receives = [pair for pair in most if pair[0][0] in POINT_TO_POINT]
+    collectives = [pair for pair in most if pair[0][0] not in POINT_TO_POINT]
+    for (name, early, late), waits in (*receives[:_WAITS], *collectives[:_WAITS]):
+        ns = max(waits)[0]
+        if ns < results.step_time_ns * _LEAST:
+            continue
+        for_whom = RankSet.of({rank for _, _, rank in waits}).text()
+        who = RankSet.of({rank for _, rank, _ in waits}).text()
+        lines.append(
+            f"{_ranks(who)}{_of_stage(early)} wait{'' if _many(who) else 's'} up to {duration(ns)} in "
+            f"{printable(name, 40)} for {_ranks(for_whom).lower()}{_of_stage(late)}."
+        )
+    return lines
+
+
+def _many(ranks: str) -> bool:
+    return not ranks.isdigit()
+
+
+def _ranks(text: str) -> str:
+    return f"{'Ranks' if _many(text) else 'Rank'} {text}"
+
+
+def _of_stage(stage: int | None) -> str:
+    return "" if stage is None else f" (stage {stage})"
+
+
+def _slow_ranks(results: MeasuredResults) -> list[str]:
+    """Ranks that compute much longer than the median of the other ranks of their stage."""
+    lines = []
+    for stage, ranks in _by_stage(results).items():
+        for number, ns in ranks.items():
+            others = sorted(other for rank, other in ranks.items() if rank != number)
+            if not others:
+                continue
+            middle = others[len(others) // 2]
+            if ns > middle * _SLOW and ns - middle > results.step_time_ns * _LEAST:
+                lines.append(
+                    f"Rank {number} is slow: it computes {duration(ns)}, the other ranks{_of_stage(stage)} "
+                    f"{duration(middle)}."
+                )
+    return lines
+
+
+def _slow_stage(results: MeasuredResults) -> list[str]:
+    """The stage whose ranks compute much longer than those of the other stages, by their fastest rank."""
+    least = {stage: min(ranks.values()) for stage, ranks in _by_stage(results).items()}
+    if len(least) < 2 or None in least:
+        return []
+    slow = max(least, key=lambda stage: least[stage])
+    others = sorted(ns for stage, ns in least.items() if stage != slow)
+    middle = others[len(others) // 2]
+    if least[slow] <= middle * _SLOW or least[slow] - middle <= results.step_time_ns * _LEAST:
+        return []
+    return [
+        f"Stage {slow} is slow: its fastest rank computes {duration(least[slow])}, that of the other stages "
+        f"{duration(middle)}."
+    ]
+
+
+def _by_stage(results: MeasuredResults) -> dict[int | None, dict[int, int]]:
+    """Compute of each rank, ns, by stage."""
+    found: dict[int | None, dict[int, int]] = {}
+    for rank, one in zip(results.measured.ranks, results.accounts, strict=True):
+        found.setdefault(rank.stage, {})[rank.number] = sum(one.compute_ns().values())
+    return found

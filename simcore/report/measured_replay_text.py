@@ -1,0 +1,125 @@
+"""The parts of a measured run's page about who waits for whom, its critical path, its replay and what-if."""
+
+from __future__ import annotations
+
+import textwrap
+
+from simcore.diagnostics import printable
+from simcore.measured.replay import MeasuredResults
+from simcore.measured.replay.accounts import ACCOUNTS
+from simcore.measured.replay.difference import differences
+from simcore.measured.replay.what_if import Knob
+from simcore.report.measured_insights import insight_lines
+from simcore.report.table import Column, table
+from simcore.units import column_unit, duration, percent, plural
+
+_WIDTH = 110
+_RANKS = 64
+_WAITS = 8
+_PATH_ROWS = 12
+_OPS = 3
+_KNOBS = 30
+
+
+def results_parts(results: MeasuredResults, knobs: list[Knob] | None) -> list[str]:
+    """The parts, each ending with an empty line."""
+    parts = [_words(results), _accounts(results), _waits(results), _path(results)]
+    if results.scales is not None:
+        parts.insert(0, _differences(results))
+    if knobs is not None:
+        parts.append(_what_if(results, knobs))
+    return [part for part in parts if part]
+
+
+def _words(results: MeasuredResults) -> str:
+    lines: list[str] = []
+    for sentence in insight_lines(results):
+        lines += textwrap.wrap(sentence, _WIDTH, initial_indent="  ", subsequent_indent="    ")
+    return "\n".join(["In words", *lines, ""]) if lines else ""
+
+
+def _figure(ns: int, unit_ns: int) -> str:
+    # A ms of the file has two decimals: no more are measured.
+    return f"{ns / unit_ns:.{ {10**9: 3, 10**6: 2, 10**3: 1}.get(unit_ns, 0) }f}"
+
+
+def _accounts(results: MeasuredResults) -> str:
+    """Each rank's accounts: waiting apart from what is waited for."""
+    unit_ns, unit = column_unit(results.step_time_ns)
+    accounts = results.accounts
+    shown = [number for number in range(len(ACCOUNTS)) if any(one.total_ns[number] for one in accounts)]
+    headings = [ACCOUNTS[number].replace("compute ", "").replace("exposed ", "") for number in shown]
+    rows = [
+        [str(rank.number), *(_figure(one.total_ns[number], unit_ns) for number in shown)]
+        for rank, one in zip(results.measured.ranks[:_RANKS], accounts, strict=False)
+    ]
+    left = len(accounts) - len(rows)
+    more = [f"  and {plural(left, 'rank')} more (--json has all)"] if left > 0 else []
+    title = f"Accounts, {unit}: compute, exposed communication by group, waiting; each rank sums to the step"
+    return "\n".join([title, *table([Column("rank"), *map(Column, headings)], rows), *more, ""])
+
+
+def _waits(results: MeasuredResults) -> str:
+    if not results.times.together or not results.waiting:
+        return ""
+    rows = [
+        [str(one.early), str(one.late), printable(one.name, 34), duration(one.ns),
+         f"{percent(one.ns, results.step_time_ns)} %"]
+        for one in results.waiting[:_WAITS]
+    ]  # fmt: skip
+    columns = [Column("rank"), Column("waits for"), Column("in", left=True), Column("for"), Column("of step")]
+    return "\n".join(["Who waits for whom, the longest first", *table(columns, rows), ""])
+
+
+def _path(results: MeasuredResults) -> str:
+    """The critical path added up: by rank and by what the time goes to."""
+    sums: dict[tuple[int, str], int] = {}
+    for one in results.critical_path:
+        key = (results.measured.ranks[one.rank].number, one.kind)
+        sums[key] = sums.get(key, 0) + one.end - one.start
+    most = sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))
+    rows = [
+        [str(rank), kind, duration(ns), f"{percent(ns, results.step_time_ns)} %"]
+        for (rank, kind), ns in most[:_PATH_ROWS]
+    ]
+    left = len(most) - len(rows)
+    more = [f"  and {left} smaller (--json has the path)"] if left > 0 else []
+    title = f"Critical path, 0 to the end in {plural(len(results.critical_path), 'segment')}, added up"
+    columns = [Column("rank"), Column("goes to", left=True), Column("time"), Column("of step")]
+    return "\n".join([title, *table(columns, rows), *more, ""])
+
+
+def _differences(results: MeasuredResults) -> str:
+    rows = []
+    found = differences(results)
+    for one in found[:_RANKS]:
+        ops = ", ".join(f"{printable(name, 34)} {signed(ns)}" for name, ns in one.ops[:_OPS])
+        change = one.replayed_ns - one.measured_ns
+        rows.append(
+            [str(one.number), duration(one.measured_ns), duration(one.replayed_ns), signed(change), ops]
+        )
+    left = len(found) - len(rows)
+    more = [f"  and {plural(left, 'rank')} more (--json has all)"] if left > 0 else []
+    columns = [Column("rank"), Column("measured"), Column("replayed"), Column("difference"),
+               Column("most by", left=True)]  # fmt: skip
+    return "\n".join(["When each rank ends, measured and replayed", *table(columns, rows), *more, ""])
+
+
+def signed(ns: int) -> str:
+    """A difference with its sign."""
+    return f"+{duration(ns)}" if ns > 0 else duration(ns)
+
+
+def _what_if(results: MeasuredResults, knobs: list[Knob]) -> str:
+    step = results.step_time_ns
+    rows = []
+    for knob in knobs[:_KNOBS]:
+        free = "-" if knob.free_ns is None else duration(knob.free_ns)
+        worse = "" if knob.worse10_ns is None else duration(knob.worse10_ns)
+        gain = f"{percent(step - knob.best_ns, step)} %"
+        rows.append([knob.name, free, duration(knob.better10_ns), worse, gain])
+    columns = [Column("what", left=True), Column("free"), Column("10 % less"), Column("10 % more"),
+               Column("gain at most")]  # fmt: skip
+    title = f"What if: the step time ({duration(step)} now) when one thing takes no time, or a tenth less"
+    words = "  balanced stages: computing as much each as all do on average"
+    return "\n".join([title, *table(columns, rows), words, ""])

@@ -9,8 +9,8 @@ from simcore.diagnostics import UsageError, printable
 from simcore.export.format import Request
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import FUSED, INSTANT, MEASURED, PLACED, RankTrace
-from simcore.measured.parameters import refuse_parameters
 from simcore.measured.vocabulary import buffer_bytes, category_of_group, category_of_op, group_of_op
+from simcore.parameters import FLAGS
 
 # How the times of a span are known, in a word.
 KNOWN = {MEASURED: "measured", INSTANT: "launch", PLACED: "placed", FUSED: "fused"}
@@ -41,7 +41,9 @@ class MeasuredSpan(NamedTuple):
 
 def measured_ranks(run: MeasuredRun, request: Request) -> list[RankTrace]:
     """The ranks that are asked for, all by itself. Raises `UsageError` for what a trace cannot give."""
-    refuse_parameters(request.parameters)
+    given = [flag.option for flag in FLAGS if getattr(request.parameters, flag.field) != flag.default]
+    if given:
+        raise UsageError(f"{', '.join(given)}: a measured run is exported as it was measured")
     found = printable(run.path, 60)
     if not run.timed:
         raise UsageError(f"FILE {found}: found an order without times, expected a run with times to export")

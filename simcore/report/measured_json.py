@@ -40,6 +40,8 @@ def measured_json(run: MeasuredRun) -> dict[str, Any]:
         "rank_classes": 0,
         "classes": [],
         "layers": [],
+        "critical_path": [],
+        "what_if": None,
         "measured": {
             "step_time_ns": run.step_time_ns,
             "ranks": len(run.ranks),

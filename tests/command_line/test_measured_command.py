@@ -172,3 +172,10 @@ def test_a_damaged_trace_is_told_with_its_place(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     message = "found the end of the line, expected ) at the end of the operation"
     assert done.stderr == f"{path}:5:32: error trace-line-end {message}\n"
+
+
+def test_a_measured_run_has_no_what_if() -> None:
+    done = wltui("report", SEED_004, "--what-if")
+    assert (done.returncode, done.stdout) == (2, "")
+    message = "wltui: --what-if: a measured run is shown as it was, nothing of it is simulated\n"
+    assert done.stderr == message

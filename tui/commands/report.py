@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from simcore.analysis import Results
+from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from simcore.workload import Workload
@@ -28,9 +29,20 @@ def main(words: list[str]) -> int:
     )
     add_run(parser)
     parser.add_argument("--json", action="store_true", help="the figures as JSON (schema wltui.report/1)")
+    parser.add_argument(
+        "--what-if",
+        action="store_true",
+        help="also the step time with one thing free or 10 %% better at a time, and under other schedules",
+    )
     add_parameters(parser)
     arguments = parser.parse_args(words)
-    print_report(arguments.file, parameters_from(arguments), arguments.json, run=arguments.run)
+    print_report(
+        arguments.file,
+        parameters_from(arguments),
+        arguments.json,
+        run=arguments.run,
+        with_what_if=arguments.what_if,
+    )
     return 0
 
 
@@ -40,24 +52,32 @@ def print_report(
     as_json: bool = False,
     ascii_only: bool = False,
     run: str | None = None,
+    with_what_if: bool = False,
 ) -> None:
-    """Open, simulate a workload, and print. run: which of a directory's measured runs."""
+    """Open, simulate a workload, and print. run: which of a directory's measured runs.
+
+    Raises UsageError for a what-if of a measured run.
+    """
     opened = open_input(path, run)
     ascii_only = ascii_only or not is_unicode(sys.stdout.encoding)
     if not isinstance(opened, Workload):
+        if with_what_if:
+            raise UsageError("--what-if: a measured run is shown as it was, nothing of it is simulated")
         _print_measured(opened, parameters, as_json, ascii_only)
         return
     results = Results(simulate(opened, parameters))
+    if with_what_if:
+        results.what_if(_show_progress if sys.stderr is not None and sys.stderr.isatty() else _no_progress)
     if as_json:
         import json
 
         from simcore.report.as_json import json_report
 
-        print(json.dumps(json_report(results), indent=1, allow_nan=False))
+        print(json.dumps(json_report(results, with_what_if), indent=1, allow_nan=False))
         return
     from simcore.report.as_text import text_report
 
-    print(text_report(results, ascii_only), end="")
+    print(text_report(results, ascii_only, with_what_if), end="")
 
 
 def _print_measured(run: MeasuredRun, parameters: Parameters, as_json: bool, ascii_only: bool) -> None:
@@ -74,6 +94,16 @@ def _print_measured(run: MeasuredRun, parameters: Parameters, as_json: bool, asc
     from simcore.report.measured_text import measured_text
 
     print(measured_text(run, ascii_only), end="")
+
+
+def _show_progress(done: int, total: int) -> None:
+    """On a terminal's standard error, over itself and gone at the end."""
+    words = f"what-if {done} of {total}"
+    print("\r" + (words if done < total else " " * len(words) + "\r"), end="", file=sys.stderr, flush=True)
+
+
+def _no_progress(done: int, total: int) -> None:
+    """Nobody watches."""
 
 
 def is_unicode(encoding: str | None) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from simcore.analysis.critical_path import CriticalPath
     from simcore.analysis.dependencies import Dependencies
     from simcore.analysis.simai_estimate import SimaiEstimate
+    from simcore.analysis.what_if import WhatIf
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,20 @@ class Results:
         from simcore.analysis.slack import least_by_row
 
         return least_by_row(self.simulation.timeline, self.slacks, len(self.simulation.workload))
+
+    def what_if(
+        self,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> list[WhatIf]:
+        """Step times with one thing cheaper or another schedule, computed once; see `what_if` there."""
+        if "_what_if" not in self.__dict__:
+            from simcore.analysis.what_if import what_if
+
+            path = self.compute_critical_path(cancelled)
+            self.__dict__["_what_if"] = what_if(self.simulation, path, progress, cancelled)
+        found: list[WhatIf] = self.__dict__["_what_if"]
+        return found
 
     @cached_property
     def simai_estimate(self) -> SimaiEstimate | None:

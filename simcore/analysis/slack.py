@@ -14,9 +14,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 
-from simcore.analysis.program_index import KIND_OF_STREAM, NONE, ProgramIndex
+from simcore.analysis.program_index import NONE, ProgramIndex
 from simcore.diagnostics import Cancelled
-from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, Join, Receive
+from simcore.program.ops import COMPUTE, STREAM_OF_GROUP, STREAMS, TO_NEXT, Join, Receive
 from simcore.timeline import Timeline
 
 
@@ -44,6 +44,21 @@ def least_by_row(timeline: Timeline, slacks: Sequence[Sequence[int]], rows: int)
     return [None if ns == beyond else ns for ns in least[:rows]]
 
 
+class _Collective:
+    """A collective of several classes. latest: its latest end as far as it is known, ns.
+
+    unknown: joins of its members, and members that it blocks, that have not been walked back to.
+    parked: the classes that have come to it and wait for the others.
+    """
+
+    __slots__ = ("latest", "parked", "unknown")
+
+    def __init__(self, latest: int, unknown: int) -> None:
+        self.latest = latest
+        self.unknown = unknown
+        self.parked: list[int] = []
+
+
 class _Backward:
     """All classes, each walked from the end of its program; one waits for another as in the engine.
 
@@ -57,17 +72,20 @@ class _Backward:
         classes = timeline.classes
         step = timeline.step_time_ns
         stages = [timeline.stage_program(number) for number in range(len(classes))]
+        self.step = step
         self.latest = [array("q", (step,)) * len(stage.ops) for stage in stages]
         self.late = [step] * len(classes)
         self.run_number = [len(stage.runs) - 1 for stage in stages]
         self.next_op = [len(stage.ops) - 1 for stage in stages]
         # Transfers (class, op) whose receivers have been walked back past their waits for them.
         self.received: set[tuple[int, int]] = set()
-        # Per collective, by its op of the first member class, how many members have come back to it.
-        self.met: dict[tuple[int, int], int] = {}
-        # The collective of each class that all its members have come back to.
-        self.cleared = [NONE] * len(classes)
         self.parked: set[tuple[int, int]] = set()
+        # By group class, and which of the group's collectives on their stream it is.
+        self.collectives: dict[tuple[int, int], _Collective] = {}
+        # The blocking collective that each class has come to.
+        self.come_to = [NONE] * len(classes)
+        # Per class and stream, the group class that meets there, NONE where no other class takes part.
+        self.groups = [self._groups(number) for number in range(len(classes))]
         self.ready = list(range(len(classes)))
 
     def run(self, cancelled: Callable[[], bool]) -> list[array[int]]:
@@ -86,28 +104,28 @@ class _Backward:
     def _walk(self, number: int) -> None:
         """Walk a class back until it is done or needs another class first."""
         runs = self.timeline.stage_program(number).runs
+        stream = self.timeline.stage_program(number).ops.stream
+        groups, latest = self.groups[number], self.latest[number]
         while (place := self.run_number[number]) >= 0:
             run = runs[place]
             if not self._walk_ops(number, run.first):
                 return
-            late, latest = self.late[number], self.latest[number]
+            late = self.late[number]
             for wait in run.waits:
                 if isinstance(wait, Join):
-                    latest[wait.op] = min(latest[wait.op], late - wait.after)
+                    if groups[stream[wait.op]] != NONE:
+                        self._tell(number, wait.op, late)
+                    elif late < latest[wait.op]:
+                        latest[wait.op] = late
                 elif isinstance(wait, Receive):
-                    sender, sent = self.timeline.received(number, wait.message)
-                    self.latest[sender][sent] = min(self.latest[sender][sent], late)
-                    self.received.add((sender, sent))
-                    if (sender, sent) in self.parked:
-                        self.parked.remove((sender, sent))
-                        self.ready.append(sender)
+                    self._receive(*self.timeline.received(number, wait.message), late)
             self.run_number[number] = place - 1
 
     def _walk_ops(self, number: int, first: int) -> bool:
         """Walk back over the ops of a run. False if the class has to wait for another at one of them."""
         ops, start, end = self.timeline.columns(number)
         stream, blocking, before = ops.stream, ops.blocking, self.index.of(number).before
-        groups = self._groups(number)
+        groups = self.groups[number]
         latest, late = self.latest[number], self.late[number]
         for op in range(self.next_op[number], first - 1, -1):
             lane = stream[op]
@@ -115,53 +133,74 @@ class _Backward:
                 latest[op] = late
                 late -= end[op] - start[op]
                 continue
-            if lane >= TO_NEXT:
+            meets = groups[lane] != NONE
+            if meets:
+                if blocking[op] and self.come_to[number] != op:
+                    self.come_to[number] = op
+                    self._tell(number, op, late)
+                collective = self._collective(number, op)
+                if collective.unknown:
+                    collective.parked.append(number)
+                    self.late[number], self.next_op[number] = late, op
+                    return False
+                latest[op] = collective.latest
+            elif lane >= TO_NEXT:
                 if (number, op) not in self.received and self._is_received(number, op):
                     self.parked.add((number, op))
                     self.late[number], self.next_op[number] = late, op
                     return False
-            else:
-                if blocking[op] and late < latest[op]:
-                    latest[op] = late
-                members = groups[lane]
-                if len(members) > 1 and self.cleared[number] != op:
-                    self.late[number], self.next_op[number] = late, op
-                    if not self._meet(number, op):
-                        return False
+            elif blocking[op] and late < latest[op]:
+                latest[op] = late
             begin = latest[op] - end[op] + start[op]
             if begin < late:
                 late = begin
-            if before[op] != NONE and begin < latest[before[op]]:
-                latest[before[op]] = begin
+            if before[op] != NONE:
+                if meets:
+                    earlier = self._collective(number, before[op])
+                    earlier.latest = min(earlier.latest, begin)
+                elif begin < latest[before[op]]:
+                    latest[before[op]] = begin
         self.late[number], self.next_op[number] = late, first - 1
         return True
+
+    def _receive(self, sender: int, sent: int, late: int) -> None:
+        """A receiver of a transfer has been walked back past its wait for it."""
+        self.latest[sender][sent] = min(self.latest[sender][sent], late)
+        self.received.add((sender, sent))
+        if (sender, sent) in self.parked:
+            self.parked.remove((sender, sent))
+            self.ready.append(sender)
 
     def _is_received(self, number: int, op: int) -> bool:
         """Whether the receiver of a transfer waits for it."""
         receiver = self.index.of(self.index.receiver(number, op))
         return self.timeline.stage_program(number).ops.message[op] in receiver.receives
 
-    def _meet(self, number: int, op: int) -> bool:
-        """A member has come back to a collective; with the last one its latest end is known to all."""
-        members = self.index.members(number, op)
-        key = members[0]
-        self.met[key] = self.met.get(key, 0) + 1
-        if self.met[key] < len(members):
-            return False
-        del self.met[key]
-        over = min(self.latest[member][its_op] for member, its_op in members)
-        for member, its_op in members:
-            self.latest[member][its_op] = over
-            self.cleared[member] = its_op
-            if member != number:
-                self.ready.append(member)
-        return True
+    def _tell(self, number: int, op: int, late: int) -> None:
+        """A member has to have the end of its collective `op` by `late`. Who waited to know goes on."""
+        collective = self._collective(number, op)
+        collective.latest = min(collective.latest, late)
+        collective.unknown -= 1
+        if not collective.unknown:
+            self.ready += collective.parked
+            collective.parked = []
 
-    def _groups(self, number: int) -> list[Sequence[int]]:
-        """Per stream of a class the member classes of its collectives there."""
-        timeline = self.timeline
-        groups = timeline.classes[number].groups
-        return [
-            timeline.folding.group_classes[groups[kind]].members if kind in groups else ()
-            for kind in (KIND_OF_STREAM.get(stream) for stream in range(len(STREAMS)))
-        ]
+    def _collective(self, number: int, op: int) -> _Collective:
+        """The collective that `op` of a class is, whichever of its classes asks."""
+        index = self.index.of(number)
+        key = (self.groups[number][index.program.ops.stream[op]], index.place[op])
+        found = self.collectives.get(key)
+        if found is None:
+            unknown = 0
+            for member, its_op in self.index.members(number, op):
+                theirs = self.index.of(member)
+                unknown += len(theirs.joins.get(its_op, ())) + theirs.program.ops.blocking[its_op]
+            found = self.collectives[key] = _Collective(self.step, unknown)
+        return found
+
+    def _groups(self, number: int) -> list[int]:
+        found = [NONE] * len(STREAMS)
+        for kind, group in self.timeline.classes[number].groups.items():
+            if len(self.timeline.folding.group_classes[group].members) > 1:
+                found[STREAM_OF_GROUP[kind]] = group
+        return found

@@ -184,7 +184,7 @@ def _chunks(structure: Structure, layout: Layout, parameters: Parameters, microb
     """Chunks of a stage: they divide the layers of every block, and P divides the micro-batches."""
     chunks = parameters.virtual_stages
     layers = math.gcd(*structure.layers_per_block)
-    fitting = [number for number in range(1, layers + 1) if layers % number == 0]
+    fitting = _divisors(layers)
     words = ", ".join(map(str, fitting)) or "no number"
     if chunks is None:
         raise UsageError(f"--schedule interleaved needs --virtual-stages; {words} would fit")
@@ -200,6 +200,17 @@ def _chunks(structure: Structure, layout: Layout, parameters: Parameters, microb
             f"{near} would fit"
         )
     return chunks
+
+
+def fitting_chunks(structure: Structure, stages: int, microbatches: int) -> list[int]:
+    """The numbers of virtual stages that `interleaved` takes, none where it takes the micro-batches not."""
+    if not microbatches or microbatches % stages:
+        return []
+    return _divisors(math.gcd(*structure.layers_per_block))
+
+
+def _divisors(layers: int) -> list[int]:
+    return [number for number in range(1, layers + 1) if layers % number == 0]
 
 
 def layer_scales_of(workload: Workload, parameters: Parameters) -> dict[tuple[str, str], float]:

@@ -13,8 +13,11 @@ from simcore.parameters import as_dict
 SCHEMA = "wltui.report/1"
 
 
-def json_report(results: Results) -> dict[str, Any]:
-    """All figures of a run as plain values; times in ns, sizes in bytes, bandwidths in GB/s."""
+def json_report(results: Results, with_what_if: bool = False) -> dict[str, Any]:
+    """All figures of a run as plain values; times in ns, sizes in bytes, bandwidths in GB/s.
+
+    with_what_if: also what the step would take with one thing cheaper, which simulates many times.
+    """
     simulation = results.simulation
     workload, layout, timeline = simulation.workload, simulation.layout, simulation.timeline
     degrees = {"tp": layout.tp, "ep": layout.ep, "dp": layout.dp, "pp": layout.pp, "world": layout.world}
@@ -50,7 +53,7 @@ def json_report(results: Results) -> dict[str, Any]:
         "classes": [_class(results, number) for number in range(len(timeline.classes))],
         "layers": _layers(results),
         "critical_path": _critical_path(results),
-        "what_if": None,
+        "what_if": _what_if(results) if with_what_if else None,
         "estimates": {"simai": _estimate(results)},
         "diagnostics": [found.values() for found in simulation.diagnostics],
     }
@@ -152,6 +155,15 @@ def _critical_path(results: Results) -> list[dict[str, Any]]:
             "reason": segment.reason,
         }
         for segment in map(path.segment, range(len(path)))
+    ]
+
+
+def _what_if(results: Results) -> list[dict[str, Any]]:
+    """The knobs, the greatest gain first; `anomaly` stands where a cheaper thing is a longer step."""
+    return [
+        {"knob": one.knob, "free_ns": one.free_ns, "better10_ns": one.better10_ns}
+        | ({"anomaly": True} if one.anomaly else {})
+        for one in results.what_if()
     ]
 
 

@@ -43,8 +43,11 @@ GLYPHS_ASCII = {
 }
 
 
-def text_report(results: Results, ascii_only: bool = False) -> str:
-    """The page: what was read, the step time, where it goes, the dearest layers, diagnostics."""
+def text_report(results: Results, ascii_only: bool = False, with_what_if: bool = False) -> str:
+    """The page: what was read, the step time, where it goes, the dearest layers, diagnostics.
+
+    with_what_if: also what the step would take with one thing cheaper, which simulates many times.
+    """
     parts = [
         _head(results),
         _stages(results, ascii_only),
@@ -52,6 +55,7 @@ def text_report(results: Results, ascii_only: bool = False) -> str:
         *_simai(results),
         _layers(results),
         critical_path_text(results),
+        *(_what_if(results) if with_what_if else ()),
         diagnostics_text(results.simulation.diagnostics),
     ]
     return "\n".join(parts)
@@ -149,6 +153,13 @@ def _waiting(results: Results) -> list[str]:
         )
     left = len(found) - _WAITS
     return ["\n".join([*lines, *([f"  and {left} shorter waits"] if left > 0 else []), ""])]
+
+
+def _what_if(results: Results) -> list[str]:
+    # Imported here: the common report has no use for it.
+    from simcore.report.what_if_text import what_if_text
+
+    return [what_if_text(results)]
 
 
 def _simai(results: Results) -> list[str]:

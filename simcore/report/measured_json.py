@@ -50,6 +50,8 @@ def measured_json(
         "rank_classes": 0,
         "classes": [],
         "layers": [],
+        "critical_path": [],
+        "what_if": None,
         "measured": {
             "step_time_ns": run.step_time_ns,
             "ranks": len(run.ranks),

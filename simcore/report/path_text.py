@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from simcore.analysis import Results
 from simcore.analysis.accounts import IDLE_OP
 from simcore.analysis.critical_path import Segment
 from simcore.diagnostics import printable
-from simcore.report.table import Column, table
+from simcore.report.table import Column, listed, table
 from simcore.units import duration, percent, plural
 from simcore.workload.model import base_name
 
 _PARTS = 5
 _SEGMENTS = 8
-_WIDTH = 110
-# Stands for a blank inside a part while lines are broken; `printable` leaves none in a name.
-_UNBROKEN = "\0"
 _NAME_CELLS = 32
 
 
@@ -36,7 +31,7 @@ def critical_path_text(results: Results) -> str:
         shown = [f"{what} {duration(ns)} ({percent(ns, step)} %)" for what, ns in list(sums.items())[:_PARTS]]
         left = len(sums) - len(shown)
         shown += [f"and {left} more"] if left > 0 else []
-        lines.append(_listed(name, shown))
+        lines.append(listed(name, shown))
     lines.append("  its longest segments, and why the first of each kind did not start earlier")
     columns = [Column("takes"), Column("times"), Column("first at"), Column("rank")]
     columns += [Column("what", left=True), Column("not earlier for", left=True)]
@@ -46,21 +41,6 @@ def critical_path_text(results: Results) -> str:
             "  no slack: collectives queue by priority here, and what is served first depends on the times"
         )
     return "\n".join([*lines, ""])
-
-
-def _listed(name: str, parts: list[str]) -> str:
-    """A heading and what stands behind it, lines broken between the parts alone."""
-    whole = "; ".join(part.replace(" ", _UNBROKEN) for part in parts)
-    first = f"  {name:<9} "
-    text = textwrap.fill(
-        whole,
-        _WIDTH,
-        initial_indent=first,
-        subsequent_indent=" " * len(first),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return text.replace(_UNBROKEN, " ")
 
 
 def _by_layer(results: Results) -> dict[str, int]:

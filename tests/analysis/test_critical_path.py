@@ -41,7 +41,7 @@ def path_covers_the_step(results: Results) -> None:
 
 
 @settings(max_examples=150)
-@given(overridden())
+@given(overridden() | cases())
 def test_the_path_covers_the_step_from_0_to_its_end_under_every_network(case: Case) -> None:
     results = Results(simulate(*case))
     path_covers_the_step(results)
@@ -51,7 +51,7 @@ def test_the_path_covers_the_step_from_0_to_its_end_under_every_network(case: Ca
 
 
 @settings(max_examples=80)
-@given(overridden())
+@given(overridden() | cases())
 def test_every_segment_waits_for_something_that_it_needs_on_a_rank_that_it_meets(case: Case) -> None:
     simulation = simulate(*case)
     reference, classes = rules_of(simulation), class_of_ranks(simulation)
@@ -106,7 +106,7 @@ def test_an_op_has_a_cause_for_each_need_that_ended_as_it_started(case: Case) ->
 
 
 @settings(max_examples=50)
-@given(overridden())
+@given(overridden() | cases())
 def test_effects_are_causes_the_other_way_round(case: Case) -> None:
     results = Results(simulate(*case))
     found = results.dependencies

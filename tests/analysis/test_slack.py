@@ -17,11 +17,11 @@ from tests.engine.policy_cases import PolicyCase, policy_cases
 from tests.engine.reference_simulator import class_of_ranks, reference_of
 from tests.engine.test_folding import SEED_001, unfolded
 from tests.engine.test_folding_with_overrides import overridden
-from tests.strategies import Case
+from tests.strategies import Case, cases
 
 
 @settings(max_examples=80)
-@given(overridden(), st.data())
+@given(overridden() | cases(), st.data())
 def test_a_span_may_take_its_slack_longer_and_not_a_ns_more(case: Case, data: st.DataObject) -> None:
     """On the shared network as well: its slack freezes what traffic made of the durations."""
     results = Results(simulate(*case))
@@ -39,7 +39,7 @@ def test_a_span_may_take_its_slack_longer_and_not_a_ns_more(case: Case, data: st
 
 
 @settings(max_examples=80)
-@given(overridden())
+@given(overridden() | cases())
 def test_nothing_on_the_critical_path_has_slack(case: Case) -> None:
     results = Results(simulate(*case))
     path = results.critical_path
@@ -51,7 +51,7 @@ def test_nothing_on_the_critical_path_has_slack(case: Case) -> None:
 
 
 @settings(max_examples=60)
-@given(overridden().filter(lambda case: case.parameters.network == "analytical"), st.data())
+@given((overridden() | cases()).filter(lambda case: case.parameters.network == "analytical"), st.data())
 def test_a_span_has_the_same_slack_on_one_rank_as_on_all_equal_ranks(case: Case, data: st.DataObject) -> None:
     """Lengthened on one rank alone, in the naive simulation of every rank; a collective for its group."""
     folded, every_rank = Results(simulate(*case)), Results(unfolded(case))

@@ -186,3 +186,24 @@ def test_the_dialect_of_a_file_can_be_overridden() -> None:
     assert report["workload"]["format"] == "simai"
     assert report["parameters"]["dialect"] == "astra-sim-1"
     assert "pp-ignored" in [one["code"] for one in report["diagnostics"]]
+
+
+def test_what_if_is_printed_where_it_is_asked_for() -> None:
+    plain, asked = wltui("report", SEED_002), wltui("report", SEED_002, "--what-if")
+    assert (asked.returncode, asked.stderr) == (0, "")
+    assert "What if" not in plain.stdout
+    assert "What if one thing were cheaper (step time now 14.774 s)\n" in asked.stdout
+    first = asked.stdout.split("What if one thing")[1].splitlines()[2]
+    assert first.split() == ["--schedule", "interleaved", "--virtual-stages", "8", "8.922", "s", "-39.6", "%"]
+
+
+def test_what_if_is_a_list_in_json_and_null_without_the_flag() -> None:
+    assert json.loads(wltui("report", SEED_002, "--json").stdout)["what_if"] is None
+    done = wltui("report", SEED_002, "--json", "--what-if", "--microbatches", "16")
+    found = json.loads(done.stdout)["what_if"]
+    assert found[0] == {
+        "knob": "--schedule interleaved --virtual-stages 8",
+        "free_ns": None,
+        "better10_ns": 8_922_418_595,
+    }
+    assert {tuple(one) for one in found} == {("knob", "free_ns", "better10_ns")}

@@ -94,7 +94,7 @@ REFUSED = [
     ({"ranks": [7, 8]}, "--ranks: found rank 8, which trace.txt does not have"),
     (
         {"parameters": Parameters(world=8)},
-        "--world has no meaning for a trace, which is shown as it was measured",
+        "--world: a measured run is exported as it was measured",
     ),
 ]
 

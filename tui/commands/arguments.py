@@ -47,11 +47,10 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def refuse_replay(replay: bool, what_if: bool = False) -> None:
+def refuse_replay(replay: bool) -> None:
     """Raises `UsageError` for what only measured runs can be asked."""
-    for option, given in (("--replay", replay), ("--what-if", what_if)):
-        if given:
-            raise UsageError(f"{option}: found a workload file, expected rank traces")
+    if replay:
+        raise UsageError("--replay: found a workload file, expected rank traces")
 
 
 def _help(flag: Flag) -> str:

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from simcore.analysis import Results
+from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from simcore.workload import Workload
@@ -27,12 +28,12 @@ def main(words: list[str]) -> int:
         help="a workload file, a rank trace, a directory of rank traces, or - for standard input",
     )
     add_run(parser)
+    parser.add_argument("--json", action="store_true", help="the figures as JSON (schema wltui.report/1)")
     parser.add_argument(
         "--what-if",
         action="store_true",
-        help="of a measured run: the step time when one thing takes no time, or a tenth less",
+        help="also the step time with one thing free or 10 %% better at a time, and under other schedules",
     )
-    parser.add_argument("--json", action="store_true", help="the figures as JSON (schema wltui.report/1)")
     add_parameters(parser)
     arguments = parser.parse_args(words)
     print_report(
@@ -53,25 +54,27 @@ def print_report(
 ) -> None:
     """Open, simulate a workload, and print. run: which of a directory's measured runs.
 
-    replay, what_if: of a measured run, whether it is run again and what else is asked.
+    replay: of a measured run, whether it is run again. what_if: whether it is asked what would help.
     """
     opened = open_input(path, run)
     ascii_only = ascii_only or not is_unicode(sys.stdout.encoding)
     if not isinstance(opened, Workload):
         _print_measured(opened, parameters, as_json, ascii_only, replay, what_if)
         return
-    refuse_replay(replay, what_if)
+    refuse_replay(replay)
     results = Results(simulate(opened, parameters))
+    if what_if:
+        results.what_if(_show_progress if sys.stderr is not None and sys.stderr.isatty() else _no_progress)
     if as_json:
         import json
 
         from simcore.report.as_json import json_report
 
-        print(json.dumps(json_report(results), indent=1, allow_nan=False))
+        print(json.dumps(json_report(results, with_what_if), indent=1, allow_nan=False))
         return
     from simcore.report.as_text import text_report
 
-    print(text_report(results, ascii_only), end="")
+    print(text_report(results, ascii_only, what_if), end="")
 
 
 def _print_measured(
@@ -95,6 +98,16 @@ def _print_measured(
     from simcore.report.measured_text import measured_text
 
     print(measured_text(results, ascii_only, knobs), end="")
+
+
+def _show_progress(done: int, total: int) -> None:
+    """On a terminal's standard error, over itself and gone at the end."""
+    words = f"what-if {done} of {total}"
+    print("\r" + (words if done < total else " " * len(words) + "\r"), end="", file=sys.stderr, flush=True)
+
+
+def _no_progress(done: int, total: int) -> None:
+    """Nobody watches."""
 
 
 def is_unicode(encoding: str | None) -> bool:

@@ -1,0 +1,95 @@
+"""All knobs of a run with the step times they give, those that gain most first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from simcore.analysis.accounts import IDLE_OP
+from simcore.analysis.critical_path import CriticalPath
+from simcore.analysis.what_if.knobs import BETTER, Cheaper, Other, knobs
+from simcore.analysis.what_if.rerun import Chosen, Rerun
+from simcore.diagnostics import Cancelled, UsageError
+from simcore.parameters import Parameters, replaced
+from simcore.simulation import Simulation, simulate
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """The step time, ns, with one thing changed.
+
+    knob: raw text of the file may be in it. free_ns: what it is about takes no time; None for another
+    schedule. better10_ns: it takes 0.9 of its time; for another schedule the step under that.
+    anomaly: what is cheaper makes the step longer. parameters: those of another schedule.
+    """
+
+    knob: str
+    free_ns: int | None
+    better10_ns: int
+    anomaly: bool = False
+    parameters: Parameters | None = None
+
+
+def what_if(
+    simulation: Simulation,
+    path: CriticalPath,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> list[WhatIf]:
+    """Every knob of a run, the greatest gain first: step time less `better10_ns`, then less `free_ns`.
+
+    So a schedule stands with all that it gains between others with a tenth of what they take; equal
+    gains are in the order of the families. progress(done, total): called before each knob and when
+    all are done. Raises `Cancelled` when `cancelled()` becomes true.
+    """
+    step = simulation.step_time_ns
+    on_path = _on_path(simulation, path)
+    if simulation.parameters.no_fold and not simulation.parameters.jitter:
+        # Folding gives the same figures at a fraction of the cost.
+        folded = replaced(simulation.parameters, "no_fold", False)
+        simulation = simulate(simulation.workload, folded, cancelled)
+    rerun = Rerun(simulation, cancelled)
+    all_knobs = knobs(rerun)
+    found = []
+    for done, knob in enumerate(all_knobs):
+        progress(done, len(all_knobs))
+        if cancelled():
+            raise Cancelled
+        if isinstance(knob, Other):
+            one = _other(simulation, knob, cancelled)
+        else:
+            one = _cheaper(rerun, knob, on_path, step)
+        if one is not None:
+            found.append(one)
+    progress(len(all_knobs), len(all_knobs))
+    return sorted(found, key=lambda one: (one.better10_ns, step if one.free_ns is None else one.free_ns))
+
+
+def _cheaper(rerun: Rerun, knob: Cheaper, on_path: set[tuple[int, int]], step: int) -> WhatIf:
+    if rerun.is_fixed and knob.chosen is not None and not _is_on(on_path, rerun, knob.chosen):
+        # The path takes what it took, and nothing takes longer.
+        return WhatIf(knob.name, step, step)
+    free, better = knob.step_ns(0.0), knob.step_ns(BETTER)
+    return WhatIf(knob.name, free, better, anomaly=max(free, better) > step)
+
+
+def _on_path(simulation: Simulation, path: CriticalPath) -> set[tuple[int, int]]:
+    """(stage, op) of all that the critical path is made of."""
+    classes = simulation.timeline.classes
+    pairs = zip(path.number, path.op, strict=True)
+    return {(classes[number].stage, op) for number, op in pairs if op != IDLE_OP}
+
+
+def _is_on(on_path: set[tuple[int, int]], rerun: Rerun, chosen: Chosen) -> bool:
+    """Whether any of the chosen ops is on the critical path."""
+    masks = [chosen(stage) for stage in rerun.program.stages]
+    return any(masks[stage][op] for stage, op in on_path)
+
+
+def _other(simulation: Simulation, knob: Other, cancelled: Callable[[], bool]) -> WhatIf | None:
+    try:
+        step = simulate(simulation.workload, knob.parameters, cancelled).step_time_ns
+    except UsageError:
+        # It has more ops than are simulated, or what else it needs is not there: it does not fit.
+        return None
+    return WhatIf(knob.name, None, step, parameters=knob.parameters)

@@ -1,0 +1,260 @@
+"""What-if: every figure is a simulation with those durations, and what is cheaper never takes longer."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simcore.analysis import Results
+from simcore.analysis.what_if import WhatIf
+from simcore.diagnostics import Cancelled
+from simcore.parameters import Parameters
+from simcore.pricing import scaled
+from simcore.program.ops import COMPUTE, PHASES, STREAMS
+from simcore.report import json_report, text_report
+from simcore.simulation import Simulation, simulate
+from simcore.workload import open_workload, read_workload
+from simcore.workload.model import base_name
+from tests.analysis.booking import run
+from tests.analysis.lengthening import frozen_durations
+from tests.engine.policy_cases import PolicyCase, policy_cases
+from tests.engine.reference_simulator import class_of_ranks, reference_of
+from tests.engine.test_folding import SEED_002
+from tests.engine.test_folding_with_overrides import overridden
+from tests.strategies import Case, Cell, Row, cases, layer
+
+FIXED = ("analytical", "busbw", "simai-auto")
+
+
+def table(simulation: Simulation) -> dict[str, WhatIf]:
+    return {one.knob: one for one in Results(simulation).what_if()}
+
+
+def is_about(simulation: Simulation, knob: str, number: int, op: int) -> bool:
+    """Whether an op of a class is of a knob, from the knob's words."""
+    ops = simulation.timeline.columns(number)[0]
+    family, _, name = knob.partition(" ")
+    stream = STREAMS[ops.stream[op]]
+    if family == "compute":
+        return stream == "compute" and PHASES[ops.phase[op]] == name
+    if family == "layer":
+        return ops.row[op] >= 0 and base_name(simulation.workload.name[ops.row[op]]) == name
+    return family == "stream" and (
+        stream == name or stream.startswith(name + ">") or (stream, name) == ("pp<next", "pp")
+    )
+
+
+@settings(max_examples=40)
+@given(overridden().filter(lambda case: case.parameters.network == "analytical"))
+def test_what_if_is_the_naive_simulation_of_every_rank_with_these_durations(case: Case) -> None:
+    simulation = simulate(*case)
+    classes, frozen = class_of_ranks(simulation), frozen_durations(simulation)
+    for knob, one in table(simulation).items():
+        if knob.startswith(("--", "dimension")):
+            continue
+        for factor, step in ((0.0, one.free_ns), (0.9, one.better10_ns)):
+            durations = [
+                [
+                    scaled(ns, factor) if is_about(simulation, knob, number, op) else ns
+                    for op, ns in enumerate(frozen[number])
+                ]
+                for number in classes
+            ]
+            assert max(times.finish for times in reference_of(simulation, durations).times) == step, knob
+
+
+@settings(max_examples=50)
+@given(overridden() | cases())
+def test_nothing_that_is_cheaper_takes_longer_unless_it_is_said(case: Case) -> None:
+    simulation = simulate(*case)
+    step = simulation.step_time_ns
+    found = Results(simulation).what_if()
+    fixed = case.parameters.network.startswith(FIXED)
+    for one in found:
+        if one.free_ns is None:
+            assert one.knob.startswith("--")
+            assert not one.anomaly
+            continue
+        assert one.anomaly == (max(one.free_ns, one.better10_ns) > step)
+        assert not (fixed and one.anomaly)
+        assert not fixed or 0 <= one.free_ns <= one.better10_ns <= step
+    gains = [step - one.better10_ns for one in found]
+    assert gains == sorted(gains, reverse=True)
+
+
+@settings(max_examples=30)
+@given(overridden(), st.sampled_from(["bandwidth", "latency"]), st.data())
+def test_a_cheaper_dimension_is_the_run_with_that_dimension(
+    case: Case, what: str, data: st.DataObject
+) -> None:
+    simulation = simulate(*case)
+    found = table(simulation)
+    if not simulation.has_dimensions:
+        assert not [knob for knob in found if knob.startswith("dimension")]
+        return
+    if any(group.shape.flat for group in simulation.timeline.folding.group_classes):
+        # A flat group might move to another dimension.
+        return
+    number = data.draw(st.integers(0, len(simulation.cluster.dims) - 1))
+    dims = list(case.parameters.dim)
+    kind, size, bandwidth, latency = dims[number].split(":")
+    for factor, step in ((0.9, "better10_ns"), (0.0, "free_ns")):
+        if what == "latency":
+            dims[number] = f"{kind}:{size}:{bandwidth}:{float(latency) * factor!r}"
+        else:
+            dims[number] = f"{kind}:{size}:{float(bandwidth) / factor if factor else 1e9!r}:{latency}"
+        changed = simulate(case.workload, dataclasses.replace(case.parameters, dim=tuple(dims)))
+        assert getattr(found[f"dimension {number} {what}"], step) == changed.step_time_ns
+
+
+def test_a_what_if_moves_no_flat_group_to_another_dimension() -> None:
+    """Ranks 0, 2 and 4 are no grid, and go over the slowest dimension; the other one changes nothing."""
+    rows = [Row("mlp", wg=Cell(0, "ALLREDUCE", "dp", 62))]
+    simulation = run(rows, {"tp": 2, "dp": 3}, dim=("fully-connected:3:1:400", "switch:8:1.05:3"))
+    found = table(simulation)
+    assert simulation.timeline.folding.group_classes[0].shape.flat
+    moved = dataclasses.replace(simulation.parameters, dim=("fully-connected:3:1e9:400", "switch:8:1.05:3"))
+    assert simulate(simulation.workload, moved).step_time_ns < (found["dimension 0 bandwidth"].free_ns or 0)
+    assert found["dimension 1 bandwidth"].free_ns == simulation.step_time_ns
+
+
+def test_a_what_if_rounds_the_durations_of_its_run_half_to_even() -> None:
+    """5 ns become 2.5 ns by the scale, so 2 ns; 0.9 of that is 1.8 ns, so 2 ns again."""
+    simulation = run([layer("mlp", 5)], {}, compute_scale=0.5)
+    assert simulation.step_time_ns == 2
+    found = table(simulation)
+    assert (found["compute fwd"].free_ns, found["compute fwd"].better10_ns) == (0, 2)
+    assert table(run([layer("mlp", 15)], {}))["compute fwd"].better10_ns == 14
+
+
+def test_a_layer_of_a_what_if_is_its_compute_and_its_collectives() -> None:
+    rows = [Row("mlp_1", Cell(100, "ALLREDUCE", "tp", 1000)), layer("mlp_2", 50), layer("norm", 7)]
+    found = table(run(rows, {"tp": 2}))
+    assert found["layer mlp"].free_ns == 7
+    assert found["compute fwd"].free_ns == 1020
+    assert found["stream tp"].free_ns == 157
+    assert "stream dp" not in found
+
+
+def test_seed_002_gains_most_by_interleaving_8_virtual_stages() -> None:
+    results = Results(simulate(open_workload(SEED_002), Parameters()))
+    first, *others = results.what_if()
+    assert first.knob == "--schedule interleaved --virtual-stages 8"
+    assert (first.free_ns, first.better10_ns) == (None, 8_922_418_595)
+    assert first.parameters == Parameters(schedule="interleaved", virtual_stages=8)
+    assert simulate(open_workload(SEED_002), first.parameters).step_time_ns == first.better10_ns
+    knobs = {one.knob for one in others}
+    assert knobs >= {
+        "--schedule gpipe",
+        "--schedule zb-h1",
+        "--schedule interleaved --virtual-stages 1",
+        "--schedule interleaved --virtual-stages 2",
+        "--schedule interleaved --virtual-stages 4",
+        "--overlap-grad-reduce",
+        "--overlap-param-gather",
+        "compute fwd",
+        "layer mlp_row",
+        "stream pp",
+        "dimension 1 latency",
+    }
+    assert "--schedule 1f1b" not in knobs
+
+
+@pytest.mark.parametrize(
+    ("parameters", "missing", "there"),
+    [
+        (Parameters(schedule="zb-h1"), "--schedule zb-h1", "--schedule 1f1b"),
+        (Parameters(overlap_grad_reduce=True), "--overlap-grad-reduce", "--overlap-param-gather"),
+        # 20 micro-batches are no multiple of 16 stages.
+        (Parameters(microbatches=20), "--schedule interleaved --virtual-stages 2", "--schedule gpipe"),
+        (Parameters(schedule="layer-loop"), "--schedule gpipe", "compute wg"),
+        (
+            Parameters(schedule="interleaved", virtual_stages=2),
+            "--schedule interleaved --virtual-stages 2",
+            "--schedule interleaved --virtual-stages 4",
+        ),
+    ],
+)
+def test_other_schedules_are_those_that_fit_and_are_not_there_yet(
+    parameters: Parameters, missing: str, there: str
+) -> None:
+    found = table(simulate(open_workload(SEED_002), parameters))
+    assert missing not in found
+    assert there in found
+
+
+@settings(max_examples=30)
+@given(overridden() | cases())
+def test_what_if_is_the_same_of_every_rank_as_of_one_of_each_class(case: Case) -> None:
+    every_rank = dataclasses.replace(case.parameters, no_fold=True)
+    folded, unfolded = simulate(*case), simulate(case.workload, every_rank)
+    plain = [(one.knob, one.free_ns, one.better10_ns) for one in Results(folded).what_if()]
+    assert plain == [(one.knob, one.free_ns, one.better10_ns) for one in Results(unfolded).what_if()]
+
+
+@settings(max_examples=30)
+@given(policy_cases(faults=True))
+def test_queues_are_simulated_with_cheaper_chunks(case: PolicyCase) -> None:
+    simulation = simulate(read_workload("w.txt", case.text.encode()), case.parameters)
+    step = simulation.step_time_ns
+    found = table(simulation)
+    for one in found.values():
+        assert one.free_ns is not None
+        assert one.anomaly == (max(one.free_ns, one.better10_ns) > step)
+    for number, dim in enumerate(case.parameters.dim):
+        kind, size, bandwidth, latency = dim.split(":")
+        faster = f"{kind}:{size}:{float(bandwidth) / 0.9!r}:{latency}"
+        dims = (*case.parameters.dim[:number], faster, *case.parameters.dim[number + 1 :])
+        changed = simulate(simulation.workload, dataclasses.replace(case.parameters, dim=dims))
+        assert found[f"dimension {number} bandwidth"].better10_ns == changed.step_time_ns
+
+
+def test_a_step_that_gets_longer_is_an_anomaly_and_said_so() -> None:
+    found = WhatIf("stream tp", 120, 95, anomaly=True)
+    results = Results(run([layer("mlp", 100)], {}))
+    results.__dict__["_what_if"] = [WhatIf("compute fwd", 0, 90), found]
+    assert json_report(results, with_what_if=True)["what_if"] == [
+        {"knob": "compute fwd", "free_ns": 0, "better10_ns": 90},
+        {"knob": "stream tp", "free_ns": 120, "better10_ns": 95, "anomaly": True},
+    ]
+    text = " ".join(text_report(results, with_what_if=True).split())
+    assert "stream tp 120 ns +20.0 % 95 ns -5.0 % slower: anomaly" in text
+    assert "anomaly: what is cheaper lets other traffic meet at the same ports or queues" in text
+
+
+def test_progress_is_told_and_a_caller_can_stop() -> None:
+    results = Results(run([Row("mlp", Cell(10, "ALLREDUCE", "tp", 10))], {"tp": 2}))
+    told: list[tuple[int, int]] = []
+    count = len(results.what_if(lambda done, total: told.append((done, total))))
+    assert told == [(done, count) for done in range(count + 1)]
+    assert results.what_if(lambda done, total: told.append((done, total))) is results.what_if()
+    assert len(told) == count + 1
+    again = Results(results.simulation)
+    with pytest.raises(Cancelled):
+        again.what_if(cancelled=lambda: True)
+    stopping: list[int] = []
+    with pytest.raises(Cancelled):
+        again.what_if(lambda done, total: stopping.append(done), lambda: len(stopping) > 2)
+    assert stopping == [0, 1, 2]
+
+
+def test_the_names_of_layers_in_a_what_if_are_made_safe() -> None:
+    results = Results(run([layer("m\x1b[31mlp", 100), layer("tiny\x1b", 0)], {}))
+    text = text_report(results, with_what_if=True)
+    assert "\x1b" not in text
+    assert "layer m\\x1b[31mlp" in text
+
+
+def test_a_step_of_0_ns_has_nothing_to_gain() -> None:
+    results = Results(run([layer("mlp")], {}))
+    assert "What if: nothing takes any time\n" in text_report(results, with_what_if=True)
+
+
+def test_what_changes_next_to_nothing_is_named_on_one_line() -> None:
+    results = Results(run([layer("mlp", 10**6), layer("norm", 3)], {}))
+    assert COMPUTE == 0
+    text = text_report(results, with_what_if=True)
+    assert "  below 0.05 %, or nothing: layer norm" in text

@@ -12,6 +12,8 @@ from simcore.analysis.accounts import Accounts, class_accounts
 from simcore.analysis.communication import communication_ns
 from simcore.analysis.layers import LayerGroup, LayerRow, layer_groups, layer_table
 from simcore.analysis.passes import pass_ends
+from simcore.analysis.streams import StreamUse, stream_use
+from simcore.analysis.variants import Variants
 from simcore.analysis.waiting import Waiting, who_waits
 from simcore.diagnostics import Cancelled, Diagnostic
 from simcore.parameters import replaced
@@ -20,6 +22,8 @@ from simcore.simulation import Simulation, simulate
 if TYPE_CHECKING:
     from simcore.analysis.critical_path import CriticalPath
     from simcore.analysis.dependencies import Dependencies
+    from simcore.analysis.dimensions import DimensionUse
+    from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
     from simcore.analysis.what_if import WhatIf
 
@@ -153,6 +157,31 @@ class Results:
             self.__dict__["_what_if"] = what_if(self.simulation, path, progress, cancelled)
         found: list[WhatIf] = self.__dict__["_what_if"]
         return found
+
+    @cached_property
+    def streams(self) -> list[list[StreamUse]]:
+        """Of each rank class, how busy each of its streams is."""
+        timeline = self.simulation.timeline
+        return [stream_use(timeline, number, accounts) for number, accounts in enumerate(self.accounts)]
+
+    @cached_property
+    def dimensions(self) -> list[DimensionUse]:
+        """What crosses each dimension of the network; nothing on SimAI's, which have none."""
+        from simcore.analysis.dimensions import dimension_use
+
+        return dimension_use(self.simulation)
+
+    @cached_property
+    def variants(self) -> Variants:
+        """The same workload with other parameters."""
+        return Variants(self.simulation)
+
+    @cached_property
+    def sentences(self) -> list[Sentence]:
+        """The run in words, the main cause first."""
+        from simcore.analysis.sentences import sentences_of
+
+        return sentences_of(self)
 
     @cached_property
     def simai_estimate(self) -> SimaiEstimate | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from simcore.analysis import Results
+from simcore.analysis.dimensions import DimensionUse
 from simcore.analysis.layers import LayerCell
 from simcore.cluster import parameter_values
 from simcore.networks.simai_inputs import simai_bandwidths
 from simcore.parameters import as_dict
+from simcore.report.usage import mean_streams
 
 SCHEMA = "wltui.report/1"
 
@@ -54,6 +56,9 @@ def json_report(results: Results, with_what_if: bool = False) -> dict[str, Any]:
         "layers": _layers(results),
         "critical_path": _critical_path(results),
         "what_if": _what_if(results) if with_what_if else None,
+        "streams": _streams(results),
+        "dimensions": [_dimension(results, use) for use in results.dimensions],
+        "sentences": sentence_values(results),
         "estimates": {"simai": _estimate(results)},
         "diagnostics": [found.values() for found in simulation.diagnostics],
     }
@@ -100,7 +105,51 @@ def _class(results: Results, number: int) -> dict[str, Any]:
         "overlapped_ns": overlapped_ns,
         "comm_ns": comm_ns,
         "peak_microbatches": timeline.stage_program(number).peak_microbatches,
+        "streams": {
+            use.stream: {
+                "busy_ns": use.busy_ns, "overlapped_ns": use.overlapped_ns, "exposed_ns": use.exposed_ns
+            }
+            for use in results.streams[number]
+        },
+    }  # fmt: skip
+
+
+def _streams(results: Results) -> list[dict[str, Any]]:
+    """Each stream, the mean of all ranks; share: of the step that it is busy."""
+    step = results.step_time_ns
+    return [
+        {
+            "stream": name,
+            "busy_ns": busy,
+            "share": busy / step if step else 0.0,
+            "overlapped_ns": overlapped,
+            "exposed_ns": exposed,
+            "most_busy_ns": most,
+        }
+        for name, (busy, overlapped, exposed, most) in mean_streams(results).items()
+    ]
+
+
+def _dimension(results: Results, use: DimensionUse) -> dict[str, Any]:
+    """What the rank that sends most sends over a dimension, and by which streams."""
+    step = results.step_time_ns
+    return {
+        "bytes": use.bytes,
+        "mean_bytes": use.mean_bytes,
+        "busy_ns": use.busy_ns,
+        "mean_busy_ns": use.mean_busy_ns,
+        "share": use.busy_ns / step if step else 0.0,
+        "ranks": results.simulation.timeline.classes[use.rank_class].ranks.text(),
+        "by_kind": {kind: {"bytes": one.bytes, "busy_ns": one.busy_ns} for kind, one in use.by_kind.items()},
     }
+
+
+def sentence_values(results: Results) -> list[dict[str, Any]]:
+    """The run in words, the main cause first."""
+    return [
+        {"rule": one.rule, "text": one.text if number else one.lead + one.text, "ns": one.ns}
+        for number, one in enumerate(results.sentences)
+    ]
 
 
 def _estimate(results: Results) -> dict[str, Any] | None:

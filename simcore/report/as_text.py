@@ -10,7 +10,9 @@ from simcore.analysis import Results
 from simcore.analysis.accounts import BUBBLE, EXPOSED_KINDS, FIRST_EXPOSED, IDLE, WAIT, Accounts
 from simcore.diagnostics import Diagnostic, printable
 from simcore.report.path_text import critical_path_text
+from simcore.report.sentences import sentence_lines
 from simcore.report.table import Column, table
+from simcore.report.usage import usage_parts
 from simcore.report.words import layout_words, structure_words
 from simcore.units import column_unit, duration, percent, plural
 
@@ -51,6 +53,7 @@ def text_report(results: Results, ascii_only: bool = False, with_what_if: bool =
     parts = [
         _head(results),
         _stages(results, ascii_only),
+        *usage_parts(results),
         *_waiting(results),
         *_simai(results),
         _layers(results),
@@ -86,7 +89,7 @@ def _head(results: Results) -> str:
             f"for {_count(timeline.spans)} spans of all ranks",
         ),
     ]
-    lines = [f"Step time  {duration(simulation.step_time_ns)}", ""]
+    lines = [f"Step time  {duration(simulation.step_time_ns)}", "", *sentence_lines(results)]
     megatron = results.megatron_step_ns
     if megatron is not None:
         facts.append(

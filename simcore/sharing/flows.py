@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.collectives import transfer_ns
-from simcore.collectives.algorithm import PortLoad
 from simcore.collectives.algorithms import algorithm_named
-from simcore.collectives.exact import decimal_ratio, floor_ns
+from simcore.collectives.exact import floor_ns
+from simcore.collectives.loads import chain_bytes, load_ns, phase_loads
 from simcore.collectives.phases import Phase, chunk_bytes, phases
 
 
@@ -90,19 +90,14 @@ def _flow(cluster: Cluster, phase: Phase) -> Flow:
     the chain waits for beyond its own port (the levels of a tree) stays fixed time.
     """
     whole = phase.ns()
-    carried: dict[int, int] = {}
-    for times, route, size in phase.steps.messages:
-        carried[route.dimension] = carried.get(route.dimension, 0) + times * size
+    carried = chain_bytes(phase)
     dims = cluster.dims
     chain_ns = min(whole, sum(floor_ns(size, dims[index].bandwidth) for index, size in carried.items()))
-    port_loads = algorithm_named(phase.algorithm).port_loads
-    if port_loads is None:
-        # The messages of the chain are all there are, on one dimension after another.
+    loads = phase_loads(phase)
+    if algorithm_named(phase.algorithm).port_loads is None:
         work = chain_ns
-        loads = [PortLoad(index, size, 1) for index, size in carried.items()]
     else:
-        loads = port_loads(phase.leg, phase.collective, phase.size)
-        work = max(_floor_ns(load.size, dims[load.dimension].bandwidth, load.links) for load in loads)
+        work = max(load_ns(cluster, load) for load in loads)
     fixed_ns = whole - min(chain_ns, work)
     place = phase.leg.dimension
     if not work:
@@ -114,9 +109,3 @@ def _flow(cluster: Cluster, phase: Phase) -> Flow:
     highest = max(rates.values())
     shares = tuple([(index, rate / highest) for index, rate in rates.items() if rate])
     return Flow(fixed_ns, work, highest, shares, place)
-
-
-def _floor_ns(size: int, bandwidth: float, links: int) -> int:
-    """floor(size / (bandwidth * links)), ns."""
-    numerator, denominator = decimal_ratio(bandwidth)
-    return size * denominator // (numerator * links)

@@ -51,6 +51,9 @@ def test_the_report_has_the_keys_of_its_schema() -> None:
         "layers",
         "critical_path",
         "what_if",
+        "streams",
+        "dimensions",
+        "sentences",
         "estimates",
         "diagnostics",
     ]
@@ -77,7 +80,19 @@ def test_the_report_has_the_keys_of_its_schema() -> None:
         "overlapped_ns",
         "comm_ns",
         "peak_microbatches",
+        "streams",
     ]
+    streams = ["compute", "tp", "dp", "pp>next", "pp<next", "pp>prev", "pp<prev"]
+    assert [one["stream"] for one in report["streams"]] == streams
+    assert list(report["streams"][0]) == [
+        "stream", "busy_ns", "share", "overlapped_ns", "exposed_ns", "most_busy_ns"
+    ]  # fmt: skip
+    assert list(report["classes"][0]["streams"]["tp"]) == ["busy_ns", "overlapped_ns", "exposed_ns"]
+    assert list(report["dimensions"][1]) == [
+        "bytes", "mean_bytes", "busy_ns", "mean_busy_ns", "share", "ranks", "by_kind"
+    ]  # fmt: skip
+    assert list(report["dimensions"][1]["by_kind"]) == ["dp", "pp"]
+    assert list(report["sentences"][0]) == ["rule", "text", "ns"]
     assert tuple(report["classes"][0]["compute_ns"]) == PHASES
     assert tuple(report["classes"][0]["exposed_ns"]) == EXPOSED_KINDS
     assert list(report["layers"][0]) == [

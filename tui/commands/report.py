@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from simcore.analysis import Results
-from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from simcore.workload import Workload
@@ -70,7 +69,7 @@ def print_report(
 
         from simcore.report.as_json import json_report
 
-        print(json.dumps(json_report(results, with_what_if), indent=1, allow_nan=False))
+        print(json.dumps(json_report(results, what_if), indent=1, allow_nan=False))
         return
     from simcore.report.as_text import text_report
 

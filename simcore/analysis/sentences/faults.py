@@ -1,0 +1,91 @@
+"""What went wrong: a rank that others wait for, a port that is slow."""
+
+from __future__ import annotations
+
+from simcore.analysis.accounts import Accounts, class_accounts
+from simcore.analysis.sentences.model import Facts, Sentence, place_words, rank_words
+from simcore.analysis.waiting import Waiting
+from simcore.diagnostics import printable
+from simcore.units import duration, number, percent, plural
+
+
+def straggler(facts: Facts) -> Sentence | None:
+    """Who makes whom wait in collectives, the longest wait, and what it costs the step."""
+    found = facts.results.waiting
+    if not found or not facts.worth(found[0].ns):
+        return None
+    longest = found[0]
+    late = facts.classes[longest.late].ranks
+    is_slow = any(int(text.partition("=")[0]) in late for text in facts.simulation.parameters.slow_rank)
+    mean_wait = facts.mean_ns["wait"]
+    text = f"{_who_waits(facts, longest)}{_growth(facts, longest) if is_slow else ''}."
+    return Sentence(
+        "straggler", text, longest.ns, lead="Straggler. " if is_slow else "Waiting. ", lost_ns=mean_wait,
+        fault=is_slow,
+    )  # fmt: skip
+
+
+def _who_waits(facts: Facts, longest: Waiting) -> str:
+    early, late = (facts.classes[number].ranks for number in (longest.early, longest.late))
+    who = rank_words(facts, longest.late)
+    kind, wait = longest.kind, facts.figure(longest.ns)
+    if len(late) > 1:
+        whom = rank_words(facts, longest.early).lower()
+        return f"{who} make {whom} wait {wait}{_each(len(early))} in {kind} collectives"
+    place = place_words(facts, late.first)
+    peers = facts.simulation.layout.group_size(kind) - 1
+    whom = f"its {plural(peers, f'{kind} peer')}" if len(early) == peers else (
+        f"{len(early)} of its {peers} {kind} peers"
+    )  # fmt: skip
+    return f"{who}{f' ({place})' if place else ''} makes {whom} wait {wait}{_each(len(early))}"
+
+
+def _each(count: int) -> str:
+    return " each" if count > 1 else ""
+
+
+def _growth(facts: Facts, longest: Waiting) -> str:
+    """What a slow rank costs the step, from the run without; and who absorbs the rest."""
+    other = facts.results.variants.run(slow_rank=())
+    if other is None:
+        return ""
+    slow = len(facts.simulation.parameters.slow_rank)
+    against = f"against the run without the slow {'rank' if slow == 1 else 'ranks'}"
+    growth = facts.step_ns - other.step_time_ns
+    if growth <= 0:
+        return f"; the step is no longer for it, {against}"
+    only = "only " if 2 * growth < longest.ns else ""
+    text = f"; the step grows by {only}{duration(growth)} ({percent(growth, other.step_time_ns)} %) {against}"
+    early = facts.classes[longest.early]
+    timeline = other.timeline
+    before = class_accounts(timeline, timeline.folding.class_of(early.ranks.first))
+    absorbed = _standing(before) - _standing(facts.accounts[longest.early])
+    if only and 2 * absorbed >= longest.ns - growth:
+        where = f" of stage {early.stage}" if facts.simulation.layout.pp > 1 else ""
+        text += f", the {'bubble' if where else 'idle time'}{where} absorbs the rest"
+    return text
+
+
+def _standing(accounts: Accounts) -> int:
+    return accounts.bubble_ns + accounts.idle_ns
+
+
+def slow_link(facts: Facts) -> Sentence | None:
+    """What slow ports cost the step, from the run without."""
+    links = facts.simulation.parameters.slow_link
+    other = facts.step_with(slow_link=()) if links else None
+    if other is None:
+        return None
+    growth = facts.step_ns - other
+    dimension, _, rest = links[0].partition(":")
+    rank, _, factor = rest.partition("=")
+    if len(links) == 1:
+        what = f"The port of rank {rank} on dimension {dimension} has {number(float(factor))} x its bandwidth"
+    else:
+        words = ", ".join(printable(link, 20) for link in links[:4])
+        what = f"{len(links)} ports are slow ({words}{', ...' if len(links) > 4 else ''})"
+    if growth > 0:
+        text = f"{what}: the step is {duration(growth)} ({percent(growth, other)} %) longer than without."
+    else:
+        text = f"{what}, which costs the step nothing."
+    return Sentence("slow-link", text, growth, "Slow link. ", growth, fault=facts.worth(growth, 0.01))

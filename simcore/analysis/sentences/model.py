@@ -1,0 +1,150 @@
+"""What a rule is given, and the sentence that it makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from simcore.analysis.accounts import ACCOUNTS, Accounts
+from simcore.folding import RankClass
+from simcore.simulation import Simulation
+from simcore.units import duration, percent
+
+if TYPE_CHECKING:
+    from simcore.analysis.results import Results
+
+# What is less than this share of the step is left out.
+WORTH_SAYING = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence on a run. rule: the name of the rule that made it. ns: the figure it is about.
+
+    lead: what stands before it where it is the main cause ("" where it cannot be one). lost_ns:
+    what the cause costs each rank, the mean of all: the largest is the main cause. fault:
+    it goes before all causes, because it is something that went wrong.
+    """
+
+    rule: str
+    text: str
+    ns: int
+    lead: str = ""
+    lost_ns: int = 0
+    fault: bool = False
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A run as the rules ask about it: its results and a few sums over them."""
+
+    results: Results
+
+    @property
+    def simulation(self) -> Simulation:
+        return self.results.simulation
+
+    @property
+    def step_ns(self) -> int:
+        return self.results.step_time_ns
+
+    @property
+    def classes(self) -> tuple[RankClass, ...]:
+        return self.simulation.timeline.classes
+
+    @property
+    def accounts(self) -> list[Accounts]:
+        return self.results.accounts
+
+    @cached_property
+    def world(self) -> int:
+        """Ranks of the run."""
+        return sum(len(one.ranks) for one in self.classes)
+
+    @cached_property
+    def mean_ns(self) -> dict[str, int]:
+        """Each account, the mean of all ranks."""
+        return {
+            name: self.mean(found.total_ns[index] for found in self.accounts)
+            for index, name in enumerate(ACCOUNTS)
+        }
+
+    @cached_property
+    def mean_busy_ns(self) -> int:
+        """Compute of a rank, the mean of all."""
+        return self.mean(found.busy_ns for found in self.accounts)
+
+    @cached_property
+    def stage_busy_ns(self) -> list[int]:
+        """Compute of a rank of each stage, the mean of its ranks."""
+        stages = range(max(one.stage for one in self.classes) + 1)
+        sums, ranks = [0 for _ in stages], [0 for _ in stages]
+        for one, found in zip(self.classes, self.accounts, strict=True):
+            sums[one.stage] += found.busy_ns * len(one.ranks)
+            ranks[one.stage] += len(one.ranks)
+        return [round(whole / count) for whole, count in zip(sums, ranks, strict=True)]
+
+    @cached_property
+    def unbalanced_ns(self) -> int:
+        """How much more the busiest stage of a pipeline computes than the mean of all stages."""
+        if not self.simulation.program.pipelined:
+            return 0
+        busy = self.stage_busy_ns
+        return max(busy) - round(sum(busy) / len(busy))
+
+    def mean(self, by_class: Iterable[int]) -> int:
+        """A figure of each class as the mean of all ranks, rounded."""
+        whole = sum(ns * len(one.ranks) for one, ns in zip(self.classes, by_class, strict=True))
+        return round(whole / self.world)
+
+    def worth(self, ns: int, share: float = WORTH_SAYING) -> bool:
+        """Whether `ns` is as large a share of the step."""
+        return ns > 0 and ns >= share * self.step_ns
+
+    def figure(self, ns: int) -> str:
+        """`6.987 s (47.3 %)`: a time and its share of the step."""
+        return f"{duration(ns)} ({percent(ns, self.step_ns)} %)"
+
+    def change(self, step_ns: int) -> str:
+        """`13.973 s (-5.4 %)`: another step time, and what it is against this one."""
+        return f"{duration(step_ns)} ({100 * (step_ns - self.step_ns) / self.step_ns:+.1f} %)"
+
+    def step_with(self, **changes: Any) -> int | None:
+        """The step time with other parameters, by a run of its own; None where that would take long."""
+        return self.results.variants.step_ns(**changes)
+
+
+Rule = Callable[[Facts], "Sentence | list[Sentence] | None"]
+
+
+def stage_words(facts: Facts, number: int) -> str:
+    """`Stage 3` or `Most of stage 3` of a pipeline, else the ranks of a class."""
+    one = facts.classes[number]
+    if not facts.simulation.program.pipelined or facts.simulation.layout.pp == 1:
+        return rank_words(facts, number)
+    whole = sum(len(other.ranks) for other in facts.classes if other.stage == one.stage)
+    if len(one.ranks) == whole:
+        return f"Stage {one.stage}"
+    return f"Most of stage {one.stage}" if 2 * len(one.ranks) > whole else rank_words(facts, number)
+
+
+def are(words: str, several: str, one: str) -> str:
+    """The verb that fits `Ranks 0-7` (several) or `Stage 3` and `Rank 5` (one)."""
+    return several if words.startswith("Ranks") else one
+
+
+def rank_words(facts: Facts, number: int) -> str:
+    """`Rank 37` or `Ranks 0-63`, the ranks of a class."""
+    ranks = facts.classes[number].ranks
+    text = ranks.text()
+    return f"Rank {text}" if len(ranks) == 1 else f"Ranks {text if len(text) <= 40 else text[:37] + '...'}"
+
+
+def place_words(facts: Facts, rank: int) -> str:
+    """`stage 0, dp 4, tp 5`: where a rank lies, dimensions of one left out."""
+    layout = facts.simulation.layout
+    tp, dp, stage = layout.position(rank)
+    parts = [("stage", stage, layout.pp), ("dp", dp, layout.dp), ("tp", tp, layout.tp)]
+    return ", ".join(f"{name} {place}" for name, place, size in parts if size > 1)

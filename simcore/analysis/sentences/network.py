@@ -1,0 +1,165 @@
+"""What communication costs: by kind, at the end of the step, all of it, and at the ports."""
+
+from __future__ import annotations
+
+from simcore.analysis.accounts import ACCOUNTS, EXPOSED_KINDS, FIRST_EXPOSED, WAIT
+from simcore.analysis.sentences.model import Facts, Sentence, rank_words
+from simcore.collectives import NAMES
+from simcore.diagnostics import printable
+from simcore.program.ops import COMPUTE, PHASES, WG, CollectiveCost
+from simcore.units import byte_size, duration, percent
+from simcore.workload.model import base_name
+
+_PHASE_WORDS = {
+    "fwd": "forward",
+    "ig": "input gradient",
+    "wg": "weight gradient",
+    "opt": "optimizer",
+    "recompute": "recompute",
+}
+_GRADIENT_KINDS = ("dp", "dp_ep", "all")
+_REDUCES = ("ALLREDUCE", "REDUCESCATTER")
+
+
+def exposed(facts: Facts) -> list[Sentence]:
+    """Each kind of communication that compute waits for, and the row that it waits for most."""
+    found = []
+    late = _late_by_kind(facts)
+    for kind in EXPOSED_KINDS:
+        mean = facts.mean_ns[f"exposed {kind}"]
+        own = mean - facts.mean(late[number].get(kind, 0) for number in range(len(facts.classes)))
+        if not facts.worth(own):
+            continue
+        index = ACCOUNTS.index(f"exposed {kind}")
+        most = max(range(len(facts.classes)), key=lambda n: (facts.accounts[n].total_ns[index], -n))
+        what = "transfers between stages" if kind == "pp" else f"{kind} collectives"
+        text = f"Compute waits {facts.figure(mean)} for {what} on each rank{_most_for(facts, most, index)}."
+        found.append(Sentence("exposed", text, mean, "Network-bound. ", own))
+    return found
+
+
+def _most_for(facts: Facts, number: int, account: int) -> str:
+    """`, most for mlp_row (forward all-reduce, 1.200 s)`: the rows of one name and phase."""
+    simulation = facts.simulation
+    program, names = simulation.program, simulation.workload.name
+    ops = simulation.timeline.stage_program(number).ops
+    accounts = facts.accounts[number]
+    sums: dict[tuple[str, str, str], int] = {}
+    for segment, one in enumerate(accounts.account):
+        op = accounts.op[segment]
+        if one != account or op < 0 or ops.row[op] < 0:
+            continue
+        cost = program.costs[ops.cost[op]]
+        collective = NAMES[cost.collective] if isinstance(cost, CollectiveCost) else "send-recv"
+        key = (base_name(names[ops.row[op]]), PHASES[ops.phase[op]], collective)
+        sums[key] = sums.get(key, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
+    if not sums:
+        return ""
+    (name, phase, collective), ns = max(sums.items(), key=lambda item: item[1])
+    who = "" if len(facts.classes) == 1 or _alike(facts, account) else (
+        f" on {rank_words(facts, number).lower()}"
+    )  # fmt: skip
+    return f", most for {printable(name, 32)} ({_PHASE_WORDS[phase]} {collective}, {duration(ns)}{who})"
+
+
+def _alike(facts: Facts, account: int) -> bool:
+    """Whether an account is about as large on all ranks."""
+    sums = [found.total_ns[account] for found in facts.accounts]
+    return max(sums) - min(sums) <= max(sums) // 20
+
+
+def _late_by_kind(facts: Facts) -> list[dict[str, int]]:
+    """Per class, by kind: how long it waits for gradient reductions after its last backward, ns."""
+    return [
+        {kind: sum(rows.values()) for kind, rows in _late(facts, number).items()}
+        for number in range(len(facts.classes))
+    ]
+
+
+def _late(facts: Facts, number: int) -> dict[str, dict[int, int]]:
+    """By kind and row: exposed gradient reductions after the last backward of a class."""
+    simulation = facts.simulation
+    ops = simulation.timeline.stage_program(number).ops
+    accounts = facts.accounts[number]
+    costs = simulation.program.costs
+    structure = simulation.program.structure
+    outside = {*structure.prologue, *structure.tail}
+    last = len(accounts.account)
+    # Rows of the end of the step compute a little too: they are no backward.
+    while last and (accounts.account[last - 1] > WG or ops.row[accounts.op[last - 1]] in outside):
+        last -= 1
+    found: dict[str, dict[int, int]] = {}
+    for segment in range(last, len(accounts.account)):
+        op = accounts.op[segment]
+        if op < 0 or not FIRST_EXPOSED <= accounts.account[segment] < WAIT or ops.stream[op] == COMPUTE:
+            continue
+        cost = costs[ops.cost[op]]
+        if not isinstance(cost, CollectiveCost) or ops.phase[op] != WG or cost.collective not in _REDUCES:
+            continue
+        if cost.group in _GRADIENT_KINDS:
+            rows = found.setdefault(cost.group, {})
+            ns = accounts.edge[segment + 1] - accounts.edge[segment]
+            rows[ops.row[op]] = rows.get(ops.row[op], 0) + ns
+    return found
+
+
+def late_gradients(facts: Facts) -> Sentence | None:
+    """The gradient reduction at the end that nothing hides, and what the flag that would hide it gives."""
+    sums = [sum(kinds.values()) for kinds in _late_by_kind(facts)]
+    lost = facts.mean(sums)
+    if not facts.worth(lost, 0.005):
+        return None
+    simulation = facts.simulation
+    most = max(range(len(sums)), key=lambda number: (sums[number], -number))
+    by_row = {row: (ns, kind) for kind, rows in _late(facts, most).items() for row, ns in rows.items()}
+    row = max(by_row, key=lambda one: by_row[one][0])
+    cells = simulation.workload.wg
+    collective = NAMES[str(cells.collective[row])]
+    text = (
+        f"The gradient {collective} of {printable(base_name(simulation.workload.name[row]), 32)} "
+        f"({by_row[row][1]}, {byte_size(cells.bytes[row])}) comes after the last backward: nothing hides "
+        f"{facts.figure(sums[most])}"
+    )
+    parameters = simulation.parameters
+    if simulation.program.pipelined and not parameters.overlap_grad_reduce and row in (
+        simulation.program.structure.prologue
+    ):  # fmt: skip
+        other = facts.step_with(overlap_grad_reduce=True)
+        if other is not None:
+            text += f"; with --overlap-grad-reduce the step would be {facts.change(other)}"
+    return Sentence("late-gradients", f"{text}.", sums[most], "Late gradients. ", lost)
+
+
+def free_communication(facts: Facts) -> Sentence | None:
+    """What the step would be if all communication were free: whether the network is the cause."""
+    if not facts.worth(facts.mean(found.all_exposed_ns for found in facts.accounts), 0.01):
+        return None
+    other = facts.step_with(comm_scale=0.0)
+    if other is None:
+        return None
+    if (facts.step_ns - other) < 0.1 * facts.step_ns:
+        text = f"The network is not the cause: with all communication free {facts.change(other)}."
+    else:
+        text = f"With all communication free the step would be {facts.change(other)}."
+    return Sentence("free-communication", text, other)
+
+
+def busy_port(facts: Facts) -> Sentence | None:
+    """A dimension whose ports are busy most of the step, or with more than they can carry."""
+    uses = facts.results.dimensions
+    if not uses:
+        return None
+    use = max(uses, key=lambda one: (one.busy_ns, -one.index))
+    if not facts.worth(use.busy_ns, 0.5):
+        return None
+    dimension = facts.simulation.cluster.dims[use.index]
+    kind = max(use.by_kind, key=lambda one: use.by_kind[one].busy_ns)
+    share = percent(use.busy_ns, facts.step_ns)
+    who = rank_words(facts, use.rank_class).lower()
+    text = (
+        f"The ports of dimension {use.index} ({dimension.text()}) are busy {share} % of the step on {who}, "
+        f"most with {kind} ({byte_size(use.by_kind[kind].bytes)})"
+    )
+    if use.busy_ns > facts.step_ns:
+        text += ": more than they can carry, which only --network shared takes into account"
+    return Sentence("busy-port", f"{text}.", use.busy_ns)

@@ -1,0 +1,69 @@
+"""What a pipeline costs: empty slots, unequal stages, stages that are done early."""
+
+from __future__ import annotations
+
+from simcore.analysis.sentences.model import Facts, Sentence, are, stage_words
+from simcore.units import duration, plural
+
+# The count of slots is said where it gives the time that was lost as closely as this.
+_SLOTS_WITHIN = 0.1
+
+
+def bubble(facts: Facts) -> Sentence | None:
+    """How long stages wait for their neighbours, and the schedule's count of empty slots."""
+    lost = facts.mean_ns["bubble"] + facts.mean_ns["idle"] if facts.simulation.program.pipelined else 0
+    most = max(range(len(facts.classes)), key=lambda number: (facts.accounts[number].bubble_ns, -number))
+    worst = facts.accounts[most].bubble_ns
+    if not facts.worth(lost) or not worst:
+        return None
+    who = stage_words(facts, most)
+    wait, whose = are(who, "wait", "waits"), are(who, "their", "its")
+    text = f"{who} {wait} {facts.figure(worst)} for {whose} neighbours"
+    slots = _slots(facts, lost)
+    lost = max(0, lost - facts.unbalanced_ns)
+    return Sentence("bubble", f"{text}{slots}.", worst, "Bubble-bound. ", lost)
+
+
+def _slots(facts: Facts, lost: int) -> str:
+    """`: with 16 stages and 16 micro-batches 1f1b leaves 15 of 31 slots empty ...` where that holds."""
+    simulation = facts.simulation
+    program, stages = simulation.program, simulation.layout.pp
+    if program.schedule not in ("gpipe", "1f1b", "interleaved") or not program.microbatches:
+        return ""
+    full = program.microbatches * program.virtual_stages
+    work = facts.step_ns - lost
+    expected = work * (stages - 1) / full
+    if abs(lost - expected) > _SLOTS_WITHIN * expected:
+        return ""
+    chunks = f" of {program.virtual_stages} chunks each" if program.virtual_stages > 1 else ""
+    return (
+        f": with {stages} stages{chunks} and {plural(program.microbatches, 'micro-batch')} "
+        f"{program.schedule} leaves {stages - 1} of {full + stages - 1} slots empty on every stage"
+    )
+
+
+def unbalanced(facts: Facts) -> Sentence | None:
+    """That one stage computes longer than the others, which wait for it."""
+    busy = facts.stage_busy_ns
+    excess = facts.unbalanced_ns
+    if not facts.worth(excess):
+        return None
+    most = busy.index(max(busy))
+    others = [ns for stage, ns in enumerate(busy) if stage != most]
+    mean = duration(round(sum(others) / len(others)))
+    text = (
+        f"Stage {most} computes {duration(busy[most])}, the others {mean} on average and wait for it: "
+        f"balanced, each would compute {duration(busy[most] - excess)}."
+    )
+    return Sentence("unbalanced-stages", text, excess, "Unbalanced stages. ", excess)
+
+
+def idle(facts: Facts) -> Sentence | None:
+    """Who is done long before the step ends."""
+    most = max(range(len(facts.classes)), key=lambda number: (facts.accounts[number].idle_ns, -number))
+    worst = facts.accounts[most].idle_ns
+    if not facts.worth(worst, 0.05) or facts.simulation.program.queued:
+        return None
+    who = stage_words(facts, most)
+    text = f"{who} {are(who, 'are', 'is')} done {facts.figure(worst)} before the step ends."
+    return Sentence("idle", text, worst)

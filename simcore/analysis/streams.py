@@ -1,0 +1,124 @@
+"""How busy each stream of a rank is, how much of that lies beside compute, and how much is exposed."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate
+
+from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, Accounts, received_op
+from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, Receive
+from simcore.timeline import Timeline
+
+# A channel has the name of the side that sends: what comes from the stage before arrives on pp<prev.
+RECEIVED = {TO_NEXT: "pp<prev", TO_NEXT + 1: "pp<next"}
+STREAM_NAMES = (*STREAMS[:TO_NEXT], "pp>next", "pp<next", "pp>prev", "pp<prev")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamUse:
+    """One stream of a rank in a stretch of time, ns.
+
+    busy_ns: something runs on it. overlapped_ns: while the rank computes. exposed_ns: while
+    compute waits for it.
+    """
+
+    stream: str
+    busy_ns: int
+    overlapped_ns: int
+    exposed_ns: int
+
+    @property
+    def kind(self) -> str:
+        """`compute`, the kind of group, or `pp`."""
+        return "pp" if self.stream.startswith("pp") else self.stream
+
+
+def stream_use(
+    timeline: Timeline, number: int, accounts: Accounts, first_ns: int = 0, last_ns: int | None = None
+) -> list[StreamUse]:
+    """The streams that a rank of class `number` has, compute first, from first_ns to last_ns (all)."""
+    last = timeline.step_time_ns if last_ns is None else last_ns
+    intervals = _intervals(timeline, number)
+    computed = _computed(accounts)
+    exposed = _exposed(timeline, number, accounts, first_ns, last)
+    found = []
+    for name in STREAM_NAMES:
+        if name == STREAMS[COMPUTE]:
+            found.append(StreamUse(name, computed(last) - computed(first_ns), 0, 0))
+            continue
+        if name not in intervals:
+            continue
+        busy = overlapped = 0
+        done = first_ns
+        # In the queues of dialect astra-sim-1 several collectives of a stream run at once.
+        for start, end, blocks in intervals[name]:
+            start, end = max(start, done), min(end, last)
+            if end > start:
+                busy += end - start
+                done = end
+                # Nothing computes beside what holds compute back.
+                if not blocks:
+                    overlapped += computed(end) - computed(start)
+        found.append(StreamUse(name, busy, overlapped, exposed.get(name, 0)))
+    return found
+
+
+def _intervals(timeline: Timeline, number: int) -> dict[str, list[tuple[int, int, int]]]:
+    """(start, end, 1 where it blocks) of all that runs on each stream but compute, ascending."""
+    ops, start, end = timeline.columns(number)
+    found: dict[str, list[tuple[int, int, int]]] = {}
+    for code in range(COMPUTE + 1, len(STREAMS)):
+        op = ops.stream.find(code)
+        while op >= 0:
+            found.setdefault(STREAMS[code], []).append((start[op], end[op], ops.blocking[op]))
+            op = ops.stream.find(code, op + 1)
+    for run in timeline.stage_program(number).runs:
+        for wait in run.waits:
+            if isinstance(wait, Receive):
+                sender, op = timeline.received(number, wait.message)
+                lane = timeline.stage_program(sender).ops.stream[op]
+                times = (timeline.times.start[sender][op], timeline.times.end[sender][op], 0)
+                found.setdefault(RECEIVED[lane], []).append(times)
+    for name in found:
+        found[name].sort()
+    return found
+
+
+def _computed(accounts: Accounts) -> Callable[[int], int]:
+    """How much the rank has computed until a moment, ns."""
+    edge, account = accounts.edge, accounts.account
+    lengths = [
+        edge[index + 1] - edge[index] if one < FIRST_EXPOSED else 0 for index, one in enumerate(account)
+    ]
+    before = array("q", accumulate(lengths, initial=0))
+
+    def until(time_ns: int) -> int:
+        index = min(bisect_right(edge, time_ns) - 1, len(account) - 1)
+        inside = time_ns - edge[index] if account[index] < FIRST_EXPOSED else 0
+        return before[index] + inside
+
+    return until
+
+
+def _exposed(timeline: Timeline, number: int, accounts: Accounts, first: int, last: int) -> dict[str, int]:
+    """Exposed ns by stream."""
+    stream = timeline.stage_program(number).ops.stream
+    edge = accounts.edge
+    found: dict[str, int] = {}
+    for index, account in enumerate(accounts.account):
+        if not FIRST_EXPOSED <= account < WAIT:
+            continue
+        ns = min(edge[index + 1], last) - max(edge[index], first)
+        if ns <= 0:
+            continue
+        op = accounts.op[index]
+        if op >= 0:
+            name = STREAMS[stream[op]]
+        else:
+            sender, sent = timeline.received(number, received_op(op))
+            name = RECEIVED[timeline.stage_program(sender).ops.stream[sent]]
+        found[name] = found.get(name, 0) + ns
+    return found

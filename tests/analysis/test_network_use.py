@@ -1,0 +1,208 @@
+"""Bytes and port time by dimension, and busy streams: held against sums made another way.
+
+Planted, one at a time: phases of a collective after its second left out of `collective_loads`; its chunks
+counted as one; overlap with compute counted twice. The first two fell to
+`test_bytes_are_those_that_every_rank_sends`, the third to
+`test_streams_agree_with_the_accounts_and_the_communication_of_a_rank`.
+"""
+
+from collections import defaultdict
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simcore.analysis import Results
+from simcore.analysis.dimensions import class_use, dimension_use
+from simcore.analysis.streams import stream_use
+from simcore.cluster import Cluster, Dimension, group_shape
+from simcore.collectives.loads import collective_loads
+from simcore.collectives.phases import chunk_bytes
+from simcore.parameters import Parameters, replaced
+from simcore.program.ops import COMPUTE
+from simcore.report import json_report, text_report
+from simcore.simulation import simulate
+from simcore.workload import open_workload
+from tests.analysis.booking import run
+from tests.collectives.every_rank import EveryRank
+from tests.strategies import Case, Cell, Row, cases, layer
+
+SEED_001 = "fixtures/001_moe_128npu_with_mistakes.txt"
+SEED_002 = "fixtures/002_gpt_1024npu.txt"
+
+
+class Counting(EveryRank):
+    """Every rank's messages, counted by the dimension in which their ends differ."""
+
+    def __init__(self, *words: Any) -> None:
+        super().__init__(*words)
+        self.sent: dict[tuple[int, int], int] = defaultdict(int)
+
+    def message_ns(self, rank: int, other: int, size: int, index: int) -> int:
+        here, there = self.cluster.coordinates(rank), self.cluster.coordinates(other)
+        (dimension,) = [d for d, (a, b) in enumerate(zip(here, there, strict=True)) if a != b]
+        self.sent[rank, dimension] += size
+        return super().message_ns(rank, other, size, index)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["ring", "fully-connected", "switch"]), st.sampled_from([2, 4])),
+        min_size=1,
+        max_size=2,
+    ),
+    st.sampled_from(["ALLREDUCE", "ALLGATHER", "REDUCESCATTER"]),
+    st.sampled_from(["ring", "direct", "halving-doubling", "double-binary-tree"]),
+    st.integers(1, 5000).map(lambda size: size * 16),
+    st.integers(1, 3),
+)
+def test_bytes_are_those_that_every_rank_sends(
+    kinds: list[tuple[Any, int]], collective: str, algorithm: str, size: int, splits: int
+) -> None:
+    """The rank that sends most on a dimension, counted message by message."""
+    dims = tuple(Dimension(kind, members, 7.0, 3.0) for kind, members in kinds)
+    cluster = Cluster(dims, (algorithm,) * len(dims), splits=splits)
+    shape = group_shape(cluster, range(cluster.npus))
+    chunks, one = chunk_bytes(cluster, shape, collective, size)
+    counting = Counting(cluster, collective, one, chunks)
+    counting.run()
+    loads = collective_loads(cluster, shape, collective, size)
+    for dimension in range(len(dims)):
+        most = max(counting.sent[rank, dimension] for rank in range(cluster.npus))
+        if algorithm == "double-binary-tree" and dims[dimension].size > 2:
+            # Two trees take turns: an inner member of one is a leaf of the other.
+            assert most <= loads[dimension].bytes
+        else:
+            assert loads[dimension].bytes == most
+
+
+@pytest.mark.parametrize("members", [2, 3, 4, 8])
+def test_a_collective_sends_what_bus_bandwidth_counts(members: int) -> None:
+    """nccl-tests: (n-1)/n of the buffer, twice that for an all-reduce."""
+    for kind in ("ring", "fully-connected", "switch"):
+        cluster = Cluster((Dimension(kind, members, 10.0, 5.0),), (None,))
+        shape = group_shape(cluster, range(members))
+        size = members * 1000
+        for collective, times in (("ALLGATHER", 1), ("REDUCESCATTER", 1), ("ALLREDUCE", 2)):
+            load = collective_loads(cluster, shape, collective, size)[0]
+            assert load.bytes == times * size * (members - 1) // members
+
+
+@settings(max_examples=40)
+@given(cases())
+def test_dimensions_sum_over_ranks_as_the_ops_do(case: Case) -> None:
+    """Folded, and rank by rank: what all ranks send is the same."""
+    folded = dimension_use(simulate(*case))
+    every = simulate(case.workload, replaced(case.parameters, "no_fold", True))
+    world = every.layout.world
+    for one, plain in zip(folded, dimension_use(every), strict=True):
+        assert (one.bytes, one.mean_bytes, one.busy_ns, one.mean_busy_ns) == (
+            plain.bytes,
+            plain.mean_bytes,
+            plain.busy_ns,
+            plain.mean_busy_ns,
+        )
+        by_rank = [
+            sum(load.bytes for (index, _), load in class_use(every, number).items() if index == one.index)
+            for number in range(world)
+        ]
+        assert max(by_rank) == one.bytes
+        assert round(sum(by_rank) / world) == one.mean_bytes
+        assert sum(use.bytes for use in one.by_kind.values()) == one.bytes
+        assert sum(use.busy_ns for use in one.by_kind.values()) == one.busy_ns
+
+
+@settings(max_examples=40)
+@given(cases(), st.integers(0, 100), st.integers(0, 100))
+def test_stretches_that_follow_each_other_sum_to_the_whole(case: Case, first: int, second: int) -> None:
+    simulation = simulate(*case)
+    results = Results(simulation)
+    step = simulation.step_time_ns
+    edges = sorted({0, step * first // 100, step * second // 100, step})
+    stretches = list(pairwise(edges))
+    if not stretches or case.parameters.comm_scale == 0:
+        return
+    for number, accounts in enumerate(results.accounts):
+        whole = class_use(simulation, number)
+        parts = [class_use(simulation, number, *stretch) for stretch in stretches]
+        for key, load in whole.items():
+            assert sum(part[key].bytes for part in parts if key in part) == load.bytes
+        streams = [stream_use(simulation.timeline, number, accounts, *stretch) for stretch in stretches]
+        for place, use in enumerate(stream_use(simulation.timeline, number, accounts)):
+            assert sum(part[place].busy_ns for part in streams) == use.busy_ns
+            assert sum(part[place].overlapped_ns for part in streams) == use.overlapped_ns
+            assert sum(part[place].exposed_ns for part in streams) == use.exposed_ns
+
+
+@settings(max_examples=60)
+@given(cases())
+def test_streams_agree_with_the_accounts_and_the_communication_of_a_rank(case: Case) -> None:
+    simulation = simulate(*case)
+    results = Results(simulation)
+    for number, (accounts, (comm, overlapped)) in enumerate(
+        zip(results.accounts, results.communication, strict=True)
+    ):
+        ops, start, end = simulation.timeline.columns(number)
+        by_stream = {use.stream: use for use in results.streams[number]}
+        assert by_stream["compute"].busy_ns == accounts.busy_ns
+        exposed: dict[str, int] = defaultdict(int)
+        for use in results.streams[number]:
+            exposed[use.kind] += use.exposed_ns
+            assert use.stream == "compute" or use.overlapped_ns + use.exposed_ns <= use.busy_ns
+        assert {kind: ns for kind, ns in exposed.items() if ns} == {
+            kind: ns for kind, ns in accounts.exposed_ns().items() if ns
+        }
+        others = [use for use in results.streams[number] if use.stream != "compute"]
+        assert max((use.busy_ns for use in others), default=0) <= comm <= sum(use.busy_ns for use in others)
+        assert max((use.overlapped_ns for use in others), default=0) <= overlapped
+        assert overlapped <= sum(use.overlapped_ns for use in others)
+        sent = sum(end[op] - start[op] for op, stream in enumerate(ops.stream) if stream != COMPUTE)
+        assert sent == sum(use.busy_ns for use in others if "<" not in use.stream)
+
+
+def test_a_transfer_is_seen_by_the_sender_and_by_the_receiver() -> None:
+    """The last stage's join at the end waits for its gradient to be sent."""
+    simulation = run([layer("embedding_layer", 100)], {"pp": 2, "pp_comm": 50}, schedule="1f1b")
+    first, last = Results(simulation).streams
+    assert [(use.stream, use.busy_ns, use.exposed_ns) for use in first] == [
+        ("compute", 100, 0), ("pp>next", 60, 0), ("pp<next", 60, 60)
+    ]  # fmt: skip
+    assert [(use.stream, use.busy_ns, use.exposed_ns) for use in last] == [
+        ("compute", 100, 0), ("pp>prev", 60, 60), ("pp<prev", 60, 60)
+    ]  # fmt: skip
+
+
+def test_port_time_follows_a_slow_port_and_the_scale() -> None:
+    rows = [Row("mlp", Cell(10, "ALLREDUCE", "tp", 1000))]
+    (plain,) = dimension_use(run(rows, {"tp": 2}))
+    (slow,) = dimension_use(run(rows, {"tp": 2}, slow_link=("0:1=0.5",)))
+    (scaled,) = dimension_use(run(rows, {"tp": 2}, comm_scale=3.0))
+    assert (plain.bytes, plain.busy_ns) == (1000, 1000)
+    assert (slow.bytes, slow.busy_ns) == (1000, 2000)
+    assert (scaled.bytes, scaled.busy_ns) == (1000, 3000)
+
+
+def test_shared_has_the_same_bytes_and_simais_networks_have_no_dimensions() -> None:
+    workload = open_workload(SEED_002)
+    plain, shared = (
+        Results(simulate(workload, Parameters(network=name))) for name in ("analytical", "shared")
+    )
+    assert [use.bytes for use in plain.dimensions] == [use.bytes for use in shared.dimensions]
+    simai = Results(simulate(open_workload(SEED_001), Parameters(network="simai-auto")))
+    assert (simai.dimensions, json_report(simai)["dimensions"]) == ([], [])
+    assert "What a rank sends over each dimension" not in text_report(simai)
+
+
+def test_bytes_of_seed_002_are_those_of_its_rows() -> None:
+    """dp: a reduce-scatter and an all-gather over 8 servers, 7/8 of a buffer; pp: 16 activations each way."""
+    results = Results(simulate(open_workload(SEED_002), Parameters()))
+    cells = results.simulation.workload.wg
+    buffers = [size for group, size in zip(cells.group, cells.bytes, strict=True) if group == "dp" and size]
+    outer = results.dimensions[1]
+    assert outer.by_kind["dp"].bytes == sum(size // 8 * 7 for size in buffers)
+    assert outer.by_kind["pp"].bytes == 2 * 16 * 16_777_216
+    assert prod([len(results.dimensions), len(buffers)]) == 4

@@ -1,0 +1,257 @@
+"""Runs whose cause is known by construction: the report names it in words, else it is silent."""
+
+import pytest
+from hypothesis import given, settings
+
+from simcore.analysis import Results
+from simcore.analysis.sentences import RULES, Sentence
+from simcore.analysis.sentences.model import Facts
+from simcore.parameters import Parameters
+from simcore.report import text_report
+from simcore.simulation import Simulation, simulate
+from simcore.workload import open_workload
+from tests.analysis.booking import pair_ns, run
+from tests.strategies import Case, Cell, Row, cases, layer
+
+SEED_002 = "fixtures/002_gpt_1024npu.txt"
+BLOCK = layer("embedding_layer", 1000, 1000, 1000)
+COMPUTES = [layer("embedding_layer", 10_000)]
+
+
+def said(simulation: Simulation) -> dict[str, str]:
+    """The first sentence of each rule, with its lead where it comes first of all."""
+    found: dict[str, str] = {}
+    for number, one in enumerate(Results(simulation).sentences):
+        found.setdefault(one.rule, one.text if number else one.lead + one.text)
+    return found
+
+
+def first(simulation: Simulation) -> Sentence:
+    return Results(simulation).sentences[0]
+
+
+def straggler() -> Simulation:
+    rows = [Row("embedding_layer", Cell(1000, "ALLREDUCE", "tp", 100))]
+    return run(rows, {"tp": 4, "dp": 2}, slow_rank=("5=3",))
+
+
+def exposed_all_reduce() -> Simulation:
+    rows = [Row("mlp_1", Cell(1000, "ALLREDUCE", "tp", 8000)), layer("mlp_2", 1000)]
+    return run(rows, {"tp": 2})
+
+
+def bubble_bound() -> Simulation:
+    return run([BLOCK] * 4, {"pp": 4}, schedule="1f1b")
+
+
+def late_gradients(**parameters: bool) -> Simulation:
+    rows = [Row("grad_param_comm", wg=Cell(0, "ALLREDUCE", "dp", 20_000))]
+    rows += [row for _ in range(4) for row in (BLOCK, layer("mlp", 2000, 2000, 2000))]
+    return run(rows, {"dp": 2, "pp": 2, "vpp": 0}, schedule="1f1b", **parameters)
+
+
+def unbalanced_stages() -> Simulation:
+    rows = [*([layer("embedding_layer", 10), layer("mlp", 1000), layer("final_norm", 4000)] * 8)]
+    return run(rows, {"pp": 2}, schedule="1f1b", stage_layout="megatron")
+
+
+def test_a_slow_rank_is_named_with_who_waits_for_it_and_what_it_costs() -> None:
+    sentence = first(straggler())
+    assert sentence.rule == "straggler"
+    assert sentence.ns == 2000
+    assert (sentence.lead + sentence.text).startswith(
+        "Straggler. Rank 5 (dp 1, tp 1) makes its 3 tp peers wait 2.000 us ("
+    )
+    assert "each; the step grows by 2.000 us (" in sentence.text
+    assert sentence.text.endswith(" %) against the run without the slow rank.")
+
+
+def test_what_a_bubble_absorbs_of_a_slow_rank_is_said() -> None:
+    simulation = simulate(open_workload(SEED_002), Parameters(slow_rank=("37=1.3",)))
+    assert first(simulation).text == (
+        "Rank 37 (stage 0, dp 4, tp 5) makes its 7 tp peers wait 2.112 s (14.2 %) each; the step grows by "
+        "only 136.3 ms (0.9 %) against the run without the slow rank, the bubble of stage 0 absorbs the rest."
+    )
+
+
+def test_an_exposed_all_reduce_is_the_cause() -> None:
+    simulation = exposed_all_reduce()
+    sentence = first(simulation)
+    assert (sentence.rule, sentence.lead, sentence.ns) == ("exposed", "Network-bound. ", pair_ns(8000))
+    assert sentence.text == (
+        "Compute waits 8.020 us (80.0 %) for tp collectives on each rank, most for mlp "
+        "(forward all-reduce, 8.020 us)."
+    )
+    assert said(simulation)["free-communication"] == (
+        "With all communication free the step would be 2.000 us (-80.0 %)."
+    )
+
+
+def test_a_bubble_is_the_cause_and_its_slots_are_counted() -> None:
+    assert said(bubble_bound()) == {
+        "bubble": "Bubble-bound. Stage 0 waits 9.000 us (42.9 %) for its neighbours: with 4 stages and "
+        "4 micro-batches 1f1b leaves 3 of 7 slots empty on every stage.",
+        "idle": "Stage 3 is done 6.000 us (28.6 %) before the step ends.",
+    }
+
+
+def test_slots_of_interleaved_are_chunks() -> None:
+    rows = [row for _ in range(4) for row in (layer("embedding_layer"), *[layer("mlp", 30, 30, 30)] * 4)]
+    simulation = run(rows, {"pp": 2}, schedule="interleaved", virtual_stages=2)
+    assert (
+        "with 2 stages of 2 chunks each and 4 micro-batches interleaved leaves 1 of 9 slots empty"
+        in (said(simulation)["bubble"])
+    )
+
+
+def test_slots_are_not_counted_where_they_do_not_give_the_time_that_is_lost() -> None:
+    text = said(run([BLOCK] * 4, {"pp": 4}, schedule="zb-h1"))["bubble"]
+    assert text == "Stage 0 waits 3.000 us (20.0 %) for its neighbours."
+
+
+def test_a_late_gradient_all_reduce_is_named_with_the_flag_that_hides_it() -> None:
+    simulation = late_gradients()
+    with_flag = late_gradients(overlap_grad_reduce=True)
+    saved = simulation.step_time_ns - with_flag.step_time_ns
+    assert saved > 0
+    sentence = next(one for one in Results(simulation).sentences if one.rule == "late-gradients")
+    assert sentence.ns == pair_ns(20_000)
+    assert "The gradient all-reduce of grad_param_comm (dp, 20.0 kB) comes after the last backward" in (
+        sentence.text
+    )
+    percent = 100 * -saved / simulation.step_time_ns
+    step_us = with_flag.step_time_ns / 1000
+    assert sentence.text.endswith(
+        f"; with --overlap-grad-reduce the step would be {step_us:.3f} us ({percent:+.1f} %)."
+    )
+
+
+def test_a_late_gradient_all_reduce_can_be_the_main_cause() -> None:
+    rows = [Row("grad_param_comm", wg=Cell(0, "ALLREDUCE", "dp", 90_000)), BLOCK]
+    sentence = first(run(rows, {"dp": 2}))
+    assert (sentence.rule, sentence.lead) == ("late-gradients", "Late gradients. ")
+    assert "--overlap-grad-reduce" not in sentence.text, "layer-loop has no use for the flag"
+
+
+def test_stages_that_compute_longer_than_others_are_named() -> None:
+    simulation = unbalanced_stages()
+    assert first(simulation).rule == "unbalanced-stages"
+    assert first(simulation).text == (
+        "Stage 1 computes 40.000 us, the others 8.080 us on average and wait for it: "
+        "balanced, each would compute 24.040 us."
+    )
+
+
+def test_a_run_that_computes_says_what() -> None:
+    simulation = run([layer("mlp_1", 3000), layer("mlp_2", 3000), layer("norm", 100)], {})
+    assert said(simulation) == {
+        "compute-bound": "Compute-bound. Ranks compute 6.100 us (100.0 %) of the step, most in mlp (98.4 %)."
+    }
+
+
+def test_a_slow_link_is_named_with_what_it_costs() -> None:
+    rows = [Row("mlp", Cell(1000, "ALLREDUCE", "tp", 8000))]
+    simulation = run(rows, {"tp": 2}, slow_link=("0:1=0.5",))
+    assert first(simulation).rule == "slow-link"
+    assert first(simulation).text == (
+        "The port of rank 1 on dimension 0 has 0.5 x its bandwidth: "
+        "the step is 8.000 us (88.7 %) longer than without."
+    )
+    two = run(rows, {"tp": 2}, slow_link=("0:1=0.5", "0:0=0.5"))
+    assert said(two)["slow-link"].startswith(
+        "Slow link. 2 ports are slow (0:1=0.5, 0:0=0.5): the step is 8.000 us"
+    )
+    nothing = run(COMPUTES, {"tp": 2}, slow_link=("0:1=0.5",))
+    assert said(nothing)["slow-link"] == (
+        "The port of rank 1 on dimension 0 has 0.5 x its bandwidth, which costs the step nothing."
+    )
+
+
+def test_a_port_that_is_busy_most_of_the_step_is_named() -> None:
+    text = said(exposed_all_reduce())["busy-port"]
+    assert text == (
+        "The ports of dimension 0 (switch 8, 1 GB/s, 5 ns a hop) are busy 79.8 % of the step on ranks 0-1, "
+        "most with tp (8.0 kB)."
+    )
+
+
+def test_a_port_with_more_than_it_can_carry_is_said() -> None:
+    rows = [
+        Row("mlp", wg=Cell(10, "ALLREDUCE", "dp", 8000)),
+        Row("moe", wg=Cell(10, "ALLREDUCE", "all", 8000)),
+    ]
+    text = said(run(rows, {"dp": 2}))["busy-port"]
+    assert text.endswith(": more than they can carry, which only --network shared takes into account.")
+
+
+def test_the_network_is_cleared_where_free_communication_changes_little() -> None:
+    text = said(simulate(open_workload(SEED_002), Parameters()))["free-communication"]
+    assert text == "The network is not the cause: with all communication free 13.973 s (-5.4 %)."
+
+
+SPEAKS = {
+    "straggler": straggler,
+    "slow-link": lambda: run(COMPUTES, {"tp": 2}, slow_link=("0:1=0.5",)),
+    "compute-bound": lambda: run(COMPUTES, {}),
+    "unbalanced-stages": unbalanced_stages,
+    "bubble": bubble_bound,
+    "late-gradients": late_gradients,
+    "exposed": exposed_all_reduce,
+    "free-communication": exposed_all_reduce,
+    "busy-port": exposed_all_reduce,
+    "idle": bubble_bound,
+}
+SILENT = {
+    "straggler": exposed_all_reduce,
+    "slow-link": exposed_all_reduce,
+    "compute-bound": bubble_bound,
+    "unbalanced-stages": bubble_bound,
+    "bubble": exposed_all_reduce,
+    "late-gradients": exposed_all_reduce,
+    "exposed": bubble_bound,
+    "free-communication": bubble_bound,
+    "busy-port": bubble_bound,
+    "idle": exposed_all_reduce,
+}
+
+
+def test_every_rule_has_a_run_in_which_it_speaks_and_one_in_which_it_is_silent() -> None:
+    assert len(SPEAKS) == len(SILENT) == len(RULES)
+
+
+@pytest.mark.parametrize("rule", SPEAKS)
+def test_a_rule_speaks(rule: str) -> None:
+    assert rule in said(SPEAKS[rule]())
+
+
+@pytest.mark.parametrize("rule", SILENT)
+def test_a_rule_is_silent(rule: str) -> None:
+    assert rule not in said(SILENT[rule]())
+
+
+def test_the_page_has_the_sentences_on_top_and_each_names_a_figure() -> None:
+    page = text_report(Results(bubble_bound()))
+    head, line = page.splitlines()[2:4]
+    assert head == "In words"
+    assert line.startswith(
+        "  Bubble-bound. Stage 0 waits 9.000 us (42.9 %) for its neighbours: with 4 stages"
+    )
+
+
+def test_nothing_is_said_of_a_step_of_0_ns() -> None:
+    assert Results(run([layer("norm")], {})).sentences == []
+
+
+@settings(max_examples=40)
+@given(cases())
+def test_every_run_has_sentences_with_figures_and_the_first_is_a_cause(case: Case) -> None:
+    results = Results(simulate(*case))
+    found = results.sentences
+    for one in found:
+        assert any(letter.isdigit() for letter in one.text)
+        assert one.text.endswith(".")
+        assert one.text.isprintable()
+    causes = [one.lost_ns for one in found if one.lead and not one.fault]
+    assert causes == sorted(causes, reverse=True)
+    facts = Facts(results)
+    assert sum(facts.mean_ns.values()) == pytest.approx(results.step_time_ns, abs=len(facts.mean_ns))

@@ -16,6 +16,7 @@ from simcore.measured.summary import OpFigures, RankTime, op_figures, rank_times
 from simcore.parameters import Parameters, as_dict
 from simcore.ranks import RankSet
 from simcore.report.as_json import SCHEMA
+from simcore.report.measured_insights import insight_lines
 
 
 def measured_json(
@@ -50,8 +51,9 @@ def measured_json(
         "rank_classes": 0,
         "classes": [],
         "layers": [],
-        "critical_path": [],
-        "what_if": None,
+        "streams": [],
+        "dimensions": [],
+        "sentences": [{"rule": "measured", "text": line} for line in insight_lines(results)],
         "measured": {
             "step_time_ns": run.step_time_ns,
             "ranks": len(run.ranks),

@@ -112,7 +112,7 @@ class Terminal:
     # -- reading ---------------------------------------------------------------------
 
     def pump(self, seconds: float, limit: int = 1 << 16) -> int:
-        """Read what comes within `seconds`, at once when there is something; at most `limit` bytes."""
+        """Read what comes within `seconds`, at once when there is something; how many bytes."""
         ready, _, _ = select.select([self.master], [], [], seconds)
         if not ready:
             return 0

@@ -37,6 +37,7 @@ from tui.terminal.sgr import PLAIN, Sgr, parsed
 TESTED_TEXTUAL = ("8.2",)
 # A network line has buffers of its own, which a held key would fill with pictures.
 _REMOTE_PICTURES_PER_SECOND = 10
+_RESIZED_WITHIN_S = 0.05
 _PARAMETERS = re.compile(r"\x1b\[([\d;]+)mx")
 _SYNC_START, _SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
 
@@ -84,8 +85,8 @@ class CellApp(App[None]):
     def on_resize(self, event: events.Resize) -> None:
         # Terminals rearrange their lines when their size changes, even when it changes back.
         self._pictures.forget()
-        if event.size == self.size:
-            self._pictures.send_soon()
+        # Where it has changed back, Textual has nothing to lay out and sends nothing.
+        self.set_timer(_RESIZED_WITHIN_S, self._pictures.send_soon)
 
     def send_all_again(self) -> None:
         """The terminal may show anything: the next picture is sent whole."""
@@ -174,7 +175,10 @@ class Display:
     def _send(self) -> None:
         self._is_called = False
         driver, wanted = self._driver, self._wanted
-        if self._is_current or driver is None or not wanted.width or self._app._closed:
+        if self._is_current or driver is None or self._app._closed:
+            return
+        if wanted.size != self._app.size or not wanted.width:
+            # The picture in the new size is being laid out, and will be sent.
             return
         if not driver.is_ready:
             # It calls when it is; its answer may never come.
@@ -202,9 +206,6 @@ class Display:
         driver.write_picture(sequences)
 
     def _wake_in(self, seconds: float) -> None:
-        if seconds and self._alarm is None:
-            self._alarm = asyncio.get_running_loop().call_later(seconds, self._wake)
-
-    def _wake(self) -> None:
-        self._alarm = None
-        self._send()
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = asyncio.get_running_loop().call_later(seconds, self._send) if seconds else None

@@ -85,6 +85,10 @@ class TerminalDriver(LinuxDriver):
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call, *words)
 
+    def start_application_mode(self) -> None:
+        self._output.drop_pictures(False)
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+
     def close(self) -> None:
         """Wait until all is written; for a terminal that takes nothing only so long."""
         ending = Thread(target=super().close, name="terminal-end", daemon=True)

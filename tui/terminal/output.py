@@ -8,6 +8,18 @@ from collections.abc import Callable
 from threading import Lock
 from typing import TextIO
 
+_LOOK_AGAIN_S = 0.1
+# No more synchronized output, the default style.
+_END_OF_PICTURE = b"\x1b[?2026l\x1b[m"
+
+
+def _own_descriptor(shared: int) -> int:
+    """The same terminal, opened anew so that writing never blocks; the shell's descriptor stays as it is."""
+    try:
+        return os.open(os.ttyname(shared), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError:
+        return shared
+
 
 class Picture(str):
     """Sequences that draw: what may be left out when the program ends before they are written."""
@@ -21,7 +33,7 @@ class Output:
     """
 
     def __init__(self, stream: TextIO, written: Callable[[], None], gone: Callable[[], None]) -> None:
-        self._descriptor = stream.fileno()
+        self._descriptor = _own_descriptor(stream.fileno())
         self._encoding, self._errors = stream.encoding, stream.errors or "strict"
         self._written, self._gone = written, gone
         self._lock = Lock()
@@ -34,15 +46,15 @@ class Output:
         with self._lock:
             self.expected += 1
 
-    def drop_pictures(self) -> None:
-        """From now on write only what is no picture."""
-        self._drops_pictures = True
+    def drop_pictures(self, drop: bool = True) -> None:
+        """From now on write only what is no picture, or everything again."""
+        self._drops_pictures = drop
 
     def write(self, text: str) -> None:
         """Write one piece. A terminal that is gone takes everything."""
         if not self._is_gone and not (self._drops_pictures and isinstance(text, Picture)):
             try:
-                self._write_all(text.encode(self._encoding, self._errors))
+                self._write_all(text.encode(self._encoding, self._errors), isinstance(text, Picture))
             except OSError:
                 self._is_gone = True
                 self._gone()
@@ -52,14 +64,17 @@ class Output:
         if all_written:
             self._written()
 
-    def _write_all(self, data: bytes) -> None:
+    def _write_all(self, data: bytes, is_picture: bool) -> None:
         left = memoryview(data)
         while left:
             try:
                 left = left[os.write(self._descriptor, left) :]
             except BlockingIOError:
-                # Somebody who shares the terminal has made it non-blocking.
-                select.select([], [self._descriptor], [])
+                select.select([], [self._descriptor], [], _LOOK_AGAIN_S)
+                if is_picture and self._drops_pictures:
+                    # A sequence may be cut in two: the terminal forgets it at the next one.
+                    left = memoryview(_END_OF_PICTURE)
+                    is_picture = False
 
     def flush(self) -> None:
         """Nothing is held back."""

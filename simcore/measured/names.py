@@ -45,6 +45,7 @@ class TraceName:
 def read_name(path: str) -> TraceName:
     """What the file's name and, where that says nothing of it, its folder's name say."""
     folder, name = os.path.split(os.path.abspath(path))
+    name = name.removesuffix(".gz")
     stamps = _STAMP.findall(name)
     rank = _RANK.search(name)
     key = _STAMP.sub("*", _RANK.sub("rank*", name))

@@ -14,7 +14,8 @@ from simcore.measured.sets import TraceFile, TraceSet, chosen, sets_of
 from simcore.units import plural
 from simcore.workload.formats import Head, head_of
 from simcore.workload.formats.rank_trace import FIRST_LINE
-from simcore.workload.opening import read_file
+from simcore.workload.opening import read_beginning, read_file
+from simcore.workload.source import GZIP
 
 # The first line's beginning tells a trace and its first rank.
 _HEAD_BYTES = 4096
@@ -55,7 +56,16 @@ def open_directory(path: str, wanted: str | None = None) -> MeasuredRun:
         found.append(Diagnostic("note", "other-files", message, path))
     traces, said, is_plan = _read(one)
     degrees = one.files[0].name.degrees
-    return make_run(path, traces, degrees, (*found, *said), is_plan=is_plan, is_set=True, stamp=one.stamp)
+    return make_run(
+        path,
+        traces,
+        degrees,
+        (*found, *said),
+        is_plan=is_plan,
+        is_set=True,
+        stamp=one.stamp,
+        together=one.is_together,
+    )
 
 
 def _nothing_there(others: int, folders: int) -> str:
@@ -86,7 +96,9 @@ def _trace_files(path: str) -> tuple[list[TraceFile], int, int]:
             if stat.S_ISREG(mode):
                 with open(place, "rb") as file:
                     head = file.read(_HEAD_BYTES)
-        except OSError:
+                if head.startswith(GZIP):
+                    head = read_beginning(place)[:_HEAD_BYTES]
+        except (OSError, InputError):
             head = b""
         line = FIRST_LINE.match(head_of(head).first)
         if line is None:

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from simcore.diagnostics import Diagnostic, InputError, Severity
 from simcore.measured import vocabulary
+from simcore.measured.clocks import common_clock
 from simcore.measured.columns import RankTrace
 from simcore.measured.names import Degrees
 from simcore.ranks import Block, RankSet
@@ -94,11 +95,14 @@ def make_run(
     is_plan: bool,
     is_set: bool,
     stamp: str | None = None,
+    together: bool | None = None,
 ) -> MeasuredRun:
     """The run of these ranks, their times still on the clock of the files.
 
     found: diagnostics of the files. is_set: the ranks are all that could be had, so missing
-    ones are a warning. Raises InputError for a step longer than an axis can be.
+    ones are a warning. together: whether the stamps of the files are those of one run, False of ranks
+    that were profiled one after another, None where it is not known. Raises InputError for a step
+    longer than an axis can be.
     """
     notes: list[Diagnostic] = []
 
@@ -114,6 +118,10 @@ def make_run(
     if timed:
         # Ranks of one step wait for each other at its end: their times hang together.
         gap = _largest_gap(ranks)
+        if together is not False:
+            shifted = _on_one_clock(ranks, degrees, gap > 0, say)
+            gap = gap if shifted is None else 0
+            ranks = shifted or ranks
         concurrent = gap == 0
         if not concurrent:
             message = (
@@ -199,6 +207,31 @@ def _largest_gap(ranks: Sequence[RankTrace]) -> int:
         largest = max(largest, first - reached)
         reached = max(reached, last)
     return largest
+
+
+def _on_one_clock(ranks: list[RankTrace], degrees: Degrees, apart: bool, say: _Say) -> list[RankTrace] | None:
+    """The ranks on the clock of the first host, None where their clocks are one, or cannot be made one."""
+    timed = [rank for rank in ranks if rank.timed]
+    clocks = common_clock(timed, degrees, apart)
+    if not clocks:
+        return None
+    first, *others = (_ranks_words([timed[member].number for member in clock.members]) for clock in clocks)
+    words = [
+        f"{members} by {'+' if clock.shift_ns < 0 else ''}{duration(-clock.shift_ns)} "
+        f"(median of {plural(clock.matched, 'matched communication')})"
+        for members, clock in zip(others, clocks[1:], strict=True)
+    ]
+    message = (
+        f"the ranks ran on hosts whose clocks differ from that of {first}: {', '.join(words)}; all are "
+        "shown on that clock"
+    )
+    say("note", "clock-offset", message)
+    shifts = {timed[member].number: clock.shift_ns for clock in clocks for member in clock.members}
+    return [rank.moved(shifts.get(rank.number, 0)) for rank in ranks]
+
+
+def _ranks_words(numbers: list[int]) -> str:
+    return f"{'rank' if len(numbers) == 1 else 'ranks'} {RankSet.of(numbers).text()}"
 
 
 def _aligned(path: str, ranks: Sequence[RankTrace], concurrent: bool) -> list[RankTrace]:

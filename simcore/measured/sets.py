@@ -7,6 +7,7 @@ complete, are taken as one such run.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -59,6 +60,14 @@ class TraceSet:
     def lacks_ranks(self) -> bool:
         """Whether other files may belong to it: ranks are missing, or nobody knows how many there are."""
         return self.files[0].name.degrees.world is None or not self.is_complete
+
+    @property
+    def is_together(self) -> bool | None:
+        """Whether the stamps are those of one run; None where the names have none."""
+        times = sorted(time for file in self.files if (time := _seconds(file.name.stamp)) is not None)
+        if not times:
+            return None
+        return all(later - now <= _SAME_RUN_S for now, later in itertools.pairwise(times))
 
     def words(self, by_name: bool = False) -> str:
         """`20240923205004 (ranks 0-7)`, or with what is missing; `by_name` by the name of the files."""

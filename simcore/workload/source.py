@@ -21,7 +21,7 @@ HEAD_BYTES = 1 << 20
 _PIECE = 1 << 20
 # Fed to zlib at a time: it copies what a member leaves over, and a file may have a million members.
 _FED = 1 << 12
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"
 # A gzip file can hold itself: somewhere it has to end.
 _MOST_LAYERS = 3
 _GZIP_WINDOW = 31  # zlib's word for a gzip header with the largest window
@@ -41,7 +41,7 @@ class Source:
         self._read = read
         self.head = _exactly(read, HEAD_BYTES)
         layers = 0
-        while self.head.startswith(_GZIP):
+        while self.head.startswith(GZIP):
             if layers == _MOST_LAYERS:
                 raise self._refusal("bad-gzip", f"found gzip inside gzip more than {_MOST_LAYERS} times")
             layers += 1

@@ -11,7 +11,7 @@ from simcore.units import plural
 
 @dataclass(slots=True)
 class MeasuredSession:
-    """What all screens share over a measured run, which nothing changes."""
+    """What all screens share over a measured run, or over its replay; no screen changes it."""
 
     opened: MeasuredRun
     error: str = ""
@@ -30,9 +30,9 @@ class MeasuredSession:
         return step_words(self.opened)
 
     def facts(self, wide: bool) -> list[str]:
-        """Ranks, and that they were measured."""
+        """Ranks, and that they were measured or replayed."""
         run = self.opened
-        what = "measured" if run.timed else "schedule plan"
+        what = "schedule plan" if not run.timed else "replayed" if run.replayed else "measured"
         if not wide:
             return [plural(len(run.ranks), run.unit), what]
         if run.microbatches:

@@ -61,10 +61,13 @@ class NoParametersView(_WordsView):
     def lines(self, width: int) -> list[Line]:
         run = self.session.opened
         words = [
-            "This is a measured run: it is shown as it was measured, and no parameter changes it.",
-            "Asking what the step would be with faster compute or another rank needs the replay of the "
-            "trace, which this version does not do.",
+            "This is a measured run: it is shown as it was measured, and nothing here changes it.",
+            "What the step would be with other durations is seen by opening it with --compute-scale, "
+            "--comm-scale, --layer-scale OP=X or --slow-rank R=X: its operations are then run again. "
+            "wltui report --what-if asks for everything at once.",
         ]
+        if run.replayed:
+            words[0] = "This is the replay of a measured run: its operations run again with other durations."
         if run.stamp is not None:
             words.append(f"Open is the run {run.stamp}. Another run of its directory opens with --run STAMP.")
         lines: list[Line] = [rule("No parameters", width, self.glyphs)]

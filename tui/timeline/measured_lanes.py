@@ -122,7 +122,7 @@ class MeasuredLanes:
     @property
     def counted(self) -> str:
         run = self.run
-        words = f"{plural(len(run.ranks), run.unit)}, as measured"
+        words = f"{plural(len(run.ranks), run.unit)}, {'replayed' if run.replayed else 'as measured'}"
         if not run.timed:
             words = f"{plural(len(run.ranks), run.unit)}, in the order of the plan"
         return words if run.concurrent else f"{words}, each from its own start"

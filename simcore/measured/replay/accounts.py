@@ -10,9 +10,9 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass, field
 
+from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.replay.graph import Graph, Times
 from simcore.measured.replay.pieces import AWAIT, GAP, MEET, TRANSFER
-from simcore.measured.replay.places import MODEL_PARALLEL
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, category_of_group, category_of_op
 
 EXPOSED = tuple(name for name in CATEGORIES if name not in (*COMPUTE, "host", "gap", "outside"))

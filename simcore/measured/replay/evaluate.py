@@ -12,10 +12,10 @@ from __future__ import annotations
 from array import array
 from collections import deque
 
+from simcore.measured.matching import Call, Meeting
+from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.replay.graph import NONE, Graph, Times
-from simcore.measured.replay.matching import Call, Meeting
 from simcore.measured.replay.pieces import AWAIT, GAP, LAUNCH, MEET, OWN, TRANSFER
-from simcore.measured.replay.places import MODEL_PARALLEL
 from simcore.measured.replay.scales import Scales
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import COMPUTE, category_of_group, category_of_op

@@ -18,9 +18,9 @@ import itertools
 from array import array
 from dataclasses import dataclass
 
-from simcore.measured.replay.matching import Call, Matches, Meeting, match, times_of
+from simcore.measured.matching import Call, Matches, Meeting, match, times_of
+from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.replay.pieces import AWAIT, LAUNCH, MEET, TRANSFER, Links, Pieces, pieces_of
-from simcore.measured.replay.places import MODEL_PARALLEL
 from simcore.measured.run import MeasuredRun
 
 NONE = -1

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from simcore.measured.columns import FUSED, MEASURED, RankTrace
 from simcore.measured.lanes import timed_ops
-from simcore.measured.replay.matching import Call, is_asynchronous
+from simcore.measured.matching import Call, is_asynchronous
 
 # Takes its own time: an operation or part of one, or communication without a partner.
 OWN = 0

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from simcore.measured.columns import FUSED, MEASURED, RankTrace
 from simcore.measured.names import Degrees
-from simcore.measured.replay.places import MODEL_PARALLEL, GroupKey, Place, Places, places_of
+from simcore.measured.places import MODEL_PARALLEL, GroupKey, Place, Places, places_of
 from simcore.measured.vocabulary import COMPUTE, LAUNCH, POINT_TO_POINT, category_of_op
 
 # A timestamp has two decimals of a ms, and a start is computed from two of them.

@@ -17,7 +17,7 @@ from tui.frame import Line
 from tui.frame_view import FrameView
 from tui.keys.actions import Keymap, renamed
 from tui.screen_view import ScreenView
-from tui.screens import FIRST, SCREENS, load
+from tui.screens import SCREENS, load, screens_of
 from tui.session import AnySession, Session
 
 
@@ -76,7 +76,7 @@ class WltuiApp(App[None]):
         self.ascii_only = ascii_only
         self.keymap: Keymap = keymap or {}
         self.set_keymap(dict(self.keymap))
-        self.screen_name = FIRST
+        self.screen_name = screens_of(session.measured)[0]
         self._views: dict[str, ScreenView] = {}
 
     @property
@@ -86,7 +86,7 @@ class WltuiApp(App[None]):
 
     def compose(self) -> ComposeResult:
         yield Heading(ascii_only=self.ascii_only)
-        yield self._new_view(FIRST)
+        yield self._new_view(self.screen_name)
         yield Footer(ascii_only=self.ascii_only)
 
     def _new_view(self, name: str) -> ScreenView:
@@ -105,7 +105,7 @@ class WltuiApp(App[None]):
 
     async def action_open(self, name: str) -> None:
         """Show a screen; it is made when it is first opened and found later as it was left."""
-        if name == self.screen_name:
+        if name == self.screen_name or name not in screens_of(self.session.measured):
             return
         self.current_view.display = False
         self.screen_name = name
@@ -115,6 +115,15 @@ class WltuiApp(App[None]):
         # Not `focus()`, which comes later: keys typed ahead belong to the new screen.
         self.screen.set_focus(self.current_view)
         self._redraw_chrome()
+
+    async def go_to(self, number: int, start_ns: int, end_ns: int) -> None:
+        """Show a place in the timeline: a rank class, from start_ns to end_ns."""
+        from tui.timeline.view import TimelineView
+
+        await self.action_open("timeline")
+        view = self.current_view
+        assert isinstance(view, TimelineView)
+        view.go_to(number, start_ns, end_ns)
 
     def _redraw_chrome(self) -> None:
         self.query_one(Heading).redraw()

@@ -6,7 +6,7 @@ import os
 
 from simcore.units import duration, plural
 from tui.frame import Line, cells, fitted, spread, width_of
-from tui.screens import SCREENS
+from tui.screens import SCREENS, screens_of
 from tui.session import AnySession
 
 _WIDE = 100
@@ -30,7 +30,8 @@ def heading(session: AnySession, screen: str, width: int) -> list[Line]:
         first = [(" ", ""), (name, "bright"), *_that_fit(facts, room - len(name))]
     step: Line = [*_step(session), ("   ", ""), (notes_words + " ", "warn" if notes else "dim")]
     tabs: Line = [(" ", "")]
-    for key, entry in SCREENS.items():
+    for key in screens_of(session.measured):
+        entry = SCREENS[key]
         title = f"{entry.key} {entry.title if wide else entry.short}"
         tabs.append((f"[{title}]", "accent") if key == screen else (f" {title} ", ""))
     if wide:

@@ -13,7 +13,7 @@ def box(
     The frame of the panel that has the focus has the accent, and its title a mark in front.
     """
     role = "accent" if focused else "dim"
-    left_top, right_top, left_bottom, right_bottom = glyphs.corners
+    left_top, right_top, left_bottom, right_bottom = list(glyphs.corners)
     line = glyphs.horizontal
     title = f"{line} {'> ' if focused else ''}{title} "
     aside = f" {aside} {line}" if aside and len(title) + len(aside) + 5 <= width else ""

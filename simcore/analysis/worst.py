@@ -116,10 +116,8 @@ def _collective(results: Results) -> Place | None:
         return None
     group = max(groups, key=lambda group: group.exposed_ns)
     rows = {row.index for row in group.rows}
-    kinds = {
-        cell.group: NAMES[cell.collective] for cell in group.cells.values() if cell.collective and cell.group
-    }
-    what = ", ".join(f"{kind} {name}" for kind, name in kinds.items())
+    cells = [cell for cell in group.cells.values() if cell.collective and cell.group]
+    what = ", ".join(dict.fromkeys(f"{cell.group} {NAMES[cell.collective or '']}" for cell in cells))
     words = f"{printable(group.name, _NAME)}, {what}, {duration(group.exposed_ns)}"
     for number, found in enumerate(results.accounts):
         ops, _, _ = results.simulation.timeline.columns(number)

@@ -70,10 +70,9 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> l
         title = "Where each stage's time goes, % of step"
         body = panels.stage_lines(model, width, room + 1, glyphs, model.panel == STAGES)[:room]
     body += [[] for _ in range(room - len(body))]
-    lines = [
-        *words, rule(title, width, glyphs), *body, legend(width, glyphs), rule("Worst", width, glyphs), *worst,
-        rule(f"Notes ({len(run.diagnostics)}), ! all", width, glyphs), *notes,
-    ]  # fmt: skip
+    lines = [*words, rule(title, width, glyphs), *body, legend(width, glyphs)]
+    lines += [rule("Worst", width, glyphs), *worst]
+    lines += [rule(f"Notes ({len(run.diagnostics)}), ! all", width, glyphs), *notes]
     return lines[:height]
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.events import Event, Key
 from textual.worker import get_current_worker
 
 from simcore.analysis import Results
@@ -13,7 +14,7 @@ from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from tui.chrome import footer, heading
-from tui.frame import Line
+from tui.frame import Line, cells, spread
 from tui.frame_view import FrameView
 from tui.keys.actions import Keymap, renamed
 from tui.screen_view import ScreenView
@@ -40,6 +41,8 @@ class Footer(FrameView):
     def frame(self, width: int, height: int) -> list[Line]:
         app = self.app
         assert isinstance(app, WltuiApp)
+        if app.said:
+            return [spread([(f" {app.said}", "bright")], [], width)]
         return [footer(app.hints(), width)]
 
 
@@ -57,6 +60,9 @@ class WltuiApp(App[None]):
             for name, entry in SCREENS.items()
         ),
         Binding("ctrl+z", "suspend_process", "suspend, fg comes back", show=False, id="app.suspend"),
+        Binding("x", "other_run", "the run that was shown before, and back", show=False, id="app.other-run"),
+        Binding("r", "keep", "keep the run on the screen", show=False, id="app.keep"),
+        Binding("y", "copy_command", "copy the command line of this run", show=False, id="app.copy-command"),
         Binding("colon,ctrl+p", "commands", "find an action by its words", show=False, id="app.commands"),
         Binding("question_mark", "help", "keys that work here", show=False, id="app.help"),
         Binding("q", "quit", "quit", show=False, id="app.quit"),
@@ -78,6 +84,7 @@ class WltuiApp(App[None]):
         self.set_keymap(dict(self.keymap))
         self.screen_name = screens_of(session.measured)[0]
         self._views: dict[str, ScreenView] = {}
+        self.said = ""
 
     @property
     def current_view(self) -> ScreenView:
@@ -192,10 +199,56 @@ class WltuiApp(App[None]):
         session.running = False
         session.error = error
         if results is not None:
-            session.current = results
+            session.show(results)
             for view in self._views.values():
                 view.show(results)
         self._changed()
+
+    def action_keep(self) -> None:
+        """Keep the run on the screen, to come back to and to compare with."""
+        session = self.session
+        if not isinstance(session, Session):
+            self.say("a measured run is the only one there is")
+        elif session.running or session.error:
+            self.say("there is no finished run to keep")
+        else:
+            number = session.keep()
+            self.say("this run is kept already" if number is None else f"kept as run {number}")
+
+    def action_other_run(self) -> None:
+        """Show the run that was shown before, and with the same key this one again."""
+        session = self.session
+        if not isinstance(session, Session) or session.other is None:
+            self.say("there is no other run yet: change a parameter first (5)")
+            return
+        other = session.other
+        # The draft goes with it: what is on the screen is what a change begins with.
+        session.edit(other.simulation.parameters)
+        self._finished(session, session.draft, other, "")
+        self.say(f"{session.run_words()}, {session.step}")
+
+    def action_copy_command(self) -> None:
+        """Put the command line that reproduces the run into the clipboard of the terminal, and say it."""
+        session = self.session
+        if not isinstance(session, Session):
+            self.say("no parameters were given for a measured run")
+            return
+        command = session.command()
+        # OSC 52: terminals that know it put the text into the clipboard, also over SSH.
+        self.copy_to_clipboard(command)
+        self.say(cells(command, 400))
+
+    def say(self, words: str) -> None:
+        """A line at the bottom until the next key."""
+        self.said = words
+        self.query_one(Footer).redraw()
+
+    async def on_event(self, event: Event) -> None:
+        """Before a key does its work, what was said about the one before is over."""
+        if self.said and isinstance(event, Key):
+            self.said = ""
+            self.query_one(Footer).redraw()
+        await super().on_event(event)
 
     def _changed(self) -> None:
         self.current_view.redraw()

@@ -112,6 +112,31 @@ class Layout:
                 members = [range(ep, size, self.ep) for ep in range(self.ep)]
             yield from ([(q % self.tp, q // self.tp) for q in group] for group in members)
 
+    def group_of(self, kind: GroupKind, rank: int) -> Iterator[int]:
+        """The ranks of one rank's group of a kind, ascending in their places, without listing the others."""
+        tp, dp, stage = self.position(rank)
+        if kind == "all":
+            yield from range(self.world)
+        elif kind == "pp":
+            yield from (self.rank(tp, dp, other) for other in range(self.pp))
+        elif kind == "tp":
+            yield from (self.rank(other, dp, stage) for other in range(self.tp))
+        elif kind == "dp":
+            yield from (self.rank(tp, other, stage) for other in range(self.dp))
+        else:
+            # Consecutive numbers are an expert group, equal remainders its data-parallel group: of
+            # dp where ep divides it, else of q = tp + TP*dp.
+            inside = self.dp % self.ep == 0
+            own, count = (dp, self.dp) if inside else (tp + self.tp * dp, self.tp * self.dp)
+            first = own - own % self.ep
+            members = range(first, first + self.ep) if kind == "ep" else range(own % self.ep, count, self.ep)
+            for other in members:
+                yield (
+                    self.rank(tp, other, stage)
+                    if inside
+                    else self.rank(other % self.tp, other // self.tp, stage)
+                )
+
     def neighbour(self, rank: int, stage: int) -> int:
         """The rank of another stage at the same (tp, dp)."""
         tp, dp, _ = self.position(rank)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,8 @@ from simcore.parameters import replaced
 from simcore.simulation import Simulation, simulate
 
 if TYPE_CHECKING:
+    from simcore.analysis.critical_path import CriticalPath
+    from simcore.analysis.dependencies import Dependencies
     from simcore.analysis.simai_estimate import SimaiEstimate
 
 
@@ -104,6 +107,62 @@ class Results:
     def worst(self) -> list[Place]:
         """The places worth a look."""
         return worst_places(self)
+
+    @cached_property
+    def dependencies(self) -> Dependencies:
+        """What each op waited for, and what it holds back."""
+        # Imported here and below: the screen opens without them.
+        from simcore.analysis.dependencies import Dependencies
+
+        return Dependencies(self.simulation)
+
+    @cached_property
+    def critical_path(self) -> CriticalPath:
+        """The chain of segments that the step time is made of."""
+        return self.compute_critical_path(lambda: False)
+
+    def compute_critical_path(self, cancelled: Callable[[], bool]) -> CriticalPath:
+        """The critical path, computed now unless it is known; `Cancelled` when that becomes true."""
+        if "critical_path" not in self.__dict__:
+            from simcore.analysis.critical_path import CriticalPath
+
+            self.__dict__["critical_path"] = CriticalPath(self.dependencies, cancelled)
+        path: CriticalPath = self.__dict__["critical_path"]
+        return path
+
+    @cached_property
+    def slacks(self) -> list[array[int]] | None:
+        """Per rank class, ns by which each op may take longer before the step does; see `slack_columns`.
+
+        None in dialect astra-sim-1, whose queues serve first what their times decide.
+        """
+        if self.simulation.program.queued:
+            return None
+        from simcore.analysis.slack import slack_columns
+
+        return slack_columns(self.simulation.timeline, self.dependencies.index)
+
+    def slack(self, number: int) -> array[int] | None:
+        """The slack of each op of class `number`, ns; None where there is none (`slacks`)."""
+        return None if self.slacks is None else self.slacks[number]
+
+    @cached_property
+    def layer_critical_ns(self) -> list[int]:
+        """Per row of the file, ns of the critical path that its spans are."""
+        by_row = self.critical_path.by_row()
+        return [by_row.get(row, 0) for row in range(len(self.simulation.workload))]
+
+    @cached_property
+    def layer_slack_ns(self) -> list[int | None] | None:
+        """Per row of the file the least slack of its spans, ns: None for a row without any.
+
+        None as a whole where there is no slack (`slacks`).
+        """
+        if self.slacks is None:
+            return None
+        from simcore.analysis.slack import least_by_row
+
+        return least_by_row(self.simulation.timeline, self.slacks, len(self.simulation.workload))
 
     @cached_property
     def simai_estimate(self) -> SimaiEstimate | None:

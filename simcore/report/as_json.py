@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simcore.analysis import LayerRow, Results
+from simcore.analysis import Results
 from simcore.analysis.layers import LayerCell
 from simcore.cluster import parameter_values
 from simcore.networks.simai_inputs import simai_bandwidths
@@ -48,7 +48,9 @@ def json_report(results: Results) -> dict[str, Any]:
         "ops_simulated": timeline.ops_simulated,
         "rank_classes": len(timeline.classes),
         "classes": [_class(results, number) for number in range(len(timeline.classes))],
-        "layers": [_layer(row) for row in results.layers],
+        "layers": _layers(results),
+        "critical_path": _critical_path(results),
+        "what_if": None,
         "estimates": {"simai": _estimate(results)},
         "diagnostics": [found.values() for found in simulation.diagnostics],
     }
@@ -117,9 +119,40 @@ def _estimate(results: Results) -> dict[str, Any] | None:
     return {name: None if us is None else round(us, 3) for name, us in figures.items()}
 
 
-def _layer(row: LayerRow) -> dict[str, Any]:
-    cells = {phase: _cell(cell) for phase, cell in row.cells.items()}
-    return {"index": row.index, "name": row.name, **cells, "exposed_ns": row.exposed_ns}
+def _layers(results: Results) -> list[dict[str, Any]]:
+    """Each row of the file with its share of the critical path and the least slack of its spans."""
+    critical = results.layer_critical_ns
+    slack = results.layer_slack_ns or [None] * len(critical)
+    return [
+        {
+            "index": row.index,
+            "name": row.name,
+            **{phase: _cell(cell) for phase, cell in row.cells.items()},
+            "exposed_ns": row.exposed_ns,
+            "critical_ns": critical_ns,
+            "slack_ns": slack_ns,
+        }
+        for row, critical_ns, slack_ns in zip(results.layers, critical, slack, strict=True)
+    ]
+
+
+def _critical_path(results: Results) -> list[dict[str, Any]]:
+    """The segments of the critical path, in the order of time; null for what a segment has not."""
+    names, path = results.simulation.workload.name, results.critical_path
+    return [
+        {
+            "start_ns": segment.start_ns,
+            "end_ns": segment.end_ns,
+            "rank": segment.rank,
+            "stream": segment.stream,
+            "kind": segment.kind,
+            "layer": names[segment.row] if segment.row >= 0 else None,
+            "phase": segment.phase or None,
+            "microbatch": segment.microbatch if segment.microbatch >= 0 else None,
+            "reason": segment.reason,
+        }
+        for segment in map(path.segment, range(len(path)))
+    ]
 
 
 def _cell(cell: LayerCell) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from simcore.analysis import Results
 from simcore.analysis.accounts import BUBBLE, EXPOSED_KINDS, FIRST_EXPOSED, IDLE, WAIT, Accounts
 from simcore.diagnostics import Diagnostic, printable
+from simcore.report.path_text import critical_path_text
 from simcore.report.table import Column, table
 from simcore.report.words import layout_words, structure_words
 from simcore.units import column_unit, duration, percent, plural
@@ -50,6 +51,7 @@ def text_report(results: Results, ascii_only: bool = False) -> str:
         *_waiting(results),
         *_simai(results),
         _layers(results),
+        critical_path_text(results),
         diagnostics_text(results.simulation.diagnostics),
     ]
     return "\n".join(parts)

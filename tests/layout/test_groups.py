@@ -112,3 +112,12 @@ def test_consecutive_q_count_inside_a_stage_in_either_rank_order() -> None:
     assert list(Layout(tp=2, ep=4, dp=2, pp=2).groups("ep")) == [[0, 1, 2, 3], [4, 5, 6, 7]]
     layout = Layout(tp=2, ep=4, dp=2, pp=2, rank_order="tp-pp-dp")
     assert list(layout.groups("ep")) == [[0, 1, 4, 5], [2, 3, 6, 7]]
+
+
+@settings(max_examples=60)
+@given(LAYOUTS)
+def test_the_group_of_a_rank_is_that_of_all_groups_that_has_it(layout: Layout) -> None:
+    for kind in (*GROUP_KINDS, "pp"):
+        for group in layout.groups(kind):  # type: ignore[arg-type]
+            for rank in group:
+                assert list(layout.group_of(kind, rank)) == group  # type: ignore[arg-type]

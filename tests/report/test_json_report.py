@@ -1,6 +1,7 @@
 """The report as JSON: its keys, its values, and that a run can be made again from it."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -48,6 +49,8 @@ def test_the_report_has_the_keys_of_its_schema() -> None:
         "rank_classes",
         "classes",
         "layers",
+        "critical_path",
+        "what_if",
         "estimates",
         "diagnostics",
     ]
@@ -77,7 +80,13 @@ def test_the_report_has_the_keys_of_its_schema() -> None:
     ]
     assert tuple(report["classes"][0]["compute_ns"]) == PHASES
     assert tuple(report["classes"][0]["exposed_ns"]) == EXPOSED_KINDS
-    assert list(report["layers"][0]) == ["index", "name", "fwd", "ig", "wg", "exposed_ns"]
+    assert list(report["layers"][0]) == [
+        "index", "name", "fwd", "ig", "wg", "exposed_ns", "critical_ns", "slack_ns"
+    ]  # fmt: skip
+    assert list(report["critical_path"][0]) == [
+        "start_ns", "end_ns", "rank", "stream", "kind", "layer", "phase", "microbatch", "reason"
+    ]  # fmt: skip
+    assert report["what_if"] is None
     assert list(report["layers"][0]["wg"]) == ["compute_ns", "comm", "group", "bytes", "comm_ns"]
     for key in ("severity", "code", "line", "message"):
         assert key in report["diagnostics"][0]
@@ -106,6 +115,44 @@ def test_seed_002_in_json() -> None:
         "comm_ns": 0,
     }
     assert report["layers"][7]["wg"]["comm"] is None
+
+
+def test_the_critical_path_of_seed_002_in_json() -> None:
+    report = seed_report()
+    path = report["critical_path"]
+    assert path[0]["start_ns"] == 0
+    assert path[-1]["end_ns"] == report["step_time_ns"] == 14_774_124_906
+    assert all(one["end_ns"] == after["start_ns"] for one, after in pairwise(path))
+    assert path[-1] == {
+        "start_ns": 14_662_100_805,
+        "end_ns": 14_774_124_906,
+        "rank": 0,
+        "stream": "dp",
+        "kind": "all-gather",
+        "layer": "grad_gather",
+        "phase": "wg",
+        "microbatch": None,
+        "reason": "compute before it",
+    }
+    transfers = [one for one in path if one["kind"] == "transfer"]
+    assert (transfers[0]["stream"], transfers[0]["layer"], transfers[0]["phase"]) == ("pp>next", None, "fwd")
+    by_layer: dict[str, int] = {}
+    for one in path:
+        by_layer[one["layer"]] = by_layer.get(one["layer"], 0) + one["end_ns"] - one["start_ns"]
+    rows: dict[str, int] = {}
+    for row in report["layers"]:
+        rows[row["name"]] = rows.get(row["name"], 0) + row["critical_ns"]
+        if row["critical_ns"]:
+            assert row["slack_ns"] == 0
+    assert {name: ns for name, ns in rows.items() if ns} == {
+        name: ns for name, ns in by_layer.items() if name is not None
+    }
+
+
+def test_a_row_without_spans_has_no_slack_and_is_on_no_path() -> None:
+    report = json_report(Results(run([layer("mlp", 10), layer("norm")], {})))
+    assert [row["slack_ns"] for row in report["layers"]] == [0, None]
+    assert [row["critical_ns"] for row in report["layers"]] == [10, 0]
 
 
 def test_layer_loop_says_when_its_pass_ends() -> None:

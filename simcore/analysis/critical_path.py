@@ -1,0 +1,194 @@
+"""The critical path: a chain of segments from 0 to the step time, each waiting for the one before.
+
+It is found from the end: what ended last, what held that back, and so on (`Dependencies`). Where two
+things ended at the same instant the first one of `Dependencies.causes` is taken: a rank's own
+work before that of others, then the lower class. Spans of 0 ns hand the chain on and are no segments.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from simcore.analysis.accounts import IDLE_OP
+from simcore.analysis.dependencies import Cause, Dependencies
+from simcore.analysis.reasons import FIRST_REASON, JOINED, SEEN, op_kind, reason_words
+from simcore.diagnostics import Cancelled
+from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT
+
+_STEPS_BETWEEN_CANCEL_CHECKS = 4096
+IDLE_KIND = "idle"
+Key = TypeVar("Key", int, str)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One segment of the path; times in ns.
+
+    number: rank class. op: index into its ops, IDLE_OP where time passes by itself. kind: `compute`,
+    a collective's name, `transfer` or `idle`. row: of the file, -1 without one. phase: "" when
+    idle. microbatch: -1 outside micro-batches. reason: why it could not start earlier; it names
+    the segment before.
+    """
+
+    start_ns: int
+    end_ns: int
+    number: int
+    op: int
+    rank: int
+    stream: str
+    kind: str
+    row: int
+    phase: str
+    microbatch: int
+    reason: str
+
+    @property
+    def ns(self) -> int:
+        return self.end_ns - self.start_ns
+
+
+class CriticalPath:
+    """Columns over the segments, in the order of time.
+
+    edge[i]..edge[i+1] ns is segment i (one entry more than segments). number, op, rank: whose op it
+    is a part of, as in `Segment`.
+    """
+
+    def __init__(self, dependencies: Dependencies, cancelled: Callable[[], bool] = lambda: False) -> None:
+        self._dependencies = dependencies
+        self._simulation = dependencies.simulation
+        self.edge = array("q")
+        self.number = array("i")
+        self.op = array("i")
+        self.rank = array("q")
+        # What each segment waited for, None for the first.
+        self._causes: list[Cause | None] = []
+        self._walk(dependencies, cancelled)
+
+    def __len__(self) -> int:
+        return len(self.op)
+
+    def segment(self, index: int) -> Segment:
+        """Segment `index`, with its words."""
+        number, op, rank = self.number[index], self.op[index], self.rank[index]
+        simulation = self._simulation
+        start, end = self.edge[index], self.edge[index + 1]
+        kind, reason = op_kind(simulation, number, op), self.reason(index)
+        if op == IDLE_OP:
+            return Segment(start, end, number, op, rank, STREAMS[COMPUTE], kind, -1, "", -1, reason)
+        ops = simulation.timeline.stage_program(number).ops
+        stream, phase = STREAMS[ops.stream[op]], PHASES[ops.phase[op]]
+        row, microbatch = ops.row[op], ops.microbatch[op]
+        return Segment(start, end, number, op, rank, stream, kind, row, phase, microbatch, reason)
+
+    def reason(self, index: int) -> str:
+        """Why segment `index` could not start earlier."""
+        cause = self._causes[index]
+        if cause is None:
+            return FIRST_REASON
+        number, op = self.number[index], self.op[index]
+        late, _ = self._dependencies.ranks_of(cause, number, op, self.rank[index])
+        return reason_words(self._simulation, cause, number, op, late)
+
+    def at(self, time_ns: int) -> int:
+        """The segment that holds `time_ns`, the last one for the end of the step; -1 without segments."""
+        return min(bisect_right(self.edge, time_ns) - 1, len(self) - 1)
+
+    # -- what it is made of ----------------------------------------------------------
+
+    def by_kind(self) -> dict[str, int]:
+        """ns of the path by `compute PHASE`, kind of group, `pp` and `idle`, the longest first."""
+        return self._sums(lambda number, op: self._kind(number, op))
+
+    def by_row(self) -> dict[int, int]:
+        """ns of the path by row of the file; -1 for transfers and what is idle."""
+        return self._sums(
+            lambda number, op: (
+                -1 if op == IDLE_OP else self._simulation.timeline.stage_program(number).ops.row[op]
+            )
+        )
+
+    def by_stage(self) -> dict[int, int]:
+        """ns of the path by stage of the pipeline."""
+        return self._sums(lambda number, op: self._simulation.timeline.classes[number].stage)
+
+    def by_rank(self) -> dict[int, int]:
+        """ns of the path by rank."""
+        found: dict[int, int] = {}
+        for index, rank in enumerate(self.rank):
+            found[rank] = found.get(rank, 0) + self.edge[index + 1] - self.edge[index]
+        return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+
+    def _sums(self, key: Callable[[int, int], Key]) -> dict[Key, int]:
+        found: dict[Key, int] = {}
+        for index, (number, op) in enumerate(zip(self.number, self.op, strict=True)):
+            name = key(number, op)
+            found[name] = found.get(name, 0) + self.edge[index + 1] - self.edge[index]
+        return dict(sorted(found.items(), key=lambda pair: (-pair[1], str(pair[0]))))
+
+    def _kind(self, number: int, op: int) -> str:
+        if op == IDLE_OP:
+            return IDLE_KIND
+        ops = self._simulation.timeline.stage_program(number).ops
+        stream = ops.stream[op]
+        if stream == COMPUTE:
+            return f"compute {PHASES[ops.phase[op]]}"
+        return STREAMS[stream] if stream < TO_NEXT else "pp"
+
+    # -- the walk --------------------------------------------------------------------
+
+    def _walk(self, dependencies: Dependencies, cancelled: Callable[[], bool]) -> None:
+        """From the end of the step back to its start; the columns are turned round at the end."""
+        timeline = dependencies.timeline
+        step = timeline.step_time_ns
+        self.edge.append(step)
+        if not step:
+            return
+        number = timeline.times.finish.index(step)
+        rank = timeline.classes[number].ranks.first
+        cause, op = dependencies.end_causes(number)[0], IDLE_OP
+        begin = step
+        steps = 0
+        while begin:
+            if not steps % _STEPS_BETWEEN_CANCEL_CHECKS and cancelled():
+                raise Cancelled
+            steps += 1
+            _, rank = dependencies.ranks_of(cause, number, op, rank)
+            number, op = cause.number, cause.op
+            if cause.why == SEEN:
+                # Time passes after the end of the op; the op itself comes before that.
+                over = timeline.times.end[number][op]
+                next_cause = cause._replace(why=JOINED, end_ns=over)
+                self._add(number, IDLE_OP, rank, begin := over, next_cause)
+                cause, op = next_cause, IDLE_OP
+                continue
+            begin = cause.start_ns
+            if not begin:
+                self._add(number, op, rank, begin, None)
+                break
+            if op == IDLE_OP:
+                run = timeline.stage_program(number).runs[cause.run]
+                found = dependencies.held_by(number, cause.run, cause.wait, run.first, begin)
+            else:
+                found = dependencies.op_causes(number, op)
+            if not found:
+                raise RuntimeError(f"class {number} op {op} starts at {begin} ns and waited for nothing")
+            cause = found[0]
+            self._add(number, op, rank, begin, cause)
+        self._causes.reverse()
+        for column in (self.edge, self.number, self.op, self.rank):
+            column.reverse()
+
+    def _add(self, number: int, op: int, rank: int, begin: int, cause: Cause | None) -> None:
+        """A segment before all that were found so far, unless it takes no time."""
+        if begin == self.edge[-1]:
+            return
+        self.edge.append(begin)
+        self.number.append(number)
+        self.op.append(op)
+        self.rank.append(rank)
+        self._causes.append(cause)

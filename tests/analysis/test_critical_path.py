@@ -1,0 +1,142 @@
+"""Critical path and dependencies: every segment waits for the one before, and for a reason that is true.
+
+The needs of an op come from the naive simulation's rules (`needs_of_rank`), not from simcore.
+"""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+
+from simcore.analysis import Results
+from simcore.analysis.accounts import IDLE_OP
+from simcore.simulation import Simulation, simulate
+from simcore.workload import read_workload
+from tests.analysis.lengthening import lengthened
+from tests.engine.policy_cases import PolicyCase, policy_cases
+from tests.engine.reference_simulator import Reference, class_of_ranks
+from tests.engine.test_engine_properties import needs_of_rank
+from tests.engine.test_folding_with_overrides import overridden
+from tests.strategies import Case, cases
+
+STATIC = ("analytical", "busbw", "simai-auto")
+
+
+def path_covers_the_step(results: Results) -> None:
+    path, step = results.critical_path, results.step_time_ns
+    assert len(path.edge) == len(path) + 1
+    assert (path.edge[0], path.edge[-1]) == (0, step)
+    times = results.simulation.timeline.times
+    for index in range(len(path)):
+        segment = path.segment(index)
+        assert segment.start_ns < segment.end_ns
+        assert segment.rank in results.simulation.timeline.classes[segment.number].ranks
+        if segment.op != IDLE_OP:
+            assert times.start[segment.number][segment.op] == segment.start_ns
+            assert segment.end_ns <= times.end[segment.number][segment.op]
+        assert path.at(segment.start_ns) == path.at(segment.end_ns - 1) == index
+        assert (segment.reason == "the step begins") == (index == 0)
+    for sums in (path.by_kind(), path.by_row(), path.by_stage(), path.by_rank()):
+        assert sum(sums.values()) == step
+        assert list(sums.values()) == sorted(sums.values(), reverse=True)
+
+
+@settings(max_examples=150)
+@given(overridden())
+def test_the_path_covers_the_step_from_0_to_its_end_under_every_network(case: Case) -> None:
+    results = Results(simulate(*case))
+    path_covers_the_step(results)
+    path, times = results.critical_path, results.simulation.timeline.times
+    for number, op, end in zip(path.number, path.op, path.edge[1:], strict=True):
+        assert times.end[number][op] == end, "a segment is a whole span where nothing queues by priority"
+
+
+@settings(max_examples=80)
+@given(overridden())
+def test_every_segment_waits_for_something_that_it_needs_on_a_rank_that_it_meets(case: Case) -> None:
+    simulation = simulate(*case)
+    reference, classes = rules_of(simulation), class_of_ranks(simulation)
+    results = Results(simulation)
+    path = results.critical_path
+    needs = {rank: needs_of_rank(reference, rank) for rank in set(path.rank)}
+    for index in range(len(path)):
+        number, op, rank = path.number[index], path.op[index], path.rank[index]
+        assert classes[rank] == number
+        causes = results.dependencies.causes(number, op, rank)
+        assert bool(causes) or not index
+        if causes and index:
+            assert path.reason(index) == causes[0].reason
+        for one in causes:
+            assert one.end_ns == path.edge[index]
+            assert classes[one.rank] == one.number
+            assert (one.rank, one.op) in needs[rank][op]
+        if causes and causes[0].start_ns < causes[0].end_ns and index:
+            before = (causes[0].number, causes[0].op, causes[0].rank)
+            assert before == (path.number[index - 1], path.op[index - 1], path.rank[index - 1])
+
+
+def rules_of(simulation: Simulation) -> Reference:
+    """The naive simulation of every rank, not run: who needs whom does not depend on times."""
+    return Reference(
+        simulation.program,
+        simulation.layout,
+        simulation.cluster,
+        1.0,
+        1.0,
+        measured=[[0] * len(simulation.timeline.columns(number)[0]) for number in class_of_ranks(simulation)],
+    )
+
+
+@settings(max_examples=50)
+@given(cases(16))
+def test_an_op_has_a_cause_for_each_need_that_ended_as_it_started(case: Case) -> None:
+    """All that ended then and is needed is a cause, or was waited for before by a cause in turn."""
+    results = Results(simulate(*case))
+    simulation = results.simulation
+    reference, classes = rules_of(simulation), class_of_ranks(simulation)
+    times = simulation.timeline.times
+    for rank, number in enumerate(classes):
+        if simulation.timeline.classes[number].ranks.first != rank:
+            continue
+        for op, needed in enumerate(needs_of_rank(reference, rank)):
+            now = times.start[number][op]
+            binding = [one for one in needed if times.end[classes[one[0]]][one[1]] == now]
+            causes = results.dependencies.causes(number, op)
+            assert bool(causes) == bool(binding)
+            assert {(one.number, one.op) for one in causes} <= {(classes[r], o) for r, o in binding}
+
+
+@settings(max_examples=50)
+@given(overridden())
+def test_effects_are_causes_the_other_way_round(case: Case) -> None:
+    results = Results(simulate(*case))
+    found = results.dependencies
+    for number in range(len(results.simulation.timeline.classes)):
+        for op in range(len(results.simulation.timeline.columns(number)[0])):
+            for cause in found.causes(number, op):
+                back = [one for one in found.effects(cause.number, cause.op) if one.number == number]
+                assert (op, cause.reason.split("rank")[0]) in [
+                    (one.op, one.reason.split("rank")[0]) for one in back
+                ]
+            for effect in found.effects(number, op):
+                assert (number, op) in [
+                    (one.number, one.op) for one in found.causes(effect.number, effect.op, effect.rank)
+                ]
+
+
+@settings(max_examples=60)
+@given(overridden().filter(lambda case: case.parameters.network.startswith(STATIC)))
+def test_one_ns_more_on_the_path_is_at_least_one_ns_more_of_the_step(case: Case) -> None:
+    results = Results(simulate(*case))
+    simulation = results.simulation
+    path = results.critical_path
+    for index in sorted({0, len(path) // 3, len(path) // 2, len(path) - 1} & set(range(len(path)))):
+        longer = lengthened(simulation, path.number[index], path.op[index], 1)
+        assert longer >= results.step_time_ns + 1
+
+
+@settings(max_examples=50)
+@given(policy_cases(faults=True) | policy_cases(faults=False))
+def test_the_path_covers_a_step_in_queues_too(case: PolicyCase) -> None:
+
+    results = Results(simulate(read_workload("w.txt", case.text.encode()), case.parameters))
+    path_covers_the_step(results)

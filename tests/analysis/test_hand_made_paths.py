@@ -1,0 +1,158 @@
+"""Critical paths and slack of runs that are small enough to follow by hand."""
+
+from __future__ import annotations
+
+from simcore.analysis import Results
+from simcore.report import text_report
+from simcore.simulation import Simulation
+from tests.analysis.booking import pair_ns, run
+from tests.strategies import Cell, Row, layer
+
+
+def path_of(simulation: Simulation) -> list[tuple[int, int, int, str, str]]:
+    """(start, end, rank, stream, reason) of each segment."""
+    path = Results(simulation).critical_path
+    return [
+        (one.start_ns, one.end_ns, one.rank, one.stream, one.reason)
+        for one in map(path.segment, range(len(path)))
+    ]
+
+
+def test_an_exposed_all_reduce_is_on_the_path_between_the_computes_around_it() -> None:
+    rows = [Row("mlp_1", Cell(100, "ALLREDUCE", "tp", 1000)), layer("mlp_2", 50)]
+    over = 100 + pair_ns(1000)
+    assert path_of(run(rows, {"tp": 2})) == [
+        (0, 100, 0, "compute", "the step begins"),
+        (100, over, 0, "tp", "compute before it"),
+        (over, over + 50, 0, "compute", "the tp all-reduce before it"),
+    ]
+
+
+def test_a_straggler_is_on_the_path_and_the_others_have_slack() -> None:
+    rows = [Row("mlp", Cell(100, "ALLREDUCE", "dp", 1000))]
+    simulation = run(rows, {"dp": 4}, slow_rank=("2=3",))
+    results = Results(simulation)
+    (compute, collective) = path_of(simulation)
+    assert compute == (0, 300, 2, "compute", "the step begins")
+    assert collective[:4] == (300, results.step_time_ns, 0, "dp")
+    assert collective[4] == "rank 2 comes late to the dp all-reduce"
+    slow, fast = (simulation.timeline.folding.class_of(rank) for rank in (2, 0))
+    assert list(results.slack(slow) or ()) == [0, 0]
+    assert list(results.slack(fast) or ()) == [200, 0]
+    (late,) = results.dependencies.causes(fast, 1, rank=3)
+    assert (late.number, late.op, late.rank) == (slow, 0, 2)
+    assert (late.start_ns, late.end_ns) == (0, 300)
+    assert results.dependencies.causes(fast, 0) == []
+
+
+def test_the_rank_that_is_late_is_the_one_of_the_own_group() -> None:
+    """Two slow ranks of one class, each in a tp group of its own: rank 5 waits for 4, rank 1 for 0."""
+    rows = [Row("mlp", Cell(100, "ALLREDUCE", "tp", 1000))]
+    simulation = run(rows, {"tp": 2, "dp": 3}, slow_rank=("0=3", "4=3"))
+    results = Results(simulation)
+    folding = simulation.timeline.folding
+    fast = folding.class_of(1)
+    assert folding.class_of(5) == fast
+    for rank, slow in ((1, 0), (5, 4)):
+        (late,) = results.dependencies.causes(fast, 1, rank)
+        assert (late.rank, late.reason) == (slow, f"rank {slow} comes late to the tp all-reduce")
+    for slow, waits in ((0, 1), (4, 5)):
+        effects = results.dependencies.effects(folding.class_of(slow), 0, slow)
+        assert [(one.number, one.rank, one.reason) for one in effects] == [
+            (folding.class_of(slow), slow, "compute before it"),
+            (fast, waits, f"rank {slow} comes late to the tp all-reduce"),
+        ]
+
+
+def test_a_bubble_bound_pipeline_goes_down_the_stages_and_back() -> None:
+    """One micro-batch: forward on both stages, then backward on both; all else is bubble."""
+    simulation = run([layer("embedding_layer", 100, 50, 25)], {"pp": 2, "pp_comm": 10}, microbatches=1)
+    there = 100 + 20
+    back = there + 175 + 20
+    assert path_of(simulation) == [
+        (0, 100, 0, "compute", "the step begins"),
+        (100, there, 0, "pp>next", "compute before it"),
+        (there, there + 100, 1, "compute", "stage 0 sends the activation"),
+        (there + 100, there + 150, 1, "compute", "compute before it"),
+        (there + 150, there + 175, 1, "compute", "compute before it"),
+        (there + 175, back, 1, "pp>prev", "compute before it"),
+        (back, back + 50, 0, "compute", "stage 1 sends the gradient"),
+        (back + 50, back + 75, 0, "compute", "compute before it"),
+    ]
+    results = Results(simulation)
+    assert results.critical_path.by_stage() == {1: 195, 0: 195}
+    # Of a wait of the accounts: what is waited for first, then what holds that back.
+    accounts = results.accounts[1]
+    assert accounts.op[0] == -2
+    causes = results.dependencies.segment_causes(1, accounts, 0)
+    assert [(one.number, one.op, one.reason) for one in causes] == [
+        (0, 1, "stage 0 sends the activation"),
+        (0, 0, "compute before it"),
+    ]
+    effects = results.dependencies.segment_effects(1, accounts, 0)
+    assert [(one.number, one.op, one.start_ns) for one in effects] == [(1, 0, there)]
+
+
+def test_a_late_gradient_all_reduce_ends_the_step_and_backward_has_slack() -> None:
+    """The collective of mlp_2 runs beside the backward of mlp_1, which is short: the join waits."""
+    rows = [layer("mlp_1", 10, 20, 30), Row("mlp_2", Cell(10), Cell(20), Cell(30, "ALLREDUCE", "dp", 5000))]
+    simulation = run(rows, {"dp": 2})
+    results = Results(simulation)
+    over = 70 + pair_ns(5000)
+    assert path_of(simulation)[-2:] == [
+        (40, 70, 0, "compute", "compute before it"),
+        (70, over, 0, "dp", "compute before it"),
+    ]
+    assert results.step_time_ns == over
+    beside = over - 120
+    assert list(results.slack(0) or ()) == [0, 0, 0, 0, 0, beside, beside]
+    (waits,) = [i for i, op in enumerate(results.accounts[0].op) if op == 4]
+    (first, *_) = results.dependencies.segment_causes(0, results.accounts[0], waits)
+    assert (first.op, first.reason) == (4, "it waits for the dp all-reduce")
+
+
+def test_collectives_that_queue_on_their_stream_are_a_chain() -> None:
+    rows = [Row(f"mlp_{row}", wg=Cell(10, "ALLREDUCE", "dp", 1000)) for row in (1, 2)]
+    first, second = 10 + pair_ns(1000), 10 + 2 * pair_ns(1000)
+    assert path_of(run(rows, {"dp": 2})) == [
+        (0, 10, 0, "compute", "the step begins"),
+        (10, first, 0, "dp", "compute before it"),
+        (first, second, 0, "dp", "the dp stream is busy with the all-reduce before it"),
+    ]
+
+
+def test_transfers_that_queue_on_their_channel_are_a_chain() -> None:
+    rows = [layer("embedding_layer", 5), layer("embedding_layer", 5)]
+    simulation = run(rows, {"pp": 2, "pp_comm": 1000}, microbatches=2, schedule="gpipe")
+    reasons = [one[4] for one in path_of(simulation) if one[3] == "pp>next"]
+    assert reasons == ["compute before it", "the channel to stage 1 is busy with the transfer before it"]
+
+
+def test_recomputed_rows_are_on_the_path_in_their_phase() -> None:
+    rows = [layer(f"mlp_{row}", 100, 10, 10) for row in range(3)]
+    simulation = run(rows, {"checkpoints": (0,), "checkpoint_initiates": (2,)})
+    assert Results(simulation).critical_path.by_kind() == {
+        "compute fwd": 300,
+        "compute recompute": 200,
+        "compute ig": 30,
+        "compute wg": 30,
+    }
+
+
+def test_a_step_of_0_ns_has_an_empty_path() -> None:
+    results = Results(run([layer("mlp")], {}))
+    path = results.critical_path
+    assert (len(path), list(path.edge), path.at(0), path.by_kind()) == (0, [0], -1, {})
+    assert "\nCritical path: nothing takes any time\n" in text_report(results)
+
+
+def test_the_page_of_text_shows_the_path_with_names_made_safe() -> None:
+    rows = [Row("m\x1b[31mlp", Cell(100, "ALLREDUCE", "tp", 1000)), layer("mlp_2", 50)]
+    text = text_report(Results(run(rows, {"tp": 2})))
+    page = text[text.index("Critical path") : text.index("Diagnostics")]
+    assert "\x1b" not in page
+    assert "\0" not in page
+    assert page.startswith("Critical path: 3 segments on 1 rank, 0 to 1.170 us\n")
+    assert "  by kind   tp 1.020 us (87.2 %); compute fwd 150 ns (12.8 %)\n" in page
+    first = "1.020 us x1 100 ns 0 tp all-reduce m\\x1b[31mlp compute before it"
+    assert first in " ".join(page.split())

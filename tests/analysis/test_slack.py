@@ -1,0 +1,95 @@
+"""Slack: a span may take that much longer, and 1 ns more makes the step longer."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simcore.analysis import Results
+from simcore.analysis.slack import slack_columns
+from simcore.diagnostics import Cancelled
+from simcore.parameters import Parameters
+from simcore.simulation import simulate
+from simcore.workload import open_workload, read_workload
+from tests.analysis.lengthening import frozen_durations, lengthened
+from tests.engine.policy_cases import PolicyCase, policy_cases
+from tests.engine.reference_simulator import class_of_ranks, reference_of
+from tests.engine.test_folding import SEED_001, unfolded
+from tests.engine.test_folding_with_overrides import overridden
+from tests.strategies import Case
+
+
+@settings(max_examples=80)
+@given(overridden(), st.data())
+def test_a_span_may_take_its_slack_longer_and_not_a_ns_more(case: Case, data: st.DataObject) -> None:
+    """On the shared network as well: its slack freezes what traffic made of the durations."""
+    results = Results(simulate(*case))
+    simulation, step = results.simulation, results.step_time_ns
+    some = st.integers(0, max(simulation.timeline.ops_simulated - 1, 0))
+    columns = [results.slack(number) for number in range(len(simulation.timeline.classes))]
+    places = [(number, op) for number, column in enumerate(columns) for op in range(len(column or ()))]
+    for place in sorted(data.draw(st.sets(some, min_size=min(4, len(places)), max_size=4))) if places else ():
+        number, op = places[place]
+        slack = results.slack(number)
+        assert slack is not None
+        assert 0 <= slack[op] <= step
+        assert lengthened(simulation, number, op, slack[op]) == step
+        assert lengthened(simulation, number, op, slack[op] + 1) == step + 1
+
+
+@settings(max_examples=80)
+@given(overridden())
+def test_nothing_on_the_critical_path_has_slack(case: Case) -> None:
+    results = Results(simulate(*case))
+    path = results.critical_path
+    for number, op in zip(path.number, path.op, strict=True):
+        slack = results.slack(number)
+        assert slack is not None
+        assert slack[op] == 0
+    assert all(min(column, default=0) >= 0 for column in results.slacks or ())
+
+
+@settings(max_examples=60)
+@given(overridden().filter(lambda case: case.parameters.network == "analytical"), st.data())
+def test_a_span_has_the_same_slack_on_one_rank_as_on_all_equal_ranks(case: Case, data: st.DataObject) -> None:
+    """Lengthened on one rank alone, in the naive simulation of every rank; a collective for its group."""
+    folded, every_rank = Results(simulate(*case)), Results(unfolded(case))
+    simulation = folded.simulation
+    classes = class_of_ranks(simulation)
+    ranks = class_of_ranks(every_rank.simulation)
+    for rank, number in enumerate(classes):
+        assert folded.slack(number) == every_rank.slack(ranks[rank])
+    rank = data.draw(st.integers(0, len(classes) - 1))
+    slack = folded.slack(classes[rank])
+    if not slack:
+        return
+    op = data.draw(st.integers(0, len(slack) - 1))
+    frozen = frozen_durations(simulation)
+    for more in (0, 1):
+        durations = [list(frozen[number]) for number in classes]
+        reference = reference_of(simulation, durations)
+        members = reference.members(rank, op) if reference.is_collective(rank, op) else [(rank, op)]
+        for member, its_op in members:
+            durations[member][its_op] += slack[op] + more
+        longer = reference_of(simulation, durations)
+        assert max(times.finish for times in longer.times) == folded.step_time_ns + more
+
+
+@settings(max_examples=20)
+@given(policy_cases(faults=True))
+def test_there_is_no_slack_where_collectives_queue_by_priority(case: PolicyCase) -> None:
+    results = Results(simulate(read_workload("w.txt", case.text.encode()), case.parameters))
+    assert results.slacks is None
+    assert results.slack(0) is None
+    assert results.layer_slack_ns is None
+    with pytest.raises(ValueError, match="queue by priority"):
+        slack_columns(results.simulation.timeline, results.dependencies.index)
+
+
+def test_the_passes_back_stop_when_the_caller_asks() -> None:
+    results = Results(simulate(open_workload(SEED_001), Parameters()))
+    with pytest.raises(Cancelled):
+        slack_columns(results.simulation.timeline, results.dependencies.index, lambda: True)
+    with pytest.raises(Cancelled):
+        results.compute_critical_path(lambda: True)

@@ -13,6 +13,7 @@ from simcore.analysis import Results
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
+from tui.background import WhatIfs
 from tui.chrome import footer, heading
 from tui.frame import Line, cells, spread
 from tui.frame_view import FrameView
@@ -85,6 +86,7 @@ class WltuiApp(App[None]):
         self.screen_name = screens_of(session.measured)[0]
         self._views: dict[str, ScreenView] = {}
         self.said = ""
+        self.what_ifs = WhatIfs(self)
 
     @property
     def current_view(self) -> ScreenView:
@@ -161,6 +163,17 @@ class WltuiApp(App[None]):
         return tuple((renamed(keys, bindings, self.keymap), words) for keys, words in self.current_view.hints)
 
     # -- runs ------------------------------------------------------------------------
+
+    def try_parameters(self, parameters: Parameters) -> None:
+        """Make these parameters the draft and run it."""
+        session = self.session
+        assert isinstance(session, Session)
+        session.edit(parameters)
+        self.run_draft()
+
+    def redraw_current(self) -> None:
+        """Something that the open screen shows has changed."""
+        self.current_view.redraw()
 
     def run_draft(self) -> None:
         """Simulate the session's draft in a worker; the old picture stays until it is done."""

@@ -19,10 +19,12 @@ from simcore.analysis.worst import Place, worst_places
 from simcore.diagnostics import Cancelled, Diagnostic
 from simcore.parameters import replaced
 from simcore.simulation import Simulation, simulate
+from simcore.workload.model import base_name
 
 if TYPE_CHECKING:
     from simcore.analysis.critical_path import CriticalPath
     from simcore.analysis.dependencies import Dependencies
+    from simcore.analysis.legs import Leg
     from simcore.analysis.simai_estimate import SimaiEstimate
 
 
@@ -85,6 +87,23 @@ class Results:
     def waiting(self) -> list[Waiting]:
         """Who waits for whom in collectives, the longest first."""
         return who_waits(self.simulation.timeline, self.accounts)
+
+    @cached_property
+    def legs(self) -> list[Leg]:
+        """The critical path, a leg for what a rank does of a micro-batch."""
+        from simcore.analysis.legs import legs
+
+        return legs(self)
+
+    @cached_property
+    def critical_by_layer(self) -> dict[str, int]:
+        """ns of the critical path by name of the rows without digits, the longest first; "" for no row."""
+        names = self.simulation.workload.name
+        found: dict[str, int] = {}
+        for row, ns in self.critical_path.by_row().items():
+            name = base_name(names[row]) if row >= 0 else ""
+            found[name] = found.get(name, 0) + ns
+        return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
     @property
     def sentences(self):

@@ -29,7 +29,7 @@ class WhatIfs:
         self.done = self.total = 0
 
     def of(self, results: Results) -> list[WhatIf] | None:
-        """The table of a run; None while it is being made: then the screen is drawn again when it is there."""
+        """The table of a run; None while it is being made: the screen is drawn again when it is there."""
         found = self._found.get(id(results))
         if found is not None and found[0] is results:
             return found[1]

@@ -6,7 +6,7 @@ from simcore.analysis.legs import Leg
 from simcore.analysis.what_if import WhatIf
 from simcore.units import duration, percent
 from tui.boxes import beside, box
-from tui.frame import Glyphs, Line, cells, fitted, rule
+from tui.frame import Glyphs, Line, cells, rule
 from tui.timeline.axis import clock
 from tui.why.model import LEGS, SUMS, WHAT_IF, WhyModel
 
@@ -19,7 +19,7 @@ def draw(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str
     if width < _WIDE or height < _TALL:
         return _one(model, width, height, glyphs, progress)
     upper = max(height * 45 // 100, 8)
-    left = width * 42 // 100
+    left = width * 36 // 100
     right = width - left
 
     def framed(panel: str, aside: str, lines: list[Line], size: int, rows: int) -> list[Line]:
@@ -36,7 +36,9 @@ def draw(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str
 def _one(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """The panel with the focus alone, the others a Tab away."""
     title = _TITLES[model.panel].format(model.grouping)
-    others = ", ".join(_TITLES[panel].split(" by")[0] for panel in (SUMS, WHAT_IF, LEGS) if panel != model.panel)
+    others = ", ".join(
+        _TITLES[panel].split(" by")[0] for panel in (SUMS, WHAT_IF, LEGS) if panel != model.panel
+    )
     rows = height - 2
     if model.panel == SUMS:
         lines = sum_lines(model, width, rows)
@@ -83,8 +85,8 @@ def knob_lines(model: WhyModel, width: int, rows: int, progress: str) -> list[Li
         return [[(" nothing to change", "dim")]]
     step = model.results.step_time_ns
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
-    size = max(width - 45, 14)
-    head = f" {'cheaper, or another way':<{size}}{'10 % less':>10}{'change':>9}{'free':>12}{'change':>9}"
+    size = max(width - 42, 14)
+    head = f" {'cheaper, or another way':<{size}}{'10 % less':>10}{'change':>9}{'free':>11}{'change':>9}"
     lines: list[Line] = [[(head, "dim")]]
     for index in _window(len(model.knobs), row, rows - 1):
         lines.append(_knob(model.knobs[index], step, size, focused and index == row))
@@ -92,13 +94,15 @@ def knob_lines(model: WhyModel, width: int, rows: int, progress: str) -> list[Li
 
 
 def _knob(knob: WhatIf, step: int, size: int, at: bool) -> Line:
-    name: Line = [(fitted([(f"{'>' if at else ' '}{cells(knob.knob, size - 1)}", "")], size + 1)[0][0], "")]
-    name = [(name[0][0], "accent" if at else "")]
+    # A schedule is known by its name: the words of the flags would leave no room for the figures.
+    words = knob.knob.removeprefix("--schedule ").replace(" --", ", ")
+    words = f"{'>' if at else ' '}{cells(words, size - 1):<{size}}"
+    name: Line = [(words, "accent" if at else "")]
     now = f"{duration(knob.better10_ns):>10}"
     line: Line = [*name, (now, ""), _change(step, knob.better10_ns)]
     if knob.free_ns is None:
         return [*line, (" anomaly: slower" if knob.anomaly else "", "warn")]
-    line += [(f"{duration(knob.free_ns):>12}", ""), _change(step, knob.free_ns)]
+    line += [(f"{duration(knob.free_ns):>11}", ""), _change(step, knob.free_ns)]
     return [*line, (" !" if knob.anomaly else "", "warn")]
 
 
@@ -116,16 +120,22 @@ def leg_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
     if not legs:
         return [[(" nothing takes any time", "dim")]]
     row, focused = model.row(LEGS), model.panel == LEGS
-    head = f" {'from':<19}{'takes':>10}  {'stage':>5} {'rank':>7}  {'what':<25}not earlier, because"
+    wide = width >= _WIDE - 2
+    head = f" {'from':<{19 if wide else 15}}{'takes':>9}"
+    head += f"  {'stage':>5} {'rank':>7}  {'what':<25}" if wide else f" {'st':>3} {'rank':>6} {'what':<15}"
+    head += "not earlier, because"
     lines: list[Line] = [[(head[:width], "dim")]]
     for index in _window(len(legs), row, rows - 1):
-        lines.append(_marked(_leg(model, legs[index])[: width - 1], focused and index == row))
+        lines.append(_marked(_leg(model, legs[index], wide)[: width - 1], focused and index == row))
     return lines
 
 
-def _leg(model: WhyModel, leg: Leg) -> str:
+def _leg(model: WhyModel, leg: Leg, wide: bool) -> str:
     stage = model.results.simulation.timeline.classes[leg.number].stage
-    what = leg.what + (f" of micro-batch {leg.microbatch}" if leg.microbatch >= 0 else "")
-    reason = cells(leg.reason, 200)
-    return f"{clock(leg.start_ns):<19}{duration(leg.ns):>10}  {stage:>5} {leg.rank:>7}  {what:<25}{reason}"
-
+    of = "of micro-batch" if wide else "mb"
+    what = leg.what + (f" {of} {leg.microbatch}" if leg.microbatch >= 0 else "")
+    start, takes, reason = clock(leg.start_ns), duration(leg.ns), cells(leg.reason, 200)
+    if wide:
+        return f"{start:<19}{takes:>9}  {stage:>5} {leg.rank:>7}  {what:<25}{reason}"
+    # Whole us: the axis of the timeline has the rest.
+    return f"{start[:-6] + ' s':<15}{takes:>9} {stage:>3} {leg.rank:>6} {what:<15}{reason}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -21,6 +21,9 @@ from tui.keys.actions import Keymap, renamed
 from tui.screen_view import ScreenView
 from tui.screens import SCREENS, load, screens_of
 from tui.session import AnySession, Session
+
+if TYPE_CHECKING:
+    from simcore.analysis.what_if import WhatIf
 
 
 class Heading(FrameView):
@@ -86,6 +89,8 @@ class WltuiApp(App[None]):
         self.screen_name = screens_of(session.measured)[0]
         self._views: dict[str, ScreenView] = {}
         self.said = ""
+        # Parameters whose run is kept when it is done.
+        self._keep: Parameters | None = None
         self.what_ifs = WhatIfs(self)
 
     @property
@@ -164,12 +169,18 @@ class WltuiApp(App[None]):
 
     # -- runs ------------------------------------------------------------------------
 
-    def try_parameters(self, parameters: Parameters) -> None:
-        """Make these parameters the draft and run it."""
+    def try_change(self, knob: WhatIf | None) -> None:
+        """Run a change of the what-if table as the draft."""
         session = self.session
         assert isinstance(session, Session)
-        session.edit(parameters)
-        self.run_draft()
+        if knob is None:
+            self.say("no change is chosen: Tab leads to the table, when it is there")
+        elif knob.parameters is None:
+            self.say("no parameter does that alone: 5 has the network and the layers")
+        else:
+            session.edit(knob.parameters)
+            self._keep = knob.parameters
+            self.run_draft()
 
     def redraw_current(self) -> None:
         """Something that the open screen shows has changed."""
@@ -215,6 +226,10 @@ class WltuiApp(App[None]):
             session.show(results)
             for view in self._views.values():
                 view.show(results)
+            if parameters == self._keep:
+                self._keep = None
+                session.keep()
+                self.say(f"{session.run_words()}: {session.step}; x goes back and forth")
         self._changed()
 
     def action_keep(self) -> None:

@@ -40,6 +40,11 @@ class WhatIfs:
             self._app.call_after_refresh(self._start, results)
         return None
 
+    @property
+    def progress(self) -> str:
+        """How far the table is that is being made."""
+        return f"simulating {self.done} of {self.total}" if self.total else "simulating"
+
     def _start(self, results: Results) -> None:
         if self._running is results:
             self._app.run_worker(lambda: self._work(results), thread=True, exclusive=True, group="what-if")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tui.boxes import beside, box
 from tui.frame import Glyphs, Line, rule
 from tui.summary import panels
-from tui.summary.model import MAP, NOTES, STAGES, WORST, SummaryModel
+from tui.summary.model import HELP, MAP, NOTES, STAGES, WORST, SummaryModel
 
 _WIDE, _TALL = 100, 26
 _TOP, _BOTTOM = 7, 6
@@ -17,15 +17,15 @@ _LEGEND = (
 )  # fmt: skip
 
 
-def draw(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> list[Line]:
-    """The lines of the screen, at most `height` of them."""
+def draw(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
+    """The lines of the screen, at most `height` of them. progress: of the what-if table."""
     if width >= _WIDE and height >= _TALL:
-        return _boxes(model, width, height, glyphs)
-    return _headings(model, width, height, glyphs)
+        return _boxes(model, width, height, glyphs, progress)
+    return _headings(model, width, height, glyphs, progress)
 
 
-def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> list[Line]:
-    model.set_panels((STAGES, MAP, WORST, NOTES))
+def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
+    model.set_panels((STAGES, MAP, WORST, HELP, NOTES))
     run = model.results
     middle = height - _TOP - _BOTTOM
     left = width * 60 // 100
@@ -49,20 +49,26 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> list
         *box("Worst", "Enter goes there", places, right, worst, glyphs, is_at(WORST)),
     ]
     where = box("Where each stage's time goes", "% of step", stages, left, middle, glyphs, is_at(STAGES))
-    notes = panels.note_lines(run.diagnostics, model.cursor(NOTES)[0], width - 2, _BOTTOM - 2, is_at(NOTES))
-    below = box(f"Notes ({len(run.diagnostics)})", "! all", notes, width, _BOTTOM, glyphs, is_at(NOTES))
+    rows = _BOTTOM - 2
+    changes = panels.help_lines(model, left - 2, rows, progress)
+    notes = panels.note_lines(run.diagnostics, model.cursor(NOTES)[0], right - 2, rows, is_at(NOTES))
+    below = beside(
+        box("What would help most", "t tries it, 4 all", changes, left, _BOTTOM, glyphs, is_at(HELP)),
+        box(f"Notes ({len(run.diagnostics)})", "! all", notes, right, _BOTTOM, glyphs, is_at(NOTES)),
+    )
     return [*top, *beside(where, column), *below]
 
 
-def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """A small screen: the same order, no frames; the map takes the place of the stages."""
-    model.set_panels((STAGES, WORST) if model.panel != MAP else (MAP, WORST))
+    model.set_panels((STAGES if model.panel != MAP else MAP, WORST, HELP))
     run = model.results
     worst = panels.worst_lines(model, width, model.panel == WORST)
     worst = worst[: max(min(len(worst), height // 4), 1)]
     words = panels.word_lines(run.sentences, width, max(min(4, height - 14), 1))
     notes = panels.note_lines(run.diagnostics, 0, width, 1, False)
-    room = max(height - len(words) - len(worst) - len(notes) - 4, 3)
+    changes = panels.help_lines(model, width, 2, progress)
+    room = max(height - len(words) - len(worst) - len(notes) - len(changes) - 5, 3)
     if model.panel == MAP:
         title = f"Ranks: {model.measure}, % of step"
         body = panels.map_lines(model, width, room, glyphs, True)[:room]
@@ -72,6 +78,7 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> l
     body += [[] for _ in range(room - len(body))]
     lines = [*words, rule(title, width, glyphs), *body, legend(width, glyphs)]
     lines += [rule("Worst", width, glyphs), *worst]
+    lines += [rule("What would help most, t tries it", width, glyphs), *changes]
     lines += [rule(f"Notes ({len(run.diagnostics)}), ! all", width, glyphs), *notes]
     return lines[:height]
 

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from simcore.analysis import Results
 from simcore.analysis.rank_map import MEASURES, MapRow
 from simcore.analysis.stages import StageAccounts
+from simcore.analysis.what_if import WhatIf
 
-STAGES, MAP, WORST, NOTES = "stages", "map", "worst", "notes"
+STAGES, MAP, WORST, HELP, NOTES = "stages", "map", "worst", "help", "notes"
 
 
 class Target(NamedTuple):
@@ -25,18 +26,20 @@ class SummaryModel:
     """panels: those that are drawn, in the order of Tab. at: the cursor in each: row and column.
 
     measure: what the map shows, a name of MEASURES. joined: how many stages stand in one row.
+    knobs: the what-if table, None while it is not there yet.
     """
 
     results: Results
-    panels: tuple[str, ...] = (STAGES, MAP, WORST, NOTES)
+    panels: tuple[str, ...] = (STAGES, MAP, WORST, HELP, NOTES)
     panel: str = STAGES
     measure: str = "bubble"
     joined: int = 1
+    knobs: list[WhatIf] | None = None
     at: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def show(self, results: Results) -> None:
         """Another run; the cursor stays where it is, as far as there is such a place."""
-        self.results = results
+        self.results, self.knobs = results, None
         for panel in self.panels:
             self._place(panel, *self.cursor(panel))
 
@@ -69,7 +72,8 @@ class SummaryModel:
             return len(self.stage_rows()), 1
         if panel == MAP:
             return len(results.rank_map), len(results.stages)
-        return (len(results.worst) if panel == WORST else len(results.diagnostics)), 1
+        rows = {WORST: len(results.worst), HELP: len(self.knobs or ()), NOTES: len(results.diagnostics)}
+        return rows[panel], 1
 
     def next_measure(self) -> None:
         """Show another measure in the map."""
@@ -92,6 +96,12 @@ class SummaryModel:
     def measured(self, row: MapRow, stage: int) -> int:
         """The measure of a cell of the map, ns."""
         return MEASURES[self.measure](self.results.accounts[row.classes[stage]])
+
+    def knob(self) -> WhatIf | None:
+        """The change under the cursor of the what-if panel; elsewhere the best one."""
+        if not self.knobs:
+            return None
+        return self.knobs[self.cursor(HELP)[0] if self.panel == HELP else 0]
 
     def target(self) -> Target | None:
         """Where Enter leads in the timeline; None where it leads elsewhere or nowhere."""

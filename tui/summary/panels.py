@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from simcore.analysis.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
 from simcore.analysis.rank_map import MapRow
 from simcore.analysis.stages import StageAccounts
+from simcore.analysis.what_if import WhatIf
 from simcore.diagnostics import Diagnostic
 from simcore.program.ops import FWD, IG, OPT, RECOMPUTE, WG
 from simcore.ranks import RankSet
 from simcore.units import duration
 from tui.frame import Glyphs, Line, cells, fitted
 from tui.summary.digits import large
-from tui.summary.model import SummaryModel
+from tui.summary.model import HELP, SummaryModel
 
 _DRAWN = {"fwd": "fwd", "ig": "bwd", "wg": "bwd", "opt": "opt", "recompute": "fwd"}
 # Parts of a stage's bar, in their order: fill and role of each account.
@@ -214,6 +215,28 @@ def note_lines(found: Sequence[Diagnostic], row: int, width: int, rows: int, foc
              (cells(one.message, max(width - 11, 10)), "accent" if at else "")]
         )  # fmt: skip
     return lines or [[(" none", "dim")]]
+
+
+def help_lines(model: SummaryModel, width: int, rows: int, progress: str) -> list[Line]:
+    """The changes that gain most, those around the cursor."""
+    if not model.knobs:
+        return [[(" nothing to change" if model.knobs is not None else f" {progress}", "dim")]]
+    row, focused = model.cursor(HELP)[0], model.panel == HELP
+    first = min(max(row - rows + 1, 0), max(len(model.knobs) - rows, 0))
+    step = model.results.step_time_ns
+    size = max(width - 22, 14)
+    shown = list(enumerate(model.knobs))[first : first + rows]
+    return [help_line(knob, step, size, focused and index == row) for index, knob in shown]
+
+
+def help_line(knob: WhatIf, step: int, size: int, at: bool) -> Line:
+    """A change in words, the step time with it, and the difference."""
+    words = knob.knob.removeprefix("--schedule ").replace(" --", ", ")
+    words += "" if knob.free_ns is None else ", 10 % less"
+    share = f"{100 * (knob.better10_ns - step) / step:+8.1f}%" if step else ""
+    role = "better" if knob.better10_ns < step else "dim"
+    name = f"{'>' if at else ' '}{cells(words, size - 1):<{size}}"
+    return [(name, "accent" if at else ""), (f"{duration(knob.better10_ns):>10}", ""), (f" {share}", role)]
 
 
 def word_lines(sentences: Sequence[str], width: int, rows: int) -> list[Line]:

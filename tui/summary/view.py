@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 
@@ -13,13 +13,16 @@ from tui.session import Run, Session
 from tui.summary.frame import draw
 from tui.summary.model import MAP, NOTES, SummaryModel
 
+if TYPE_CHECKING:
+    from tui.app import WltuiApp
+
 
 class SummaryView(ScreenView):
     """Where the step goes at a glance."""
 
     hints = (
-        ("Tab", "panel"), ("hjkl", "move"), ("Enter", "go there"), ("o", "other measure"), ("2", "timeline"),
-        ("5", "parameters"),
+        ("Tab", "panel"), ("hjkl", "move"), ("Enter", "go there"), ("t", "try the best change"),
+        ("o", "other measure"), ("2", "timeline"), ("5", "parameters"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         binding("tab", "panel(1)", "next panel", "summary.next-panel"),
@@ -29,6 +32,7 @@ class SummaryView(ScreenView):
         binding("l,right", "move(0, 1)", "right", "summary.right"),
         binding("h,left", "move(0, -1)", "left", "summary.left"),
         binding("enter", "go", "show the place in the timeline, or the notes", "summary.go"),
+        binding("t", "try", "try the change that helps most, or the one under the cursor", "summary.try"),
         binding("o", "measure", "the map of ranks, then other measures in it", "summary.measure"),
     ]
 
@@ -38,8 +42,15 @@ class SummaryView(ScreenView):
         super().__init__(session, ascii_only=ascii_only, id=id)
         self.model = SummaryModel(session.current)
 
+    @property
+    def _app(self) -> WltuiApp:
+        return cast("WltuiApp", self.app)
+
     def draw(self, width: int, height: int) -> list[Line]:
-        return draw(self.model, width, height, self.glyphs)
+        found = self._app.what_ifs
+        if self.model.knobs is None:
+            self.model.knobs = found.of(self.model.results)
+        return draw(self.model, width, height, self.glyphs, found.progress)
 
     def show(self, results: Run) -> None:
         assert isinstance(results, Results)
@@ -69,7 +80,7 @@ class SummaryView(ScreenView):
             return
         target = self.model.target()
         if target is not None:
-            from tui.app import WltuiApp
+            await self._app.go_to(*target)
 
-            assert isinstance(self.app, WltuiApp)
-            await self.app.go_to(*target)
+    def action_try(self) -> None:
+        self._app.try_change(self.model.knob())

@@ -1,4 +1,4 @@
-"""The why screen as a frame: sums and what-if side by side over the legs, or one of them on a small screen."""
+"""The why screen as a frame: sums and what-if side by side over the legs, or one of them alone."""
 
 from __future__ import annotations
 
@@ -87,19 +87,18 @@ def knob_lines(model: WhyModel, width: int, rows: int, progress: str) -> list[Li
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
     size = max(width - 42, 14)
     head = f" {'cheaper, or another way':<{size}}{'10 % less':>10}{'change':>9}{'free':>11}{'change':>9}"
-    lines: list[Line] = [[(head, "dim")]]
-    for index in _window(len(model.knobs), row, rows - 1):
-        lines.append(_knob(model.knobs[index], step, size, focused and index == row))
-    return lines
+    shown = _window(len(model.knobs), row, rows - 1)
+    lines = [knob_line(model.knobs[index], step, size, focused and index == row) for index in shown]
+    return [[(head, "dim")], *lines]
 
 
-def _knob(knob: WhatIf, step: int, size: int, at: bool) -> Line:
+def knob_line(knob: WhatIf, step: int, size: int, at: bool) -> Line:
+    """A knob, its name in `size` cells, and the step times that it gives."""
     # A schedule is known by its name: the words of the flags would leave no room for the figures.
     words = knob.knob.removeprefix("--schedule ").replace(" --", ", ")
     words = f"{'>' if at else ' '}{cells(words, size - 1):<{size}}"
-    name: Line = [(words, "accent" if at else "")]
     now = f"{duration(knob.better10_ns):>10}"
-    line: Line = [*name, (now, ""), _change(step, knob.better10_ns)]
+    line: Line = [(words, "accent" if at else ""), (now, ""), _change(step, knob.better10_ns)]
     if knob.free_ns is None:
         return [*line, (" anomaly: slower" if knob.anomaly else "", "warn")]
     line += [(f"{duration(knob.free_ns):>11}", ""), _change(step, knob.free_ns)]
@@ -124,10 +123,11 @@ def leg_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
     head = f" {'from':<{19 if wide else 15}}{'takes':>9}"
     head += f"  {'stage':>5} {'rank':>7}  {'what':<25}" if wide else f" {'st':>3} {'rank':>6} {'what':<15}"
     head += "not earlier, because"
-    lines: list[Line] = [[(head[:width], "dim")]]
-    for index in _window(len(legs), row, rows - 1):
-        lines.append(_marked(_leg(model, legs[index], wide)[: width - 1], focused and index == row))
-    return lines
+    shown = _window(len(legs), row, rows - 1)
+    lines = [
+        _marked(_leg(model, legs[index], wide)[: width - 1], focused and index == row) for index in shown
+    ]
+    return [[(head[:width], "dim")], *lines]
 
 
 def _leg(model: WhyModel, leg: Leg, wide: bool) -> str:

@@ -53,8 +53,7 @@ class WhyView(ScreenView):
         found = self._app.what_ifs
         if self.model.knobs is None:
             self.model.knobs = found.of(self.model.results)
-        progress = f"simulating {found.done} of {found.total}" if found.total else "simulating"
-        return draw(self.model, width, height, self.glyphs, progress)
+        return draw(self.model, width, height, self.glyphs, found.progress)
 
     def show(self, results: Run) -> None:
         assert isinstance(results, Results)
@@ -79,10 +78,4 @@ class WhyView(ScreenView):
             await self._app.go_to(*target)
 
     def action_try(self) -> None:
-        knob = self.model.knob()
-        if knob is None:
-            self._app.say("choose a change in the what-if table first (Tab)")
-        elif knob.parameters is None:
-            self._app.say("no parameter does that alone: a faster network or layer is in 5, parameters")
-        else:
-            self._app.try_parameters(knob.parameters)
+        self._app.try_change(self.model.knob())

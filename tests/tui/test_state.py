@@ -65,7 +65,7 @@ def test_damage_is_set_aside(tmp_path: Path, text: str) -> None:
 def test_what_cannot_be_read_or_written_is_said(tmp_path: Path) -> None:
     assert load(str(tmp_path)).note == "the saved session cannot be read: Is a directory"
     (tmp_path / "file").write_text("")
-    assert keep(str(tmp_path / "file" / "s.json"), {}) == "the session cannot be saved: Not a directory"
+    assert keep(str(tmp_path / "file" / "s.json"), {}) == "the session cannot be saved: File exists"
     (tmp_path / "folder.json").mkdir()
     assert keep(str(tmp_path / "folder.json"), {}).startswith("the session cannot be saved: ")
 

@@ -71,6 +71,11 @@ class RankSet:
         """The lowest rank."""
         return self.blocks[0].first
 
+    @property
+    def last(self) -> int:
+        """The highest rank."""
+        return max(block.last + block.stride * (block.repeats - 1) for block in self.blocks)
+
     def text(self) -> str:
         """Ranks as JSON prints them: `0-63`, `3`, `0-7+64*16` (a block, its stride, how often)."""
         return ",".join(

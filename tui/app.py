@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.events import Event, Key
 from textual.worker import get_current_worker
 
 from simcore.analysis import Results
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
+from tui.background import WhatIfs
 from tui.chrome import footer, heading
-from tui.frame import Line
+from tui.frame import Line, cells, spread
 from tui.frame_view import FrameView
 from tui.keys.actions import Keymap, renamed
 from tui.screen_view import ScreenView
-from tui.screens import FIRST, SCREENS, load
+from tui.screens import SCREENS, load, screens_of
 from tui.session import AnySession, Session
 from tui.terminal.display import CellApp
+
+if TYPE_CHECKING:
+    from simcore.analysis.what_if import WhatIf
 
 
 class Heading(FrameView):
@@ -41,6 +46,8 @@ class Footer(FrameView):
     def frame(self, width: int, height: int) -> list[Line]:
         app = self.app
         assert isinstance(app, WltuiApp)
+        if app.said:
+            return [spread([(f" {app.said}", "bright")], [], width)]
         return [footer(app.hints(), width)]
 
 
@@ -58,6 +65,9 @@ class WltuiApp(CellApp):
             for name, entry in SCREENS.items()
         ),
         Binding("ctrl+z", "suspend_process", "suspend, fg comes back", show=False, id="app.suspend"),
+        Binding("x", "other_run", "the run that was shown before, and back", show=False, id="app.other-run"),
+        Binding("r", "keep", "keep the run on the screen", show=False, id="app.keep"),
+        Binding("y", "copy_command", "copy the command line of this run", show=False, id="app.copy-command"),
         Binding("colon,ctrl+p", "commands", "find an action by its words", show=False, id="app.commands"),
         Binding("question_mark", "help", "keys that work here", show=False, id="app.help"),
         Binding("q", "quit", "quit", show=False, id="app.quit"),
@@ -78,8 +88,12 @@ class WltuiApp(CellApp):
         self.ascii_only = ascii_only
         self.keymap: Keymap = keymap or {}
         self.set_keymap(dict(self.keymap))
-        self.screen_name = FIRST
+        self.screen_name = screens_of(session.measured)[0]
         self._views: dict[str, ScreenView] = {}
+        self.said = ""
+        # Parameters whose run is kept when it is done.
+        self._keep: Parameters | None = None
+        self.what_ifs = WhatIfs(self)
 
     @property
     def current_view(self) -> ScreenView:
@@ -88,7 +102,7 @@ class WltuiApp(CellApp):
 
     def compose(self) -> ComposeResult:
         yield Heading(ascii_only=self.ascii_only)
-        yield self._new_view(FIRST)
+        yield self._new_view(self.screen_name)
         yield Footer(ascii_only=self.ascii_only)
 
     def _new_view(self, name: str) -> ScreenView:
@@ -114,7 +128,7 @@ class WltuiApp(CellApp):
 
     async def action_open(self, name: str) -> None:
         """Show a screen; it is made when it is first opened and found later as it was left."""
-        if name == self.screen_name:
+        if name == self.screen_name or name not in screens_of(self.session.measured):
             return
         if name not in self._views:
             new = self._new_view(name)
@@ -128,6 +142,15 @@ class WltuiApp(CellApp):
         for row in (self.query_one(Heading), self.query_one(Footer)):
             # Now: Textual lays the screen out at once, and what comes later is another picture.
             row.redraw_now()
+
+    async def go_to(self, number: int, start_ns: int, end_ns: int) -> None:
+        """Show a place in the timeline: a rank class, from start_ns to end_ns."""
+        from tui.timeline.view import TimelineView
+
+        await self.action_open("timeline")
+        view = self.current_view
+        assert isinstance(view, TimelineView)
+        view.go_to(number, start_ns, end_ns)
 
     def _redraw_chrome(self) -> None:
         self.query_one(Heading).redraw()
@@ -158,6 +181,23 @@ class WltuiApp(CellApp):
         return tuple((renamed(keys, bindings, self.keymap), words) for keys, words in self.current_view.hints)
 
     # -- runs ------------------------------------------------------------------------
+
+    def try_change(self, knob: WhatIf | None) -> None:
+        """Run a change of the what-if table as the draft."""
+        session = self.session
+        assert isinstance(session, Session)
+        if knob is None:
+            self.say("no change is chosen: Tab leads to the table, when it is there")
+        elif knob.parameters is None:
+            self.say("no parameter does that alone: 5 has the network and the layers")
+        else:
+            session.edit(knob.parameters)
+            self._keep = knob.parameters
+            self.run_draft()
+
+    def redraw_current(self) -> None:
+        """Something that the open screen shows has changed."""
+        self.current_view.redraw()
 
     def run_draft(self) -> None:
         """Simulate the session's draft in a worker; the old picture stays until it is done."""
@@ -196,10 +236,60 @@ class WltuiApp(CellApp):
         session.running = False
         session.error = error
         if results is not None:
-            session.current = results
+            session.show(results)
             for view in self._views.values():
                 view.show(results)
+            if parameters == self._keep:
+                self._keep = None
+                session.keep()
+                self.say(f"{session.run_words()}: {session.step}; x goes back and forth")
         self._changed()
+
+    def action_keep(self) -> None:
+        """Keep the run on the screen, to come back to and to compare with."""
+        session = self.session
+        if not isinstance(session, Session):
+            self.say("a measured run is the only one there is")
+        elif session.running or session.error:
+            self.say("there is no finished run to keep")
+        else:
+            number = session.keep()
+            self.say("this run is kept already" if number is None else f"kept as run {number}")
+
+    def action_other_run(self) -> None:
+        """Show the run that was shown before, and with the same key this one again."""
+        session = self.session
+        if not isinstance(session, Session) or session.other is None:
+            self.say("there is no other run yet: change a parameter first (5)")
+            return
+        other = session.other
+        # The draft goes with it: what is on the screen is what a change begins with.
+        session.edit(other.simulation.parameters)
+        self._finished(session, session.draft, other, "")
+        self.say(f"{session.run_words()}, {session.step}")
+
+    def action_copy_command(self) -> None:
+        """Put the command line that reproduces the run into the clipboard of the terminal, and say it."""
+        session = self.session
+        if not isinstance(session, Session):
+            self.say("no parameters were given for a measured run")
+            return
+        command = session.command()
+        # OSC 52: terminals that know it put the text into the clipboard, also over SSH.
+        self.copy_to_clipboard(command)
+        self.say(cells(command, 400))
+
+    def say(self, words: str) -> None:
+        """A line at the bottom until the next key."""
+        self.said = words
+        self.query_one(Footer).redraw()
+
+    async def on_event(self, event: Event) -> None:
+        """Before a key does its work, what was said about the one before is over."""
+        if self.said and isinstance(event, Key):
+            self.said = ""
+            self.query_one(Footer).redraw()
+        await super().on_event(event)
 
     def _changed(self) -> None:
         self.current_view.redraw()

@@ -6,8 +6,8 @@ import os
 
 from simcore.units import duration, plural
 from tui.frame import Line, cells, fitted, spread, width_of
-from tui.screens import SCREENS
-from tui.session import AnySession
+from tui.screens import SCREENS, screens_of
+from tui.session import AnySession, Session
 
 _WIDE = 100
 
@@ -28,9 +28,16 @@ def heading(session: AnySession, screen: str, width: int) -> list[Line]:
         room = width - width_of(_step(session)) - len(f"{notes_words}      ")
         name = _short(name, max(room - sum(len(fact) + 3 for fact in facts), 12))
         first = [(" ", ""), (name, "bright"), *_that_fit(facts, room - len(name))]
-    step: Line = [*_step(session), ("   ", ""), (notes_words + " ", "warn" if notes else "dim")]
+    run = session.run_words() if wide and isinstance(session, Session) else ""
+    step: Line = [
+        *_step(session),
+        (f"   {run}" if run else "", ""),
+        ("   ", ""),
+        (notes_words + " ", "warn" if notes else "dim"),
+    ]
     tabs: Line = [(" ", "")]
-    for key, entry in SCREENS.items():
+    for key in screens_of(session.measured):
+        entry = SCREENS[key]
         title = f"{entry.key} {entry.title if wide else entry.short}"
         tabs.append((f"[{title}]", "accent") if key == screen else (f" {title} ", ""))
     if wide:

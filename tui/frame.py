@@ -33,6 +33,7 @@ class Glyphs:
     view_right: str
     span_left: str
     span_right: str
+    corners: str
 
 
 BLOCKS = Glyphs(
@@ -42,6 +43,7 @@ BLOCKS = Glyphs(
     },
     busy="▌", partly="▂", vertical="│", horizontal="─", cross="┼", tee="┬", cursor="┃", heat=" ▁▂▃▄▅▆▇█",
     view_left="╺", view="━", view_right="╸", span_left="[", span_right="]",
+    corners="╭╮╰╯",
 )  # fmt: skip
 ASCII = Glyphs(
     fills={
@@ -50,6 +52,7 @@ ASCII = Glyphs(
     },
     busy="#", partly="+", vertical="|", horizontal="-", cross="+", tee="+", cursor="V", heat=" 12345678",
     view_left="[", view="=", view_right="]", span_left="[", span_right="]",
+    corners="++++",
 )  # fmt: skip
 
 

@@ -15,22 +15,25 @@ if TYPE_CHECKING:
 
 class Entry(NamedTuple):
     """key: opens the screen. short: its title on a narrow terminal. place: module:class.
-    measured: the place of what it shows of a measured run, where that is something else.
+    measured: the place of what it shows of a measured run, where that is something else; None
+    where it shows nothing of one.
     """
 
     key: str
     title: str
     short: str
     place: str
-    measured: str = ""
+    measured: str | None = ""
 
 
-# The numbers are those of the finished explorer: 1, 4 and 6 are not there yet.
+# The numbers are those of the finished explorer: 6 is not there yet.
 SCREENS: dict[str, Entry] = {
+    "summary": Entry("1", "Summary", "Summary", "tui.summary.view:SummaryView", None),
     "timeline": Entry("2", "Timeline", "Timeline", "tui.timeline.view:TimelineView"),
     "layers": Entry(
         "3", "Layers", "Layers", "tui.layers.view:LayersView", "tui.measured.view:OperationsView"
     ),
+    "why": Entry("4", "Why", "Why", "tui.why.view:WhyView", None),
     "parameters": Entry(
         "5",
         "Parameters",
@@ -40,7 +43,11 @@ SCREENS: dict[str, Entry] = {
     ),
     "notes": Entry("!", "Notes", "Notes", "tui.notes.view:NotesView"),
 }
-FIRST = "timeline"
+
+
+def screens_of(measured: bool) -> list[str]:
+    """The names of the screens of a measured or a simulated run; the first one is where it opens."""
+    return [name for name, entry in SCREENS.items() if not measured or entry.measured is not None]
 
 
 def load(name: str, measured: bool = False) -> type[ScreenView]:
@@ -53,5 +60,5 @@ def load(name: str, measured: bool = False) -> type[ScreenView]:
 
 def all_bindings() -> dict[str, Sequence[BindingType]]:
     """The bindings of each screen, by its view: those of measured runs too."""
-    views = [load(name, measured) for name in SCREENS for measured in (False, True)]
+    views = [load(name, measured) for measured in (False, True) for name in screens_of(measured)]
     return {view.__name__: view.BINDINGS for view in views}

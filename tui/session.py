@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from simcore.analysis import Results
 from simcore.diagnostics import Diagnostic, printable
-from simcore.parameters import Parameters
+from simcore.parameters import Parameters, as_flags
 from simcore.report.words import layout_words
 from simcore.units import duration, plural
 from simcore.workload import Workload
@@ -59,6 +60,7 @@ class AnySession(Protocol):
 class Session:
     """Over a workload. workload: the open file. opened: the run that the program started with.
     current: the run on the screen. draft: the parameters being edited; error: why they cannot be run.
+    runs: those that were kept, the opened one first. other: the run that was shown before.
     """
 
     workload: Workload
@@ -67,12 +69,15 @@ class Session:
     draft: Parameters = field(init=False)
     error: str = ""
     running: bool = False
+    runs: list[Results] = field(default_factory=list)
+    other: Results | None = None
     _undo: list[Parameters] = field(default_factory=list)
     _redo: list[Parameters] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.current = self.opened
         self.draft = self.opened.simulation.parameters
+        self.runs = [self.opened]
 
     @property
     def measured(self) -> bool:
@@ -94,6 +99,32 @@ class Session:
             schedule += f", {plural(program.microbatches, 'micro-batch')}"
         ranks = layout_words(layout).replace(" = ", " ranks = ", 1)
         return [ranks, schedule, printable(simulation.parameters.network, 40)]
+
+    def show(self, results: Results) -> None:
+        """Another run on the screen. The one before is a key away if it was kept, else the opened one."""
+        if results is not self.current:
+            self.other = self.current if self.current in self.runs else self.opened
+        self.current = results
+
+    def keep(self) -> int | None:
+        """Keep the run on the screen: its number, from 1; None if it is kept already."""
+        if any(self.current.simulation.parameters == run.simulation.parameters for run in self.runs):
+            return None
+        self.runs.append(self.current)
+        return len(self.runs)
+
+    def run_words(self) -> str:
+        """Which run is on the screen: `run 2 of 3`, or one that was not kept."""
+        count = len(self.runs)
+        for number, run in enumerate(self.runs, 1):
+            if run.simulation.parameters == self.current.simulation.parameters:
+                return f"run {number} of {count}"
+        return f"draft after run {count}"
+
+    def command(self) -> str:
+        """The command line that opens the run on the screen."""
+        words = ["wltui", self.current.path, *as_flags(self.current.simulation.parameters)]
+        return " ".join(map(shlex.quote, words))
 
     def edit(self, parameters: Parameters) -> None:
         """Take changed parameters as the draft; the old ones can be had back."""

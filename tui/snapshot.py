@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import re
 
@@ -53,14 +54,19 @@ def snapshot(app: WltuiApp, keys: list[str], size: tuple[int, int], svg: bool) -
     """
     taken: str | None = None
 
+    async def settle(pilot: Pilot[object]) -> None:
+        """What a key has set off in the background is part of what it does."""
+        await pilot.pause()
+        while any(not worker.is_finished for worker in app.workers):
+            await asyncio.sleep(0.005)
+        await pilot.pause()
+
     async def press(pilot: Pilot[object]) -> None:
         nonlocal taken
-        await pilot.pause()
+        await settle(pilot)
         for key in keys:
             await pilot.press(key)
-            # What a key has set off in the background is part of what it does.
-            await app.workers.wait_for_complete()
-            await pilot.pause()
+            await settle(pilot)
             if app.return_code is not None:
                 return
         taken = app.export_screenshot(title="wltui") if svg else _text(app)

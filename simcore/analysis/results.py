@@ -12,17 +12,22 @@ from simcore.analysis.accounts import Accounts, class_accounts
 from simcore.analysis.communication import communication_ns
 from simcore.analysis.layers import LayerGroup, LayerRow, layer_groups, layer_table
 from simcore.analysis.passes import pass_ends
+from simcore.analysis.rank_map import MapRow, rank_map
+from simcore.analysis.stages import StageAccounts, stage_accounts
 from simcore.analysis.streams import StreamUse, stream_use
 from simcore.analysis.variants import Variants
 from simcore.analysis.waiting import Waiting, who_waits
+from simcore.analysis.worst import Place, worst_places
 from simcore.diagnostics import Cancelled, Diagnostic
 from simcore.parameters import replaced
 from simcore.simulation import Simulation, simulate
+from simcore.workload.model import base_name
 
 if TYPE_CHECKING:
     from simcore.analysis.critical_path import CriticalPath
     from simcore.analysis.dependencies import Dependencies
     from simcore.analysis.dimensions import DimensionUse
+    from simcore.analysis.legs import Leg
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
     from simcore.analysis.what_if import WhatIf
@@ -87,6 +92,38 @@ class Results:
     def waiting(self) -> list[Waiting]:
         """Who waits for whom in collectives, the longest first."""
         return who_waits(self.simulation.timeline, self.accounts)
+
+    @cached_property
+    def legs(self) -> list[Leg]:
+        """The critical path, a leg for what a rank does of a micro-batch."""
+        from simcore.analysis.legs import legs
+
+        return legs(self)
+
+    @cached_property
+    def critical_by_layer(self) -> dict[str, int]:
+        """ns of the critical path by name of the rows without digits, the longest first; "" for no row."""
+        names = self.simulation.workload.name
+        found: dict[str, int] = {}
+        for row, ns in self.critical_path.by_row().items():
+            name = base_name(names[row]) if row >= 0 else ""
+            found[name] = found.get(name, 0) + ns
+        return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+
+    @cached_property
+    def stages(self) -> list[StageAccounts]:
+        """The accounts of each pipeline stage."""
+        return stage_accounts(self.simulation.timeline.classes, self.accounts)
+
+    @cached_property
+    def rank_map(self) -> list[MapRow]:
+        """The ranks by their coordinates, those that are alike in one row."""
+        return rank_map(self.simulation.layout, self.simulation.timeline.classes)
+
+    @cached_property
+    def worst(self) -> list[Place]:
+        """The places worth a look."""
+        return worst_places(self)
 
     @cached_property
     def dependencies(self) -> Dependencies:

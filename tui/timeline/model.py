@@ -165,6 +165,16 @@ class TimelineModel:
             self.cursor_ns = start + span // 2
             self._change(target)
 
+    def go_to(self, number: int, start_ns: int, end_ns: int) -> None:
+        """The cursor to the middle of start_ns..end_ns on a folded lane; the view fits around it."""
+        self.lane = next(
+            index for index, lane in enumerate(self.lanes) if lane.number == number and lane.stream is None
+        )
+        self._keep_lane_in_view()
+        span = end_ns - start_ns
+        self.cursor_ns = start_ns + span // 2
+        self._change(self.window.moved(start_ns - span // 4, span + span // 2, self.columns))
+
     def step_span(self, direction: int) -> None:
         """The cursor to the next (1) or previous (-1) span of its lane."""
         lane = self.current

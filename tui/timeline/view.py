@@ -63,6 +63,11 @@ class TimelineView(ScreenView):
         self.model.show(results)
         self.redraw()
 
+    def go_to(self, number: int, start_ns: int, end_ns: int) -> None:
+        """The cursor on the lane of rank class `number`, the view around start_ns..end_ns."""
+        self.model.go_to(number, start_ns, end_ns)
+        self.redraw()
+
     def action_zoom(self, numerator: int, denominator: int) -> None:
         self.model.zoom(numerator, denominator)
         self.redraw()

@@ -1,0 +1,71 @@
+"""The critical path in legs: one rank doing one thing of one micro-batch, as people tell the story."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from simcore.analysis.accounts import IDLE_OP
+from simcore.program.ops import PHASES, STREAMS, TO_NEXT
+
+if TYPE_CHECKING:
+    from simcore.analysis.results import Results
+
+# What the spans of a micro-batch belong to: both gradients are its backward pass.
+_PASS = {"fwd": "forward", "ig": "backward", "wg": "backward", "opt": "optimizer", "recompute": "recompute"}
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """Segments first..last-1 of the path, of one rank in one pass of one micro-batch.
+
+    number: rank class. what: `forward`, `backward`, `optimizer`, `recompute`, `idle`, or the kind of
+    group of a collective outside micro-batches; a transfer stands alone as `pp`. microbatch: -1
+    outside of them. reason: why the leg could not begin earlier.
+    """
+
+    first: int
+    last: int
+    start_ns: int
+    end_ns: int
+    number: int
+    rank: int
+    what: str
+    microbatch: int
+    reason: str
+
+    @property
+    def ns(self) -> int:
+        return self.end_ns - self.start_ns
+
+
+def legs(results: Results) -> list[Leg]:
+    """The legs of the critical path, in the order of time: they cover 0..step time."""
+    path = results.critical_path
+    found: list[Leg] = []
+    keys = [
+        (rank, *_pass_of(results, number, op))
+        for number, op, rank in zip(path.number, path.op, path.rank, strict=True)
+    ]
+    first = 0
+    for index in range(1, len(keys) + 1):
+        if index == len(keys) or keys[index] != keys[first]:
+            rank, what, microbatch = keys[first]
+            start, end = path.edge[first], path.edge[index]
+            reason = path.reason(first)
+            found.append(Leg(first, index, start, end, path.number[first], rank, what, microbatch, reason))
+            first = index
+    return found
+
+
+def _pass_of(results: Results, number: int, op: int) -> tuple[str, int]:
+    """What a segment is a part of, and of which micro-batch."""
+    if op == IDLE_OP:
+        return "idle", -1
+    ops = results.simulation.timeline.stage_program(number).ops
+    stream, microbatch = ops.stream[op], ops.microbatch[op]
+    if stream >= TO_NEXT:
+        return "pp", microbatch
+    if microbatch < 0 and stream:
+        return STREAMS[stream], -1
+    return _PASS[PHASES[ops.phase[op]]], microbatch

@@ -1,0 +1,95 @@
+"""The ranks by their coordinates: which are alike, and a measure of each, as a map stage by (dp, tp)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from simcore.analysis.accounts import IDLE, Accounts
+from simcore.folding import RankClass
+from simcore.layout import Layout
+from simcore.ranks import RankSet
+
+# What a map can show, as a share of the step: its name -> ns of a rank class.
+MEASURES: dict[str, Callable[[Accounts], int]] = {
+    "bubble": lambda accounts: accounts.bubble_ns,
+    "exposed": lambda accounts: accounts.all_exposed_ns,
+    "wait": lambda accounts: accounts.wait_ns,
+    "computing": lambda accounts: accounts.busy_ns,
+    "idle": lambda accounts: accounts.idle_ns,
+    "end": lambda accounts: last_end_ns(accounts),
+}
+
+
+def last_end_ns(accounts: Accounts) -> int:
+    """When the last op of a rank class was joined, ns."""
+    return accounts.edge[-2] if accounts.account[-1] == IDLE else accounts.edge[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class MapRow:
+    """Ranks with the same place inside their stages that are alike in every stage.
+
+    dp, tp: their coordinates; a rank of each pair is in the row where `is_grid`, else `pairs`
+    of them are. classes: rank class of the row's ranks by stage.
+    """
+
+    dp: RankSet
+    tp: RankSet
+    pairs: int
+    classes: tuple[int, ...]
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether every dp coordinate of the row comes with every tp coordinate."""
+        return self.pairs == len(self.dp) * len(self.tp)
+
+
+def rank_map(layout: Layout, classes: tuple[RankClass, ...]) -> list[MapRow]:
+    """The rows of the map, by their lowest (dp, tp); every rank of the world is in one cell.
+
+    The largest class of a stage is taken for granted and only the ranks of the others are
+    looked at one by one: a slow rank among a million costs its peers, not the million.
+    """
+    largest: dict[int, int] = {}
+    for number, rank_class in enumerate(classes):
+        best = largest.get(rank_class.stage)
+        if best is None or len(rank_class.ranks) > len(classes[best].ranks):
+            largest[rank_class.stage] = number
+    usual = tuple(largest[stage] for stage in range(layout.pp))
+    others: dict[tuple[int, int], list[int]] = {}
+    for number, rank_class in enumerate(classes):
+        if largest[rank_class.stage] == number:
+            continue
+        for rank in rank_class.ranks:
+            tp, dp, stage = layout.position(rank)
+            others.setdefault((dp, tp), list(usual))[stage] = number
+    rows: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    for pair, found in sorted(others.items()):
+        rows.setdefault(tuple(found), []).append(pair)
+    left = layout.dp * layout.tp - len(others)
+    made = [_row(pairs, found) for found, pairs in rows.items()]
+    if left:
+        made.append(_rest(layout, others, left, usual))
+    return sorted(made, key=lambda row: (row.dp.first, row.tp.first, -row.pairs))
+
+
+def _row(pairs: list[tuple[int, int]], classes: tuple[int, ...]) -> MapRow:
+    dp, tp = (RankSet.of(pair[part] for pair in pairs) for part in (0, 1))
+    return MapRow(dp, tp, len(pairs), classes)
+
+
+def _rest(
+    layout: Layout, others: dict[tuple[int, int], list[int]], left: int, classes: tuple[int, ...]
+) -> MapRow:
+    """The row of all pairs that are not among `others`."""
+    taken_dp, taken_tp = [0] * layout.dp, [0] * layout.tp
+    for dp, tp in others:
+        taken_dp[dp] += 1
+        taken_tp[tp] += 1
+    return MapRow(
+        RankSet.of(dp for dp in range(layout.dp) if taken_dp[dp] < layout.tp),
+        RankSet.of(tp for tp in range(layout.tp) if taken_tp[tp] < layout.dp),
+        left,
+        classes,
+    )

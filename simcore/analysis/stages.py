@@ -1,0 +1,63 @@
+"""Accounts of whole stages: the mean over the ranks of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simcore.analysis.accounts import ACCOUNTS, BUBBLE, FIRST_EXPOSED, IDLE, WAIT, Accounts
+from simcore.folding import RankClass
+
+
+@dataclass(frozen=True, slots=True)
+class StageAccounts:
+    """One pipeline stage. classes: numbers of its rank classes. ranks: how many ranks it has.
+
+    first_rank, last_rank: the lowest and the highest of them. sum_ns: ns by account (index
+    into ACCOUNTS), of all its ranks together.
+    """
+
+    stage: int
+    classes: tuple[int, ...]
+    ranks: int
+    first_rank: int
+    last_rank: int
+    sum_ns: tuple[int, ...]
+
+    def share(self, first: int, last: int, step_ns: int) -> float:
+        """The share of the step that accounts first..last-1 have, mean over the ranks; 0 of no step."""
+        whole = step_ns * self.ranks
+        return sum(self.sum_ns[first:last]) / whole if whole else 0.0
+
+    def shares(self, step_ns: int) -> dict[str, float]:
+        """Shares of the step, mean over the ranks: compute, exposed, wait, bubble, idle. They sum to 1."""
+        ends = (
+            ("compute", 0, FIRST_EXPOSED), ("exposed", FIRST_EXPOSED, WAIT), ("wait", WAIT, BUBBLE),
+            ("bubble", BUBBLE, IDLE), ("idle", IDLE, len(ACCOUNTS)),
+        )  # fmt: skip
+        return {name: self.share(first, last, step_ns) for name, first, last in ends}
+
+
+def stage_accounts(classes: tuple[RankClass, ...], accounts: list[Accounts]) -> list[StageAccounts]:
+    """The stages of a run, ascending. accounts: of every rank class, by its number."""
+    members: dict[int, list[int]] = {}
+    for number, rank_class in enumerate(classes):
+        members.setdefault(rank_class.stage, []).append(number)
+    found = []
+    for stage, numbers in sorted(members.items()):
+        sums = [0] * len(ACCOUNTS)
+        for number in numbers:
+            count = len(classes[number].ranks)
+            for account, ns in enumerate(accounts[number].total_ns):
+                sums[account] += count * ns
+        sets = [classes[number].ranks for number in numbers]
+        found.append(
+            StageAccounts(
+                stage,
+                tuple(numbers),
+                sum(map(len, sets)),
+                min(ranks.first for ranks in sets),
+                max(ranks.last for ranks in sets),
+                tuple(sums),
+            )
+        )
+    return found

@@ -1,0 +1,136 @@
+"""The worst places of a run, each with its figure and where it is: one rule a function, in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, WAIT
+from simcore.analysis.rank_map import last_end_ns
+from simcore.collectives import NAMES
+from simcore.diagnostics import printable
+from simcore.units import duration, percent
+
+if TYPE_CHECKING:
+    from simcore.analysis.results import Results
+
+_NAME = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place of a run worth a look. what: `rank`, `bubble` ... words: what there is to see.
+
+    number: the rank class; start_ns..end_ns: when; ns: the figure that makes it the worst.
+    """
+
+    what: str
+    words: str
+    number: int
+    start_ns: int
+    end_ns: int
+    ns: int
+
+
+def worst_places(results: Results) -> list[Place]:
+    """The worst rank, wait, bubble, layer and exposed collective, as far as there are, in this order."""
+    return [place for rule in _RULES if (place := rule(results)) is not None]
+
+
+def _ranks(results: Results, number: int) -> str:
+    text = results.simulation.timeline.classes[number].ranks.text()
+    return f"rank {text}" if text.isdigit() else f"ranks {text}"
+
+
+def _rank(results: Results) -> Place | None:
+    """The ranks that end last."""
+    ends = [last_end_ns(one) for one in results.accounts]
+    if not ends or not max(ends):
+        return None
+    number = ends.index(max(ends))
+    found = results.accounts[number]
+    busy = [index for index in range(len(found.account)) if found.edge[index + 1] <= ends[number]]
+    last = busy[-1]
+    words = f"last to end, at {duration(ends[number])}: {_ranks(results, number)}"
+    return Place("rank", words, number, found.edge[last], found.edge[last + 1], ends[number])
+
+
+def _longest(results: Results, account: int) -> tuple[int, int, int] | None:
+    """(class, start, end) of the longest stretch with one account; the first of equal ones."""
+    best: tuple[int, int, int] | None = None
+    for number, found in enumerate(results.accounts):
+        edge = found.edge
+        for index, one in enumerate(found.account):
+            if one == account and (best is None or edge[index + 1] - edge[index] > best[2] - best[1]):
+                best = (number, edge[index], edge[index + 1])
+    return best
+
+
+def _wait(results: Results) -> Place | None:
+    """Who waits longest in all for a slower member."""
+    if not results.waiting:
+        return None
+    one = results.waiting[0]
+    found = results.accounts[one.early]
+    first = found.account.index(WAIT)
+    share = percent(one.ns, results.step_time_ns)
+    words = f"{duration(one.ns)} ({share} %) for {_ranks(results, one.late)}: {_ranks(results, one.early)}"
+    return Place("wait", words, one.early, found.edge[first], found.edge[first + 1], one.ns)
+
+
+def _bubble(results: Results) -> Place | None:
+    """The longest bubble at a stretch."""
+    best = _longest(results, BUBBLE)
+    if best is None:
+        return None
+    number, start, end = best
+    stage = results.simulation.timeline.classes[number].stage
+    words = f"stage {stage}, {duration(end - start)} from {duration(start)} on"
+    return Place("bubble", words, number, start, end, end - start)
+
+
+def _layer(results: Results) -> Place | None:
+    """The dearest layer: compute and exposed communication together."""
+    groups = results.layer_groups
+    if not groups or not groups[0].cost_ns:
+        return None
+    group = groups[0]
+    rows = {row.index for row in group.rows}
+    share = percent(group.cost_ns, results.step_time_ns)
+    words = f"{printable(group.name, _NAME)}, {duration(group.cost_ns)} = {share} % of it"
+    timeline = results.simulation.timeline
+    for number in range(len(timeline.classes)):
+        ops, start, end = timeline.columns(number)
+        inside = [op for op in range(len(ops)) if ops.row[op] in rows and end[op] > start[op]]
+        if inside:
+            op = max(inside, key=lambda op: (end[op] - start[op], -start[op]))
+            return Place("layer", words, number, start[op], end[op], group.cost_ns)
+    return None
+
+
+def _collective(results: Results) -> Place | None:
+    """The row whose collectives are exposed longest."""
+    groups = [group for group in results.layer_groups if group.exposed_ns]
+    if not groups:
+        return None
+    group = max(groups, key=lambda group: group.exposed_ns)
+    rows = {row.index for row in group.rows}
+    cells = [cell for cell in group.cells.values() if cell.collective and cell.group]
+    what = ", ".join(dict.fromkeys(f"{cell.group} {NAMES[cell.collective or '']}" for cell in cells))
+    words = f"{printable(group.name, _NAME)}, {what}, {duration(group.exposed_ns)}"
+    for number, found in enumerate(results.accounts):
+        ops, _, _ = results.simulation.timeline.columns(number)
+        inside = [
+            index
+            for index, account in enumerate(found.account)
+            if FIRST_EXPOSED <= account < WAIT and found.op[index] >= 0 and ops.row[found.op[index]] in rows
+        ]
+        if inside:
+            edge = found.edge
+            index = max(inside, key=lambda index: (edge[index + 1] - edge[index], -index))
+            return Place("exposed", words, number, edge[index], edge[index + 1], group.exposed_ns)
+    return None
+
+
+_RULES: tuple[Callable[[Results], Place | None], ...] = (_rank, _wait, _bubble, _layer, _collective)

@@ -1,0 +1,47 @@
+"""The legs of the critical path: they cover the step, and each is one rank in one pass.
+
+Planted: a leg that ends one segment early; the transfer counted to the pass before it. The
+properties failed on the first, the hand-made path on the second.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given, settings
+
+from simcore.analysis import Results
+from simcore.simulation import simulate
+from tests.strategies import Case, cases
+from tests.tui.made_runs import seed
+
+
+@settings(max_examples=60)
+@given(cases())
+def test_the_legs_cover_the_path_and_their_sums_are_its_own(case: Case) -> None:
+    results = Results(simulate(*case))
+    path, legs = results.critical_path, results.legs
+    if not results.step_time_ns:
+        assert legs == []
+        return
+    assert (legs[0].start_ns, legs[-1].end_ns) == (0, results.step_time_ns)
+    assert (legs[0].first, legs[-1].last) == (0, len(path))
+    for one, two in pairwise(legs):
+        assert one.end_ns == two.start_ns
+        assert one.last == two.first
+        assert (one.rank, one.what, one.microbatch) != (two.rank, two.what, two.microbatch)
+    for leg in legs:
+        segments = [path.segment(index) for index in range(leg.first, leg.last)]
+        assert {one.rank for one in segments} == {leg.rank}
+        assert {one.microbatch for one in segments} == {leg.microbatch}
+        assert segments[0].reason == leg.reason
+        assert leg.ns == sum(one.ns for one in segments)
+    assert sum(results.critical_by_layer.values()) == results.step_time_ns
+
+
+def test_the_path_of_seed_002_goes_down_the_pipeline_and_back() -> None:
+    legs = [leg for leg in seed().legs if leg.microbatch >= 0]
+    told = [(leg.what, leg.microbatch, leg.rank) for leg in legs]
+    assert told[:3] == [("forward", 0, 0), ("pp", 0, 0), ("forward", 0, 64)]
+    assert told[-3:] == [("backward", 15, 64), ("pp", 15, 64), ("backward", 15, 0)]
+    assert legs[2].reason == "stage 0 sends the activation"

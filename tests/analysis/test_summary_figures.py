@@ -1,0 +1,145 @@
+"""The figures of the summary: stages, the map of ranks, the worst places; each checked rank by rank.
+
+Planted, one at a time: the largest class of a stage left out of the map, `sum_ns` of a stage without
+the counts of its classes, the coordinates of stage and dp exchanged in the map, any bubble taken for the
+longest. The properties of this file failed on each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simcore.analysis import ACCOUNTS, Results
+from simcore.analysis.accounts import BUBBLE, IDLE
+from simcore.analysis.rank_map import MEASURES, last_end_ns
+from simcore.analysis.worst import Place
+from simcore.simulation import simulate
+from tests.strategies import Case, Cell, Row, cases, layer, make_workload
+from tests.tui.made_runs import run, seed
+
+
+@st.composite
+def slowed(draw: st.DrawFn) -> Case:
+    """A case with up to two slow ranks, so that stages have several classes."""
+    workload, parameters = draw(cases(16))
+    world = workload.header.all_gpus or 1
+    ranks = draw(st.lists(st.integers(0, world - 1), max_size=2, unique=True))
+    return Case(workload, replace(parameters, slow_rank=tuple(f"{rank}=1.5" for rank in ranks)))
+
+
+@settings(max_examples=60)
+@given(slowed())
+def test_every_rank_is_in_one_cell_of_the_map_with_its_own_class(case: Case) -> None:
+    results = Results(simulate(*case))
+    layout, folding = results.simulation.layout, results.simulation.timeline.folding
+    seen: dict[tuple[int, int], tuple[int, ...]] = {}
+    for row in results.rank_map:
+        pairs = [(dp, tp) for dp in row.dp for tp in row.tp]
+        mine = []
+        for dp, tp in pairs:
+            found = tuple(folding.class_of(layout.rank(tp, dp, stage)) for stage in range(layout.pp))
+            if found == row.classes:
+                mine.append((dp, tp))
+                assert (dp, tp) not in seen
+                seen[dp, tp] = found
+        assert len(mine) == row.pairs
+        assert row.is_grid == (len(mine) == len(pairs))
+    assert len(seen) == layout.dp * layout.tp
+
+
+@settings(max_examples=60)
+@given(slowed())
+def test_a_stages_accounts_are_those_of_its_ranks_added_up(case: Case) -> None:
+    results = Results(simulate(*case))
+    layout, folding = results.simulation.layout, results.simulation.timeline.folding
+    sums = [[0] * len(ACCOUNTS) for _ in range(layout.pp)]
+    ranks: list[list[int]] = [[] for _ in range(layout.pp)]
+    for rank in range(layout.world):
+        stage = layout.position(rank)[2]
+        ranks[stage].append(rank)
+        for account, ns in enumerate(results.accounts[folding.class_of(rank)].total_ns):
+            sums[stage][account] += ns
+    step = results.step_time_ns
+    for found in results.stages:
+        assert list(found.sum_ns) == sums[found.stage]
+        assert sum(found.sum_ns) == step * found.ranks
+        assert (found.ranks, found.first_rank, found.last_rank) == (
+            len(ranks[found.stage]), min(ranks[found.stage]), max(ranks[found.stage])
+        )  # fmt: skip
+        assert sum(found.shares(step).values()) == pytest.approx(1 if step else 0)
+
+
+@settings(max_examples=60)
+@given(slowed())
+def test_no_place_is_worse_than_the_worst(case: Case) -> None:
+    results = Results(simulate(*case))
+    by_name = {place.what: place for place in results.worst}
+    bubbles = [
+        one.edge[index + 1] - one.edge[index]
+        for one in results.accounts
+        for index, account in enumerate(one.account)
+        if account == BUBBLE
+    ]
+    assert ("bubble" in by_name) == bool(bubbles)
+    if bubbles:
+        assert by_name["bubble"].ns == max(bubbles)
+    if results.step_time_ns:
+        assert by_name["rank"].ns == max(last_end_ns(one) for one in results.accounts)
+    if results.waiting:
+        assert by_name["wait"].ns == results.waiting[0].ns
+    exposed = max((group.exposed_ns for group in results.layer_groups), default=0)
+    assert ("exposed" in by_name) == bool(exposed)
+    if exposed:
+        assert by_name["exposed"].ns == exposed
+    for place in results.worst:
+        assert 0 <= place.start_ns < place.end_ns <= results.step_time_ns
+        assert 0 <= place.number < len(results.accounts)
+
+
+@settings(max_examples=40)
+@given(slowed())
+def test_every_measure_is_a_part_of_the_step(case: Case) -> None:
+    results = Results(simulate(*case))
+    for one in results.accounts:
+        found = {name: measure(one) for name, measure in MEASURES.items()}
+        assert all(0 <= ns <= results.step_time_ns for ns in found.values())
+        assert sum(ns for name, ns in found.items() if name != "end") == results.step_time_ns
+        assert found["end"] + one.total_ns[IDLE] == results.step_time_ns
+
+
+def test_a_slow_rank_makes_four_rows_of_the_map() -> None:
+    rows = seed(slow_rank=("37=1.3",)).rank_map
+    assert [(row.dp.text(), row.tp.text(), row.pairs) for row in rows] == [
+        ("0-3,5-7", "0-4,6-7", 49), ("0-3,5-7", "5", 7), ("4", "0-4,6-7", 7), ("4", "5", 1)
+    ]  # fmt: skip
+
+
+def test_the_map_of_a_million_ranks_is_one_row() -> None:
+    (row,) = seed(world=2**20).rank_map
+    assert (row.dp.text(), row.tp.text(), row.pairs, row.is_grid) == ("0-8191", "0-7", 2**16, True)
+
+
+def test_the_worst_places_of_seed_002() -> None:
+    assert [(place.what, place.words) for place in seed().worst] == [
+        ("rank", "last to end, at 14.774 s: ranks 0-63"),
+        ("bubble", "stage 0, 4.096 s from 3.064 s on"),
+        ("layer", "mlp_row, 2.100 s = 14.2 % of it"),
+        ("exposed", "grad_param_comm, dp reduce-scatter, 228.3 ms"),
+    ]
+    wait = seed(slow_rank=("37=1.3",)).worst[1]
+    assert (wait.what, wait.words) == ("wait", "2.112 s (14.2 %) for rank 37: ranks 32-36,38-39")
+
+
+def test_a_step_of_no_time_has_no_worst_place() -> None:
+    assert run(make_workload([layer("mlp")])).worst == []
+
+
+def test_names_of_a_file_are_made_safe() -> None:
+    rows = [Row("\x1b[2J" + "x" * 100, Cell(100, "ALLREDUCE", "tp", 4096), Cell(100), Cell(100))]
+    places: list[Place] = run(make_workload(rows, tp=2, all_gpus=2)).worst
+    assert any("\\x1b[2Jxxx" in place.words for place in places)
+    assert not any("\x1b" in place.words for place in places)

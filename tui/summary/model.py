@@ -1,0 +1,117 @@
+"""What the summary has the cursor on, and where Enter leads from there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from simcore.analysis import Results
+from simcore.analysis.rank_map import MEASURES, MapRow
+from simcore.analysis.stages import StageAccounts
+from simcore.analysis.what_if import WhatIf
+
+STAGES, MAP, WORST, HELP, NOTES = "stages", "map", "worst", "help", "notes"
+
+
+class Target(NamedTuple):
+    """A place in the timeline: the rank class `number`, from start_ns to end_ns."""
+
+    number: int
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(slots=True)
+class SummaryModel:
+    """panels: those that are drawn, in the order of Tab. at: the cursor in each: row and column.
+
+    measure: what the map shows, a name of MEASURES. joined: how many stages stand in one row.
+    knobs: the what-if table, None while it is not there yet.
+    """
+
+    results: Results
+    panels: tuple[str, ...] = (STAGES, MAP, WORST, HELP, NOTES)
+    panel: str = STAGES
+    measure: str = "bubble"
+    joined: int = 1
+    knobs: list[WhatIf] | None = None
+    at: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def show(self, results: Results) -> None:
+        """Another run; the cursor stays where it is, as far as there is such a place."""
+        self.results, self.knobs = results, None
+        for panel in self.panels:
+            self._place(panel, *self.cursor(panel))
+
+    def set_panels(self, panels: tuple[str, ...]) -> None:
+        """The panels that the screen has room for."""
+        self.panels = panels
+        if self.panel not in panels:
+            self.panel = panels[0]
+
+    def next_panel(self, by: int) -> None:
+        """The focus to the next panel, or to the one before."""
+        self.panel = self.panels[(self.panels.index(self.panel) + by) % len(self.panels)]
+
+    def cursor(self, panel: str) -> tuple[int, int]:
+        """(row, column) of the cursor in a panel."""
+        return self.at.get(panel, (0, 0))
+
+    def move(self, rows: int, columns: int) -> None:
+        """The cursor of the panel that has the focus."""
+        row, column = self.cursor(self.panel)
+        self._place(self.panel, row + rows, column + columns)
+
+    def _place(self, panel: str, row: int, column: int) -> None:
+        rows, columns = self._extent(panel)
+        self.at[panel] = (max(0, min(row, rows - 1)), max(0, min(column, columns - 1)))
+
+    def _extent(self, panel: str) -> tuple[int, int]:
+        results = self.results
+        if panel == STAGES:
+            return len(self.stage_rows()), 1
+        if panel == MAP:
+            return len(results.rank_map), len(results.stages)
+        rows = {WORST: len(results.worst), HELP: len(self.knobs or ()), NOTES: len(results.diagnostics)}
+        return rows[panel], 1
+
+    def next_measure(self) -> None:
+        """Show another measure in the map."""
+        names = list(MEASURES)
+        self.measure = names[(names.index(self.measure) + 1) % len(names)]
+
+    def stage_rows(self) -> list[list[StageAccounts]]:
+        """The stages in rows: `joined` neighbours in each."""
+        stages = self.results.stages
+        return [stages[first : first + self.joined] for first in range(0, len(stages), self.joined)]
+
+    def join(self, rows: int) -> None:
+        """As many stages in a row as it takes to show all of them in `rows` rows."""
+        joined = -(-len(self.results.stages) // max(rows, 1))
+        if joined != self.joined:
+            row, _ = self.cursor(STAGES)
+            self.at[STAGES] = (row * self.joined // joined, 0)
+            self.joined = joined
+
+    def measured(self, row: MapRow, stage: int) -> int:
+        """The measure of a cell of the map, ns."""
+        return MEASURES[self.measure](self.results.accounts[row.classes[stage]])
+
+    def knob(self) -> WhatIf | None:
+        """The change under the cursor of the what-if panel; elsewhere the best one."""
+        if not self.knobs:
+            return None
+        return self.knobs[self.cursor(HELP)[0] if self.panel == HELP else 0]
+
+    def target(self) -> Target | None:
+        """Where Enter leads in the timeline; None where it leads elsewhere or nowhere."""
+        row, column = self.cursor(self.panel)
+        step = self.results.step_time_ns
+        if self.panel == STAGES:
+            return Target(self.stage_rows()[row][0].classes[0], 0, step)
+        if self.panel == MAP:
+            return Target(self.results.rank_map[row].classes[column], 0, step)
+        if self.panel == WORST and self.results.worst:
+            place = self.results.worst[row]
+            return Target(place.number, place.start_ns, place.end_ns)
+        return None

@@ -1,0 +1,250 @@
+"""The panels of the summary, each as lines of the inner size of its frame."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from simcore.analysis.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
+from simcore.analysis.rank_map import MapRow
+from simcore.analysis.stages import StageAccounts
+from simcore.analysis.what_if import WhatIf
+from simcore.diagnostics import Diagnostic
+from simcore.program.ops import FWD, IG, OPT, RECOMPUTE, WG
+from simcore.ranks import RankSet
+from simcore.units import duration
+from tui.frame import Glyphs, Line, cells, fitted
+from tui.summary.digits import large
+from tui.summary.model import HELP, SummaryModel
+
+_DRAWN = {"fwd": "fwd", "ig": "bwd", "wg": "bwd", "opt": "opt", "recompute": "fwd"}
+# Parts of a stage's bar, in their order: fill and role of each account.
+_BAR = tuple(
+    (_DRAWN[words[1]], _DRAWN[words[1]])
+    if words[0] == "compute"
+    else ("exposed", words[1])
+    if words[0] == "exposed"
+    else (words[0], words[0])
+    for words in (account.split() for account in ACCOUNTS)
+)
+# What forward work is done again stands beside the forward work.
+_ORDER = (FWD, RECOMPUTE, IG, WG, OPT, *range(FIRST_EXPOSED, len(ACCOUNTS)))
+_MAP_ROLE = {"exposed": "comm", "wait": "wait", "computing": "bwd"}
+
+
+def step_lines(model: SummaryModel, glyphs: Glyphs, height: int) -> list[Line]:
+    """The step time, large, and how much of it is compute."""
+    results = model.results
+    step = results.step_time_ns
+    words = duration(step)
+    ascii_only = glyphs.corners[0] == "+"
+    figure: list[Line] = (
+        [[], [(f"  {words}", "bright")], []]
+        if ascii_only
+        else [[(f"  {row}", "bright")] for row in large(words)]
+    )
+    ranks = sum(stage.ranks for stage in results.stages)
+    compute = sum(sum(stage.sum_ns[:FIRST_EXPOSED]) for stage in results.stages) // max(ranks, 1)
+    share = f" = {100 * compute / step:.0f} % of it" if step else ""
+    more: list[Line] = [[(f"  compute alone {duration(compute)}{share}", "")]]
+    count = results.simulation.program.microbatches
+    if results.simulation.program.pipelined and count:
+        more.append([(f"  {count} micro-batches: {duration(step // count)} for each", "")])
+    return [*figure, *more][:height]
+
+
+def stage_lines(model: SummaryModel, width: int, rows: int, glyphs: Glyphs, focused: bool) -> list[Line]:
+    """A line a stage, or a few stages: its time as a bar, and the parts in per cent of the step."""
+    model.join(rows - 1)
+    found = model.stage_rows()
+    step = model.results.step_time_ns
+    waits = any(stage.sum_ns[WAIT] for stage in model.results.stages)
+    names = ["compute", "exposed", *(["wait"] if waits else []), "bubble", "idle"]
+    wide = width >= 70
+    heads = {"compute": "comp", "exposed": "expo", "wait": "wait", "bubble": "bubb", "idle": "idle"}
+    size = 6 if wide else 5
+    last = found[-1][-1]
+    left = 8 + (len(_range(last.first_rank, last.last_rank)) + 1 if wide else 0)
+    bar = max(width - left - size * len(names) - 1, 4)
+    head = " stage ranks" if wide else " stage"
+    scale = _scale(step, bar)
+    lines: list[Line] = [
+        [(head.ljust(left) + scale + "".join(f"{heads[name]:>{size}}" for name in names), "dim")]
+    ]
+    row, _ = model.cursor("stages")
+    for index, stages in enumerate(found):
+        at = focused and index == row
+        lines.append(_stage_line(stages, names, step, left, bar, size, wide, glyphs, at))
+    return lines
+
+
+def _stage_line(
+    stages: list[StageAccounts],
+    names: list[str],
+    step: int,
+    left: int,
+    bar: int,
+    size: int,
+    wide: bool,
+    glyphs: Glyphs,
+    at: bool,
+) -> Line:
+    ranks = sum(stage.ranks for stage in stages)
+    sums = [sum(parts) for parts in zip(*(stage.sum_ns for stage in stages), strict=True)]
+    whole = step * ranks
+    first, last = stages[0], stages[-1]
+    name = f"{first.stage}" if len(stages) == 1 else f"{first.stage}-{last.stage}"
+    label = f"{'>' if at else ' '}{name:>5} "
+    if wide:
+        label += _range(first.first_rank, last.last_rank)
+    line: Line = [(fitted([(label, "")], left)[0][0], "accent" if at else "")]
+    done = drawn = 0
+    for account in _ORDER:
+        done += sums[account]
+        end = round(bar * done / whole) if whole else 0
+        fill, role = _BAR[account]
+        line.append((glyphs.fills[fill] * (end - drawn), "" if role == "idle" else role))
+        drawn = max(end, drawn)
+    line.append((" " * (bar - drawn), ""))
+    shares = {name: sum(stage.shares(step)[name] * stage.ranks for stage in stages) / ranks for name in names}
+    figures = "".join(f"{100 * shares[name]:>{size}.{1 if wide else 0}f}" for name in names)
+    line.append((figures, "accent" if at else ""))
+    return line
+
+
+def _range(first: int, last: int) -> str:
+    return f"{first}-{last}" if last > first else str(first)
+
+
+def _scale(step: int, width: int) -> str:
+    """`0 s` on the left of the bars and the step time on their right."""
+    right = duration(step)
+    return f"0{right:>{width - 1}}" if width > len(right) + 2 else " " * width
+
+
+def map_lines(model: SummaryModel, width: int, rows: int, glyphs: Glyphs, focused: bool) -> list[Line]:
+    """A measure of every rank: a line for ranks that are alike, a column a stage."""
+    found = model.results.rank_map
+    stages = len(model.results.stages)
+    left = min(max(8, *(len(_of_row(row)) + 2 for row in found[:50])), max(width - stages - 1, 8))
+    gap = 2 if left + 2 * stages + 1 <= width else 1
+    shown = min((width - left) // gap, stages)
+    at_row, at_column = model.cursor("map")
+    first_column = min(max(at_column - shown + 1, 0), max(stages - shown, 0))
+    room = max(rows - 3, 1)
+    first = min(max(at_row - room + 1, 0), max(len(found) - room, 0))
+    most = max((model.measured(row, stage) for row in found for stage in range(stages)), default=0)
+    levels = len(glyphs.heat) - 1
+    role = _MAP_ROLE.get(model.measure, "")
+    lines: list[Line] = [[(fitted([(" ranks", "")], left)[0][0] + _ruler(first_column, shown, gap), "dim")]]
+    for index, row in enumerate(found[first : first + room], first):
+        line: Line = [(fitted([(f" {_of_row(row)}", "")], left)[0][0], "")]
+        for stage in range(first_column, first_column + shown):
+            ns = model.measured(row, stage)
+            glyph = glyphs.heat[-(-ns * levels // most)] if most else " "
+            here = focused and (index, stage) == (at_row, at_column)
+            line += [(glyph, f"{role} reversed" if here else role), (" " * (gap - 1), "")]
+        lines.append(line)
+    lines += [[] for _ in range(rows - 2 - len(lines))]
+    return [*lines, *_at_map(model, most, width, glyphs, focused)]
+
+
+def _ruler(first: int, shown: int, gap: int) -> str:
+    """The numbers of the stages over the columns of a map, every fifth one written out."""
+    marks = [" "] * (shown * gap + 3)
+    for column in range(shown):
+        stage = first + column
+        if stage % 5 == 0:
+            for place, char in enumerate(str(stage)):
+                marks[column * gap + place] = char
+        elif gap == 2 and marks[column * gap] == " ":
+            marks[column * gap] = "."
+    return "".join(marks)[: shown * gap]
+
+
+def _at_map(model: SummaryModel, most: int, width: int, glyphs: Glyphs, focused: bool) -> list[Line]:
+    """What the heights mean, and the cell under the cursor."""
+    step = model.results.step_time_ns
+    top, half = (100 * ns / step if step else 0.0 for ns in (most, most // 2))
+    levels = glyphs.heat
+    legend = f" {levels[-1]} {top:.1f} %  {levels[len(levels) // 2]} {half:.1f} %  of the step"
+    row, stage = model.cursor("map")
+    found = model.results.rank_map
+    if not focused or row >= len(found):
+        return [[], [(legend, "dim")]]
+    ns = model.measured(found[row], stage)
+    share = 100 * ns / step if step else 0.0
+    words = f" stage {stage}, {_of_row(found[row])}: {duration(ns)}, {share:.1f} %"
+    return [[(words[:width], "accent")], [(legend, "dim")]]
+
+
+def _of_row(row: MapRow) -> str:
+    """Whose row of the map it is: `dp 0-7 tp 0-7`."""
+    if not row.is_grid:
+        return f"{row.pairs} ranks each"
+    return f"dp {_short(row.dp)} tp {_short(row.tp)}"
+
+
+def _short(ranks: RankSet) -> str:
+    text = ranks.text()
+    return text if len(text) <= 6 else f"x{len(ranks)}"
+
+
+def worst_lines(model: SummaryModel, width: int, focused: bool) -> list[Line]:
+    """The places worth a look."""
+    row, _ = model.cursor("worst")
+    lines: list[Line] = []
+    for index, place in enumerate(model.results.worst):
+        at = focused and index == row
+        words = cells(place.words, max(width - 10, 10))
+        mark = ">" if at else " "
+        lines.append([(f"{mark}{place.what:<8}", "accent" if at else "dim"), (words, "accent" if at else "")])
+    return lines or [[(" nothing takes any time", "dim")]]
+
+
+def note_lines(found: Sequence[Diagnostic], row: int, width: int, rows: int, focused: bool) -> list[Line]:
+    """The first notes, and how many more there are."""
+    first = min(max(row - rows + 1, 0), max(len(found) - rows, 0))
+    lines: list[Line] = []
+    for index, one in enumerate(found[first : first + rows], first):
+        at = focused and index == row
+        place = f"line {one.line}" if one.line is not None else "run"
+        role = {"error": "worse", "warning": "warn"}.get(one.severity, "dim")
+        lines.append(
+            [(f"{'>' if at else ' '}{place:<9}", "accent" if at else role),
+             (cells(one.message, max(width - 11, 10)), "accent" if at else "")]
+        )  # fmt: skip
+    return lines or [[(" none", "dim")]]
+
+
+def help_lines(model: SummaryModel, width: int, rows: int, progress: str) -> list[Line]:
+    """The changes that gain most, those around the cursor."""
+    if not model.knobs:
+        return [[(" nothing to change" if model.knobs is not None else f" {progress}", "dim")]]
+    row, focused = model.cursor(HELP)[0], model.panel == HELP
+    first = min(max(row - rows + 1, 0), max(len(model.knobs) - rows, 0))
+    step = model.results.step_time_ns
+    size = max(width - 22, 14)
+    shown = list(enumerate(model.knobs))[first : first + rows]
+    return [help_line(knob, step, size, focused and index == row) for index, knob in shown]
+
+
+def help_line(knob: WhatIf, step: int, size: int, at: bool) -> Line:
+    """A change in words, the step time with it, and the difference."""
+    words = knob.knob.removeprefix("--schedule ").replace(" --", ", ")
+    words += "" if knob.free_ns is None else ", 10 % less"
+    share = f"{100 * (knob.better10_ns - step) / step:+8.1f}%" if step else ""
+    role = "better" if knob.better10_ns < step else "dim"
+    name = f"{'>' if at else ' '}{cells(words, size - 1):<{size}}"
+    return [(name, "accent" if at else ""), (f"{duration(knob.better10_ns):>10}", ""), (f" {share}", role)]
+
+
+def word_lines(sentences: Sequence[str], width: int, rows: int) -> list[Line]:
+    """Whole sentences, as many as there is room for."""
+    lines: list[str] = []
+    for sentence in sentences:
+        more = textwrap.wrap(sentence, max(width - 2, 20))
+        if len(lines) + len(more) > rows:
+            break
+        lines += more
+    return [[(f" {line}", "")] for line in lines]

@@ -1,0 +1,141 @@
+"""The why screen as a frame: sums and what-if side by side over the legs, or one of them alone."""
+
+from __future__ import annotations
+
+from simcore.analysis.legs import Leg
+from simcore.analysis.what_if import WhatIf
+from simcore.units import duration, percent
+from tui.boxes import beside, box
+from tui.frame import Glyphs, Line, cells, rule
+from tui.timeline.axis import clock
+from tui.why.model import LEGS, SUMS, WHAT_IF, WhyModel
+
+_WIDE, _TALL = 100, 24
+_TITLES = {SUMS: "Critical path by {}", WHAT_IF: "What if", LEGS: "The critical path, leg by leg"}
+
+
+def draw(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
+    """The lines of the screen. progress: how far the what-if table is, while it is not there."""
+    if width < _WIDE or height < _TALL:
+        return _one(model, width, height, glyphs, progress)
+    upper = max(height * 45 // 100, 8)
+    left = width * 36 // 100
+    right = width - left
+
+    def framed(panel: str, aside: str, lines: list[Line], size: int, rows: int) -> list[Line]:
+        title = _TITLES[panel].format(model.grouping)
+        return box(title, aside, lines, size, rows, glyphs, model.panel == panel)
+
+    sums = framed(SUMS, "o other sums", sum_lines(model, left - 2, upper - 2), left, upper)
+    knobs = framed(WHAT_IF, "t tries it", knob_lines(model, right - 2, upper - 2, progress), right, upper)
+    lower = height - upper
+    legs = framed(LEGS, "Enter goes there", leg_lines(model, width - 2, lower - 2), width, lower)
+    return [*beside(sums, knobs), *legs]
+
+
+def _one(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
+    """The panel with the focus alone, the others a Tab away."""
+    title = _TITLES[model.panel].format(model.grouping)
+    others = ", ".join(
+        _TITLES[panel].split(" by")[0] for panel in (SUMS, WHAT_IF, LEGS) if panel != model.panel
+    )
+    rows = height - 2
+    if model.panel == SUMS:
+        lines = sum_lines(model, width, rows)
+    elif model.panel == WHAT_IF:
+        lines = knob_lines(model, width, rows, progress)
+    else:
+        lines = leg_lines(model, width, rows)
+    lines += [[] for _ in range(rows - len(lines))]
+    return [rule(title, width, glyphs), *lines, rule(f"Tab: {others}", width, glyphs)]
+
+
+def _window(count: int, row: int, rows: int) -> range:
+    """The rows that are shown: those around the cursor."""
+    first = min(max(row - rows // 2, 0), max(count - rows, 0))
+    return range(first, min(first + rows, count))
+
+
+def _marked(words: str, at: bool) -> Line:
+    return [(f"{'>' if at else ' '}{words}", "accent" if at else "")]
+
+
+def sum_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
+    """A line for each part of the path: its time, its share and a bar."""
+    found, step = model.sums(), model.results.step_time_ns
+    if not found:
+        return [[(" nothing takes any time", "dim")]]
+    row, focused = model.row(SUMS), model.panel == SUMS
+    name = min(max(len(cells(what, 40)) for what, _ in found) + 1, max(width - 22, 8))
+    bar = max(width - name - 20, 0)
+    lines: list[Line] = [[(" " + model.grouping.ljust(name) + f"{'time':>10}{'%':>7}", "dim")]]
+    for index in _window(len(found), row, rows - 1):
+        what, ns = found[index]
+        words = f"{cells(what, name - 1):<{name}}{duration(ns):>10}{percent(ns, step):>7} "
+        filled = round(bar * ns / found[0][1]) if found[0][1] else 0
+        lines.append([*_marked(words, focused and index == row), ("=" * filled, "bwd")])
+    return lines
+
+
+def knob_lines(model: WhyModel, width: int, rows: int, progress: str) -> list[Line]:
+    """A line a knob: the step with it at nothing and at nine tenths; of a schedule the step under it."""
+    if model.knobs is None:
+        return [[(f" {progress}", "dim")]]
+    if not model.knobs:
+        return [[(" nothing to change", "dim")]]
+    step = model.results.step_time_ns
+    row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
+    size = max(width - 42, 14)
+    head = f" {'cheaper, or another way':<{size}}{'10 % less':>10}{'change':>9}{'free':>11}{'change':>9}"
+    shown = _window(len(model.knobs), row, rows - 1)
+    lines = [knob_line(model.knobs[index], step, size, focused and index == row) for index in shown]
+    return [[(head, "dim")], *lines]
+
+
+def knob_line(knob: WhatIf, step: int, size: int, at: bool) -> Line:
+    """A knob, its name in `size` cells, and the step times that it gives."""
+    # A schedule is known by its name: the words of the flags would leave no room for the figures.
+    words = knob.knob.removeprefix("--schedule ").replace(" --", ", ")
+    words = f"{'>' if at else ' '}{cells(words, size - 1):<{size}}"
+    now = f"{duration(knob.better10_ns):>10}"
+    line: Line = [(words, "accent" if at else ""), (now, ""), _change(step, knob.better10_ns)]
+    if knob.free_ns is None:
+        return [*line, (" anomaly: slower" if knob.anomaly else "", "warn")]
+    line += [(f"{duration(knob.free_ns):>11}", ""), _change(step, knob.free_ns)]
+    return [*line, (" !" if knob.anomaly else "", "warn")]
+
+
+def _change(was: int, now: int) -> tuple[str, str]:
+    """A change in per cent of the step, and its role."""
+    if was == now or not was:
+        return f"{'=':>9}", "dim"
+    share = 100 * (now - was) / was
+    return f"{share:+8.1f}%", "worse" if now > was else "better"
+
+
+def leg_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
+    """A line a leg: when, how long, who, what, and why not earlier."""
+    legs = model.legs
+    if not legs:
+        return [[(" nothing takes any time", "dim")]]
+    row, focused = model.row(LEGS), model.panel == LEGS
+    wide = width >= _WIDE - 2
+    head = f" {'from':<{19 if wide else 15}}{'takes':>9}"
+    head += f"  {'stage':>5} {'rank':>7}  {'what':<25}" if wide else f" {'st':>3} {'rank':>6} {'what':<15}"
+    head += "not earlier, because"
+    shown = _window(len(legs), row, rows - 1)
+    lines = [
+        _marked(_leg(model, legs[index], wide)[: width - 1], focused and index == row) for index in shown
+    ]
+    return [[(head[:width], "dim")], *lines]
+
+
+def _leg(model: WhyModel, leg: Leg, wide: bool) -> str:
+    stage = model.results.simulation.timeline.classes[leg.number].stage
+    of = "of micro-batch" if wide else "mb"
+    what = leg.what + (f" {of} {leg.microbatch}" if leg.microbatch >= 0 else "")
+    start, takes, reason = clock(leg.start_ns), duration(leg.ns), cells(leg.reason, 200)
+    if wide:
+        return f"{start:<19}{takes:>9}  {stage:>5} {leg.rank:>7}  {what:<25}{reason}"
+    # Whole us: the axis of the timeline has the rest.
+    return f"{start[:-6] + ' s':<15}{takes:>9} {stage:>3} {leg.rank:>6} {what:<15}{reason}"

@@ -14,6 +14,7 @@ from importlib import import_module
 COMMANDS = {
     "report": "tui.commands.report",
     "check": "tui.commands.check",
+    "compare": "tui.commands.compare",
     "export": "tui.commands.export",
     "collective": "tui.commands.collective",
     "keys": "tui.commands.keys",

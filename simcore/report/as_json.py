@@ -6,10 +6,8 @@ from typing import Any
 
 from simcore.analysis import Results
 from simcore.analysis.dimensions import DimensionUse
+from simcore.analysis.effective import effective_parameters
 from simcore.analysis.layers import LayerCell
-from simcore.cluster import parameter_values
-from simcore.networks.simai_inputs import simai_bandwidths
-from simcore.parameters import as_dict
 from simcore.report.usage import mean_streams
 
 SCHEMA = "wltui.report/1"
@@ -46,7 +44,7 @@ def json_report(results: Results, with_what_if: bool = False) -> dict[str, Any]:
             "network": simulation.parameters.network,
         },
         "schedule": timeline.program.schedule,
-        "parameters": _parameters(results),
+        "parameters": effective_parameters(simulation),
         "step_time_ns": simulation.step_time_ns,
         "pass_end_ns": results.pass_end_ns,
         "spans": timeline.spans,
@@ -61,30 +59,6 @@ def json_report(results: Results, with_what_if: bool = False) -> dict[str, Any]:
         "sentences": sentence_values(results),
         "estimates": {"simai": _estimate(results)},
         "diagnostics": [found.values() for found in simulation.diagnostics],
-    }
-
-
-def _parameters(results: Results) -> dict[str, Any]:
-    """All parameters with the values they had in this run, those taken from the file included."""
-    simulation = results.simulation
-    layout = simulation.layout
-    return as_dict(simulation.parameters) | {
-        "world": layout.world,
-        "tp": layout.tp,
-        "ep": layout.ep,
-        "pp": layout.pp,
-        "schedule": simulation.program.schedule,
-        "microbatches": simulation.program.microbatches,
-        "virtual_stages": simulation.program.virtual_stages,
-        "layers": simulation.program.layers,
-        "dialect": simulation.parameters.dialect or simulation.workload.dialect,
-        "dim": (
-            [dimension.flag() for dimension in simulation.cluster.dims]
-            if simulation.has_dimensions
-            else list(simulation.parameters.dim)
-        ),
-        **simai_bandwidths(simulation.parameters),
-        **parameter_values(simulation.cluster),
     }
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
+from simcore.analysis.program_index import KIND_OF_STREAM, ProgramIndex
 from simcore.analysis.what_if import WhatIf
+from simcore.analysis.what_if.fixed_order import FixedOrder
 from simcore.diagnostics import Cancelled
+from simcore.engine import run_engine
 from simcore.parameters import Parameters
 from simcore.pricing import scaled
 from simcore.program.ops import COMPUTE, PHASES, STREAMS
@@ -64,6 +68,25 @@ def test_what_if_is_the_naive_simulation_of_every_rank_with_these_durations(case
                 for number in classes
             ]
             assert max(times.finish for times in reference_of(simulation, durations).times) == step, knob
+
+
+@settings(max_examples=100)
+@given(overridden() | cases(), st.randoms(use_true_random=False))
+def test_one_pass_over_the_fixed_order_is_the_engine_for_any_durations(case: Case, random: Random) -> None:
+    timeline = simulate(*case).timeline
+    order = FixedOrder(timeline, ProgramIndex(timeline))
+    for _ in range(3):
+        durations = [
+            [random.choice((0, 1, random.randrange(500))) for _ in ops] for ops in timeline.times.start
+        ]
+        for number, group in enumerate(timeline.classes):
+            # A collective takes as long for all its members: those of its first class decide.
+            for op, stream in enumerate(timeline.columns(number)[0].stream):
+                if stream in KIND_OF_STREAM and KIND_OF_STREAM[stream] in group.groups:
+                    first, its_op = order.index.members(number, op)[0]
+                    durations[number][op] = durations[first][its_op]
+        step = max(run_engine(timeline.program, timeline.folding, durations).finish)
+        assert order.step_ns(durations) == step
 
 
 @settings(max_examples=50)

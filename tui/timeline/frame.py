@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+from simcore.units import plural
 from tui.frame import ASCII, Glyphs, Line, as_ascii, fitted, rule
+from tui.timeline.arrangement import Row
 from tui.timeline.details import details
-from tui.timeline.drawing import draw_lane
+from tui.timeline.drawing import Drawn, drawn_lane
+from tui.timeline.legend import legend
+from tui.timeline.minimap import view_bar, view_in
 from tui.timeline.model import TimelineModel
 from tui.timeline.ruler import ticks
-from tui.timeline.spans import COMPUTING, SpanLane
+from tui.timeline.spans import COMPUTING, LaneKey, SpanLane
+from tui.timeline.window import Window
 
 _WIDE = 100
 _TALL = 30
@@ -22,6 +27,9 @@ class TimelineFrame:
         self.glyphs = glyphs
         self.colour = colour
         self._heat: tuple[object, int, str] | None = None
+        # Lanes as last drawn: most keys move the cursor and leave the cells as they are.
+        self._drawn: dict[LaneKey, tuple[SpanLane, Drawn]] = {}
+        self._drawn_over: tuple[Window, int] | None = None
 
     def draw(self, model: TimelineModel, width: int, height: int) -> list[Line]:
         """The frame's lines: `height` of them, each `width` cells."""
@@ -32,13 +40,22 @@ class TimelineFrame:
         columns = max(width - left - 1, 1)
         model.resize(columns, max(height - above - below, 1))
         lines = self._above(model, left, columns, tall)
-        shown = model.lanes[model.top : model.top + model.rows]
-        if len(model.lanes) > model.top + model.rows and model.rows > 1:
-            shown = shown[:-1] if model.lane < model.top + model.rows - 1 else shown
-        lines += [self._lane(model, lane, index, left) for index, lane in enumerate(shown, model.top)]
-        hidden = len(model.lanes) - model.top - len(shown)
-        if hidden > 0 and len(shown) < model.rows:
-            lines.append(rule(f"{hidden} lanes below", width, self.glyphs))
+        if self._drawn_over != (model.window, columns):
+            self._drawn_over = (model.window, columns)
+            self._drawn.clear()
+        arrangement = model.arrangement
+        shown = arrangement.visible()
+        below_them = len(arrangement.rows) - (shown[-1][0] + 1)
+        if below_them and len(shown) > 1 and arrangement.focus != shown[-1][0]:
+            shown = shown[:-1]
+            below_them += 1
+        lines += [self._lane(model, row, index, left) for index, row in shown]
+        if below_them and len(shown) < model.rows:
+            words = f"{plural(below_them, 'lane')} below"
+            if not below and arrangement.words:
+                # There is no other line to say it in.
+                words += f", {arrangement.words}"
+            lines.append(rule(words, width, self.glyphs))
         while len(lines) < above + model.rows:
             lines.append([])
         if below:
@@ -55,21 +72,13 @@ class TimelineFrame:
         heat: Line = [
             (title.ljust(left), "dim"),
             (glyphs.vertical, "dim"),
-            (self._heat_row(model, columns), "bwd"),
         ]
-        first = model.window.first_ns * columns // model.window.step_ns
-        last = max(model.window.last_ns * columns // model.window.step_ns, first + 1)
-        if last - first == 1:
-            bar = glyphs.view
-        else:
-            bar = glyphs.view_left + glyphs.view * (last - first - 2) + glyphs.view_right
-        view: Line = [
-            ("  in view".ljust(left), "dim"), (glyphs.vertical, "dim"),
-            (" " * first, ""), (bar, "accent"),
-        ]  # fmt: skip
+        row = self._heat_row(model, columns)
+        heat += [(row, "bwd")] if tall else view_in(row, model.window, self.colour)
+        view: Line = [("  in view".ljust(left), "dim"), (glyphs.vertical, "dim")]
+        view += view_bar(model.window, columns, glyphs)
         labels, marks = self._ruler(model, columns)
-        of_wide, of_narrow = model.source.count_heading
-        heading = f"  lane{of_wide:>11}  busy" if wide else f" lane {of_narrow:>2} busy"
+        heading = _heading(model, wide)
         ruler: Line = [(heading.ljust(left), "dim"), (glyphs.vertical, "dim"), (labels, "")]
         cursor = model.cursor_column
         line: Line = [
@@ -108,44 +117,40 @@ class TimelineFrame:
 
     # -- lanes -----------------------------------------------------------------------
 
-    def _lane(self, model: TimelineModel, lane: SpanLane, index: int, left: int) -> Line:
+    def _lane(self, model: TimelineModel, row: Row, index: int, left: int) -> Line:
         focused = index == model.lane
-        mark = ">" if focused else " "
-        sign = " " if lane.stream is not None else "-" if lane.number in model.unfolded else "+"
-        title = lane.title if left > 20 else lane.short_title
-        name = f"   {title}" if lane.stream is not None else f"{sign} {title}"
-        label = _label(f"{mark}{name}", lane.count, lane.busy, left)
-        cells = draw_lane(lane, model.window, model.columns, self.glyphs, self.colour)
+        lane, order = row.lane, model.arrangement.order.id
+        share = lane.share(order) if order else lane.busy
+        label = _label(_name(row, ">" if focused else " ", left > 20), lane.count, share, left)
+        drawn = self._drawn.get(row.key)
+        if drawn is None or drawn[0] is not lane:
+            drawn = lane, drawn_lane(lane, model.window, model.columns, self.glyphs, self.colour)
+            self._drawn[row.key] = drawn
+        cells = drawn[1].line
         if focused:
             cells = _reversed_at(cells, model.cursor_column)
-        role = "accent" if focused else ""
-        return [(label, role), (self.glyphs.vertical, "dim"), *cells]
+        return [(label, "accent" if focused else ""), (self.glyphs.vertical, "dim"), *cells]
 
     # -- below the lanes -------------------------------------------------------------
 
     def _below(self, model: TimelineModel, width: int, rows: int) -> list[Line]:
         lines = [[("  ", ""), *line] for line in details(model, width, width >= _WIDE)]
-        legend = self._legend(model, width)
-        title = rule(f"At the cursor, {model.source.axis.clock(model.cursor_ns)}", width, self.glyphs)
+        explained = self._legend(model, width)
+        # What is not in the list is said on every size of screen.
+        words = (f"At the cursor, {model.source.axis.clock(model.cursor_ns)}", model.arrangement.words)
+        title = rule("   ".join(filter(None, words)), width, self.glyphs)
         view = self._view(model)
         if rows < 9:
-            return [title, *[*lines, [], []][:2], legend]
+            return [title, *[*lines, [], []][:2], explained]
         room = rows - 4
         lines = [*lines[:room], *[[] for _ in range(room - len(lines))]]
-        return [title, *lines, rule("", width, self.glyphs), legend, view]
+        return [title, *lines, rule("", width, self.glyphs), explained, view]
 
     def _legend(self, model: TimelineModel, width: int) -> Line:
-        line: Line = []
-        for fill, role, words in model.source.legend:
-            line += [
-                (" ", ""),
-                (self.glyphs.fills[fill], role),
-                (f" {words if width >= _WIDE else words.split()[0]} ", ""),
-            ]
-        if model.unfolded and width >= _WIDE:
-            line += [("   comm lanes: ", "dim"), (self.glyphs.busy, "tp"), (" busy  ", ""),
-                     (self.glyphs.partly, "tp"), (" partly", "")]  # fmt: skip
-        return line
+        rows = [row for _, row in model.arrangement.visible()]
+        crowded = any(row.key in self._drawn and self._drawn[row.key][1].crowded for row in rows)
+        streams = any(row.key.stream is not None for row in rows)
+        return legend(model.source.legend, self.glyphs, width, self.colour, crowded, streams)
 
     def _view(self, model: TimelineModel) -> Line:
         window = model.window
@@ -155,6 +160,32 @@ class TimelineFrame:
             f"{axis.length(column_ns)} a column   {model.source.counted}"
         )
         return [(words, "")]
+
+
+def _heading(model: TimelineModel, wide: bool) -> str:
+    """Above the lanes: what they are sorted by, and what the share beside each is of."""
+    order = model.arrangement.order
+    of_wide, of_narrow = model.source.count_heading
+    if wide:
+        room = 15 - len(order.words)
+        of = of_wide if len(of_wide) < room else ""
+        return f"  {order.words}{of:>{room}}  {order.column}"
+    return f" sorted  {order.column}" if order.id else f" lane {of_narrow:>2} {order.column}"
+
+
+def _name(row: Row, mark: str, wide: bool) -> str:
+    """Cursor, folding, pin and title of a lane, as deep as it is under others."""
+    lane, depth = row.lane, row.depth
+    title = lane.title if wide else lane.short_title
+    if row.pinned and depth == 0 and row.key.stream is not None:
+        # Away from its own lane a stream says whose it is.
+        whose = lane.whose if wide else lane.whose.removeprefix("stage ").removeprefix("rank ")
+        title = f"{whose}: {title}"
+    pin = "*" if row.pinned and depth == 0 else " "
+    step = 2 if wide else 1
+    if row.key.stream is not None and depth:
+        return f"{mark}{' ' * step * (depth - 1)}   {title}"
+    return f"{mark}{' ' * step * depth}{row.sign}{pin}{title}"
 
 
 def _label(name: str, count: str, busy: str, left: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tui.session import Run
+from tui.timeline.arrangement import Arrangement
 from tui.timeline.source import lane_source
 from tui.timeline.spans import LaneSource, SpanLane
 from tui.timeline.window import History, Window
@@ -14,62 +15,67 @@ from tui.timeline.window import History, Window
 class TimelineModel:
     """State of the timeline screen. columns, rows: cells of the lane area, set when drawn.
 
-    results: the run. source: its lanes. unfolded: groups of ranks whose streams are shown.
-    lane: index of the lane with the cursor. top: first lane on the screen. cursor_ns: the
-    cursor's time.
+    results: the run. source: its lanes. arrangement: which of them are shown, in which order, and
+    which has the cursor. cursor_ns: the cursor's time.
     """
 
     results: Run
     source: LaneSource = field(init=False)
+    arrangement: Arrangement = field(init=False)
     window: Window = field(init=False)
     history: History = field(default_factory=History)
-    lanes: list[SpanLane] = field(default_factory=list)
-    unfolded: set[int] = field(default_factory=set)
-    lane: int = 0
-    top: int = 0
     cursor_ns: int = 0
     columns: int = 96
     rows: int = 20
 
     def __post_init__(self) -> None:
         self.source = lane_source(self.results)
+        self.arrangement = Arrangement(self.source, self.rows)
         self.window = Window.whole(self.source.length)
         self.cursor_ns = self.window.span_ns // 2
-        self._rebuild()
 
     def show(self, results: Run) -> None:
         """Another run of the same workload: the place is kept as a share of the step."""
         source = lane_source(results)
         old, new = self.window.step_ns, max(source.length, 1)
         was_whole = self.window.span_ns == old
-        if source.groups != self.source.groups:
-            self.unfolded.clear()
         self.results, self.source = results, source
         whole = Window.whole(new)
         self.history = History()
         first, span = self.window.first_ns * new // old, self.window.span_ns * new // old
         self.window = whole if was_whole else whole.moved(first, span, self.columns)
         self.cursor_ns = self.cursor_ns * new // old
-        self._rebuild()
+        self.arrangement.show(source)
         self._keep_cursor_in_view()
-
-    def _rebuild(self) -> None:
-        current = self.lanes[self.lane] if self.lanes else None
-        self.lanes = []
-        for number in range(self.source.groups):
-            self.lanes.append(self.source.lane(number))
-            if number in self.unfolded:
-                self.lanes += self.source.streams(number)
-        if current is not None:
-            places = {(lane.number, lane.stream): index for index, lane in enumerate(self.lanes)}
-            folded = places.get((current.number, None), 0)
-            self.lane = places.get((current.number, current.stream), folded)
-        self._keep_lane_in_view()
 
     @property
     def current(self) -> SpanLane:
         """The lane with the cursor."""
-        return self.lanes[self.lane]
+        return self.arrangement.current
+
+    @property
+    def lanes(self) -> list[SpanLane]:
+        """The lanes of the list, those out of view too."""
+        return [row.lane for row in self.arrangement.rows]
+
+    @property
+    def lane(self) -> int:
+        """Index of the lane with the cursor."""
+        return self.arrangement.focus
+
+    @lane.setter
+    def lane(self, index: int) -> None:
+        self.arrangement.focus_row(index)
+
+    @property
+    def top(self) -> int:
+        """How many lanes are scrolled out above."""
+        return self.arrangement.top
+
+    @property
+    def unfolded(self) -> set[int]:
+        """Groups of ranks whose streams are shown."""
+        return self.arrangement.unfolded
 
     @property
     def cursor_column(self) -> int:
@@ -79,35 +85,17 @@ class TimelineModel:
     def resize(self, columns: int, rows: int) -> None:
         """The lane area has another size."""
         self.columns, self.rows = max(columns, 1), max(rows, 1)
-        self._keep_lane_in_view()
+        self.arrangement.resize(self.rows)
 
     # -- lanes -----------------------------------------------------------------------
 
     def move_lane(self, by: int) -> None:
         """The cursor to another lane, `by` lanes down."""
-        self.lane = max(0, min(self.lane + by, len(self.lanes) - 1))
-        self._keep_lane_in_view()
+        self.arrangement.move(by)
 
     def toggle_fold(self) -> None:
-        """Show or hide the streams of the class under the cursor."""
-        number = self.current.number
-        if number in self.unfolded:
-            self.unfolded.remove(number)
-            while self.current.stream is not None:
-                self.lane -= 1
-        else:
-            self.unfolded.add(number)
-        lane = self.lane
-        self._rebuild()
-        self.lane = min(lane, len(self.lanes) - 1)
-        self._keep_lane_in_view()
-
-    def _keep_lane_in_view(self) -> None:
-        self.top = max(0, min(self.top, len(self.lanes) - self.rows))
-        if self.lane < self.top:
-            self.top = self.lane
-        elif self.lane >= self.top + self.rows:
-            self.top = self.lane - self.rows + 1
+        """Show or hide what is under the lane of the cursor: its streams, or a group's lanes."""
+        self.arrangement.toggle()
 
     # -- time ------------------------------------------------------------------------
 

@@ -12,6 +12,8 @@ from tui.session import AnySession, Run
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.model import TimelineModel
 
+_ONLY = "only the lanes of (stage 5, dp 3, ranks 0-7,64; empty: all)"
+
 
 class TimelineView(ScreenView):
     """Lanes over a time axis."""
@@ -37,7 +39,20 @@ class TimelineView(ScreenView):
         binding("G", "lane(1000000)", "last lane", "timeline.last-lane"),
         binding("home,circumflex_accent", "edge(0)", "cursor to the start of the step", "timeline.start"),
         binding("end,dollar_sign", "edge(1)", "cursor to the end of the step", "timeline.end"),
-        binding("space,enter", "fold", "show or hide the streams of these ranks", "timeline.fold"),
+        binding(
+            "space,enter",
+            "fold",
+            "show or hide the lanes below this one",
+            "timeline.fold",
+        ),
+        binding("r", "ranks", "show these equal ranks one by one, or as one lane", "timeline.ranks"),
+        binding("z", "open_level", "unfold all lanes of this level", "timeline.unfold-all"),
+        binding("Z", "close_all", "fold all lanes", "timeline.fold-all"),
+        binding("p", "pin", "pin this lane on top, or give it back its place", "timeline.pin"),
+        binding("H", "hide", "hide this lane", "timeline.hide"),
+        binding("U", "show_hidden", "show all hidden lanes", "timeline.show-hidden"),
+        binding("o", "order", "sort by stage, busy, bubble, wait, exposed, end", "timeline.order"),
+        binding("L", "lanes", "only the lanes of some ranks or stages", "timeline.lanes"),
         binding("full_stop", "span(1)", "next span of this lane", "timeline.next-span"),
         binding("comma", "span(-1)", "previous span of this lane", "timeline.previous-span"),
         binding("f", "focus_span", "fit the span under the cursor; again: the whole step", "timeline.focus"),
@@ -90,6 +105,50 @@ class TimelineView(ScreenView):
 
     def action_fold(self) -> None:
         self.model.toggle_fold()
+        self.redraw()
+
+    def action_ranks(self) -> None:
+        self.model.arrangement.toggle_ranks()
+        self.redraw()
+
+    def action_open_level(self) -> None:
+        self.model.arrangement.open_level()
+        self.redraw()
+
+    def action_close_all(self) -> None:
+        self.model.arrangement.close_all()
+        self.redraw()
+
+    def action_pin(self) -> None:
+        self.model.arrangement.toggle_pin()
+        self.redraw()
+
+    def action_hide(self) -> None:
+        self.model.arrangement.hide()
+        self.redraw()
+
+    def action_show_hidden(self) -> None:
+        self.model.arrangement.show_hidden()
+        self.redraw()
+
+    def action_order(self) -> None:
+        self.model.arrangement.next_order()
+        self.redraw()
+
+    def action_lanes(self) -> None:
+        """Ask for the lanes to show."""
+        from tui.prompt import Prompt
+
+        self.app.push_screen(Prompt(_ONLY, self.model.arrangement.only), self._only_typed)
+
+    def _only_typed(self, text: str | None) -> None:
+        if text is None:
+            return
+        if not self.model.arrangement.show_only(text.strip()):
+            # Asked again, with what was typed: nothing in the list has changed.
+            from tui.prompt import Prompt
+
+            self.app.push_screen(Prompt(f"no lane matches; {_ONLY}", text), self._only_typed)
         self.redraw()
 
     def action_span(self, direction: int) -> None:

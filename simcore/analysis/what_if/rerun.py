@@ -1,14 +1,16 @@
-"""A finished run once more, with some durations changed: same program, same classes, same order.
+"""A finished run once more, with some durations changed: same program, same classes.
 
-It is the engine that runs again, so what comes out is a simulation. Under `analytical` and the busbw
-networks the order of everything is fixed, and shorter durations never make the step longer; ports
-that are shared, and queues that go by priority, may do so.
+Under `analytical` and SimAI's networks the order of everything is fixed: one pass over it gives what
+the engine would, and shorter durations never make the step longer. Where ports are shared, and
+in queues that go by priority, the engine itself runs again, and the step may get longer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from simcore.analysis.program_index import ProgramIndex
+from simcore.analysis.what_if.fixed_order import FixedOrder
 from simcore.cluster import Cluster
 from simcore.engine import Times, run_engine
 from simcore.networks import Network, Sharing, open_network
@@ -32,6 +34,7 @@ class Rerun:
         parameters = simulation.parameters
         self._overrides = parse_overrides(parameters, simulation.layout.world, len(simulation.cluster.dims))
         self._prices = self._priced(simulation.network)
+        self._order: FixedOrder | None = None
         self._durations = [] if self.program.queued else self._prices.durations(self.program, self.folding)
 
     @property
@@ -77,20 +80,23 @@ class Rerun:
         masks: Sequence[bytes],
         factor: float,
     ) -> int:
-        traffic = None
-        if isinstance(network, Sharing):
-            from simcore.engine.shared_queue import Traffic
-            from simcore.sharing import Transmission
+        if self.is_fixed:
+            if self._order is None:
+                self._order = FixedOrder(self.simulation.timeline, ProgramIndex(self.simulation.timeline))
+            return self._order.step_ns(durations, self.cancelled)
+        from simcore.engine.shared_queue import Traffic
+        from simcore.sharing import Transmission
 
-            whole = prices.transmissions(self.program, self.folding, network)
-            stages = [rank_class.stage for rank_class in self.folding.classes]
+        assert isinstance(network, Sharing)
+        whole = prices.transmissions(self.program, self.folding, network)
+        stages = [rank_class.stage for rank_class in self.folding.classes]
 
-            def transmission(number: int, op: int) -> Transmission:
-                found = whole(number, op)
-                return found.scaled(factor) if masks and masks[stages[number]][op] else found
+        def transmission(number: int, op: int) -> Transmission:
+            found = whole(number, op)
+            return found.scaled(factor) if masks and masks[stages[number]][op] else found
 
-            capacities = [network.capacities(rank_class.ports) for rank_class in self.folding.classes]
-            traffic = Traffic(transmission, capacities)
+        capacities = [network.capacities(rank_class.ports) for rank_class in self.folding.classes]
+        traffic = Traffic(transmission, capacities)
         return _step(run_engine(self.program, self.folding, durations, self.cancelled, traffic))
 
     def _queued_step_ns(self, cluster: Cluster, masks: Sequence[bytes], factor: float) -> int:

@@ -1,0 +1,204 @@
+"""Two runs beside each other: what differs, op by op and in sums, and why.
+
+Import from here: `Comparison` and what it consists of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from simcore.analysis.accounts import ACCOUNTS
+from simcore.analysis.compare.matching import ClassPair, class_pairs, rows_in
+from simcore.analysis.compare.movers import Matched, Mover, compared_ops
+from simcore.analysis.compare.reasons import signed, why
+from simcore.analysis.effective import effective_parameters
+from simcore.analysis.results import Results
+from simcore.analysis.sentences.model import Facts
+from simcore.parameters import FLAGS
+from simcore.workload.model import base_name
+
+# Where a pipeline leaves a rank without work, before it or after it: one loss in two accounts.
+_PIPELINE = "bubble and idle"
+_NOT_COMPARED = ("no_fold",)
+
+
+class Change(NamedTuple):
+    """A figure of the one run and of the other, ns."""
+
+    name: str
+    a_ns: int
+    b_ns: int
+
+    @property
+    def ns(self) -> int:
+        """How much larger it is in the other run."""
+        return self.b_ns - self.a_ns
+
+
+class LayerChange(NamedTuple):
+    """All rows of one name without their number: what they compute and expose in a step, ns."""
+
+    name: str
+    compute: Change
+    exposed: Change
+
+    @property
+    def moved_ns(self) -> int:
+        """What the table is sorted by."""
+        return abs(self.compute.ns) + abs(self.exposed.ns)
+
+
+class Cost(NamedTuple):
+    """Micro-batches in memory at once on a stage, where they differ most."""
+
+    stage: int
+    a: int
+    b: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Run B against run A. Figures are those of their `Results`; differences are B - A."""
+
+    a: Results
+    b: Results
+
+    @cached_property
+    def facts_a(self) -> Facts:
+        return Facts(self.a)
+
+    @cached_property
+    def facts_b(self) -> Facts:
+        return Facts(self.b)
+
+    @property
+    def difference_ns(self) -> int:
+        """How much longer step B is."""
+        return self.b.step_time_ns - self.a.step_time_ns
+
+    @property
+    def other_file(self) -> bool:
+        """Whether the two are runs of different workloads."""
+        one, other = self.a.simulation.workload, self.b.simulation.workload
+        return (one.as_read or one) is not (other.as_read or other)
+
+    @cached_property
+    def changed(self) -> dict[str, tuple[Any, Any]]:
+        """The parameters that differ, with their values in the two runs, in the order of the flags."""
+        a, b = (effective_parameters(side.simulation) for side in (self.a, self.b))
+        fields = [flag.field for flag in FLAGS if flag.field not in _NOT_COMPARED]
+        return {field: (a[field], b[field]) for field in fields if a[field] != b[field]}
+
+    @cached_property
+    def pairs(self) -> list[ClassPair]:
+        """The classes that have ranks in common."""
+        return class_pairs(self.a.simulation, self.b.simulation)
+
+    @cached_property
+    def _ops(self) -> tuple[Matched, list[Mover]]:
+        rows = rows_in(self.a.simulation.workload, self.b.simulation.workload)
+        return compared_ops(self.a.simulation, self.b.simulation, self.pairs, rows)
+
+    @property
+    def matched(self) -> Matched:
+        """How many ops of the two have their like."""
+        return self._ops[0]
+
+    @property
+    def movers(self) -> list[Mover]:
+        """The ops that differ most: by start, by duration, by the wait before them."""
+        return self._ops[1]
+
+    @cached_property
+    def accounts(self) -> list[Change]:
+        """Every account, the mean of all ranks."""
+        return [Change(name, self.facts_a.mean_ns[name], self.facts_b.mean_ns[name]) for name in ACCOUNTS]
+
+    @cached_property
+    def worst(self) -> ClassPair:
+        """The ranks that compute least of both steps, idle at the end left out."""
+
+        def standing(pair: ClassPair) -> int:
+            a, b = self.a.accounts[pair.a], self.b.accounts[pair.b]
+            return sum(one.all_exposed_ns + one.wait_ns + one.bubble_ns for one in (a, b))
+
+        return max(self.pairs, key=lambda pair: (standing(pair), [-place for place in pair.first]))
+
+    @cached_property
+    def worst_accounts(self) -> list[Change]:
+        """Every account of those ranks."""
+        a, b = self.a.accounts[self.worst.a], self.b.accounts[self.worst.b]
+        return [Change(name, a.total_ns[index], b.total_ns[index]) for index, name in enumerate(ACCOUNTS)]
+
+    def account_change(self, name: str) -> int:
+        """How much larger an account is in B on the mean rank, ns."""
+        return self.accounts[ACCOUNTS.index(name)].ns
+
+    @cached_property
+    def largest_change(self) -> tuple[str, int]:
+        """(name, ns) of the account that changes most on the mean rank, bubble and idle as one."""
+        changes = {one.name: one.ns for one in self.accounts if one.name not in ("bubble", "idle")}
+        changes[_PIPELINE] = self.account_change("bubble") + self.account_change("idle")
+        name = max(changes, key=lambda one: abs(changes[one]))
+        return name, changes[name]
+
+    @cached_property
+    def why(self) -> str:
+        """What changes most and why, a sentence without its full stop."""
+        return why(self)
+
+    @cached_property
+    def layers(self) -> list[LayerChange]:
+        """Every name of a row, the one that changes most first."""
+        sums: dict[str, list[int]] = {}
+        for side, results in enumerate((self.a, self.b)):
+            for row in results.layers:
+                ns = sums.setdefault(base_name(row.name), [0, 0, 0, 0])
+                ns[side] += row.compute_ns
+                ns[2 + side] += row.exposed_ns
+        found = [
+            LayerChange(name, Change("compute", *ns[:2]), Change("exposed", *ns[2:]))
+            for name, ns in sums.items()
+        ]
+        return sorted(found, key=lambda one: (-one.moved_ns, one.name))
+
+    @cached_property
+    def cost(self) -> Cost | None:
+        """The stage whose micro-batches in memory change most; None where they are the same."""
+        found: dict[int, list[int]] = {}
+        for side, results in enumerate((self.a, self.b)):
+            timeline = results.simulation.timeline
+            for number, one in enumerate(timeline.classes):
+                peaks = found.setdefault(one.stage, [-1, -1])
+                peaks[side] = max(peaks[side], timeline.stage_program(number).peak_microbatches)
+        both = [Cost(stage, a, b) for stage, (a, b) in found.items() if min(a, b) >= 0]
+        most = max(both, key=lambda one: (abs(one.b - one.a), -one.stage), default=None)
+        return most if most is not None and most.a != most.b else None
+
+    @cached_property
+    def unchanged(self) -> list[str]:
+        """What is the same in both runs, in words."""
+        matched = self.matched
+        durations = {"compute", "collective", "transfer"}
+        words = []
+        if matched.whole and not matched.differs & durations:
+            words.append("every op's duration")
+        else:
+            for kind, what in (
+                ("compute", "compute of every op"),
+                ("collective", "every collective's duration"),
+                ("transfer", "every transfer's duration"),
+            ):
+                if kind in matched.compared - matched.differs:
+                    words.append(what if matched.whole else f"{what} that both have")
+        if matched.whole:
+            words.append("all ops" if matched.compared == {"compute"} else "all collectives and transfers")
+            words += ["all bytes"] if "bytes" not in matched.differs else []
+        if self.cost is None:
+            words.append("micro-batches in memory")
+        return words
+
+
+__all__ = ["Change", "ClassPair", "Comparison", "Cost", "LayerChange", "Matched", "Mover", "signed"]

@@ -1,0 +1,142 @@
+"""How the ops of two runs differ: which moved, take longer or wait longer, and what is unchanged."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from simcore.analysis.compare.matching import ClassPair, matched_ops
+from simcore.collectives import NAMES
+from simcore.program.ops import COMPUTE, PHASES, CollectiveCost, ComputeCost, Ops, TransferCost
+from simcore.simulation import Simulation
+from simcore.workload.model import base_name
+
+Measure = Literal["start", "duration", "wait"]
+MEASURES: tuple[Measure, ...] = ("start", "duration", "wait")
+_MOST_OF_A_MEASURE = 3
+
+
+class Mover(NamedTuple):
+    """One op with what differs most about it, ns in the one run and in the other.
+
+    wait: how long compute stands still right before it. place: (stage, dp, tp) of the lowest
+    rank that it is of. kind: `compute`, `send` or a collective's name. name: "" for a transfer.
+    """
+
+    measure: Measure
+    place: tuple[int, int, int]
+    ranks: int
+    name: str
+    phase: str
+    kind: str
+    microbatch: int
+    a_ns: int
+    b_ns: int
+
+
+@dataclass(slots=True)
+class Matched:
+    """What matching found, ops of all ranks. differs: which durations or bytes do, by kind of op."""
+
+    ops: int = 0
+    a_ops: int = 0
+    b_ops: int = 0
+    ranks: int = 0
+    compared: set[str] = field(default_factory=set)
+    differs: set[str] = field(default_factory=set)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every op of both runs has its like."""
+        return self.ops == self.a_ops == self.b_ops
+
+
+def compared_ops(
+    a: Simulation, b: Simulation, pairs: list[ClassPair], rows: Sequence[int]
+) -> tuple[Matched, list[Mover]]:
+    """All matched ops of the ranks that both runs have, and those that differ most, a few a measure."""
+    found = Matched(a_ops=a.timeline.spans, b_ops=b.timeline.spans, ranks=sum(pair.ranks for pair in pairs))
+    # By measure, by what an op is: the one that differs most, with a key that settles ties.
+    most: dict[Measure, dict[tuple[str, str, str], tuple[tuple[int, ...], Mover]]] = {
+        measure: {} for measure in MEASURES
+    }
+    known: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for pair in pairs:
+        ops, start, end = a.timeline.columns(pair.a)
+        other, other_start, other_end = b.timeline.columns(pair.b)
+        stages = (id(ops), id(other))
+        if stages not in known:
+            known[stages] = matched_ops(ops, other, rows)
+        matched = known[stages]
+        found.ops += len(matched) * pair.ranks
+        _note_costs(a, b, ops, other, matched, found)
+        waits, other_waits = _waits(ops, start, end), _waits(other, other_start, other_end)
+        for op, like in matched:
+            duration, other_duration = end[op] - start[op], other_end[like] - other_start[like]
+            if duration != other_duration:
+                found.differs.add(_what(a, ops, op))
+            values = (
+                (start[op], other_start[like]),
+                (duration, other_duration),
+                (waits[op], other_waits[like]),
+            )
+            for measure, (of_a, of_b) in zip(MEASURES, values, strict=True):
+                if of_a == of_b:
+                    continue
+                kind = _kind(a, ops, op)
+                name = a.workload.name[ops.row[op]] if ops.row[op] >= 0 else ""
+                phase = PHASES[ops.phase[op]]
+                key = (base_name(name), phase, kind)
+                rank = (-abs(of_b - of_a), *pair.first, ops.row[op], ops.phase[op], ops.microbatch[op])
+                if key not in most[measure] or rank < most[measure][key][0]:
+                    mover = Mover(
+                        measure, pair.first, pair.ranks, name, phase, kind, ops.microbatch[op], of_a, of_b
+                    )
+                    most[measure][key] = (rank, mover)
+    movers = []
+    for measure in MEASURES:
+        largest = sorted(most[measure].values(), key=lambda entry: entry[0])
+        movers += [mover for _, mover in largest[:_MOST_OF_A_MEASURE]]
+    return found, movers
+
+
+def _note_costs(
+    a: Simulation, b: Simulation, ops: Ops, other: Ops, matched: list[tuple[int, int]], found: Matched
+) -> None:
+    """Note which kinds of op were compared, and whether their bytes differ."""
+    for mine, like in {(ops.cost[op], other.cost[twin]) for op, twin in matched}:
+        cost, twin_cost = a.program.costs[mine], b.program.costs[like]
+        if isinstance(cost, ComputeCost):
+            found.compared.add("compute")
+            continue
+        found.compared.add("collective" if isinstance(cost, CollectiveCost) else "transfer")
+        if isinstance(twin_cost, ComputeCost) or cost.bytes != twin_cost.bytes:
+            found.differs.add("bytes")
+
+
+def _what(simulation: Simulation, ops: Ops, op: int) -> str:
+    cost = simulation.program.costs[ops.cost[op]]
+    if isinstance(cost, ComputeCost):
+        return "compute"
+    return "transfer" if isinstance(cost, TransferCost) else "collective"
+
+
+def _kind(simulation: Simulation, ops: Ops, op: int) -> str:
+    cost = simulation.program.costs[ops.cost[op]]
+    if isinstance(cost, CollectiveCost):
+        return f"{cost.group} {NAMES[cost.collective]}"
+    return "send" if isinstance(cost, TransferCost) else "compute"
+
+
+def _waits(ops: Ops, start: array[int], end: array[int]) -> list[int]:
+    """How long the compute stream stands still right before each compute op, ns; 0 for other ops."""
+    waits = [0] * len(ops)
+    before = 0
+    op = ops.stream.find(COMPUTE)
+    while op >= 0:
+        waits[op] = start[op] - before
+        before = end[op]
+        op = ops.stream.find(COMPUTE, op + 1)
+    return waits

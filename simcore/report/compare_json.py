@@ -1,0 +1,71 @@
+"""Two runs beside each other as JSON, schema `wltui.compare/1`: keys are added, never renamed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simcore.analysis.compare import Change, Comparison
+from simcore.analysis.effective import effective_parameters
+from simcore.analysis.results import Results
+
+SCHEMA = "wltui.compare/1"
+
+
+def compare_json(comparison: Comparison) -> dict[str, Any]:
+    """All differences as plain values; times in ns, differences B - A."""
+    matched, worst, cost = comparison.matched, comparison.worst, comparison.cost
+    step = comparison.a.step_time_ns
+    return {
+        "schema": SCHEMA,
+        "a": _side(comparison.a),
+        "b": _side(comparison.b),
+        "difference_ns": comparison.difference_ns,
+        "difference_percent": 100 * comparison.difference_ns / step if step else None,
+        "why": comparison.why,
+        "changed": {field: {"a": _plain(a), "b": _plain(b)} for field, (a, b) in comparison.changed.items()},
+        "matched": {
+            "ops": matched.ops, "a_ops": matched.a_ops, "b_ops": matched.b_ops, "ranks": matched.ranks
+        },
+        "accounts": [{"account": one.name, **_change(one)} for one in comparison.accounts],
+        "worst": {
+            "a_ranks": _ranks(comparison.a, worst.a),
+            "b_ranks": _ranks(comparison.b, worst.b),
+            "accounts": [{"account": one.name, **_change(one)} for one in comparison.worst_accounts],
+        },
+        "layers": [
+            {"name": one.name, "compute": _change(one.compute), "exposed": _change(one.exposed)}
+            for one in comparison.layers
+        ],
+        "movers": [
+            {
+                "measure": one.measure,
+                "stage": one.place[0], "dp": one.place[1], "tp": one.place[2], "ranks": one.ranks,
+                "name": one.name, "phase": one.phase, "kind": one.kind, "microbatch": one.microbatch,
+                "a_ns": one.a_ns, "b_ns": one.b_ns, "difference_ns": one.b_ns - one.a_ns,
+            }
+            for one in comparison.movers
+        ],
+        "unchanged": comparison.unchanged,
+        "peak_microbatches": None if cost is None else {"stage": cost.stage, "a": cost.a, "b": cost.b},
+    }  # fmt: skip
+
+
+def _side(results: Results) -> dict[str, Any]:
+    return {
+        "file": results.path,
+        "step_time_ns": results.step_time_ns,
+        "schedule": results.simulation.program.schedule,
+        "parameters": effective_parameters(results.simulation),
+    }
+
+
+def _change(change: Change) -> dict[str, int]:
+    return {"a_ns": change.a_ns, "b_ns": change.b_ns, "difference_ns": change.ns}
+
+
+def _ranks(results: Results, number: int) -> str:
+    return results.simulation.timeline.classes[number].ranks.text()
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

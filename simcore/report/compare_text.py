@@ -1,0 +1,195 @@
+"""Two runs beside each other on one screen of text."""
+
+from __future__ import annotations
+
+import textwrap
+
+from simcore.analysis.compare import Change, Comparison, Mover, signed
+from simcore.diagnostics import printable
+from simcore.parameters import flag_of
+from simcore.report.table import Column, table
+from simcore.units import column_unit, duration, number, percent
+
+_WIDTH = 110
+_LAYERS = 3
+_MOVERS = 7
+_NAME_CELLS = 28
+_FLAG_CELLS = 60
+
+
+def compare_text(comparison: Comparison) -> str:
+    """The page: both step times, why they differ, accounts, layers, movers, what is unchanged."""
+    parts = [_head(comparison), _accounts(comparison), *_layers(comparison), *_movers(comparison)]
+    return "\n".join([*parts, _rest(comparison)])
+
+
+def side_words(comparison: Comparison, side: int) -> str:
+    """What is special about A (0) or B (1): its file where they differ, its changed parameters."""
+    results = (comparison.a, comparison.b)[side]
+    words = [printable(results.path)] if comparison.other_file else []
+    for field, values in comparison.changed.items():
+        value = values[side]
+        option = flag_of(field).option
+        if isinstance(value, bool):
+            words.append(option if value else f"no {option}")
+        elif isinstance(value, (list, tuple)):
+            words += [f"{option} {printable(str(one), 40)}" for one in value] or [f"no {option}"]
+        elif value is None:
+            words.append(f"no {option}")
+        else:
+            text = number(value) if isinstance(value, (int, float)) else printable(str(value), 40)
+            words.append(f"{option} {text}")
+    return ", ".join(words) or "the same parameters"
+
+
+def difference_words(comparison: Comparison) -> str:
+    """`-4.075 s (-27.6 %)`: the step of B against that of A."""
+    step = comparison.a.step_time_ns
+    share = f" ({100 * comparison.difference_ns / step:+.1f} %)" if step else ""
+    return f"{signed(comparison.difference_ns)}{share}"
+
+
+def matched_words(comparison: Comparison) -> str:
+    """How many ops of the two were matched."""
+    matched = comparison.matched
+    if matched.whole:
+        return f"all {_count(matched.ops)} ops of {_count(matched.ranks)} ranks matched"
+    return (
+        f"{_count(matched.ops)} ops of {_count(matched.ranks)} ranks matched, "
+        f"of {_count(matched.a_ops)} in A and {_count(matched.b_ops)} in B"
+    )
+
+
+def _head(comparison: Comparison) -> str:
+    lines = []
+    if not comparison.other_file:
+        lines.append(f"Compare  {printable(comparison.a.path)}")
+    for side, results in enumerate((comparison.a, comparison.b)):
+        text = f"{'AB'[side]}  {duration(results.step_time_ns):<11} {side_words(comparison, side)}"
+        lines.append(text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "...")
+    lines.append(f"B - A  {difference_words(comparison)}; {matched_words(comparison)}")
+    lines += textwrap.wrap(f"Why: {comparison.why}.", _WIDTH, subsequent_indent="     ")
+    return "\n".join(lines) + "\n"
+
+
+def _accounts(comparison: Comparison) -> str:
+    steps = (comparison.a.step_time_ns, comparison.b.step_time_ns)
+    unit_ns, unit = column_unit(max(steps))
+    step = Change("step", *steps)
+    pairs = [
+        (mean, worst)
+        for mean, worst in zip(comparison.accounts, comparison.worst_accounts, strict=True)
+        if any((mean.a_ns, mean.b_ns, worst.a_ns, worst.b_ns))
+    ]
+    columns = [Column(f"account, {unit}", left=True)]
+    columns += [Column(name) for name in ("A", "B", "B - A") * 2]
+    rows = [
+        [mean.name, *_figures(mean, unit_ns), *_figures(worst, unit_ns)]
+        for mean, worst in [*pairs, (step, step)]
+    ]
+    where = _where(comparison, comparison.worst.first, comparison.worst.ranks)
+    head = f"Accounts: the mean of all ranks, then {where}, where most time is lost"
+    return "\n".join([head, *table(columns, rows), ""])
+
+
+def _figures(change: Change, unit_ns: int) -> list[str]:
+    return [
+        _figure(change.a_ns, unit_ns),
+        _figure(change.b_ns, unit_ns),
+        _difference(change.ns, unit_ns),
+    ]
+
+
+def _figure(ns: int, unit_ns: int) -> str:
+    return f"{ns / unit_ns:.3f}" if unit_ns > 1 else str(ns)
+
+
+def _difference(ns: int, unit_ns: int) -> str:
+    if ns == 0:
+        return "="
+    return f"{ns / unit_ns:+.3f}" if unit_ns > 1 else f"{ns:+d}"
+
+
+def _layers(comparison: Comparison) -> list[str]:
+    moved = [one for one in comparison.layers if one.moved_ns]
+    if not moved:
+        return []
+    shown = moved[:_LAYERS]
+    unit_ns, unit = column_unit(
+        max(ns for one in shown for change in (one.compute, one.exposed) for ns in (change.a_ns, change.b_ns))
+    )
+    columns = [Column(f"layer, {unit}", left=True)]
+    columns += [Column(name) for name in ("compute A", "B", "B - A", "exposed A", "B", "B - A")]
+    rows = [
+        [printable(one.name, _NAME_CELLS), *_figures(one.compute, unit_ns), *_figures(one.exposed, unit_ns)]
+        for one in shown
+    ]
+    left = len(moved) - len(shown)
+    more = f" (and {left} more)" if left else ""
+    return ["\n".join([f"Layers that change most{more}", *table(columns, rows), ""])]
+
+
+def _movers(comparison: Comparison) -> list[str]:
+    """The ops that differ most: each measure in turn, until there are as many as fit."""
+    by_measure: dict[str, list[Mover]] = {}
+    for mover in comparison.movers:
+        by_measure.setdefault(mover.measure, []).append(mover)
+    shown: list[Mover] = []
+    for place in range(_MOVERS):
+        shown += [movers[place] for movers in by_measure.values() if len(movers) > place]
+    shown = shown[:_MOVERS]
+    if not shown:
+        return []
+    columns = [Column("op", left=True), Column("what", left=True), Column("A"), Column("B"), Column("B - A")]
+    rows = [
+        [
+            _op_words(comparison, one),
+            one.measure,
+            duration(one.a_ns),
+            duration(one.b_ns),
+            signed(one.b_ns - one.a_ns),
+        ]
+        for one in shown
+    ]
+    return ["\n".join(["Ops that differ most", *table(columns, rows), ""])]
+
+
+def _op_words(comparison: Comparison, mover: Mover) -> str:
+    """`stage 15, mlp_row wg, micro-batch 0`, and the collective where it is one."""
+    where = _where(comparison, mover.place, mover.ranks)
+    what = [f"{printable(mover.name, _NAME_CELLS)} {mover.phase}" if mover.name else mover.phase]
+    what += [] if mover.kind == "compute" else [mover.kind]
+    what += [f"micro-batch {mover.microbatch}"] if mover.microbatch >= 0 else []
+    return ", ".join([where, " ".join(what[:2]), *what[2:]] if mover.kind != "compute" else [where, *what])
+
+
+def _where(comparison: Comparison, place: tuple[int, int, int], ranks: int) -> str:
+    """`stage 3`, or the lowest rank of a pair of classes where that is less than a stage."""
+    stage, dp, tp = place
+    layout = comparison.a.simulation.layout
+    if layout.pp > 1 and ranks == layout.tp * layout.dp:
+        return f"stage {stage}"
+    more = f" and {ranks - 1} more" if ranks > 1 else ""
+    return f"rank {layout.rank(tp, dp, stage)}{more}"
+
+
+def _rest(comparison: Comparison) -> str:
+    unchanged = f"Unchanged: {', '.join(comparison.unchanged) or 'nothing'}"
+    lines = textwrap.wrap(unchanged, _WIDTH, subsequent_indent="  ")
+    cost = comparison.cost
+    if cost is not None:
+        lines.append(f"Cost: stage {cost.stage} keeps {cost.b} micro-batches in memory, in A {cost.a}")
+    return "\n".join(lines) + "\n"
+
+
+def slower_text(comparison: Comparison, limit: float) -> str | None:
+    """One line where B is slower than A by more than `limit` percent of A; else None."""
+    a, b = comparison.a.step_time_ns, comparison.b.step_time_ns
+    if (b - a) * 100 <= limit * a:
+        return None
+    slower = f"{percent(b - a, a)} % slower" if a else "slower"
+    return f"B is {slower} than A ({duration(a)}, {duration(b)}): more than --fail-if-slower {number(limit)}%"
+
+
+def _count(value: int) -> str:
+    return f"{value:,}".replace(",", " ")

@@ -1,0 +1,264 @@
+"""Two runs beside each other: what matches, what differs, and why.
+
+Planted, one at a time: how often an identity came before left out (`test_zb_h1_against_1f1b_in_one_screen`);
+a stretch of common ranks counted one short (`test_ranks_in_common_are_those_of_both_classes`); accounts of A on
+both sides (`test_every_comparison_has_a_page_and_its_figures_are_those_of_the_reports`).
+"""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simcore.analysis import Results
+from simcore.analysis.compare import Comparison
+from simcore.analysis.compare.matching import class_pairs, matched_ops, row_names, rows_in
+from simcore.analysis.compare.reasons import REASONS
+from simcore.parameters import FLAGS, Parameters, replaced
+from simcore.report import json_report
+from simcore.report.compare_json import compare_json
+from simcore.report.compare_text import compare_text, side_words, slower_text
+from simcore.simulation import Simulation, simulate
+from simcore.workload import open_workload
+from tests.analysis.booking import run
+from tests.strategies import Case, Cell, Row, cases, layer
+
+SEED_001 = "fixtures/001_moe_128npu_with_mistakes.txt"
+SEED_002 = "fixtures/002_gpt_1024npu.txt"
+
+
+def compared(a: Simulation, b: Simulation) -> Comparison:
+    return Comparison(Results(a), Results(b))
+
+
+def seed(**parameters: Any) -> Comparison:
+    workload = open_workload(SEED_002)
+    return compared(simulate(workload, Parameters()), simulate(workload, Parameters(**parameters)))
+
+
+CHANGES: list[dict[str, Any]] = [
+    {},
+    {"compute_scale": 0.7},
+    {"comm_scale": 0.0},
+    {"no_fold": True},
+    {"slow_rank": ("0=2",)},
+    {"rank_order": "tp-pp-dp"},
+    {"schedule": "layer-loop"},
+    {"schedule": "zb-h1"},
+    {"microbatches": 3},
+]
+
+
+def changed(case: Case, change: dict[str, Any]) -> Simulation:
+    parameters = case.parameters
+    layer_loop = "layer-loop" in (parameters.schedule, change.get("schedule"))
+    for field, value in change.items():
+        if field in ("schedule", "microbatches") and layer_loop:
+            continue
+        parameters = replaced(parameters, field, value)
+    return simulate(case.workload, parameters)
+
+
+@settings(max_examples=40)
+@given(cases())
+def test_a_run_beside_itself_matches_whole_and_nothing_differs(case: Case) -> None:
+    simulation = simulate(*case)
+    found = compared(simulation, simulation)
+    assert (found.difference_ns, found.changed, found.movers, found.cost) == (0, {}, [], None)
+    assert found.matched.whole
+    assert found.matched.ops == simulation.timeline.spans
+    assert not found.matched.differs
+    assert {change.ns for change in (*found.accounts, *found.worst_accounts)} == {0}
+    assert {one.moved_ns for one in found.layers} <= {0}
+    assert found.why == "nothing changes: the step times are equal"
+
+
+@settings(max_examples=60)
+@given(cases(), st.sampled_from(CHANGES))
+def test_the_other_way_round_every_difference_has_the_other_sign(case: Case, change: dict[str, Any]) -> None:
+    a, b = simulate(*case), changed(case, change)
+    there, back = compared(a, b), compared(b, a)
+    assert there.difference_ns == -back.difference_ns
+    assert there.matched.ops == back.matched.ops
+    assert there.matched.whole == back.matched.whole
+    assert [one.ns for one in there.accounts] == [-one.ns for one in back.accounts]
+    assert [one.ns for one in there.worst_accounts] == [-one.ns for one in back.worst_accounts]
+    assert [(one.name, one.compute.ns, one.exposed.ns) for one in there.layers] == [
+        (one.name, -one.compute.ns, -one.exposed.ns) for one in back.layers
+    ]
+    assert [mover._replace(a_ns=mover.b_ns, b_ns=mover.a_ns) for mover in there.movers] == back.movers
+    assert there.unchanged == back.unchanged
+    if there.cost is not None:
+        assert back.cost == there.cost._replace(a=there.cost.b, b=there.cost.a)
+
+
+@settings(max_examples=40)
+@given(cases(), st.sampled_from(CHANGES))
+def test_matching_is_that_of_every_rank_op_by_op(case: Case, change: dict[str, Any]) -> None:
+    """Counted naively: the ops of each place in both, as multisets of row, phase, micro-batch and stream."""
+    a, b = simulate(*case), changed(case, change)
+    counts = 0
+    for rank in range(a.layout.world):
+        place = a.layout.position(rank)
+        other = b.layout.rank(*place)
+        keys = []
+        for simulation, one in ((a, rank), (b, other)):
+            ops = simulation.timeline.stage_program(simulation.timeline.folding.class_of(one)).ops
+            keys.append(Counter(zip(ops.row, ops.phase, ops.microbatch, ops.stream, strict=True)))
+        counts += (keys[0] & keys[1]).total()
+    assert compared(a, b).matched.ops == counts
+
+
+@settings(max_examples=40)
+@given(cases(), st.sampled_from(CHANGES))
+def test_ranks_in_common_are_those_of_both_classes(case: Case, change: dict[str, Any]) -> None:
+    a, b = simulate(*case), changed(case, change)
+    naive: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+    for rank in range(a.layout.world):
+        tp, dp, stage = a.layout.position(rank)
+        key = (a.timeline.folding.class_of(rank), b.timeline.folding.class_of(b.layout.rank(tp, dp, stage)))
+        naive.setdefault(key, []).append((stage, dp, tp))
+    assert {(pair.a, pair.b): (pair.ranks, pair.first) for pair in class_pairs(a, b)} == {
+        key: (len(places), min(places)) for key, places in naive.items()
+    }
+
+
+@settings(max_examples=40)
+@given(cases(), st.sampled_from(CHANGES))
+def test_every_comparison_has_a_page_and_its_figures_are_those_of_the_reports(
+    case: Case, change: dict[str, Any]
+) -> None:
+    found = compared(simulate(*case), changed(case, change))
+    page = compare_text(found)
+    assert all(line.isprintable() and len(line) <= 120 for line in page.splitlines())
+    values = compare_json(found)
+    for side, results in (("a", found.a), ("b", found.b)):
+        report = json_report(results)
+        assert values[side]["step_time_ns"] == report["step_time_ns"]
+        assert values[side]["parameters"] == report["parameters"]
+        world = sum(one["count"] for one in report["classes"])
+        for kind, name in (("wait_ns", "wait"), ("bubble_ns", "bubble"), ("idle_ns", "idle")):
+            mean = sum(one[kind] * one["count"] for one in report["classes"]) / world
+            (account,) = [one for one in values["accounts"] if one["account"] == name]
+            assert account[f"{side}_ns"] == round(mean)
+        for key in ("compute", "exposed"):
+            rows = sum(row.compute_ns if key == "compute" else row.exposed_ns for row in results.layers)
+            assert sum(one[key][f"{side}_ns"] for one in values["layers"]) == rows
+
+
+def test_zb_h1_against_1f1b_in_one_screen() -> None:
+    found = seed(schedule="zb-h1")
+    lines = compare_text(found).splitlines()
+    assert 24 <= len(lines) <= 40
+    assert lines[1:5] == [
+        "A  14.774 s    --schedule 1f1b",
+        "B  10.695 s    --schedule zb-h1",
+        "B - A  -4.079 s (-27.6 %); all 2 595 840 ops of 1 024 ranks matched",
+        "Why: bubble and idle -4.079 s on the mean rank: "
+        "weight gradients fill the wait for the next backward.",
+    ]
+    assert lines[-2:] == [
+        "Unchanged: every op's duration, all collectives and transfers, all bytes",
+        "Cost: stage 15 keeps 16 micro-batches in memory, in A 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"schedule": "zb-h1"}, "weight gradients fill the wait for the next backward"),
+        ({"schedule": "gpipe"}, "1f1b and gpipe leave the same slots empty, in another order"),
+        ({"schedule": "layer-loop"}, "without a pipeline no stage waits for another"),
+        (
+            {"schedule": "interleaved", "virtual_stages": 8},
+            "chunks of 1/8 of a stage make the empty slots as much shorter",
+        ),
+        ({"microbatches": 32}, "15 empty slots stand beside 32 micro-batches in place of 16"),
+        ({"stage_layout": "megatron"}, "embedding rows run on the first stage alone, final"),
+        ({"overlap_grad_reduce": True}, "gradients are reduced beside the last backward"),
+        ({"overlap_param_gather": True}, "parameters are gathered beside the first forward"),
+        ({"comm_scale": 2.0}, "each rank communicates 1.169 s, before 584.8 ms"),
+        ({"dim": ("switch:1024:50:500",)}, "each rank communicates"),
+        ({"compute_scale": 0.5}, "each rank computes 3.607 s, before 7.213 s"),
+        ({"layer_scale": ("mlp_row:fwd=2",)}, "each rank computes"),
+        ({"slow_rank": ("37=1.3",)}, "rank 37 computes 1.3 times as long, and who works with it waits"),
+        ({"slow_link": ("1:5=0.2",)}, "port 1:5=0.2 slows down what goes through it"),
+        ({"pp": 8}, "tp 8 x dp 16 x pp 8, before tp 8 x dp 8 x pp 16"),
+        ({"rank_order": "tp-pp-dp", "microbatches": 8}, "ranks, and with them groups, lie elsewhere"),
+    ],
+)  # fmt: skip
+def test_each_kind_of_change_has_its_reason(change: dict[str, Any], words: str) -> None:
+    assert words in seed(**change).why
+
+
+def test_the_way_back_has_reasons_too() -> None:
+    workload = open_workload(SEED_002)
+    plain = simulate(workload, Parameters())
+    for change, words in (
+        ({"schedule": "zb-h1"}, "weight gradients no longer fill the wait for the next backward"),
+        (
+            {"schedule": "interleaved", "virtual_stages": 8},
+            "whole stages in place of chunks make the empty slots 8 times as long",
+        ),
+        ({"schedule": "layer-loop"}, "stages of a pipeline wait for each other"),
+        ({"slow_rank": ("37=1.3",)}, "no rank that was slow is waited for any more"),
+        ({"slow_link": ("1:5=0.2",)}, "no slow port is waited for any more"),
+        ({"overlap_grad_reduce": True}, "gradients are reduced after the last backward"),
+        ({"overlap_param_gather": True}, "parameters are gathered at the end of the step"),
+        ({"stage_layout": "megatron"}, "every stage runs the embedding, final and loss rows too"),
+    ):
+        assert words in compared(simulate(workload, Parameters(**change)), plain).why
+
+
+def test_every_parameter_but_no_fold_has_a_reason() -> None:
+    assert set(REASONS) == {flag.field for flag in FLAGS} - {"no_fold"}
+
+
+def test_three_changes_give_two_reasons_and_say_that_there_are_more() -> None:
+    found = seed(schedule="zb-h1", compute_scale=0.5, comm_scale=2.0)
+    assert found.why.endswith(" (and 1 more changes)") or found.why.count(";") == 1
+
+
+def test_other_degrees_match_as_far_as_places_agree() -> None:
+    found = seed(tp=4, pp=4)
+    assert found.matched.ranks == 4 * 8 * 4
+    assert not found.matched.whole
+    assert "323 712 ops of 128 ranks matched, of 2 595 840 in A and 2 589 696 in B" in compare_text(found)
+
+
+def test_rows_of_two_files_are_matched_by_name_and_order() -> None:
+    a = run([layer("mlp", 5), layer("norm", 7), layer("mlp", 9)], {}).workload
+    b = run([layer("norm", 7), layer("mlp", 5), layer("new", 1)], {}).workload
+    assert row_names(a) == [("mlp", 0), ("norm", 0), ("mlp", 1)]
+    assert rows_in(a, b) == [1, 0, -4]
+    first, second = run([layer("mlp", 5), layer("norm", 7)], {}), run([layer("norm", 3), layer("mlp", 5)], {})
+    found = compared(first, second)
+    assert found.matched.whole
+    assert found.other_file
+    assert found.why == "compute fwd -4 ns on the mean rank: another file"
+    assert compare_text(found).startswith("A  12 ns       made.txt")
+
+
+def test_ops_match_where_a_schedule_takes_the_backward_apart() -> None:
+    rows = [Row("embedding_layer", Cell(10), Cell(20), Cell(30))] * 3
+    a, b = (run(rows, {"pp": 2}, schedule=name) for name in ("1f1b", "zb-h1"))
+    ops, other = (one.timeline.stage_program(0).ops for one in (a, b))
+    assert len(matched_ops(ops, other, range(3))) == len(ops) == len(other)
+
+
+def test_the_sides_say_what_is_special_about_them() -> None:
+    found = seed(overlap_grad_reduce=True, slow_rank=("3=2", "5=3"))
+    assert side_words(found, 0) == "no --overlap-grad-reduce, no --slow-rank"
+    assert side_words(found, 1) == "--overlap-grad-reduce, --slow-rank 3=2, --slow-rank 5=3"
+    assert side_words(seed(), 0) == "the same parameters"
+
+
+def test_slower_than_allowed_is_one_line() -> None:
+    a, b = run([layer("mlp", 1000)], {}), run([layer("mlp", 1030)], {})
+    assert slower_text(compared(a, b), 3.0) is None
+    assert slower_text(compared(b, a), 0.0) is None
+    assert slower_text(compared(a, b), 2.5) == (
+        "B is 3.0 % slower than A (1.000 us, 1.030 us): more than --fail-if-slower 2.5%"
+    )

@@ -1,0 +1,107 @@
+"""`wltui compare` as a user runs it: the page, the JSON, exit statuses, and the texts of its errors."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.command_line.running import SEED_002, wltui, workload_file
+
+TRACE = "fixtures/004_megatron_rank7_trace.txt"
+
+
+def test_a_comparison_is_one_screen_and_exits_with_0() -> None:
+    done = wltui("compare", SEED_002, "--with", "--schedule zb-h1")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"Compare  {SEED_002}"
+    assert "Why: bubble and idle -4.079 s on the mean rank: weight gradients fill the wait" in lines[4]
+    assert 24 <= len(lines) <= 40
+
+
+def test_json_has_the_keys_of_its_schema() -> None:
+    done = wltui("compare", SEED_002, "--pp", "8", "--with", "--schedule zb-h1", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert list(found) == [
+        "schema", "a", "b", "difference_ns", "difference_percent", "why", "changed", "matched", "accounts",
+        "worst", "layers", "movers", "unchanged", "peak_microbatches",
+    ]  # fmt: skip
+    assert found["schema"] == "wltui.compare/1"
+    assert found["changed"] == {"schedule": {"a": "1f1b", "b": "zb-h1"}}
+    assert (found["a"]["parameters"]["pp"], found["b"]["parameters"]["pp"]) == (8, 8)
+    assert found["difference_ns"] == found["b"]["step_time_ns"] - found["a"]["step_time_ns"]
+    assert list(found["movers"][0]) == [
+        "measure", "stage", "dp", "tp", "ranks", "name", "phase", "kind", "microbatch", "a_ns", "b_ns",
+        "difference_ns",
+    ]  # fmt: skip
+
+
+def test_with_goes_over_the_parameters_of_a() -> None:
+    words = ["--slow-rank", "3=2", "--microbatches", "4", "--with", "--microbatches 8 --slow-rank 5=1.5"]
+    found = json.loads(wltui("compare", SEED_002, *words, "--json").stdout)
+    alone = wltui("compare", SEED_002, "--with", "--overlap-grad-reduce")
+    assert (alone.returncode, alone.stderr) == (0, ""), "one word that looks like a flag is no flag of A"
+    assert found["changed"] == {
+        "microbatches": {"a": 4, "b": 8},
+        "slow_rank": {"a": ["3=2"], "b": ["5=1.5"]},
+    }
+
+
+def test_two_files_are_compared(tmp_path: Path) -> None:
+    first = workload_file(tmp_path, "mlp -1 5 NONE 0 7 NONE 0 9 NONE 0 100")
+    folder = tmp_path / "other"
+    folder.mkdir()
+    second = workload_file(folder, "mlp -1 6 NONE 0 7 NONE 0 9 NONE 0 100")
+    done = wltui("compare", first, second)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Why: compute fwd +1 ns on the mean rank: another file." in done.stdout
+
+
+def test_a_slower_run_fails_when_asked_to() -> None:
+    slower = ["compare", SEED_002, "--with", "--compute-scale 1.1", "--fail-if-slower"]
+    done = wltui(*slower, "2%")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "wltui: B is 9.5 % slower than A (14.774 s, 16.171 s): more than --fail-if-slower 2%\n"
+    )
+    assert done.stdout.startswith("Compare  ")
+    assert wltui(*slower, "20").returncode == 0
+
+
+NUMBER = "a percentage of 0 or more is expected, for example 2%"
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ([SEED_002], 'compare FILE needs --with "PARAMETERS" or a second FILE to compare with'),
+        (["-", "-"], "FILE -: standard input can be read once"),
+        ([SEED_002, "--with", "'"], "--with ': no closing quotation"),
+        ([SEED_002, "--with", "--nope"],
+         "--with: unrecognized arguments: --nope (see wltui compare --help)"),
+        ([SEED_002, "--with", "--pp x"], "--with: --pp x: a whole number from 1 to 2^40 is expected"),
+        ([SEED_002, "--with", "--schedule x"],
+         "--with: --schedule x: one of layer-loop, gpipe, 1f1b, interleaved, zb-h1 is expected"),
+        ([SEED_002, "--schedule", "x", "--with", "--pp 8"],
+         "--schedule x: one of layer-loop, gpipe, 1f1b, interleaved, zb-h1 is expected"),
+        ([SEED_002, "--with", "", "--fail-if-slower", "x"], f"--fail-if-slower x: {NUMBER}"),
+        ([SEED_002, "--with", "", "--fail-if-slower", "-1%"], f"--fail-if-slower -1%: {NUMBER}"),
+        ([TRACE, "--with", "--pp 8"],
+         f"compare {TRACE}: a measured run cannot be simulated with other parameters; "
+         "a workload file is expected"),
+    ],
+)  # fmt: skip
+def test_wrong_usage_says_what_is_expected(words: list[str], error: str) -> None:
+    if "-1%" in words:
+        words = [*words[:-2], "--fail-if-slower=-1%"]
+    done = wltui("compare", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"wltui: {error}\n"
+
+
+def test_help_names_what_is_special() -> None:
+    done = wltui("compare", "--help")
+    assert done.returncode == 0
+    assert "--fail-if-slower" in done.stdout
+    assert "--with" in done.stdout

@@ -1,0 +1,329 @@
+"""Small traces whose accounts, critical path and replay were calculated by hand."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from simcore.diagnostics import UsageError
+from simcore.inputs import open_input
+from simcore.measured import MeasuredRun, open_directory, read_run
+from simcore.measured.parameters import measured_results
+from simcore.measured.replay import MeasuredResults
+from simcore.measured.replay.difference import differences
+from simcore.measured.replay.scales import Scales
+from simcore.measured.replay.what_if import answers
+from simcore.parameters import Parameters
+from simcore.report.measured_insights import insight_lines
+
+from .traces import STAMP, Op, Sub, step, write_set
+
+MS = 10**6
+
+
+def run_of(text: str, world: int, tp: int = 1, pp: int = 1) -> MeasuredRun:
+    return read_run(f"wd{world}_tp{tp}_pp{pp}_numl4_bs1_x_rank0_{STAMP}.txt", text.encode())
+
+
+def op(rank: int, name: str, start: float, end: float, group: str | None = None, **more: object) -> str:
+    """A line; times in ms."""
+    made = Op(name, f"{1000 + end:.2f}", f"{end - start:.2f}", group=group, **more)  # type: ignore[arg-type]
+    return made.line(rank) + "\n"
+
+
+# Two data-parallel ranks, the second one slow: it computes 30 ms, the first one 10 and waits 20.
+SLOW_RANK = (
+    op(0, "forward_step", 0, 10)
+    + op(0, "dp_allreduce", 10, 35, "dp")
+    + op(0, "optimizer_step", 36, 40)
+    + op(1, "forward_step", 0, 30)
+    + op(1, "dp_allreduce", 30, 35, "dp")
+    + op(1, "optimizer_step", 35.5, 39.5)
+)
+
+
+def test_a_slow_rank_is_named_and_the_other_waits_for_it() -> None:
+    results = MeasuredResults(run_of(SLOW_RANK, 2))
+    first, second = results.accounts
+    assert (first.ns("compute forward"), first.ns("wait"), first.ns("exposed dp")) == (
+        10 * MS,
+        20 * MS,
+        5 * MS,
+    )
+    assert (second.ns("wait"), second.ns("exposed dp"), second.ns("idle")) == (0, 5 * MS, MS)
+    (waiting,) = results.waiting
+    assert (waiting.early, waiting.late, waiting.name, waiting.ns) == (0, 1, "dp_allreduce", 20 * MS)
+    assert insight_lines(results) == [
+        "Most of the ranks' time, 50.0 %, is forward compute; most of it on rank 1 (30.000 ms).",
+        "Rank 0 (stage 0) waits up to 20.000 ms in dp_allreduce for rank 1 (stage 0).",
+        "Rank 1 is slow: it computes 34.000 ms, the other ranks (stage 0) 14.000 ms.",
+    ]
+
+
+def path_of(results: MeasuredResults) -> list[tuple[int, float, float, str, str, int]]:
+    return [(one.rank, one.start / MS, one.end / MS, one.kind, one.reason, one.of)
+            for one in results.critical_path]  # fmt: skip
+
+
+def test_the_critical_path_goes_over_the_slow_rank() -> None:
+    assert path_of(MeasuredResults(run_of(SLOW_RANK, 2))) == [
+        (1, 0, 30, "compute forward", "start", 1),
+        (0, 30, 35, "exposed dp", "last", 1),
+        (0, 35, 36, "idle", "before", 0),
+        (0, 36, 40, "compute optimizer", "before", 0),
+    ]
+
+
+def test_a_slow_rank_made_faster_leaves_the_rest_as_it_was() -> None:
+    run = run_of(SLOW_RANK, 2)
+    parameters = Parameters(slow_rank=("1=0.5",))
+    results = measured_results(run, parameters)
+    # Rank 1 comes at 15 instead of 30; rank 0 is free 5 ms later, at 20, and ends 5 ms after that.
+    assert results.step_time_ns == 25 * MS
+    assert [(one.number, one.replayed_ns - one.measured_ns) for one in differences(results)] == [
+        (0, -15 * MS),
+        (1, -17 * MS),
+    ]
+    assert differences(results)[1].ops == (("forward_step", -15 * MS), ("optimizer_step", -2 * MS))
+    assert (results.run.replayed, results.run.step_time_ns, run.step_time_ns) == (True, 25 * MS, 40 * MS)
+
+
+# Two stages; the second computes three times as much. Messages take 2 ms, a receive 1 ms more.
+SLOW_STAGE = (
+    op(0, "forward_step", 0, 10)
+    + op(0, "send_forward", 10, 12, "pp")
+    + op(0, "recv_backward", 13, 76, "pp")
+    + op(0, "backward_step", 76, 96)
+    + op(1, "recv_forward", 1, 13, "pp", stage=1)
+    + op(1, "forward_step", 13, 43, stage=1)
+    + op(1, "backward_step", 43, 73, stage=1)
+    + op(1, "send_backward", 73, 75, "pp", stage=1)
+)
+
+
+def test_a_slow_stage_and_the_bubble_of_the_other() -> None:
+    results = MeasuredResults(run_of(SLOW_STAGE, 2, pp=2))
+    first, second = results.accounts
+    assert (first.ns("bubble"), first.ns("exposed pp"), first.ns("idle")) == (60 * MS, 5 * MS, MS)
+    assert (second.ns("bubble"), second.ns("exposed pp"), second.ns("idle")) == (9 * MS, 5 * MS, 22 * MS)
+    assert path_of(results) == [
+        (0, 0, 10, "compute forward", "start", 0),
+        (0, 10, 12, "exposed pp", "before", 0),
+        (1, 12, 13, "exposed pp", "message", 0),
+        (1, 13, 43, "compute forward", "before", 1),
+        (1, 43, 73, "compute backward", "before", 1),
+        (1, 73, 75, "exposed pp", "before", 1),
+        (0, 75, 76, "exposed pp", "message", 1),
+        (0, 76, 96, "compute backward", "before", 0),
+    ]
+    assert insight_lines(results)[-1] == (
+        "Stage 1 is slow: its fastest rank computes 60.000 ms, that of the other stages 30.000 ms."
+    )
+
+
+@pytest.mark.parametrize(
+    ("scales", "step_ms"),
+    [
+        (Scales(), 96),
+        # 10 + 30 + 30 + 20 of compute on the path are doubled.
+        (Scales(compute=2), 96 + 90),
+        (Scales(compute=0), 6),
+        (Scales(comm=0), 90),
+        (Scales(comm=3), 96 + 12),
+        (Scales(ops={"forward_step": 2}), 96 + 40),
+        (Scales(ops={"send_backward": 0}), 96 - 2),
+        (Scales(stages={1: 0.5}), 96 - 30),
+        # The wait for the gradient is longer than the gap before it.
+        (Scales(gaps=2), 96),
+        (Scales(gaps=100), 12 + 100 + 1 + 20),
+    ],
+)
+def test_the_replay_is_what_the_path_says(scales: Scales, step_ms: int) -> None:
+    results = MeasuredResults(run_of(SLOW_STAGE, 2, pp=2), scales)
+    assert results.step_time_ns == step_ms * MS
+
+
+def test_what_if_has_the_greatest_gain_first_and_what_a_slowed_rank_costs() -> None:
+    knobs = {knob.name: knob for knob in answers(MeasuredResults(run_of(SLOW_STAGE, 2, pp=2)))}
+    assert next(iter(knobs)) == "all compute"
+    assert (knobs["all compute"].free_ns, knobs["all compute"].better10_ns) == (6 * MS, 87 * MS)
+    assert (knobs["compute of stage 1"].free_ns, knobs["compute of stage 1"].better10_ns) == (
+        36 * MS,
+        90 * MS,
+    )
+    assert (knobs["pp communication"].free_ns, knobs["host gaps"].free_ns) == (90 * MS, 96 * MS)
+    assert (knobs["compute of rank 1"].better10_ns, knobs["compute of rank 1"].worse10_ns) == (
+        90 * MS,
+        102 * MS,
+    )
+    assert (knobs["balanced stages"].free_ns, knobs["balanced stages"].better10_ns) == (None, 96 * MS)
+    best = [knob.best_ns for knob in knobs.values()]
+    assert best == sorted(best)
+
+
+def tensor_parallel(rank: int, first: float, second: float) -> str:
+    """A forward step with an all-reduce of the tensor-parallel group that begins at `first`, ends at 20."""
+    sub = Sub("1020.00", f"{20 - first:.2f}")
+    return op(rank, "forward_step", 0, second, subs=(sub,))
+
+
+def test_tensor_parallel_ranks_wait_for_each_other_inside_a_step() -> None:
+    run = run_of(tensor_parallel(0, 8, 30) + tensor_parallel(1, 17, 28), 2, tp=2)
+    results = MeasuredResults(run)
+    one, other = results.accounts
+    assert (one.ns("compute forward"), one.ns("wait"), one.ns("exposed tp")) == (18 * MS, 9 * MS, 3 * MS)
+    assert (other.ns("compute forward"), other.ns("wait"), other.ns("exposed tp")) == (25 * MS, 0, 3 * MS)
+    # Both are through at 8.5 + 3 when rank 1 computes twice as fast; rank 0 has 10 ms left.
+    assert results.with_scales(Scales(ranks={1: 0.5})).step_time_ns == 21.5 * MS
+
+
+def asynchronous(rank: int, launch: float, over: float) -> str:
+    sub = Sub(f"{1000 + over:.2f}", f"{over - launch:.2f}", "bwd", "bwd_async")
+    return op(rank, "backward_step", 0, 30, subs=(sub,))
+
+
+def test_beside_an_asynchronous_collective_runs_compute() -> None:
+    """Rank 1 launches at 16 and needs 6 ms beside it; rank 0 waits for it from 8 + 6 to 18."""
+    run = run_of(asynchronous(0, 8, 18) + asynchronous(1, 16, 22), 2, tp=2)
+    results = MeasuredResults(run)
+    one, other = results.accounts
+    assert (one.ns("compute backward"), one.ns("wait"), one.ns("exposed tp")) == (26 * MS, 2 * MS, 2 * MS)
+    assert (other.ns("compute backward"), other.ns("wait"), other.ns("exposed tp")) == (30 * MS, 0, 0)
+    assert results.with_scales(Scales()).step_time_ns == 30 * MS
+    assert results.with_scales(Scales()).run.ranks[0].subs.end == results.measured.ranks[0].subs.end
+    # Without compute rank 0 and rank 1 launch at 0, and the collective takes its 2 ms.
+    assert results.with_scales(Scales(compute=0)).step_time_ns == 2 * MS
+
+
+def test_the_optimizer_step_waits_for_the_last_rank_of_the_model() -> None:
+    text = op(0, "forward_step", 0, 10) + op(0, "optimizer_step", 10, 50)
+    text += op(1, "forward_step", 0, 44, stage=1) + op(1, "optimizer_step", 44, 52, stage=1)
+    results = MeasuredResults(run_of(text, 2, pp=2))
+    assert [one.ns("wait") for one in results.accounts] == [34 * MS, 0]
+    assert [one.ns("compute optimizer") for one in results.accounts] == [6 * MS, 8 * MS]
+    # Only the 8 ms behind the wait are compute of its own.
+    assert results.with_scales(Scales(ops={"optimizer_step": 2})).step_time_ns == (44 + 16) * MS
+    # Who had its step done before the last one came did not wait for it.
+    early = text.replace("timestamp=1050.00", "timestamp=1040.00").replace("duration=40.00", "duration=30.00")
+    assert [one.ns("wait") for one in MeasuredResults(run_of(early, 2, pp=2)).accounts] == [0, 0]
+
+
+def test_a_send_and_a_receive_in_one_are_one_wait_for_both() -> None:
+    pair = [op(0, name, 10, 20, "pp") for name in ("send_forward", "recv_backward")]
+    other = [op(1, name, 16, 20, "pp", stage=1) for name in ("send_backward", "recv_forward")]
+    text = (
+        op(0, "forward_step", 0, 10) + "".join(pair) + op(1, "forward_step", 0, 16, stage=1) + "".join(other)
+    )
+    results = MeasuredResults(run_of(text, 2, pp=2))
+    assert [(one.ns("bubble"), one.ns("exposed pp")) for one in results.accounts] == [
+        (6 * MS, 4 * MS),
+        (0, 4 * MS),
+    ]
+    assert results.with_scales(Scales()).step_time_ns == 20 * MS
+    assert results.with_scales(Scales(ranks={1: 0.5})).step_time_ns == 14 * MS
+    assert results.with_scales(Scales(compute=2)).step_time_ns == 36 * MS
+
+
+def test_a_message_that_was_there_before_its_send_was_over_is_there_as_early_in_the_replay() -> None:
+    text = op(0, "send_forward", 0, 10, "pp") + op(1, "recv_forward", 1, 7, "pp", stage=1)
+    text += op(1, "forward_step", 7, 20, stage=1)
+    results = MeasuredResults(run_of(text, 2, pp=2))
+    assert results.graph.message_ns == (7 * MS,)
+    assert results.with_scales(Scales()).step_time_ns == 20 * MS
+
+
+def test_a_missing_rank_leaves_its_partners_with_what_was_measured(tmp_path: Path) -> None:
+    lines = {0: "".join(SLOW_STAGE.splitlines(True)[:4])}
+    write_set(tmp_path, lines, world=2)
+    results = measured_results(open_directory(str(tmp_path)), Parameters(compute_scale=2.0))
+    assert results.step_time_ns == (96 + 30) * MS
+    assert [one.message for one in results.run.diagnostics if one.code == "replay-unmatched"] == [
+        "2 communications without a partner that waited for it (send_forward, recv_backward): the time "
+        "that was measured is kept"
+    ]
+    assert [one.ns("bubble") for one in results.accounts] == [0]
+
+
+def test_two_runs_of_one_directory_are_replayed_one_at_a_time(tmp_path: Path) -> None:
+    write_set(
+        tmp_path,
+        {0: SLOW_RANK.split("rank:1")[0], 1: "rank:1" + SLOW_RANK.split("rank:1", 1)[1]},
+        world=2,
+        pp=1,
+    )
+    older = "20240101000000"
+    write_set(tmp_path, {rank: step(rank) for rank in (0, 1)}, world=2, pp=1, stamp=older)
+    # Of the older one 7.5 ms are compute: an all-reduce of one rank takes 0.5 ms of the forward step.
+    for wanted, step_ms in ((None, 40 + 34), (older, 17.5)):
+        run = open_directory(str(tmp_path), wanted)
+        assert measured_results(run, Parameters(compute_scale=2.0)).step_time_ns == step_ms * MS
+
+
+def test_ranks_profiled_one_after_another_are_run_together(tmp_path: Path) -> None:
+    """Rank 1's own times begin 100 s later; what it receives is not there before rank 0 has sent it."""
+    stamps = {0: "20240923205004", 1: "20240923215004"}
+    lines = SLOW_STAGE.splitlines(True)
+    later = "".join(
+        op(1, name, start + 100_000, end + 100_000, group, stage=1)
+        for name, start, end, group in (
+            ("recv_forward", 0, 0.1, "pp"), ("forward_step", 0.1, 30.1, None),
+            ("backward_step", 30.1, 60.1, None), ("send_backward", 60.1, 62.1, "pp"),
+        )
+    )  # fmt: skip
+    write_set(tmp_path, {0: "".join(lines[:4]), 1: later}, world=2, stamps=stamps)
+    run = open_directory(str(tmp_path))
+    assert not run.concurrent
+    measured = MeasuredResults(run)
+    assert (measured.waiting, measured.step_time_ns) == ([], 96 * MS)
+    assert [one.ns("bubble") for one in measured.accounts] == [0, 0]
+    replayed = measured_results(run, Parameters(), replay=True)
+    # Forward 10, message 2, forward and backward 60, message 2, backward 20.
+    assert (replayed.step_time_ns, replayed.run.concurrent) == (94 * MS, True)
+
+
+def test_an_order_without_times_is_not_replayed(tmp_path: Path) -> None:
+    path = tmp_path / "plan.txt"
+    path.write_text("stage:0:forward_step(batch_id=0, mg_state=warmup, duration=None)\n")
+    run = open_input(str(path))
+    assert isinstance(run, MeasuredRun)
+    for parameters, replay, asked in (
+        (Parameters(), True, "--replay"),
+        (Parameters(comm_scale=2.0), False, "--comm-scale"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            measured_results(run, parameters, replay)
+        assert str(caught.value) == (
+            f"{asked}: found an order of operations without times, expected a trace with durations"
+        )
+    with pytest.raises(UsageError) as caught:
+        answers(measured_results(run, Parameters()))
+    assert str(caught.value) == (
+        "--what-if: found an order of operations without times, expected a trace with durations"
+    )
+
+
+def test_clocks_of_two_hosts_are_brought_together(tmp_path: Path) -> None:
+    lines = SLOW_STAGE.splitlines(True)
+    # 900 s: the other host has been up that much longer.
+    later = "".join(lines[4:]).replace("timestamp=1", "timestamp=901")
+    write_set(tmp_path, {0: "".join(lines[:4]), 1: later}, world=2)
+    run = open_directory(str(tmp_path))
+    assert (run.concurrent, run.step_time_ns) == (True, 96 * MS)
+    assert [(one.severity, one.code, one.message) for one in run.diagnostics] == [
+        ("note", "clock-offset",
+         "the ranks ran on hosts whose clocks differ from that of rank 0: rank 1 by +900.0 s (median of 2 "
+         "matched communications); all are shown on that clock")
+    ]  # fmt: skip
+
+
+def test_a_directory_may_hold_gzip_files(tmp_path: Path) -> None:
+    write_set(tmp_path, {rank: step(rank) for rank in range(4)})
+    for path in list(tmp_path.glob("*rank[12]_*")):
+        (tmp_path / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    (tmp_path / "broken.gz").write_bytes(b"\x1f\x8bnothing")
+    run = open_directory(str(tmp_path))
+    assert [rank.number for rank in run.ranks] == [0, 1, 2, 3]
+    assert [one.code for one in run.diagnostics] == ["other-files"]

@@ -66,7 +66,6 @@ class WltuiApp(CellApp):
         ),
         Binding("ctrl+z", "suspend_process", "suspend, fg comes back", show=False, id="app.suspend"),
         Binding("x", "other_run", "the run that was shown before, and back", show=False, id="app.other-run"),
-        Binding("r", "keep", "keep the run on the screen", show=False, id="app.keep"),
         Binding("y", "copy_command", "copy the command line of this run", show=False, id="app.copy-command"),
         Binding("colon,ctrl+p", "commands", "find an action by its words", show=False, id="app.commands"),
         Binding("question_mark", "help", "keys that work here", show=False, id="app.help"),
@@ -77,7 +76,12 @@ class WltuiApp(CellApp):
     ]  # fmt: skip
 
     def __init__(
-        self, session: AnySession, *, ascii_only: bool = False, keymap: Keymap | None = None
+        self,
+        session: AnySession,
+        *,
+        ascii_only: bool = False,
+        keymap: Keymap | None = None,
+        first: str | None = None,
     ) -> None:
         # The terminal's own colours: a login node's theme is the user's choice, not ours.
         # ansi_color is asked for before the theme is known, and decides what NO_COLOR does.
@@ -88,7 +92,7 @@ class WltuiApp(CellApp):
         self.ascii_only = ascii_only
         self.keymap: Keymap = keymap or {}
         self.set_keymap(dict(self.keymap))
-        self.screen_name = screens_of(session.measured)[0]
+        self.screen_name = first or screens_of(session.measured)[0]
         self._views: dict[str, ScreenView] = {}
         self.said = ""
         # Parameters whose run is kept when it is done.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from simcore.analysis import Results
+from simcore.analysis.sentences import told
 
 _WIDTH = 110
 
@@ -15,10 +16,9 @@ def sentence_lines(results: Results, width: int = _WIDTH) -> list[str]:
     if not found:
         return []
     lines = ["In words"]
-    for number, sentence in enumerate(found):
-        lead = "" if number else sentence.lead
+    for sentence in told(found):
         lines += textwrap.wrap(
-            lead + sentence.text,
+            sentence,
             width,
             initial_indent="  ",
             subsequent_indent="    ",

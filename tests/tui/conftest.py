@@ -31,6 +31,7 @@ def make_app(monkeypatch: pytest.MonkeyPatch) -> MakeApp:
     def make(opened: Results | None = None, **keywords: object) -> WltuiApp:
         results = opened or seed()
         workload = results.simulation.workload if opened else seed_workload()
-        return WltuiApp(Session(workload, results), **keywords)  # type: ignore[arg-type]
+        # Most tests are about the timeline; what is first for a user is in the tests of the summary.
+        return WltuiApp(Session(workload, results), **{"first": "timeline", **keywords})  # type: ignore[arg-type]
 
     return make

@@ -250,6 +250,7 @@ class Terminal:
         return termios.tcgetattr(self.slave)
 
 
-def wltui(*words: str, **keywords: object) -> Terminal:
-    """`python -m tui WORDS` in a terminal."""
-    return Terminal([sys.executable, "-m", "tui", *words], **keywords)  # type: ignore[arg-type]
+def wltui(*words: str, screen: str | None = "timeline", **keywords: object) -> Terminal:
+    """`python -m tui WORDS` in a terminal, on the timeline or another screen; None for the first one."""
+    first = [] if screen is None else ["--screen", screen]
+    return Terminal([sys.executable, "-m", "tui", *words, *first], **keywords)  # type: ignore[arg-type]

@@ -6,10 +6,11 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from simcore.diagnostics import UsageError
+from simcore.diagnostics import UsageError, printable
 from tui.cli import print_version
 from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from, refuse_replay
 from tui.commands.inputs import STANDARD_INPUT
+from tui.screens import SCREENS, screens_of
 from tui.terminal.kinds import can_draw, speaks_utf8
 
 if TYPE_CHECKING:
@@ -61,6 +62,9 @@ def main(words: list[str]) -> int:
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
     parser.add_argument(
+        "--screen", metavar="NAME", help=f"open this screen first: {', '.join(SCREENS)} (default: the first)"
+    )
+    parser.add_argument(
         "--snapshot",
         metavar="KEYS",
         help="print the screen as it is after these keys, without a terminal: names of keys and characters, "
@@ -105,7 +109,8 @@ def main(words: list[str]) -> int:
         # Empty means unset (no-color.org); Textual takes it for set.
         del os.environ["NO_COLOR"]
     ascii_only = arguments.ascii or not speaks_utf8(sys.stdout.encoding)
-    app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap())
+    first = _first(arguments, session)
+    app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap(), first=first)
     app.driver_class = TerminalDriver
     end_on_signals(app)
     # Without mouse reports the terminal's own selecting and copying keeps working.
@@ -125,12 +130,22 @@ def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Names
 
     session = _session(path, arguments, parameters)
     ascii_only = arguments.ascii or not _is_unicode(sys.stdout)
-    app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap())
+    first = _first(arguments, session)
+    app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap(), first=first)
     print(snapshot(app, keys, size, arguments.svg), end="" if not arguments.svg else "\n")
 
 
 def _is_unicode(stream: TextIO) -> bool:
     return (stream.encoding or "").lower().replace("-", "").startswith("utf")
+
+
+def _first(arguments: argparse.Namespace, session: AnySession) -> str | None:
+    """The screen to begin with. Raises `UsageError` for one that the run does not have."""
+    names = screens_of(session.measured)
+    if arguments.screen is not None and arguments.screen not in names:
+        raise UsageError(f"--screen: found {printable(arguments.screen, 40)}, expected {', '.join(names)}")
+    first: str | None = arguments.screen
+    return first
 
 
 def _keymap() -> dict[str, str]:

@@ -44,6 +44,7 @@ class ParametersView(ScreenView):
         binding(
             "delete,backspace", "reset", "this field as it was when the file was opened", "parameters.reset"
         ),
+        binding("r", "app.keep", "keep this run, to come back to and to compare", "parameters.keep"),
         binding("u", "undo", "take back the last change", "parameters.undo"),
         binding("ctrl+r", "redo", "make it again", "parameters.redo"),
         binding("escape", "leave", "clear a refusal; else back to the timeline", "parameters.leave"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simcore.analysis.sentences import told
 from tui.boxes import beside, box
 from tui.frame import Glyphs, Line, rule
 from tui.summary import panels
@@ -37,7 +38,7 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
         return model.panel == panel
 
     step = box("Step time", "", panels.step_lines(model, glyphs, _TOP - 2), figure, _TOP, glyphs)
-    words = panels.word_lines([one.text for one in run.sentences], width - figure - 2, _TOP - 2)
+    words = panels.word_lines(told(run.sentences), width - figure - 2, _TOP - 2)
     top = beside(step, box("In words", "", words, width - figure, _TOP, glyphs))
     stages = panels.stage_lines(model, left - 2, middle - 3, glyphs, is_at(STAGES))
     stages += [[] for _ in range(middle - 3 - len(stages))]
@@ -65,7 +66,7 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     run = model.results
     worst = panels.worst_lines(model, width, model.panel == WORST)
     worst = worst[: max(min(len(worst), height // 4), 1)]
-    words = panels.word_lines([one.text for one in run.sentences], width, max(min(4, height - 14), 1))
+    words = panels.word_lines(told(run.sentences), width, max(min(4, height - 14), 1))
     notes = panels.note_lines(run.diagnostics, 0, width, 1, False)
     changes = panels.help_lines(model, width, 2, progress)
     room = max(height - len(words) - len(worst) - len(notes) - len(changes) - 5, 3)
@@ -74,7 +75,7 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
         body = panels.map_lines(model, width, room, glyphs, True)[:room]
     else:
         title = "Where each stage's time goes, % of step"
-        body = panels.stage_lines(model, width, room + 1, glyphs, model.panel == STAGES)[:room]
+        body = panels.stage_lines(model, width, room, glyphs, model.panel == STAGES)[:room]
     body += [[] for _ in range(room - len(body))]
     lines = [*words, rule(title, width, glyphs), *body, legend(width, glyphs)]
     lines += [rule("Worst", width, glyphs), *worst]

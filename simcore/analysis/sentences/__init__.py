@@ -1,7 +1,7 @@
 """A run in sentences, each made by a rule from the accounts and never for one file.
 
 A new rule is one function here and one entry in `RULES`. Import from here: `RULES`, `Sentence`,
-`sentences_of`.
+`sentences_of`, `told`.
 """
 
 from __future__ import annotations
@@ -51,4 +51,9 @@ def sentences_of(results: Results) -> list[Sentence]:
     return [*causes[:1], *first, *causes[1:], *[one for one in beside if one not in first]]
 
 
-__all__ = ["RULES", "Sentence", "sentences_of"]
+def told(sentences: list[Sentence]) -> list[str]:
+    """The sentences as they are printed: what stands before the main cause is said once."""
+    return [("" if number else one.lead) + one.text for number, one in enumerate(sentences)]
+
+
+__all__ = ["RULES", "Sentence", "sentences_of", "told"]

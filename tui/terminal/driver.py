@@ -87,7 +87,7 @@ class TerminalDriver(LinuxDriver):
 
     def start_application_mode(self) -> None:
         self._output.drop_pictures(False)
-        super().start_application_mode()
+        super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def close(self) -> None:
         """Wait until all is written; for a terminal that takes nothing only so long."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest

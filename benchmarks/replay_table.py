@@ -22,7 +22,7 @@ TRACES = ROOT.parent / "shared" / "corpus" / "rank_trace"
 PAGE = ROOT / "docs" / "measured.md"
 BEGIN, END = "<!-- table: python benchmarks/replay_table.py --write -->\n", "<!-- end of the table -->\n"
 HEAD = (
-    "| set | ranks | measured | replayed | off | whole operations | off | compute x 2 | slowest rank x 1/2 |\n"
+    "| set | ranks | measured | replayed | off | whole operations | off | compute x 2 | slowest rank / 2 |\n"
     "|---|---|---|---|---|---|---|---|---|\n"
 )
 

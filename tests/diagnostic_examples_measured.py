@@ -8,8 +8,10 @@ from pathlib import Path
 
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.inputs import open_input
-from simcore.measured import reading
+from simcore.measured import open_directory, reading
 from simcore.measured.grammar import LONGEST_LINE
+from simcore.measured.parameters import measured_results
+from simcore.parameters import Parameters
 from tests.measured.traces import Op, Sub, step, write_set
 
 Example = Callable[[Path], list[Diagnostic]]
@@ -62,6 +64,12 @@ def two_runs(folder: Path) -> list[Diagnostic]:
     return _said_of(folder / "run", folder)
 
 
+def replayed_alone(folder: Path) -> list[Diagnostic]:
+    directory({0: step(0)})(folder)
+    replayed = measured_results(open_directory(str(folder / "run")), Parameters(), replay=True)
+    return relative(replayed.run.diagnostics, folder)
+
+
 def many_operations(folder: Path) -> list[Diagnostic]:
     most, reading.MOST_OPERATIONS = reading.MOST_OPERATIONS, 2
     try:
@@ -81,6 +89,15 @@ MEASURED: dict[str, Example] = {
     "trace-key": trace(FORWARD.replace("(", "(fast,", 1)),
     "trace-list": trace(FORWARD.replace("[]", "[linear_fwd]")),
     "not-concurrent": directory({0: step(0, 1000), 1: step(1, 9000)}),
+    "clock-offset": directory(
+        {
+            0: Op("send_forward", "1002.0").line() + "\n" + Op("recv_backward", "1012.0", "8.0").line(),
+            1: Op("recv_forward", "501002.0", stage=1).line(1)
+            + "\n"
+            + Op("send_backward", "501012.0", stage=1).line(1),
+        }
+    ),
+    "replay-unmatched": replayed_alone,
     "ranks-missing": directory(BOTH, world=4),
     "rank-outside": directory(BOTH | {2: step(2)}),
     "repeated-rank": directory({0: step(0), 1: step(1) + step(0)}),

@@ -65,8 +65,8 @@ class CriticalPath:
         self.number = array("i")
         self.op = array("i")
         self.rank = array("q")
-        # What each segment waited for, None for the first.
-        self._causes: list[Cause | None] = []
+        # By start, what a segment waited for in which time passed by itself; of an op it is asked again.
+        self._before_idle: dict[int, Cause] = {}
         self._walk(dependencies, cancelled)
 
     def __len__(self) -> int:
@@ -87,10 +87,13 @@ class CriticalPath:
 
     def reason(self, index: int) -> str:
         """Why segment `index` could not start earlier."""
-        cause = self._causes[index]
-        if cause is None:
+        if not index:
             return FIRST_REASON
         number, op = self.number[index], self.op[index]
+        if op == IDLE_OP:
+            cause = self._before_idle[self.edge[index]]
+        else:
+            cause = self._dependencies.op_causes(number, op)[0]
         late, _ = self._dependencies.ranks_of(cause, number, op, self.rank[index])
         return reason_words(self._simulation, cause, number, op, late)
 
@@ -179,7 +182,6 @@ class CriticalPath:
                 raise RuntimeError(f"class {number} op {op} starts at {begin} ns and waited for nothing")
             cause = found[0]
             self._add(number, op, rank, begin, cause)
-        self._causes.reverse()
         for column in (self.edge, self.number, self.op, self.rank):
             column.reverse()
 
@@ -191,4 +193,5 @@ class CriticalPath:
         self.number.append(number)
         self.op.append(op)
         self.rank.append(rank)
-        self._causes.append(cause)
+        if op == IDLE_OP and cause is not None:
+            self._before_idle[begin] = cause

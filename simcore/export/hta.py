@@ -35,6 +35,7 @@ _KERNELS = {
 # What HTA takes for communication, memory or synchronisation, wherever it stands in a name.
 _NOT_COMPUTE = re.compile(r"nccl|Memcpy|Memset|Sync|^dma|ProfilerStep")
 _EVENTS_A_PIECE = 1024
+_MOST_KNOWN = 10_000
 # The text of a class is kept for all its ranks up to here; beyond, each rank's is made anew.
 _MOST_KEPT_OPS = 200_000
 
@@ -106,6 +107,8 @@ def _events(spans: ClassSpans) -> Iterator[bytes]:
         key = (ops.cost[op], ops.row[op], ops.phase[op], ops.blocking[op])
         body = known.get(key)
         if body is None:
+            if len(known) >= _MOST_KNOWN:
+                known.clear()
             body = known[key] = _body(spans.fact(op), STREAMS[ops.stream[op]])
         correlation += 1
         batch.append(_kernel(body, start, end, correlation))

@@ -1,4 +1,4 @@
-"""What the spans of a rank class are, for formats that write them down: facts, each found once."""
+"""What the spans of a rank class are, for formats that write them down."""
 
 from __future__ import annotations
 
@@ -67,16 +67,11 @@ class ClassSpans:
         self.number = number
         self.rank_class = self.timeline.classes[number]
         self.ops, self.start, self.end = self.timeline.columns(number)
-        self._known: dict[tuple[int, int, int, int], Fact] = {}
 
     def fact(self, op: int) -> Fact:
-        """The facts of op `op` of the class."""
+        """The facts of op `op` of the class. Made anew each time: a class may have millions."""
         ops = self.ops
-        key = (ops.cost[op], ops.row[op], ops.phase[op], ops.blocking[op])
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._fact(*key)
-        return known
+        return self._fact(ops.cost[op], ops.row[op], ops.phase[op], ops.blocking[op])
 
     def _fact(self, cost: int, row: int, phase: int, blocking: int) -> Fact:
         workload = self.simulation.workload

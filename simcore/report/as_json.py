@@ -57,7 +57,7 @@ def json_report(results: Results, with_what_if: bool = False) -> dict[str, Any]:
         "streams": _streams(results),
         "dimensions": [_dimension(results, use) for use in results.dimensions],
         "sentences": sentence_values(results),
-        "estimates": {"simai": _estimate(results)},
+        "estimates": {"simai": _estimate(results), **_estimate_lines(results)},
         "diagnostics": [found.values() for found in simulation.diagnostics],
     }
 
@@ -188,6 +188,24 @@ def _what_if(results: Results) -> list[dict[str, Any]]:
         | ({"anomaly": True} if one.anomaly else {})
         for one in results.what_if()
     ]
+
+
+def _estimate_lines(results: Results) -> dict[str, Any]:
+    """SimAI's estimate line by line beside one rank of the run; nothing where there is none."""
+    if results.simai_estimate is None:
+        return {}
+    from simcore.analysis.simai_beside import beside_estimate
+
+    lines = [
+        {
+            "line": one.line,
+            "simai_us": None if one.simai_us is None else round(one.simai_us, 3),
+            "ours_ns": one.ours_ns,
+            "text": one.text,
+        }
+        for one in beside_estimate(results)[1]
+    ]
+    return {"simai_lines": lines}
 
 
 def _cell(cell: LayerCell) -> dict[str, Any]:

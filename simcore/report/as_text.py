@@ -173,25 +173,14 @@ def _simai(results: Results) -> list[str]:
     total = round(found.total_us * 1000)
     step = results.simulation.step_time_ns
     ratio = f", {total / step:.3f} x the step time" if step else ""
-    exposed = [
-        f"{kind} {_us(us)}"
-        for kind, us in (
-            ("tp", found.tp_us), ("ep", found.ep_us), ("dp", found.dp_us), ("dp_ep", found.dp_ep_us)
-        )
-        if us
-    ]  # fmt: skip
-    transfers = "not known to SimAI" if found.pp_us is None else _us(found.pp_us)
+    from simcore.report.estimate import estimate_lines
+
     lines = [
         f"SimAI's own estimate  {duration(total)}{ratio}",
-        f"  compute {_us(found.compute_us)}; exposed {', '.join(exposed) or 'nothing'}; "
-        f"pp {transfers}; bubble {_us(found.bubble_us)}",
         "  all rows added up, without a schedule: no slow ranks, no waits, each layer a virtual stage",
+        *estimate_lines(results),
     ]
     return ["\n".join([*lines, ""])]
-
-
-def _us(us: float) -> str:
-    return duration(round(us * 1000))
 
 
 def _ranks(text: str) -> str:

@@ -1,8 +1,8 @@
 """Two runs beside each other: what matches, what differs, and why.
 
 Planted, one at a time: how often an identity came before left out (`test_zb_h1_against_1f1b_in_one_screen`);
-a stretch of common ranks counted one short (`test_ranks_in_common_are_those_of_both_classes`); accounts of A on
-both sides (`test_every_comparison_has_a_page_and_its_figures_are_those_of_the_reports`).
+a stretch of common ranks counted one short (`test_ranks_in_common_are_those_of_both_classes`); accounts of A
+on both sides (`test_every_comparison_has_a_page_and_its_figures_are_those_of_the_reports`).
 """
 
 from collections import Counter

@@ -147,12 +147,16 @@ def test_the_report_says_it_beside_the_step_time() -> None:
     text = text_report(Results(simulate(made(), Parameters(network=FIXED, overlap=("pp=0.5",)))))
     assert (
         "SimAI's own estimate  45.984 ms, 1.632 x the step time\n"
-        "  compute 13.500 us; exposed tp 10.000 ms, dp 3.947 ms; pp 31.578 ms; bubble 445.2 us\n"
         "  all rows added up, without a schedule: no slow ranks, no waits, each layer a virtual stage\n"
+        "  line        SimAI        here, on ranks 0-7\n"
+        "  compute    13.500 us   13.500 us   both add up the same cells\n"
     ) in text
+    assert "\n  pp         31.578 ms    2.105 ms   SimAI takes 50 % of all transfers as hidden" in text
+    assert "\n  total      45.984 ms   28.182 ms   -17.802 ms here, most of it by pp (-29.473 ms)\n" in text
     nothing = make_workload([Row("embedding_layer"), Row("mlp", Cell(1000))], tp=2, ep=1, pp=1, all_gpus=2)
     text = text_report(Results(simulate(nothing, Parameters(network="simai-auto"))))
-    assert "  compute 1.000 us; exposed nothing; pp not known to SimAI; bubble 0 s\n" in text
+    assert "\n  pp                 -         0 s   SimAI has no bandwidth for transfers; " in text
+    assert "\n  total       1.000 us    1.000 us   no line differs\n" in text
 
 
 # -- what SimAI itself would do ------------------------------------------------------

@@ -173,6 +173,17 @@ class Terminal:
         self.settle()
         return len(self.raw) - before
 
+    def answer_to(self, keys: str, found: str | Callable[[], bool] | None = None) -> int:
+        """As `bytes_for` for keys that must have an answer: waits for its beginning, however long."""
+        self.settle(0.3)
+        before = len(self.raw)
+        self.press(keys)
+        self.wait_for(lambda: len(self.raw) > before)
+        if found is not None:
+            self.wait_for(found)
+        self.settle(0.2)
+        return len(self.raw) - before
+
     @property
     def lines(self) -> list[str]:
         """The rows of the screen."""

@@ -1,0 +1,193 @@
+"""SimAI's estimate line by line beside the simulated step, each with what makes the two differ."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from simcore.analysis.results import Results
+from simcore.analysis.simai_estimate import SimaiEstimate
+from simcore.analysis.streams import StreamUse
+from simcore.networks.simai import SimaiNetwork
+from simcore.networks.simai_notes import accumulations, estimated_rows, layers_per_stage
+from simcore.units import duration, number, plural
+
+_KINDS = ("dp", "dp_ep", "tp", "ep")
+
+
+class EstimateLine(NamedTuple):
+    """One line of SimAI's summary. simai_us: None where SimAI has none. ours_ns: of one rank of the run.
+
+    text: why the two differ, or that they do not. The lines compute, dp, dp_ep, tp, ep, pp, bubble
+    and wait of ours sum to the step time, which is the line total.
+    """
+
+    line: str
+    simai_us: float | None
+    ours_ns: int
+    text: str
+
+
+def beside_estimate(results: Results) -> tuple[int, list[EstimateLine]]:
+    """(rank class, lines): SimAI's estimate beside the class that is idle least, the first of them.
+
+    No lines where there is no estimate.
+    """
+    estimate = results.simai_estimate
+    if estimate is None:
+        return 0, []
+    number_ = min(range(len(results.accounts)), key=lambda one: results.accounts[one].idle_ns)
+    accounts = results.accounts[number_]
+    exposed = accounts.exposed_ns()
+    streams = results.streams[number_]
+    lines = [_compute(results, estimate, accounts.busy_ns)]
+    lines += [
+        _collectives(results, kind, getattr(estimate, f"{kind}_us"), exposed[kind], streams)
+        for kind in _KINDS
+    ]
+    lines.append(_transfers(results, estimate, exposed["pp"], streams))
+    lines.append(_bubble(results, estimate, accounts.bubble_ns + accounts.idle_ns))
+    if accounts.wait_ns:
+        text = "in SimAI no rank waits for another one of its groups"
+        lines.append(EstimateLine("wait", None, accounts.wait_ns, text))
+    ours = sum(exposed[kind] for kind in _KINDS)
+    text = "the lines of collectives, added up"
+    lines.append(EstimateLine("exposed", estimate.exposed_us, ours, text))
+    lines.append(_total(results, estimate, lines))
+    return number_, lines
+
+
+def _ns(us: float) -> int:
+    return round(us * 1000)
+
+
+def _signed(ns: int) -> str:
+    return duration(ns) if ns <= 0 else f"+{duration(ns)}"
+
+
+def _compute(results: Results, estimate: SimaiEstimate, ours: int) -> EstimateLine:
+    difference = ours - _ns(estimate.compute_us)
+    if not difference:
+        text = "both add up the same cells"
+    else:
+        reasons = _work_differs(results)
+        text = f"{_signed(difference)} here: {'; '.join(reasons) or 'other rows run'}"
+    return EstimateLine("compute", estimate.compute_us, ours, text)
+
+
+def _work_differs(results: Results) -> list[str]:
+    """Why a rank of this run does other work than SimAI adds up, as far as the run says it."""
+    simulation = results.simulation
+    workload, program, parameters = simulation.workload, simulation.program, simulation.parameters
+    structure = program.structure
+    reasons = []
+    counted = estimated_rows(workload)
+    if counted < len(workload):
+        left = plural(len(workload) - counted, "row")
+        reasons.append(f"SimAI leaves out the {left} behind the {counted} of line 2")
+    if program.pipelined:
+        if program.microbatches != len(structure.blocks):
+            found = plural(len(structure.blocks), "block")
+            reasons.append(f"{plural(program.microbatches, 'micro-batch')} run, the file has {found}")
+        if structure.loss and program.microbatches > 1:
+            reasons.append(f"loss rows run for each of {program.microbatches} micro-batches, there once")
+        if parameters.stage_layout == "megatron":
+            reasons.append("stage layout megatron leaves rows to the first and last stage")
+    if parameters.passes > 1:
+        reasons.append(f"{parameters.passes} passes run")
+    if parameters.compute_scale != 1 or parameters.layer_scale or parameters.slow_rank or parameters.jitter:
+        reasons.append("scales, slow ranks and jitter are not in SimAI's figure")
+    return reasons
+
+
+def _collectives(
+    results: Results, kind: str, simai_us: float, ours: int, streams: list[StreamUse]
+) -> EstimateLine:
+    busy, beside, _ = _sums(streams, kind)
+    simai_ns = _ns(simai_us)
+    if not busy and not simai_ns:
+        return EstimateLine(kind, simai_us, ours, f"no {kind} collective takes time in either")
+    hidden = _hidden(results, kind)
+    taken = "every one as exposed and in sequence" if not hidden else (
+        f"them in sequence and {number(100 * hidden)} % of each as hidden"
+    )  # fmt: skip
+    text = f"SimAI counts {taken}; "
+    if not busy:
+        text += f"here no {kind} collective runs"
+    elif beside:
+        text += f"here {duration(beside)} of {duration(busy)} runs beside compute"
+    elif busy == ours:
+        text += f"here too all {duration(busy)} holds compute back"
+    else:
+        text += f"here {duration(ours)} of {duration(busy)} holds compute back"
+    if busy and not hidden and busy != simai_ns:
+        reasons = _work_differs(results)
+        text += f", {_signed(busy - simai_ns)} of them" + (f" ({reasons[0]})" if reasons else "")
+    return EstimateLine(kind, simai_us, ours, text)
+
+
+def _hidden(results: Results, kind: str) -> float:
+    network = results.simulation.network
+    assert isinstance(network, SimaiNetwork)
+    return network.overlap["dp" if kind == "dp_ep" else kind]
+
+
+def _sums(streams: list[StreamUse], kind: str) -> tuple[int, int, int]:
+    """(busy, beside compute, exposed) of the streams of a kind, ns."""
+    found = [one for one in streams if one.kind == kind]
+    return (
+        sum(one.busy_ns for one in found),
+        sum(one.overlapped_ns for one in found),
+        sum(one.exposed_ns for one in found),
+    )
+
+
+def _transfers(
+    results: Results, estimate: SimaiEstimate, ours: int, streams: list[StreamUse]
+) -> EstimateLine:
+    busy = _sums(streams, "pp")[0]
+    if not busy:
+        text = "no transfer between stages takes time here"
+    else:
+        text = f"here transfers run {duration(busy)}, and compute waits for {duration(ours)} of it"
+    if estimate.pp_us is None:
+        text = f"SimAI has no bandwidth for transfers; {text}"
+    elif busy or estimate.pp_us:
+        hidden = number(100 * _hidden(results, "pp"))
+        text = f"SimAI takes {hidden} % of all transfers as hidden; {text}"
+    return EstimateLine("pp", estimate.pp_us, ours, text)
+
+
+def _bubble(results: Results, estimate: SimaiEstimate, ours: int) -> EstimateLine:
+    simulation = results.simulation
+    workload, program, stages = simulation.workload, simulation.program, simulation.layout.pp
+    if stages == 1:
+        return EstimateLine("bubble", estimate.bubble_us, ours, "no pipeline in either")
+    virtual = layers_per_stage(workload, program.structure)
+    batches = accumulations(workload, program.structure)
+    text = (
+        f"SimAI takes (pp - 1) / (ga x vpp) = {stages - 1}/{batches * virtual} of its rows' time, "
+        "whatever the schedule"
+    )
+    if not program.pipelined:
+        text += f"; {program.schedule} has no pipeline"
+    elif program.virtual_stages == virtual:
+        text += f"; {program.schedule} has as many virtual stages"
+    else:
+        like = round(_ns(estimate.bubble_us) * virtual / program.virtual_stages)
+        text += (
+            f"; {program.schedule} has {plural(program.virtual_stages, 'virtual stage')} a stage, "
+            f"with which it would be {duration(like)}"
+        )
+    return EstimateLine("bubble", estimate.bubble_us, ours, text)
+
+
+def _total(results: Results, estimate: SimaiEstimate, lines: list[EstimateLine]) -> EstimateLine:
+    step, total = results.step_time_ns, _ns(estimate.total_us)
+    single = [one for one in lines if one.line != "exposed"]
+    most = max(single, key=lambda one: abs(one.ours_ns - _ns(one.simai_us or 0)))
+    difference = most.ours_ns - _ns(most.simai_us or 0)
+    if not difference:
+        text = "no line differs"
+    else:
+        text = f"{_signed(step - total)} here, most of it by {most.line} ({_signed(difference)})"
+    return EstimateLine("total", estimate.total_us, step, text)

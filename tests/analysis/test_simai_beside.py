@@ -1,0 +1,110 @@
+"""SimAI's estimate line by line beside the step: the figures of both, and why they differ.
+
+Planted: idle left out of the bubble line, and the estimate's exposed line taken for ours;
+`test_our_lines_sum_to_the_step_and_simais_to_its_total` failed on both.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simcore.analysis import Results
+from simcore.analysis.simai_beside import EstimateLine, beside_estimate
+from simcore.parameters import Parameters
+from simcore.report import json_report, text_report
+from simcore.simulation import simulate
+from simcore.workload import open_workload
+from tests.strategies import Cell, Row, layer, make_workload
+
+INPUTS = Path(__file__).parents[1] / "networks" / "simai"
+FIXED = f"busbw:{INPUTS / 'busbw_fixed.yaml'}"
+SEEDS = ("fixtures/001_moe_128npu_with_mistakes.txt", "fixtures/002_gpt_1024npu.txt")
+GIB = 2**30
+
+
+def lines(rows: list[Row], header: dict[str, Any], **parameters: Any) -> dict[str, EstimateLine]:
+    keys = {"tp": 2, "ep": 1, "pp": 1, "vpp": 1, "ga": 1, "all_gpus": 4}
+    workload = make_workload(rows, **keys | header)
+    found = Results(simulate(workload, Parameters(**{"network": FIXED, **parameters})))
+    return {one.line: one for one in beside_estimate(found)[1]}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("schedule", ["1f1b", "zb-h1", "layer-loop"])
+def test_our_lines_sum_to_the_step_and_simais_to_its_total(seed: str, schedule: str) -> None:
+    results = Results(simulate(open_workload(seed), Parameters(network="simai-auto", schedule=schedule)))
+    found = {one.line: one for one in beside_estimate(results)[1]}
+    total, exposed = found.pop("total"), found.pop("exposed")
+    assert sum(one.ours_ns for one in found.values()) == total.ours_ns == results.step_time_ns
+    assert sum(one.simai_us or 0 for one in found.values()) == pytest.approx(total.simai_us)
+    collectives = [found[kind] for kind in ("dp", "dp_ep", "tp", "ep")]
+    assert exposed.ours_ns == sum(one.ours_ns for one in collectives)
+    assert exposed.simai_us == pytest.approx(sum(one.simai_us or 0 for one in collectives))
+
+
+ROWS = [
+    Row("mlp", Cell(1000, "ALLREDUCE", "tp", GIB), wg=Cell(7_000_000, "ALLREDUCE", "dp", GIB)),
+    layer("mlp", 0, 0, 9_000_000),
+]
+
+
+def test_what_runs_beside_compute_is_said() -> None:
+    rows = [ROWS[1], ROWS[0]]
+    found = lines(rows, {})
+    assert found["dp"].text == (
+        "SimAI counts every one as exposed and in sequence; here 2.632 ms of 2.632 ms runs beside compute"
+    )
+    assert found["dp"].ours_ns == 0
+    assert found["tp"].text == (
+        "SimAI counts every one as exposed and in sequence; here too all 3.333 ms holds compute back"
+    )
+    assert found["compute"].text == "both add up the same cells"
+    assert found["ep"].text == "no ep collective takes time in either"
+    assert found["bubble"].text == "no pipeline in either"
+    assert found["total"].text == "-2.632 ms here, most of it by dp (-2.632 ms)"
+
+
+def test_ratios_of_overlap_are_said() -> None:
+    found = lines(ROWS, {}, overlap=("tp=0.25",))
+    assert found["tp"].text.startswith(
+        "SimAI counts them in sequence and 25 % of each as hidden; here too all"
+    )
+
+
+def test_scales_and_passes_are_reasons() -> None:
+    found = lines(ROWS, {}, compute_scale=2.0, passes=2)
+    assert found["compute"].text == (
+        "+48.003 ms here: 2 passes run; scales, slow ranks and jitter are not in SimAI's figure"
+    )
+
+
+def test_waits_are_a_line_of_their_own() -> None:
+    rows = [Row("mlp", Cell(1000, "ALLREDUCE", "tp", GIB))]
+    found = lines(rows, {"all_gpus": 2}, slow_rank=("1=2",))["wait"]
+    assert found == EstimateLine("wait", None, 1000, "in SimAI no rank waits for another one of its groups")
+
+
+def test_the_bubble_of_simai_is_put_beside_the_schedules_own() -> None:
+    rows = [Row("embedding_layer", Cell(1000)), *[layer("mlp", 1000)] * 4]
+    header = {"pp": 2, "tp": 1, "all_gpus": 2, "vpp": 4, "pp_comm": 0}
+    found = lines(rows, header, schedule="1f1b")
+    assert found["bubble"].text == (
+        "SimAI takes (pp - 1) / (ga x vpp) = 1/4 of its rows' time, whatever the schedule; "
+        "1f1b has 1 virtual stage a stage, with which it would be 4.000 us"
+    )
+    assert found["pp"].text == "no transfer between stages takes time here"
+
+
+def test_the_reports_have_the_lines_and_other_networks_have_none() -> None:
+    results = Results(simulate(open_workload(SEEDS[1]), Parameters(network="simai-auto")))
+    values = json_report(results)["estimates"]["simai_lines"]
+    assert [one["line"] for one in values] == [
+        "compute", "dp", "dp_ep", "tp", "ep", "pp", "bubble", "exposed", "total"
+    ]  # fmt: skip
+    assert list(values[0]) == ["line", "simai_us", "ours_ns", "text"]
+    page = text_report(results)
+    assert "  total        8.685 s    14.859 s   +6.174 s here, most of it by bubble (+6.168 s)\n" in page
+    plain = Results(simulate(open_workload(SEEDS[1]), Parameters()))
+    assert beside_estimate(plain) == (0, [])
+    assert "simai_lines" not in json_report(plain)["estimates"]

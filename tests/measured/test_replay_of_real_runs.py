@@ -1,0 +1,92 @@
+"""Replays of the real sets of the corpus, beside what was measured and beside two other replays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from simcore.inputs import open_input
+from simcore.measured import MeasuredRun
+from simcore.measured.parameters import measured_results
+from simcore.measured.replay import MeasuredResults
+from simcore.parameters import Parameters
+from simcore.report.measured_insights import insight_lines
+from tests.workload.texts import shared_folder
+
+from .naive_replay import fine_ns, naive_ns, read_set
+from .test_trace_properties import assert_accounts_and_path
+
+# Directory, stamp -> the largest difference of the naive replay from the measured step, in parts of 10,000.
+SETS = [
+    ("wd8_tp2_pp4", "20240923205004", 8),
+    ("wd4_tp2_pp2", "20250321125500", 6),
+    ("wd4_tp2_pp2", "20250320144110", 6),
+    ("wd4_tp1_pp2", "20250401230426", 16),
+]
+
+
+def folder_of(name: str) -> Path:
+    return shared_folder("corpus/rank_trace") / name
+
+
+def opened(name: str, stamp: str) -> MeasuredRun:
+    run = open_input(str(folder_of(name)), stamp)
+    assert isinstance(run, MeasuredRun)
+    return run
+
+
+@pytest.mark.parametrize(("name", "stamp", "naive"), SETS)
+def test_the_replay_of_a_real_run_is_the_measured_step(name: str, stamp: str, naive: int) -> None:
+    run = opened(name, stamp)
+    results = measured_results(run, Parameters(), replay=True)
+    off = abs(results.step_time_ns - run.step_time_ns)
+    # The promise is 0.3 %, and 0.2 % for the eight ranks.
+    assert off <= run.step_time_ns * (2 if len(run.ranks) == 8 else 3) // 1000
+    # It is exact, for what each operation takes by itself is as it was measured.
+    assert off == 0
+    text = read_set(folder_of(name), stamp)
+    assert text.step_ns == run.step_time_ns
+    assert abs(naive_ns(text) - run.step_time_ns) <= run.step_time_ns * naive // 10_000
+
+
+@pytest.mark.parametrize(("name", "stamp", "naive"), SETS)
+@pytest.mark.parametrize("compute", [0, 1, 2, 3])
+def test_with_scaled_compute_it_is_what_another_replay_of_the_text_says(
+    name: str, stamp: str, naive: int, compute: int
+) -> None:
+    run = opened(name, stamp)
+    parameters = Parameters(compute_scale=float(compute))
+    results = measured_results(run, parameters, replay=True)
+    assert results.step_time_ns == fine_ns(read_set(folder_of(name), stamp), compute)
+
+
+@pytest.mark.parametrize(("name", "stamp", "naive"), SETS)
+def test_accounts_sum_and_the_path_covers_a_real_step(name: str, stamp: str, naive: int) -> None:
+    run = opened(name, stamp)
+    assert_accounts_and_path(MeasuredResults(run))
+    changed = Parameters(compute_scale=0.7, comm_scale=3.0, slow_rank=("1=1.5",))
+    assert_accounts_and_path(measured_results(run, changed))
+
+
+def test_the_embedding_all_reduce_of_the_last_stage_waits_for_the_first() -> None:
+    results = MeasuredResults(opened("wd8_tp2_pp4", "20240923205004"))
+    waits = {(one.early, one.late): one.ns for one in results.waiting if one.name == "ep_allreduce"}
+    # From 2442.37 and 2471.24 ms to 3733.28 and 3736.33 ms, when ranks 0 and 1 come.
+    assert waits == {(6, 0): 1_290_910_000, (7, 1): 1_265_090_000}
+    assert insight_lines(results) == [
+        "Most of the ranks' time, 55.6 %, is the pipeline bubble: waiting for what another stage has not "
+        "sent yet; most of it on rank 0 (3.077 s).",
+        "Ranks 0-1 (stage 0) wait up to 3.077 s in recv_backward for ranks 2-3 (stage 1).",
+        "Ranks 2-3 (stage 1) wait up to 2.443 s in recv_backward for ranks 4-5 (stage 2).",
+        "Ranks 6-7 (stage 3) wait up to 1.291 s in ep_allreduce for ranks 0-1 (stage 0).",
+        "Ranks 4-5 (stage 2) wait up to 875.6 ms in optimizer_step for rank 7 (stage 3).",
+        "Rank 7 is slow: it computes 1.873 s, the other ranks (stage 3) 910.0 ms.",
+        "Stage 3 is slow: its fastest rank computes 910.0 ms, that of the other stages 662.4 ms.",
+    ]
+
+
+def test_a_file_of_a_set_with_holes_is_replayed_with_what_is_there() -> None:
+    results = measured_results(opened("schedule_plan", None), Parameters(compute_scale=2.0))  # type: ignore[arg-type]
+    assert results.step_time_ns > results.measured.step_time_ns
+    assert_accounts_and_path(results)

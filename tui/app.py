@@ -13,7 +13,7 @@ from simcore.analysis import Results
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
-from tui.background import WhatIfs
+from tui.background import Background
 from tui.chrome import footer, heading
 from tui.frame import Line, cells, spread
 from tui.frame_view import FrameView
@@ -97,7 +97,8 @@ class WltuiApp(CellApp):
         self.said = ""
         # Parameters whose run is kept when it is done.
         self._keep: Parameters | None = None
-        self.what_ifs = WhatIfs(self)
+        self.what_ifs = Background(self, "what-if")
+        self.comparisons = Background(self, "compare")
 
     @property
     def current_view(self) -> ScreenView:

@@ -1,4 +1,4 @@
-"""What a screen needs and takes long to find: found once a run in a worker, with progress."""
+"""What a screen needs and takes long to find: found once in a worker, with progress."""
 
 from __future__ import annotations
 
@@ -11,45 +11,53 @@ from textual.worker import get_current_worker
 from simcore.diagnostics import Cancelled
 
 if TYPE_CHECKING:
-    from simcore.analysis import Results
-    from simcore.analysis.what_if import WhatIf
     from tui.app import WltuiApp
 
 # Progress is worth a picture this often, s.
 _PROGRESS_EVERY = 0.2
 
+Progress = Callable[[int, int], None]
+IsCancelled = Callable[[], bool]
 
-class WhatIfs:
-    """The what-if tables of runs. A new run's table cancels that of the run before."""
 
-    def __init__(self, app: WltuiApp) -> None:
+class Background:
+    """One kind of finding, what-if tables or comparisons: of one subject at a time.
+
+    Asking for another subject cancels the finding that is under way.
+    """
+
+    def __init__(self, app: WltuiApp, name: str) -> None:
         self._app = app
-        self._found: dict[int, tuple[Results, list[WhatIf]]] = {}
-        self._running: Results | None = None
+        self._name = name
+        self._subject: object = None
+        self._found: Any = None
+        self._is_there = False
         self.done = self.total = 0
 
-    def of(self, results: Results) -> list[WhatIf] | None:
-        """The table of a run; None while it is being made: the screen is drawn again when it is there."""
-        found = self._found.get(id(results))
-        if found is not None and found[0] is results:
-            return found[1]
-        if self._running is not results:
-            self._running = results
+    def of(self, subject: object, find: Callable[[Progress, IsCancelled], Any]) -> Any:
+        """What `find` gives for a subject; None while it is looked for.
+
+        The open screen is drawn again when it is there. Subjects are told apart by identity.
+        """
+        if self._subject is not subject:
+            self._subject, self._found, self._is_there = subject, None, False
             self.done = self.total = 0
             # Not before the picture that asks for it is on the terminal.
-            self._app.call_after_refresh(self._start, results)
-        return None
+            self._app.call_after_refresh(self._start, subject, find)
+        return self._found if self._is_there else None
 
     @property
     def progress(self) -> str:
-        """How far the table is that is being made."""
+        """How far it is."""
         return f"simulating {self.done} of {self.total}" if self.total else "simulating"
 
-    def _start(self, results: Results) -> None:
-        if self._running is results:
-            self._app.run_worker(lambda: self._work(results), thread=True, exclusive=True, group="what-if")
+    def _start(self, subject: object, find: Callable[[Progress, IsCancelled], Any]) -> None:
+        if self._subject is subject:
+            self._app.run_worker(
+                lambda: self._work(subject, find), thread=True, exclusive=True, group=self._name
+            )
 
-    def _work(self, results: Results) -> None:
+    def _work(self, subject: object, find: Callable[[Progress, IsCancelled], Any]) -> None:
         worker = get_current_worker()
         last = time.monotonic()
 
@@ -61,18 +69,17 @@ class WhatIfs:
                 self._tell(self._app.redraw_current)
 
         try:
-            found = results.what_if(progress, lambda: worker.is_cancelled)
+            found = find(progress, lambda: worker.is_cancelled)
         except Cancelled:
             return
         if not worker.is_cancelled:
-            self._tell(self._take, results, found)
+            self._tell(self._take, subject, found)
 
     def _tell(self, callback: Callable[..., Any], *arguments: Any) -> None:
         if self._app.is_running:
             self._app.call_from_thread(callback, *arguments)
 
-    def _take(self, results: Results, found: list[WhatIf]) -> None:
-        self._found[id(results)] = (results, found)
-        if self._running is results:
-            self._running = None
-        self._app.redraw_current()
+    def _take(self, subject: object, found: Any) -> None:
+        if self._subject is subject:
+            self._found, self._is_there = found, True
+            self._app.redraw_current()

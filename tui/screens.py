@@ -26,7 +26,6 @@ class Entry(NamedTuple):
     measured: str | None = ""
 
 
-# The numbers are those of the finished explorer: 6 is not there yet.
 SCREENS: dict[str, Entry] = {
     "summary": Entry("1", "Summary", "Summary", "tui.summary.view:SummaryView", None),
     "timeline": Entry("2", "Timeline", "Timeline", "tui.timeline.view:TimelineView"),
@@ -41,6 +40,7 @@ SCREENS: dict[str, Entry] = {
         "tui.parameters.view:ParametersView",
         "tui.measured.view:NoParametersView",
     ),
+    "compare": Entry("6", "Compare", "Compare", "tui.compare.view:CompareView", None),
     "notes": Entry("!", "Notes", "Notes", "tui.notes.view:NotesView"),
 }
 

@@ -143,7 +143,7 @@ def _movers(comparison: Comparison) -> list[str]:
     columns = [Column("op", left=True), Column("what", left=True), Column("A"), Column("B"), Column("B - A")]
     rows = [
         [
-            _op_words(comparison, one),
+            op_words(comparison, one),
             one.measure,
             duration(one.a_ns),
             duration(one.b_ns),
@@ -154,7 +154,7 @@ def _movers(comparison: Comparison) -> list[str]:
     return ["\n".join(["Ops that differ most", *table(columns, rows), ""])]
 
 
-def _op_words(comparison: Comparison, mover: Mover) -> str:
+def op_words(comparison: Comparison, mover: Mover) -> str:
     """`stage 15, mlp_row wg, micro-batch 0`, and the collective where it is one."""
     where = _where(comparison, mover.place, mover.ranks)
     what = [f"{printable(mover.name, _NAME_CELLS)} {mover.phase}" if mover.name else mover.phase]

@@ -52,7 +52,7 @@ class WhyView(ScreenView):
     def draw(self, width: int, height: int) -> list[Line]:
         found = self._app.what_ifs
         if self.model.knobs is None:
-            self.model.knobs = found.of(self.model.results)
+            self.model.knobs = found.of(self.model.results, self.model.results.what_if)
         return draw(self.model, width, height, self.glyphs, found.progress)
 
     def show(self, results: Run) -> None:

@@ -1,0 +1,1 @@
+"""Two runs on one time axis: lanes in pairs, what differs, and why."""

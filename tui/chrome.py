@@ -28,21 +28,27 @@ def heading(session: AnySession, screen: str, width: int) -> list[Line]:
         room = width - width_of(_step(session)) - len(f"{notes_words}      ")
         name = _short(name, max(room - sum(len(fact) + 3 for fact in facts), 12))
         first = [(" ", ""), (name, "bright"), *_that_fit(facts, room - len(name))]
-    run = session.run_words() if wide and isinstance(session, Session) else ""
-    step: Line = [
-        *_step(session),
-        (f"   {run}" if run else "", ""),
-        ("   ", ""),
-        (notes_words + " ", "warn" if notes else "dim"),
-    ]
+    note: Line = [("   ", ""), (notes_words + " ", "warn" if notes else "dim")]
+    if not wide:
+        return [spread(first, [*_step(session), *note], width), fitted(_tabs(session, screen, False), width)]
+    run = session.run_words() if isinstance(session, Session) else ""
+    # What tells the least goes first when there is no room for all.
+    for titles, words in ((True, run), (False, run), (True, ""), (False, "")):
+        tabs = _tabs(session, screen, titles)
+        step: Line = [*_step(session), *([(f"   {words}", "")] if words else []), *note]
+        if width_of(tabs) + width_of(step) < width:
+            break
+    return [fitted(first, width), spread(tabs, step, width)]
+
+
+def _tabs(session: AnySession, screen: str, whole: bool) -> Line:
+    """The screens with their keys, the open one in brackets; `whole` titles or short ones."""
     tabs: Line = [(" ", "")]
-    for key in screens_of(session.measured):
-        entry = SCREENS[key]
-        title = f"{entry.key} {entry.title if wide else entry.short}"
-        tabs.append((f"[{title}]", "accent") if key == screen else (f" {title} ", ""))
-    if wide:
-        return [fitted(first, width), spread(tabs, step, width)]
-    return [spread(first, step, width), fitted(tabs, width)]
+    for name in screens_of(session.measured):
+        entry = SCREENS[name]
+        title = f"{entry.key} {entry.title if whole else entry.short}"
+        tabs.append((f"[{title}]", "accent") if name == screen else (f" {title} ", ""))
+    return tabs
 
 
 def _short(name: str, room: int) -> str:

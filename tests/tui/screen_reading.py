@@ -52,8 +52,9 @@ async def wait_until(pilot: Pilot[None], is_true: Callable[[], object], patience
 
 
 async def run_over(pilot: Pilot[None]) -> None:
-    """Wait until the draft has been run."""
+    """Wait until the draft has been run, and all that screens look for in the background is found."""
     app = pilot.app
     assert isinstance(app, WltuiApp)
     await pilot.pause()
-    await wait_until(pilot, lambda: not app.session.running)
+    await wait_until(pilot, lambda: not app.session.running and all(one.is_finished for one in app.workers))
+    await pilot.pause()

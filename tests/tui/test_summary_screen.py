@@ -1,0 +1,193 @@
+"""The summary: what each panel says, where Enter leads, what `t` tries."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcore.analysis.rank_map import MEASURES
+from simcore.units import duration
+from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import seed
+from tests.tui.pseudo_terminal import SEED, wltui
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tui.session import Session
+from tui.summary.digits import large
+from tui.summary.model import HELP, MAP, NOTES, STAGES, WORST, SummaryModel
+from tui.summary.view import SummaryView
+from tui.timeline.view import TimelineView
+
+SIZES = [(120, 36), (80, 24)]
+
+
+def model_of(**parameters: object) -> SummaryModel:
+    return SummaryModel(seed(**parameters))
+
+
+# -- the model -----------------------------------------------------------------------
+
+
+def test_the_cursor_never_leaves_its_panel() -> None:
+    model = model_of(slow_rank=("37=1.3",))
+    extent = {STAGES: (16, 1), MAP: (4, 16), WORST: (5, 1), NOTES: (len(seed().diagnostics), 1)}
+    for panel, (rows, columns) in extent.items():
+        model.panel = panel
+        model.move(1000, 1000)
+        assert model.cursor(panel) == (rows - 1, columns - 1)
+        model.move(-1000, -1000)
+        assert model.cursor(panel) == (0, 0)
+
+
+def test_tab_goes_round_the_panels_that_are_drawn() -> None:
+    model = model_of()
+    seen = []
+    for _ in range(5):
+        seen.append(model.panel)
+        model.next_panel(1)
+    assert seen == [STAGES, MAP, WORST, HELP, NOTES]
+    assert model.panel == STAGES
+    model.next_panel(-1)
+    assert model.panel == NOTES
+    model.set_panels((STAGES, WORST))
+    assert model.panel == STAGES
+
+
+@pytest.mark.parametrize(
+    ("rows", "joined", "lines"), [(16, 1, 16), (17, 1, 16), (8, 2, 8), (5, 4, 4), (1, 16, 1)]
+)
+def test_stages_are_joined_where_there_is_no_room_for_each(rows: int, joined: int, lines: int) -> None:
+    model = model_of()
+    model.join(rows)
+    assert (model.joined, len(model.stage_rows())) == (joined, lines)
+    assert [stage.stage for row in model.stage_rows() for stage in row] == list(range(16))
+
+
+def test_every_measure_has_its_turn_in_the_map() -> None:
+    model = model_of()
+    seen = []
+    for _ in MEASURES:
+        seen.append(model.measure)
+        model.next_measure()
+    assert seen == list(MEASURES)
+    assert model.measure == seen[0]
+
+
+def test_enter_leads_to_the_place_under_the_cursor() -> None:
+    model = model_of()
+    step = seed().step_time_ns
+    model.move(5, 0)
+    assert model.target() == (5, 0, step)
+    model.panel = MAP
+    model.move(0, 7)
+    assert model.target() == (7, 0, step)
+    model.panel = WORST
+    model.move(1, 0)
+    bubble = seed().worst[1]
+    assert model.target() == (bubble.number, bubble.start_ns, bubble.end_ns)
+    model.panel = NOTES
+    assert model.target() is None
+
+
+def test_another_run_keeps_the_cursor_as_far_as_it_can() -> None:
+    model = model_of()
+    model.panel = MAP
+    model.move(0, 15)
+    model.show(seed(slow_rank=("37=1.3",)))
+    assert model.cursor(MAP) == (0, 15)
+    model.move(3, 0)
+    model.show(seed())
+    assert model.cursor(MAP) == (0, 15)
+
+
+@pytest.mark.parametrize("ns", [0, 1, 999, 1000, 14_774_124_906, 10**15, 123_456])
+def test_every_step_time_can_be_written_large(ns: int) -> None:
+    rows = large(duration(ns))
+    assert len(rows) == 3
+    assert rows[2].endswith(duration(ns).split()[1])
+
+
+# -- the screen ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_it_is_the_first_screen_and_says_why(make_app: MakeApp, size: tuple[int, int]) -> None:
+    app = make_app(first=None)
+    async with app.run_test(size=size) as pilot:
+        await run_over(pilot)
+        assert app.screen_name == "summary"
+        text = " ".join(screen_text(app).replace("│", " ").split())
+        assert "Stage 0 waits 6.987 s (47.3 %) for its neighbours" in text
+        assert "with all communication free 13.973 s (-5.4 %)" in text
+        assert "interleaved, virtual-stages 8" in text
+        assert "8.922 s" in text
+        assert "bubble stage 0, 4.096 s from 3.064 s on" in text
+
+
+async def test_enter_shows_the_longest_bubble_in_the_timeline(make_app: MakeApp) -> None:
+    app = make_app(first=None)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "tab", "tab", "j", "enter")
+        assert app.screen_name == "timeline"
+        view = app.current_view
+        assert isinstance(view, TimelineView)
+        bubble = seed().worst[1]
+        assert bubble.start_ns <= view.model.cursor_ns < bubble.end_ns
+        assert view.model.current.number == bubble.number
+        assert view.model.window.first_ns <= bubble.start_ns
+        assert bubble.end_ns <= view.model.window.last_ns
+        assert any("bubble   waits for the gradient" in row for row in screen_rows(app))
+        await press(pilot, "1")
+        assert isinstance(app.current_view, SummaryView)
+        assert app.current_view.model.panel == WORST
+
+
+async def test_t_tries_the_best_change_as_run_2_and_x_goes_back(make_app: MakeApp) -> None:
+    app = make_app(first=None)
+    session = app.session
+    assert isinstance(session, Session)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await run_over(pilot)
+        await press(pilot, "t")
+        await run_over(pilot)
+        assert session.step == "8.922 s"
+        assert session.run_words() == "run 2 of 2"
+        assert screen_rows(app)[-1].strip() == "run 2 of 2: 8.922 s; x goes back and forth"
+        await press(pilot, "x")
+        assert session.step == "14.774 s"
+        assert session.draft == session.opened.simulation.parameters
+        await press(pilot, "x")
+        assert session.step == "8.922 s"
+
+
+async def test_t_without_a_parameter_for_it_says_so(make_app: MakeApp) -> None:
+    app = make_app(first=None)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "tab", "tab", "tab")
+        await run_over(pilot)
+        await press(pilot, *"jjjj", "t")
+        assert (
+            screen_rows(app)[-1].strip() == "no parameter does that alone: 5 has the network and the layers"
+        )
+        assert app.session.step == "14.774 s"
+
+
+async def test_notes_lead_to_all_notes(make_app: MakeApp) -> None:
+    app = make_app(first=None)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "shift+tab", "enter")
+        assert app.screen_name == "notes"
+
+
+def test_it_opens_first_in_a_terminal_and_is_left_by_its_keys() -> None:
+    with wltui(SEED, screen=None, columns=80, rows=24) as terminal:
+        terminal.wait_for("8.922 s")
+        assert "[1 Summary]" in terminal.text
+        terminal.press_each(("2", "At the cursor"), ("1", "What would help most"), ("4", "not earlier"))
+        terminal.settle(0.5)
+        before = len(terminal.raw)
+        terminal.pump(1.0)
+        assert len(terminal.raw) == before
+
+
+def test_another_screen_can_be_first() -> None:
+    with wltui(SEED, screen="layers") as terminal:
+        terminal.wait_for("[3 Layers]")

@@ -1,0 +1,91 @@
+"""The why screen: sums of the critical path, its legs, and the what-if table."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import lonely, seed
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tui.timeline.view import TimelineView
+from tui.why.model import GROUPINGS, LEGS, PANELS, WhyModel
+from tui.why.view import WhyView
+
+
+def test_every_grouping_sums_to_the_step() -> None:
+    model = WhyModel(seed())
+    for grouping in GROUPINGS:
+        assert model.grouping == grouping
+        assert sum(ns for _, ns in model.sums()) == seed().step_time_ns
+        assert [ns for _, ns in model.sums()] == sorted((ns for _, ns in model.sums()), reverse=True)
+        model.next_grouping()
+    assert model.grouping == GROUPINGS[0]
+
+
+def test_the_cursor_stays_among_the_rows() -> None:
+    model = WhyModel(seed())
+    for panel in PANELS:
+        model.panel = panel
+        model.move(10**6)
+        model.move(-(10**6))
+        assert model.row(panel) == 0
+    model.panel = LEGS
+    model.move(10**6)
+    assert model.target() == (0, 14_662_100_805, 14_774_124_906)
+
+
+def test_a_step_of_one_op_has_a_path_of_one_leg() -> None:
+    model = WhyModel(lonely())
+    assert len(model.legs) == 1
+    assert WhyModel(lonely(0)).legs == []
+    assert WhyModel(lonely(0)).target() is None
+
+
+async def test_enter_on_a_leg_shows_it_in_the_timeline(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "4", "shift+tab", *"jjjjj", "enter")
+        view = app.current_view
+        assert isinstance(view, TimelineView)
+        leg = seed().legs[5]
+        assert (leg.rank, leg.what) == (64, "forward")
+        assert leg.start_ns <= view.model.cursor_ns < leg.end_ns
+        assert view.model.current.number == 1
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24)])
+async def test_the_table_comes_in_the_background_and_a_schedule_in_it_can_be_tried(
+    make_app: MakeApp, size: tuple[int, int]
+) -> None:
+    app = make_app()
+    async with app.run_test(size=size) as pilot:
+        await press(pilot, "4", "tab")
+        await run_over(pilot)
+        assert "interleaved, virtual-stages 8" in screen_text(app)
+        await press(pilot, "j", "j", "t")
+        await run_over(pilot)
+        assert app.session.step == "10.695 s"
+        view = app.current_view
+        assert isinstance(view, WhyView)
+        assert view.model.results is app.session.current
+        assert "zb-h1" not in screen_text(app).split("What if")[-1], "it is the run itself now"
+
+
+async def test_t_without_a_chosen_change_says_so(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "4", "t")
+        words = "no change is chosen: Tab leads to the table, when it is there"
+        assert screen_rows(app)[-1].strip() == words
+        await press(pilot, "o")
+        assert "Tab panel" in screen_rows(app)[-1]
+
+
+async def test_a_step_of_no_time_says_so(make_app: MakeApp) -> None:
+    app = make_app(lonely(0))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "4")
+        await run_over(pilot)
+        assert "nothing takes any time" in screen_text(app)
+        await press(pilot, "enter", "tab", "enter", "t", "tab", "enter", "o")
+        assert app.screen_name == "why"

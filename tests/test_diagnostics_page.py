@@ -14,8 +14,8 @@ from simcore.cluster import choose_cluster
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.export import FORMATS, save
 from simcore.parameters import Parameters
-from simcore.program import building
 from simcore.parameters_file import read_parameters
+from simcore.program import building
 from simcore.simulation import choices, simulate
 from simcore.workload import open_workload, read_workload
 from simcore.workload import source as workload_source

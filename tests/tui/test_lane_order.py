@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.tui.made_runs import seed
-from tests.tui.test_arrangement import SOURCES, groups_of, opened
+from simcore.analysis import Results
+from simcore.measured import MeasuredRun
+from tests.tui.made_runs import seed, small
+from tests.tui.test_arrangement import SOURCES, groups_of, measured, opened
+from tui.frame import ASCII, BLOCKS, Glyphs, text_of, width_of
 from tui.timeline.arrangement import Arrangement
+from tui.timeline.frame import TimelineFrame
 from tui.timeline.lanes import SimulatedLanes
+from tui.timeline.model import TimelineModel
 from tui.timeline.spans import ALL, LaneKey
 
 
@@ -171,3 +178,49 @@ def test_an_arrangement_stays_with_equal_ranks_and_begins_anew_with_others() -> 
     assert not any(row.pinned for row in found.rows)
     found.show(SimulatedLanes(seed()))
     assert found.current.title == "stage  5"
+
+
+KEYS = [
+    "toggle",
+    "toggle_ranks",
+    "open_level",
+    "close_all",
+    "toggle_pin",
+    "next_order",
+    "hide",
+    "show_hidden",
+]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from([small(), seed(slow_rank=("37=1.3",)), measured()]),
+    st.lists(st.sampled_from(KEYS) | st.integers(-20, 20), max_size=15),
+    st.integers(20, 210),
+    st.integers(1, 50),
+    st.sampled_from([BLOCKS, ASCII]),
+    st.booleans(),
+)
+def test_any_arrangement_fills_the_screen_and_marks_the_lane_of_the_cursor(
+    results: Results | MeasuredRun,
+    actions: list[str | int],
+    width: int,
+    height: int,
+    glyphs: Glyphs,
+    colour: bool,
+) -> None:
+    model = TimelineModel(results)
+    drawing = TimelineFrame(glyphs, colour)
+    for action in actions:
+        if isinstance(action, int):
+            model.move_lane(action)
+        else:
+            getattr(model.arrangement, action)()
+        lines = drawing.draw(model, width, height)
+        assert len(lines) == height
+        assert {width_of(line) for line in lines} == {width}
+        if height > 4:
+            marked = [line for line in text_of(lines).split("\n") if line.startswith(">")]
+            assert len(marked) == 1
+        if height > 14 and width > 70 and model.arrangement.words:
+            assert model.arrangement.words in text_of(lines)

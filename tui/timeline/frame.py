@@ -97,8 +97,10 @@ class TimelineFrame:
         world = 0
         for number, count in model.source.heat.items():
             world += count
-            for column, found in enumerate(model.source.computing(number).shares.cells(edges)):
-                busy[column] += sum(found.get(category, 0) for category in COMPUTING) * count
+            sums = model.source.computing(number).column_sums(edges)
+            for category in COMPUTING:
+                if category in sums:
+                    busy = [one + ns * count for one, ns in zip(busy, sums[category], strict=True)]
         levels = len(self.glyphs.heat) - 1
         row = ""
         for column in range(columns):

@@ -370,7 +370,8 @@ class SimulatedLanes:
         return [self._lane(number, rank, stream) for stream in class_streams(self.results, number)]
 
     def computing(self, number: int) -> SpanLane:
-        return self._lane(number, ALL, "compute")
+        # By accounts: these spans are made anyway, and their compute is the compute stream's.
+        return self._lane(number, ALL, None)
 
     def told(self, title: Line, numbers: Sequence[int]) -> list[Line]:
         measures = {

@@ -112,6 +112,32 @@ class Layout:
                 members = [range(ep, size, self.ep) for ep in range(self.ep)]
             yield from ([(q % self.tp, q // self.tp) for q in group] for group in members)
 
+    def group_of(self, rank: int, kind: GroupKind) -> list[int]:
+        """The ranks of the group of this kind that `rank` is in, ascending, without listing the others."""
+        if kind == "all":
+            return list(range(self.world))
+        tp, dp, stage = self.position(rank)
+        if kind == "pp":
+            return sorted(self.rank(tp, dp, other) for other in range(self.pp))
+        if kind == "tp":
+            members = [(other, dp) for other in range(self.tp)]
+        elif kind == "dp":
+            members = [(tp, other) for other in range(self.dp)]
+        elif self.dp % self.ep == 0:
+            first = dp - dp % self.ep
+            data = range(first, first + self.ep) if kind == "ep" else range(dp % self.ep, self.dp, self.ep)
+            members = [(tp, other) for other in data]
+        else:
+            q = tp + self.tp * dp
+            first = q - q % self.ep
+            flat = (
+                range(first, first + self.ep)
+                if kind == "ep"
+                else range(q % self.ep, self.tp * self.dp, self.ep)
+            )
+            members = [(other % self.tp, other // self.tp) for other in flat]
+        return sorted(self.rank(*position, stage) for position in members)
+
     def neighbour(self, rank: int, stage: int) -> int:
         """The rank of another stage at the same (tp, dp)."""
         tp, dp, _ = self.position(rank)

@@ -22,12 +22,14 @@ __all__ = ["POLICY_LOOPS", "SCHEDULES", "Schedule"]
 class Schedule(NamedTuple):
     """build: puts one stage's step together. pipelined: stages wait for each other.
 
-    chunked: a stage holds several chunks (virtual stages).
+    chunked: a stage holds several chunks (virtual stages). splits_backward: input and weight
+    gradients of a micro-batch are passes of their own.
     """
 
     build: Callable[[StageBuilder], None]
     pipelined: bool
     chunked: bool = False
+    splits_backward: bool = False
 
 
 SCHEDULES: dict[str, Schedule] = {
@@ -35,5 +37,5 @@ SCHEDULES: dict[str, Schedule] = {
     "gpipe": Schedule(gpipe, pipelined=True),
     "1f1b": Schedule(one_f_one_b, pipelined=True),
     "interleaved": Schedule(interleaved, pipelined=True, chunked=True),
-    "zb-h1": Schedule(zb_h1, pipelined=True),
+    "zb-h1": Schedule(zb_h1, pipelined=True, splits_backward=True),
 }

@@ -6,15 +6,17 @@ from typing import ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.events import Click, Key
 from textual.worker import get_current_worker
 
 from simcore.analysis import Results
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
-from tui.chrome import footer, heading
+from tui.chrome import footer, heading, tab_at
 from tui.frame import Line
 from tui.frame_view import FrameView
+from tui.prompt import Prompt
 from tui.screen_view import ScreenView
 from tui.screens import FIRST, SCREENS, load
 from tui.session import AnySession, Session
@@ -29,6 +31,14 @@ class Heading(FrameView):
         app = self.app
         assert isinstance(app, WltuiApp)
         return heading(app.session, app.screen_name, width)
+
+    async def on_click(self, event: Click) -> None:
+        """A click on a tab opens its screen."""
+        name = tab_at(event.x, self.size.width) if event.y == 1 else None
+        if name is not None:
+            app = self.app
+            assert isinstance(app, WltuiApp)
+            await app.action_open(name)
 
 
 class Footer(FrameView):
@@ -47,6 +57,8 @@ class WltuiApp(App[None]):
 
     CSS = "Screen { layout: vertical; overflow: hidden; }"
     ENABLE_COMMAND_PALETTE = False
+    # Dragging marks out a range; the terminal's own selection is there with Shift.
+    ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(
@@ -109,6 +121,12 @@ class WltuiApp(App[None]):
         # Not `focus()`, which comes later: keys typed ahead belong to the new screen.
         self.screen.set_focus(self.current_view)
         self._redraw_chrome()
+
+    def on_key(self, event: Key) -> None:
+        """Keys typed ahead of a prompt belong to it, not to the bindings of what is under it."""
+        if isinstance(self.screen, Prompt) and self.screen.typed_ahead(event):
+            event.stop()
+            event.prevent_default()
 
     def _redraw_chrome(self) -> None:
         self.query_one(Heading).redraw()

@@ -18,6 +18,7 @@ _NAMES = {
     "exclamation_mark": "!", "pagedown": "PageDown", "pageup": "PageUp", "space": "Space", "enter": "Enter",
     "escape": "Esc", "delete": "Delete", "left": "Left", "right": "Right", "up": "Up", "down": "Down",
     "circumflex_accent": "^", "dollar_sign": "$", "home": "Home", "end": "End", "backspace": "Backspace",
+    "slash": "/", "backslash": "\\", "apostrophe": "'", "left_curly_bracket": "{", "right_curly_bracket": "}",
 }  # fmt: skip
 
 

@@ -25,6 +25,27 @@ class TerminalDriver(LinuxDriver):
         assert sys.__stdout__ is not None
         self._file = sys.__stdout__
 
+    def _enable_mouse_support(self) -> None:
+        """Buttons, the wheel, and motion while a button is held (mode 1002).
+
+        Textual asks for all motion (1003): every cell the pointer crosses would come over the line.
+        """
+        if not self._mouse:
+            return
+        for mode in ("1000", "1002", "1006"):
+            self.write(f"\x1b[?{mode}h")
+        self.flush()
+
+    def _enable_mouse_pixels(self) -> None:
+        """Motion by cells is enough; by pixels (1016) it would be reported ten times as often."""
+
+    def _disable_mouse_support(self) -> None:
+        if not self._mouse:
+            return
+        for mode in ("1000", "1002", "1006"):
+            self.write(f"\x1b[?{mode}l")
+        self.flush()
+
 
 def speaks_utf8(encoding: str | None, environ: Mapping[str, str] = os.environ) -> bool:
     """Whether the terminal can be taken to show block glyphs.

@@ -95,11 +95,14 @@ def _facts(simulation: Simulation, number: int, op: int, received_by: int | None
         origin += _scale_words(simulation.parameters.compute_scale)
     stream = STREAMS[lane] if lane < TO_NEXT else "pp"
     phase = PHASES[ops.phase[op]]
-    collective, group = (cost.collective, cost.group) if isinstance(cost, CollectiveCost) else (None, None)
+    collective: str | None = None
+    kind_of_group: GroupKind | None = None
+    if isinstance(cost, CollectiveCost):
+        collective, kind_of_group = cost.collective, cost.group
     size = 0 if isinstance(cost, ComputeCost) else cost.bytes
     return OpFacts(
         name, phase, kind, stream, start[op], end[op], row, ops.microbatch[op], other_stage, origin,
-        collective, group, size,
+        collective, kind_of_group, size,
     )  # fmt: skip
 
 

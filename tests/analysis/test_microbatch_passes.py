@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -61,7 +63,7 @@ def test_passes_follow_one_another_and_hold_the_compute_of_their_micro_batch(sch
     results = run(two_stages(4), dim=("switch:2:4:50", "switch:4:2:300"), schedule=schedule)
     for number in range(len(results.simulation.timeline.classes)):
         passes = results.passes(number)
-        assert all(one.end_ns <= after.start_ns for one, after in zip(passes, passes[1:], strict=False))
+        assert all(one.end_ns <= after.start_ns for one, after in pairwise(passes))
         ops, start, end = results.simulation.timeline.columns(number)
         for op, microbatch in enumerate(ops.microbatch):
             if microbatch >= 0 and ops.stream[op] == 0:

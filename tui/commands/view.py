@@ -55,6 +55,10 @@ def main(words: list[str]) -> int:
     add_run(parser)
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
+    parser.add_argument(
+        "--no-mouse", action="store_true",
+        help="leave the mouse to the terminal, for its own selecting (Shift and drag does that, too)",
+    )  # fmt: skip
     add_parameters(parser)
     arguments = parser.parse_args(words)
     if arguments.version:
@@ -87,8 +91,7 @@ def main(words: list[str]) -> int:
     app = WltuiApp(session, ascii_only=arguments.ascii or not speaks_utf8(sys.stdout.encoding))
     app.driver_class = TerminalDriver
     end_on_signals(app)
-    # Without mouse reports the terminal's own selecting and copying keeps working.
-    app.run(mouse=False)
+    app.run(mouse=not arguments.no_mouse)
     return app.return_code or 0
 
 

@@ -8,8 +8,17 @@ from tui.frame import ASCII, Glyphs, Line, as_ascii, fitted, rule
 from tui.timeline.details import details
 from tui.timeline.drawing import draw_lane
 from tui.timeline.model import TimelineModel
+from tui.timeline.pointer import Area
 from tui.timeline.ruler import ticks
 from tui.timeline.spans import COMPUTING, SpanLane
+from tui.timeline.status import (
+    filter_words,
+    mark_columns,
+    mark_line,
+    range_columns,
+    range_lines,
+    range_title,
+)
 
 _WIDE = 100
 _TALL = 30
@@ -22,12 +31,13 @@ class TimelineFrame:
         self.glyphs = glyphs
         self.colour = colour
         self._heat: tuple[object, int, str] | None = None
+        self.area = Area(0, 0, 0, 0)
 
     def draw(self, model: TimelineModel, width: int, height: int) -> list[Line]:
         """The frame's lines: `height` of them, each `width` cells."""
         wide, tall = width >= _WIDE, height >= _TALL
         left = 23 if wide else 13
-        below = (9 if tall else 4) if height >= 14 else 0
+        below = (9 if tall else 4 + bool(_narrow_status(model, width))) if height >= 14 else 0
         above = 4 if tall else 3
         columns = max(width - left - 1, 1)
         model.resize(columns, max(height - above - below, 1))
@@ -36,6 +46,7 @@ class TimelineFrame:
         if len(model.lanes) > model.top + model.rows and model.rows > 1:
             shown = shown[:-1] if model.lane < model.top + model.rows - 1 else shown
         lines += [self._lane(model, lane, index, left) for index, lane in enumerate(shown, model.top)]
+        self.area = Area(left, above, len(shown), 2 if tall else 1)
         hidden = len(model.lanes) - model.top - len(shown)
         if hidden > 0 and len(shown) < model.rows:
             lines.append(rule(f"{hidden} lanes below", width, self.glyphs))
@@ -71,11 +82,7 @@ class TimelineFrame:
         of_wide, of_narrow = model.source.count_heading
         heading = f"  lane{of_wide:>11}  busy" if wide else f" lane {of_narrow:>2} busy"
         ruler: Line = [(heading.ljust(left), "dim"), (glyphs.vertical, "dim"), (labels, "")]
-        cursor = model.cursor_column
-        line: Line = [
-            (glyphs.horizontal * left + glyphs.cross, "dim"), (marks[:cursor], "dim"),
-            (glyphs.cursor, "accent"), (marks[cursor + 1 :], "dim"),
-        ]  # fmt: skip
+        line: Line = [(glyphs.horizontal * left + glyphs.cross, "dim"), *self._marked(model, marks)]
         return [heat, view, ruler, line] if tall else [heat, ruler, line]
 
     def _heat_row(self, model: TimelineModel, columns: int) -> str:
@@ -98,6 +105,18 @@ class TimelineFrame:
         self._heat = (model.results, columns, row)
         return row
 
+    def _marked(self, model: TimelineModel, ticks: str) -> Line:
+        """The line under the ruler: its ticks, the range, the marks, and the cursor over all of them."""
+        pieces = [(tick, "dim") for tick in ticks]
+        stretch = range_columns(model, model.columns)
+        if stretch is not None:
+            first, last = stretch
+            pieces[first : last + 1] = [(self.glyphs.view, "accent")] * (last + 1 - first)
+        for column, letter in mark_columns(model, model.columns).items():
+            pieces[column] = (letter, "accent")
+        pieces[model.cursor_column] = (self.glyphs.cursor, "accent")
+        return fitted(pieces, len(pieces))
+
     def _ruler(self, model: TimelineModel, columns: int) -> tuple[str, str]:
         labels, marks = "", ""
         for column, label in ticks(model.window, columns, model.source.axis):
@@ -115,7 +134,7 @@ class TimelineFrame:
         title = lane.title if left > 20 else lane.short_title
         name = f"   {title}" if lane.stream is not None else f"{sign} {title}"
         label = _label(f"{mark}{name}", lane.count, lane.busy, left)
-        cells = draw_lane(lane, model.window, model.columns, self.glyphs, self.colour)
+        cells = draw_lane(model.shown(lane), model.window, model.columns, self.glyphs, self.colour)
         if focused:
             cells = _reversed_at(cells, model.cursor_column)
         role = "accent" if focused else ""
@@ -124,15 +143,32 @@ class TimelineFrame:
     # -- below the lanes -------------------------------------------------------------
 
     def _below(self, model: TimelineModel, width: int, rows: int) -> list[Line]:
-        lines = [[("  ", ""), *line] for line in details(model, width, width >= _WIDE)]
+        wide = width >= _WIDE
+        lines = [[("  ", ""), *line] for line in details(model, width, wide)]
         legend = self._legend(model, width)
-        title = rule(f"At the cursor, {model.source.axis.clock(model.cursor_ns)}", width, self.glyphs)
-        view = self._view(model)
+        title = self._title(model, width)
         if rows < 9:
-            return [title, *[*lines, [], []][:2], legend]
-        room = rows - 4
+            return [title, *[*lines, [], []][:2], *_narrow_status(model, width), legend]
+        status = range_lines(model, width, wide)
+        mark = mark_line(model, width, wide)
+        below = [*status, legend, self._view(model), *([mark] if mark else [])]
+        room = rows - 2 - len(below)
         lines = [*lines[:room], *[[] for _ in range(room - len(lines))]]
-        return [title, *lines, rule("", width, self.glyphs), legend, view]
+        return [title, *lines, rule(range_title(model), width, self.glyphs), *below]
+
+    def _title(self, model: TimelineModel, width: int) -> Line:
+        """Where the cursor is; what the last key has to say; narrow, the filter."""
+        words = model.source.axis.clock(model.cursor_ns)
+        said = [model.notice] if model.notice else []
+        if width < _WIDE and model.filter.is_on:
+            said.append(filter_words(model))
+        if width >= _WIDE or not said:
+            words = f"At the cursor, {words}"
+        glyph = self.glyphs.horizontal
+        line: Line = [(glyph * 2, "dim"), (f" {words} ", "")]
+        for one in said:
+            line += [(glyph * 2, "dim"), (f" {one} ", "accent")]
+        return fitted([*line, (glyph * width, "dim")], width)
 
     def _legend(self, model: TimelineModel, width: int) -> Line:
         line: Line = []
@@ -154,7 +190,17 @@ class TimelineFrame:
             f" view {axis.clock(window.first_ns)} .. {axis.clock(window.last_ns)}, "
             f"{axis.length(column_ns)} a column   {model.source.counted}"
         )
+        if model.filter.is_on:
+            return [(f" {filter_words(model)}  ", "accent"), (words, "")]
         return [(words, "")]
+
+
+def _narrow_status(model: TimelineModel, width: int) -> list[Line]:
+    """The line of the range, or else of the last mark, where there is one."""
+    if width >= _WIDE:
+        return []
+    mark = mark_line(model, width, wide=False)
+    return range_lines(model, width, wide=False) or ([mark] if mark else [])
 
 
 def _label(name: str, count: str, busy: str, left: int) -> str:

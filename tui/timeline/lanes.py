@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +13,8 @@ from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, Receive
 from simcore.units import plural
 from tui.frame import Line, cells
 from tui.timeline.axis import TIME
+from tui.timeline.query import Query
+from tui.timeline.simulated_matching import LaneColumns, simulated_matches
 from tui.timeline.simulated_words import simulated_words
 from tui.timeline.spans import DRAWN, SpanLane, Spans, busy_words
 
@@ -146,6 +149,14 @@ class Lane(SpanLane):
     def told(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
         return simulated_words(self, index, others, width, wide)
 
+    @cached_property
+    def columns(self) -> LaneColumns:
+        """What a search looks at."""
+        return LaneColumns(self)
+
+    def matches(self, query: Query) -> bytes:
+        return simulated_matches(self, query)
+
 
 def _count(ranks: int) -> str:
     """How many ranks, in at most four characters: 64, 1024, 131k, 1.0M."""
@@ -191,6 +202,15 @@ class SimulatedLanes:
     def heat(self) -> dict[int, int]:
         classes = self.results.simulation.timeline.classes
         return {number: len(rank_class.ranks) for number, rank_class in enumerate(classes)}
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        return range(self.groups)
+
+    def number_of(self, rank: int) -> int | None:
+        if not 0 <= rank < self.results.simulation.layout.world:
+            return None
+        return self.results.simulation.timeline.folding.class_of(rank)
 
     def lane(self, number: int) -> SpanLane:
         return Lane(self.results, number)

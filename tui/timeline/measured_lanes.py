@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +14,9 @@ from simcore.measured.vocabulary import CATEGORIES, GROUPS
 from simcore.units import plural
 from tui.frame import Line, cells
 from tui.timeline.axis import TIME, Axis, order_axis
+from tui.timeline.measured_matching import measured_matches
 from tui.timeline.measured_words import measured_words
+from tui.timeline.query import Query
 from tui.timeline.spans import COMPUTING, DRAWN, SpanLane, Spans, busy_words
 
 _DRAWN_CATEGORY = {
@@ -91,6 +94,9 @@ class MeasuredLane(SpanLane):
         axis = MeasuredLanes(self.run).axis
         return measured_words(self.run, self.rank, item, span, axis, others, width, wide)
 
+    def matches(self, query: Query) -> bytes:
+        return measured_matches(self, query)
+
 
 @dataclass(frozen=True)
 class MeasuredLanes:
@@ -132,6 +138,15 @@ class MeasuredLanes:
         """Ranks without a common time cannot be added up at any."""
         alike = self.run.timed and self.run.concurrent
         return dict.fromkeys(range(self.groups), 1) if alike else {}
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        return range(self.groups)
+
+    def number_of(self, rank: int) -> int | None:
+        if self.run.unit != "rank":
+            return None
+        return next((number for number, one in enumerate(self.run.ranks) if one.number == rank), None)
 
     def lane(self, number: int) -> SpanLane:
         return MeasuredLane(self.run, number)

@@ -14,6 +14,7 @@ from simcore.analysis.shares import Shares
 from simcore.units import percent
 from tui.frame import Line
 from tui.timeline.axis import Axis
+from tui.timeline.query import Query
 
 # What a cell can show: compute by what it is for, communication by kind, and not computing. The
 # last five before `wait` are of measured runs: groups of the embeddings, unknown kinds, the host.
@@ -96,6 +97,10 @@ class SpanLane:
         """The lines about span `index`, or about a time without one; `others`: what else is there."""
         raise NotImplementedError
 
+    def matches(self, query: Query) -> bytes:
+        """For each span 1 if a query means it, else 0; what the query says of lanes is not looked at."""
+        raise NotImplementedError
+
     @property
     def short_title(self) -> str:
         """The title on a narrow terminal."""
@@ -171,6 +176,13 @@ class LaneSource(Protocol):
     @property
     def groups(self) -> int:
         """How many lanes there are when all are folded."""
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The groups of ranks that are a lane each when all is folded, in their order."""
+
+    def number_of(self, rank: int) -> int | None:
+        """The group that a rank is in, None for no rank of this run."""
 
     @property
     def axis(self) -> Axis:

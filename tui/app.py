@@ -6,16 +6,18 @@ from typing import ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.events import Click, Key
 from textual.worker import get_current_worker
 
 from simcore.analysis import Results
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
-from tui.chrome import footer, heading
+from tui.chrome import footer, heading, tab_at
 from tui.frame import Line
 from tui.frame_view import FrameView
 from tui.keys.actions import Keymap, renamed
+from tui.prompt import Prompt
 from tui.screen_view import ScreenView
 from tui.screens import FIRST, SCREENS, load
 from tui.session import AnySession, Session
@@ -31,6 +33,14 @@ class Heading(FrameView):
         app = self.app
         assert isinstance(app, WltuiApp)
         return heading(app.session, app.screen_name, width)
+
+    async def on_click(self, event: Click) -> None:
+        """A click on a tab opens its screen."""
+        name = tab_at(event.x, self.size.width) if event.y == 1 else None
+        if name is not None:
+            app = self.app
+            assert isinstance(app, WltuiApp)
+            await app.action_open(name)
 
 
 class Footer(FrameView):
@@ -49,6 +59,8 @@ class WltuiApp(CellApp):
 
     CSS = "Screen { layout: vertical; overflow: hidden; }"
     ENABLE_COMMAND_PALETTE = False
+    # Dragging marks out a range; the terminal's own selection is there with Shift.
+    ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(
@@ -128,6 +140,12 @@ class WltuiApp(CellApp):
         for row in (self.query_one(Heading), self.query_one(Footer)):
             # Now: Textual lays the screen out at once, and what comes later is another picture.
             row.redraw_now()
+
+    def on_key(self, event: Key) -> None:
+        """Keys typed ahead of a prompt belong to it, not to the bindings of what is under it."""
+        if isinstance(self.screen, Prompt) and self.screen.typed_ahead(event):
+            event.stop()
+            event.prevent_default()
 
     def _redraw_chrome(self) -> None:
         self.query_one(Heading).redraw()

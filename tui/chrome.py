@@ -38,6 +38,16 @@ def heading(session: AnySession, screen: str, width: int) -> list[Line]:
     return [spread(first, step, width), fitted(tabs, width)]
 
 
+def tab_at(column: int, width: int) -> str | None:
+    """The screen whose tab is at a column of the second row."""
+    left = 1
+    for key, entry in SCREENS.items():
+        left += len(f" {entry.key} {entry.title if width >= _WIDE else entry.short} ")
+        if column < left:
+            return key if column >= 1 else None
+    return None
+
+
 def _short(name: str, room: int) -> str:
     return name if len(name) <= room else name[: room - 3] + "..."
 

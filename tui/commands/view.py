@@ -68,6 +68,10 @@ def main(words: list[str]) -> int:
     )
     parser.add_argument("--size", metavar="COLUMNSxROWS", help="of the snapshot (default 120x36)")
     parser.add_argument("--svg", action="store_true", help="the snapshot as SVG, in colours (default: text)")
+    parser.add_argument(
+        "--no-mouse", action="store_true",
+        help="leave the mouse to the terminal, for its own selecting (Shift and drag does that, too)",
+    )  # fmt: skip
     add_parameters(parser)
     arguments = parser.parse_args(words)
     if arguments.version:
@@ -108,8 +112,7 @@ def main(words: list[str]) -> int:
     app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap())
     app.driver_class = TerminalDriver
     end_on_signals(app)
-    # Without mouse reports the terminal's own selecting and copying keeps working.
-    app.run(mouse=False)
+    app.run(mouse=not arguments.no_mouse)
     return app.return_code or 0
 
 

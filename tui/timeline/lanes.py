@@ -17,6 +17,8 @@ from simcore.units import plural
 from tui.frame import Line, cells
 from tui.timeline.axis import TIME
 from tui.timeline.group_words import legend_of, told_group
+from tui.timeline.query import Query
+from tui.timeline.simulated_matching import LaneColumns, simulated_matches
 from tui.timeline.simulated_words import simulated_words
 from tui.timeline.spans import ALL, DRAWN, OTHERS, Kind, LaneKey, Order, SpanLane, Spans, busy_words
 
@@ -199,6 +201,14 @@ class Lane(SpanLane):
 
     def told(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
         return simulated_words(self, index, others, width, wide)
+
+    @cached_property
+    def columns(self) -> LaneColumns:
+        """What a search looks at."""
+        return LaneColumns(self)
+
+    def matches(self, query: Query) -> bytes:
+        return simulated_matches(self, query)
 
 
 def short_count(ranks: int) -> str:

@@ -15,7 +15,7 @@ from simcore.report.as_json import SCHEMA
 def measured_json(run: MeasuredRun) -> dict[str, Any]:
     """All figures of a measured run as plain values, times in ns.
 
-    Nothing is simulated: `classes` and `layers` are empty, `cluster` has no dimensions, and
+    Nothing is simulated: `classes`, `layers`, `streams`, `dimensions` and `sentences` are empty, `cluster` has no dimensions, and
     `step_time_ns` is the measured one; 0 where the file has no times (`measured.timed`).
     """
     degrees = run.degrees
@@ -54,6 +54,9 @@ def measured_json(run: MeasuredRun) -> dict[str, Any]:
             "operations": [_figures(one) for one in op_figures(run)],
             "sub_operations": [_figures(one) for one in sub_figures(run)],
         },
+        "streams": [],
+        "dimensions": [],
+        "sentences": [],
         "estimates": {"simai": None},
         "diagnostics": [found.values() for found in run.diagnostics],
     }  # fmt: skip

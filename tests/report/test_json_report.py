@@ -93,7 +93,9 @@ def test_the_report_has_the_keys_of_its_schema() -> None:
     assert tuple(report["classes"][0]["compute_ns"]) == PHASES
     assert tuple(report["classes"][0]["exposed_ns"]) == EXPOSED_KINDS
     assert list(report["layers"][0]) == ["index", "name", "fwd", "ig", "wg", "exposed_ns"]
-    assert list(report["layers"][0]["wg"]) == ["compute_ns", "comm", "group", "bytes", "comm_ns"]
+    assert list(report["layers"][0]["wg"]) == [
+        "compute_ns", "comm", "group", "bytes", "comm_ns", "algbw_gbps", "busbw_gbps"
+    ]  # fmt: skip
     for key in ("severity", "code", "line", "message"):
         assert key in report["diagnostics"][0]
 
@@ -119,6 +121,8 @@ def test_seed_002_in_json() -> None:
         "group": "tp",
         "bytes": 0,
         "comm_ns": 0,
+        "algbw_gbps": 0.0,
+        "busbw_gbps": 0.0,
     }
     assert report["layers"][7]["wg"]["comm"] is None
 

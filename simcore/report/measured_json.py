@@ -15,8 +15,9 @@ from simcore.report.as_json import SCHEMA
 def measured_json(run: MeasuredRun) -> dict[str, Any]:
     """All figures of a measured run as plain values, times in ns.
 
-    Nothing is simulated: `classes`, `layers`, `streams`, `dimensions` and `sentences` are empty, `cluster` has no dimensions, and
-    `step_time_ns` is the measured one; 0 where the file has no times (`measured.timed`).
+    Nothing is simulated: `classes`, `layers`, `streams`, `dimensions` and `sentences` are empty,
+    `cluster` has no dimensions, and `step_time_ns` is the measured one; 0 where the file has no
+    times (`measured.timed`).
     """
     degrees = run.degrees
     return {

@@ -14,7 +14,7 @@ from collections import deque
 
 from simcore.measured.replay.durations import Durations, Scaled
 from simcore.measured.replay.graph import NONE, Graph, Times
-from simcore.measured.replay.pieces import AWAIT, GAP, LAUNCH, MEET, OWN, TRANSFER
+from simcore.measured.replay.pieces import AWAIT, GAP, LAUNCH, OWN, TRANSFER
 from simcore.measured.replay.scales import Scales
 
 
@@ -54,29 +54,34 @@ class _Replay:
     def _advance(self, rank: int) -> None:
         """Run a rank on until it is done or must wait."""
         pieces = self.graph.pieces[rank]
-        while (piece := self.next[rank]) < len(pieces):
-            now, kind = self.now[rank], pieces.kind[piece]
-            self.start[rank][piece] = now
+        kinds, first, after = pieces.kind, self.durations.first[rank], self.durations.after[rank]
+        starts, ends = self.start[rank], self.end[rank]
+        now = self.now[rank]
+        for piece in range(self.next[rank], len(kinds)):
+            kind = kinds[piece]
+            starts[piece] = now
+            over: int | None = now
             if kind in (OWN, GAP):
-                over = now + self.durations.first[rank][piece]
+                over = now + first[piece]
             elif kind == TRANSFER:
-                found = self._transfer(rank, piece, now)
-                if found is None:
-                    return
-                over = found
+                over = self._transfer(rank, piece, now)
             else:
                 meeting = pieces.meeting[piece]
-                if kind in (MEET, LAUNCH):
+                if kind != AWAIT:
                     self._arrive(meeting, now)
-                over = now
-                if kind in (MEET, AWAIT):
+                if kind != LAUNCH:
                     times = self.meetings[meeting]
                     if times is None:
                         self.waiting.setdefault((True, meeting), []).append(rank)
-                        return
-                    over = max(now, times[1]) + self.durations.after[rank][piece]
-            self.end[rank][piece] = self.now[rank] = over
-            self.next[rank] += 1
+                        over = None
+                    else:
+                        over = max(now, times[1]) + after[piece]
+            if over is None:
+                # It comes back to this piece when what it waits for is known.
+                self.now[rank], self.next[rank] = now, piece
+                return
+            ends[piece] = now = over
+        self.now[rank], self.next[rank] = now, len(kinds)
 
     def _transfer(self, rank: int, piece: int, now: int) -> int | None:
         """The end of a send, a receive or both, None while what is received has not been sent."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from tui.frame import ASCII, Glyphs, Line, as_ascii, fitted, rule
+from tui.timeline.busy_row import filled_ns
 from tui.timeline.details import details
 from tui.timeline.drawing import draw_lane
 from tui.timeline.model import TimelineModel
@@ -88,8 +89,8 @@ class TimelineFrame:
         world = 0
         for number, count in model.source.heat.items():
             world += count
-            for column, found in enumerate(model.source.computing(number).shares.cells(edges)):
-                busy[column] += sum(found.get(category, 0) for category in COMPUTING) * count
+            filled = filled_ns(model.source.computing(number).spans, COMPUTING, edges)
+            busy = [total + count * ns for total, ns in zip(busy, filled, strict=True)]
         levels = len(self.glyphs.heat) - 1
         row = ""
         for column in range(columns):

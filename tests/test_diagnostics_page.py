@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import gzip
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,8 @@ from tests.measured.traces import step
 from tests.workload.test_op_table import HEAD, twin
 from tests.workload.test_op_table import row as op
 from tests.workload.texts import HEADER, REPOSITORY, row, text_of
+from tui.keys import read_keymap
+from tui.screens import all_bindings
 
 PAGE = (REPOSITORY / "docs" / "diagnostics.md").read_text(encoding="utf-8")
 CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -166,6 +169,14 @@ def cluster_folder(_: Path) -> list[Diagnostic]:
     return list(caught.value.diagnostics)
 
 
+def keymap(folder: Path) -> list[Diagnostic]:
+    (folder / "keys.toml").write_text('[timeline]\nzoom-in = "Ctrl+1"\n')
+    with pytest.raises(InputError) as caught:
+        read_keymap(str(folder / "keys.toml"), all_bindings(), ())
+    (one,) = caught.value.diagnostics
+    return [replace(one, file="keys.toml")]
+
+
 def many_rows(folder: Path) -> list[Diagnostic]:
     most, building.MOST_ROWS = building.MOST_ROWS, 2
     try:
@@ -289,6 +300,7 @@ EXAMPLES: dict[str, Example] = {
     "scheduler-ignored": cluster("system", "system.txt", "inter-dimension-scheduling: themis\n"),
     "cluster-toml": cluster("cluster", "cluster.toml", "splits = 0\n"),
     "cluster-key-ignored": cluster("system", "system.json", '{"trace-enabled": 1}'),
+    "keymap": keymap,
     "not-in-file": exported(TEXT, comm_scale=2.0),
     "row-count-written": exported(changed(TEXT, "\n1\n", "\n3\n")),
     "unwritable-file": unwritable,

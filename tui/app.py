@@ -16,6 +16,7 @@ from simcore.simulation import simulate
 from tui.chrome import footer, heading, tab_at
 from tui.frame import Line
 from tui.frame_view import FrameView
+from tui.keys.actions import Keymap, renamed
 from tui.prompt import Prompt
 from tui.screen_view import ScreenView
 from tui.screens import FIRST, SCREENS, load
@@ -49,7 +50,7 @@ class Footer(FrameView):
     def frame(self, width: int, height: int) -> list[Line]:
         app = self.app
         assert isinstance(app, WltuiApp)
-        return [footer(app.current_view.hints, width)]
+        return [footer(app.hints(), width)]
 
 
 class WltuiApp(App[None]):
@@ -68,13 +69,16 @@ class WltuiApp(App[None]):
             for name, entry in SCREENS.items()
         ),
         Binding("ctrl+z", "suspend_process", "suspend, fg comes back", show=False, id="app.suspend"),
+        Binding("colon,ctrl+p", "commands", "find an action by its words", show=False, id="app.commands"),
         Binding("question_mark", "help", "keys that work here", show=False, id="app.help"),
         Binding("q", "quit", "quit", show=False, id="app.quit"),
         # Over the keys of a prompt or the help, too.
         Binding("ctrl+q,ctrl+c", "quit", "quit", show=False, id="app.quit-everywhere", priority=True),
     ]  # fmt: skip
 
-    def __init__(self, session: AnySession, *, ascii_only: bool = False) -> None:
+    def __init__(
+        self, session: AnySession, *, ascii_only: bool = False, keymap: Keymap | None = None
+    ) -> None:
         # The terminal's own colours: a login node's theme is the user's choice, not ours.
         # ansi_color is asked for before the theme is known, and decides what NO_COLOR does.
         super().__init__(ansi_color=True)
@@ -82,6 +86,8 @@ class WltuiApp(App[None]):
         self.animation_level = "none"
         self.session = session
         self.ascii_only = ascii_only
+        self.keymap: Keymap = keymap or {}
+        self.set_keymap(dict(self.keymap))
         self.screen_name = FIRST
         self._views: dict[str, ScreenView] = {}
 
@@ -136,7 +142,25 @@ class WltuiApp(App[None]):
         """All keys of the open screen."""
         from tui.help import HelpScreen
 
-        self.push_screen(HelpScreen(self.current_view, self.BINDINGS))
+        self.push_screen(HelpScreen(self.current_view, self.BINDINGS, self.keymap))
+
+    def action_commands(self) -> None:
+        """All actions of the open screen and those that work everywhere, found by typing."""
+        from tui.palette import Palette
+
+        self.push_screen(Palette(self.current_view, self.BINDINGS, self.keymap), self._do)
+
+    async def _do(self, call: str | None) -> None:
+        """Run an action as its key would: of the open screen where it has it, else of the app."""
+        if call is not None:
+            view = self.current_view
+            here = any(isinstance(one, Binding) and one.action == call for one in view.BINDINGS)
+            await self.run_action(call, default_namespace=view if here else self)
+
+    def hints(self) -> tuple[tuple[str, str], ...]:
+        """What the last row says of the keys of the open screen, as the keymap has them."""
+        bindings = [*self.current_view.BINDINGS, *self.BINDINGS]
+        return tuple((renamed(keys, bindings, self.keymap), words) for keys, words in self.current_view.hints)
 
     # -- runs ------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ COMMANDS = {
     "check": "tui.commands.check",
     "export": "tui.commands.export",
     "collective": "tui.commands.collective",
+    "keys": "tui.commands.keys",
 }
 _VIEW = "tui.commands.view"
 

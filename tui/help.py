@@ -11,22 +11,8 @@ from textual.screen import ModalScreen
 
 from tui.frame import Line, rule
 from tui.frame_view import FrameView
+from tui.keys.actions import Action, Keymap, actions
 from tui.screen_view import ScreenView
-
-_NAMES = {
-    "full_stop": ".", "comma": ",", "plus": "+", "equals_sign": "=", "minus": "-", "question_mark": "?",
-    "exclamation_mark": "!", "pagedown": "PageDown", "pageup": "PageUp", "space": "Space", "enter": "Enter",
-    "escape": "Esc", "delete": "Delete", "left": "Left", "right": "Right", "up": "Up", "down": "Down",
-    "circumflex_accent": "^", "dollar_sign": "$", "home": "Home", "end": "End", "backspace": "Backspace",
-    "slash": "/", "backslash": "\\", "apostrophe": "'", "left_curly_bracket": "{", "right_curly_bracket": "}",
-}  # fmt: skip
-
-
-def key_name(key: str) -> str:
-    """A key as people write it: `ctrl+r` -> `Ctrl+R`, `full_stop` -> `.`."""
-    *held, last = key.split("+") if key != "+" else [key]
-    name = _NAMES.get(last, last.upper() if held and len(last) == 1 else last)
-    return "+".join([part.capitalize() for part in held] + [name])
 
 
 class KeyList(FrameView):
@@ -34,18 +20,19 @@ class KeyList(FrameView):
 
     DEFAULT_CSS = "KeyList { width: 1fr; height: 1fr; }"
 
-    def __init__(self, view: ScreenView, everywhere: Sequence[BindingType]) -> None:
+    def __init__(self, view: ScreenView, everywhere: Sequence[BindingType], keymap: Keymap) -> None:
         super().__init__()
         self.glyphs = view.glyphs
         self._view = view
-        self._everywhere = everywhere
+        self._here = actions(view.BINDINGS, keymap)
+        self._everywhere = actions(everywhere, keymap)
         self.top = 0
 
     def frame(self, width: int, height: int) -> list[Line]:
         lines = [rule(f"Keys of this screen: {self._view.id}", width, self.glyphs)]
-        lines += [self._line(one) for one in self._view.BINDINGS if isinstance(one, Binding)]
+        lines += [self._line(one) for one in self._here]
         lines.append(rule("Everywhere", width, self.glyphs))
-        lines += [self._line(one) for one in self._everywhere if isinstance(one, Binding)]
+        lines += [self._line(one) for one in self._everywhere]
         lines.append(rule("Esc closes this", width, self.glyphs))
         self.top = max(0, min(self.top, len(lines) - height))
         hidden = len(lines) - self.top - height
@@ -53,9 +40,8 @@ class KeyList(FrameView):
             return [*lines[self.top :][: height - 1], rule(f"{hidden + 1} more: j", width, self.glyphs)]
         return lines[self.top :]
 
-    def _line(self, one: Binding) -> Line:
-        keys = "  ".join(key_name(key) for key in one.key.split(","))
-        return [(f"  {keys:<24}", "key"), (one.description, "")]
+    def _line(self, one: Action) -> Line:
+        return [(f"  {'  '.join(one.keys):<24}", "key"), (one.words, "")]
 
 
 class HelpScreen(ModalScreen[None]):
@@ -68,9 +54,9 @@ class HelpScreen(ModalScreen[None]):
         Binding("k,up", "scroll(-1)", "up"),
     ]
 
-    def __init__(self, view: ScreenView, everywhere: Sequence[BindingType]) -> None:
+    def __init__(self, view: ScreenView, everywhere: Sequence[BindingType], keymap: Keymap) -> None:
         super().__init__()
-        self._keys = KeyList(view, everywhere)
+        self._keys = KeyList(view, everywhere, keymap)
 
     def compose(self) -> ComposeResult:
         yield self._keys

@@ -6,6 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual.binding import BindingType
+
     from tui.screen_view import ScreenView
 
 
@@ -45,3 +49,9 @@ def load(name: str, measured: bool = False) -> type[ScreenView]:
     module, _, view = (entry.measured if measured and entry.measured else entry.place).partition(":")
     found: type[ScreenView] = getattr(import_module(module), view)
     return found
+
+
+def all_bindings() -> dict[str, Sequence[BindingType]]:
+    """The bindings of each screen, by its view: those of measured runs too."""
+    views = [load(name, measured) for name in SCREENS for measured in (False, True)]
+    return {view.__name__: view.BINDINGS for view in views}

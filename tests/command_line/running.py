@@ -18,7 +18,9 @@ Done = subprocess.CompletedProcess[str]
 def environment(**more: str) -> dict[str, str]:
     """As in a terminal: what is printed is kept back until it fills a buffer."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    return plain | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1"} | more
+    # No keymap of who runs the tests is read.
+    mine = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1", "XDG_CONFIG_HOME": "/nonexistent"}
+    return plain | mine | more
 
 
 def process(words: list[str], env: dict[str, str] | None = None, **keywords: Any) -> Done:

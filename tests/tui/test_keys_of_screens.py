@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from tests.tui.conftest import MakeApp
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tui.app import WltuiApp
-from tui.help import key_name
+from tui.keys.names import key_name
 from tui.layers.view import LayersView
 from tui.notes.view import NotesView
 from tui.parameters.view import ParametersView

@@ -25,6 +25,7 @@ FRAMES = {
     "parameters, refused": ("5", "j", "enter", "3", "enter"),
     "notes": ("exclamation_mark",),
     "help": ("question_mark",),
+    "commands": ("colon", *"zoom", "down"),
     "prompt": ("5", "enter", "2", "0"),
 }
 SNAPSHOTS = Path(__file__).with_name("__snapshots__")

@@ -12,6 +12,8 @@ from tui.commands.arguments import Parser, add_parameters, add_run, parameters_f
 from tui.commands.inputs import STANDARD_INPUT
 
 if TYPE_CHECKING:
+    import argparse
+
     from simcore.parameters import Parameters
     from tui.session import AnySession
 
@@ -23,7 +25,8 @@ _COMMANDS = (
     "other commands: wltui report FILE  (text or --json; wltui report --help); "
     "wltui check FILE...  (what is wrong in files); "
     "wltui export FILE --format simai -o OUT  (the workload as parameters make it); "
-    "wltui collective all-reduce --size 64MiB  (one collective alone; wltui collective --help)"
+    "wltui collective all-reduce --size 64MiB  (one collective alone; wltui collective --help); "
+    "wltui keys  (every action with its keys, and where your own are read from)"
 )
 
 
@@ -59,6 +62,14 @@ def main(words: list[str]) -> int:
         "--no-mouse", action="store_true",
         help="leave the mouse to the terminal, for its own selecting (Shift and drag does that, too)",
     )  # fmt: skip
+    parser.add_argument(
+        "--snapshot",
+        metavar="KEYS",
+        help="print the screen as it is after these keys, without a terminal: names of keys and characters, "
+        'apart by blanks, like "j Space ww /mlp Enter"; "" for the first screen',
+    )
+    parser.add_argument("--size", metavar="COLUMNSxROWS", help="of the snapshot (default 120x36)")
+    parser.add_argument("--svg", action="store_true", help="the snapshot as SVG, in colours (default: text)")
     add_parameters(parser)
     arguments = parser.parse_args(words)
     if arguments.version:
@@ -69,6 +80,12 @@ def main(words: list[str]) -> int:
         from tui.commands.example import example_path
 
         path = example_path()
+    if arguments.snapshot is not None:
+        _print_snapshot(path, parameters, arguments)
+        return 0
+    for flag, given in (("--size", arguments.size), ("--svg", arguments.svg)):
+        if given:
+            raise UsageError(f"{flag} is of --snapshot KEYS")
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
         from tui.commands.report import print_report
 
@@ -88,11 +105,45 @@ def main(words: list[str]) -> int:
     if os.environ.get("NO_COLOR") == "":
         # Empty means unset (no-color.org); Textual takes it for set.
         del os.environ["NO_COLOR"]
-    app = WltuiApp(session, ascii_only=arguments.ascii or not speaks_utf8(sys.stdout.encoding))
+    ascii_only = arguments.ascii or not speaks_utf8(sys.stdout.encoding)
+    app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap())
     app.driver_class = TerminalDriver
     end_on_signals(app)
     app.run(mouse=not arguments.no_mouse)
     return app.return_code or 0
+
+
+def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:
+    """Print the screen as it is after the keys of `--snapshot`."""
+    # Textual looks at it when it is imported: a picture does not depend on who takes it.
+    os.environ["TEXTUAL_COLOR_SYSTEM"] = "256"
+    from tui.snapshot import DEFAULT_SIZE, keys_in, size_in, snapshot
+
+    keys = keys_in(arguments.snapshot)
+    size = size_in(arguments.size) if arguments.size else DEFAULT_SIZE
+    from tui.app import WltuiApp
+
+    session = _session(path, arguments.run, parameters)
+    ascii_only = arguments.ascii or not _is_unicode(sys.stdout)
+    app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap())
+    print(snapshot(app, keys, size, arguments.svg), end="" if not arguments.svg else "\n")
+
+
+def _is_unicode(stream: TextIO) -> bool:
+    return (stream.encoding or "").lower().replace("-", "").startswith("utf")
+
+
+def _keymap() -> dict[str, str]:
+    """The user's own keys. The screens are only loaded to check a file that is there."""
+    from tui.keys.keymap import keymap_path, read_keymap
+
+    path = keymap_path()
+    if not os.path.exists(path):
+        return {}
+    from tui.app import WltuiApp
+    from tui.screens import all_bindings
+
+    return read_keymap(path, all_bindings(), WltuiApp.BINDINGS)
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -1,0 +1,134 @@
+"""`--snapshot KEYS` prints the real screen without a terminal; `wltui keys` prints what keys there are."""
+
+from __future__ import annotations
+
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from simcore.diagnostics import UsageError
+from tests.command_line.running import SEED_002, environment, process, wltui
+from tui.keys import read_keymap
+from tui.snapshot import keys_in, size_in
+
+
+def test_the_first_screen_as_text() -> None:
+    done = wltui(SEED_002, "--snapshot", "")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = done.stdout.split("\n")
+    assert len(rows) == 37
+    assert rows[0].startswith(" wltui  002_gpt_1024npu.txt   1024 ranks = tp 8 x dp 8 x pp 16")
+    assert "stage 15" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert rows[35].endswith("q quit")
+
+
+def test_keys_are_pressed_and_their_runs_awaited() -> None:
+    done = wltui(SEED_002, "--snapshot", "5 jjjjjjjjjj L", "--size", "80x24")
+    assert "[5 Params]" in done.stdout
+    assert "was 14.774 s" in done.stdout
+    assert len(done.stdout.split("\n")) == 25
+    assert max(map(len, done.stdout.split("\n"))) <= 80
+
+
+def test_a_picture_is_the_same_each_time_and_whatever_the_environment() -> None:
+    words = (SEED_002, "--snapshot", "jj Space www", "--svg", "--size", "100x30")
+    first = wltui(*words)
+    assert ElementTree.fromstring(first.stdout).tag.endswith("svg")
+    assert "#5fafd7" in first.stdout, "forward has its colour"
+    bare = process([sys.executable, "-m", "tui", *words], {"PATH": "", "PYTHONUTF8": "1"})
+    assert bare.stdout == first.stdout
+    assert wltui(*words, TERM="dumb", COLORTERM="truecolor").stdout == first.stdout
+
+
+def test_ascii_is_ascii() -> None:
+    done = wltui(SEED_002, "--snapshot", "j", "--ascii")
+    assert done.stdout.isascii()
+    assert process(
+        [sys.executable, "-m", "tui", SEED_002, "--snapshot", "j"], environment(PYTHONIOENCODING="ascii")
+    ).stdout.isascii()
+
+
+def test_the_bundled_example_and_a_measured_run_have_one_too() -> None:
+    assert "stage 15" in wltui("--snapshot", "").stdout
+    done = wltui("fixtures/004_megatron_rank7_trace.txt", "--snapshot", "3")
+    assert "[3 " in done.stdout
+
+
+def test_words_that_are_keys_and_words_that_are_typed() -> None:
+    assert keys_in("2 ww Ctrl+R /mlp Enter Space .,") == [
+        "2", "w", "w", "ctrl+r", "/", "m", "l", "p", "enter", "space", ".", ","
+    ]  # fmt: skip
+    assert keys_in("") == []
+    assert size_in("80x24") == (80, 24)
+
+
+@pytest.mark.parametrize("size", ["80", "0x3", "80x0", "2000x3", "80x501", "x", "8 0x3", "-1x5", "٣x٣"])
+def test_sizes_that_cannot_be(size: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        size_in(size)
+    assert str(caught.value) == (f"--size: found {size}, expected COLUMNSxROWS like 120x36, at most 1000x500")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--size", "80x24"], "wltui: --size is of --snapshot KEYS\n"),
+        (["--svg"], "wltui: --svg is of --snapshot KEYS\n"),
+        (["--snapshot", "\x1b[A"],
+         "wltui: --snapshot: found \\x1b[A, expected keys like: j Space ww Ctrl+R\n"),
+        (["--snapshot", "", "--size", "wide"],
+         "wltui: --size: found wide, expected COLUMNSxROWS like 120x36, at most 1000x500\n"),
+    ],
+)  # fmt: skip
+def test_wrong_usage_is_one_line(words: list[str], said: str) -> None:
+    done = wltui(SEED_002, *words)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
+def test_quitting_among_the_keys_is_no_error() -> None:
+    done = wltui(SEED_002, "--snapshot", "j q k")
+    assert done.returncode == 2
+    assert done.stderr == "wltui: --snapshot: the keys end the program, so there is no screen left\n"
+
+
+def test_an_error_in_the_file_is_that_of_every_command() -> None:
+    done = wltui("none.txt", "--snapshot", "")
+    assert done.returncode == 1
+    assert done.stderr == "none.txt: error no-such-file there is no such file\n"
+
+
+# -- wltui keys ----------------------------------------------------------------------
+
+
+def test_what_keys_prints_is_a_keymap_that_changes_nothing(tmp_path: Path) -> None:
+    from tui.app import WltuiApp
+    from tui.screens import all_bindings
+
+    done = wltui("keys")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert 'zoom-in = ["w", "+", "="]' in done.stdout
+    path = tmp_path / "wltui" / "keys.toml"
+    path.parent.mkdir()
+    path.write_text(done.stdout, encoding="utf-8")
+    keymap = read_keymap(str(path), all_bindings(), WltuiApp.BINDINGS)
+    assert len(keymap) > 40
+    again = wltui("keys", XDG_CONFIG_HOME=str(tmp_path))
+    assert again.stdout.split("\n")[1:] == done.stdout.split("\n")[1:]
+
+
+def test_keys_prints_the_users_own_and_refuses_what_the_screen_would(tmp_path: Path) -> None:
+    path = tmp_path / "wltui" / "keys.toml"
+    path.parent.mkdir()
+    path.write_text('[timeline]\nzoom-in = "F5"\n')
+    assert 'zoom-in = ["F5"]' in wltui("keys", XDG_CONFIG_HOME=str(tmp_path)).stdout
+    path.write_text('[timeline]\nzoom-in = "q"\n')
+    for words in (["keys"], [SEED_002, "--snapshot", ""]):
+        done = wltui(*words, XDG_CONFIG_HOME=str(tmp_path))
+        assert done.returncode == 1
+        assert done.stderr == (
+            f'{path}:2:1: error keymap key "q" of timeline.zoom-in is already that of app.quit: '
+            "give app.quit another key too\n"
+        )

@@ -1,0 +1,165 @@
+"""The user's own keys: what the file may say, what is refused and where, and that they work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.binding import Binding
+
+from simcore.diagnostics import InputError
+from tests.tui.conftest import MakeApp
+from tests.tui.pseudo_terminal import SEED, wltui
+from tests.tui.screen_reading import press, screen_rows
+from tui.app import WltuiApp
+from tui.keys import actions, key_name, key_of, keymap_path, read_keymap
+from tui.keys.actions import renamed
+from tui.screens import all_bindings
+from tui.timeline.view import TimelineView
+
+
+def read(folder: Path, text: str) -> dict[str, str]:
+    """The keymap of a file with this text."""
+    (folder / "keys.toml").write_text(text, encoding="utf-8")
+    return read_keymap(str(folder / "keys.toml"), all_bindings(), WltuiApp.BINDINGS)
+
+
+def refused(folder: Path, text: str) -> str:
+    """What is said of a file with this text, without its folder."""
+    with pytest.raises(InputError) as caught:
+        read(folder, text)
+    return str(caught.value).replace(str(folder) + "/", "")
+
+
+def test_every_key_of_every_screen_has_a_name_that_gives_it_back() -> None:
+    for bindings in (*all_bindings().values(), WltuiApp.BINDINGS):
+        for one in bindings:
+            assert isinstance(one, Binding)
+            for key in one.key.split(","):
+                again = key_of(key_name(key))
+                assert again is not None, key
+                assert key_name(again) == key_name(key)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("w", "w"), ("W", "W"), (".", "."), ("Ctrl+R", "ctrl+r"), ("ctrl+r", "ctrl+r"), ("Esc", "escape"),
+        ("PageDown", "pagedown"), ("escape", "escape"), ("F5", "f5"), ("Shift+Left", "shift+left"),
+        ("Space", "space"),
+        ("Alt+x", "alt+x"), ("Ctrl+Shift+Left", "ctrl+shift+left"), ("+", "+"),
+        ("", None), (" ", None), ("F25", None), ("F0", None), ("Ctrl+1", None), ("Shift+w", None),
+        ("ww", None),
+        ("Ctrl+Ctrl+r", None), ("\x1b", None), ("Hyper+r", None), ("Ctrl+", None),
+    ],
+)  # fmt: skip
+def test_keys_are_written_as_the_help_writes_them(name: str, key: str | None) -> None:
+    assert key_of(name) == key
+
+
+def test_the_keymap_lies_in_the_users_configuration_directory() -> None:
+    assert keymap_path({"XDG_CONFIG_HOME": "/c"}) == "/c/wltui/keys.toml"
+    assert keymap_path({}) == str(Path.home() / ".config" / "wltui" / "keys.toml")
+
+
+def test_no_file_is_no_keymap(tmp_path: Path) -> None:
+    assert read_keymap(str(tmp_path / "none.toml"), all_bindings(), WltuiApp.BINDINGS) == {}
+    assert read(tmp_path, "# nothing yet\n") == {}
+
+
+def test_a_key_or_a_list_of_keys_is_taken(tmp_path: Path) -> None:
+    text = '[timeline]\nzoom-in = ["z", ",", "F5"]\nprevious-span = ";"\n[app]\nquit = "Ctrl+X"\n'
+    assert read(tmp_path, text) == {
+        "timeline.zoom-in": "z,comma,f5", "timeline.previous-span": ";", "app.quit": "ctrl+x"
+    }  # fmt: skip
+
+
+def test_two_keys_may_change_places(tmp_path: Path) -> None:
+    text = '[timeline]\nzoom-in = "s"\nzoom-out = ["w", "-"]\n'
+    assert read(tmp_path, text) == {"timeline.zoom-in": "s", "timeline.zoom-out": "w,-"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("zoom-in = 1\n",
+         'keys.toml:1:1: error keymap found "zoom-in", expected a table of keys like [timeline]'),
+        ('[timeline]\nzoom-inn = "w"\n',
+         'keys.toml:2:1: error keymap found "timeline.zoom-inn", expected an action, for example '
+         "timeline.zoom-in (wltui keys lists all)"),
+        ('[nowhere]\nfast = "w"\n',
+         'keys.toml:2:1: error keymap found "nowhere.fast", expected an action, for example '
+         "timeline.zoom-in (wltui keys lists all)"),
+        ('[app]\nquit-everywhere = "x"\n',
+         'keys.toml:2:1: error keymap found "app.quit-everywhere", expected an action, for example '
+         "timeline.zoom-in (wltui keys lists all)"),
+        ("[timeline]\nzoom-in = 5\n",
+         'keys.toml:2:1: error keymap found 5, expected a key like "w" or a list of keys'),
+        ("[timeline]\nzoom-in = []\n",
+         'keys.toml:2:1: error keymap found [], expected a key like "w" or a list of keys'),
+        ('[timeline]\n  zoom-in = ["w", "Ctrl+1"]\n',
+         'keys.toml:2:3: error keymap found "Ctrl+1", expected a key like "w", "Ctrl+R", "F5" or "PageDown"'),
+        ('[timeline]\nzoom-in = "\\u001b[2J"\n',
+         'keys.toml:2:1: error keymap found "\\x1b[2J", '
+         'expected a key like "w", "Ctrl+R", "F5" or "PageDown"'),
+        ('[timeline]\n\nzoom-in = "d"\n',
+         'keys.toml:3:1: error keymap key "d" of timeline.zoom-in is already that of timeline.pan-right: '
+         "give timeline.pan-right another key too"),
+        ('[timeline]\nzoom-in = "q"\n',
+         'keys.toml:2:1: error keymap key "q" of timeline.zoom-in is already that of app.quit: '
+         "give app.quit another key too"),
+        ("[timeline\n",
+         "keys.toml:1:10: error keymap this is not TOML: Expected ']' at the end of a table declaration"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused_with_its_place(tmp_path: Path, text: str, said: str) -> None:
+    assert refused(tmp_path, text) == said
+
+
+def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_bytes(b"\xff")
+    with pytest.raises(InputError, match=r"keys.toml: error keymap found bytes that are not UTF-8"):
+        read_keymap(str(path), all_bindings(), WltuiApp.BINDINGS)
+    with pytest.raises(InputError, match=r"error keymap cannot be read: Is a directory"):
+        read_keymap(str(tmp_path), all_bindings(), WltuiApp.BINDINGS)
+
+
+def test_hints_show_the_keys_of_the_keymap() -> None:
+    keymap = {"timeline.zoom-in": "z", "timeline.cursor-left": "left,b"}
+    assert renamed("w s", TimelineView.BINDINGS, keymap) == "z s"
+    assert renamed("hjkl", TimelineView.BINDINGS, keymap) == "Leftjkl"
+    assert renamed("Space", TimelineView.BINDINGS, keymap) == "Space"
+    assert renamed("w s", TimelineView.BINDINGS, {}) == "w s"
+
+
+async def test_the_new_key_works_and_the_old_one_does_not(make_app: MakeApp, tmp_path: Path) -> None:
+    keymap = read(tmp_path, '[timeline]\nzoom-in = "z"\n[app]\nhelp = "F1"\n')
+    app = make_app(keymap=keymap)
+    async with app.run_test(size=(120, 36)) as pilot:
+        view = app.current_view
+        assert isinstance(view, TimelineView)
+        whole = view.model.window
+        await press(pilot, "w", "plus")
+        assert view.model.window == whole
+        await press(pilot, "z")
+        assert view.model.window.span_ns < whole.span_ns
+        assert screen_rows(app)[-1].startswith(" z s zoom ")
+        await press(pilot, "f1")
+        assert any(row.split()[:4] == ["z", "zoom", "in", "at"] for row in screen_rows(app))
+
+
+def test_a_keymap_in_the_configuration_directory_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "wltui"
+    folder.mkdir()
+    (folder / "keys.toml").write_text('[screen]\nlayers = "F3"\n')
+    with wltui(SEED, env={"XDG_CONFIG_HOME": str(tmp_path)}) as terminal:
+        terminal.wait_for("q quit")
+        terminal.press_each(("\x1bOR", "[3 Layers]"))
+
+
+def test_each_action_has_words_and_an_id_of_its_own() -> None:
+    for name, bindings in all_bindings().items():
+        found = actions([*bindings, *WltuiApp.BINDINGS], {})
+        assert all(one.words and "." in one.id for one in found), name
+        assert len({one.id for one in found}) == len(found), name

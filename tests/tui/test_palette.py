@@ -1,0 +1,109 @@
+"""The command palette: every action is in it, is found by its words, and does what its key does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from textual.binding import Binding
+
+from tests.tui.conftest import MakeApp
+from tests.tui.pseudo_terminal import SEED, Terminal, wltui
+from tests.tui.screen_reading import press, run_over, screen_rows
+from tui.app import WltuiApp
+from tui.keys import actions
+from tui.palette import Palette, matching
+from tui.parameters.view import ParametersView
+from tui.screens import all_bindings
+from tui.timeline.view import TimelineView
+
+TIMELINE = actions(TimelineView.BINDINGS, {})
+
+
+@pytest.mark.parametrize("name", list(all_bindings()))
+def test_every_action_of_every_screen_is_found_by_its_own_words(name: str) -> None:
+    found = actions([*all_bindings()[name], *WltuiApp.BINDINGS], {})
+    assert matching(found, "") == found
+    for one in found:
+        assert one in matching(found, one.words), one
+        assert one in matching(found, one.id), one
+        assert matching(found, one.id)[0].id == one.id
+
+
+def test_a_part_of_the_words_is_enough() -> None:
+    assert matching(TIMELINE, "zoom o")[0].id == "timeline.zoom-out"
+    assert matching(TIMELINE, "NEXT SPAN")[0].id == "timeline.next-span"
+    assert matching(TIMELINE, "xyzzy") == []
+
+
+async def test_colon_and_ctrl_p_open_it_enter_does_the_chosen_action(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        view = app.current_view
+        assert isinstance(view, TimelineView)
+        whole = view.model.window
+        for key in ("colon", "ctrl+p"):
+            await press(pilot, key)
+            assert isinstance(app.screen, Palette)
+            await press(pilot, *"zoom in", "enter")
+            assert not isinstance(app.screen, Palette)
+            assert view.model.window.span_ns < whole.span_ns
+            await press(pilot, "0")
+            assert view.model.window == whole
+        await press(pilot, "colon", *"zoom", "down", "enter")
+        assert view.model.window == whole, "the second one that zooms is out"
+
+
+async def test_screens_open_from_it_and_their_actions_are_in_it(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "colon", *"parameters", "enter")
+        assert app.screen_name == "parameters"
+        view = app.current_view
+        assert isinstance(view, ParametersView)
+        await press(pilot, "colon", *"twice", "enter")
+        await run_over(pilot)
+        assert app.session.step != "14.774 s"
+        await press(pilot, "colon", *"notes", "enter")
+        assert app.screen_name == "notes"
+
+
+async def test_escape_leaves_it_and_nothing_is_done(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        before = screen_rows(app)
+        await press(pilot, "colon", *"quit", "escape")
+        assert screen_rows(app) == before
+        await press(pilot, "colon", *"xyzzy")
+        assert any("no action has these letters in its words" in row for row in screen_rows(app))
+        await press(pilot, "enter")
+        assert screen_rows(app) == before
+
+
+async def test_all_actions_can_be_reached_with_the_arrows(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "colon")
+        seen = set()
+        everywhere = [one for one in WltuiApp.BINDINGS if isinstance(one, Binding)]
+        for _ in range(len(TIMELINE) + len(everywhere)):
+            chosen = next(row for row in screen_rows(app)[1:] if row.startswith(">"))
+            seen.add(chosen.split()[-1])
+            await press(pilot, "down")
+        assert {one.id for one in TIMELINE} | {one.id for one in everywhere} == seen
+
+
+@pytest.fixture(scope="module")
+def terminal() -> Iterator[Terminal]:
+    with wltui(SEED, columns=80, rows=24) as found:
+        found.wait_for("q quit")
+        yield found
+
+
+def test_it_works_in_a_terminal_of_80_columns_and_sends_nothing_when_idle(terminal: Terminal) -> None:
+    terminal.press_each((":", "more below"), ("layer", "screen.layers"))
+    terminal.settle(0.3)
+    before = len(terminal.raw)
+    terminal.pump(1.0)
+    assert len(terminal.raw) == before
+    terminal.press_each(("\r", "[3 Layers]"))

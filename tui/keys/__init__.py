@@ -1,0 +1,10 @@
+"""Keys: how people write them, what each does on the open screen, and the user's own keymap.
+
+Import from here: `Action`, `actions`, `key_name`, `key_of`, `read_keymap`, `keymap_path`.
+"""
+
+from tui.keys.actions import Action, actions
+from tui.keys.keymap import keymap_path, read_keymap
+from tui.keys.names import key_name, key_of
+
+__all__ = ["Action", "actions", "key_name", "key_of", "keymap_path", "read_keymap"]

@@ -1,0 +1,157 @@
+"""The user's own keys: a TOML file with a table a screen.
+
+    [timeline]
+    zoom-in = ["w", "+"]      # one key or a list of keys
+    zoom-out = "Ctrl+D"
+
+`wltui keys` prints all actions with their keys in this form.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from textual.binding import Binding, BindingType
+
+from simcore.diagnostics import Diagnostic, InputError, printable
+from tui.keys.actions import Action, actions
+from tui.keys.names import key_of
+
+# The keys that end the program work whatever a keymap says.
+FIXED = "app.quit-everywhere"
+
+
+def keymap_path(environ: Mapping[str, str] = os.environ) -> str:
+    """Where the keymap is looked for: wltui/keys.toml in the user's configuration directory."""
+    base = environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return os.path.join(base, "wltui", "keys.toml")
+
+
+def read_keymap(
+    path: str, screens: Mapping[str, Sequence[BindingType]], everywhere: Sequence[BindingType]
+) -> dict[str, str]:
+    """The keymap in the file at `path`, as `App.set_keymap` takes it; empty if there is no such file.
+
+    screens: bindings of each screen; everywhere: those of the app. Raises InputError, with
+    the place, for what is not an action or a key, and for a key that two actions would have.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except FileNotFoundError:
+        return {}
+    except UnicodeDecodeError:
+        raise _refusal(path, "found bytes that are not UTF-8, expected a TOML file") from None
+    except OSError as error:
+        raise _refusal(path, f"cannot be read: {error.strerror}") from None
+    return _Reader(path, text, screens, everywhere).keymap()
+
+
+def _refusal(path: str, message: str, place: tuple[int, int] | None = None) -> InputError:
+    return InputError(Diagnostic("error", "keymap", message, path, *(place or (None, None))))
+
+
+class _Reader:
+    """Checks one file: each table a screen, each key of it an action, each value its keys."""
+
+    def __init__(
+        self,
+        path: str,
+        text: str,
+        screens: Mapping[str, Sequence[BindingType]],
+        everywhere: Sequence[BindingType],
+    ) -> None:
+        self.path = path
+        self.text = text
+        self.screens = screens
+        self.everywhere = everywhere
+        lists = [*screens.values(), everywhere]
+        self.ids = [one.id for bindings in lists for one in bindings if isinstance(one, Binding) and one.id]
+        self.ids = [id for id in dict.fromkeys(self.ids) if id != FIXED]
+
+    def keymap(self) -> dict[str, str]:
+        found = {}
+        for table, value in self._table().items():
+            if not isinstance(value, dict):
+                raise self._wrong(f"found {_quoted(table)}, expected a table of keys like [timeline]", table)
+            for name, keys in value.items():
+                id = f"{table}.{name}"
+                if id not in self.ids:
+                    close = difflib.get_close_matches(id, self.ids, 1, 0.75)
+                    expected = f"an action, for example {(close or self.ids)[0]} (wltui keys lists all)"
+                    raise self._wrong(f"found {_quoted(id)}, expected {expected}", table, name)
+                found[id] = ",".join(self._keys(table, name, keys))
+        for bindings in self.screens.values():
+            self._check_apart(actions([*bindings, *self.everywhere], found), found)
+        return found
+
+    def _table(self) -> dict[str, Any]:
+        if sys.version_info >= (3, 11):
+            import tomllib
+        else:
+            import tomli as tomllib
+        try:
+            table: dict[str, Any] = tomllib.loads(self.text)
+        except tomllib.TOMLDecodeError as error:
+            message, _, where = str(error).partition(" (at ")
+            at = re.match(r"line (\d+), column (\d+)", where)
+            place = (int(at[1]), int(at[2])) if at else None
+            raise _refusal(self.path, f"this is not TOML: {message}", place) from None
+        except RecursionError:
+            raise _refusal(self.path, "found too many nested lists, expected keys") from None
+        return table
+
+    def _keys(self, table: str, name: str, value: object) -> list[str]:
+        given = [value] if isinstance(value, str) else value
+        if not isinstance(given, list) or not given or not all(isinstance(one, str) for one in given):
+            message = f'found {_quoted(value)}, expected a key like "w" or a list of keys'
+            raise self._wrong(message, table, name)
+        keys = []
+        for one in given:
+            key = key_of(one)
+            if key is None:
+                message = f'found {_quoted(one)}, expected a key like "w", "Ctrl+R", "F5" or "PageDown"'
+                raise self._wrong(message, table, name)
+            # Textual separates keys by commas.
+            keys.append("comma" if key == "," else key)
+        return keys
+
+    def _check_apart(self, found: list[Action], mapped: Mapping[str, str]) -> None:
+        """Two actions of one screen cannot have the same key."""
+        owner: dict[str, str] = {}
+        for action in found:
+            for key in action.keys:
+                other = owner.setdefault(key, action.id)
+                if other == action.id:
+                    continue
+                one, two = (action.id, other) if action.id in mapped else (other, action.id)
+                if one not in mapped:
+                    continue
+                message = f'key "{key}" of {one} is already that of {two}: give {two} another key too'
+                raise self._wrong(message, *one.split(".", 1))
+
+    def _wrong(self, message: str, table: str, name: str = "") -> InputError:
+        return _refusal(self.path, message, self._place(table, name))
+
+    def _place(self, table: str, name: str) -> tuple[int, int] | None:
+        """Where a table, or a name in it, stands; None where it cannot be found as people write it."""
+        quote = "[\"']?"
+        head = re.search(rf"^[ \t]*\[?[ \t]*({quote}{re.escape(table)})\b", self.text, re.MULTILINE)
+        if head is None:
+            return None
+        at = head.start(1)
+        if name:
+            inside = rf"^[ \t]*(?:{re.escape(table)}\.)?({quote}{re.escape(name)})\b"
+            found = re.compile(inside, re.MULTILINE).search(self.text, head.start())
+            at = at if found is None else found.start(1)
+        line = self.text.count("\n", 0, at) + 1
+        return line, at - self.text.rfind("\n", 0, at)
+
+
+def _quoted(value: object) -> str:
+    return f'"{printable(value, 40)}"' if isinstance(value, str) else printable(repr(value), 40)

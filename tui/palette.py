@@ -1,0 +1,114 @@
+"""`:`: every action of the open screen and of the program, found by typing a part of its words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.fuzzy import Matcher
+from textual.screen import ModalScreen
+from textual.widgets import Input, Label
+
+from tui.frame import Glyphs, Line, fitted, rule
+from tui.frame_view import FrameView
+from tui.keys.actions import Action, Keymap, actions
+from tui.screen_view import ScreenView
+
+_KEYS_WIDTH = 24
+
+
+def matching(found: Sequence[Action], typed: str) -> list[Action]:
+    """The actions that hold what was typed, letters in order, the best first; all for nothing typed."""
+    if not typed.strip():
+        return list(found)
+    matcher = Matcher(typed.strip())
+    scored = [(matcher.match(f"{one.words} {one.id}"), one) for one in found]
+    return [one for score, one in sorted(scored, key=lambda pair: -pair[0]) if score > 0]
+
+
+class ActionList(FrameView):
+    """The actions that match, one of them chosen."""
+
+    DEFAULT_CSS = "ActionList { width: 1fr; height: auto; max-height: 20; }"
+
+    def __init__(self, found: list[Action], glyphs: Glyphs) -> None:
+        super().__init__()
+        self.glyphs = glyphs
+        self._all = found
+        self.found = found
+        self.chosen = 0
+        self.top = 0
+
+    def get_content_height(self, container: object, viewport: object, width: int) -> int:
+        return len(self._all) + 1
+
+    def type(self, typed: str) -> None:
+        """Show what matches."""
+        self.found = matching(self._all, typed)
+        self.chosen = self.top = 0
+        self.redraw()
+
+    def move(self, by: int) -> None:
+        """Choose another one."""
+        self.chosen = max(0, min(self.chosen + by, len(self.found) - 1))
+        self.redraw()
+
+    def frame(self, width: int, height: int) -> list[Line]:
+        rows = height - 1
+        self.top = min(max(self.top, self.chosen - rows + 1), self.chosen)
+        lines: list[Line] = []
+        for index, one in enumerate(self.found[self.top : self.top + rows], self.top):
+            mark, role = (">", "accent") if index == self.chosen else (" ", "")
+            keys = "  ".join(one.keys)
+            line: Line = [(f"{mark} {keys:<{_KEYS_WIDTH}}", role or "key"), (one.words, role)]
+            lines.append(fitted([*line, (f"   {one.id}", "dim")], width))
+        if not self.found:
+            lines.append([("  no action has these letters in its words", "warn")])
+        below = len(self.found) - self.top - rows
+        title = f"{below} more below" if below > 0 else "Enter does it, Esc leaves"
+        return [*lines, *[[] for _ in range(rows - len(lines))], rule(title, width, self.glyphs)]
+
+
+class Palette(ModalScreen["str | None"]):
+    """Asks for an action; gives what Textual is to run, None if it is left."""
+
+    CSS = """
+    Palette { align: left top; background: transparent; }
+    Palette Horizontal { height: 1; background: $background; }
+    Palette Label { width: auto; padding: 0 1; text-style: bold; }
+    Palette Input { width: 1fr; height: 1; border: none; padding: 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "leave"),
+        Binding("down,ctrl+n", "move(1)", "next"),
+        Binding("up,ctrl+p", "move(-1)", "before"),
+        Binding("pagedown", "move(10)", "ten on"),
+        Binding("pageup", "move(-10)", "ten back"),
+    ]
+
+    def __init__(self, view: ScreenView, everywhere: Sequence[BindingType], keymap: Keymap) -> None:
+        super().__init__()
+        found = [*actions(view.BINDINGS, keymap), *actions(everywhere, keymap)]
+        self._list = ActionList(found, view.glyphs)
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            yield Label(":", markup=False)
+            yield Input(select_on_focus=False)
+        yield self._list
+
+    def on_mount(self) -> None:
+        self.query_one(Input).cursor_blink = False
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self._list.type(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        found = self._list.found
+        self.dismiss(found[self._list.chosen].call if found else None)
+
+    def action_move(self, by: int) -> None:
+        self._list.move(by)

@@ -1,0 +1,87 @@
+"""`--snapshot KEYS`: the real screen without a terminal, after some keys, as text or SVG."""
+
+from __future__ import annotations
+
+import io
+import re
+
+from rich.console import Console
+from textual.pilot import Pilot
+
+from simcore.diagnostics import UsageError, printable
+from tui.app import WltuiApp
+from tui.keys.names import key_of
+
+DEFAULT_SIZE = (120, 36)
+_MOST = (1000, 500)
+
+
+def keys_in(text: str) -> list[str]:
+    """The keys of a text: words apart by blanks, a word the name of a key or else one key a character.
+
+    `2 ww Ctrl+R /mlp Enter` -> 2, w, w, ctrl+r, /, m, l, p, enter.
+    """
+    keys: list[str] = []
+    for word in text.split():
+        key = key_of(word)
+        if key is not None:
+            keys.append(key)
+        elif not word.isprintable():
+            found = printable(word, 40)
+            raise UsageError(f"--snapshot: found {found}, expected keys like: j Space ww Ctrl+R")
+        else:
+            keys += word
+    return keys
+
+
+def size_in(text: str) -> tuple[int, int]:
+    """Columns and rows of a text like `120x36`. Raises `UsageError`."""
+    found = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,3})", text)
+    size = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not (1 <= size[0] <= _MOST[0] and 1 <= size[1] <= _MOST[1]):
+        raise UsageError(
+            f"--size: found {printable(text, 40)}, expected COLUMNSxROWS like 120x36, "
+            f"at most {_MOST[0]}x{_MOST[1]}"
+        )
+    return size
+
+
+def snapshot(app: WltuiApp, keys: list[str], size: tuple[int, int], svg: bool) -> str:
+    """The screen of `size` columns and rows after `keys`, each pressed when the one before is done with.
+
+    As text the glyphs tell kinds apart, as on a terminal without colour.
+    """
+    taken: str | None = None
+
+    async def press(pilot: Pilot[object]) -> None:
+        nonlocal taken
+        await pilot.pause()
+        for key in keys:
+            await pilot.press(key)
+            # What a key has set off in the background is part of what it does.
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+            if app.return_code is not None:
+                return
+        taken = app.export_screenshot(title="wltui") if svg else _text(app)
+        app.exit()
+
+    if not svg:
+        app.no_color = True
+    app.run(headless=True, size=size, auto_pilot=press)
+    if taken is None:
+        raise UsageError("--snapshot: the keys end the program, so there is no screen left")
+    return taken
+
+
+def _text(app: WltuiApp) -> str:
+    """The rows of the screen, blanks at their ends left out."""
+    width, height = app.size
+    console = Console(
+        width=width, height=height, file=io.StringIO(), force_terminal=True, record=True, color_system=None
+    )
+    # As `export_screenshot` does it, which has SVG alone: what lies under a prompt is seen, too.
+    picture = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
+    console.print(picture)
+    rows = console.export_text().split("\n")[:height]
+    return "\n".join(row.rstrip() for row in rows) + "\n"

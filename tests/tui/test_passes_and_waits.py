@@ -78,7 +78,7 @@ def test_a_wait_says_which_rank_of_its_group_comes_last() -> None:
     results = run(seed_workload(), slow_rank=("37=1.3",))
     model = TimelineModel(results)
     near = results.simulation.timeline.folding.class_of(36)
-    model.lane = next(index for index, lane in enumerate(model.lanes) if lane.number == near)
+    model.reveal(near, None)
     accounts = results.accounts[model.current.number]
     longest = next(one for one in results.waits(model.current.number) if accounts.account[one] == WAIT)
     model.move_to(accounts.edge[longest])

@@ -18,6 +18,7 @@ from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
 
 from tui.terminal.output import Output, Picture
+from tui.terminal.signals import wake_on_signals
 
 # How long the end waits for a terminal that does not take what was sent to it.
 _PATIENCE_S = 1.5
@@ -45,6 +46,7 @@ class TerminalDriver(LinuxDriver):
         self._file = self._output  # type: ignore[assignment]
         self._answers = False
         self._asked_at = 0.0
+        wake_on_signals(self._loop)
         Thread(target=self._watch, name="terminal-watch", daemon=True).start()
 
     # -- mouse -----------------------------------------------------------------------

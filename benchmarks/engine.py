@@ -118,8 +118,12 @@ def main(runs: int) -> int:
     seconds, mib = report_figures("--no-fold")
     missed |= seconds > 12 or mib > 600
     print(f"report, 1024 ranks, --no-fold        {seconds * 1000:8.0f} ms  {mib:6.1f} MiB  (12 s, 600 MB)")
+    seconds, mib = report_figures("--what-if")
+    missed |= seconds > 3
+    print(f"report, --what-if                    {seconds * 1000:8.0f} ms  {mib:6.1f} MiB  (3 s)")
     for flags in (
         ("--slow-rank", "37=1.3"),
+        ("--slow-rank", "37=1.3", "--what-if"),
         ("--network", "shared"),
         ("--network", "shared", "--slow-rank", "37=1.3"),
     ):

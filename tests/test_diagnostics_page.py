@@ -14,11 +14,12 @@ from simcore.cluster import choose_cluster
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.export import FORMATS, save
 from simcore.parameters import Parameters
+from simcore.parameters_file import read_parameters
 from simcore.program import building
-from simcore.simulation import simulate
+from simcore.simulation import choices, simulate
 from simcore.workload import open_workload, read_workload
 from simcore.workload import source as workload_source
-from tests.diagnostic_examples_measured import MEASURED, Example
+from tests.diagnostic_examples_measured import MEASURED, Example, relative
 from tests.diagnostic_examples_networks import NETWORKS, POLICIES
 from tests.measured.traces import step
 from tests.workload.test_op_table import HEAD, twin
@@ -169,6 +170,13 @@ def cluster_folder(_: Path) -> list[Diagnostic]:
     return list(caught.value.diagnostics)
 
 
+def parameters_file(folder: Path) -> list[Diagnostic]:
+    (folder / "p.toml").write_text("splits = 0\n")
+    with pytest.raises(InputError) as caught:
+        read_parameters(str(folder / "p.toml"), choices)
+    return relative(caught.value.diagnostics, folder)
+
+
 def keymap(folder: Path) -> list[Diagnostic]:
     (folder / "keys.toml").write_text('[timeline]\nzoom-in = "Ctrl+1"\n')
     with pytest.raises(InputError) as caught:
@@ -306,6 +314,7 @@ EXAMPLES: dict[str, Example] = {
     "scheduler-ignored": cluster("system", "system.txt", "inter-dimension-scheduling: themis\n"),
     "cluster-toml": cluster("cluster", "cluster.toml", "splits = 0\n"),
     "cluster-key-ignored": cluster("system", "system.json", '{"trace-enabled": 1}'),
+    "parameters-file": parameters_file,
     "keymap": keymap,
     "not-in-file": exported(TEXT, comm_scale=2.0),
     "row-count-written": exported(changed(TEXT, "\n1\n", "\n3\n")),

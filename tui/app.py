@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.events import Event, Key
+from textual.events import Click, Event, Key
 from textual.worker import get_current_worker
 
 from simcore.analysis import Results
@@ -14,10 +14,11 @@ from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from tui.background import Background
-from tui.chrome import footer, heading
+from tui.chrome import footer, heading, tab_at
 from tui.frame import Line, cells, spread
 from tui.frame_view import FrameView
 from tui.keys.actions import Keymap, renamed
+from tui.prompt import Prompt
 from tui.screen_view import ScreenView
 from tui.screens import SCREENS, load, screens_of
 from tui.session import AnySession, Session
@@ -36,6 +37,14 @@ class Heading(FrameView):
         app = self.app
         assert isinstance(app, WltuiApp)
         return heading(app.session, app.screen_name, width)
+
+    async def on_click(self, event: Click) -> None:
+        """A click on a tab opens its screen."""
+        app = self.app
+        assert isinstance(app, WltuiApp)
+        name = tab_at(app.session, app.screen_name, event.x, self.size.width) if event.y == 1 else None
+        if name is not None:
+            await app.action_open(name)
 
 
 class Footer(FrameView):
@@ -56,6 +65,8 @@ class WltuiApp(CellApp):
 
     CSS = "Screen { layout: vertical; overflow: hidden; }"
     ENABLE_COMMAND_PALETTE = False
+    # Dragging marks out a range; the terminal's own selection is there with Shift.
+    ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(
@@ -156,6 +167,12 @@ class WltuiApp(CellApp):
         view = self.current_view
         assert isinstance(view, TimelineView)
         view.go_to(number, start_ns, end_ns)
+
+    def on_key(self, event: Key) -> None:
+        """Keys typed ahead of a prompt belong to it, not to the bindings of what is under it."""
+        if isinstance(self.screen, Prompt) and self.screen.typed_ahead(event):
+            event.stop()
+            event.prevent_default()
 
     def _redraw_chrome(self) -> None:
         self.query_one(Heading).redraw()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from simcore.units import duration, plural
-from tui.frame import Line, cells, fitted, spread, width_of
+from tui.frame import Line, cells, fitted, spread, text_of, width_of
 from tui.screens import SCREENS, screens_of
 from tui.session import AnySession, Session
 
@@ -49,6 +49,18 @@ def _tabs(session: AnySession, screen: str, whole: bool) -> Line:
         title = f"{entry.key} {entry.title if whole else entry.short}"
         tabs.append((f"[{title}]", "accent") if name == screen else (f" {title} ", ""))
     return tabs
+
+
+def tab_at(session: AnySession, screen: str, column: int, width: int) -> str | None:
+    """The screen whose tab is at a column of the second row."""
+    text = text_of(heading(session, screen, width)[1:])
+    for name in screens_of(session.measured):
+        entry = SCREENS[name]
+        for title in (entry.title, entry.short):
+            place = text.find(f"{entry.key} {title}")
+            if 0 <= place - 1 <= column <= place + len(entry.key) + 1 + len(title):
+                return name
+    return None
 
 
 def _short(name: str, room: int) -> str:

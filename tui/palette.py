@@ -26,7 +26,12 @@ def matching(found: Sequence[Action], typed: str) -> list[Action]:
         return list(found)
     matcher = Matcher(typed.strip())
     scored = [(matcher.match(f"{one.words} {one.id}"), one) for one in found]
-    return [one for score, one in sorted(scored, key=lambda pair: -pair[0]) if score > 0]
+    # An id that is typed whole is meant.
+    return [
+        one
+        for score, one in sorted(scored, key=lambda pair: (pair[1].id != typed.strip(), -pair[0]))
+        if score
+    ]
 
 
 class ActionList(FrameView):

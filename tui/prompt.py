@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Input, Label
+
+
+class _Field(Input):
+    """The input. Remembers which keys it was given, so that none is lost or taken twice."""
+
+    def __init__(self, value: str) -> None:
+        super().__init__(value, select_on_focus=True)
+        self.given: deque[Key] = deque(maxlen=100)
+
+    async def _on_key(self, event: Key) -> None:
+        self.given.append(event)
+        await super()._on_key(event)
 
 
 class Prompt(ModalScreen["str | None"]):
@@ -25,15 +40,57 @@ class Prompt(ModalScreen["str | None"]):
     def __init__(self, question: str, value: str) -> None:
         super().__init__()
         self._question = question
-        self._value = value
+        self._field = _Field(value)
 
     def compose(self) -> ComposeResult:
         with Horizontal():
             yield Label(self._question, markup=False)
-            yield Input(self._value, select_on_focus=True)
+            yield self._field
 
     def on_mount(self) -> None:
-        self.query_one(Input).cursor_blink = False
+        self._field.cursor_blink = False
+
+    def typed_ahead(self, event: Key) -> bool:
+        """Take a key that was typed before the prompt was there; False if it was given to it already.
+
+        Such a key went to what had the focus then, and comes here after it has passed all of that.
+        """
+        if any(event is one for one in self._field.given):
+            if self.focused is None:
+                # So early that nothing has the focus yet: Enter still means this field.
+                self.set_focus(self._field)
+            return False
+        # Another one: the old is stopped now, for whoever holds it.
+        self._field._forward_event(Key(event.key, event.character))
+        return True
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value)
+
+
+class LivePrompt(Prompt):
+    """A prompt that answers while one types: `changed` gets every text, `say` shows an answer."""
+
+    # A screen's rules hold for its own name alone.
+    CSS = f"""
+    {Prompt.CSS.replace("Prompt ", "LivePrompt ")}
+    LivePrompt #said {{ width: auto; max-width: 70%; text-style: none; }}
+    """
+
+    def __init__(self, question: str, value: str, changed: Callable[[str], None]) -> None:
+        super().__init__(question, value)
+        self._changed = changed
+        self._said = Label("", id="said", markup=False)
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            yield Label(self._question, markup=False)
+            yield self._field
+            yield self._said
+
+    def say(self, words: str) -> None:
+        """Words behind the text."""
+        self._said.update(words)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self._changed(event.value)

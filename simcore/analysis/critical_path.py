@@ -90,10 +90,9 @@ class CriticalPath:
         if not index:
             return FIRST_REASON
         number, op = self.number[index], self.op[index]
-        if op == IDLE_OP:
-            cause = self._before_idle[self.edge[index]]
-        else:
-            cause = self._dependencies.op_causes(number, op)[0]
+        start = self.edge[index]
+        cause = self._before_idle[start] if op == IDLE_OP else self._dependencies.first_cause(number, op)
+        assert cause is not None, "the first segment alone waits for nothing"
         late, _ = self._dependencies.ranks_of(cause, number, op, self.rank[index])
         return reason_words(self._simulation, cause, number, op, late)
 
@@ -176,11 +175,12 @@ class CriticalPath:
             if op == IDLE_OP:
                 run = timeline.stage_program(number).runs[cause.run]
                 found = dependencies.held_by(number, cause.run, cause.wait, run.first, begin)
+                following = found[0] if found else None
             else:
-                found = dependencies.op_causes(number, op)
-            if not found:
+                following = dependencies.first_cause(number, op)
+            if following is None:
                 raise RuntimeError(f"class {number} op {op} starts at {begin} ns and waited for nothing")
-            cause = found[0]
+            cause = following
             self._add(number, op, rank, begin, cause)
         for column in (self.edge, self.number, self.op, self.rank):
             column.reverse()

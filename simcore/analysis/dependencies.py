@@ -6,7 +6,7 @@ Public names (all from `Results`):
   results.dependencies.segment_causes(number, segment), segment_effects(...)
                                                     the same of a segment of the accounts
   results.critical_path                             `CriticalPath`: segments that cover the step
-  results.slack(number)                             ns by which each op of a class may be longer
+  results.slack(number)                             ns by which each op of a class may be longer, or None
   results.what_if(progress, cancelled)              step times with one thing cheaper
 
 An op is (rank class, index into its ops). A class stands for many ranks; `rank` says which of them
@@ -208,6 +208,16 @@ class Dependencies:
         for cause in found:
             said.setdefault((cause.number, cause.op), cause)
         return list(said.values())
+
+    def first_cause(self, number: int, op: int) -> Cause | None:
+        """The first of `op_causes`, None without any."""
+        ops, start, end = self.timeline.columns(number)
+        before = op - 1
+        # By far the most: nothing comes before what compute did just before.
+        right_behind = before >= 0 and end[before] == start[op] and not self.timeline.program.queued
+        if right_behind and (ops.stream[before] == COMPUTE or ops.blocking[before]):
+            return Cause(BEFORE, number, before, start[before], end[before])
+        return next(iter(self.op_causes(number, op)), None)
 
     def end_causes(self, number: int) -> list[Cause]:
         """What ended when the step of class `number` ended: what its last join waited for."""

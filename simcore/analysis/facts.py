@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simcore.analysis.accounts import IDLE_OP, received_op
-from simcore.collectives import NAMES
+from simcore.collectives import NAMES, algorithm_bandwidth, bus_bandwidth
+from simcore.layout import Layout
 from simcore.networks import Sharing
 from simcore.pricing import scaled
 from simcore.program.ops import PHASES, STREAMS, TO_NEXT, CollectiveCost, ComputeCost, TransferCost
 from simcore.simulation import Simulation
 from simcore.units import byte_size, duration, number
 from simcore.workload.model import PHASES as CELLS
+from simcore.workload.model import GroupKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,8 @@ class OpFacts:
     name: the row's name, raw text of the file; "" for a transfer. phase: of PHASES. kind:
     `compute`, a collective's name, `send` or `receive`. row: of the file, -1 for a transfer.
     other_stage: where a transfer goes or comes from. origin: where the duration comes from.
+    collective, group: of a collective, as the file's words; bytes: of its whole buffer, or of the
+    transfer; 0 for compute.
     """
 
     name: str
@@ -33,6 +37,21 @@ class OpFacts:
     microbatch: int
     other_stage: int | None
     origin: str
+    collective: str | None = None
+    group: GroupKind | None = None
+    bytes: int = 0
+
+    def bandwidths(self, layout: Layout) -> tuple[float, float] | None:
+        """(algbw, busbw), GB/s, by what the span took in this run, as nccl-tests defines them.
+
+        Its doc/PERFORMANCE.md has the factors (`bus_bandwidth`). None for compute, and where no time passes.
+        """
+        ns = self.end_ns - self.start_ns
+        if not self.bytes or not ns:
+            return None
+        members = layout.group_size(self.group) if self.group is not None else 2
+        algbw = algorithm_bandwidth(self.bytes, ns)
+        return algbw, bus_bandwidth(self.collective or "SENDRECV", members, self.bytes, ns)
 
 
 def op_facts(simulation: Simulation, number: int, op: int) -> OpFacts | None:
@@ -76,9 +95,15 @@ def _facts(simulation: Simulation, number: int, op: int, received_by: int | None
         origin += _scale_words(simulation.parameters.compute_scale)
     stream = STREAMS[lane] if lane < TO_NEXT else "pp"
     phase = PHASES[ops.phase[op]]
+    collective: str | None = None
+    kind_of_group: GroupKind | None = None
+    if isinstance(cost, CollectiveCost):
+        collective, kind_of_group = cost.collective, cost.group
+    size = 0 if isinstance(cost, ComputeCost) else cost.bytes
     return OpFacts(
-        name, phase, kind, stream, start[op], end[op], row, ops.microbatch[op], other_stage, origin
-    )
+        name, phase, kind, stream, start[op], end[op], row, ops.microbatch[op], other_stage, origin,
+        collective, kind_of_group, size,
+    )  # fmt: skip
 
 
 def _cell_of(simulation: Simulation, row: int, cost: ComputeCost, phase: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, Accounts
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
+from simcore.overrides import layer_scales
 from simcore.pricing import scaled
 from simcore.program.ops import COMPUTE
 from simcore.simulation import Simulation, collective_alone_ns
@@ -110,8 +111,10 @@ def _cells(
     simulation: Simulation, row: int, alone: dict[tuple[str, GroupKind, int], int]
 ) -> dict[str, LayerCell]:
     cells: dict[str, LayerCell] = {}
-    scale = simulation.parameters.compute_scale
     for phase in PHASES:
+        scale = simulation.parameters.compute_scale * layer_factor(
+            simulation, simulation.workload.name[row], phase
+        )
         column = simulation.workload.cells(phase)
         collective, group, size = column.collective[row], column.group[row], column.bytes[row]
         comm_ns, members = 0, 0
@@ -131,6 +134,15 @@ def _cells(
             comm_ns,
         )
     return cells
+
+
+def layer_factor(simulation: Simulation, name: str, phase: str) -> float:
+    """The factor of `--layer-scale` on a cell of rows called `name`: their own, else their base name's."""
+    if not simulation.parameters.layer_scale:
+        return 1.0
+    scales = layer_scales(simulation.parameters)
+    by_name = scales.get((name, phase))
+    return by_name if by_name is not None else scales.get((base_name(name), phase), 1.0)
 
 
 def layer_groups(rows: list[LayerRow]) -> list[LayerGroup]:

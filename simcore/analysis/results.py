@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 from simcore.analysis.accounts import Accounts, class_accounts
 from simcore.analysis.communication import communication_ns
 from simcore.analysis.layers import LayerGroup, LayerRow, layer_groups, layer_table
+from simcore.analysis.longest_waits import longest_of_all, longest_waits
+from simcore.analysis.microbatches import Pass, class_passes
 from simcore.analysis.passes import pass_ends
+from simcore.analysis.ranges import Ranges
 from simcore.analysis.rank_map import MapRow, rank_map
 from simcore.analysis.stages import StageAccounts, stage_accounts
 from simcore.analysis.streams import StreamUse, stream_use
@@ -219,6 +222,37 @@ class Results:
         from simcore.analysis.sentences import sentences_of
 
         return sentences_of(self)
+
+    @cached_property
+    def ranges(self) -> Ranges:
+        """The accounts of any stretch of the step."""
+        ranks = [len(rank_class.ranks) for rank_class in self.simulation.timeline.classes]
+        return Ranges(self.accounts, ranks)
+
+    @cached_property
+    def _passes(self) -> dict[int, list[Pass]]:
+        return {}
+
+    def passes(self, number: int) -> list[Pass]:
+        """When class `number` does the forward and backward of each micro-batch: see `Pass`."""
+        if number not in self._passes:
+            self._passes[number] = class_passes(self.simulation.timeline, number)
+        return self._passes[number]
+
+    @cached_property
+    def _waits(self) -> dict[int, list[int]]:
+        return {}
+
+    def waits(self, number: int) -> list[int]:
+        """The segments of class `number` that are wait, bubble or idle, the longest first."""
+        if number not in self._waits:
+            self._waits[number] = longest_waits(self.accounts[number])
+        return self._waits[number]
+
+    @cached_property
+    def all_waits(self) -> list[tuple[int, int]]:
+        """(class, segment) of the waits, bubbles and idle times of all classes, the longest first."""
+        return longest_of_all(self.accounts)
 
     @cached_property
     def simai_estimate(self) -> SimaiEstimate | None:

@@ -215,4 +215,6 @@ def _cell(cell: LayerCell) -> dict[str, Any]:
         "group": cell.group,
         "bytes": cell.bytes,
         "comm_ns": cell.comm_ns,
+        "algbw_gbps": cell.algbw,
+        "busbw_gbps": cell.busbw,
     }

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from simcore.analysis import Results
 from simcore.analysis.accounts import BUBBLE, EXPOSED_KINDS, FIRST_EXPOSED, IDLE, WAIT, Accounts
 from simcore.diagnostics import Diagnostic, printable
+from simcore.report.layers import all_layers, expensive_layers
 from simcore.report.path_text import critical_path_text
 from simcore.report.sentences import sentence_lines
 from simcore.report.table import Column, table
@@ -16,12 +17,10 @@ from simcore.report.usage import usage_parts
 from simcore.report.words import layout_words, structure_words
 from simcore.units import column_unit, duration, percent, plural
 
-_EXPENSIVE_LAYERS = 10
 _WAITS = 5
 _CLASSES = 64
 _WIDTH = 110
 _BAR_CELLS = 24
-_NAME_CELLS = 32
 # One glyph for each part of a bar, as on the timeline: the glyph says what a colour would.
 GLYPHS = {
     "fwd": "▄",
@@ -45,8 +44,10 @@ GLYPHS_ASCII = {
 }
 
 
-def text_report(results: Results, ascii_only: bool = False, with_what_if: bool = False) -> str:
-    """The page: what was read, the step time, where it goes, the dearest layers, diagnostics.
+def text_report(
+    results: Results, ascii_only: bool = False, with_what_if: bool = False, every_layer: bool = False
+) -> str:
+    """The page: what was read, the step time, where it goes, the dearest layers or all rows, diagnostics.
 
     with_what_if: also what the step would take with one thing cheaper, which simulates many times.
     """
@@ -56,7 +57,7 @@ def text_report(results: Results, ascii_only: bool = False, with_what_if: bool =
         *usage_parts(results),
         *_waiting(results),
         *_simai(results),
-        _layers(results),
+        all_layers(results) if every_layer else expensive_layers(results),
         critical_path_text(results),
         *(_what_if(results) if with_what_if else ()),
         diagnostics_text(results.simulation.diagnostics),
@@ -205,31 +206,6 @@ def _bar(accounts: Accounts, step: int, ascii_only: bool) -> str:
         done += ns
         bar += glyph * (round(_BAR_CELLS * done / step) - len(bar) if step else 0)
     return bar.ljust(_BAR_CELLS)
-
-
-def _layers(results: Results) -> str:
-    step = results.simulation.step_time_ns
-    groups = results.layer_groups[:_EXPENSIVE_LAYERS]
-    columns = [
-        Column("layer", left=True),
-        Column("rows"),
-        Column("compute ms"),
-        Column("exposed ms"),
-        Column("% of step"),
-    ]
-    rows = [
-        [
-            printable(group.name, _NAME_CELLS),
-            f"x{len(group.rows)}",
-            f"{group.compute_ns / 1e6:.3f}",
-            f"{group.exposed_ns / 1e6:.3f}",
-            percent(group.cost_ns, step),
-        ]
-        for group in groups
-    ]
-    left = len(results.layer_groups) - len(groups)
-    title = f"The {len(groups)} most expensive layers, in one step of one rank, equal rows together"
-    return "\n".join([title, *table(columns, rows), *([f"  and {left} more"] if left else []), ""])
 
 
 def diagnostics_text(found: Sequence[Diagnostic], path: str | None = None) -> str:

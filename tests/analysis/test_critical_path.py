@@ -1,6 +1,10 @@
 """Critical path and dependencies: every segment waits for the one before, and for a reason that is true.
 
 The needs of an op come from the naive simulation's rules (`needs_of_rank`), not from simcore.
+
+Seen to fail on these bugs, planted one at a time: the last cause taken for the first; other members of a
+collective left out; the late member taken for the rank itself; the stream left out; in queues a
+collective that had ended before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Slack: a span may take that much longer, and 1 ns more makes the step longer."""
+"""Slack: a span may take that much longer, and 1 ns more makes the step longer.
+
+Seen to fail on these bugs, planted one at a time: no constraint by the next on the stream; the receiver of
+a transfer not heard; a collective that knows the last member alone; the issue of an asynchronous op not
+bounded by it; a collective over all stages that waits for its members to be walked back to it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What-if: every figure is a simulation with those durations, and what is cheaper never takes longer."""
+"""What-if: every figure is a simulation with those durations, and what is cheaper never takes longer.
+
+Seen to fail on these bugs, planted one at a time: durations floored; a bandwidth times 0.9; the chosen ops
+of another stage; knobs skipped that are on the path of another stage than the first.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from simcore.diagnostics import Cancelled
 from simcore.engine import run_engine
 from simcore.parameters import Parameters
 from simcore.pricing import scaled
-from simcore.program.ops import COMPUTE, PHASES, STREAMS
+from simcore.program.ops import PHASES, STREAMS
 from simcore.report import json_report, text_report
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload, read_workload
@@ -278,6 +282,5 @@ def test_a_step_of_0_ns_has_nothing_to_gain() -> None:
 
 def test_what_changes_next_to_nothing_is_named_on_one_line() -> None:
     results = Results(run([layer("mlp", 10**6), layer("norm", 3)], {}))
-    assert COMPUTE == 0
     text = text_report(results, with_what_if=True)
     assert "  below 0.05 %, or nothing: layer norm" in text

@@ -196,3 +196,69 @@ def test_a_damaged_trace_is_told_with_its_place(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     message = "found the end of the line, expected ) at the end of the operation"
     assert done.stderr == f"{path}:5:32: error trace-line-end {message}\n"
+
+
+def test_a_replay_is_compared_with_what_was_measured(tmp_path: Path) -> None:
+    write_set(tmp_path, {rank: step(rank) for rank in range(4)})
+    words = ["report", str(tmp_path), "--layer-scale", "backward_step=2"]
+    text = wltui(*words).stdout
+    for part in (
+        "Replayed step time  14.000 ms\n",
+        "\n  measured   10.000 ms; the replay is +40.0 % from it\n",
+        "\nWhere the step goes, ms on each rank, as replayed\n",
+        "\n  rank   measured   replayed  difference  most by\n"
+        "     0  10.000 ms  14.000 ms   +4.000 ms  backward_step +4.000 ms\n",
+        "[replay-unmatched]",
+    ):
+        assert part in text
+    report = json.loads(wltui(*words, "--json").stdout)
+    assert (report["step_time_ns"], report["measured"]["step_time_ns"]) == (14_000_000, 10_000_000)
+    assert (report["schedule"], report["parameters"]["layer_scale"]) == ("replayed", ["backward_step=2"])
+    replay = report["measured"]["replay"]
+    assert (replay["step_time_ns"], replay["difference_ns"]) == (14_000_000, 4_000_000)
+    assert replay["by_rank"][3] == {
+        "ranks": "3", "measured_end_ns": 10_000_000, "end_ns": 14_000_000,
+        "operations": [{"name": "backward_step", "difference_ns": 4_000_000}],
+    }  # fmt: skip
+    for accounts, step_ns in ((replay["accounts"], 14_000_000), (report["measured"]["accounts"], 10_000_000)):
+        for one in accounts:
+            times = [*one["compute_ns"].values(), *one["exposed_ns"].values()]
+            assert sum(times) + one["wait_ns"] + one["bubble_ns"] + one["host_ns"] + one["idle_ns"] == step_ns
+    path = report["critical_path"]
+    assert (path[0]["start_ns"], path[-1]["end_ns"]) == (0, 14_000_000)
+    assert list(path[0]) == [
+        "start_ns", "end_ns", "rank", "stream", "kind", "layer", "phase", "microbatch", "reason",
+    ]  # fmt: skip
+    plain = json.loads(wltui("report", str(tmp_path), "--json", "--replay").stdout)
+    assert (plain["step_time_ns"], plain["measured"]["replay"]["difference_ns"]) == (10_000_000, 0)
+    assert json.loads(wltui("report", str(tmp_path), "--json").stdout)["measured"]["replay"] is None
+
+
+def test_what_if_of_a_measured_run(tmp_path: Path) -> None:
+    write_set(tmp_path, {rank: step(rank) for rank in range(4)})
+    done = wltui("report", str(tmp_path), "--what-if")
+    assert (
+        "\nWhat if: the step time (10.000 ms now) when one thing takes no time, or a tenth less\n"
+        "  what                    free  10 % less  10 % more  gain at most\n"
+        "  all compute         2.500 ms   9.250 ms                   75.0 %\n"
+        "  backward_step       6.000 ms   9.600 ms                   40.0 %\n"
+    ) in done.stdout
+    report = json.loads(wltui("report", str(tmp_path), "--what-if", "--json").stdout)
+    assert report["what_if"][0] == {"knob": "all compute", "free_ns": 2_500_000, "better10_ns": 9_250_000}
+    # What is asked of a replay begins with its scales.
+    words = ["report", str(tmp_path), "--what-if", "--json", "--compute-scale", "2"]
+    assert json.loads(wltui(*words).stdout)["what_if"][0]["free_ns"] == 2_500_000
+
+
+def test_only_rank_traces_are_replayed() -> None:
+    for command in (["report", SEED_002], [SEED_002]):
+        done = wltui(*command, "--replay")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == "wltui: --replay: found a workload file, expected rank traces\n"
+
+
+def test_the_screen_shows_the_replay(tmp_path: Path) -> None:
+    write_set(tmp_path, {rank: step(rank) for rank in range(4)})
+    shown = wltui(str(tmp_path), "--compute-scale", "2", "--snapshot", "").stdout
+    assert "step 17.500 ms" in shown
+    assert "replayed" in shown.splitlines()[0]

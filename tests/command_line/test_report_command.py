@@ -207,3 +207,34 @@ def test_what_if_is_a_list_in_json_and_null_without_the_flag() -> None:
         "better10_ns": 8_922_418_595,
     }
     assert {tuple(one) for one in found} == {("knob", "free_ns", "better10_ns")}
+
+
+def test_all_layers_and_explain_are_text() -> None:
+    done = wltui("report", SEED_002, "--all-layers")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "All rows of the file; block: micro-batch, from 0;" in done.stdout
+    done = wltui("report", SEED_002, "--explain", "mlp_row:ig")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("mlp_row: 128 equal rows, lines 13, 17, ")
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--all-layers", "--json"], "--all-layers prints text; --json has the figures of all rows"),
+        (["--explain", "mlp_row", "--json"], "--explain prints text; --json has the figures of all rows"),
+        (["--explain", "mlp_rov"], "--explain mlp_rov: no row has this name, close ones are mlp_row"),
+    ],
+)
+def test_what_cannot_be_shown_of_layers_is_said(words: list[str], error: str) -> None:
+    done = wltui("report", SEED_002, *words)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"wltui: {error}\n")
+
+
+def test_a_measured_run_has_no_rows_to_explain() -> None:
+    trace = "fixtures/004_megatron_rank7_trace.txt"
+    done = wltui("report", trace, "--explain", "x")
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"wltui: --explain: {trace} is a measured run, which has no rows of a workload\n",
+    )

@@ -66,6 +66,16 @@ def test_sub_operations_lie_in_their_operations_and_gaps_are_blank(tmp_path: Pat
     ]  # fmt: skip
 
 
+def test_what_begins_together_is_nested_the_longest_outside() -> None:
+    subs = (Sub("100.2", "0.2", name="short"), Sub("100.5", "0.5", name="long"))
+    trace = read_trace(
+        b"".join(exported("chrome", read(Op("forward_step", "102.0", "2.0", subs=subs).line())).pieces)
+    )
+    assert list(trace.lanes) == [(0, "operations")]
+    (spans,) = trace.lanes.values()
+    assert [event["name"] for _, _, event in spans] == ["forward_step", "long", "short"]
+
+
 def test_what_has_no_duration_is_an_instant_and_has_no_end_in_a_line() -> None:
     launch = Op("ddp_grad_comm", "103.0", "0", group="dp", description="a,b")
     text = "".join(

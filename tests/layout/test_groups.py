@@ -29,7 +29,7 @@ def test_groups_of_every_kind_partition_the_world(layout: Layout) -> None:
 def test_the_group_of_a_rank_is_the_one_it_is_in(layout: Layout) -> None:
     for kind in (*GROUP_KINDS, "pp"):
         for group in layout.groups(kind):
-            assert all(layout.group_of(kind, rank) == group for rank in group)
+            assert all(list(layout.group_of(kind, rank)) == group for rank in group)
 
 
 @settings(max_examples=60)

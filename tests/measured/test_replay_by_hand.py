@@ -327,3 +327,13 @@ def test_a_directory_may_hold_gzip_files(tmp_path: Path) -> None:
     run = open_directory(str(tmp_path))
     assert [rank.number for rank in run.ranks] == [0, 1, 2, 3]
     assert [one.code for one in run.diagnostics] == ["other-files"]
+
+
+def test_a_path_in_a_circle_ends() -> None:
+    """As clocks may have it: rank 0 is through when rank 1 comes, which receives what rank 0 then sends."""
+    text = op(0, "ep_allreduce", 0, 10, "ep") + op(0, "send_forward", 10, 12, "pp")
+    text += op(1, "recv_forward", 0, 10, "pp", stage=1) + op(1, "ep_allreduce", 10, 10.02, "ep", stage=1)
+    results = MeasuredResults(run_of(text, 2, pp=2))
+    assert (len(results.graph.matches.meetings), len(results.graph.matches.messages)) == (1, 1)
+    path = path_of(results)
+    assert (path[0][1], path[-1][2]) == (0, 12)

@@ -102,7 +102,9 @@ def test_the_report_has_the_keys_of_its_schema() -> None:
         "start_ns", "end_ns", "rank", "stream", "kind", "layer", "phase", "microbatch", "reason"
     ]  # fmt: skip
     assert report["what_if"] is None
-    assert list(report["layers"][0]["wg"]) == ["compute_ns", "comm", "group", "bytes", "comm_ns"]
+    assert list(report["layers"][0]["wg"]) == [
+        "compute_ns", "comm", "group", "bytes", "comm_ns", "algbw_gbps", "busbw_gbps"
+    ]  # fmt: skip
     for key in ("severity", "code", "line", "message"):
         assert key in report["diagnostics"][0]
 
@@ -128,6 +130,8 @@ def test_seed_002_in_json() -> None:
         "group": "tp",
         "bytes": 0,
         "comm_ns": 0,
+        "algbw_gbps": 0.0,
+        "busbw_gbps": 0.0,
     }
     assert report["layers"][7]["wg"]["comm"] is None
 

@@ -12,7 +12,7 @@ from tests.tui.pseudo_terminal import SEED, Terminal, wltui
 from tests.tui.terminal_cells import differences, seen_cells
 
 # One picture of the timeline, whole, at 200x50.
-PICTURE = 20_000
+PICTURE = 24_000
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def idle_bytes(terminal: Terminal, seconds: float = 1.0) -> int:
     return len(terminal.raw) - before
 
 
-def test_the_first_screen_is_one_picture_of_less_than_20_kilobytes(terminal: Terminal) -> None:
+def test_the_first_screen_is_one_picture_of_less_than_24_kilobytes(terminal: Terminal) -> None:
     assert terminal.pictures == 1
     assert len(terminal.raw) < PICTURE
 
@@ -61,10 +61,10 @@ def test_keys_that_change_nothing_send_nothing(terminal: Terminal) -> None:
         assert terminal.bytes_for(key) == 0
 
 
-def test_a_pan_of_16_lanes_sends_less_than_8_kilobytes(terminal: Terminal) -> None:
+def test_a_pan_of_16_lanes_sends_less_than_12_kilobytes(terminal: Terminal) -> None:
     terminal.press("0w")
     for key in ("d", "a"):
-        assert 0 < terminal.answer_to(key) < 8000
+        assert 0 < terminal.answer_to(key) < 12_000
 
 
 def test_zoom_and_fold_send_less_than_a_picture(terminal: Terminal) -> None:

@@ -47,7 +47,10 @@ def test_compute_is_named_with_its_phase_and_micro_batch() -> None:
         "forward   embedding_layer, micro-batch 0   ranks 0-3 alike, rank 0 = stage 0, dp 0, tp 0"
     )
     assert lines[1] == "0.000 000 000 s .. 0.000 000 400 s   400 ns"
-    assert lines[2] == "400 ns, the fwd cell of line 4"
+    assert lines[2] == (
+        "forward of micro-batch 0 (1st of 2) takes 4.770 us here: 0.000 000 000 s .. 0.000 004 770 s"
+    )
+    assert lines[3] == "400 ns, the fwd cell of line 4"
 
 
 @pytest.mark.parametrize(
@@ -120,7 +123,7 @@ def test_times_of_more_than_ten_seconds_are_whole() -> None:
 
 def test_a_scaled_length_says_its_factor() -> None:
     results = run(make_workload([layer("a", 1000)], tp=1, pp=1, all_gpus=1), compute_scale=2.5)
-    assert at(results, 0, 0)[2] == "1.000 us, the fwd cell of line 3, times 2.5"
+    assert at(results, 0, 0)[3] == "1.000 us, the fwd cell of line 3, times 2.5"
 
 
 def test_names_are_shown_safely() -> None:

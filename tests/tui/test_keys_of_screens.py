@@ -17,6 +17,8 @@ from tui.layers.view import LayersView
 from tui.notes.view import NotesView
 from tui.parameters.view import ParametersView
 from tui.screens import SCREENS
+from tui.timeline.query import parse_query
+from tui.timeline.search import Search
 from tui.timeline.view import TimelineView
 
 SIZE = (120, 36)
@@ -138,7 +140,7 @@ Prepare = Callable[[WltuiApp], None]
 
 
 def prepare_timeline(app: WltuiApp) -> None:
-    """In the middle of everything: half zoomed, scrolled, with views before and after."""
+    """In the middle of everything: half zoomed, scrolled, a range, a search, with views before and after."""
     view = app.current_view
     assert isinstance(view, TimelineView)
     model = view.model
@@ -148,6 +150,9 @@ def prepare_timeline(app: WltuiApp) -> None:
         model.zoom(1, 2)
     model.pan(1, 8)
     model.back()
+    model.notice = ""
+    model.selection.fix(model.window.first_ns, model.cursor_ns)
+    model.search = Search(model.source, model.moves, parse_query("bubble"), model.lanes)
     view.redraw()
 
 

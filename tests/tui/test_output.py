@@ -35,7 +35,7 @@ class Watched:
         """Write texts in another thread, as Textual's writer does."""
         for _ in texts:
             self.output.expect()
-        thread = Thread(target=lambda: [self.output.write(text) for text in texts], daemon=True)
+        thread = Thread(target=lambda: [*map(self.output.write, texts), self.output.flush()], daemon=True)
         thread.start()
         return thread
 

@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 
 from tests.tui.made_runs import lonely, seed, small, some_runs
 from tui.frame import BLOCKS, text_of, width_of
+from tui.timeline import jumps
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.model import TimelineModel
+from tui.timeline.query import parse_query
+from tui.timeline.search import Search
 
 Action = Callable[[TimelineModel], None]
 RUNS = len(some_runs())
@@ -25,6 +28,35 @@ def act(name: str, *arguments: object) -> Action:
 
     action.__qualname__ = f"{name}{arguments}"
     return action
+
+
+def jump(move: Callable[..., object], *arguments: object) -> Action:
+    """A function of a model as an action."""
+
+    def action(model: TimelineModel) -> None:
+        move(model, *arguments)
+
+    action.__qualname__ = f"{move.__name__}{arguments}"
+    return action
+
+
+def searched(model: TimelineModel, text: str) -> None:
+    """A search, at its first match."""
+    model.search = Search(model.source, model.moves, parse_query(text), model.lanes)
+    while not model.search.advance(1.0):
+        pass
+    jumps.first_match(model, model.search)
+
+
+def filtered(model: TimelineModel, text: str) -> None:
+    """A filter."""
+    model.filter.set(parse_query(text))
+
+
+def marked(model: TimelineModel) -> None:
+    """To the last mark, where there is one."""
+    if model.marks.last is not None:
+        jumps.go_to_mark(model, model.marks.last)
 
 
 def show(number: int) -> Action:
@@ -46,7 +78,31 @@ KEYS = st.sampled_from(
         act("toggle_fold"),
         act("toggle_fold"),
         *(act("step_span", direction) for direction in (1, -1)),
-        *(act(name) for name in ("focus", "show_all", "back", "forward")),
+        *(act(name) for name in ("focus", "show_all", "back", "forward", "focus_span", "leave")),
+        act("center", 3),
+        act("scroll_to", 2),
+        act("reveal", 0, None),
+        act("reveal", 0, "compute"),
+        *(
+            jump(move, *arguments)
+            for move, *arguments in (
+                (jumps.toggle_range,),
+                (jumps.take_more,),
+                (jumps.step_pass, 1),
+                (jumps.step_pass, -1),
+                (jumps.longest_wait, True),
+                (jumps.longest_wait, False),
+                (jumps.set_mark,),
+                (jumps.next_match, 1),
+                (jumps.next_match, -1),
+                (searched, "mlp"),
+                (searched, "send"),
+                (searched, "0"),
+                (filtered, "bubble"),
+                (filtered, "stage 0 forward"),
+                (marked,),
+            )
+        ),
     ]
 )
 RESIZES = st.builds(
@@ -120,6 +176,18 @@ def test_back_undoes_every_change_of_the_view(actions: list[Action]) -> None:
     for _ in range(60):
         model.back()
     moved_by_cursor = any(
-        name in action.__qualname__ for action in actions for name in ("move_cursor", "step_span", "forward")
+        name in action.__qualname__
+        for action in actions
+        for name in (
+            "move_cursor",
+            "step_span",
+            "forward",
+            "leave",
+            "step_pass",
+            "longest_wait",
+            "match",
+            "mark",
+            "searched",
+        )
     )
     assert model.window == whole or moved_by_cursor

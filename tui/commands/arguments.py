@@ -15,6 +15,11 @@ __all__ = ["Parser", "add_parameters", "parameters_from"]
 
 def add_parameters(parser: argparse.ArgumentParser, only: str | None = None) -> None:
     """Give `parser` a flag for each parameter, in the groups of the table, or of one of them `only`."""
+    parser.add_argument(
+        "--params",
+        metavar="FILE",
+        help="parameters from a TOML file (compute_scale = 0.9); what the command line states counts more",
+    )
     groups: dict[str, argparse._ArgumentGroup] = {}
     for flag in FLAGS:
         if only is not None and flag.group != only:
@@ -63,14 +68,22 @@ def _help(flag: Flag) -> str:
 
 
 def parameters_from(arguments: argparse.Namespace) -> Parameters:
-    """The parameters that were given. Raises `UsageError` for a value that cannot be."""
+    """The parameters that were given, over those of `--params`.
+
+    Raises `UsageError` for a value that cannot be, InputError for one of the file.
+    """
     values: dict[str, Any] = {}
+    if getattr(arguments, "params", None) is not None:
+        # Imported here: most runs have no such file.
+        from simcore.parameters_file import read_parameters
+
+        values = read_parameters(arguments.params, choices)
     for flag in FLAGS:
         given = getattr(arguments, flag.field, None)
         if given is None:
             continue
         if flag.kind == "switch":
-            values[flag.field] = given
+            values[flag.field] = given or values.get(flag.field, False)
         elif flag.kind == "words":
             values[flag.field] = tuple(word for text in given for word in parse_value(flag, text))
         else:

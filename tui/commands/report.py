@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from simcore.analysis import Results
+from simcore.diagnostics import UsageError, printable
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from simcore.workload import Workload
@@ -33,13 +34,39 @@ def main(words: list[str]) -> int:
         action="store_true",
         help="also the step time with one thing free or 10 %% better at a time, and under other schedules",
     )
+    parser.add_argument(
+        "--all-layers",
+        action="store_true",
+        help="every row of the file with its cells, collectives and their bandwidths",
+    )
+    parser.add_argument(
+        "--explain",
+        metavar="NAME[:PHASE]",
+        help="only where the figures of these rows come from, with the values put in: mlp_row, mlp_row:ig",
+    )
     add_parameters(parser)
     arguments = parser.parse_args(words)
+    for flag, given in (("--all-layers", arguments.all_layers), ("--explain", arguments.explain is not None)):
+        if given and arguments.json:
+            raise UsageError(f"{flag} prints text; --json has the figures of all rows")
+    parameters = parameters_from(arguments)
+    if arguments.explain is not None:
+        _print_explained(arguments.file, parameters, arguments.explain)
+        return 0
     print_report(
-        arguments.file, parameters_from(arguments), arguments.json,
-        run=arguments.run, replay=arguments.replay, what_if=arguments.what_if,
+        arguments.file, parameters, arguments.json, run=arguments.run, replay=arguments.replay,
+        what_if=arguments.what_if, every_layer=arguments.all_layers,
     )  # fmt: skip
     return 0
+
+
+def _print_explained(path: str, parameters: Parameters, asked: str) -> None:
+    from simcore.analysis.explain import explained
+
+    opened = open_input(path)
+    if not isinstance(opened, Workload):
+        raise UsageError(f"--explain: {printable(path)} is a measured run, which has no rows of a workload")
+    print("\n".join(explained(Results(simulate(opened, parameters)), asked)))
 
 
 def print_report(
@@ -50,10 +77,12 @@ def print_report(
     run: str | None = None,
     replay: bool = False,
     what_if: bool = False,
+    every_layer: bool = False,
 ) -> None:
     """Open, simulate a workload, and print. run: which of a directory's measured runs.
 
     replay: of a measured run, whether it is run again. what_if: whether it is asked what would help.
+    every_layer: all rows of the file in the layer table, in the page alone.
     """
     opened = open_input(path, run)
     ascii_only = ascii_only or not is_unicode(sys.stdout.encoding)
@@ -73,7 +102,7 @@ def print_report(
         return
     from simcore.report.as_text import text_report
 
-    print(text_report(results, ascii_only, what_if), end="")
+    print(text_report(results, ascii_only, what_if, every_layer), end="")
 
 
 def _print_measured(

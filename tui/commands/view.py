@@ -26,6 +26,7 @@ _DESCRIPTION = (
 )
 _COMMANDS = (
     "other commands: wltui report FILE  (text or --json; wltui report --help); "
+    'wltui compare FILE --with "--schedule zb-h1"  (two runs: what changes and why); '
     "wltui check FILE...  (what is wrong in files); "
     "wltui export FILE --format simai -o OUT  (the workload as parameters make it); "
     "wltui collective all-reduce --size 64MiB  (one collective alone; wltui collective --help); "
@@ -72,6 +73,10 @@ def main(words: list[str]) -> int:
     )
     parser.add_argument("--size", metavar="COLUMNSxROWS", help="of the snapshot (default 120x36)")
     parser.add_argument("--svg", action="store_true", help="the snapshot as SVG, in colours (default: text)")
+    parser.add_argument(
+        "--no-mouse", action="store_true",
+        help="leave the mouse to the terminal, for its own selecting (Shift and drag does that, too)",
+    )  # fmt: skip
     add_parameters(parser)
     arguments = parser.parse_args(words)
     if arguments.version:
@@ -113,8 +118,7 @@ def main(words: list[str]) -> int:
     app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap(), first=first)
     app.driver_class = TerminalDriver
     end_on_signals(app)
-    # Without mouse reports the terminal's own selecting and copying keeps working.
-    app.run(mouse=False)
+    app.run(mouse=not arguments.no_mouse)
     return app.return_code or 0
 
 

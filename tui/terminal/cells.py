@@ -121,10 +121,16 @@ class _Pen:
         while in_tail < len(changed) and changed[-1 - in_tail] >= tail:
             in_tail += 1
         erases = in_tail > len(_TO_END) + len(change(self._style, PLAIN))
+        append, pen = self._sent.append, self._style
         for x in changed[: len(changed) - in_tail] if erases else changed:
             if x != self._x or y != self._y:
                 self._move(x, y, chars, styles)
-            self._write(chars[x], styles[x])
+            char, style = chars[x], styles[x]
+            # As `_write`, in place: this is done for every cell that changed.
+            if style is not pen and not (char == " " and style is pen.blank):
+                append(change(pen, style))
+                pen = self._style = style
+            append(char)
             self._x = x + 1
         if erases:
             start = changed[-in_tail]

@@ -18,6 +18,7 @@ from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
 
 from tui.terminal.output import Output, Picture
+from tui.terminal.signals import wake_on_signals
 
 # How long the end waits for a terminal that does not take what was sent to it.
 _PATIENCE_S = 1.5
@@ -25,6 +26,8 @@ _PATIENCE_S = 1.5
 # answer silently; behind a picture the answer says that the terminal has come that far.
 _QUESTION = "\x1b[?2026$p"
 _ANSWER_WITHIN_S = 2.0
+# Buttons and the wheel; motion while a button is held; positions beyond column 223.
+_MOUSE_MODES = (1000, 1002, 1006)
 
 
 class TerminalDriver(LinuxDriver):
@@ -43,7 +46,28 @@ class TerminalDriver(LinuxDriver):
         self._file = self._output  # type: ignore[assignment]
         self._answers = False
         self._asked_at = 0.0
+        wake_on_signals(self._loop)
         Thread(target=self._watch, name="terminal-watch", daemon=True).start()
+
+    # -- mouse -----------------------------------------------------------------------
+
+    def _enable_mouse_support(self) -> None:
+        """Buttons, the wheel, and motion while a button is held (mode 1002).
+
+        Textual asks for all motion (1003): every cell the pointer crosses would come over the line.
+        """
+        self._send_modes("h")
+
+    def _enable_mouse_pixels(self) -> None:
+        """Motion by cells is enough; by pixels (1016) it would be reported ten times as often."""
+
+    def _disable_mouse_support(self) -> None:
+        self._send_modes("l")
+
+    def _send_modes(self, switch: str) -> None:
+        if self._mouse:
+            self.write("".join(f"\x1b[?{mode}{switch}" for mode in _MOUSE_MODES))
+            self.flush()
 
     # -- pictures --------------------------------------------------------------------
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import select
+from collections import deque
 from collections.abc import Callable
-from threading import Lock
+from itertools import groupby
 from typing import TextIO
 
 _LOOK_AGAIN_S = 0.1
@@ -26,42 +27,52 @@ class Picture(str):
 
 
 class Output:
-    """The file that Textual's writer thread writes to: unbuffered, and counted.
+    """The file that Textual's writer thread writes to: it counts what is still on its way.
 
-    expected: pieces of text that were given to the writer and not written yet. written: called
-    in the writer's thread when there are none any more. gone: called once, when writing fails.
+    written: called in the writer's thread when nothing is. gone: called once, when writing fails.
     """
 
     def __init__(self, stream: TextIO, written: Callable[[], None], gone: Callable[[], None]) -> None:
         self._descriptor = _own_descriptor(stream.fileno())
         self._encoding, self._errors = stream.encoding, stream.errors or "strict"
         self._written, self._gone = written, gone
-        self._lock = Lock()
+        # An entry for each text that was given to the writer: no lock, which a signal handler that
+        # writes could find held by what it has interrupted.
+        self._expected: deque[None] = deque()
+        self._held: list[str] = []
         self._drops_pictures = False
         self._is_gone = False
-        self.expected = 0
+
+    @property
+    def expected(self) -> int:
+        """How many texts were given to the writer and are not written yet."""
+        return len(self._expected)
 
     def expect(self) -> None:
-        """A piece of text will be written."""
-        with self._lock:
-            self.expected += 1
+        """A text will be written."""
+        self._expected.append(None)
 
     def drop_pictures(self, drop: bool = True) -> None:
         """From now on write only what is no picture, or everything again."""
         self._drops_pictures = drop
 
     def write(self, text: str) -> None:
-        """Write one piece. A terminal that is gone takes everything."""
-        if not self._is_gone and not (self._drops_pictures and isinstance(text, Picture)):
-            try:
-                self._write_all(text.encode(self._encoding, self._errors), isinstance(text, Picture))
-            except OSError:
-                self._is_gone = True
-                self._gone()
-        with self._lock:
-            self.expected -= 1
-            all_written = not self.expected
-        if all_written:
+        """Hold a text until the writer has no more for now, and flushes."""
+        self._held.append(text)
+
+    def flush(self) -> None:
+        """Write what is held. A terminal that is gone takes everything."""
+        held, self._held = self._held, []
+        for is_picture, texts in groupby(held, lambda text: isinstance(text, Picture)):
+            if not self._is_gone and not (is_picture and self._drops_pictures):
+                try:
+                    self._write_all("".join(texts).encode(self._encoding, self._errors), is_picture)
+                except OSError:
+                    self._is_gone = True
+                    self._gone()
+        for _ in held:
+            self._expected.popleft()
+        if held and not self._expected:
             self._written()
 
     def _write_all(self, data: bytes, is_picture: bool) -> None:
@@ -75,9 +86,6 @@ class Output:
                     # A sequence may be cut in two: the terminal forgets it at the next one.
                     left = memoryview(_END_OF_PICTURE)
                     is_picture = False
-
-    def flush(self) -> None:
-        """Nothing is held back."""
 
     def fileno(self) -> int:
         return self._descriptor

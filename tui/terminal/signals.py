@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from types import FrameType
 from typing import Any
@@ -29,3 +30,16 @@ def end_on_signals(app: App[Any]) -> None:
 
     for number in _ENDING_SIGNALS:
         signal.signal(number, end)
+
+
+def wake_on_signals(loop: asyncio.AbstractEventLoop) -> None:
+    """Let every signal wake the event loop, whichever thread the kernel gives it to.
+
+    Python runs handlers in the main thread alone, which would sleep on: after a stop SIGCONT often
+    goes to another thread.
+    """
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    os.set_blocking(write, False)
+    loop.add_reader(read, os.read, read, 4096)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)

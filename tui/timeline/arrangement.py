@@ -128,6 +128,16 @@ class Arrangement:
         self.focus = max(0, min(index, len(self.rows) - 1))
         self._keep_in_view()
 
+    def scroll_to(self, top: int) -> None:
+        """Scroll the list; the lane with the cursor stays on the screen."""
+        self.top = max(0, min(top, len(self.rows) - self.height))
+        shown = [index for index, _ in self.visible()]
+        if self.focus >= self.pinned_rows:
+            # The last row may be taken by how many lanes are below.
+            last = -2 if shown[-1] < len(self.rows) - 1 and len(shown) > 1 else -1
+            first = min(self.pinned_rows, len(shown) - 1)
+            self.focus = max(shown[first], min(self.focus, shown[last]))
+
     def _keep_in_view(self) -> None:
         pinned = self.pinned_rows
         self.top = max(0, min(self.top, len(self.rows) - self.height))
@@ -204,26 +214,29 @@ class Arrangement:
         self._rebuild(key)
 
     def reveal(self, rank: int) -> bool:
-        """Give a rank a lane of its own, wherever it is folded or hidden, and the cursor to it.
-
-        False for no rank of this run.
-        """
+        """Give a rank a lane of its own and the cursor to it; False for no rank of this run."""
         number = self.source.number_of(rank)
         if number is None:
             return False
+        alone = self.source.count(number) == 1
+        self.show_lane(LaneKey((), number) if alone else self.source.lane(number, rank).key)
+        return True
+
+    def show_lane(self, key: LaneKey) -> None:
+        """The cursor to a lane of ranks or of a stream, wherever it is folded, hidden or filtered out."""
+        number = self._number_of(key)
         if self._kept is not None and number not in self._kept:
             self.only, self._kept = "", None
-        whole = LaneKey((), number)
-        key = whole
-        if self.source.count(number) > 1:
-            self._apart.setdefault(number, {})[rank] = None
-            key = self.source.lane(number, rank).key
+        if key.rank >= 0:
+            self._apart.setdefault(number, {})[key.rank] = None
+        of_ranks = key._replace(stream=None)
+        if key.stream is not None:
+            self._unfolded.add(of_ranks)
         headings = [one for one, group in self._groups.items() if number in group.numbers]
-        for one in (key, whole, *headings):
+        for one in (key, of_ranks, LaneKey((), number), *headings):
             self._hidden.pop(one, None)
         self._open.update(headings)
         self._rebuild(key)
-        return True
 
     # -- what is shown, and where ----------------------------------------------------
 

@@ -7,13 +7,23 @@ from bisect import bisect_right
 from simcore.units import plural
 from tui.frame import ASCII, Glyphs, Line, as_ascii, fitted, rule
 from tui.timeline.arrangement import Row
+from tui.timeline.busy_row import filled_ns
 from tui.timeline.details import details
 from tui.timeline.drawing import Drawn, drawn_lane
 from tui.timeline.legend import legend
 from tui.timeline.minimap import view_bar, view_in
 from tui.timeline.model import TimelineModel
+from tui.timeline.pointer import Area
 from tui.timeline.ruler import ticks
 from tui.timeline.spans import COMPUTING, LaneKey, SpanLane
+from tui.timeline.status import (
+    filter_words,
+    mark_columns,
+    mark_line,
+    range_columns,
+    range_lines,
+    range_title,
+)
 from tui.timeline.window import Window
 
 _WIDE = 100
@@ -30,12 +40,13 @@ class TimelineFrame:
         # Lanes as last drawn: most keys move the cursor and leave the cells as they are.
         self._drawn: dict[LaneKey, tuple[SpanLane, Drawn]] = {}
         self._drawn_over: tuple[Window, int] | None = None
+        self.area = Area(0, 0, 0, 0)
 
     def draw(self, model: TimelineModel, width: int, height: int) -> list[Line]:
         """The frame's lines: `height` of them, each `width` cells."""
         wide, tall = width >= _WIDE, height >= _TALL
         left = 23 if wide else 13
-        below = (9 if tall else 4) if height >= 14 else 0
+        below = (9 if tall else 4 + bool(_narrow_status(model, width))) if height >= 14 else 0
         above = 4 if tall else 3
         columns = max(width - left - 1, 1)
         model.resize(columns, max(height - above - below, 1))
@@ -50,6 +61,7 @@ class TimelineFrame:
             shown = shown[:-1]
             below_them += 1
         lines += [self._lane(model, row, index, left) for index, row in shown]
+        self.area = Area(left, above, len(shown), 2 if tall else 1)
         if below_them and len(shown) < model.rows:
             words = f"{plural(below_them, 'lane')} below"
             if not below and arrangement.words:
@@ -80,11 +92,7 @@ class TimelineFrame:
         labels, marks = self._ruler(model, columns)
         heading = _heading(model, wide)
         ruler: Line = [(heading.ljust(left), "dim"), (glyphs.vertical, "dim"), (labels, "")]
-        cursor = model.cursor_column
-        line: Line = [
-            (glyphs.horizontal * left + glyphs.cross, "dim"), (marks[:cursor], "dim"),
-            (glyphs.cursor, "accent"), (marks[cursor + 1 :], "dim"),
-        ]  # fmt: skip
+        line: Line = [(glyphs.horizontal * left + glyphs.cross, "dim"), *self._marked(model, marks)]
         return [heat, view, ruler, line] if tall else [heat, ruler, line]
 
     def _heat_row(self, model: TimelineModel, columns: int) -> str:
@@ -97,8 +105,8 @@ class TimelineFrame:
         world = 0
         for number, count in model.source.heat.items():
             world += count
-            for column, found in enumerate(model.source.computing(number).shares.cells(edges)):
-                busy[column] += sum(found.get(category, 0) for category in COMPUTING) * count
+            filled = filled_ns(model.source.computing(number).spans, COMPUTING, edges)
+            busy = [total + count * ns for total, ns in zip(busy, filled, strict=True)]
         levels = len(self.glyphs.heat) - 1
         row = ""
         for column in range(columns):
@@ -106,6 +114,18 @@ class TimelineFrame:
             row += self.glyphs.heat[-(-busy[column] * levels // room)]
         self._heat = (model.results, columns, row)
         return row
+
+    def _marked(self, model: TimelineModel, ticks: str) -> Line:
+        """The line under the ruler: its ticks, the range, the marks, and the cursor over all of them."""
+        pieces = [(tick, "dim") for tick in ticks]
+        stretch = range_columns(model, model.columns)
+        if stretch is not None:
+            first, last = stretch
+            pieces[first : last + 1] = [(self.glyphs.view, "accent")] * (last + 1 - first)
+        for column, letter in mark_columns(model, model.columns).items():
+            pieces[column] = (letter, "accent")
+        pieces[model.cursor_column] = (self.glyphs.cursor, "accent")
+        return fitted(pieces, len(pieces))
 
     def _ruler(self, model: TimelineModel, columns: int) -> tuple[str, str]:
         labels, marks = "", ""
@@ -122,9 +142,9 @@ class TimelineFrame:
         lane, order = row.lane, model.arrangement.order.id
         share = lane.share(order) if order else lane.busy
         label = _label(_name(row, ">" if focused else " ", left > 20), lane.count, share, left)
-        drawn = self._drawn.get(row.key)
-        if drawn is None or drawn[0] is not lane:
-            drawn = lane, drawn_lane(lane, model.window, model.columns, self.glyphs, self.colour)
+        drawn, left_of = self._drawn.get(row.key), model.shown(lane)
+        if drawn is None or drawn[0] is not left_of:
+            drawn = left_of, drawn_lane(left_of, model.window, model.columns, self.glyphs, self.colour)
             self._drawn[row.key] = drawn
         cells = drawn[1].line
         if focused:
@@ -134,17 +154,34 @@ class TimelineFrame:
     # -- below the lanes -------------------------------------------------------------
 
     def _below(self, model: TimelineModel, width: int, rows: int) -> list[Line]:
-        lines = [[("  ", ""), *line] for line in details(model, width, width >= _WIDE)]
-        explained = self._legend(model, width)
-        # What is not in the list is said on every size of screen.
-        words = (f"At the cursor, {model.source.axis.clock(model.cursor_ns)}", model.arrangement.words)
-        title = rule("   ".join(filter(None, words)), width, self.glyphs)
-        view = self._view(model)
+        wide = width >= _WIDE
+        lines = [[("  ", ""), *line] for line in details(model, width, wide)]
+        legend = self._legend(model, width)
+        title = self._title(model, width)
         if rows < 9:
-            return [title, *[*lines, [], []][:2], explained]
-        room = rows - 4
+            return [title, *[*lines, [], []][:2], *_narrow_status(model, width), legend]
+        status = range_lines(model, width, wide)
+        mark = mark_line(model, width, wide)
+        below = [*status, legend, self._view(model), *([mark] if mark else [])]
+        room = rows - 2 - len(below)
         lines = [*lines[:room], *[[] for _ in range(room - len(lines))]]
-        return [title, *lines, rule("", width, self.glyphs), explained, view]
+        return [title, *lines, rule(range_title(model), width, self.glyphs), *below]
+
+    def _title(self, model: TimelineModel, width: int) -> Line:
+        """Where the cursor is; what the last key has to say; narrow, the filter."""
+        words = model.source.axis.clock(model.cursor_ns)
+        said = [model.notice] if model.notice else []
+        # What is not in the list is said on every size of screen.
+        said += [model.arrangement.words] if model.arrangement.words else []
+        if width < _WIDE and model.filter.is_on:
+            said.append(filter_words(model))
+        if width >= _WIDE or not said:
+            words = f"At the cursor, {words}"
+        glyph = self.glyphs.horizontal
+        line: Line = [(glyph * 2, "dim"), (f" {words} ", "")]
+        for one in said:
+            line += [(glyph * 2, "dim"), (f" {one} ", "accent")]
+        return fitted([*line, (glyph * width, "dim")], width)
 
     def _legend(self, model: TimelineModel, width: int) -> Line:
         rows = [row for _, row in model.arrangement.visible()]
@@ -159,6 +196,8 @@ class TimelineFrame:
             f" view {axis.clock(window.first_ns)} .. {axis.clock(window.last_ns)}, "
             f"{axis.length(column_ns)} a column   {model.source.counted}"
         )
+        if model.filter.is_on:
+            return [(f" {filter_words(model)}  ", "accent"), (words, "")]
         return [(words, "")]
 
 
@@ -186,6 +225,14 @@ def _name(row: Row, mark: str, wide: bool) -> str:
     if row.key.stream is not None and depth:
         return f"{mark}{' ' * step * (depth - 1)}   {title}"
     return f"{mark}{' ' * step * depth}{row.sign}{pin}{title}"
+
+
+def _narrow_status(model: TimelineModel, width: int) -> list[Line]:
+    """The line of the range, or else of the last mark, where there is one."""
+    if width >= _WIDE:
+        return []
+    mark = mark_line(model, width, wide=False)
+    return range_lines(model, width, wide=False) or ([mark] if mark else [])
 
 
 def _label(name: str, count: str, busy: str, left: int) -> str:

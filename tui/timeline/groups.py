@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from simcore.analysis.shares import Shares
 from simcore.units import plural
 from tui.frame import Line
+from tui.timeline.query import Query
 from tui.timeline.spans import LaneKey, LaneSource, SpanLane, Spans, busy_words
 
 
@@ -119,6 +120,9 @@ class GroupLane(SpanLane):
 
     def label(self, op: int, room: int) -> str:
         return self.like.label(op, room)
+
+    def matches(self, query: Query) -> bytes:
+        return self.like.matches(query)
 
     def told(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
         """What is under the cursor on the lane that is drawn, and how far all of them lie apart."""

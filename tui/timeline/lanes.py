@@ -17,6 +17,8 @@ from simcore.units import plural
 from tui.frame import Line, cells
 from tui.timeline.axis import TIME
 from tui.timeline.group_words import legend_of, told_group
+from tui.timeline.query import Query
+from tui.timeline.simulated_matching import LaneColumns, simulated_matches
 from tui.timeline.simulated_words import simulated_words
 from tui.timeline.spans import ALL, DRAWN, OTHERS, Kind, LaneKey, Order, SpanLane, Spans, busy_words
 
@@ -200,6 +202,14 @@ class Lane(SpanLane):
     def told(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
         return simulated_words(self, index, others, width, wide)
 
+    @cached_property
+    def columns(self) -> LaneColumns:
+        """What a search looks at."""
+        return LaneColumns(self)
+
+    def matches(self, query: Query) -> bytes:
+        return simulated_matches(self, query)
+
 
 def short_count(ranks: int) -> str:
     """How many ranks, in at most four characters: 64, 1024, 131k, 1.0M."""
@@ -370,7 +380,8 @@ class SimulatedLanes:
         return [self._lane(number, rank, stream) for stream in class_streams(self.results, number)]
 
     def computing(self, number: int) -> SpanLane:
-        return self._lane(number, ALL, "compute")
+        # By accounts: these spans are made anyway, and their compute is the compute stream's.
+        return self._lane(number, ALL, None)
 
     def told(self, title: Line, numbers: Sequence[int]) -> list[Line]:
         measures = {

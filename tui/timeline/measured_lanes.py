@@ -15,7 +15,9 @@ from simcore.units import plural
 from tui.frame import Line, cells
 from tui.timeline.axis import TIME, Axis, order_axis
 from tui.timeline.group_words import legend_of, told_group
+from tui.timeline.measured_matching import measured_matches
 from tui.timeline.measured_words import measured_words
+from tui.timeline.query import Query
 from tui.timeline.spans import ALL, COMPUTING, DRAWN, Kind, Order, SpanLane, Spans, busy_words
 
 _DRAWN_CATEGORY = {
@@ -116,6 +118,9 @@ class MeasuredLane(SpanLane):
         span = (0, 0) if index is None else (spans.start[index], spans.end[index])
         axis = MeasuredLanes(self.run).axis
         return measured_words(self.run, self.rank, item, span, axis, others, width, wide)
+
+    def matches(self, query: Query) -> bytes:
+        return measured_matches(self, query)
 
 
 class MeasuredLanes:

@@ -6,47 +6,57 @@ from dataclasses import dataclass, field
 
 from tui.session import Run
 from tui.timeline.arrangement import Arrangement
-from tui.timeline.source import lane_source
-from tui.timeline.spans import LaneSource, SpanLane
-from tui.timeline.window import History, Window
+from tui.timeline.filtering import Filter
+from tui.timeline.moves import Moves
+from tui.timeline.navigation import Navigation
+from tui.timeline.query import Query
+from tui.timeline.search import Search
+from tui.timeline.selection import Marks, Selection
+from tui.timeline.source import lane_source, moves_of
+from tui.timeline.spans import ALL, LaneKey, LaneSource, SpanLane
+from tui.timeline.window import Window
 
 
 @dataclass(slots=True)
-class TimelineModel:
+class TimelineModel(Navigation):
     """State of the timeline screen. columns, rows: cells of the lane area, set when drawn.
 
-    results: the run. source: its lanes. arrangement: which of them are shown, in which order, and
-    which has the cursor. cursor_ns: the cursor's time.
+    results: the run. source: its lanes; moves: what one moves by in it. arrangement: which lanes are
+    shown, in which order, and which has the cursor. selection, marks, search, filter: what was marked
+    out, looked for, and left to be seen. notice: what the last key has to say. rank: the one that was
+    asked for, spoken of on its lane.
     """
 
     results: Run
     source: LaneSource = field(init=False)
+    moves: Moves = field(init=False)
     arrangement: Arrangement = field(init=False)
-    window: Window = field(init=False)
-    history: History = field(default_factory=History)
-    cursor_ns: int = 0
-    columns: int = 96
     rows: int = 20
+    selection: Selection = field(default_factory=Selection)
+    marks: Marks = field(default_factory=Marks)
+    search: Search | None = None
+    filter: Filter = field(default_factory=Filter)
+    notice: str = ""
+    rank: int | None = None
+    walk: tuple[int, bool, int, int] | None = None
 
     def __post_init__(self) -> None:
-        self.source = lane_source(self.results)
+        self.source, self.moves = lane_source(self.results), moves_of(self.results)
         self.arrangement = Arrangement(self.source, self.rows)
         self.window = Window.whole(self.source.length)
         self.cursor_ns = self.window.span_ns // 2
 
     def show(self, results: Run) -> None:
-        """Another run of the same workload: the place is kept as a share of the step."""
+        """Another run of the same workload: places are kept as shares of the step."""
         source = lane_source(results)
         old, new = self.window.step_ns, max(source.length, 1)
-        was_whole = self.window.span_ns == old
-        self.results, self.source = results, source
-        whole = Window.whole(new)
-        self.history = History()
-        first, span = self.window.first_ns * new // old, self.window.span_ns * new // old
-        self.window = whole if was_whole else whole.moved(first, span, self.columns)
-        self.cursor_ns = self.cursor_ns * new // old
+        self.results, self.source, self.moves = results, source, moves_of(results)
+        self.selection.scale(old, new)
+        self.marks.scale(old, new)
+        self.search, self.rank, self.walk = None, None, None
+        self.filter.forget_lanes()
         self.arrangement.show(source)
-        self._keep_cursor_in_view()
+        self.show_step(new)
 
     @property
     def current(self) -> SpanLane:
@@ -77,11 +87,6 @@ class TimelineModel:
         """Groups of ranks whose streams are shown."""
         return self.arrangement.unfolded
 
-    @property
-    def cursor_column(self) -> int:
-        """The cursor's column in the lane area."""
-        return max(0, min(self.window.column(self.cursor_ns, self.columns), self.columns - 1))
-
     def resize(self, columns: int, rows: int) -> None:
         """The lane area has another size."""
         self.columns, self.rows = max(columns, 1), max(rows, 1)
@@ -97,107 +102,91 @@ class TimelineModel:
         """Show or hide what is under the lane of the cursor: its streams, or a group's lanes."""
         self.arrangement.toggle()
 
-    # -- time ------------------------------------------------------------------------
-
-    def move_cursor(self, by: int) -> None:
-        """The cursor `by` columns to the right; at the edge the view moves with it."""
-        before = self.cursor_ns
-        column_ns = max(self.window.span_ns // self.columns, 1)
-        target = self.window.column(self.cursor_ns, self.columns) + by
-        if 0 <= target < self.columns:
-            # The middle of a column: what the cell mostly shows is what the details speak of.
-            edges = self.window.edges(self.columns)
-            self.cursor_ns = (edges[target] + edges[target + 1]) // 2
+    def show_ranks(self) -> None:
+        """The rank that was asked for as a lane; else all equal ranks of the lane, or one lane again."""
+        rank = self.spoken_of
+        if rank is not None and self.current.key.rank == ALL:
+            self.arrangement.reveal(rank)
         else:
-            self.cursor_ns += by * column_ns
-        if self.cursor_ns == before:
-            # More columns than nanoseconds: the next column may be the same instant.
-            self.cursor_ns += 1 if by > 0 else -1
-        self.cursor_ns = max(0, min(self.cursor_ns, self.window.step_ns - 1))
-        self._keep_cursor_in_view()
+            self.arrangement.toggle_ranks()
 
-    def move_to(self, time_ns: int) -> None:
-        """The cursor to a time of the step; the view follows."""
-        self.cursor_ns = max(0, min(time_ns, self.window.step_ns - 1))
-        self._keep_cursor_in_view()
+    def reveal(self, number: int, stream: str | None) -> None:
+        """The cursor to a lane, wherever it is folded or hidden."""
+        self.arrangement.show_lane(LaneKey((), number, ALL, stream))
 
-    def zoom(self, numerator: int, denominator: int) -> None:
-        """Show numerator / denominator of the span, the cursor staying in its column."""
-        self._change(self.window.zoomed(self.cursor_ns, numerator, denominator, self.columns))
+    def scroll_to(self, top: int) -> None:
+        """Scroll the list of lanes; the cursor's lane stays on the screen."""
+        self.arrangement.scroll_to(top)
 
-    def pan(self, numerator: int, denominator: int) -> None:
-        """Move the view by a share of itself; the cursor keeps its column."""
-        column, before = self.cursor_column, self.window
-        self._change(self.window.panned(numerator, denominator, self.columns))
-        if self.window == before:
-            return
-        edges = self.window.edges(self.columns)
-        self.cursor_ns = (edges[column] + edges[column + 1]) // 2
+    # -- spans -----------------------------------------------------------------------
 
-    def show_all(self) -> None:
-        """The whole step."""
-        self._change(Window.whole(self.window.step_ns))
+    def shown(self, lane: SpanLane) -> SpanLane:
+        """A lane with the spans that the filter leaves."""
+        return self.filter.of(lane, self.source, self.moves)
+
+    @property
+    def span(self) -> int | None:
+        """The span of the lane at the cursor; in a cell that is partly busy, the first that begins there."""
+        lane = self.current
+        index = lane.at(self.cursor_ns)
+        if index is None:
+            edges, column = self.window.edges(self.columns), self.cursor_column
+            inside = lane.starting_in(edges[column], edges[column + 1])
+            return inside[0] if inside else None
+        return index
+
+    @property
+    def spoken_of(self) -> int | None:
+        """The only rank of the lane, or the one that was asked for, if it is one of the lane's."""
+        if self.current.key.rank >= 0:
+            return self.current.key.rank
+        if self.rank is None or self.source.number_of(self.rank) != self.current.number:
+            return None
+        return self.rank
 
     def focus(self) -> None:
+        """The range, or else the span under the cursor, over most of the width; once more, the whole step."""
+        stretch = self.selection.stretch(self.cursor_ns)
+        if stretch is not None and stretch[0] < stretch[1]:
+            self.fit(*stretch)
+        else:
+            self.focus_span()
+
+    def focus_span(self) -> None:
         """The span under the cursor over most of the width; once more, the whole step."""
         index = self.current.at(self.cursor_ns)
         if index is None:
             self.show_all()
             return
         spans = self.current.spans
-        start, span = spans.start[index], spans.end[index] - spans.start[index]
-        target = self.window.moved(start - span // 8, span + span // 4, self.columns)
-        if target == self.window:
-            self.show_all()
+        start, end = spans.start[index], spans.end[index]
+        before = self.window
+        self.fit(start, end)
+        if self.window != Window.whole(before.step_ns):
+            self.cursor_ns = start + (end - start) // 2
+
+    def leave(self) -> None:
+        """One thing less that was marked out: the range, else the filter, else the rank spoken of."""
+        if self.selection.clear():
+            return
+        if self.filter.is_on:
+            self.filter.set(Query())
         else:
-            self.cursor_ns = start + span // 2
-            self._change(target)
+            self.rank = None
 
     def go_to(self, number: int, start_ns: int, end_ns: int) -> None:
-        """The cursor to the middle of start_ns..end_ns on a folded lane; the view fits around it."""
-        self.lane = next(
-            index for index, lane in enumerate(self.lanes) if lane.number == number and lane.stream is None
-        )
-        self._keep_lane_in_view()
+        """The cursor to the middle of start_ns..end_ns on the lane of a group of ranks; the view fits it."""
+        self.reveal(number, None)
         span = end_ns - start_ns
         self.cursor_ns = start_ns + span // 2
         self._change(self.window.moved(start_ns - span // 4, span + span // 2, self.columns))
 
     def step_span(self, direction: int) -> None:
-        """The cursor to the next (1) or previous (-1) span of its lane."""
-        lane = self.current
+        """The cursor to the next (1) or previous (-1) span of its lane, of those that the filter leaves."""
+        lane = self.shown(self.current)
         found = lane.next_start(self.cursor_ns) if direction > 0 else lane.previous_start(self.cursor_ns)
         index = None if found is None else lane.at(found)
         if direction < 0 and index is not None and lane.at(self.cursor_ns) == index:
             found = lane.previous_start(lane.spans.start[index])
         if found is not None:
-            self.cursor_ns = found
-            self._keep_cursor_in_view()
-
-    def back(self) -> None:
-        """The view before the last zoom, pan or focus."""
-        self.window = self.history.back(self.window)
-        self._keep_cursor_in_window()
-
-    def forward(self) -> None:
-        """The view that `back` left."""
-        self.window = self.history.forward(self.window)
-        self._keep_cursor_in_window()
-
-    def _change(self, window: Window) -> None:
-        if window != self.window:
-            self.history.leave(self.window)
-            self.window = window
-        self._keep_cursor_in_window()
-
-    def _keep_cursor_in_window(self) -> None:
-        self.cursor_ns = max(self.window.first_ns, min(self.cursor_ns, self.window.last_ns - 1))
-
-    def _keep_cursor_in_view(self) -> None:
-        window = self.window
-        if self.cursor_ns < window.first_ns:
-            self.window = window.moved(self.cursor_ns - window.span_ns // 10, window.span_ns, self.columns)
-        elif self.cursor_ns >= window.last_ns:
-            first = self.cursor_ns - window.span_ns * 9 // 10
-            self.window = window.moved(first, window.span_ns, self.columns)
-        self._keep_cursor_in_window()
+            self.move_to(found)

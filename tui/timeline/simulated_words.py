@@ -13,7 +13,7 @@ from tui.timeline.spans import DRAWN
 if TYPE_CHECKING:
     from tui.timeline.lanes import Lane
 
-_PHASE_WORDS = {
+PHASE_WORDS = {
     "fwd": "forward", "ig": "input grad", "wg": "weight grad", "opt": "optimizer", "recompute": "recompute",
 }  # fmt: skip
 
@@ -58,7 +58,7 @@ def _what(category: str, by_accounts: bool, facts: OpFacts | None, is_last: bool
     if facts is None:
         return "idle, the step of these ranks is over" if is_last else "idle, ASTRA-sim 1.0 changes its state"
     microbatch = f", micro-batch {facts.microbatch}" if facts.microbatch >= 0 else ""
-    phase = _PHASE_WORDS[facts.phase]
+    phase = PHASE_WORDS[facts.phase]
     if facts.other_stage is not None:
         way = "to" if facts.kind == "send" else "from"
         what = "activation" if facts.phase == "fwd" else "gradient"

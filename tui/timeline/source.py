@@ -1,10 +1,12 @@
-"""Which lanes a run has: the one place that tells a simulated run from a measured one."""
+"""Lanes of a run and what one moves by: the one place that tells a simulated from a measured run."""
 
 from __future__ import annotations
 
 from simcore.analysis import Results
 from tui.session import Run
 from tui.timeline.lanes import SimulatedLanes
+from tui.timeline.moves import Moves
+from tui.timeline.simulated_moves import SimulatedMoves
 from tui.timeline.spans import LaneSource
 
 
@@ -17,3 +19,14 @@ def lane_source(run: Run) -> LaneSource:
 
     assert isinstance(run, MeasuredRun)
     return MeasuredLanes(run)
+
+
+def moves_of(run: Run) -> Moves:
+    """What one moves by in a run."""
+    if isinstance(run, Results):
+        return SimulatedMoves(run)
+    from simcore.measured import MeasuredRun
+    from tui.timeline.measured_moves import MeasuredMoves
+
+    assert isinstance(run, MeasuredRun)
+    return MeasuredMoves(run)

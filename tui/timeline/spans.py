@@ -15,6 +15,7 @@ from simcore.analysis.shares import Shares, columns_of_spans
 from simcore.units import percent
 from tui.frame import Line
 from tui.timeline.axis import Axis
+from tui.timeline.query import Query
 
 # What a cell can show: compute by what it is for, communication by kind, and not computing. The
 # last five before `wait` are of measured runs: groups of the embeddings, unknown kinds, the host.
@@ -143,6 +144,10 @@ class SpanLane:
 
     def told(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
         """The lines about span `index`, or about a time without one; `others`: what else is there."""
+        raise NotImplementedError
+
+    def matches(self, query: Query) -> bytes:
+        """For each span 1 if a query means it, else 0; what the query says of lanes is not looked at."""
         raise NotImplementedError
 
     @property

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual.binding import BindingType
+from textual.events import (
+    Click,
+    MouseDown,
+    MouseEvent,
+    MouseMove,
+    MouseScrollDown,
+    MouseScrollLeft,
+    MouseScrollRight,
+    MouseScrollUp,
+)
 
 from tui.frame import Line
+from tui.frame_view import FrameView
+from tui.panel import Panel
 from tui.screen_view import ScreenView, binding
 from tui.session import AnySession, Run
+from tui.timeline import jumps
+from tui.timeline.asking import Asking
 from tui.timeline.frame import TimelineFrame
+from tui.timeline.full_details import full_details
+from tui.timeline.marks_panel import MarksPanel
 from tui.timeline.model import TimelineModel
+from tui.timeline.pointer import Area, Pointer
 
 _ONLY = "only the lanes of (stage 5, dp 3, ranks 0-7,64; empty: all)"
 
@@ -18,10 +36,6 @@ _ONLY = "only the lanes of (stage 5, dp 3, ranks 0-7,64; empty: all)"
 class TimelineView(ScreenView):
     """Lanes over a time axis."""
 
-    hints: tuple[tuple[str, str], ...] = (
-        ("w s", "zoom"), ("a d", "pan"), ("hjkl", "cursor"), ("Space", "fold"), ("f", "fit"), (". ,", "span"),
-        ("u", "back"),
-    )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         binding("w,plus,equals_sign", "zoom(1, 2)", "zoom in at the cursor", "timeline.zoom-in"),
         binding("s,minus", "zoom(2, 1)", "zoom out", "timeline.zoom-out"),
@@ -39,12 +53,8 @@ class TimelineView(ScreenView):
         binding("G", "lane(1000000)", "last lane", "timeline.last-lane"),
         binding("home,circumflex_accent", "edge(0)", "cursor to the start of the step", "timeline.start"),
         binding("end,dollar_sign", "edge(1)", "cursor to the end of the step", "timeline.end"),
-        binding(
-            "space,enter",
-            "fold",
-            "show or hide the lanes below this one",
-            "timeline.fold",
-        ),
+        binding("space", "fold", "show or hide the lanes below this one", "timeline.fold"),
+        binding("enter", "details", "all that is known of the span, and of the range", "timeline.details"),
         binding("r", "ranks", "show these equal ranks one by one, or as one lane", "timeline.ranks"),
         binding("z", "open_level", "unfold all lanes of this level", "timeline.unfold-all"),
         binding("Z", "close_all", "fold all lanes", "timeline.fold-all"),
@@ -55,19 +65,50 @@ class TimelineView(ScreenView):
         binding("L", "lanes", "only the lanes of some ranks or stages", "timeline.lanes"),
         binding("full_stop", "span(1)", "next span of this lane", "timeline.next-span"),
         binding("comma", "span(-1)", "previous span of this lane", "timeline.previous-span"),
-        binding("f", "focus_span", "fit the span under the cursor; again: the whole step", "timeline.focus"),
+        binding("right_curly_bracket", "pass(1)", "next pass of a micro-batch", "timeline.next-pass"),
+        binding("left_curly_bracket", "pass(-1)", "pass of a micro-batch before", "timeline.previous-pass"),
+        binding("b", "wait(0)", "longest wait of this lane; again: the next", "timeline.longest-wait"),
+        binding("B", "wait(1)", "longest wait of all lanes; again: the next", "timeline.longest-of-all"),
+        binding("f", "focus_span", "fit the range or the span here; again: the whole step", "timeline.focus"),
         binding("0", "all", "the whole step", "timeline.all"),
         binding("u", "back", "back to the view before", "timeline.back"),
         binding("ctrl+r", "forward", "forward again", "timeline.forward"),
+        binding("slash", "search", "find a rank, stage, word, micro-batch, length", "timeline.search"),
+        binding("n", "match(1)", "next match", "timeline.next-match"),
+        binding("N", "match(-1)", "match before", "timeline.previous-match"),
+        binding("backslash", "filter", "show only spans that match", "timeline.filter"),
+        binding("v", "range", "begin a range at the cursor; again: end it", "timeline.range"),
+        binding("V", "take", "this span as the range; again: its pass; the step", "timeline.take-range"),
+        binding("m", "mark", "mark this place", "timeline.mark"),
+        binding("apostrophe", "marks", "the marks: jump to one, remove one", "timeline.marks"),
+        binding("escape", "leave", "remove the range; again: the filter", "timeline.leave"),
     ]
 
     def __init__(self, session: AnySession, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
         self.model = TimelineModel(session.current)
-        # Only keys that do something here: nothing of a measured run can be changed.
-        last = ("3", "operations") if session.measured else ("5", "change parameters")
-        self.hints = (*self.hints, last)
+        self._asking = Asking(self, self.model, self.changed)
+        self._pointer = Pointer(self.model)
         self._drawing: TimelineFrame | None = None
+        self.hints = self._hints()
+
+    def _hints(self) -> tuple[tuple[str, str], ...]:
+        """Only keys that do something here and now."""
+        model = self.model
+        hints = [("w s", "zoom"), ("a d", "pan"), ("hjkl", "cursor"), ("Space", "fold")]
+        if model.selection.is_there:
+            ending = [("v", "end range")] if model.selection.follows else []
+            hints = [*ending, ("V", "more"), ("f", "fit range"), ("Esc", "no range"), *hints, (". ,", "span")]
+        else:
+            hints += [("f", "fit"), (". ,", "span"), ("v", "range")]
+        hints.append(("/", "find"))
+        if model.search is not None:
+            hints.append(("n N", "match"))
+        if model.filter.is_on and not model.selection.is_there:
+            hints.insert(0, ("Esc", "no filter"))
+        hints.append(("Enter", "details"))
+        # Nothing of a measured run can be changed.
+        return (*hints, ("3", "operations") if self.session.measured else ("5", "change parameters"))
 
     def draw(self, width: int, height: int) -> list[Line]:
         if self._drawing is None:
@@ -76,7 +117,22 @@ class TimelineView(ScreenView):
 
     def show(self, results: Run) -> None:
         self.model.show(results)
+        self.changed()
+
+    def changed(self) -> None:
+        """Show where one is now, and the keys that do something there."""
         self.redraw()
+        hints = self._hints()
+        if hints != self.hints:
+            self.hints = hints
+            for footer in self.app.query("Footer").results(FrameView):
+                footer.redraw()
+
+    def _do(self, move: Callable[[], object]) -> None:
+        """A key: what the one before had to say is over."""
+        self.model.notice = ""
+        move()
+        self.changed()
 
     def go_to(self, number: int, start_ns: int, end_ns: int) -> None:
         """The cursor on the lane of rank class `number`, the view around start_ns..end_ns."""
@@ -84,56 +140,43 @@ class TimelineView(ScreenView):
         self.redraw()
 
     def action_zoom(self, numerator: int, denominator: int) -> None:
-        self.model.zoom(numerator, denominator)
-        self.redraw()
+        self._do(lambda: self.model.zoom(numerator, denominator))
 
     def action_pan(self, numerator: int, denominator: int) -> None:
-        self.model.pan(numerator, denominator)
-        self.redraw()
+        self._do(lambda: self.model.pan(numerator, denominator))
 
     def action_cursor(self, by: int) -> None:
-        self.model.move_cursor(by)
-        self.redraw()
+        self._do(lambda: self.model.move_cursor(by))
 
     def action_edge(self, end: int) -> None:
-        self.model.move_to(self.model.window.step_ns if end else 0)
-        self.redraw()
+        self._do(lambda: self.model.move_to(self.model.window.step_ns if end else 0))
 
     def action_lane(self, by: int) -> None:
-        self.model.move_lane(by)
-        self.redraw()
+        self._do(lambda: self.model.move_lane(by))
 
     def action_fold(self) -> None:
-        self.model.toggle_fold()
-        self.redraw()
+        self._do(self.model.toggle_fold)
 
     def action_ranks(self) -> None:
-        self.model.arrangement.toggle_ranks()
-        self.redraw()
+        self._do(self.model.show_ranks)
 
     def action_open_level(self) -> None:
-        self.model.arrangement.open_level()
-        self.redraw()
+        self._do(self.model.arrangement.open_level)
 
     def action_close_all(self) -> None:
-        self.model.arrangement.close_all()
-        self.redraw()
+        self._do(self.model.arrangement.close_all)
 
     def action_pin(self) -> None:
-        self.model.arrangement.toggle_pin()
-        self.redraw()
+        self._do(self.model.arrangement.toggle_pin)
 
     def action_hide(self) -> None:
-        self.model.arrangement.hide()
-        self.redraw()
+        self._do(self.model.arrangement.hide)
 
     def action_show_hidden(self) -> None:
-        self.model.arrangement.show_hidden()
-        self.redraw()
+        self._do(self.model.arrangement.show_hidden)
 
     def action_order(self) -> None:
-        self.model.arrangement.next_order()
-        self.redraw()
+        self._do(self.model.arrangement.next_order)
 
     def action_lanes(self) -> None:
         """Ask for the lanes to show."""
@@ -149,24 +192,95 @@ class TimelineView(ScreenView):
             from tui.prompt import Prompt
 
             self.app.push_screen(Prompt(f"no lane matches; {_ONLY}", text), self._only_typed)
-        self.redraw()
+        self.changed()
 
     def action_span(self, direction: int) -> None:
-        self.model.step_span(direction)
-        self.redraw()
+        self._do(lambda: self.model.step_span(direction))
+
+    def action_pass(self, direction: int) -> None:
+        self._do(lambda: jumps.step_pass(self.model, direction))
+
+    def action_wait(self, everywhere: int) -> None:
+        self._do(lambda: jumps.longest_wait(self.model, bool(everywhere)))
 
     def action_focus_span(self) -> None:
-        self.model.focus()
-        self.redraw()
+        self._do(self.model.focus)
 
     def action_all(self) -> None:
-        self.model.show_all()
-        self.redraw()
+        self._do(self.model.show_all)
 
     def action_back(self) -> None:
-        self.model.back()
-        self.redraw()
+        self._do(self.model.back)
 
     def action_forward(self) -> None:
-        self.model.forward()
-        self.redraw()
+        self._do(self.model.forward)
+
+    def action_search(self) -> None:
+        self._do(self._asking.search)
+
+    def action_match(self, direction: int) -> None:
+        self._do(lambda: jumps.next_match(self.model, direction))
+
+    def action_filter(self) -> None:
+        self._do(self._asking.filter)
+
+    def action_range(self) -> None:
+        self._do(lambda: jumps.toggle_range(self.model))
+
+    def action_take(self) -> None:
+        self._do(lambda: jumps.take_more(self.model))
+
+    def action_mark(self) -> None:
+        self._do(lambda: jumps.set_mark(self.model))
+
+    def action_marks(self) -> None:
+        self.app.push_screen(MarksPanel(self.model, self.glyphs), self._go_to_mark)
+
+    def _go_to_mark(self, letter: str | None) -> None:
+        mark = self.model.marks.of(letter) if letter else None
+        self._do(lambda: None if mark is None else jumps.go_to_mark(self.model, mark))
+
+    def action_leave(self) -> None:
+        self._do(self.model.leave)
+
+    def action_details(self) -> None:
+        """All that is known of the span at the cursor."""
+        title = f"At the cursor, {self.model.source.axis.clock(self.model.cursor_ns)}"
+        self.app.push_screen(Panel(title, lambda width: full_details(self.model, width), self.glyphs))
+
+    # -- mouse -------------------------------------------------------------------------
+
+    @property
+    def _area(self) -> Area:
+        return self._drawing.area if self._drawing is not None else Area(0, 0, 0, 0)
+
+    def on_mouse_down(self, event: MouseDown) -> None:
+        self.capture_mouse()
+        self._do(lambda: self._pointer.press(self._area, event.x, event.y))
+
+    def on_mouse_move(self, event: MouseMove) -> None:
+        if self._pointer.part and self._pointer.drag(self._area, event.x):
+            self._do(lambda: None)
+
+    def on_mouse_up(self) -> None:
+        self.release_mouse()
+        self._pointer.release()
+
+    def on_click(self, event: Click) -> None:
+        if event.chain == 2 and self._area.part(event.x, event.y) == "lane":
+            self._do(self.model.focus_span)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        self._turn(event, -1, event.shift or event.ctrl)
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        self._turn(event, 1, event.shift or event.ctrl)
+
+    def on_mouse_scroll_left(self, event: MouseScrollLeft) -> None:
+        self._turn(event, -1, True)
+
+    def on_mouse_scroll_right(self, event: MouseScrollRight) -> None:
+        self._turn(event, 1, True)
+
+    def _turn(self, event: MouseEvent, direction: int, pan: bool) -> None:
+        self._do(lambda: self._pointer.turn(self._area, event.x, event.y, direction, pan))

@@ -12,109 +12,21 @@ from __future__ import annotations
 from array import array
 from collections import deque
 
-from simcore.measured.matching import Call, Meeting
-from simcore.measured.places import MODEL_PARALLEL
+from simcore.measured.replay.durations import Durations, Scaled
 from simcore.measured.replay.graph import NONE, Graph, Times
-from simcore.measured.replay.pieces import AWAIT, GAP, LAUNCH, MEET, OWN, TRANSFER
+from simcore.measured.replay.pieces import AWAIT, GAP, LAUNCH, OWN, TRANSFER
 from simcore.measured.replay.scales import Scales
-from simcore.measured.run import MeasuredRun
-from simcore.measured.vocabulary import COMPUTE, category_of_group, category_of_op
 
 
-def evaluate(graph: Graph, scales: Scales) -> Times:
+def evaluate(durations: Durations, scales: Scales) -> Times:
     """The times of all pieces under these scales."""
-    return _Replay(graph, _Durations(graph, scales)).times()
-
-
-def scaled(ns: int, factor: float) -> int:
-    """A duration times a factor, rounded half to even; a factor of 1 leaves large ints exact."""
-    return ns if factor == 1.0 else round(ns * factor)
-
-
-def _name(run: MeasuredRun, call: Call) -> str:
-    rank = run.ranks[call.rank]
-    return rank.subs.name[call.sub] if call.sub >= 0 else rank.ops.name[call.op]
-
-
-class _Durations:
-    """What everything takes under some scales, waiting left out."""
-
-    def __init__(self, graph: Graph, scales: Scales) -> None:
-        self.run = graph.run
-        self.graph = graph
-        self.scales = scales
-        self.first = [self._first(rank) for rank in range(len(graph.pieces))]
-        self.after = [self._after(rank) for rank in range(len(graph.pieces))]
-        self.meetings = [
-            scaled(ns, self._of_meeting(meeting))
-            for ns, meeting in zip(graph.meeting_ns, graph.matches.meetings, strict=True)
-        ]
-        self.messages = [
-            scaled(ns, self._of_call(message.send, "pp"))
-            for ns, message in zip(graph.message_ns, graph.matches.messages, strict=True)
-        ]
-
-    def _of_call(self, call: Call, category: str) -> float:
-        """The factor of communication."""
-        scales = self.scales
-        by_name = scales.ops.get(_name(self.run, call), 1.0)
-        return scales.comm * scales.kinds.get(category, 1.0) * by_name
-
-    def _of_meeting(self, meeting: Meeting) -> float:
-        if meeting.kind == MODEL_PARALLEL:
-            return 1.0
-        return self._of_call(meeting.calls[0], category_of_group(meeting.kind))
-
-    def _first(self, rank: int) -> array[int]:
-        pieces = self.graph.pieces[rank]
-        return array(
-            "q",
-            (
-                scaled(ns, self._factor(rank, piece)) if ns else 0
-                for piece, ns in zip(range(len(pieces)), self.graph.first_ns[rank], strict=True)
-            ),
-        )
-
-    def _factor(self, rank: int, piece: int) -> float:
-        """The factor on a piece's own time."""
-        pieces, trace, scales = self.graph.pieces[rank], self.run.ranks[rank], self.scales
-        kind, op, sub = pieces.kind[piece], pieces.op[piece], pieces.sub[piece]
-        if kind == GAP:
-            # Before its first operation a rank has no host gap: it has not begun.
-            return scales.gaps if piece else 1.0
-        name = trace.ops.name[op]
-        category = category_of_op(name, trace.ops.group[op])
-        call = Call(rank, op, sub)
-        if kind == TRANSFER:
-            return self._of_call(call, "pp")
-        if sub >= 0 or category not in (*COMPUTE, "host"):
-            if sub >= 0:
-                category = category_of_group(trace.subs.group[sub])
-            # Without a partner it is not known how much of it is waiting: only its name changes it.
-            alone = call in self.graph.matches.alone
-            return self._of_call(call, category) if alone else scales.ops.get(_name(self.run, call), 1.0)
-        by_name = scales.ops.get(name, 1.0)
-        if category == "host":
-            return scales.host * by_name
-        of_rank = scales.ranks.get(trace.number, 1.0) * scales.stages.get(trace.stage, 1.0)
-        return scales.compute * by_name * of_rank
-
-    def _after(self, rank: int) -> array[int]:
-        pieces, meetings = self.graph.pieces[rank], self.graph.matches.meetings
-        after = array("q", self.graph.after_ns[rank])
-        for piece, ns in enumerate(after):
-            if ns:
-                number = pieces.meeting[piece]
-                kind = category_of_group(meetings[number].kind) if number >= 0 else "pp"
-                call = Call(rank, pieces.op[piece], pieces.sub[piece])
-                after[piece] = scaled(ns, self._of_call(call, kind))
-        return after
+    return _Replay(durations.graph, durations.scaled(scales)).times()
 
 
 class _Replay:
     """The walk. A rank goes on until it waits for a message or a collective that is not known yet."""
 
-    def __init__(self, graph: Graph, durations: _Durations) -> None:
+    def __init__(self, graph: Graph, durations: Scaled) -> None:
         self.graph = graph
         self.durations = durations
         self.start = [array("q", one.start) for one in graph.pieces]
@@ -142,29 +54,34 @@ class _Replay:
     def _advance(self, rank: int) -> None:
         """Run a rank on until it is done or must wait."""
         pieces = self.graph.pieces[rank]
-        while (piece := self.next[rank]) < len(pieces):
-            now, kind = self.now[rank], pieces.kind[piece]
-            self.start[rank][piece] = now
+        kinds, first, after = pieces.kind, self.durations.first[rank], self.durations.after[rank]
+        starts, ends = self.start[rank], self.end[rank]
+        now = self.now[rank]
+        for piece in range(self.next[rank], len(kinds)):
+            kind = kinds[piece]
+            starts[piece] = now
+            over: int | None = now
             if kind in (OWN, GAP):
-                over = now + self.durations.first[rank][piece]
+                over = now + first[piece]
             elif kind == TRANSFER:
-                found = self._transfer(rank, piece, now)
-                if found is None:
-                    return
-                over = found
+                over = self._transfer(rank, piece, now)
             else:
                 meeting = pieces.meeting[piece]
-                if kind in (MEET, LAUNCH):
+                if kind != AWAIT:
                     self._arrive(meeting, now)
-                over = now
-                if kind in (MEET, AWAIT):
+                if kind != LAUNCH:
                     times = self.meetings[meeting]
                     if times is None:
                         self.waiting.setdefault((True, meeting), []).append(rank)
-                        return
-                    over = max(now, times[1]) + self.durations.after[rank][piece]
-            self.end[rank][piece] = self.now[rank] = over
-            self.next[rank] += 1
+                        over = None
+                    else:
+                        over = max(now, times[1]) + after[piece]
+            if over is None:
+                # It comes back to this piece when what it waits for is known.
+                self.now[rank], self.next[rank] = now, piece
+                return
+            ends[piece] = now = over
+        self.now[rank], self.next[rank] = now, len(kinds)
 
     def _transfer(self, rank: int, piece: int, now: int) -> int | None:
         """The end of a send, a receive or both, None while what is received has not been sent."""

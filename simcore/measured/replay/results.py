@@ -11,6 +11,7 @@ from simcore.diagnostics import Diagnostic, printable
 from simcore.measured.columns import FUSED, RankTrace
 from simcore.measured.replay.accounts import RankAccounts, Waiting, rank_accounts, who_waits
 from simcore.measured.replay.critical_path import Segment, critical_path
+from simcore.measured.replay.durations import Durations
 from simcore.measured.replay.evaluate import evaluate
 from simcore.measured.replay.graph import Graph, Times, graph_of
 from simcore.measured.replay.pieces import AWAIT, GAP, Pieces
@@ -31,17 +32,22 @@ class MeasuredResults:
     measured: MeasuredRun
     scales: Scales | None = None
     # Many questions are asked of one graph.
-    known_graph: Graph | None = field(default=None, repr=False, compare=False)
+    known: Durations | None = field(default=None, repr=False, compare=False)
 
     @cached_property
+    def durations(self) -> Durations:
+        """What everything takes, under any scales."""
+        return self.known or Durations(graph_of(self.measured))
+
+    @property
     def graph(self) -> Graph:
         """The pieces of the run and what waits for what."""
-        return self.known_graph or graph_of(self.measured)
+        return self.durations.graph
 
     @cached_property
     def times(self) -> Times:
         """When the pieces start and end."""
-        return self.graph.measured if self.scales is None else evaluate(self.graph, self.scales)
+        return self.graph.measured if self.scales is None else evaluate(self.durations, self.scales)
 
     @property
     def step_time_ns(self) -> int:
@@ -81,11 +87,11 @@ class MeasuredResults:
     @property
     def as_measured(self) -> MeasuredResults:
         """The same run with the times of the files."""
-        return self if self.scales is None else MeasuredResults(self.measured, None, self.graph)
+        return self if self.scales is None else MeasuredResults(self.measured, None, self.durations)
 
     def with_scales(self, scales: Scales) -> MeasuredResults:
         """The replay of the same run with other scales."""
-        return MeasuredResults(self.measured, scales, self.graph)
+        return MeasuredResults(self.measured, scales, self.durations)
 
     def _found(self) -> list[Diagnostic]:
         """What a replay leaves as it was measured."""

@@ -1,0 +1,112 @@
+"""Where the figures of a row come from, with the values put in, so that a reader can compute them again."""
+
+from __future__ import annotations
+
+import difflib
+from fractions import Fraction
+
+from simcore.analysis.layers import LayerCell, LayerGroup, LayerRow, layer_factor, layer_groups
+from simcore.analysis.results import Results
+from simcore.collectives import NAMES
+from simcore.diagnostics import UsageError, printable
+from simcore.simulation import Simulation, explain_alone
+from simcore.units import duration, number, plural
+from simcore.workload.model import PHASES, base_name
+
+_NAME_CELLS = 60
+_LINES = 6
+_CLOSE = 3
+
+
+def explained(results: Results, asked: str) -> list[str]:
+    """Lines of text on the rows that `asked` names, equal rows together.
+
+    asked: NAME or NAME:PHASE, NAME as in the file, or without its number for all such rows.
+    Raises `UsageError` that names close ones where there is no such row, or nothing in its phase.
+    """
+    rows, phases = _asked(results, asked)
+    lines: list[str] = []
+    for group in layer_groups(rows):
+        lines += _group(results, group, phases)
+    if not any(line.startswith("  ") for line in lines):
+        what = f"no {phases[0]} cell of these rows" if len(phases) == 1 else "nothing"
+        raise UsageError(f"--explain {printable(asked, _NAME_CELLS)}: {what} computes or communicates")
+    return lines
+
+
+def _asked(results: Results, asked: str) -> tuple[list[LayerRow], tuple[str, ...]]:
+    name, colon, phase = asked.rpartition(":")
+    attempts: list[tuple[str, tuple[str, ...]]] = [(asked, PHASES)]
+    if colon and phase in PHASES:
+        attempts.append((name, (phase,)))
+    for wanted, phases in attempts:
+        rows = [row for row in results.layers if row.name == wanted]
+        rows = rows or [row for row in results.layers if base_name(row.name) == wanted]
+        if rows:
+            return rows, phases
+    known = dict.fromkeys(
+        [*(base_name(row.name) for row in results.layers), *(row.name for row in results.layers)]
+    )
+    close = difflib.get_close_matches(attempts[-1][0], list(known), n=_CLOSE)
+    words = f", close ones are {', '.join(printable(one, 40) for one in close)}" if close else ""
+    if colon and phase not in PHASES and name in known:
+        words = f", PHASE is one of {', '.join(PHASES)}"
+    raise UsageError(f"--explain {printable(asked, _NAME_CELLS)}: no row has this name{words}")
+
+
+def _group(results: Results, group: LayerGroup, phases: tuple[str, ...]) -> list[str]:
+    simulation = results.simulation
+    rows = group.rows
+    places = ", ".join(str(row.line) for row in rows[:_LINES]) + (", ..." if len(rows) > _LINES else "")
+    name = printable(group.name if len(rows) > 1 else rows[0].name, _NAME_CELLS)
+    lines = [f"{name}: {plural(len(rows), 'equal row')}, line{'s' if len(rows) > 1 else ''} {places}"]
+    for phase in phases:
+        lines += _cell(simulation, rows[0], phase, group.cells[phase])
+    if len(lines) > 1:
+        lines.append(
+            f"  in one step of one rank, all of them: compute {duration(group.compute_ns)}, "
+            f"exposed {duration(group.exposed_ns)}"
+        )
+    return lines
+
+
+def _cell(simulation: Simulation, row: LayerRow, phase: str, cell: LayerCell) -> list[str]:
+    lines = []
+    if cell.stated_ns:
+        stated = f"the {phase} cell, {_count(cell.stated_ns)} ns"
+        text = f"  {phase:<4} compute_ns = {_count(cell.compute_ns)}: {stated}"
+        scale = simulation.parameters.compute_scale
+        factor = layer_factor(simulation, row.name, phase)
+        text += f" x compute scale {number(scale)}" if scale != 1 else ""
+        text += f" x layer scale {number(factor)}" if factor != 1 else ""
+        lines.append(text)
+    if cell.collective is None or cell.group is None:
+        return lines
+    size = simulation.priced_bytes(phase, cell.bytes)
+    words = explain_alone(simulation, cell.collective, cell.group, size).splitlines()
+    what = NAMES.get(cell.collective, "send-recv")
+    lines.append(f"  {phase:<4} comm_ns = {_count(cell.comm_ns)}: one {what} alone on the idle network")
+    if size != cell.bytes:
+        lines.append(
+            f"         the {_count(cell.bytes)} B of the file count as {_count(size)} B, as in SimAI"
+        )
+    lines += [f"         {line}" for line in words]
+    if cell.comm_ns:
+        lines.append(
+            f"  {phase:<4} algbw = {_count(cell.bytes)} B / {_count(cell.comm_ns)} ns = {cell.algbw:.3f} GB/s"
+        )
+        lines.append(f"  {phase:<4} busbw = algbw x {_bus_factor(cell)} = {cell.busbw:.3f} GB/s")
+    return lines
+
+
+def _bus_factor(cell: LayerCell) -> str:
+    """What nccl-tests multiplies algbw by: `2 x 7/8` of an all-reduce over 8."""
+    if cell.collective == "SENDRECV":
+        return "1"
+    part = Fraction(cell.members - 1, cell.members)
+    twice = "2 x " if cell.collective == "ALLREDUCE" else ""
+    return f"{twice}{part.numerator}/{part.denominator}"
+
+
+def _count(value: int) -> str:
+    return f"{value:,}".replace(",", " ")

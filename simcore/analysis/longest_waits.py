@@ -1,0 +1,57 @@
+"""Where a rank does not compute and nothing is sent for it: its waits, bubbles and idle times."""
+
+from __future__ import annotations
+
+from itertools import compress, count
+from operator import itemgetter
+
+from simcore.analysis.accounts import ACCOUNTS, BUBBLE, IDLE, WAIT, Accounts
+from simcore.program.ops import COMPUTE, STREAM_OF_GROUP, TO_NEXT
+from simcore.timeline import Timeline
+
+_WAITS = bytes(account in (WAIT, BUBBLE, IDLE) for account in range(len(ACCOUNTS))).ljust(256, b"\0")
+_KIND_OF_STREAM = {stream: kind for kind, stream in STREAM_OF_GROUP.items()}
+
+
+def longest_waits(accounts: Accounts) -> list[int]:
+    """The segments that are `wait`, `bubble` or `idle`, the longest first; of equal ones the earliest."""
+    edge = accounts.edge
+    found = list(compress(count(), accounts.account.translate(_WAITS)))
+    lengths = {segment: edge[segment] - edge[segment + 1] for segment in found}
+    return sorted(found, key=lengths.__getitem__)
+
+
+def waited_for(timeline: Timeline, accounts: list[Accounts], number: int, segment: int) -> list[int]:
+    """The classes that a `wait` of class `number` is for: the members of its collective that come last.
+
+    Those are the member classes that do not wait for the same collective themselves just before it
+    starts. Empty where all of them do (an earlier collective holds the stream), and for other accounts.
+    """
+    one = accounts[number]
+    op = one.op[segment]
+    ops, start, _ = timeline.columns(number)
+    if one.account[segment] != WAIT or not COMPUTE < ops.stream[op] < TO_NEXT:
+        return []
+    group_class = timeline.classes[number].groups[_KIND_OF_STREAM[ops.stream[op]]]
+    late = []
+    stage = timeline.classes[number].stage
+    for member in timeline.folding.group_classes[group_class].members:
+        theirs = accounts[member]
+        if member == number or timeline.classes[member].stage != stage:
+            # Ops of another stage have other numbers.
+            continue
+        before = theirs.at(start[op] - 1)
+        if theirs.account[before] != WAIT or theirs.op[before] != op:
+            late.append(member)
+    return late
+
+
+def longest_of_all(accounts: list[Accounts]) -> list[tuple[int, int]]:
+    """(class, segment) of the waits of all classes, the longest first; of equal ones the first class's."""
+    found: list[tuple[int, int, int]] = []
+    for number, one in enumerate(accounts):
+        edge = one.edge
+        segments = compress(count(), one.account.translate(_WAITS))
+        found += [(edge[segment] - edge[segment + 1], number, segment) for segment in segments]
+    found.sort()
+    return list(map(itemgetter(1, 2), found))

@@ -1,0 +1,142 @@
+"""What everything of a run takes under some scales, waiting left out."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from simcore.measured.matching import Call, Meeting
+from simcore.measured.places import MODEL_PARALLEL
+from simcore.measured.replay.graph import Graph
+from simcore.measured.replay.pieces import AWAIT, GAP, MEET, TRANSFER
+from simcore.measured.replay.scales import Scales
+from simcore.measured.vocabulary import COMPUTE, category_of_group, category_of_op
+
+# What a scale is about: compute; the host's operations; communication; a host gap; communication without
+# a partner, of which nobody knows how much is waiting: its name alone changes it; and what nothing changes.
+_COMPUTE, _HOST, _COMM, _GAP, _NAMED, _FIXED = range(6)
+
+
+class Part(NamedTuple):
+    """Time that one factor goes for. of: see above. name: of the operation. category: of communication."""
+
+    of: int
+    name: str = ""
+    category: str = ""
+
+
+class Durations:
+    """Of a graph, under any scales. The parts are found once; a question costs a look-up for each piece."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.numbers: dict[Part, int] = {}
+        ranks = range(len(graph.pieces))
+        self.first_parts = [self._column(rank, graph.first_ns[rank], self._first) for rank in ranks]
+        self.after_parts = [self._column(rank, graph.after_ns[rank], self._comm) for rank in ranks]
+        self.meeting_parts = [self._number(self._meeting(one)) for one in graph.matches.meetings]
+        self.message_parts = [
+            self._number(Part(_COMM, self._name(one.send), "pp")) for one in graph.matches.messages
+        ]
+
+    def scaled(self, scales: Scales) -> Scaled:
+        """The durations under these scales."""
+        graph = self.graph
+        factors = [_factor(part, scales) for part in self.numbers]
+        is_compute = [part.of == _COMPUTE for part in self.numbers]
+        first = []
+        for rank, (parts, ns) in enumerate(zip(self.first_parts, graph.first_ns, strict=True)):
+            trace = graph.run.ranks[rank]
+            own = scales.ranks.get(trace.number, 1.0) * scales.stages.get(trace.stage, 1.0)
+            of_rank = [
+                factor * own if compute else factor
+                for factor, compute in zip(factors, is_compute, strict=True)
+            ]
+            first.append(_column(ns, parts, of_rank))
+        return Scaled(
+            first,
+            [_column(ns, parts, factors) for ns, parts in zip(graph.after_ns, self.after_parts, strict=True)],
+            _column(graph.meeting_ns, self.meeting_parts, factors),
+            _column(graph.message_ns, self.message_parts, factors),
+        )
+
+    def _number(self, part: Part) -> int:
+        return self.numbers.setdefault(part, len(self.numbers))
+
+    def _column(self, rank: int, ns: Sequence[int], part_of: _PartOf) -> array[int]:
+        fixed = self._number(Part(_FIXED))
+        return array(
+            "q", (self._number(part_of(rank, piece)) if length else fixed for piece, length in enumerate(ns))
+        )
+
+    def _name(self, call: Call) -> str:
+        rank = self.graph.run.ranks[call.rank]
+        return rank.subs.name[call.sub] if call.sub >= 0 else rank.ops.name[call.op]
+
+    def _meeting(self, meeting: Meeting) -> Part:
+        if meeting.kind == MODEL_PARALLEL:
+            return Part(_FIXED)
+        return Part(_COMM, self._name(meeting.calls[0]), category_of_group(meeting.kind))
+
+    def _first(self, rank: int, piece: int) -> Part:
+        """What a piece does by itself."""
+        pieces, trace = self.graph.pieces[rank], self.graph.run.ranks[rank]
+        kind, op, sub = pieces.kind[piece], pieces.op[piece], pieces.sub[piece]
+        if kind == GAP:
+            # Before its first operation a rank has no host gap: it has not begun.
+            return Part(_GAP if piece else _FIXED)
+        if kind == TRANSFER:
+            return self._comm(rank, piece)
+        name = trace.ops.name[op]
+        category = category_of_op(name, trace.ops.group[op])
+        if sub >= 0 or category not in (*COMPUTE, "host"):
+            call = Call(rank, op, sub)
+            alone = call in self.graph.matches.alone
+            if sub >= 0:
+                category = category_of_group(trace.subs.group[sub])
+            return Part(_COMM if alone else _NAMED, self._name(call), category)
+        return Part(_HOST if category == "host" else _COMPUTE, name)
+
+    def _comm(self, rank: int, piece: int) -> Part:
+        """Communication of a transfer, or of a collective with its members."""
+        pieces = self.graph.pieces[rank]
+        category = "pp"
+        if pieces.kind[piece] in (MEET, AWAIT):
+            category = category_of_group(self.graph.matches.meetings[pieces.meeting[piece]].kind)
+        return Part(_COMM, self._name(Call(rank, pieces.op[piece], pieces.sub[piece])), category)
+
+
+class _PartOf(Protocol):
+    def __call__(self, rank: int, piece: int, /) -> Part: ...
+
+
+class Scaled(NamedTuple):
+    """Durations, ns: of each piece of each rank before and behind its wait, of collectives, of messages."""
+
+    first: list[array[int]]
+    after: list[array[int]]
+    meetings: array[int]
+    messages: array[int]
+
+
+def _factor(part: Part, scales: Scales) -> float:
+    by_name = scales.ops.get(part.name, 1.0)
+    if part.of == _COMPUTE:
+        return scales.compute * by_name
+    if part.of == _HOST:
+        return scales.host * by_name
+    if part.of == _COMM:
+        return scales.comm * scales.kinds.get(part.category, 1.0) * by_name
+    return {_GAP: scales.gaps, _NAMED: by_name, _FIXED: 1.0}[part.of]
+
+
+def _column(ns: Sequence[int], parts: Sequence[int], factors: Sequence[float]) -> array[int]:
+    """Each duration times the factor of its part, rounded half to even; 1 leaves large ints exact."""
+    return array(
+        "q",
+        (
+            length if not length or (factor := factors[part]) == 1.0 else round(length * factor)
+            for length, part in zip(ns, parts, strict=True)
+        ),
+    )

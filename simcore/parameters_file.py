@@ -1,0 +1,179 @@
+"""Parameters as a TOML file: the flags of the command line, by the names that the JSON report has.
+
+compute_scale = 0.9
+slow_rank = ["37=1.3"]                # what may be repeated is a list
+overlap_grad_reduce = true
+cluster = "h200-8"                    # a path is as on the command line: from where wltui runs
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.parameters import FLAGS, Flag, Parameters, parse_value
+
+# Some dozens of lines; more is another kind of file.
+_MOST_BYTES = 1 << 20
+_BY_FIELD = {flag.field: flag for flag in FLAGS}
+_EXPECTED = {"count": "a whole number", "positive": "a number", "scale": "a number", "word": "a text",
+             "text": "a text", "words": "a list of texts", "switch": "true or false"}  # fmt: skip
+
+
+def read_parameters(path: str, choices: Callable[[str], tuple[str, ...]]) -> dict[str, Any]:
+    """Field -> value, of the parameters that the file states.
+
+    choices: what a parameter that is a word may be.
+    Raises InputError with the place of what cannot be.
+    """
+    return _File(path, _text(path), choices).values()
+
+
+def parameters_toml(parameters: Parameters) -> str:
+    """The parameters that are not at their default, as such a file."""
+    lines = []
+    for flag in FLAGS:
+        value = getattr(parameters, flag.field)
+        if value != flag.default:
+            lines.append(f"{flag.field} = {_toml(value)}\n")
+    return "".join(lines)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        # A basic string of TOML; characters beyond ASCII stand for themselves.
+        return '"' + "".join(_character(one) for one in value) + '"'
+    return repr(value)
+
+
+def _character(one: str) -> str:
+    if one in '"\\':
+        return "\\" + one
+    return one if one.isprintable() else f"\\U{ord(one):08x}"
+
+
+def _text(path: str) -> str:
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise _refusal(path, "found no regular file, expected a file of parameters")
+        with open(path, "rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise _refusal(path, f"the file cannot be read: {error.strerror}") from None
+    except ValueError:  # a NUL character in the path
+        raise _refusal(path, "there is no such file") from None
+    if len(data) > _MOST_BYTES:
+        raise _refusal(path, "found more than 1 MiB, expected a file of parameters")
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        message = f"found byte 0x{data[error.start]:02x}, expected UTF-8 text"
+        raise _refusal(path, message, (line, column)) from None
+
+
+def _refusal(path: str, message: str, place: tuple[int, int] | None = None) -> InputError:
+    line, column = place or (None, None)
+    return InputError(Diagnostic("error", "parameters-file", message, path, line, column))
+
+
+class _File:
+    def __init__(self, path: str, text: str, choices: Callable[[str], tuple[str, ...]]) -> None:
+        self.path = path
+        self.text = text
+        self.choices = choices
+
+    def values(self) -> dict[str, Any]:
+        """Every key checked and parsed."""
+        found = {}
+        for key, value in self._table().items():
+            flag = _BY_FIELD.get(key)
+            if flag is None:
+                close = difflib.get_close_matches(key, list(_BY_FIELD), 1, 0.6)
+                expected = f"the name of a parameter{f', for example {close[0]}' if close else ''}"
+                raise self._wrong(key, f"found {_quoted(key)}, expected {expected}")
+            found[key] = self._value(flag, value)
+        return found
+
+    def _table(self) -> dict[str, Any]:
+        if sys.version_info >= (3, 11):
+            import tomllib
+        else:
+            import tomli as tomllib
+        try:
+            table: dict[str, Any] = tomllib.loads(self.text)
+        except tomllib.TOMLDecodeError as error:
+            message, _, where = str(error).partition(" (at ")
+            at = re.match(r"line (\d+), column (\d+)", where)
+            place = (int(at[1]), int(at[2])) if at else None
+            raise _refusal(self.path, f"this is not TOML: {message}", place) from None
+        except RecursionError:
+            raise _refusal(self.path, "found too many nested lists, expected single values") from None
+        return table
+
+    def _value(self, flag: Flag, value: object) -> Any:
+        if flag.kind == "switch":
+            if not isinstance(value, bool):
+                raise self._unfit(flag, value)
+            return value
+        if flag.kind == "words":
+            if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+                raise self._unfit(flag, value)
+            return tuple(word for one in value for word in self._parsed(flag, one, one))
+        wanted = str if flag.kind in ("word", "text") else (int, float)
+        if not isinstance(value, wanted) or isinstance(value, bool):
+            raise self._unfit(flag, value)
+        text = value if isinstance(value, str) else repr(value)
+        parsed = self._parsed(flag, text, "")
+        if flag.kind == "word":
+            self._check_word(flag, text)
+        return parsed
+
+    def _parsed(self, flag: Flag, text: str, item: str) -> Any:
+        """`text` as the flag takes it; its complaint gets a place here."""
+        try:
+            return parse_value(flag, text)
+        except UsageError as error:
+            message = f"{flag.field} {str(error).removeprefix(flag.option + ' ')}"
+            raise self._wrong(flag.field, message, item) from None
+
+    def _check_word(self, flag: Flag, text: str) -> None:
+        known = self.choices(flag.field)
+        # Some choices go on behind a colon: busbw:FILE.
+        if text.split(":")[0] not in {one.split(":")[0] for one in known}:
+            message = f"found {_quoted(text)} for {flag.field}, expected one of {', '.join(known)}"
+            raise self._wrong(flag.field, message)
+
+    def _unfit(self, flag: Flag, value: object) -> InputError:
+        message = f"found {_quoted(value)} for {flag.field}, expected {_EXPECTED[flag.kind]}"
+        return self._wrong(flag.field, message)
+
+    def _wrong(self, key: str, message: str, item: str = "") -> InputError:
+        return _refusal(self.path, message, self._place(key, item))
+
+    def _place(self, key: str, item: str) -> tuple[int, int] | None:
+        """Where `item` stands in the value of a key, or else the key; None where it is not found."""
+        head = re.search(
+            rf"^[ \t]*\[*[ \t]*[\"']?({re.escape(key)})[\"']?[ \t]*[=.\]]", self.text, re.MULTILINE
+        )
+        if head is None:
+            return None
+        at = self.text.find(item, head.end()) if item else -1
+        at = at if at >= 0 else head.start(1)
+        return self.text.count("\n", 0, at) + 1, at - self.text.rfind("\n", 0, at)
+
+
+def _quoted(value: object) -> str:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return f"`{printable(text, 40)}`"

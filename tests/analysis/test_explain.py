@@ -1,0 +1,107 @@
+"""Where the figures of a row come from: the values that are put in give the figures again."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+
+from simcore.analysis import Results
+from simcore.analysis.explain import explained
+from simcore.diagnostics import UsageError
+from simcore.parameters import Parameters
+from simcore.report import json_report, text_report
+from simcore.simulation import simulate
+from simcore.workload import open_workload
+from tests.analysis.booking import pair_ns, run
+from tests.strategies import Case, Cell, Row, cases, layer
+
+SEED_002 = "fixtures/002_gpt_1024npu.txt"
+
+
+def test_a_cell_is_explained_with_its_values() -> None:
+    lines = explained(Results(simulate(open_workload(SEED_002), Parameters())), "mlp_row:ig")
+    assert lines[0] == "mlp_row: 128 equal rows, lines 13, 17, 21, 25, 29, 33, ..."
+    assert lines[1] == "  ig   compute_ns = 5 278 888: the ig cell, 5 278 888 ns"
+    assert lines[2] == "  ig   comm_ns = 264 017: one all-gather alone on the idle network"
+    assert "group of 8 on dimension 0 (switch 8, 450 GB/s, 500 ns a hop): 134 217 728 B gathered" in lines[3]
+    assert lines[-3:] == [
+        "  ig   algbw = 134 217 728 B / 264 017 ns = 508.368 GB/s",
+        "  ig   busbw = algbw x 7/8 = 444.822 GB/s",
+        "  in one step of one rank, all of them: compute 2.027 s, exposed 73.358 ms",
+    ]
+
+
+def test_scales_stand_in_the_explanation_and_in_the_layer_table() -> None:
+    rows = [Row("mlp_1", Cell(100, "ALLREDUCE", "tp", 40)), layer("mlp_2", 100)]
+    simulation = run(rows, {"tp": 2}, compute_scale=0.5, comm_scale=2.0, layer_scale=("mlp:fwd=3",))
+    results = Results(simulation)
+    lines = explained(results, "mlp_1")
+    assert lines[1] == "  fwd  compute_ns = 150: the fwd cell, 100 ns x compute scale 0.5 x layer scale 3"
+    assert lines[2] == f"  fwd  comm_ns = {2 * pair_ns(40)}: one all-reduce alone on the idle network"
+    assert any(line.endswith("times comm scale 2") for line in lines)
+    assert "  fwd  busbw = algbw x 2 x 1/2 = " in lines[-2]
+    assert [row.cells["fwd"].compute_ns for row in results.layers] == [150, 150]
+    assert [row.compute_ns for row in results.layers] == [150, 150]
+
+
+def test_a_name_without_its_number_is_all_such_rows() -> None:
+    results = Results(run([layer("mlp_1", 5), layer("mlp_2", 5), layer("mlp_3", 6)], {}))
+    heads = [line for line in explained(results, "mlp") if not line.startswith("  ")]
+    assert heads == ["mlp: 2 equal rows, lines 3, 4", "mlp_3: 1 equal row, line 5"]
+    assert explained(results, "mlp_2")[0] == "mlp_2: 1 equal row, line 4"
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        ("mlp_rwo", "--explain mlp_rwo: no row has this name, close ones are mlp_row"),
+        ("zzz", "--explain zzz: no row has this name"),
+        ("mlp_row:x", "--explain mlp_row:x: no row has this name, PHASE is one of fwd, ig, wg"),
+        ("mlp_row:ig", "--explain mlp_row:ig: no ig cell of these rows computes or communicates"),
+        ("empty", "--explain empty: nothing computes or communicates"),
+        ("\x1b", "--explain \\x1b: no row has this name"),
+    ],
+)
+def test_what_is_not_there_is_said(asked: str, error: str) -> None:
+    results = Results(run([layer("mlp_row", 5), layer("empty")], {}))
+    with pytest.raises(UsageError) as caught:
+        explained(results, asked)
+    assert str(caught.value) == error
+
+
+@settings(max_examples=40)
+@given(cases())
+def test_the_values_put_in_give_the_bandwidths_again(case: Case) -> None:
+    results = Results(simulate(*case))
+    values = json_report(results)["layers"]
+    for row in dict.fromkeys(row.name for row in results.layers):
+        try:
+            lines = explained(results, row)
+        except UsageError:
+            continue
+        for line in lines:
+            found = re.match(r"  (\w+) +algbw = ([\d ]+) B / ([\d ]+) ns = ([\d.]+) GB/s", line)
+            if found:
+                size, ns = (int(found[place].replace(" ", "")) for place in (2, 3))
+                assert float(found[4]) == pytest.approx(size / ns, abs=0.001)
+                assert any(
+                    one["name"] == row and one[found[1]]["bytes"] == size and one[found[1]]["comm_ns"] == ns
+                    for one in values
+                )
+
+
+@settings(max_examples=30)
+@given(cases())
+def test_the_table_of_all_rows_has_every_cell_that_does_something(case: Case) -> None:
+    results = Results(simulate(*case))
+    page = text_report(results, every_layer=True)
+    table = page[page.index("All rows of the file") :].split("\n\n")[0].splitlines()[2:]
+    cells = [
+        (phase, cell)
+        for row in results.layers
+        for phase, cell in row.cells.items()
+        if cell.stated_ns or cell.collective
+    ]
+    rows = [line for line in table if re.search(r" (fwd|ig|wg) ", line)]
+    assert len(rows) == len(cells)
+    assert [re.search(r" (fwd|ig|wg) ", line)[1] for line in rows] == [phase for phase, _ in cells]  # type: ignore[index]

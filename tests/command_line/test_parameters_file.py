@@ -1,0 +1,110 @@
+"""`--params FILE`: the same parameters as TOML, and what is said of a file that does not fit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simcore.diagnostics import InputError
+from simcore.parameters import FLAGS, Parameters
+from simcore.parameters_file import parameters_toml, read_parameters
+from simcore.simulation import choices
+from tests.command_line.running import SEED_002, wltui
+
+
+def test_a_file_of_parameters_is_read_and_the_command_line_counts_more(tmp_path: Path) -> None:
+    path = tmp_path / "params.toml"
+    path.write_text(
+        '# faster\ncompute_scale = 0.5\nmicrobatches = 4\nslow_rank = ["37=1.3", "38=2"]\n'
+        'no_fold = false\nnetwork = "analytical"\ncluster = "h200-8"\n'
+    )
+    found = json.loads(
+        wltui("report", SEED_002, "--json", "--params", str(path), "--microbatches", "2").stdout
+    )
+    flags = ["--compute-scale", "0.5", "--microbatches", "2", "--slow-rank", "37=1.3", "--slow-rank", "38=2"]
+    same = json.loads(wltui("report", SEED_002, "--json", *flags, "--cluster", "h200-8").stdout)
+    assert found == same
+    assert found["parameters"]["slow_rank"] == ["37=1.3", "38=2"]
+
+
+def read(text: str, folder: Path) -> dict[str, object]:
+    path = folder / "p.toml"
+    path.write_text(text, encoding="utf-8")
+    return read_parameters(str(path), choices)
+
+
+NAME = "expected the name of a parameter"
+WRONG = [
+    ("\ncompute_scal = 2\n", f"2:1: found `compute_scal`, {NAME}, for example compute_scale"),
+    ("[scale]\ncompute_scale = 2\n", f"1:2: found `scale`, {NAME}, for example comm_scale"),
+    ("a.b = 2\n", f"1:1: found `a`, {NAME}"),
+    ("tp = 2\n  pp = 0\n", "2:3: pp 0: a whole number from 1 to 2^40 is expected"),
+    ("tp = 2.0\n", "1:1: tp 2.0: a whole number from 1 to 2^40 is expected"),
+    ('tp = "2"\n', "1:1: found `2` for tp, expected a whole number"),
+    ("comm_scale = true\n", "1:1: found `true` for comm_scale, expected a number"),
+    ("comm_scale = inf\n", "1:1: comm_scale inf: a number of 0 or more (up to 1e12) is expected"),
+    ("no_fold = 1\n", "1:1: found `1` for no_fold, expected true or false"),
+    ('dim = "ring:8:1:5"\n', "1:1: found `ring:8:1:5` for dim, expected a list of texts"),
+    ("dim = [8]\n", "1:1: found `[8]` for dim, expected a list of texts"),
+    (
+        'schedule = "zigzag"\n',
+        "1:1: found `zigzag` for schedule, expected one of layer-loop, gpipe, 1f1b, interleaved, zb-h1",
+    ),
+    ("tp = \n", "1:6: this is not TOML: Invalid value"),
+    ("a\u001b = 1\n", "1:2: this is not TOML: Expected '=' after a key in a key/value pair"),
+    (f"a = {'[' * 3000}", "found too many nested lists, expected single values"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG)
+def test_what_does_not_fit_is_told_with_its_place(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        read(text, tmp_path)
+    place, said = message.split(": ", 1) if message[0].isdigit() else ("", message)
+    where = f"{tmp_path}/p.toml:{place}" if place else f"{tmp_path}/p.toml"
+    assert str(caught.value) == f"{where}: error parameters-file {said}"
+
+
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    for path, message in (
+        (tmp_path / "none.toml", "the file cannot be read: No such file or directory"),
+        (tmp_path, "found no regular file, expected a file of parameters"),
+    ):
+        done = wltui("report", SEED_002, "--params", str(path))
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == f"{path}: error parameters-file {message}\n"
+    bad = tmp_path / "p.toml"
+    bad.write_bytes(b"tp = 2\npp = \xff\n")
+    with pytest.raises(
+        InputError, match=r"p.toml:2:6: error parameters-file found byte 0xff, expected UTF-8 text"
+    ):
+        read_parameters(str(bad), choices)
+    bad.write_bytes(b"#" * (1 << 20) + b"\n")
+    with pytest.raises(InputError, match="found more than 1 MiB, expected a file of parameters"):
+        read_parameters(str(bad), choices)
+
+
+_WORD = st.text(st.characters(blacklist_categories=("Cs", "Z", "Cc")), min_size=1, max_size=8)
+_VALUES = {
+    "count": st.integers(1, 64),
+    "positive": st.floats(0.001, 1e9),
+    "scale": st.floats(0, 1e9),
+    "text": _WORD,
+    "words": st.lists(_WORD, min_size=1, max_size=3).map(tuple),
+    "switch": st.just(True),
+}
+
+
+@given(st.data())
+def test_what_is_saved_is_read_back(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    parameters = Parameters()
+    for flag in data.draw(st.lists(st.sampled_from(FLAGS), unique=True)):
+        values = st.sampled_from(choices(flag.field)) if flag.kind == "word" else _VALUES[flag.kind]
+        parameters = replace(parameters, **{flag.field: data.draw(values)})
+    found = read(parameters_toml(parameters), tmp_path_factory.mktemp("p"))
+    assert Parameters(**found) == parameters

@@ -1,0 +1,60 @@
+"""A panel over the screen: lines that are too many for it, scrolled; Esc closes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+
+from tui.frame import Glyphs, Line, rule
+from tui.frame_view import FrameView
+
+
+class ScrolledLines(FrameView):
+    """A title and as many lines as there are. make: lines for a width."""
+
+    DEFAULT_CSS = "ScrolledLines { width: 1fr; height: 1fr; }"
+
+    def __init__(self, title: str, ending: str, make: Callable[[int], list[Line]], glyphs: Glyphs) -> None:
+        super().__init__()
+        self.glyphs = glyphs
+        self._title, self._ending, self._make = title, ending, make
+        self.top = 0
+
+    def frame(self, width: int, height: int) -> list[Line]:
+        lines = [rule(self._title, width, self.glyphs), *self._make(width)]
+        lines.append(rule(self._ending, width, self.glyphs))
+        self.top = max(0, min(self.top, len(lines) - height))
+        hidden = len(lines) - self.top - height
+        if hidden > 0:
+            return [*lines[self.top :][: height - 1], rule(f"{hidden + 1} more: j", width, self.glyphs)]
+        return lines[self.top :]
+
+
+class Panel(ModalScreen["str | None"]):
+    """Covers the screen with lines; Esc, Enter or `q` go back."""
+
+    CSS = "Panel { background: $background; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,enter,q", "dismiss(None)", "back"),
+        Binding("j,down", "scroll(1)", "down"),
+        Binding("k,up", "scroll(-1)", "up"),
+        Binding("pagedown,space", "scroll(20)", "a page down"),
+        Binding("pageup", "scroll(-20)", "a page up"),
+        Binding("g,home", "scroll(-1000000)", "to the top"),
+        Binding("G,end", "scroll(1000000)", "to the end"),
+    ]
+
+    def __init__(self, title: str, make: Callable[[int], list[Line]], glyphs: Glyphs) -> None:
+        super().__init__()
+        self._lines = ScrolledLines(title, "Esc closes this", make, glyphs)
+
+    def compose(self) -> ComposeResult:
+        yield self._lines
+
+    def action_scroll(self, by: int) -> None:
+        self._lines.top += by
+        self._lines.redraw()

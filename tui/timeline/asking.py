@@ -1,0 +1,129 @@
+"""What is typed on the timeline: the search, which jumps while one types, and the filter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.widget import Widget
+
+from simcore.units import plural
+from tui.prompt import LivePrompt
+from tui.timeline.filtering import Filter
+from tui.timeline.jumps import first_match, match_words, no_match_words, place_of, return_to
+from tui.timeline.model import TimelineModel
+from tui.timeline.query import parse_query
+from tui.timeline.search import Search
+
+# A search works so long before it lets keys through.
+_PIECE_SECONDS = 0.03
+
+
+class Asking:
+    """Asks for a search of a view's model. redraw: shows where one is."""
+
+    def __init__(self, view: Widget, model: TimelineModel, redraw: Callable[[], None]) -> None:
+        self._view, self._model, self._redraw = view, model, redraw
+        self._prompt: LivePrompt | None = None
+        self._search: Search | None = None
+
+    def search(self) -> None:
+        """Jump to the first match while one types; Enter stays there, Esc goes back."""
+        model = self._model
+        self._place, self._before = place_of(model), model.search
+        self._search = None
+        self._prompt = LivePrompt("/", "", self._typed)
+        self._view.app.push_screen(self._prompt, self._searched)
+
+    def _typed(self, text: str) -> None:
+        model = self._model
+        return_to(model, self._place)
+        query = parse_query(text)
+        self._search = None if query.is_empty and not query.problem else self._new_search(text)
+        if self._search is None:
+            model.notice = ""
+            self._say("")
+            self._redraw()
+        else:
+            self._look_on(self._search)
+
+    def _new_search(self, text: str) -> Search:
+        model = self._model
+        return Search(model.source, model.moves, parse_query(text), model.lanes)
+
+    def _look_on(self, search: Search) -> None:
+        """A piece of the search; another text may have been typed meanwhile."""
+        if search is not self._search or self._prompt is None:
+            return
+        if not search.advance(_PIECE_SECONDS):
+            self._say(f"{search.count} so far")
+            self._view.call_later(self._look_on, search)
+            return
+        self._say(self._jump(search))
+        self._redraw()
+
+    def _jump(self, search: Search) -> str:
+        """To the first match, from where the prompt was opened; what there is to say."""
+        model = self._model
+        return_to(model, self._place)
+        if search.problem or not search.count:
+            model.notice = ""
+            return no_match_words(search)
+        match = first_match(model, search)
+        assert match is not None
+        where = " ".join(model.source.lane(model.current.number).title.split())
+        if not search.of_lanes:
+            where += f" {model.source.axis.clock(model.cursor_ns)}"
+        return f"{match_words(search, match)}: {where}"
+
+    def _searched(self, text: str | None) -> None:
+        model, self._prompt = self._model, None
+        query = parse_query(text or "")
+        if text is None or (query.is_empty and not query.problem):
+            return_to(model, self._place)
+            model.search = self._before
+            model.notice = ""
+        else:
+            search = self._search or self._new_search(text)
+            while not search.advance(1.0):
+                pass
+            words = self._jump(search)
+            if search.count:
+                model.search = search
+            else:
+                model.notice = words
+        self._search = None
+        self._redraw()
+
+    def _say(self, words: str) -> None:
+        if self._prompt is not None:
+            self._prompt.say(words)
+
+    # -- filter ------------------------------------------------------------------------
+
+    def filter(self) -> None:
+        """Ask what spans have to be; nothing: all are shown."""
+        self._prompt = LivePrompt("filter", self._model.filter.query.text, self._filter_typed)
+        self._view.app.push_screen(self._prompt, self._filtered)
+
+    def _filter_typed(self, text: str) -> None:
+        model = self._model
+        query = parse_query(text)
+        problem = query.problem or model.moves.problem(query)
+        if problem or query.is_empty:
+            self._say(problem)
+            return
+        tried = Filter(query)
+        left = len(tried.of(model.current, model.source, model.moves).spans.start)
+        self._say(f"{left} of {plural(len(model.current.spans.start), 'span')} of this lane")
+
+    def _filtered(self, text: str | None) -> None:
+        model, self._prompt = self._model, None
+        if text is not None:
+            query = parse_query(text)
+            problem = query.problem or model.moves.problem(query)
+            if problem:
+                model.notice = f"not filtered: {problem}"
+            else:
+                model.filter.set(query)
+                model.notice = "" if model.filter.is_on else "no filter: all spans are shown"
+        self._redraw()

@@ -1,0 +1,108 @@
+"""The filter: spans that do not match are not drawn and not stepped to."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import compress
+
+from tui.frame import Line
+from tui.timeline.moves import Moves
+from tui.timeline.query import Query
+from tui.timeline.spans import LaneKey, LaneSource, SpanLane, Spans
+
+
+class FilteredLane(SpanLane):
+    """A lane of which some spans are left."""
+
+    def __init__(self, lane: SpanLane, flags: bytes) -> None:
+        self.whole = lane
+        self.number, self.stream = lane.number, lane.stream
+        self._flags = flags
+
+    def lets(self, index: int) -> bool:
+        """Whether span `index` of the whole lane is left."""
+        return bool(self._flags[index])
+
+    @property
+    def key(self) -> LaneKey:
+        return self.whole.key
+
+    @property
+    def title(self) -> str:
+        return self.whole.title
+
+    @property
+    def count(self) -> str:
+        return self.whole.count
+
+    @property
+    def busy(self) -> str:
+        return self.whole.busy
+
+    @cached_property
+    def spans(self) -> Spans:
+        spans, flags = self.whole.spans, self._flags
+        return Spans(
+            array("q", compress(spans.start, flags)), array("q", compress(spans.end, flags)),
+            array(spans.op.typecode, compress(spans.op, flags)), bytearray(compress(spans.category, flags)),
+        )  # fmt: skip
+
+    @property
+    def may_overlap(self) -> bool:
+        return self.whole.may_overlap
+
+    @property
+    def covers_all(self) -> bool:
+        return False
+
+    def label(self, op: int, room: int) -> str:
+        return self.whole.label(op, room)
+
+    def told(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
+        return self.whole.told(index, others, width, wide)
+
+
+@dataclass(slots=True)
+class Filter:
+    """query: what spans have to be; an empty one lets all through."""
+
+    query: Query = field(default_factory=Query)
+    _lanes: dict[LaneKey, FilteredLane] = field(default_factory=dict)
+
+    def set(self, query: Query) -> None:
+        """Another filter."""
+        self.query = query
+        self._lanes.clear()
+
+    def forget_lanes(self) -> None:
+        """The lanes are those of another run."""
+        self._lanes.clear()
+
+    @property
+    def is_on(self) -> bool:
+        return not self.query.is_empty
+
+    def of(self, lane: SpanLane, source: LaneSource, moves: Moves) -> SpanLane:
+        """What the filter leaves of a lane."""
+        if not self.is_on:
+            return lane
+        found = self._lanes.get(lane.key)
+        if found is None:
+            flags = self._flags(lane, source, moves)
+            found = self._lanes[lane.key] = FilteredLane(lane, flags)
+        return found
+
+    def hides(self, lane: SpanLane, index: int, source: LaneSource, moves: Moves) -> bool:
+        """Whether a span of a lane is one that is not drawn."""
+        shown = self.of(lane, source, moves)
+        return isinstance(shown, FilteredLane) and not shown.lets(index)
+
+    def _flags(self, lane: SpanLane, source: LaneSource, moves: Moves) -> bytes:
+        query = self.query
+        count = len(lane.spans.start)
+        elsewhere = (query.rank is not None and source.number_of(query.rank) != lane.number) or (
+            query.stage is not None and moves.stage_of(lane.number) != query.stage
+        )
+        return bytes(count) if elsewhere else lane.matches(query)

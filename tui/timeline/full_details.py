@@ -1,0 +1,57 @@
+"""`Enter`: all that is known of the span at the cursor, and of the range."""
+
+from __future__ import annotations
+
+from simcore.units import percent
+from tui.frame import Line, cells, wrapped
+from tui.timeline.model import TimelineModel
+from tui.timeline.moves import Figures
+
+_LABEL = 16
+
+
+def full_details(model: TimelineModel, width: int) -> list[Line]:
+    """Lines of at most `width` cells, as many as it takes."""
+    lane, index = model.current, model.span
+    lines: list[Line] = []
+    for told in lane.told(index, "", width, wide=True)[:1]:
+        # What it is; whose it is stands below.
+        lines += [[("  ", ""), *told[:1]], []]
+    if index is not None:
+        for label, words in model.moves.all_of(lane, index, model.spoken_of):
+            lines += _paragraph(label, words, width)
+    stretch = model.selection.stretch(model.cursor_ns)
+    if stretch is not None and stretch[0] < stretch[1]:
+        lines += _range(model, *stretch, width)
+    return lines
+
+
+def _paragraph(label: str, words: str, width: int) -> list[Line]:
+    parts = [part for line in words.split("\n") for part in wrapped(line, width - _LABEL - 4)]
+    return [
+        [(f"  {label if place == 0 else '':<{_LABEL}}", "dim"), (part, "")]
+        for place, part in enumerate(parts or [""])
+    ]
+
+
+def _range(model: TimelineModel, first_ns: int, last_ns: int, width: int) -> list[Line]:
+    """A table of the range's accounts, of this lane and of all ranks."""
+    axis, number = model.source.axis, model.current.number
+    here = model.moves.figures(number, first_ns, last_ns)
+    everywhere = model.moves.all_figures(first_ns, last_ns)
+    title = cells(" ".join(model.source.lane(number).title.split()), 22)
+    words = f"{axis.clock(first_ns)} .. {axis.clock(last_ns)}, {axis.length(last_ns - first_ns)}"
+    lines: list[Line] = [[], *_paragraph("range", words, width)]
+    lines.append([(f"  {'':<{_LABEL}}{title:>22}{'mean of all ranks':>26}", "dim")])
+    names = {one.words: one.role for figures in (here, everywhere) for one in figures.of}
+    for name, role in sorted(names.items(), key=lambda item: model.moves.order.index(item[0])):
+        line: Line = [(f"  {name:<{_LABEL}}", role)]
+        for figures, room in ((here, 22), (everywhere, 26)):
+            line.append((_cell(model, figures, name).rjust(room), ""))
+        lines.append(line)
+    return lines
+
+
+def _cell(model: TimelineModel, figures: Figures, name: str) -> str:
+    ns = sum(one.ns for one in figures.of if one.words == name)
+    return f"{model.source.axis.length(round(ns / figures.ranks))} {percent(ns, figures.room_ns):>6} %"

@@ -1,0 +1,196 @@
+"""Ways to move that are not along the axis: by passes, waits, matches and marks; and ranges taken whole."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import NamedTuple
+
+from simcore.units import duration, plural
+from tui.timeline.model import TimelineModel
+from tui.timeline.moves import ordinal
+from tui.timeline.search import Match, Search
+from tui.timeline.selection import Mark
+from tui.timeline.spans import LaneKey
+
+
+class Place(NamedTuple):
+    """Where one was, to come back to."""
+
+    key: LaneKey
+    top: int
+    cursor_ns: int
+    first_ns: int
+    span_ns: int
+    unfolded: frozenset[int]
+    rank: int | None
+
+
+def place_of(model: TimelineModel) -> Place:
+    """Where the model is."""
+    lane, window = model.current, model.window
+    return Place(
+        lane.key, model.top, model.cursor_ns, window.first_ns, window.span_ns,
+        frozenset(model.unfolded), model.rank,
+    )  # fmt: skip
+
+
+def return_to(model: TimelineModel, place: Place) -> None:
+    """Back to a place, as if one had not been away."""
+    for number in model.unfolded - place.unfolded:
+        model.reveal(number, None)
+        model.toggle_fold()
+    model.arrangement.show_lane(place.key)
+    model.cursor_ns = place.cursor_ns
+    model.window = model.window.moved(place.first_ns, place.span_ns, model.columns)
+    model.scroll_to(place.top)
+    model.rank = place.rank
+
+
+# -- ranges ----------------------------------------------------------------------------
+
+
+def toggle_range(model: TimelineModel) -> None:
+    """Begin a range at the cursor; a range that follows the cursor ends there."""
+    selection = model.selection
+    stretch = selection.stretch(model.cursor_ns)
+    if selection.follows and stretch is not None and stretch[0] < stretch[1]:
+        selection.fix(*stretch)
+    else:
+        selection.start(model.cursor_ns)
+        model.notice = "a range begins: move to extend it, v ends it, Esc removes it"
+
+
+def take_more(model: TimelineModel) -> None:
+    """The span at the cursor as the range; then its pass, then the whole step, then the span again."""
+    taken: list[tuple[int, int, str]] = []
+    lane, index = model.current, model.span
+    if index is not None:
+        taken.append((lane.spans.start[index], lane.spans.end[index], "the span at the cursor"))
+    for one in model.moves.passes(lane.number):
+        if one.start_ns <= model.cursor_ns < one.end_ns:
+            taken.append(one)
+            break
+    taken.append((0, model.window.step_ns, "the whole step"))
+    stretches = [(first, last) for first, last, _ in taken]
+    now = model.selection.fixed
+    place = (stretches.index(now) + 1) % len(taken) if now in stretches else 0
+    first, last, words = taken[place]
+    model.selection.fix(first, last)
+    model.notice = f"range: {words}"
+
+
+# -- passes and waits ------------------------------------------------------------------
+
+
+def step_pass(model: TimelineModel, direction: int) -> None:
+    """The cursor to where the next (1) or previous (-1) pass of a micro-batch begins on its ranks."""
+    passes = model.moves.passes(model.current.number)
+    if not passes:
+        model.notice = "no micro-batch passes here"
+        return
+    starts = [one.start_ns for one in passes]
+    if direction > 0:
+        place = bisect_right(starts, model.cursor_ns)
+    else:
+        place = bisect_left(starts, model.cursor_ns) - 1
+    if not 0 <= place < len(passes):
+        model.notice = f"no {'later' if direction > 0 else 'earlier'} micro-batch pass here"
+        return
+    one = passes[place]
+    model.jump_to(one.start_ns)
+    model.notice = f"{one.words}, {duration(one.end_ns - one.start_ns)}"
+
+
+def longest_wait(model: TimelineModel, everywhere: bool) -> None:
+    """The cursor to the longest wait, bubble or idle time of its lane, or of all; again: the next longest."""
+    number = model.current.number
+    if everywhere:
+        lanes = set(model.source.numbers)
+        ranking = [one for one in model.moves.all_waits() if one[0] in lanes]
+    else:
+        ranking = [(number, index) for index in model.moves.waits(number)]
+    if not ranking:
+        model.notice = "nothing waits in any lane" if everywhere else "nothing waits in this lane"
+        return
+    place = 0
+    walk = model.walk
+    if walk is not None and walk[1:] == (everywhere, number, model.cursor_ns):
+        place = (walk[0] + 1) % len(ranking)
+    number, found = ranking[place]
+    model.reveal(number, None)
+    spans = model.current.spans
+    model.jump_to(spans.start[found])
+    model.walk = place, everywhere, number, model.cursor_ns
+    length = model.source.axis.length(spans.end[found] - spans.start[found])
+    which = f"{ordinal(place + 1)} longest" if place else "longest"
+    where = "all lanes" if everywhere else "this lane"
+    model.notice = f"{which} of {plural(len(ranking), 'wait')} of {where}, {length}"
+
+
+# -- search ----------------------------------------------------------------------------
+
+
+def first_match(model: TimelineModel, search: Search) -> Match | None:
+    """The cursor to the first match from the left edge of the view on; None if nothing matches."""
+    lane = model.current
+    found = search.first(model.window.first_ns, (lane.number, lane.stream))
+    return None if found is None else _go_to(model, search, *found)
+
+
+def next_match(model: TimelineModel, direction: int) -> None:
+    """The cursor to the next (1) or previous (-1) match of the last search."""
+    search = model.search
+    if search is None:
+        model.notice = "nothing was searched for: / does"
+        return
+    while not search.advance(1.0):
+        pass
+    lane = model.current
+    found = search.next(model.cursor_ns, (lane.number, lane.stream), direction)
+    if found is None:
+        model.notice = no_match_words(search)
+    else:
+        _go_to(model, search, *found)
+
+
+def _go_to(model: TimelineModel, search: Search, match: Match, wrapped: bool) -> Match:
+    found = search.found[match.lane]
+    model.reveal(found.lane.number, found.lane.stream)
+    model.rank = search.query.rank
+    if match.span >= 0:
+        model.jump_to(match.time_ns)
+    model.notice = match_words(search, match)
+    if wrapped:
+        model.notice += ", past the end of the step" if match.span >= 0 else ", past the last lane"
+    return match
+
+
+def match_words(search: Search, match: Match) -> str:
+    """`match 3 of 24`, or which lane it is."""
+    noun = "lane" if search.of_lanes else "match"
+    words = f"{noun} {search.ordinal(match)} of {search.count}"
+    return f"{words}, in streams that were folded" if search.beyond else words
+
+
+def no_match_words(search: Search) -> str:
+    """Why there is none."""
+    return search.problem or f"no match for {search.query.text}"
+
+
+# -- marks -----------------------------------------------------------------------------
+
+
+def set_mark(model: TimelineModel) -> None:
+    """A mark at the cursor."""
+    lane = model.current
+    title = " ".join(lane.whose.split()) + (f", {lane.title}" if lane.stream is not None else "")
+    mark = model.marks.set(model.cursor_ns, lane.number, lane.stream, title)
+    full = "all letters are in use: ' lists the marks"
+    model.notice = full if mark is None else f"mark {mark.letter} is set"
+
+
+def go_to_mark(model: TimelineModel, mark: Mark) -> None:
+    """The cursor to a mark, in time and lane."""
+    model.reveal(mark.number, mark.stream)
+    model.jump_to(mark.time_ns)
+    model.notice = f"mark {mark.letter}"

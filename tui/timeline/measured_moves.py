@@ -1,0 +1,181 @@
+"""A measured run's steps of micro-batches, waits and figures, and all that is known of one of its spans."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from simcore.analysis.measured_ranges import MeasuredRanges
+from simcore.collectives import algorithm_bandwidth
+from simcore.measured import MeasuredRun
+from simcore.measured.columns import FUSED, INSTANT, MEASURED
+from simcore.measured.facts import neighbours, span_facts
+from simcore.measured.lanes import rank_spans
+from simcore.measured.run import SLOT
+from simcore.measured.vocabulary import CATEGORIES
+from simcore.units import byte_size, duration, plural
+from tui.frame import cells
+from tui.timeline.axis import TIME, Axis, order_axis
+from tui.timeline.moves import Figure, Figures, Stretch, microbatch_words
+from tui.timeline.query import Query
+from tui.timeline.spans import SpanLane
+
+_PASSES = ("forward_step", "backward_step")
+_RECEIVES = ("recv_forward", "recv_backward")
+_ROLE = {"forward": "fwd", "backward": "bwd", "optimizer": "opt", "expert": "ep", "expert dp": "dp_ep"}
+_SHORT = {"forward": "fwd", "backward": "bwd", "optimizer": "opt", "embedding": "emb", "position": "pos"}
+_FIGURES = tuple(
+    Figure("not running" if name == "outside" else name, _SHORT.get(name, name),
+           _ROLE.get(name, "" if name in ("gap", "outside") else name), 0)
+    for name in CATEGORIES
+)  # fmt: skip
+
+
+@dataclass
+class MeasuredMoves:
+    """Over a measured run; number: index of a rank in it."""
+
+    run: MeasuredRun
+    _waits: dict[int, list[int]] = field(default_factory=dict)
+
+    @cached_property
+    def _ranges(self) -> MeasuredRanges:
+        return MeasuredRanges(self.run)
+
+    @property
+    def _axis(self) -> Axis:
+        return TIME if self.run.timed else order_axis(SLOT)
+
+    def stage_of(self, number: int) -> int | None:
+        rank = self.run.ranks[number]
+        return rank.number if self.run.unit == "stage" else rank.stage
+
+    def problem(self, query: Query) -> str:
+        if query.rank is not None and (
+            self.run.unit != "rank" or all(one.number != query.rank for one in self.run.ranks)
+        ):
+            return f"rank {query.rank} is not in this run"
+        stages = {self.stage_of(number) for number in range(len(self.run.ranks))}
+        if query.stage is not None and query.stage not in stages:
+            return f"no rank of stage {query.stage} is in this run"
+        return ""
+
+    def rank_words(self, rank: int) -> str:
+        position = self.run.degrees.position(rank)
+        if position is None:
+            return f"{self.run.unit} {rank}"
+        tp, dp, stage = position
+        return f"rank {rank} = stage {stage}, dp {dp}, tp {tp}"
+
+    def passes(self, number: int) -> Sequence[Stretch]:
+        ops = self.run.ranks[number].ops
+        found = [
+            (ops.start[index], ops.end[index], name, ops.batch[index])
+            for index, name in enumerate(ops.name)
+            if name in _PASSES and ops.known[index] != FUSED
+        ]
+        count = self.run.microbatches
+        return [
+            Stretch(start, end, f"{name} of {microbatch_words(batch, count)}" if batch >= 0 else name)
+            for start, end, name, batch in sorted(found)
+        ]
+
+    def waits(self, number: int) -> Sequence[int]:
+        if number not in self._waits:
+            rank = self.run.ranks[number]
+            spans, name = rank_spans(self.run, rank), rank.ops.name
+            found = [
+                index for index, item in enumerate(spans.item)
+                if self.run.timed and (item < 0 or name[item] in _RECEIVES)
+            ]  # fmt: skip
+            found.sort(key=lambda index: spans.start[index] - spans.end[index])
+            self._waits[number] = found
+        return self._waits[number]
+
+    def all_waits(self) -> Sequence[tuple[int, int]]:
+        found = []
+        for number, rank in enumerate(self.run.ranks):
+            spans = rank_spans(self.run, rank)
+            found += [(spans.start[one] - spans.end[one], number, one) for one in self.waits(number)]
+        return [(number, one) for _, number, one in sorted(found)]
+
+    @property
+    def order(self) -> Sequence[str]:
+        return [one.words for one in _FIGURES]
+
+    def figures(self, number: int, first_ns: int, last_ns: int) -> Figures:
+        return _figures(self._ranges.of_rank(number, first_ns, last_ns), last_ns - first_ns, 1)
+
+    def all_figures(self, first_ns: int, last_ns: int) -> Figures:
+        ranks = len(self.run.ranks)
+        return _figures(self._ranges.of_all(first_ns, last_ns), (last_ns - first_ns) * ranks, ranks)
+
+    def longest(self, number: int, first_ns: int, last_ns: int) -> tuple[int, Figure | None]:
+        found, category = self._ranges.longest(number, first_ns, last_ns)
+        return found.count, _FIGURES[category]._replace(ns=found.ns) if found.index >= 0 else None
+
+    def volume(self, lane: SpanLane, index: int) -> str:
+        # An operation's time has the waiting in it: as a bandwidth it would mislead at first sight.
+        return ""
+
+    def more(self, lane: SpanLane, index: int, wide: bool, rank: int | None) -> str:
+        return ""
+
+    def all_of(self, lane: SpanLane, index: int, rank: int | None) -> list[tuple[str, str]]:
+        trace, spans = self.run.ranks[lane.number], lane.spans
+        item = spans.op[index]
+        whose = self.rank_words(trace.number) if self.run.unit == "rank" else f"stage {trace.number}"
+        start, end = spans.start[index], spans.end[index]
+        axis = self._axis
+        if item < 0:
+            before, after = neighbours(trace, item)
+            return [
+                ("gap", f"{axis.clock(start)} .. {axis.clock(end)}, {axis.length(end - start)}"),
+                ("on", whose),
+                ("after", cells(before or "nothing", 80)), ("before", cells(after or "nothing", 80)),
+            ]  # fmt: skip
+        facts = span_facts(trace, item)
+        found = [("operation", cells(facts.name, 80)), ("on", whose), ("kind", facts.category)]
+        if facts.known in (MEASURED, FUSED) and self.run.timed:
+            length = facts.end_ns - facts.start_ns
+            times = f"{axis.clock(facts.start_ns)} .. {axis.clock(facts.end_ns)}"
+            found.append(("runs", f"{times}, {duration(length)} ({length} ns)"))
+        else:
+            ending = ", an instant" if facts.known == INSTANT else ""
+            found.append(("stands at", axis.clock(facts.start_ns) + ending))
+        if facts.parent is not None:
+            found.append(("inside", cells(facts.parent, 80)))
+        if facts.collective is not None:
+            found.append(("collective", cells(facts.collective, 80)))
+        if facts.batch >= 0:
+            found.append(("micro-batch", microbatch_words(facts.batch, self.run.microbatches)))
+        if facts.state is not None:
+            found.append(("state", cells(facts.state, 80)))
+        if facts.bytes is not None:
+            dtype = cells((facts.dtype or "").removeprefix("torch."), 20)
+            found.append(("volume", f"{byte_size(facts.bytes)} = {cells(facts.shape or '', 80)} {dtype}"))
+        if bandwidth := self._bandwidth(lane.number, item):
+            found.append(("bandwidth", bandwidth))
+        if facts.subs:
+            words = f"{plural(facts.subs, 'sub-operation')}, {duration(facts.subs_ns)} together"
+            found.append(("inside it", words))
+        if facts.description is not None:
+            found.append(("description", cells(facts.description, 200)))
+        found.append(("line", f"{facts.line} of {cells(facts.path)}"))
+        return found
+
+    def _bandwidth(self, number: int, item: int) -> str:
+        """Bytes over time of communication; without the group's size there is no bus bandwidth."""
+        facts = span_facts(self.run.ranks[number], item)
+        length = facts.end_ns - facts.start_ns
+        communicates = facts.category not in ("forward", "backward", "optimizer", "host")
+        if not communicates or facts.bytes is None or facts.known != MEASURED or length <= 0:
+            return ""
+        algbw = algorithm_bandwidth(facts.bytes, length)
+        return f"algbw {algbw:.2f} GB/s by the {byte_size(facts.bytes)} of its input, waiting included"
+
+
+def _figures(found: Sequence[int], room_ns: int, ranks: int) -> Figures:
+    pairs = zip(_FIGURES, found, strict=True)
+    return Figures(tuple(one._replace(ns=ns) for one, ns in pairs if ns), room_ns, ranks)

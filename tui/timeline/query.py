@@ -1,0 +1,150 @@
+"""What can be typed to search and to filter: a rank, a stage, words, a micro-batch, a length.
+
+All that is typed has to hold. A word is one of those that the screen uses of spans (`forward`,
+`wait`, `all-reduce`, `tp`), or the beginning of one, or a part of a layer's or operation's name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from simcore.diagnostics import printable
+from simcore.units import plain_number
+
+# A word of the screen -> what it stands for. Matching turns these into spans of a run.
+KEYWORDS: dict[str, tuple[str, ...]] = {
+    "forward": ("fwd",), "backward": ("ig", "wg", "recompute"), "optimizer": ("opt",),
+    "recompute": ("recompute",), "compute": ("compute",), "exposed": ("exposed",), "wait": ("wait",),
+    "bubble": ("bubble",), "idle": ("idle",), "gap": ("idle",), "host": ("host",),
+    "tp": ("tp",), "ep": ("ep",), "dp": ("dp",), "dp_ep": ("dp_ep",), "all": ("all",), "pp": ("pp",),
+    "all-reduce": ("all-reduce",), "all-gather": ("all-gather",), "reduce-scatter": ("reduce-scatter",),
+    "all-to-all": ("all-to-all",), "send": ("send",), "receive": ("receive",),
+    "transfer": ("send", "receive"), "activation": ("activation",), "gradient": ("gradient",),
+    "input grad": ("ig",), "weight grad": ("wg",),
+}  # fmt: skip
+_FIRST_OF_TWO = ("input", "weight")
+_PLACES = {"rank": "rank", "stage": "stage", "mb": "microbatch", "micro-batch": "microbatch",
+           "microbatch": "microbatch"}  # fmt: skip
+# Of a word that is not finished: with fewer letters nearly every word begins like it.
+_LEAST_LETTERS = 3
+_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
+_TOKEN = re.compile(r"[<>]=?|[^\s<>]+")
+_WITH_UNIT = re.compile(r"([0-9.eE+-]*[0-9.])(ns|us|ms|s)")
+_LARGEST_PLACE = 10**9
+# `mb3` and `micro batch 3` are `mb 3`.
+_GLUED = re.compile(r"\b(rank|stage|mb|micro-?batch)(?=[0-9]+(\s|$))")
+_SPACED = re.compile(r"\bmicro batch\b")
+
+
+class Word(NamedTuple):
+    """kinds: what the word stands for. name: what names must contain instead; "" for a whole word."""
+
+    kinds: tuple[str, ...]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What spans must be: all of it. Fields are None where nothing was said.
+
+    least_ns, most_ns: of their length. problem: why the text cannot be understood, "" if it can.
+    """
+
+    text: str = ""
+    rank: int | None = None
+    stage: int | None = None
+    microbatch: int | None = None
+    least_ns: int | None = None
+    most_ns: int | None = None
+    words: tuple[Word, ...] = ()
+    problem: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is asked for."""
+        return not self.of_spans and not self.of_lanes
+
+    @property
+    def of_lanes(self) -> bool:
+        """Whether it says in which lanes to look."""
+        return self.rank is not None or self.stage is not None
+
+    @property
+    def of_spans(self) -> bool:
+        """Whether it says anything of spans; if not, it means lanes."""
+        return bool(self.words) or any(
+            value is not None for value in (self.microbatch, self.least_ns, self.most_ns)
+        )
+
+
+def parse_query(text: str) -> Query:
+    """The query that was typed. What cannot be understood is said in `problem`, nothing is raised."""
+    plain = _SPACED.sub("micro-batch", text.lower())
+    tokens = _TOKEN.findall(_GLUED.sub(r"\1 ", plain))
+    found: dict[str, int] = {}
+    words: list[Word] = []
+    place = 0
+    while place < len(tokens):
+        token = tokens[place]
+        behind = tokens[place + 1] if place + 1 < len(tokens) else ""
+        if token in _PLACES:
+            number = _number(behind)
+            if number is None:
+                return _not_understood(text, f"{token} 3", f"a number behind {token}", behind)
+            found[_PLACES[token]] = number
+            place += 2
+        elif token[0] in "<>":
+            length_ns, used = _length(tokens[place + 1 : place + 3])
+            if length_ns is None:
+                return _not_understood(text, f"{token} 1 ms", "a length with its unit", behind)
+            found["least_ns" if token[0] == ">" else "most_ns"] = length_ns
+            place += 1 + used
+        elif (number := _number(token)) is not None:
+            found["rank"] = number
+            place += 1
+        elif token in _FIRST_OF_TWO and behind.startswith("grad"):
+            words.append(Word(KEYWORDS[f"{token} grad"], ""))
+            place += 2
+        else:
+            words.append(_word(token))
+            place += 1
+    return Query(
+        text.strip(), found.get("rank"), found.get("stage"), found.get("microbatch"),
+        found.get("least_ns"), found.get("most_ns"), tuple(words),
+    )  # fmt: skip
+
+
+def _not_understood(text: str, example: str, expected: str, behind: str) -> Query:
+    instead = f"found {printable(behind, 20)}" if behind else "found nothing"
+    return Query(text=text.strip(), problem=f"{expected} is expected ({example}), {instead}")
+
+
+def _number(token: str) -> int | None:
+    if not (token.isascii() and token.isdigit()) or len(token) > 12:
+        return None
+    return min(int(token), _LARGEST_PLACE)
+
+
+def _length(tokens: list[str]) -> tuple[int | None, int]:
+    """(ns, tokens used) of `1 ms` or `1ms`."""
+    if not tokens:
+        return None, 0
+    joined = _WITH_UNIT.fullmatch(tokens[0])
+    text, unit, used = (joined[1], joined[2], 1) if joined else (tokens[0], "".join(tokens[1:]), 2)
+    value = plain_number(text)
+    if value is None or unit not in _UNITS or value * _UNITS[unit] >= 2**63:
+        return None, 0
+    return round(value * _UNITS[unit]), used
+
+
+def _word(token: str) -> Word:
+    if token in KEYWORDS:
+        return Word(KEYWORDS[token], "")
+    kinds: list[str] = []
+    if len(token) >= _LEAST_LETTERS:
+        for word, meant in KEYWORDS.items():
+            if word.startswith(token):
+                kinds += [kind for kind in meant if kind not in kinds]
+    return Word(tuple(kinds), token)

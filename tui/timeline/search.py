@@ -1,0 +1,174 @@
+"""A search: what matches in which lane, and which match comes next from a place.
+
+Matches are in the order of time; of those that begin together the upper lane's comes first. The
+folded lanes are looked through, and the streams of those that are unfolded; if nothing is found
+there, the streams of all.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tui.timeline.moves import Moves
+from tui.timeline.query import Query
+from tui.timeline.spans import ALL, LaneSource, SpanLane
+
+
+class Match(NamedTuple):
+    """A span of a lane, which is given by its place among those searched; span -1: the lane itself."""
+
+    time_ns: int
+    lane: int
+    span: int
+
+
+class Found(NamedTuple):
+    """A lane and a byte for each of its spans, 1 if it matches. matches: how many do."""
+
+    lane: SpanLane
+    flags: bytes
+    matches: int
+
+    def first_from(self, time_ns: int, after: bool) -> int:
+        """The first match that begins at a time or later (`after`: later); -1 if none does."""
+        start = self.lane.spans.start
+        place = bisect_right(start, time_ns) if after else bisect_left(start, time_ns)
+        return self.flags.find(1, place)
+
+    def last_before(self, time_ns: int, including: bool) -> int:
+        """The last match that begins before a time (`including`: or at it); -1 if none does."""
+        start = self.lane.spans.start
+        place = bisect_right(start, time_ns) if including else bisect_left(start, time_ns)
+        return self.flags.rfind(1, 0, place)
+
+    def until(self, index: int) -> int:
+        """How many matches come before span `index`."""
+        return self.flags.count(1, 0, index)
+
+
+class Search:
+    """Looks through the lanes of a run, some of them at a time."""
+
+    def __init__(self, source: LaneSource, moves: Moves, query: Query, shown: list[SpanLane]) -> None:
+        """shown: the lanes of the list as it is; lanes of streams among them are looked through too."""
+        self.query = query
+        self.problem = query.problem or moves.problem(query)
+        self.found: list[Found] = []
+        # Whether nothing was found in the lanes that are shown.
+        self.beyond = False
+        self.count = 0
+        self._source, self._moves = source, moves
+        # Groups and single ranks are shown by lanes that are looked through anyway.
+        whole = [lane for lane in shown if not lane.key.path and lane.key.rank == ALL]
+        self._known = {(lane.number, lane.stream): lane for lane in whole}
+        self._left: Iterator[SpanLane] | None = None
+        if not self.problem and not query.is_empty:
+            self._left = self._lanes(of_streams=False)
+
+    @property
+    def of_lanes(self) -> bool:
+        """Whether lanes are looked for, and not spans."""
+        return not self.query.of_spans
+
+    @property
+    def done(self) -> bool:
+        """Whether all lanes were looked through."""
+        return self._left is None
+
+    def advance(self, seconds: float) -> bool:
+        """Look on for so long (at least through one lane); True when done."""
+        until = time.perf_counter() + seconds
+        while self._left is not None:
+            lane = next(self._left, None)
+            if lane is None:
+                more = not self.found and not self.beyond and self.query.of_spans
+                self.beyond = self.beyond or more
+                self._left = self._lanes(of_streams=True) if more else None
+            elif self.of_lanes:
+                self.found.append(Found(lane, b"", 1))
+                self.count += 1
+            else:
+                flags = lane.matches(self.query)
+                if count := flags.count(1):
+                    self.found.append(Found(lane, flags, count))
+                    self.count += count
+            if time.perf_counter() > until:
+                break
+        return self.done
+
+    def _lanes(self, of_streams: bool) -> Iterator[SpanLane]:
+        query, source = self.query, self._source
+        wanted = None if query.rank is None else source.number_of(query.rank)
+        for number in source.numbers if query.rank is None else [wanted]:
+            if number is None or (query.stage is not None and self._moves.stage_of(number) != query.stage):
+                continue
+            if not of_streams:
+                yield self._known.get((number, None)) or source.lane(number)
+            if self.of_lanes:
+                continue
+            unfolded = any(key[0] == number and key[1] is not None for key in self._known)
+            if of_streams != unfolded:
+                for lane in source.streams(number):
+                    yield self._known.get((number, lane.stream)) or lane
+
+    # -- matches -----------------------------------------------------------------------
+
+    def next(self, time_ns: int, lane: tuple[int, str | None], direction: int) -> tuple[Match, bool] | None:
+        """The match behind (1) or before (-1) a place: (match, whether it is past the end of the step).
+
+        lane: (number, stream) of the place. None if nothing matches.
+        """
+        if not self.found:
+            return None
+        here = self._place_of(lane)
+        if self.of_lanes:
+            place = (here + direction) if here >= 0 else (0 if direction > 0 else -1)
+            wrapped = not 0 <= place < len(self.found)
+            return Match(time_ns, place % len(self.found), -1), wrapped
+        for from_ns, wrapped in ((time_ns, False), (-1 if direction > 0 else 2**63 - 1, True)):
+            matches = [
+                Match(found.lane.spans.start[index], place, index)
+                for place, found in enumerate(self.found)
+                if (index := self._beside(found, from_ns, place - here, direction, wrapped)) >= 0
+            ]
+            if matches:
+                return (min if direction > 0 else max)(matches), wrapped
+        return None
+
+    def first(self, time_ns: int, lane: tuple[int, str | None]) -> tuple[Match, bool] | None:
+        """The first match at a time or later, the place's own lane or another."""
+        if self.of_lanes:
+            place = max(self._place_of(lane), 0)
+            return (Match(time_ns, place, -1), False) if self.found else None
+        return self.next(time_ns, (-1, None), 1)
+
+    def ordinal(self, match: Match) -> int:
+        """Which match it is, from 1."""
+        if self.of_lanes:
+            return match.lane + 1
+        before = 0
+        for place, found in enumerate(self.found):
+            start = found.lane.spans.start
+            if place == match.lane:
+                before += found.until(match.span)
+            elif place < match.lane:
+                before += found.until(bisect_right(start, match.time_ns))
+            else:
+                before += found.until(bisect_left(start, match.time_ns))
+        return before + 1
+
+    def _place_of(self, lane: tuple[int, str | None]) -> int:
+        places = (
+            place for place, found in enumerate(self.found) if (found.lane.number, found.lane.stream) == lane
+        )
+        return next(places, -1)
+
+    @staticmethod
+    def _beside(found: Found, time_ns: int, lanes_down: int, direction: int, wrapped: bool) -> int:
+        """The next or previous match in a lane that is so many below that of the place."""
+        if direction > 0:
+            return found.first_from(time_ns, after=lanes_down <= 0 or wrapped)
+        return found.last_before(time_ns, including=lanes_down < 0 or wrapped)

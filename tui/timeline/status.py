@@ -1,0 +1,116 @@
+"""The lines about the range, the marks and the filter: what was marked out, and what is in it."""
+
+from __future__ import annotations
+
+from simcore.units import percent
+from tui.frame import Line, cells, width_of
+from tui.timeline.model import TimelineModel
+from tui.timeline.moves import Figures
+
+
+def range_title(model: TimelineModel) -> str:
+    """The range in words: its ends, its length, the spans of this lane in it; "" without a range."""
+    stretch = model.selection.stretch(model.cursor_ns)
+    if stretch is None:
+        return ""
+    first, last = stretch
+    axis = model.source.axis
+    words = f"Range {axis.clock(first)} .. {axis.clock(last)}, {axis.length(last - first)}"
+    count, longest = model.moves.longest(model.current.number, first, last)
+    if longest is None:
+        return words
+    noun = "span" if count == 1 else "spans"
+    return f"{words}, {count} {noun} here, longest {longest.words} {axis.length(longest.ns)}"
+
+
+def range_lines(model: TimelineModel, width: int, wide: bool) -> list[Line]:
+    """What this lane's ranks, and (wide) all ranks on average, do in the range."""
+    stretch = model.selection.stretch(model.cursor_ns)
+    if stretch is None:
+        return []
+    first, last = stretch
+    number = model.current.number
+    lane = " ".join(model.source.lane(number).title.split())
+    length = model.source.axis.length
+    if first == last:
+        return [[(" range 0: l h . , move its end, v fixes it, Esc removes it", "dim")]]
+    here = model.moves.figures(number, first, last)
+    if not wide:
+        start: Line = [(f" range {length(last - first)}: ", "bright")]
+        return [start + _figures(model, here, width - width_of(start), wide)]
+    title = max(len(lane), len("mean of all"))
+    lines: list[Line] = []
+    for words, figures in ((lane, here), ("mean of all", model.moves.all_figures(first, last))):
+        start = [(f" {words.ljust(title)}  ", "bright")]
+        lines.append(start + _figures(model, figures, width - width_of(start), wide))
+    return lines
+
+
+def _figures(model: TimelineModel, figures: Figures, room: int, wide: bool, times: bool = True) -> Line:
+    """Shares, and times, in the order of the accounts.
+
+    Where there is no room the words are short ones, and where that is not enough the smallest are left out.
+    """
+    length = model.source.axis.length
+    for short in (not wide, True):
+        pieces: list[Line] = []
+        for one in figures.of:
+            share = f"{percent(one.ns, figures.room_ns)} %"
+            time = f" {length(round(one.ns / figures.ranks))}" if times else ""
+            words = one.short if short else one.words
+            pieces.append([(f"{words} ", one.role), (share, "bright"), (f"{time}  ", "dim")])
+        if sum(map(width_of, pieces)) - 2 <= room:
+            break
+    by_size = sorted(range(len(pieces)), key=lambda index: -figures.of[index].ns)
+    kept: set[int] = set()
+    for index in by_size:
+        if (size := width_of(pieces[index])) - 2 > room:
+            break
+        room -= size
+        kept.add(index)
+    return [part for index in sorted(kept) for part in pieces[index]]
+
+
+def mark_line(model: TimelineModel, width: int, wide: bool) -> Line:
+    """How far the cursor is from the last mark, and what this lane does between the two; [] without marks."""
+    mark = model.marks.last
+    if mark is None:
+        return []
+    first, last = sorted((mark.time_ns, model.cursor_ns))
+    axis = model.source.axis
+    start: Line = [(f" mark {mark.letter} {axis.clock(mark.time_ns)}", "bright")] if wide else []
+    start += [(f"{'   ' if wide else ' '}{mark.letter} .. cursor {axis.length(last - first)}", "bright")]
+    if first == last:
+        return start
+    start.append((", this lane: " if wide else ": ", ""))
+    figures = model.moves.figures(model.current.number, first, last)
+    return start + _figures(model, figures, width - width_of(start), wide, times=False)
+
+
+def filter_words(model: TimelineModel) -> str:
+    """What the filter leaves; "" without one."""
+    if not model.filter.is_on:
+        return ""
+    whole, shown = model.current, model.shown(model.current)
+    counts = f"{len(shown.spans.start)} of {len(whole.spans.start)} spans here"
+    return f"filter {cells(model.filter.query.text, 30)}: {counts}"
+
+
+def mark_columns(model: TimelineModel, columns: int) -> dict[int, str]:
+    """Column -> letter of each mark in view; of several in a column the last that was set."""
+    found = {}
+    for mark in model.marks.all:
+        column = model.window.column(mark.time_ns, columns)
+        if 0 <= column < columns:
+            found[column] = mark.letter
+    return found
+
+
+def range_columns(model: TimelineModel, columns: int) -> tuple[int, int] | None:
+    """First and last column of the range that are in view."""
+    stretch = model.selection.stretch(model.cursor_ns)
+    if stretch is None or stretch[1] <= model.window.first_ns or stretch[0] >= model.window.last_ns:
+        return None
+    first = max(model.window.column(stretch[0], columns), 0)
+    last = min(model.window.column(max(stretch[1] - 1, stretch[0]), columns), columns - 1)
+    return first, last

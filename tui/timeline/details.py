@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tui.frame import Line, width_of
 from tui.timeline.model import TimelineModel
+from tui.timeline.spans import ALL
 
 
 def details(model: TimelineModel, width: int, wide: bool) -> list[Line]:
@@ -28,11 +29,14 @@ def details(model: TimelineModel, width: int, wide: bool) -> list[Line]:
             lines[0] = [*lines[0][:-1], (f"rank {model.spoken_of}, {lines[0][-1][0]}", "dim")]
         return lines
     more = []
-    if model.spoken_of is not None:
+    if model.spoken_of is not None and model.current.key.rank == ALL:
         more.append(f"{model.moves.rank_words(model.spoken_of)} is one of them")
     if index is not None:
         volume = model.moves.volume(lane, index)
         if volume and len(lines) > 1 and width_of(lines[1]) + len(volume) + 5 <= width:
             lines[1] = [*lines[1], (f"   {volume}", "")]
+        slack = model.moves.slack(lane, index)
+        if slack and len(lines) > 1 and width_of(lines[1]) + len(slack) + 5 <= width:
+            lines[1] = [*lines[1], (f"   {slack}", "dim")]
     more.append(said)
     return [*lines[:2], *([(words, "")] for words in more if words), *lines[2:]]

@@ -20,6 +20,7 @@ from tui.timeline.axis import TIME, Axis, order_axis
 from tui.timeline.moves import Figure, Figures, Stretch, microbatch_words
 from tui.timeline.query import Query
 from tui.timeline.spans import SpanLane
+from tui.timeline.walking import Step
 
 _PASSES = ("forward_step", "backward_step")
 _RECEIVES = ("recv_forward", "recv_backward")
@@ -50,6 +51,9 @@ class MeasuredMoves:
     def stage_of(self, number: int) -> int | None:
         rank = self.run.ranks[number]
         return rank.number if self.run.unit == "stage" else rank.stage
+
+    def first_rank(self, number: int) -> int:
+        return self.run.ranks[number].number
 
     def problem(self, query: Query) -> str:
         if query.rank is not None and (
@@ -120,6 +124,15 @@ class MeasuredMoves:
         return ""
 
     def more(self, lane: SpanLane, index: int, wide: bool, rank: int | None) -> str:
+        return ""
+
+    def walk(self, lane: SpanLane, index: int, rank: int | None, direction: int) -> Sequence[Step]:
+        return ()
+
+    def critical(self, time_ns: int, direction: int) -> Step | None:
+        return None
+
+    def slack(self, lane: SpanLane, index: int) -> str:
         return ""
 
     def all_of(self, lane: SpanLane, index: int, rank: int | None) -> list[tuple[str, str]]:

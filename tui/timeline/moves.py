@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tui.timeline.query import Query
 from tui.timeline.spans import SpanLane
+
+if TYPE_CHECKING:
+    from tui.timeline.walking import Step
 
 
 class Stretch(NamedTuple):
@@ -42,6 +45,9 @@ class Moves(Protocol):
 
     def stage_of(self, number: int) -> int | None:
         """The pipeline stage of a group of ranks."""
+
+    def first_rank(self, number: int) -> int:
+        """The lowest rank of a group."""
 
     def problem(self, query: Query) -> str:
         """Which rank, stage or micro-batch of a query this run does not have; "" if it has all."""
@@ -79,6 +85,15 @@ class Moves(Protocol):
 
         rank: the one of the lane's ranks that is spoken of, None for the first.
         """
+
+    def walk(self, lane: SpanLane, index: int, rank: int | None, direction: int) -> Sequence[Step]:
+        """What a span waited for (-1), or holds back (1); the first one binds."""
+
+    def critical(self, time_ns: int, direction: int) -> Step | None:
+        """The segment of the critical path behind (1) or before (-1) the one at a time."""
+
+    def slack(self, lane: SpanLane, index: int) -> str:
+        """How much longer a span may take; "" where that is not known."""
 
     def all_of(self, lane: SpanLane, index: int, rank: int | None) -> list[tuple[str, str]]:
         """(label, words): all that is known of a span."""

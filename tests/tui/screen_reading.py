@@ -55,6 +55,9 @@ async def run_over(pilot: Pilot[None]) -> None:
     """Wait until the draft has been run, and all that screens look for in the background is found."""
     app = pilot.app
     assert isinstance(app, WltuiApp)
-    await pilot.pause()
+    # What a picture asks for is begun behind it.
+    for _ in range(3):
+        await pilot.pause()
     await wait_until(pilot, lambda: not app.session.running and all(one.is_finished for one in app.workers))
-    await pilot.pause()
+    for _ in range(3):
+        await pilot.pause()

@@ -70,15 +70,15 @@ def test_what_is_open_is_said_in_the_first_row() -> None:
     assert first.rstrip() == (
         " wltui  002_gpt_1024npu.txt   1024 ranks = tp 8 x dp 8 x pp 16   1f1b, 16 micro-batches   analytical"
     )
-    assert second.startswith("  2 Timeline [3 Layers] 5 Parameters  ! Notes ")
-    assert second.endswith("step 14.774 s   3 notes ")
+    assert second.startswith("  1 Summary  2 Timeline [3 Layers] 4 Why  5 Parameters  6 Compare  ! Notes ")
+    assert second.endswith("step 14.774 s   run 1 of 1   3 notes ")
 
 
 def test_eighty_columns_have_the_same_in_short() -> None:
     first, second = (line_text(line) for line in heading(session_of(seed()), "notes", 80))
     assert " ".join(first.split()) == "002_gpt_1024npu.txt 1024 ranks 1f1b x16 step 14.774 s 3 notes"
     assert len(first) == 80
-    assert second.rstrip() == "  2 Timeline  3 Layers  5 Params [! Notes]"
+    assert second.rstrip() == "  1 Summary  2 Timeline  3 Layers  4 Why  5 Params  6 Compare [! Notes]"
 
 
 @pytest.mark.parametrize("screen", list(SCREENS))

@@ -9,7 +9,7 @@ from simcore.units import duration
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.pseudo_terminal import SEED, wltui
-from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tests.tui.screen_reading import press, screen_rows, screen_text, wait_until
 from tui.session import Session
 from tui.summary.digits import large
 from tui.summary.model import HELP, MAP, NOTES, STAGES, WORST, SummaryModel
@@ -112,7 +112,7 @@ def test_every_step_time_can_be_written_large(ns: int) -> None:
 async def test_it_is_the_first_screen_and_says_why(make_app: MakeApp, size: tuple[int, int]) -> None:
     app = make_app(first=None)
     async with app.run_test(size=size) as pilot:
-        await run_over(pilot)
+        await wait_until(pilot, lambda: "8.922 s" in screen_text(app))
         assert app.screen_name == "summary"
         text = " ".join(screen_text(app).replace("│", " ").split())
         assert "Stage 0 waits 6.987 s (47.3 %) for its neighbours" in text
@@ -145,10 +145,9 @@ async def test_t_tries_the_best_change_as_run_2_and_x_goes_back(make_app: MakeAp
     session = app.session
     assert isinstance(session, Session)
     async with app.run_test(size=(120, 36)) as pilot:
-        await run_over(pilot)
+        await wait_until(pilot, lambda: "8.922 s" in screen_text(app))
         await press(pilot, "t")
-        await run_over(pilot)
-        assert session.step == "8.922 s"
+        await wait_until(pilot, lambda: session.step == "8.922 s")
         assert session.run_words() == "run 2 of 2"
         assert screen_rows(app)[-1].strip() == "run 2 of 2: 8.922 s; x goes back and forth"
         await press(pilot, "x")
@@ -162,7 +161,7 @@ async def test_t_without_a_parameter_for_it_says_so(make_app: MakeApp) -> None:
     app = make_app(first=None)
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "tab", "tab", "tab")
-        await run_over(pilot)
+        await wait_until(pilot, lambda: "8.922 s" in screen_text(app))
         await press(pilot, *"jjjj", "t")
         assert (
             screen_rows(app)[-1].strip() == "no parameter does that alone: 5 has the network and the layers"
@@ -181,7 +180,7 @@ def test_it_opens_first_in_a_terminal_and_is_left_by_its_keys() -> None:
     with wltui(SEED, screen=None, columns=80, rows=24) as terminal:
         terminal.wait_for("8.922 s")
         assert "[1 Summary]" in terminal.text
-        terminal.press_each(("2", "At the cursor"), ("1", "What would help most"), ("4", "not earlier"))
+        terminal.press_each(("2", "At the cursor"), ("1", "What would help most"), ("4", "by kind"))
         terminal.settle(0.5)
         before = len(terminal.raw)
         terminal.pump(1.0)

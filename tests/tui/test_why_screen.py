@@ -6,7 +6,7 @@ import pytest
 
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import lonely, seed
-from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
 from tui.timeline.view import TimelineView
 from tui.why.model import GROUPINGS, LEGS, PANELS, WhyModel
 from tui.why.view import WhyView
@@ -60,11 +60,9 @@ async def test_the_table_comes_in_the_background_and_a_schedule_in_it_can_be_tri
     app = make_app()
     async with app.run_test(size=size) as pilot:
         await press(pilot, "4", "tab")
-        await run_over(pilot)
-        assert "interleaved, virtual-stages 8" in screen_text(app)
+        await wait_until(pilot, lambda: "interleaved, virtual-stages 8" in screen_text(app))
         await press(pilot, "j", "j", "t")
-        await run_over(pilot)
-        assert app.session.step == "10.695 s"
+        await wait_until(pilot, lambda: app.session.step == "10.695 s")
         view = app.current_view
         assert isinstance(view, WhyView)
         assert view.model.results is app.session.current

@@ -8,7 +8,6 @@ from textual.binding import BindingType
 
 from simcore.analysis import Results
 from tui.frame import Line
-from tui.helpful import changes_and_slack
 from tui.screen_view import ScreenView, binding
 from tui.session import Run, Session
 from tui.why.frame import draw
@@ -53,7 +52,7 @@ class WhyView(ScreenView):
     def draw(self, width: int, height: int) -> list[Line]:
         found = self._app.what_ifs
         if self.model.knobs is None:
-            self.model.knobs = found.of(self.model.results, changes_and_slack(self.model.results))
+            self.model.knobs = found.of(self.model.results, self.model.results.what_if)
         return draw(self.model, width, height, self.glyphs, found.progress)
 
     def show(self, results: Run) -> None:

@@ -37,16 +37,16 @@ class Glyphs:
 
 BLOCKS = Glyphs(
     fills={
-        "fwd": "▄", "bwd": "█", "opt": "▇", "exposed": "▌", "host": "▎", "wait": "─", "bubble": "▁",
-        "idle": " ",
+        "fwd": "▄", "bwd": "█", "wg": "▆", "opt": "▇", "exposed": "▌", "host": "▎", "wait": "─",
+        "bubble": "▁", "idle": " ",
     },
     busy="▌", partly="▂", vertical="│", horizontal="─", cross="┼", tee="┬", cursor="┃", heat=" ▁▂▃▄▅▆▇█",
     view_left="╺", view="━", view_right="╸", span_left="[", span_right="]",
 )  # fmt: skip
 ASCII = Glyphs(
     fills={
-        "fwd": "f", "bwd": "b", "opt": "o", "exposed": "x", "host": "h", "wait": "-", "bubble": ".",
-        "idle": " ",
+        "fwd": "f", "bwd": "b", "wg": "w", "opt": "o", "exposed": "x", "host": "h", "wait": "-",
+        "bubble": ".", "idle": " ",
     },
     busy="#", partly="+", vertical="|", horizontal="-", cross="+", tee="+", cursor="V", heat=" 12345678",
     view_left="[", view="=", view_right="]", span_left="[", span_right="]",

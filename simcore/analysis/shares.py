@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain, compress, repeat
+from operator import add, sub
+
+# No time is before it: what lies left of the first span.
+_BEFORE_ALL = -(2**62)
 
 
 class Shares:
@@ -18,44 +23,115 @@ class Shares:
 
     def __init__(self, spans: Iterable[tuple[int, int, int]]) -> None:
         """spans: (start, end, category), ascending by start within a category."""
+        columns = tuple(zip(*spans, strict=True)) or ((), (), ())
+        self._add(columns[0], columns[1], bytes(columns[2]))
+
+    @classmethod
+    def of_columns(cls, start: Sequence[int], end: Sequence[int], category: bytes | bytearray) -> Shares:
+        """Of columns of equal length, ascending by start within a category."""
+        found = cls.__new__(cls)
+        found._add(start, end, category)
+        return found
+
+    def _add(self, start: Sequence[int], end: Sequence[int], category: bytes | bytearray) -> None:
+        # Per category the starts, and before[i], its ns before its span i - 1: a first entry
+        # stands for the time left of all spans.
         self._starts: dict[int, array[int]] = {}
-        # before[c][i]: ns of category c before its span i; one entry more than there are spans.
         self._before: dict[int, array[int]] = {}
-        for start, end, category in spans:
-            starts = self._starts.get(category)
-            if starts is None:
-                starts = self._starts[category] = array("q")
-                self._before[category] = array("q", (0,))
-            starts.append(start)
-            before = self._before[category]
-            before.append(before[-1] + end - start)
-        self.categories = tuple(sorted(self._starts))
+        self.categories = tuple(sorted(set(category)))
+        # Lists: their numbers are made once, those of an array each time one is looked at.
+        begins, lengths = list(start), list(map(sub, end, start))
+        for one in self.categories:
+            mask = bytearray(256)
+            mask[one] = 1
+            picked = category.translate(mask)
+            starts = array("q", (_BEFORE_ALL,))
+            starts.extend(compress(begins, picked))
+            self._starts[one] = starts
+            self._before[one] = array("q", accumulate(chain((0, 0), compress(lengths, picked))))
 
     def until(self, category: int, time_ns: int) -> int:
         """ns of a category from 0 to `time_ns`."""
-        starts = self._starts.get(category)
-        if starts is None:
-            return 0
-        index = bisect_right(starts, time_ns) - 1
-        if index < 0:
-            return 0
-        before = self._before[category]
-        return min(before[index] + time_ns - starts[index], before[index + 1])
+        return self._until(category, (time_ns,))[0] if category in self.categories else 0
 
     def between(self, first_ns: int, last_ns: int) -> dict[int, int]:
         """ns of each category from `first_ns` to `last_ns`."""
-        return {c: self.until(c, last_ns) - self.until(c, first_ns) for c in self.categories}
+        found = {}
+        for category in self.categories:
+            before, after = self._until(category, (first_ns, last_ns))
+            found[category] = after - before
+        return found
 
-    def cells(self, edges: list[int]) -> list[dict[int, int]]:
+    def columns(self, edges: Sequence[int]) -> dict[int, list[int]]:
+        """ns between each two neighbouring `edges`, of each category that has any there."""
+        found = {}
+        for category in self.categories:
+            sums = self._until(category, edges)
+            if sums[-1] > sums[0]:
+                found[category] = list(map(sub, sums[1:], sums))
+        return found
+
+    def cells(self, edges: Sequence[int]) -> list[dict[int, int]]:
         """ns of each category between each two neighbouring `edges`, categories of 0 ns left out."""
         found: list[dict[int, int]] = [{} for _ in range(len(edges) - 1)]
-        for category in self.categories:
-            starts, before = self._starts[category], self._before[category]
-            last = 0
-            for cell, time_ns in enumerate(edges, -1):
-                index = bisect_right(starts, time_ns) - 1
-                sum_ns = 0 if index < 0 else min(before[index] + time_ns - starts[index], before[index + 1])
-                if cell >= 0 and sum_ns > last:
-                    found[cell][category] = sum_ns - last
-                last = sum_ns
+        for category, column in self.columns(edges).items():
+            for cell, ns in zip(found, column, strict=True):
+                if ns:
+                    cell[category] = ns
         return found
+
+    def _until(self, category: int, times: Sequence[int]) -> list[int]:
+        """ns of one of the `categories` from 0 to each of the ascending `times`."""
+        starts, before = self._starts[category], self._before[category]
+        # Past the spans that began: all of these, but of the last one only what is over.
+        after = _counts(starts, times)
+        last = [index - 1 for index in after]
+        inside = map(sub, times, map(starts.__getitem__, last))
+        so_far = map(add, map(before.__getitem__, last), inside)
+        return list(map(min, so_far, map(before.__getitem__, after)))
+
+
+def _counts(points: Sequence[int], times: Sequence[int]) -> list[int]:
+    """Of each of the ascending `times`, how many of the ascending `points` are not after it."""
+    first = bisect_right(points, times[0])
+    last = bisect_right(points, times[-1], first)
+    if first == last:
+        return [first] * len(times)
+    return list(map(bisect_right, repeat(points), times, repeat(first), repeat(last)))
+
+
+def columns_of_spans(
+    start: Sequence[int], end: Sequence[int], category: bytes | bytearray, edges: Sequence[int]
+) -> dict[int, list[int]]:
+    """As `Shares.columns`, of spans that do not overlap at all, by going through those in view.
+
+    For a few spans a column it is faster than prefix sums are to make, and nothing is kept.
+    """
+    first_ns, last_ns = edges[0], edges[-1]
+    first = max(bisect_right(start, first_ns) - 1, 0)
+    last = bisect_left(start, last_ns)
+    found: dict[int, list[int]] = {}
+    column, right = 0, edges[1]
+    for begin, over, one in zip(start[first:last], end[first:last], category[first:last], strict=True):
+        if begin < first_ns:
+            begin = first_ns
+        if over > last_ns:
+            over = last_ns
+        if over <= begin:
+            continue
+        while begin >= right:
+            column += 1
+            right = edges[column + 1]
+        values = found.get(one)
+        if values is None:
+            values = found[one] = [0] * (len(edges) - 1)
+        if over <= right:
+            values[column] += over - begin
+            continue
+        values[column] += right - begin
+        at = column + 1
+        while edges[at + 1] < over:
+            values[at] += edges[at + 1] - edges[at]
+            at += 1
+        values[at] += over - edges[at]
+    return found

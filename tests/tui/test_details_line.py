@@ -142,7 +142,9 @@ def test_where_a_length_comes_from_is_not_cut_on_120_columns() -> None:
         if lane.number not in (0, 5) or lane.stream in (None, "compute"):
             continue
         model = TimelineModel(seed())
-        model.lanes, model.lane = [lane], 0
+        model.lane = lane.number
+        model.toggle_fold()
+        model.lane = [one.key for one in model.lanes].index(lane.key)
         for start in lane.spans.start[:20]:
             model.cursor_ns = start
             said = [line_text(line) for line in details(model, 120, wide=True)]

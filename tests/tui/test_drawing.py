@@ -23,15 +23,18 @@ from tests.tui.made_runs import (
     window_of,
 )
 from tui.frame import ASCII, BLOCKS, Line, width_of
-from tui.timeline.drawing import draw_lane
+from tui.timeline.drawing import CROWDED, draw_lane, drawn_lane, kinds_of
 from tui.timeline.lanes import DRAWN, Lane
 from tui.timeline.window import Window
 
 # The drawing code of ASCII, by category: what the legend says.
 LETTERS = {
-    "fwd": "f", "bwd": "b", "opt": "o", "recompute": "f", "wait": "-", "bubble": ".", "idle": " ",
+    "fwd": "f", "bwd": "b", "wg": "w", "opt": "o", "recompute": "f", "wait": "-", "bubble": ".", "idle": " ",
     **dict.fromkeys(("tp", "ep", "dp", "dp_ep", "all", "pp"), "x"),
 }  # fmt: skip
+
+
+BWD, WG = DRAWN.index("bwd"), DRAWN.index("wg")
 
 
 def drawn_cells(line: Line) -> list[tuple[str, str]]:
@@ -44,7 +47,11 @@ def expected_cell(lane: Lane, first_ns: int, last_ns: int) -> tuple[str, str]:
     found = naive_cell(lane, first_ns, last_ns)
     if not found:
         return " ", ""
-    category = min(found, key=lambda one: (-found[one], one))
+    backward = found.get(BWD, 0) + found.get(WG, 0)
+    whole = {one: ns for one, ns in found.items() if one != WG} | ({BWD: backward} if backward else {})
+    category = min(whole, key=lambda one: (-whole[one], one))
+    if category == BWD and 3 * found.get(WG, 0) >= 2 * backward:
+        category = WG
     name = DRAWN[category]
     if lane.stream in (None, "compute"):
         return LETTERS[name], "" if name == "idle" else name
@@ -54,12 +61,18 @@ def expected_cell(lane: Lane, first_ns: int, last_ns: int) -> tuple[str, str]:
 def check_lane(lane: Lane, window: Window, columns: int) -> None:
     """Compare a drawn lane with the naive one, cell by cell; names are letters over cells."""
     edges = window.edges(columns)
-    cells = drawn_cells(draw_lane(lane, window, columns, ASCII, colour=True))
+    drawn = drawn_lane(lane, window, columns, ASCII, colour=True)
+    cells = drawn_cells(drawn.line)
     assert len(cells) == columns
+    if drawn.crowded:
+        return
     for column, (char, role) in enumerate(cells):
         expected_char, expected_role = expected_cell(lane, edges[column], edges[column + 1])
         if role.endswith(" reversed"):
             assert role == f"{expected_role} reversed"
+        elif char == " ":
+            # A blank has whatever role makes fewer pieces.
+            assert expected_char == " ", f"column {column}"
         else:
             assert (char, role) == (expected_char, expected_role), f"column {column}"
 
@@ -146,3 +159,169 @@ def test_idle_is_blank_and_has_no_role() -> None:
 def test_a_layer_that_fills_the_step_fills_every_cell_of_it(ns: int) -> None:
     text = line_text(draw_lane(lane_of(lonely(ns), 0), Window.whole(ns), 96, BLOCKS, colour=False))
     assert text in ("▄" * 96, f"{BLOCKS.span_left}{'only_layer':<94}{BLOCKS.span_right}")
+
+
+# -- the ends of spans, in eighths of a cell ------------------------------------------
+
+
+def cells_of(lane: Lane, window: Window, columns: int, *, colour: bool = True) -> list[tuple[str, str]]:
+    """A lane's cells in blocks."""
+    return drawn_cells(draw_lane(lane, window, columns, BLOCKS, colour))
+
+
+def phases(fwd: int, ig: int, wg: int = 0) -> Lane:
+    """The compute of one rank with one layer of these lengths."""
+    results = run(make_workload([layer("a", fwd, ig, wg)], tp=1, pp=1, all_gpus=1))
+    return lane_of(results, 0)
+
+
+EIGHTHS = "▏▎▍▌▋▊▉"
+
+
+@pytest.mark.parametrize("eighths", range(9))
+def test_a_cell_that_one_kind_begins_and_another_ends_is_an_eighth_block(eighths: int) -> None:
+    # Ten cells of 80 ns: forward ends in the fourth one. Names would need five cells.
+    lane = phases(240 + 10 * eighths, 560 - 10 * eighths)
+    cells = cells_of(lane, Window.whole(800), 10)
+    edge = ("▄", "fwd") if eighths == 8 else (EIGHTHS[eighths - 1], "fwd on bwd") if eighths else None
+    assert cells[2] == ("▄", "fwd")
+    if edge is None:
+        assert cells[3][1].startswith("bwd")
+    else:
+        assert cells[3] == edge
+    assert cells[4][1] == "bwd reversed"
+
+
+def test_without_colour_and_in_ascii_no_cell_is_an_eighth_block() -> None:
+    lane = phases(270, 530)
+    for glyphs, colour in ((BLOCKS, False), (ASCII, True), (ASCII, False)):
+        line = draw_lane(lane, Window.whole(800), 10, glyphs, colour)
+        assert not set(line_text(line)) & set(EIGHTHS)
+        assert all(" on " not in role for _, role in line)
+        assert colour or {role for _, role in line} == {""}
+
+
+def test_what_lies_beside_nothing_is_cut_in_eighths_at_both_ends() -> None:
+    rows = [layer("a", 250, 0, 0)]
+    results = run(make_workload([*rows, layer("b", 0, 270, 0)], tp=1, pp=1, all_gpus=1))
+    compute = lane_of(results, 0, "compute")
+    # Forward until 250 ns, backward until 520, then nothing; 16 ns a cell.
+    cells = cells_of(compute, Window(0, 800, 800), 50)
+    assert cells[15] == ("▋", "fwd on bwd")
+    assert cells[31][1] == "bwd reversed"
+    assert cells[32] == ("▌", "bwd")
+    assert cells[33:] == [(" ", "")] * 17
+
+
+@settings(max_examples=60)
+@given(stretches(small()))
+def test_an_edge_tells_how_much_of_its_cell_the_left_kind_fills(stretch: tuple[Window, int]) -> None:
+    window, columns = stretch
+    edges = window.edges(columns)
+    for lane in all_lanes(small()):
+        if lane.stream not in (None, "compute"):
+            continue
+        for column, (char, role) in enumerate(cells_of(lane, window, columns)):
+            if char not in EIGHTHS or (char == "▌" and " on " not in role and "reversed" not in role):
+                continue
+            found = naive_cell(lane, edges[column], edges[column + 1])
+            width = edges[column + 1] - edges[column]
+            left, on, right = role.partition(" on ")
+            if on:
+                share = found[DRAWN.index(left)]
+            elif role.endswith(" reversed"):
+                share = width - found[DRAWN.index(role.removesuffix(" reversed"))]
+            else:
+                share = found[DRAWN.index(role)]
+            # Rounded to an eighth; up to half an eighth may be of a third kind.
+            assert abs(8 * share / width - (EIGHTHS.index(char) + 1)) <= 1.01, (role, column)
+            assert not right or found[DRAWN.index(right)] > 0
+
+
+def test_a_name_beside_an_edge_begins_right_behind_it() -> None:
+    lane = phases(270, 1330)
+    cells = cells_of(lane, Window.whole(1600), 20)
+    assert cells[3] == ("▍", "fwd on bwd")
+    assert "".join(char for char, _ in cells[4:]) == "a ig" + " " * 12
+    assert {role for _, role in cells[4:]} == {"bwd reversed"}
+
+
+# -- weight gradients apart ------------------------------------------------------------
+
+
+def zero_bubble() -> Results:
+    """A schedule that puts weight gradients off."""
+    rows = [layer("a", 1000, 1000, 1000)] * 2
+    return run(make_workload(rows, tp=1, pp=2, all_gpus=2), schedule="zb-h1", microbatches=2)
+
+
+def test_weight_gradients_are_apart_only_where_the_schedule_takes_them_apart() -> None:
+    whole = Window.whole(zero_bubble().simulation.step_time_ns)
+    kinds = {role for _, role in drawn_cells(draw_lane(lane_of(zero_bubble(), 0), whole, 200, ASCII, True))}
+    assert {role.removesuffix(" reversed") for role in kinds} >= {"bwd", "wg"}
+    other = run(make_workload([layer("a", 1000, 1000, 1000)] * 2, tp=1, pp=2, all_gpus=2), microbatches=2)
+    lane = lane_of(other, 0)
+    line = draw_lane(lane, Window.whole(other.simulation.step_time_ns), 200, ASCII, True)
+    assert not any(role.startswith("wg") for _, role in line)
+
+
+@pytest.mark.parametrize(
+    ("ig", "wg", "expected"),
+    [
+        (100, 0, "bwd"),
+        (68, 32, "bwd"),
+        (60, 40, "bwd"),
+        (40, 60, "bwd"),
+        (34, 66, "bwd"),
+        (32, 68, "wg"),
+        (0, 9, "wg"),
+    ],
+)
+def test_where_both_gradients_have_over_a_third_it_is_plainly_backward(
+    ig: int, wg: int, expected: str
+) -> None:
+    sums = {category: [ns] for category, ns in ((BWD, ig), (WG, wg)) if ns}
+    assert DRAWN[kinds_of(sums, 1)[0]] == expected
+    # Together they outweigh what is more than each.
+    fwd = DRAWN.index("fwd")
+    assert kinds_of({fwd: [ig + wg - 1], **sums}, 1)[0] == DRAWN.index(expected)
+    assert kinds_of({fwd: [ig + wg], **sums}, 1)[0] == fwd
+
+
+# -- crowded rows ----------------------------------------------------------------------
+
+
+def crowded() -> Lane:
+    """A rank whose forward and backward alternate in nearly every cell of 176."""
+    return lane_of(seed(microbatches=48), 8)
+
+
+def test_a_crowded_row_is_as_high_as_it_is_busy_and_has_few_pieces() -> None:
+    lane = crowded()
+    window = Window.whole(lane.results.simulation.step_time_ns)
+    edges = window.edges(176)
+    for glyphs in (BLOCKS, ASCII):
+        drawn = drawn_lane(lane, window, 176, glyphs, colour=True)
+        assert drawn.crowded
+        assert len(drawn.line) <= CROWDED
+        for column, (char, role) in enumerate(drawn_cells(drawn.line)):
+            found = naive_cell(lane, edges[column], edges[column + 1])
+            busy = sum(found.get(DRAWN.index(name), 0) for name in ("fwd", "bwd", "wg", "opt", "recompute"))
+            level = -(-busy * 8 // (edges[column + 1] - edges[column]))
+            assert char == (glyphs.heat[max(level, 1)] if role else " ")
+
+
+def test_a_row_of_80_runs_is_not_crowded_and_without_colour_none_is() -> None:
+    lane = crowded()
+    window = Window.whole(lane.results.simulation.step_time_ns)
+    assert not drawn_lane(lane, window, 96, BLOCKS, colour=True).crowded
+    mono = drawn_lane(lane, window, 176, BLOCKS, colour=False)
+    assert not mono.crowded
+    assert len(mono.line) == 1
+
+
+def test_blanks_between_spans_of_a_stream_cost_no_piece() -> None:
+    lane = lane_of(seed(), 5, "tp")
+    line = draw_lane(lane, Window.whole(seed().simulation.step_time_ns), 176, BLOCKS, colour=True)
+    assert len(line) <= 2
+    assert " " in line_text(line).strip()

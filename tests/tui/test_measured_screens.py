@@ -174,11 +174,11 @@ def test_what_has_no_length_says_why() -> None:
 
 def test_ranks_before_their_start_and_after_their_end_say_so() -> None:
     model = TimelineModel(four_ranks())
-    model.lane, model.cursor_ns = 3, 0
+    model.lane, model.cursor_ns = 5, 0
     assert line_text(details(model, 120, True)[0]) == (
         "not running yet, the first operation is forward_step   rank 3, stage 1"
     )
-    model.lane, model.cursor_ns = 0, model.window.step_ns - 1
+    model.lane, model.cursor_ns = 1, model.window.step_ns - 1
     assert line_text(details(model, 120, True)[0]) == (
         "over, the last operation was optimizer_step   rank 0, stage 0"
     )

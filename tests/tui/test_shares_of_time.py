@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
-from simcore.analysis.shares import Shares
+from simcore.analysis.shares import Shares, columns_of_spans
 from simcore.simulation import simulate
 from tests.strategies import Case, cases
 from tests.tui.made_runs import all_lanes, naive_cell
@@ -58,6 +58,41 @@ def test_cells_are_the_naive_sums_and_leave_out_what_is_not_there(spans: Spans, 
     for cell, (first, last) in zip(found, pairwise(edges), strict=True):
         expected = {category: naive(spans, category, first, last) for category in range(4)}
         assert cell == {category: ns for category, ns in expected.items() if ns}
+
+
+@st.composite
+def single_files(draw: st.DrawFn) -> Spans:
+    """Spans one after another, of three categories, none empty."""
+    found: Spans = []
+    now = 0
+    for _ in range(draw(st.integers(1, 12))):
+        start = now + draw(st.integers(0, 5))
+        now = start + draw(st.integers(1, 9))
+        found.append((start, now, draw(st.integers(0, 2))))
+    return found
+
+
+@given(single_files(), st.lists(st.integers(0, 90), min_size=2, max_size=12).map(sorted))
+def test_spans_of_one_file_are_added_up_as_their_prefix_sums_say(spans: Spans, edges: list[int]) -> None:
+    start, end, category = zip(*spans, strict=True)
+    found = columns_of_spans(start, end, bytes(category), edges)
+    assert found == Shares(spans).columns(edges)
+    for one, column in found.items():
+        assert column == [naive(spans, one, first, last) for first, last in pairwise(edges)]
+
+
+@settings(max_examples=25)
+@given(cases(12), st.integers(1, 40), st.integers(0, 1000), st.integers(1, 1000))
+def test_a_lane_adds_up_alike_by_spans_and_by_prefix_sums(
+    case: Case, columns: int, first: int, length: int
+) -> None:
+    results = Results(simulate(*case))
+    step = results.simulation.step_time_ns
+    begin = step * first // 1000
+    width = max(step * length // 1000, 1)
+    edges = [begin + width * column // columns for column in range(columns + 1)]
+    for lane in all_lanes(results):
+        assert lane.column_sums(edges) == lane.shares.columns(edges)
 
 
 def test_no_spans_fill_nothing() -> None:

@@ -88,8 +88,12 @@ def test_every_role_has_a_style_in_every_colour_system() -> None:
                 for line in TimelineFrame(BLOCKS, colour=True).draw(model, 120, height):
                     roles |= {role for _, role in line}
     assert "fwd reversed" in roles
+    assert any(" on " in role for role in roles)
     for system in ("truecolor", "256", "standard", None):
-        assert roles <= set(styles(system))
+        known = styles(system)
+        assert all(known[role] is not None for role in roles)
+        with pytest.raises(KeyError):
+            known["no such role"]
 
 
 @pytest.mark.parametrize(("width", "height"), SIZES)
@@ -120,7 +124,8 @@ def test_the_busy_share_is_whole_on_every_stream_lane(width: int, height: int) -
 def test_classes_of_one_stage_are_told_apart_by_their_first_rank(width: int, height: int) -> None:
     row = Row("a", Cell(100_000, "ALLREDUCE", "tp", 10**6))
     results = run(make_workload([row], tp=3, pp=2, all_gpus=48))
-    labels = [line[: line.index("│")] for line in drawn(results, width, height) if line[1:2] == "+"]
+    rows = [line[: line.index("│")] for line in drawn(results, width, height) if "│" in line]
+    labels = [row for row in rows if "+" in row]
     classes = results.simulation.timeline.classes
     assert [rank_class.ranks.first for rank_class in classes] == [0, 6, 24, 30]
     for label, rank_class in zip(labels, classes, strict=True):
@@ -150,9 +155,8 @@ def test_the_ruler_marks_the_column_of_the_cursor_and_its_lane_is_reversed_there
     assert line_text(lines[3])[column] == "┃"
     assert line_text(lines[3]).count("┃") == 1
     cells = [role for text, role in lines[4] for _ in text]
-    plain = [
-        role for text, role in TimelineFrame(BLOCKS, True)._lane(model, model.current, 1, 23) for _ in text
-    ]
+    row = model.arrangement.rows[0]
+    plain = [role for text, role in TimelineFrame(BLOCKS, True)._lane(model, row, 1, 23) for _ in text]
     assert [index for index in range(120) if cells[index] != plain[index]][-1] == column
 
 
@@ -190,7 +194,7 @@ def computing(lane: object, first: int, last: int, names: tuple[str, ...]) -> in
 
 
 def test_the_bar_shows_where_the_view_lies_in_the_step() -> None:
-    assert drawn(seed(), 120, 33)[1][24:] == "╺" + "━" * 94 + "╸"
+    assert drawn(seed(), 120, 33)[1][24:] == "━" * 96
     model = TimelineModel(seed())
     model.zoom(1, 4)
     bar = line_text(TimelineFrame(BLOCKS, colour=True).draw(model, 120, 33)[1])[24:]
@@ -200,8 +204,10 @@ def test_the_bar_shows_where_the_view_lies_in_the_step() -> None:
 
 def test_the_legend_names_every_kind_once() -> None:
     legend = drawn(seed(), 120, 33)[-2]
-    for words in ("▄ forward", "█ backward", "▇ optimizer", "▌ exposed comm.", "─ wait", "▁ bubble", "idle"):
+    for words in ("▄ forward", "█ backward", "▇ optimizer", "▌ exposed tp dp pp", "▁ bubble", "idle"):
         assert legend.count(words) == 1
+    # No rank of seed 002 waits for a slower one.
+    assert "wait" not in legend
 
 
 def test_the_view_line_says_what_is_on_the_screen() -> None:

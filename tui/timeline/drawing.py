@@ -2,106 +2,176 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from itertools import pairwise, takewhile
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
-from tui.frame import Glyphs, Line
-from tui.timeline.spans import DRAWN, SpanLane
+from tui.frame import ASCII, Glyphs, Line
+from tui.timeline.edges import Edge, edge_cells, put_edges
+from tui.timeline.names import write_names
+from tui.timeline.spans import COMPUTING, DRAWN, SpanLane
 from tui.timeline.window import Window
 
-_IDLE = DRAWN.index("idle")
-# From this many cells on a span has its name inside.
-_NAMED_FROM = 5
+_IDLE, _BWD, _WG = (DRAWN.index(name) for name in ("idle", "bwd", "wg"))
+NOTHING = -1
+# A row of more runs of one kind is drawn by how busy it is: each run is a segment to send.
+CROWDED = 80
+_MOST_RUNS_SHADED = 40
+# Edges cost a segment more for each run.
+_MOST_RUNS_WITH_EDGES = 40
 _GLYPH = {
-    name: name if name in ("fwd", "bwd", "opt", "host", "wait", "bubble", "idle") else "exposed"
+    name: name if name in ("fwd", "bwd", "wg", "opt", "host", "wait", "bubble", "idle") else "exposed"
     for name in DRAWN
 } | {"recompute": "fwd"}
 
 
+class Drawn(NamedTuple):
+    """A lane's cells. crowded: whether their height is how busy the ranks are."""
+
+    line: Line
+    crowded: bool
+
+
 def draw_lane(lane: SpanLane, window: Window, columns: int, glyphs: Glyphs, colour: bool) -> Line:
     """A lane's cells over the window, `columns` wide."""
+    return drawn_lane(lane, window, columns, glyphs, colour).line
+
+
+def drawn_lane(lane: SpanLane, window: Window, columns: int, glyphs: Glyphs, colour: bool) -> Drawn:
+    """A lane's cells over the window, `columns` wide, and how they are to be read."""
     edges = window.edges(columns)
-    found = lane.shares.cells(edges)
-    for column in range(columns - 2, -1, -1):
-        if edges[column] == edges[column + 1]:
-            # More columns than nanoseconds: columns of one instant look alike.
-            found[column] = found[column + 1]
+    sums = lane.column_sums(edges)
+    if window.span_ns < columns:
+        _repeat_instants(sums, edges)
+    kinds = kinds_of(sums, columns)
+    crowded = False
+    found_edges: dict[int, Edge] = {}
     if lane.by_majority:
-        pieces = [_by_majority(one, glyphs) for one in found]
+        pieces = [_majority_piece(kind, glyphs) for kind in kinds]
+        runs = _runs(kinds)
+        if colour and runs > CROWDED:
+            crowded = True
+            pieces = _shaded(kinds, sums, edges, glyphs)
+        elif colour and glyphs is not ASCII and runs <= _MOST_RUNS_WITH_EDGES:
+            found_edges = edge_cells(kinds, sums, edges)
     else:
-        half = [(after - before) / 2 for before, after in pairwise(edges)]
-        pieces = [_by_busy(one, half[column], glyphs) for column, one in enumerate(found)]
-    _write_names(pieces, lane, window, edges, glyphs, colour)
+        pieces = _by_busy(kinds, sums, edges, glyphs)
+    write_names(pieces, kinds, found_edges, lane, window, edges, glyphs, colour)
+    put_edges(pieces, found_edges)
+    if not colour:
+        # One style for all: glyphs tell kinds apart, and the row is one segment.
+        pieces = [(text, "") for text, _ in pieces]
     line: Line = []
     for text, role in pieces:
         if line and line[-1][1] == role:
             line[-1] = (line[-1][0] + text, role)
         else:
             line.append((text, role))
-    return line
+    return Drawn(line, crowded)
 
 
-def _by_majority(found: dict[int, int], glyphs: Glyphs) -> tuple[str, str]:
-    if not found:
+def _repeat_instants(sums: dict[int, list[int]], edges: Sequence[int]) -> None:
+    """More columns than nanoseconds: columns of one instant look alike."""
+    for column in range(len(edges) - 3, -1, -1):
+        if edges[column] == edges[column + 1]:
+            for values in sums.values():
+                values[column] = values[column + 1]
+
+
+def kinds_of(sums: dict[int, list[int]], columns: int) -> list[int]:
+    """Which category fills most of each column, the first in DRAWN of equal ones; NOTHING where none does.
+
+    Input and weight gradient count together as backward. Where a schedule takes them apart the cell
+    is of the larger one, and plainly backward where both have over a third.
+    """
+    if not sums:
+        return [NOTHING] * columns
+    together = sums
+    if _WG in sums and _BWD in sums:
+        together = {one: values for one, values in sums.items() if one != _WG}
+        together[_BWD] = [one + other for one, other in zip(sums[_BWD], sums[_WG], strict=True)]
+    order = sorted(together)
+    kinds = []
+    for values in zip(*(together[one] for one in order), strict=True):
+        most = max(values)
+        kinds.append(order[values.index(most)] if most else NOTHING)
+    if together is not sums:
+        for column, (kind, other) in enumerate(zip(kinds, sums[_WG], strict=True)):
+            if kind == _BWD and 3 * other >= 2 * together[_BWD][column]:
+                kinds[column] = _WG
+    return kinds
+
+
+def _majority_piece(kind: int, glyphs: Glyphs) -> tuple[str, str]:
+    if kind in (NOTHING, _IDLE):
         return " ", ""
-    category = max(found, key=lambda one: (found[one], -one))
-    name = DRAWN[category]
-    return glyphs.fills[_GLYPH[name]], "" if category == _IDLE else name
+    return glyphs.fills[_GLYPH[DRAWN[kind]]], DRAWN[kind]
 
 
-def _by_busy(found: dict[int, int], half: float, glyphs: Glyphs) -> tuple[str, str]:
-    """A communication lane: over half of the cell busy, or less; the shortest span leaves a trace."""
-    if not found:
-        return " ", ""
-    category, busy = max(found.items(), key=lambda item: item[1])
-    return glyphs.busy if busy > half else glyphs.partly, DRAWN[category]
-
-
-def _write_names(
-    pieces: list[tuple[str, str]],
-    lane: SpanLane,
-    window: Window,
-    edges: list[int],
-    glyphs: Glyphs,
-    colour: bool,
-) -> None:
-    """Write each wide span's name over its cells, cut at the span's end."""
-    spans = lane.spans
-    columns = len(pieces)
-    least_ns = window.span_ns * _NAMED_FROM // columns
-    first = max(bisect_right(spans.start, window.first_ns) - 1, 0)
-    inside = range(first, bisect_left(spans.start, window.last_ns))
-    # Of many spans in view only the long ones can have a name, of few any.
-    few = len(inside) < 4 * columns
-    candidates: list[int] = list(inside) if few else _longest(lane, least_ns, inside)
-    for index in candidates:
-        start, end = max(spans.start[index], window.first_ns), min(spans.end[index], window.last_ns)
-        if end - start < least_ns:
+def _by_busy(
+    kinds: list[int], sums: dict[int, list[int]], edges: Sequence[int], glyphs: Glyphs
+) -> list[tuple[str, str]]:
+    """A communication lane: over half of a cell busy, or less; the shortest span leaves a trace."""
+    pieces = []
+    role = ""
+    for column, kind in enumerate(kinds):
+        if kind == NOTHING:
+            # Blanks between spans have their role: a segment less each.
+            pieces.append((" ", role))
             continue
-        name = DRAWN[spans.category[index]]
-        if name in ("idle", "bubble", "wait"):
-            continue
-        left, right = window.column(start, columns), min(window.column(end - 1, columns) + 1, columns)
-        while left > 0 and edges[left - 1] == edges[left]:
-            left -= 1
-        # The cells at both ends may belong to a neighbour that fills more of them.
-        while left < right and pieces[left][1] != name:
-            left += 1
-        while left < right and pieces[right - 1][1] != name:
-            right -= 1
-        room = right - left
-        if room < _NAMED_FROM:
-            continue
-        label = lane.label(spans.op[index], room - 2)
-        if colour:
-            pieces[left:right] = [(char, f"{name} reversed") for char in f" {label}".ljust(room)]
-        else:
-            framed = f"{glyphs.span_left}{label.ljust(room - 2)}{glyphs.span_right}"
-            pieces[left:right] = [(char, name) for char in framed]
+        role = DRAWN[kind]
+        busy = 2 * sums[kind][column] > edges[column + 1] - edges[column]
+        pieces.append((glyphs.busy if busy else glyphs.partly, role))
+    return pieces
 
 
-def _longest(lane: SpanLane, least_ns: int, inside: range) -> list[int]:
-    """The spans of `inside` that last at least `least_ns`."""
-    spans = lane.spans
-    long_ones = takewhile(lambda index: spans.end[index] - spans.start[index] >= least_ns, lane.by_length)
-    return [index for index in long_ones if index in inside]
+def _shaded(
+    kinds: list[int], sums: dict[int, list[int]], edges: Sequence[int], glyphs: Glyphs
+) -> list[tuple[str, str]]:
+    """Cells as high as their ranks are busy; where kinds alternate, all in the colour of the largest."""
+    calm = _calmed(kinds, sums)
+    computing = [values for one, values in sums.items() if one in COMPUTING]
+    other = [values for one, values in sums.items() if one not in COMPUTING and one != _IDLE]
+    levels = len(glyphs.heat) - 1
+    pieces = []
+    for column, kind in enumerate(calm):
+        if kind in (NOTHING, _IDLE):
+            pieces.append((" ", ""))
+            continue
+        busy = sum(values[column] for values in computing)
+        room = max(edges[column + 1] - edges[column], 1)
+        # What waits or communicates all the time is low, but not gone.
+        level = -(-busy * levels // room) or any(values[column] for values in other)
+        pieces.append((glyphs.heat[min(level, levels)], DRAWN[kind]))
+    return pieces
+
+
+def _calmed(kinds: list[int], sums: dict[int, list[int]]) -> list[int]:
+    """Kinds with runs of few cells merged, until there are few runs; long ones keep their ends."""
+    least, calm = 3, kinds
+    while least < len(kinds) and _runs(calm) > _MOST_RUNS_SHADED:
+        calm, first = [], 0
+        short: list[int] = []
+        for column in [*(at for at in range(1, len(kinds)) if kinds[at] != kinds[at - 1]), len(kinds)]:
+            if column - first < least:
+                short += range(first, column)
+            else:
+                calm += _merged(short, sums) + kinds[first:column]
+                short = []
+            first = column
+        calm += _merged(short, sums)
+        least *= 2
+    return calm
+
+
+def _merged(columns: list[int], sums: dict[int, list[int]]) -> list[int]:
+    """What fills most of some neighbouring columns, for each of them."""
+    if not columns:
+        return []
+    first, last = columns[0], columns[-1] + 1
+    together = {one: [sum(values[first:last])] for one, values in sums.items()}
+    return kinds_of(together, 1) * len(columns)
+
+
+def _runs(kinds: list[int]) -> int:
+    return 1 + sum(one != other for one, other in pairwise(kinds))

@@ -10,7 +10,7 @@ from itertools import compress
 from tui.frame import Line
 from tui.timeline.moves import Moves
 from tui.timeline.query import Query
-from tui.timeline.spans import LaneSource, SpanLane, Spans
+from tui.timeline.spans import LaneKey, LaneSource, SpanLane, Spans
 
 
 class FilteredLane(SpanLane):
@@ -20,6 +20,10 @@ class FilteredLane(SpanLane):
         self.whole = lane
         self.number, self.stream = lane.number, lane.stream
         self._flags = flags
+
+    @property
+    def key(self) -> LaneKey:
+        return self.whole.key
 
     def lets(self, index: int) -> bool:
         """Whether span `index` of the whole lane is left."""
@@ -65,7 +69,7 @@ class Filter:
     """query: what spans have to be; an empty one lets all through."""
 
     query: Query = field(default_factory=Query)
-    _lanes: dict[tuple[int, str | None], FilteredLane] = field(default_factory=dict)
+    _lanes: dict[LaneKey, FilteredLane] = field(default_factory=dict)
 
     def set(self, query: Query) -> None:
         """Another filter."""
@@ -84,11 +88,10 @@ class Filter:
         """What the filter leaves of a lane."""
         if not self.is_on:
             return lane
-        key = lane.number, lane.stream
-        found = self._lanes.get(key)
-        if found is None:
-            flags = self._flags(lane, source, moves)
-            found = self._lanes[key] = FilteredLane(lane, flags)
+        found = self._lanes.get(lane.key)
+        if found is None or found.whole is not lane:
+            found = FilteredLane(lane, self._flags(lane, source, moves))
+            self._lanes[lane.key] = found
         return found
 
     def hides(self, lane: SpanLane, index: int, source: LaneSource, moves: Moves) -> bool:
@@ -97,9 +100,8 @@ class Filter:
         return isinstance(shown, FilteredLane) and not shown.lets(index)
 
     def _flags(self, lane: SpanLane, source: LaneSource, moves: Moves) -> bytes:
-        query = self.query
-        count = len(lane.spans.start)
-        elsewhere = (query.rank is not None and source.number_of(query.rank) != lane.number) or (
-            query.stage is not None and moves.stage_of(lane.number) != query.stage
-        )
-        return bytes(count) if elsewhere else lane.matches(query)
+        query, rank = self.query, lane.key.rank
+        elsewhere = query.stage is not None and moves.stage_of(lane.number) != query.stage
+        if query.rank is not None:
+            elsewhere |= rank != query.rank if rank >= 0 else source.number_of(query.rank) != lane.number
+        return bytes(len(lane.spans.start)) if elsewhere else lane.matches(query)

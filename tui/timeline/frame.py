@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+from simcore.units import plural
 from tui.frame import ASCII, Glyphs, Line, as_ascii, fitted, rule
 from tui.timeline.details import details
-from tui.timeline.drawing import draw_lane
+from tui.timeline.drawing import Drawn, drawn_lane
+from tui.timeline.legend import legend
+from tui.timeline.minimap import view_bar, view_in
 from tui.timeline.model import TimelineModel
 from tui.timeline.pointer import Area
+from tui.timeline.rows import Row
 from tui.timeline.ruler import ticks
-from tui.timeline.spans import COMPUTING, SpanLane
+from tui.timeline.spans import COMPUTING, LaneKey, SpanLane
 from tui.timeline.status import (
     filter_words,
     mark_columns,
@@ -19,6 +23,7 @@ from tui.timeline.status import (
     range_lines,
     range_title,
 )
+from tui.timeline.window import Window
 
 _WIDE = 100
 _TALL = 30
@@ -31,7 +36,10 @@ class TimelineFrame:
         self.glyphs = glyphs
         self.colour = colour
         self._heat: tuple[object, int, str] | None = None
-        self.area = Area(0, 0, 0, 0)
+        self.area = Area(0, 0, (), 0)
+        # Lanes as last drawn: most keys move the cursor and leave the cells as they are.
+        self._drawn: dict[LaneKey, tuple[SpanLane, Drawn]] = {}
+        self._drawn_over: tuple[Window, int] | None = None
 
     def draw(self, model: TimelineModel, width: int, height: int) -> list[Line]:
         """The frame's lines: `height` of them, each `width` cells."""
@@ -42,14 +50,24 @@ class TimelineFrame:
         columns = max(width - left - 1, 1)
         model.resize(columns, max(height - above - below, 1))
         lines = self._above(model, left, columns, tall)
-        shown = model.lanes[model.top : model.top + model.rows]
-        if len(model.lanes) > model.top + model.rows and model.rows > 1:
-            shown = shown[:-1] if model.lane < model.top + model.rows - 1 else shown
-        lines += [self._lane(model, lane, index, left) for index, lane in enumerate(shown, model.top)]
-        self.area = Area(left, above, len(shown), 2 if tall else 1)
-        hidden = len(model.lanes) - model.top - len(shown)
-        if hidden > 0 and len(shown) < model.rows:
-            lines.append(rule(f"{hidden} lanes below", width, self.glyphs))
+        if self._drawn_over != (model.window, columns):
+            self._drawn_over = (model.window, columns)
+            self._drawn.clear()
+        arrangement = model.arrangement
+        shown = arrangement.visible()
+        below_them = len(arrangement.rows) - (shown[-1][0] + 1)
+        if below_them and len(shown) > 1 and arrangement.focus != shown[-1][0]:
+            shown = shown[:-1]
+            below_them += 1
+        lines += [self._lane(model, row, index, left) for index, row in shown]
+        signs = tuple((index, _sign_column(row, wide)) for index, row in shown)
+        self.area = Area(left, above, signs, 2 if tall else 1)
+        if below_them and len(shown) < model.rows:
+            words = f"{plural(below_them, 'lane')} below"
+            if not below and arrangement.words:
+                # There is no other line to say it in.
+                words += f", {arrangement.words}"
+            lines.append(rule(words, width, self.glyphs))
         while len(lines) < above + model.rows:
             lines.append([])
         if below:
@@ -66,21 +84,13 @@ class TimelineFrame:
         heat: Line = [
             (title.ljust(left), "dim"),
             (glyphs.vertical, "dim"),
-            (self._heat_row(model, columns), "bwd"),
         ]
-        first = model.window.first_ns * columns // model.window.step_ns
-        last = max(model.window.last_ns * columns // model.window.step_ns, first + 1)
-        if last - first == 1:
-            bar = glyphs.view
-        else:
-            bar = glyphs.view_left + glyphs.view * (last - first - 2) + glyphs.view_right
-        view: Line = [
-            ("  in view".ljust(left), "dim"), (glyphs.vertical, "dim"),
-            (" " * first, ""), (bar, "accent"),
-        ]  # fmt: skip
+        row = self._heat_row(model, columns)
+        heat += [(row, "bwd")] if tall else view_in(row, model.window, self.colour)
+        view: Line = [("  in view".ljust(left), "dim"), (glyphs.vertical, "dim")]
+        view += view_bar(model.window, columns, glyphs)
         labels, marks = self._ruler(model, columns)
-        of_wide, of_narrow = model.source.count_heading
-        heading = f"  lane{of_wide:>11}  busy" if wide else f" lane {of_narrow:>2} busy"
+        heading = _heading(model, wide)
         ruler: Line = [(heading.ljust(left), "dim"), (glyphs.vertical, "dim"), (labels, "")]
         line: Line = [(glyphs.horizontal * left + glyphs.cross, "dim"), *self._marked(model, marks)]
         return [heat, view, ruler, line] if tall else [heat, ruler, line]
@@ -95,8 +105,10 @@ class TimelineFrame:
         world = 0
         for number, count in model.source.heat.items():
             world += count
-            for column, found in enumerate(model.source.computing(number).shares.cells(edges)):
-                busy[column] += sum(found.get(category, 0) for category in COMPUTING) * count
+            sums = model.source.computing(number).column_sums(edges)
+            for category in COMPUTING:
+                if category in sums:
+                    busy = [one + ns * count for one, ns in zip(busy, sums[category], strict=True)]
         levels = len(self.glyphs.heat) - 1
         row = ""
         for column in range(columns):
@@ -127,39 +139,41 @@ class TimelineFrame:
 
     # -- lanes -----------------------------------------------------------------------
 
-    def _lane(self, model: TimelineModel, lane: SpanLane, index: int, left: int) -> Line:
+    def _lane(self, model: TimelineModel, row: Row, index: int, left: int) -> Line:
         focused = index == model.lane
-        mark = ">" if focused else " "
-        sign = " " if lane.stream is not None else "-" if lane.number in model.unfolded else "+"
-        title = lane.title if left > 20 else lane.short_title
-        name = f"   {title}" if lane.stream is not None else f"{sign} {title}"
-        label = _label(f"{mark}{name}", lane.count, lane.busy, left)
-        cells = draw_lane(model.shown(lane), model.window, model.columns, self.glyphs, self.colour)
+        lane, order = row.lane, model.arrangement.order.id
+        share = lane.share(order) if order else lane.busy
+        label = _label(_name(row, ">" if focused else " ", left > 20), lane.count, share, left)
+        drawn, left_over = self._drawn.get(row.key), model.shown(lane)
+        if drawn is None or drawn[0] is not left_over:
+            drawn = left_over, drawn_lane(left_over, model.window, model.columns, self.glyphs, self.colour)
+            self._drawn[row.key] = drawn
+        cells = drawn[1].line
         if focused:
             cells = _reversed_at(cells, model.cursor_column)
-        role = "accent" if focused else ""
-        return [(label, role), (self.glyphs.vertical, "dim"), *cells]
+        return [(label, "accent" if focused else ""), (self.glyphs.vertical, "dim"), *cells]
 
     # -- below the lanes -------------------------------------------------------------
 
     def _below(self, model: TimelineModel, width: int, rows: int) -> list[Line]:
         wide = width >= _WIDE
         lines = [[("  ", ""), *line] for line in details(model, width, wide)]
-        legend = self._legend(model, width)
+        explained = self._legend(model, width)
         title = self._title(model, width)
         if rows < 9:
-            return [title, *[*lines, [], []][:2], *_narrow_status(model, width), legend]
+            return [title, *[*lines, [], []][:2], *_narrow_status(model, width), explained]
         status = range_lines(model, width, wide)
         mark = mark_line(model, width, wide)
-        below = [*status, legend, self._view(model), *([mark] if mark else [])]
+        below = [*status, explained, self._view(model), *([mark] if mark else [])]
         room = rows - 2 - len(below)
         lines = [*lines[:room], *[[] for _ in range(room - len(lines))]]
         return [title, *lines, rule(range_title(model), width, self.glyphs), *below]
 
     def _title(self, model: TimelineModel, width: int) -> Line:
-        """Where the cursor is; what the last key has to say; narrow, the filter."""
+        """Where the cursor is; what the last key has to say; which lanes are left out; narrow, the filter."""
         words = model.source.axis.clock(model.cursor_ns)
-        said = [model.notice] if model.notice else []
+        # What is not in the list is said on every size of screen.
+        said = [one for one in (model.notice, model.arrangement.words) if one]
         if width < _WIDE and model.filter.is_on:
             said.append(filter_words(model))
         if width >= _WIDE or not said:
@@ -171,17 +185,10 @@ class TimelineFrame:
         return fitted([*line, (glyph * width, "dim")], width)
 
     def _legend(self, model: TimelineModel, width: int) -> Line:
-        line: Line = []
-        for fill, role, words in model.source.legend:
-            line += [
-                (" ", ""),
-                (self.glyphs.fills[fill], role),
-                (f" {words if width >= _WIDE else words.split()[0]} ", ""),
-            ]
-        if model.unfolded and width >= _WIDE:
-            line += [("   comm lanes: ", "dim"), (self.glyphs.busy, "tp"), (" busy  ", ""),
-                     (self.glyphs.partly, "tp"), (" partly", "")]  # fmt: skip
-        return line
+        rows = [row for _, row in model.arrangement.visible()]
+        crowded = any(row.key in self._drawn and self._drawn[row.key][1].crowded for row in rows)
+        streams = any(row.key.stream is not None for row in rows)
+        return legend(model.source.legend, self.glyphs, width, self.colour, crowded, streams)
 
     def _view(self, model: TimelineModel) -> Line:
         window = model.window
@@ -201,6 +208,37 @@ def _narrow_status(model: TimelineModel, width: int) -> list[Line]:
         return []
     mark = mark_line(model, width, wide=False)
     return range_lines(model, width, wide=False) or ([mark] if mark else [])
+
+
+def _sign_column(row: Row, wide: bool) -> int:
+    """Where the sign of folding is, -1 without one."""
+    return 1 + (2 if wide else 1) * row.depth if row.sign.strip() else -1
+
+
+def _heading(model: TimelineModel, wide: bool) -> str:
+    """Above the lanes: what they are sorted by, and what the share beside each is of."""
+    order = model.arrangement.order
+    of_wide, of_narrow = model.source.count_heading
+    if wide:
+        room = 15 - len(order.words)
+        of = of_wide if len(of_wide) < room else ""
+        return f"  {order.words}{of:>{room}}  {order.column}"
+    return f" sorted  {order.column}" if order.id else f" lane {of_narrow:>2} {order.column}"
+
+
+def _name(row: Row, mark: str, wide: bool) -> str:
+    """Cursor, folding, pin and title of a lane, as deep as it is under others."""
+    lane, depth = row.lane, row.depth
+    title = lane.title if wide else lane.short_title
+    if row.pinned and depth == 0 and row.key.stream is not None:
+        # Away from its own lane a stream says whose it is.
+        whose = lane.whose if wide else lane.whose.removeprefix("stage ").removeprefix("rank ")
+        title = f"{whose}: {title}"
+    pin = "*" if row.pinned and depth == 0 else " "
+    step = 2 if wide else 1
+    if row.key.stream is not None and depth:
+        return f"{mark}{' ' * step * (depth - 1)}   {title}"
+    return f"{mark}{' ' * step * depth}{row.sign}{pin}{title}"
 
 
 def _label(name: str, count: str, busy: str, left: int) -> str:

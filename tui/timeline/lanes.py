@@ -4,31 +4,39 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from simcore.analysis import Results
 from simcore.analysis.accounts import ACCOUNTS, received_op
+from simcore.analysis.shares import Shares
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, Receive
+from simcore.program.schedules import SCHEDULES
+from simcore.ranks import Block, RankSet
 from simcore.units import plural
 from tui.frame import Line, cells
 from tui.timeline.axis import TIME
+from tui.timeline.group_words import legend_of, told_group
 from tui.timeline.query import Query
 from tui.timeline.simulated_matching import LaneColumns, simulated_matches
 from tui.timeline.simulated_words import simulated_words
-from tui.timeline.spans import DRAWN, SpanLane, Spans, busy_words
+from tui.timeline.spans import ALL, DRAWN, OTHERS, Kind, LaneKey, Order, SpanLane, Spans, busy_words
 
 _DRAWN_PHASE = {"fwd": "fwd", "ig": "bwd", "wg": "bwd", "opt": "opt", "recompute": "recompute"}
 
 
-def _drawn_account(account: str) -> int:
-    """Input and weight gradient alternate faster than a cell: both are drawn as backward."""
-    words = account.split()
-    return DRAWN.index(_DRAWN_PHASE[words[1]] if words[0] == "compute" else words[-1])
+def _tables(drawn_phase: dict[str, str]) -> tuple[bytes, bytes]:
+    """Index into ACCOUNTS, and into PHASES, -> index into DRAWN, as `translate` takes it."""
+    words = [account.split() for account in ACCOUNTS]
+    accounts = [DRAWN.index(drawn_phase[one[1]] if one[0] == "compute" else one[-1]) for one in words]
+    phases = [DRAWN.index(drawn_phase[phase]) for phase in PHASES]
+    return bytes(accounts) + bytes(256 - len(accounts)), bytes(phases) + bytes(256 - len(phases))
 
 
-_OF_ACCOUNT = tuple(_drawn_account(account) for account in ACCOUNTS)
-_OF_PHASE = tuple(DRAWN.index(_DRAWN_PHASE[phase]) for phase in PHASES)
+# Input and weight gradient alternate faster than a cell: both are drawn as backward, unless the
+# schedule takes them apart.
+_TOGETHER = _tables(_DRAWN_PHASE)
+_APART = _tables(_DRAWN_PHASE | {"wg": "wg"})
 PIPELINE = "pp"
 # Streams of a class in the order in which they are shown; the pipeline's four are one lane.
 _COLLECTIVE_STREAMS = STREAMS[COMPUTE + 1 : TO_NEXT]
@@ -36,11 +44,32 @@ _COLLECTIVE_STREAMS = STREAMS[COMPUTE + 1 : TO_NEXT]
 
 @dataclass(frozen=True)
 class Lane(SpanLane):
-    """A lane of a simulated run: of a class (stream None, by accounts) or of one of its streams."""
+    """A lane of a simulated run: of ranks (stream None, by accounts) or of one of their streams.
+
+    number: their class. rank: ALL, the only rank it is of, or OTHERS. among: the ranks it stands
+    for when these are not the class's. name: its title when the class does not say it. like: the
+    lane of an equal rank, whose spans and sums it shares. left: how many ranks OTHERS are.
+    """
 
     results: Results
     number: int
     stream: str | None = None
+    rank: int = ALL
+    among: RankSet | None = field(default=None, compare=False)
+    name: str = field(default="", compare=False)
+    like: Lane | None = field(default=None, compare=False)
+    left: int = 0
+
+    @property
+    def key(self) -> LaneKey:
+        return LaneKey((), self.number, self.rank, self.stream)
+
+    @property
+    def rank_set(self) -> RankSet:
+        """The equal ranks that the lane stands for; of OTHERS these and the ones apart."""
+        return (
+            self.results.simulation.timeline.classes[self.number].ranks if self.among is None else self.among
+        )
 
     @property
     def may_overlap(self) -> bool:
@@ -55,6 +84,8 @@ class Lane(SpanLane):
     def title(self) -> str:
         timeline = self.results.simulation.timeline
         rank_class = timeline.classes[self.number]
+        if self.stream is None and self.name:
+            return self.name
         if self.stream is None:
             alone = sum(other.stage == rank_class.stage for other in timeline.classes) == 1
             # Several classes in a stage: only their ranks tell them apart.
@@ -70,11 +101,13 @@ class Lane(SpanLane):
     @property
     def ranks(self) -> int:
         """How many equal ranks the lane stands for."""
-        return len(self.results.simulation.timeline.classes[self.number].ranks)
+        return self.left or len(self.rank_set)
 
     @property
     def count(self) -> str:
-        return "" if self.stream else f"x{_count(self.ranks)}"
+        if self.stream or self.rank >= 0 or (self.ranks == 1 and self.name.startswith("rank")):
+            return ""
+        return f"x{short_count(self.ranks)}"
 
     @cached_property
     def busy(self) -> str:
@@ -86,15 +119,31 @@ class Lane(SpanLane):
             busy = sum(shares.values())
         return busy_words(busy, step)
 
+    def share(self, measure: str) -> str:
+        if self.stream is not None:
+            return self.busy
+        return busy_words(share_ns(self.results, self.number, measure), self.results.step_time_ns)
+
     @cached_property
     def spans(self) -> Spans:
         # The op of a span is its index in the class's ops, or what the accounts write for idle and
         # for transfers from another rank; ops of 0 ns have no span.
+        if self.like is not None:
+            return self.like.spans
         if self.stream is None:
             accounts = self.results.accounts[self.number]
-            category = accounts.account.translate(bytes(_OF_ACCOUNT) + bytes(256 - len(_OF_ACCOUNT)))
+            category = accounts.account.translate(self._tables[0])
             return Spans(accounts.edge[:-1], accounts.edge[1:], accounts.op, category)
         return self._stream_spans()
+
+    @cached_property
+    def shares(self) -> Shares:
+        return super().shares if self.like is None else self.like.shares
+
+    @cached_property
+    def _tables(self) -> tuple[bytes, bytes]:
+        schedule = SCHEDULES.get(self.results.simulation.program.schedule)
+        return _APART if schedule is not None and schedule.splits_backward else _TOGETHER
 
     def _stream_spans(self) -> Spans:
         timeline = self.results.simulation.timeline
@@ -124,13 +173,17 @@ class Lane(SpanLane):
             # In the queues of astra-sim-1 a collective may be served before one issued earlier.
             found.sort()
             if code == COMPUTE:
-                category = bytearray(_OF_PHASE[ops.phase[op]] for _, _, op in found)
+                category = bytearray(self._tables[1][ops.phase[op]] for _, _, op in found)
             else:
                 category = bytearray((DRAWN.index(self.stream or ""),)) * len(found)
         start_column, end_column, op_column = (
             array("q", (span[part] for span in found)) for part in range(3)
         )
         return Spans(start_column, end_column, op_column, category)
+
+    @property
+    def whose(self) -> str:
+        return " ".join(self.name.split())
 
     def label(self, op: int, room: int) -> str:
         """A span's name in at most `room` cells; the phase is kept and the name cut."""
@@ -152,13 +205,13 @@ class Lane(SpanLane):
     @cached_property
     def columns(self) -> LaneColumns:
         """What a search looks at."""
-        return LaneColumns(self)
+        return LaneColumns(self) if self.like is None else self.like.columns
 
     def matches(self, query: Query) -> bytes:
         return simulated_matches(self, query)
 
 
-def _count(ranks: int) -> str:
+def short_count(ranks: int) -> str:
     """How many ranks, in at most four characters: 64, 1024, 131k, 1.0M."""
     if ranks < 10_000:
         return str(ranks)
@@ -172,51 +225,174 @@ def class_streams(results: Results, number: int) -> list[str]:
     return [*streams, PIPELINE] if results.simulation.timeline.classes[number].links else streams
 
 
-@dataclass(frozen=True)
-class SimulatedLanes:
-    """A simulated run as a source of lanes: one for each rank class."""
+def share_ns(results: Results, number: int, measure: str) -> int:
+    """What an order goes by, of a class: ns of its compute stream."""
+    accounts = results.accounts[number]
+    found: dict[str, int] = {
+        "bubble": accounts.bubble_ns, "wait": accounts.wait_ns, "exposed": accounts.all_exposed_ns,
+        "end": accounts.idle_ns,
+    }  # fmt: skip
+    return found.get(measure, accounts.busy_ns)
 
-    results: Results
+
+class SimulatedLanes:
+    """A simulated run as a source of lanes: one for each set of equal ranks.
+
+    These are the rank classes; in a run that simulates every rank (`--no-fold`) the ranks of a stage
+    whose times, and those of whom they receive from, are equal to the byte are one lane too.
+    """
 
     axis = TIME
     count_heading = ("x", "")
-    legend = (
-        ("fwd", "fwd", "forward"), ("bwd", "bwd", "backward"), ("opt", "opt", "optimizer"),
-        ("exposed", "tp", "exposed comm."), ("wait", "wait", "wait"), ("bubble", "bubble", "bubble"),
-        ("idle", "", "idle"),
+    orders = (
+        Order("", "lane", "busy"), Order("busy", "least busy", "busy"),
+        Order("bubble", "most bubble", "bubb"), Order("wait", "most wait", "wait"),
+        Order("exposed", "most exposed", "expo"), Order("end", "latest end", "idle"),
     )  # fmt: skip
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+        timeline = results.simulation.timeline
+        self._each_rank = 1 < results.simulation.layout.world == len(timeline.classes)
+        self._ranks: dict[int, RankSet] = {}
+        # Of each class, the one that stands for its equals.
+        self._first: list[int] = list(range(len(timeline.classes)))
+        if self._each_rank:
+            self._join_equals()
+        else:
+            self._ranks = {number: one.ranks for number, one in enumerate(timeline.classes)}
+        self.numbers: list[int] = list(self._ranks)
+        of_stage: dict[int, int] = {}
+        for number in self.numbers:
+            stage = timeline.classes[number].stage
+            of_stage[stage] = of_stage.get(stage, 0) + 1
+        self._of_stage = of_stage
+        self._lanes: dict[tuple[int, int, str | None], Lane] = {}
+
+    def _join_equals(self) -> None:
+        timeline = self.results.simulation.timeline
+        times: dict[tuple[int, bytes, bytes], int] = {}
+        own = [
+            times.setdefault((one.stage, start.tobytes(), end.tobytes()), len(times))
+            for one, start, end in zip(
+                timeline.classes, timeline.times.start, timeline.times.end, strict=True
+            )
+        ]
+        equal: dict[tuple[int, ...], list[int]] = {}
+        for number, one in enumerate(timeline.classes):
+            received = (
+                part for step, link in sorted(one.links.items()) for part in (step, own[link.neighbour])
+            )
+            equal.setdefault((own[number], *received), []).append(number)
+        for numbers in equal.values():
+            ranks = RankSet.of(timeline.classes[number].ranks.first for number in numbers)
+            self._ranks[numbers[0]] = ranks
+            for number in numbers:
+                self._first[number] = numbers[0]
 
     @property
     def length(self) -> int:
-        return self.results.simulation.step_time_ns
+        return self.results.step_time_ns
 
     @property
     def groups(self) -> int:
-        return len(self.results.simulation.timeline.classes)
+        return len(self.numbers)
 
     @property
     def counted(self) -> str:
-        return f"{self.results.simulation.layout.world} ranks in {plural(self.groups, 'class')}"
+        layout, classes = self.results.simulation.layout, len(self.results.simulation.timeline.classes)
+        if self.groups < classes:
+            return f"{layout.world} ranks, each simulated, in {plural(self.groups, 'lane')} of equal ones"
+        return f"{layout.world} ranks in {plural(classes, 'class')}"
 
     @property
     def heat(self) -> dict[int, int]:
-        classes = self.results.simulation.timeline.classes
-        return {number: len(rank_class.ranks) for number, rank_class in enumerate(classes)}
+        return {number: len(ranks) for number, ranks in self._ranks.items()}
 
-    @property
-    def numbers(self) -> Sequence[int]:
-        return range(self.groups)
+    @cached_property
+    def legend(self) -> tuple[Kind, ...]:
+        totals = [0] * len(ACCOUNTS)
+        for number in self.numbers:
+            totals = [
+                one + ns for one, ns in zip(totals, self.results.accounts[number].total_ns, strict=True)
+            ]
+        table = self.lane(self.numbers[0])._tables[0]
+        names = {DRAWN[table[index]] for index, ns in enumerate(totals) if ns}
+        return legend_of(names, "exposed")
+
+    def measure(self, order: str, number: int) -> int:
+        # Who is least busy, and who ends latest, that is idles least, comes first.
+        ns = share_ns(self.results, number, order)
+        return ns if order in ("busy", "end") else -ns
+
+    def headings(self, number: int) -> tuple[str, ...]:
+        layout, ranks = self.results.simulation.layout, self._ranks[number]
+        stage = f"stage {self.results.simulation.timeline.classes[number].stage:>2}"
+        if len(ranks) > layout.tp:
+            return (stage,)
+        groups = {layout.position(rank)[1] for rank in ranks}
+        return (stage, f"dp {min(groups)}") if len(groups) == 1 else (stage,)
+
+    def ranks(self, number: int) -> RankSet:
+        return self._ranks[number]
+
+    def count(self, number: int) -> int:
+        return len(self._ranks[number])
 
     def number_of(self, rank: int) -> int | None:
         if not 0 <= rank < self.results.simulation.layout.world:
             return None
-        return self.results.simulation.timeline.folding.class_of(rank)
+        # Where each rank is a class, a class's number is its rank.
+        number = rank if self._each_rank else self.results.simulation.timeline.folding.class_of(rank)
+        return self._first[number]
 
-    def lane(self, number: int) -> SpanLane:
-        return Lane(self.results, number)
+    def lane(self, number: int, rank: int = ALL, left: int = 0) -> Lane:
+        found = self._lane(number, rank, None)
+        # How many are left changes with every rank that is shown apart.
+        return (
+            Lane(self.results, number, None, OTHERS, found.among, "the others", found.like, left)
+            if left
+            else found
+        )
 
-    def streams(self, number: int) -> list[SpanLane]:
-        return [Lane(self.results, number, stream) for stream in class_streams(self.results, number)]
+    def _lane(self, number: int, rank: int, stream: str | None) -> Lane:
+        """A lane, the same one each time: what it has computed is kept."""
+        found = self._lanes.get((number, rank, stream))
+        if found is None:
+            ranks = self._ranks[number]
+            stage = self.results.simulation.timeline.classes[number].stage
+            name = f"stage {stage:>2}" if self._of_stage[stage] == 1 else f"rank {ranks.text()}"
+            if rank == ALL:
+                found = Lane(self.results, number, stream, ALL, ranks, name)
+            else:
+                like, own = self._lane(number, ALL, stream), number
+                if rank >= 0:
+                    # Its own class has the words of where its figures come from.
+                    own = rank if self._each_rank else number
+                    name, ranks = f"rank {rank}", RankSet([Block(rank, rank)])
+                else:
+                    name = "the others"
+                found = Lane(self.results, own, stream, rank, ranks, name, like)
+            self._lanes[number, rank, stream] = found
+        return found
+
+    def streams(self, number: int, rank: int = ALL) -> list[SpanLane]:
+        return [self._lane(number, rank, stream) for stream in class_streams(self.results, number)]
 
     def computing(self, number: int) -> SpanLane:
-        return Lane(self.results, number, "compute")
+        # By accounts: these spans are made anyway, and their compute is the compute stream's.
+        return self._lane(number, ALL, None)
+
+    def told(self, title: Line, numbers: Sequence[int]) -> list[Line]:
+        measures = {
+            "busy": "compute",
+            "exposed": "exposed",
+            "wait": "wait",
+            "bubble": "bubble",
+            "end": "idle",
+        }
+        found = {
+            words: [share_ns(self.results, number, measure) for number in numbers]
+            for measure, words in measures.items()
+        }
+        return told_group(title, [self._ranks[number].first for number in numbers], found, self.length)

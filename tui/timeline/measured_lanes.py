@@ -10,20 +10,22 @@ from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace
 from simcore.measured.lanes import COMPUTE_LANE, NO_GROUP, lane_kinds, lane_spans, rank_spans
 from simcore.measured.run import SLOT
-from simcore.measured.vocabulary import CATEGORIES, GROUPS
+from simcore.measured.vocabulary import CATEGORIES, GROUPS, category_of_group
 from simcore.units import plural
 from tui.frame import Line, cells
 from tui.timeline.axis import TIME, Axis, order_axis
+from tui.timeline.group_words import legend_of, told_group
 from tui.timeline.measured_matching import measured_matches
 from tui.timeline.measured_words import measured_words
 from tui.timeline.query import Query
-from tui.timeline.spans import COMPUTING, DRAWN, SpanLane, Spans, busy_words
+from tui.timeline.spans import ALL, COMPUTING, DRAWN, Kind, Order, SpanLane, Spans, busy_words
 
 _DRAWN_CATEGORY = {
     "forward": "fwd", "backward": "bwd", "optimizer": "opt", "expert": "ep", "expert dp": "dp_ep",
     "gap": "idle", "outside": "idle",
 }  # fmt: skip
 _DRAWN = bytes(DRAWN.index(_DRAWN_CATEGORY.get(name, name)) for name in CATEGORIES)
+_NOT_BUSY = (DRAWN.index("idle"), DRAWN.index("host"))
 # Category of a lane -> index into DRAWN, as `bytearray.translate` takes it.
 _TO_DRAWN = _DRAWN + bytes(256 - len(_DRAWN))
 
@@ -52,6 +54,10 @@ class MeasuredLane(SpanLane):
         return name if size is None else f"{name} x{size}"
 
     @property
+    def whose(self) -> str:
+        return f"{self.run.unit} {self.rank.number}"
+
+    @property
     def count(self) -> str:
         """The rank's stage: a plan's number is one itself."""
         stage = self.rank.stage
@@ -66,6 +72,25 @@ class MeasuredLane(SpanLane):
         return busy_words(
             sum(ns for category, ns in shares.items() if lane or category in COMPUTING), self.run.length
         )
+
+    def share(self, measure: str) -> str:
+        if self.stream is not None or not measure or not self.run.timed:
+            return self.busy
+        return busy_words(self.measured_ns(measure), self.run.length)
+
+    def measured_ns(self, measure: str) -> int:
+        """ns of the step that an order goes by: compute, communication, or neither."""
+        if measure == "end":
+            return self.run.length - self.rank.last_ns
+        ns = self._by_category
+        computing = sum(ns.get(category, 0) for category in COMPUTING)
+        if measure == "busy":
+            return computing
+        return sum(ns.values()) - computing - sum(ns.get(category, 0) for category in _NOT_BUSY)
+
+    @cached_property
+    def _by_category(self) -> dict[int, int]:
+        return self.shares.between(0, self.run.length)
 
     @cached_property
     def spans(self) -> Spans:
@@ -98,16 +123,14 @@ class MeasuredLane(SpanLane):
         return measured_matches(self, query)
 
 
-@dataclass(frozen=True)
 class MeasuredLanes:
-    """A measured run as a source of lanes: one for each rank."""
+    """A measured run as a source of lanes: one for each rank, by its place among `run.ranks`."""
 
-    run: MeasuredRun
-
-    legend = (
-        ("fwd", "fwd", "forward"), ("bwd", "bwd", "backward"), ("opt", "opt", "optimizer"),
-        ("exposed", "tp", "communication"), ("host", "host", "host"), ("idle", "", "gap"),
-    )  # fmt: skip
+    def __init__(self, run: MeasuredRun) -> None:
+        self.run = run
+        self.numbers = range(len(run.ranks))
+        self._place = {rank.number: number for number, rank in enumerate(run.ranks)}
+        self._lanes: dict[tuple[int, str | None], MeasuredLane] = {}
 
     @property
     def axis(self) -> Axis:
@@ -116,6 +139,16 @@ class MeasuredLanes:
     @property
     def count_heading(self) -> tuple[str, str]:
         return ("", "") if self.run.unit == "stage" else ("stage", "st")
+
+    @property
+    def orders(self) -> tuple[Order, ...]:
+        natural = Order("", "lane", "busy")
+        if not self.run.timed:
+            return (natural,)
+        return (
+            natural, Order("busy", "least busy", "busy"), Order("exposed", "most comm.", "comm"),
+            Order("end", "latest end", "over"),
+        )  # fmt: skip
 
     @property
     def length(self) -> int:
@@ -139,21 +172,57 @@ class MeasuredLanes:
         alike = self.run.timed and self.run.concurrent
         return dict.fromkeys(range(self.groups), 1) if alike else {}
 
-    @property
-    def numbers(self) -> Sequence[int]:
-        return range(self.groups)
+    @cached_property
+    def legend(self) -> tuple[Kind, ...]:
+        found = {category for number in self.numbers for category in set(self.lane(number).spans.category)}
+        subs = {group for rank in self.run.ranks for group in rank.subs.group}
+        found |= {_DRAWN[CATEGORIES.index(category_of_group(group))] for group in subs}
+        return legend_of({DRAWN[category] for category in found}, "communication", "gap")
+
+    def measure(self, order: str, number: int) -> int:
+        ns = self._lane(number, None).measured_ns(order)
+        return -ns if order == "exposed" else ns
+
+    def headings(self, number: int) -> tuple[str, ...]:
+        stage = self.run.ranks[number].stage
+        if stage is None or self.run.unit == "stage":
+            return ()
+        place = self.run.degrees.position(self.run.ranks[number].number)
+        return (f"stage {stage:>2}",) if place is None else (f"stage {stage:>2}", f"dp {place[1]}")
+
+    def ranks(self, number: int) -> tuple[int, ...]:
+        return (self.run.ranks[number].number,)
+
+    def count(self, number: int) -> int:
+        return 1
 
     def number_of(self, rank: int) -> int | None:
-        if self.run.unit != "rank":
-            return None
-        return next((number for number, one in enumerate(self.run.ranks) if one.number == rank), None)
+        return self._place.get(rank)
 
-    def lane(self, number: int) -> SpanLane:
-        return MeasuredLane(self.run, number)
+    def lane(self, number: int, rank: int = ALL, left: int = 0) -> SpanLane:
+        return self._lane(number, None)
 
-    def streams(self, number: int) -> list[SpanLane]:
+    def _lane(self, number: int, stream: str | None) -> MeasuredLane:
+        """A lane, the same one each time: what it has computed is kept."""
+        found = self._lanes.get((number, stream))
+        if found is None:
+            found = self._lanes[number, stream] = MeasuredLane(self.run, number, stream)
+        return found
+
+    def streams(self, number: int, rank: int = ALL) -> list[SpanLane]:
         kinds = lane_kinds(self.run, self.run.ranks[number])
-        return [MeasuredLane(self.run, number, kind) for kind in kinds]
+        return [self._lane(number, kind) for kind in kinds]
 
     def computing(self, number: int) -> SpanLane:
-        return MeasuredLane(self.run, number, COMPUTE_LANE)
+        return self._lane(number, COMPUTE_LANE)
+
+    def told(self, title: Line, numbers: Sequence[int]) -> list[Line]:
+        if not self.run.timed:
+            return [title]
+        measures = {order.id: order for order in self.orders[1:]}
+        words = {"busy": "compute", "exposed": "communication", "end": "over before the others"}
+        found = {
+            words[measure]: [self._lane(number, None).measured_ns(measure) for number in numbers]
+            for measure in measures
+        }
+        return told_group(title, [self.run.ranks[number].number for number in numbers], found, self.length)

@@ -1,10 +1,11 @@
-"""What the timeline shows and where the cursor is; every key is a method here."""
+"""What the timeline shows and where the cursor is; every key is a method here, or of `jumps`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from tui.session import Run
+from tui.timeline.arrangement import Arrangement
 from tui.timeline.filtering import Filter
 from tui.timeline.moves import Moves
 from tui.timeline.navigation import Navigation
@@ -12,7 +13,7 @@ from tui.timeline.query import Query
 from tui.timeline.search import Search
 from tui.timeline.selection import Marks, Selection
 from tui.timeline.source import lane_source, moves_of
-from tui.timeline.spans import LaneSource, SpanLane
+from tui.timeline.spans import LaneKey, LaneSource, SpanLane
 from tui.timeline.window import Window
 
 
@@ -20,115 +21,102 @@ from tui.timeline.window import Window
 class TimelineModel(Navigation):
     """State of the timeline screen. columns, rows: cells of the lane area, set when drawn.
 
-    results: the run. source: its lanes; moves: what one moves by in it. unfolded: groups of ranks
-    whose streams are shown. lane: index of the lane with the cursor. top: first lane on the screen.
-    selection, marks, search, filter: what was marked out, looked for, and left to be seen. notice: what
-    the last key has to say. rank: the one that was asked for, spoken of on its lane.
+    results: the run. source: its lanes; moves: what one moves by in it. arrangement: which lanes are
+    shown, in which order, and which has the cursor. selection, marks, search, filter: what was marked out,
+    looked for, and left to be seen. notice: what the last key has to say. walk: which of the longest
+    waits the cursor is at: (place, of all lanes, lane, time).
     """
 
     results: Run
     source: LaneSource = field(init=False)
     moves: Moves = field(init=False)
-    lanes: list[SpanLane] = field(default_factory=list)
-    unfolded: set[int] = field(default_factory=set)
-    lane: int = 0
-    top: int = 0
+    arrangement: Arrangement = field(init=False)
     rows: int = 20
     selection: Selection = field(default_factory=Selection)
     marks: Marks = field(default_factory=Marks)
     search: Search | None = None
     filter: Filter = field(default_factory=Filter)
     notice: str = ""
-    rank: int | None = None
-    walk: tuple[int, bool, int, int] | None = None
+    walk: tuple[int, bool, LaneKey, int] | None = None
 
     def __post_init__(self) -> None:
         self.source, self.moves = lane_source(self.results), moves_of(self.results)
+        self.arrangement = Arrangement(self.source, self.rows)
         self.window = Window.whole(self.source.length)
         self.cursor_ns = self.window.span_ns // 2
-        self._rebuild()
 
     def show(self, results: Run) -> None:
         """Another run of the same workload: places are kept as shares of the step."""
         source = lane_source(results)
         old, new = self.window.step_ns, max(source.length, 1)
-        if source.groups != self.source.groups:
-            self.unfolded.clear()
         self.results, self.source, self.moves = results, source, moves_of(results)
         self.selection.scale(old, new)
         self.marks.scale(old, new)
-        self.search, self.rank, self.walk = None, None, None
+        self.search, self.walk = None, None
         self.filter.forget_lanes()
-        self._rebuild()
+        self.arrangement.show(source)
         self.show_step(new)
-
-    def _rebuild(self) -> None:
-        current = self.lanes[self.lane] if self.lanes else None
-        self.lanes = []
-        for number in range(self.source.groups):
-            self.lanes.append(self.source.lane(number))
-            if number in self.unfolded:
-                self.lanes += self.source.streams(number)
-        if current is not None:
-            places = {(lane.number, lane.stream): index for index, lane in enumerate(self.lanes)}
-            folded = places.get((current.number, None), 0)
-            self.lane = places.get((current.number, current.stream), folded)
-        self._keep_lane_in_view()
 
     @property
     def current(self) -> SpanLane:
         """The lane with the cursor."""
-        return self.lanes[self.lane]
+        return self.arrangement.current
+
+    @property
+    def lanes(self) -> list[SpanLane]:
+        """The lanes of the list, those out of view too."""
+        return [row.lane for row in self.arrangement.rows]
+
+    @property
+    def lane(self) -> int:
+        """Index of the lane with the cursor."""
+        return self.arrangement.focus
+
+    @lane.setter
+    def lane(self, index: int) -> None:
+        self.arrangement.focus_row(index)
+
+    @property
+    def top(self) -> int:
+        """How many lanes are scrolled out above."""
+        return self.arrangement.top
+
+    @property
+    def unfolded(self) -> set[int]:
+        """Groups of ranks whose streams are shown."""
+        return self.arrangement.unfolded
 
     def resize(self, columns: int, rows: int) -> None:
         """The lane area has another size."""
         self.columns, self.rows = max(columns, 1), max(rows, 1)
-        self._keep_lane_in_view()
+        self.arrangement.resize(self.rows)
 
     # -- lanes -----------------------------------------------------------------------
 
     def move_lane(self, by: int) -> None:
         """The cursor to another lane, `by` lanes down."""
-        self.lane = max(0, min(self.lane + by, len(self.lanes) - 1))
-        self._keep_lane_in_view()
+        self.arrangement.move(by)
 
     def toggle_fold(self) -> None:
-        """Show or hide the streams of the class under the cursor."""
-        number = self.current.number
-        if number in self.unfolded:
-            self.unfolded.remove(number)
-            while self.current.stream is not None:
-                self.lane -= 1
-        else:
-            self.unfolded.add(number)
-        lane = self.lane
-        self._rebuild()
-        self.lane = min(lane, len(self.lanes) - 1)
-        self._keep_lane_in_view()
+        """Show or hide what is under the lane of the cursor: its streams, or a group's lanes."""
+        self.arrangement.toggle()
 
-    def _keep_lane_in_view(self) -> None:
-        self.top = max(0, min(self.top, len(self.lanes) - self.rows))
-        if self.lane < self.top:
-            self.top = self.lane
-        elif self.lane >= self.top + self.rows:
-            self.top = self.lane - self.rows + 1
+    def go_to(self, key: LaneKey) -> None:
+        """The cursor to a lane, wherever it is folded or hidden."""
+        if key != self.arrangement.rows[self.arrangement.focus].key:
+            self.arrangement.show_lane(key)
 
-    def reveal(self, number: int, stream: str | None) -> None:
-        """The cursor to a lane, which is unfolded if it is one of a stream."""
-        if stream is not None and number not in self.unfolded:
-            self.unfolded.add(number)
-            self._rebuild()
-        places = {(lane.number, lane.stream): index for index, lane in enumerate(self.lanes)}
-        self.lane = places.get((number, stream), places.get((number, None), self.lane))
-        self._keep_lane_in_view()
+    @property
+    def rank(self) -> int | None:
+        """The only rank that the lane with the cursor is of."""
+        return self.current.key.rank if self.current.key.rank >= 0 else None
 
-    def scroll_to(self, top: int) -> None:
-        """Scroll the list of lanes; the cursor's lane stays on the screen."""
-        self.top = max(0, min(top, len(self.lanes) - self.rows))
-        # The last row may be taken by how many lanes are below.
-        last = self.top + self.rows - (2 if self.top + self.rows < len(self.lanes) and self.rows > 1 else 1)
-        self.lane = max(self.top, min(self.lane, last))
-        self._keep_lane_in_view()
+    @property
+    def whose(self) -> str:
+        """The ranks whose figures are those of the lane with the cursor."""
+        if self.rank is not None:
+            return f"rank {self.rank}"
+        return " ".join(self.source.lane(self.current.number).title.split())
 
     # -- spans -----------------------------------------------------------------------
 
@@ -146,13 +134,6 @@ class TimelineModel(Navigation):
             inside = lane.starting_in(edges[column], edges[column + 1])
             return inside[0] if inside else None
         return index
-
-    @property
-    def spoken_of(self) -> int | None:
-        """The rank that was asked for, if it is one of the lane's."""
-        if self.rank is None or self.source.number_of(self.rank) != self.current.number:
-            return None
-        return self.rank
 
     def focus(self) -> None:
         """The range, or else the span under the cursor, over most of the width; once more, the whole step."""
@@ -176,13 +157,9 @@ class TimelineModel(Navigation):
             self.cursor_ns = start + (end - start) // 2
 
     def leave(self) -> None:
-        """One thing less that was marked out: the range, else the filter, else the rank spoken of."""
-        if self.selection.clear():
-            return
-        if self.filter.is_on:
+        """One thing less that was marked out: the range, else the filter."""
+        if not self.selection.clear():
             self.filter.set(Query())
-        else:
-            self.rank = None
 
     def step_span(self, direction: int) -> None:
         """The cursor to the next (1) or previous (-1) span of its lane, of those that the filter leaves."""

@@ -42,7 +42,7 @@ def simulated_words(lane: Lane, index: int | None, others: str, width: int, wide
 
 def _whose(lane: Lane, wide: bool) -> str:
     simulation = lane.results.simulation
-    ranks = simulation.timeline.classes[lane.number].ranks
+    ranks = lane.rank_set
     if not wide:
         return f"rank {ranks.first} x{len(ranks)}"
     tp, dp, stage = simulation.layout.position(ranks.first)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
-from typing import Protocol
+from itertools import accumulate, compress
+from operator import sub
+from typing import NamedTuple, Protocol
 
-from simcore.analysis.shares import Shares
+from simcore.analysis.shares import Shares, columns_of_spans
 from simcore.units import percent
 from tui.frame import Line
 from tui.timeline.axis import Axis
@@ -18,11 +19,50 @@ from tui.timeline.query import Query
 
 # What a cell can show: compute by what it is for, communication by kind, and not computing. The
 # last five before `wait` are of measured runs: groups of the embeddings, unknown kinds, the host.
+# `wg` is for schedules that take the weight gradient apart; else it is backward as well.
 DRAWN = (
-    "fwd", "bwd", "opt", "recompute", "tp", "ep", "dp", "dp_ep", "all", "pp",
+    "fwd", "bwd", "wg", "opt", "recompute", "tp", "ep", "dp", "dp_ep", "all", "pp",
     "embedding", "position", "comm", "host", "wait", "bubble", "idle",
 )  # fmt: skip
-COMPUTING = tuple(DRAWN.index(name) for name in ("fwd", "bwd", "opt", "recompute"))
+COMPUTING = tuple(DRAWN.index(name) for name in ("fwd", "bwd", "wg", "opt", "recompute"))
+NAMELESS = frozenset(DRAWN.index(name) for name in ("idle", "bubble", "wait"))
+_HAS_NAME = bytes(category not in NAMELESS for category in range(256))
+# Up to so many spans a column they are added up one by one.
+_FEW = 20
+# Instead of a rank in a key: all that the lane stands for, or those that have no lane of their own.
+ALL, OTHERS = -1, -2
+
+
+class LaneKey(NamedTuple):
+    """Which lane, the same in every arrangement.
+
+    path: the headings down to a lane that heads others; () for lanes of ranks. number: their
+    group. rank: ALL, OTHERS, or the only rank that the lane is of. stream: as in `SpanLane`.
+    """
+
+    path: tuple[str, ...] = ()
+    number: int = -1
+    rank: int = ALL
+    stream: str | None = None
+
+
+class Order(NamedTuple):
+    """A way to order lanes. id: of the measure. words: in the heading, in at most twelve cells.
+    column: what the share beside each lane is then of, in four.
+    """
+
+    id: str
+    words: str
+    column: str
+
+
+class Kind(NamedTuple):
+    """An entry of the legend: a fill, its role, what it is; `parts`: (role, word) of its kinds."""
+
+    fill: str
+    role: str
+    words: str
+    parts: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +95,11 @@ class SpanLane:
     stream: str | None
 
     @property
+    def key(self) -> LaneKey:
+        """Which lane it is."""
+        return LaneKey((), self.number, ALL, self.stream)
+
+    @property
     def title(self) -> str:
         """What stands in the lane column, without sign and count."""
         raise NotImplementedError
@@ -68,6 +113,10 @@ class SpanLane:
     def busy(self) -> str:
         """The share of the step in which the lane is busy: `49%`, `<1%`."""
         raise NotImplementedError
+
+    def share(self, measure: str) -> str:
+        """The share of the step that lanes are ordered by, as `busy` writes it."""
+        return self.busy
 
     @cached_property
     def spans(self) -> Spans:
@@ -102,6 +151,11 @@ class SpanLane:
         raise NotImplementedError
 
     @property
+    def whose(self) -> str:
+        """The ranks of a stream's lane, in few words."""
+        return f"rank {self.key.rank}" if self.key.rank >= 0 else str(self.number)
+
+    @property
     def short_title(self) -> str:
         """The title on a narrow terminal."""
         short = self.title.replace("stage ", "").replace("rank ", "").replace("compute", "comp")
@@ -112,22 +166,39 @@ class SpanLane:
         """How much of any stretch each category fills; what overlaps in a category counts once."""
         spans = self.spans
         if not self.may_overlap:
-            return Shares(zip(spans.start, spans.end, spans.category, strict=True))
-        union: list[tuple[int, int, int]] = []
+            return Shares.of_columns(spans.start, spans.end, spans.category)
+        start, end, category = array("q"), array("q"), bytearray()
         last: dict[int, int] = {}
-        for start, end, category in zip(spans.start, spans.end, spans.category, strict=True):
-            place = last.get(category)
-            if place is not None and start <= union[place][1]:
-                union[place] = (union[place][0], max(end, union[place][1]), category)
+        for begin, over, one in zip(spans.start, spans.end, spans.category, strict=True):
+            place = last.get(one)
+            if place is not None and begin <= end[place]:
+                end[place] = max(over, end[place])
             else:
-                last[category] = len(union)
-                union.append((start, end, category))
-        return Shares(union)
+                last[one] = len(start)
+                start.append(begin)
+                end.append(over)
+                category.append(one)
+        return Shares.of_columns(start, end, category)
+
+    def column_sums(self, edges: Sequence[int]) -> dict[int, list[int]]:
+        """ns of each category between each two neighbouring `edges`, of those that have any there."""
+        spans = self.spans
+        inside = bisect_left(spans.start, edges[-1]) - bisect_right(spans.start, edges[0])
+        if self.may_overlap or inside > _FEW * len(edges):
+            return self.shares.columns(edges)
+        return columns_of_spans(spans.start, spans.end, spans.category, edges)
 
     @cached_property
     def _latest_end(self) -> array[int]:
         """Of each span, the latest end of it and of all that begin before it."""
         return array("q", accumulate(self.spans.end, max))
+
+    @cached_property
+    def longest_ns(self) -> int:
+        """How long the longest span that can have a name in it lasts, 0 where there is none."""
+        spans = self.spans
+        named = spans.category.translate(_HAS_NAME)
+        return max(compress(map(sub, spans.end, spans.start), named), default=0)
 
     @cached_property
     def by_length(self) -> list[int]:
@@ -174,15 +245,12 @@ class LaneSource(Protocol):
         """The end of the axis, ns: the step time."""
 
     @property
-    def groups(self) -> int:
-        """How many lanes there are when all are folded."""
-
-    @property
     def numbers(self) -> Sequence[int]:
         """The groups of ranks that are a lane each when all is folded, in their order."""
 
-    def number_of(self, rank: int) -> int | None:
-        """The group that a rank is in, None for no rank of this run."""
+    @property
+    def groups(self) -> int:
+        """How many these are."""
 
     @property
     def axis(self) -> Axis:
@@ -197,18 +265,40 @@ class LaneSource(Protocol):
         """How many ranks there are, and in how many lanes."""
 
     @property
-    def legend(self) -> Sequence[tuple[str, str, str]]:
-        """(fill, role, words) of each kind of cell."""
+    def legend(self) -> Sequence[Kind]:
+        """Each kind of cell that occurs."""
 
     @property
     def heat(self) -> Mapping[int, int]:
         """The lanes that `computing` gives, by number, each with the ranks that it counts for."""
 
-    def lane(self, number: int) -> SpanLane:
-        """The folded lane of a group."""
+    @property
+    def orders(self) -> Sequence[Order]:
+        """The ways to order lanes, the natural one first."""
 
-    def streams(self, number: int) -> list[SpanLane]:
+    def measure(self, order: str, number: int) -> int:
+        """What an order goes by, of a group of ranks; the smallest comes first."""
+
+    def headings(self, number: int) -> tuple[str, ...]:
+        """What a group of ranks belongs to, from the outermost: its stage, its parallel group."""
+
+    def ranks(self, number: int) -> Iterable[int]:
+        """The ranks of a group, ascending."""
+
+    def count(self, number: int) -> int:
+        """How many ranks a group has."""
+
+    def number_of(self, rank: int) -> int | None:
+        """The group that a rank is in, None for no rank of this run."""
+
+    def lane(self, number: int, rank: int = ALL, left: int = 0) -> SpanLane:
+        """The folded lane of a group, of one of its ranks, or (OTHERS) of the `left` others."""
+
+    def streams(self, number: int, rank: int = ALL) -> list[SpanLane]:
         """The lanes below it."""
 
     def computing(self, number: int) -> SpanLane:
         """The lane of a group's compute alone."""
+
+    def told(self, title: Line, numbers: Sequence[int]) -> list[Line]:
+        """What there is to say of several groups of ranks together, behind their title."""

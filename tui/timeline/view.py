@@ -51,7 +51,15 @@ class TimelineView(ScreenView):
         binding("G", "lane(1000000)", "last lane", "timeline.last-lane"),
         binding("home,circumflex_accent", "edge(0)", "cursor to the start of the step", "timeline.start"),
         binding("end,dollar_sign", "edge(1)", "cursor to the end of the step", "timeline.end"),
-        binding("space", "fold", "show or hide the streams of these ranks", "timeline.fold"),
+        binding("space", "fold", "show or hide the lanes below this one", "timeline.fold"),
+        binding("r", "ranks", "show these equal ranks one by one, or as one lane", "timeline.ranks"),
+        binding("z", "open_level", "unfold all lanes of this level", "timeline.unfold-all"),
+        binding("Z", "close_all", "fold all lanes", "timeline.fold-all"),
+        binding("p", "pin", "pin this lane on top, or give it back its place", "timeline.pin"),
+        binding("H", "hide", "hide this lane", "timeline.hide"),
+        binding("U", "show_hidden", "show all hidden lanes", "timeline.show-hidden"),
+        binding("o", "order", "sort by stage, busy, bubble, wait, exposed, end", "timeline.order"),
+        binding("L", "lanes", "only the lanes of some ranks or stages", "timeline.only-lanes"),
         binding("enter", "details", "all that is known of the span, and of the range", "timeline.details"),
         binding("full_stop", "span(1)", "next span of this lane", "timeline.next-span"),
         binding("comma", "span(-1)", "previous span of this lane", "timeline.previous-span"),
@@ -142,6 +150,30 @@ class TimelineView(ScreenView):
     def action_fold(self) -> None:
         self._do(self.model.toggle_fold)
 
+    def action_ranks(self) -> None:
+        self._do(self.model.arrangement.toggle_ranks)
+
+    def action_open_level(self) -> None:
+        self._do(self.model.arrangement.open_level)
+
+    def action_close_all(self) -> None:
+        self._do(self.model.arrangement.close_all)
+
+    def action_pin(self) -> None:
+        self._do(self.model.arrangement.toggle_pin)
+
+    def action_hide(self) -> None:
+        self._do(self.model.arrangement.hide)
+
+    def action_show_hidden(self) -> None:
+        self._do(self.model.arrangement.show_hidden)
+
+    def action_order(self) -> None:
+        self._do(self.model.arrangement.next_order)
+
+    def action_lanes(self) -> None:
+        self._do(self._asking.lanes)
+
     def action_span(self, direction: int) -> None:
         self._do(lambda: self.model.step_span(direction))
 
@@ -200,7 +232,7 @@ class TimelineView(ScreenView):
 
     @property
     def _area(self) -> Area:
-        return self._drawing.area if self._drawing is not None else Area(0, 0, 0, 0)
+        return self._drawing.area if self._drawing is not None else Area(0, 0, (), 0)
 
     def on_mouse_down(self, event: MouseDown) -> None:
         self.capture_mouse()

@@ -22,8 +22,8 @@ __all__ = ["POLICY_LOOPS", "SCHEDULES", "Schedule"]
 class Schedule(NamedTuple):
     """build: puts one stage's step together. pipelined: stages wait for each other.
 
-    chunked: a stage holds several chunks (virtual stages). splits_backward: input and weight
-    gradients of a micro-batch are passes of their own.
+    chunked: a stage holds several chunks (virtual stages). splits_backward: weight gradients are
+    put off, apart from the input gradients: each are passes of their own.
     """
 
     build: Callable[[StageBuilder], None]

@@ -1,0 +1,135 @@
+"""Lanes that head others: a pipeline stage, a parallel group in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from simcore.analysis.shares import Shares
+from simcore.units import plural
+from tui.frame import Line
+from tui.timeline.query import Query
+from tui.timeline.spans import LaneKey, LaneSource, SpanLane, Spans, busy_words
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Lanes under one heading. path: the headings down to it. below: groups, or numbers of lanes."""
+
+    path: tuple[str, ...]
+    numbers: tuple[int, ...]
+    below: tuple[Group | int, ...]
+
+
+def grouped(
+    source: LaneSource, numbers: Sequence[int] | None = None, depth: int = 0
+) -> tuple[Group | int, ...]:
+    """The lanes of a source under their headings; a heading that tells nothing apart is left out."""
+    numbers = source.numbers if numbers is None else numbers
+    by_heading: dict[str, list[int]] = {}
+    for number in numbers:
+        headings = source.headings(number)
+        if len(headings) <= depth:
+            # Ranks of several groups have one lane: nothing here can be sorted into groups.
+            return tuple(numbers)
+        by_heading.setdefault(headings[depth], []).append(number)
+    if len(by_heading) == 1:
+        return grouped(source, numbers, depth + 1)
+    found: list[Group | int] = []
+    for those in by_heading.values():
+        if len(those) == 1:
+            found.append(those[0])
+        else:
+            path = source.headings(those[0])[: depth + 1]
+            found.append(Group(path, tuple(those), grouped(source, those, depth + 1)))
+    return tuple(found)
+
+
+def all_groups(below: Sequence[Group | int]) -> Iterator[Group]:
+    """Every group, each before those in it."""
+    for one in below:
+        if isinstance(one, Group):
+            yield one
+            yield from all_groups(one.below)
+
+
+class GroupLane(SpanLane):
+    """A lane that heads others. It shows one of them for all: the one that is sorted first.
+
+    The sum of hundreds of ranks would take seconds; and a span under the cursor is of one rank.
+    """
+
+    stream = None
+
+    def __init__(self, source: LaneSource, group: Group, shown: int) -> None:
+        """shown: which of the group's lanes is drawn for it."""
+        self._source = source
+        self._group = group
+        self.number = shown
+        self.like = source.lane(shown)
+        self._ranks = sum(source.count(number) for number in group.numbers)
+
+    @property
+    def key(self) -> LaneKey:
+        return LaneKey(self._group.path)
+
+    @property
+    def title(self) -> str:
+        return self._group.path[-1]
+
+    @property
+    def whose(self) -> str:
+        return ", ".join(" ".join(heading.split()) for heading in self._group.path)
+
+    @property
+    def count(self) -> str:
+        """How many ranks, where lanes have their number; without the `x` of equal ones."""
+        return str(self._ranks) if self._source.count_heading[0] == "x" else ""
+
+    @property
+    def short_title(self) -> str:
+        return self.title.replace("stage ", "s")
+
+    @property
+    def busy(self) -> str:
+        return self.share("busy")
+
+    def share(self, measure: str) -> str:
+        """Over all of its ranks."""
+        source, numbers = self._source, self._group.numbers
+        if not any(order.id == measure for order in source.orders):
+            return self.like.busy
+        whole = sum(abs(source.measure(measure, one)) * source.count(one) for one in numbers)
+        return busy_words(whole, source.length * self._ranks)
+
+    @property
+    def spans(self) -> Spans:
+        return self.like.spans
+
+    @property
+    def shares(self) -> Shares:
+        return self.like.shares
+
+    @property
+    def may_overlap(self) -> bool:
+        return self.like.may_overlap
+
+    @property
+    def covers_all(self) -> bool:
+        return self.like.covers_all
+
+    def label(self, op: int, room: int) -> str:
+        return self.like.label(op, room)
+
+    def matches(self, query: Query) -> bytes:
+        return self.like.matches(query)
+
+    def told(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
+        """What is under the cursor on the lane that is drawn, and how far all of them lie apart."""
+        lines = self.like.told(index, others, width, wide)
+        title = " ".join(self.like.title.split())
+        first: Line = [
+            (f"{self.whose}: {plural(self._ranks, 'rank')}", ""),
+            (f" in {plural(len(self._group.numbers), 'lane')}, drawn as {title}", "dim"),
+        ]  # fmt: skip
+        return [*lines[:2], *self._source.told(first, self._group.numbers), *lines[2:]]

@@ -1,0 +1,43 @@
+"""What the cells mean: the kinds that occur in a run, as many of them as the width takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tui.frame import Glyphs, Line, width_of
+from tui.timeline.spans import Kind
+
+
+def legend(
+    kinds: Sequence[Kind], glyphs: Glyphs, width: int, colour: bool, crowded: bool, streams: bool
+) -> Line:
+    """One line of at most `width` cells; an entry that does not fit whole is left out.
+
+    crowded: whether a row is drawn by how busy it is. streams: whether a stream's lane is shown.
+    """
+    wide = width >= 100
+    entries: list[Line] = [_entry(kind, glyphs, wide and colour, wide) for kind in kinds]
+    if crowded:
+        height = f"{glyphs.heat[2]}{glyphs.heat[5]}{glyphs.heat[8]}"
+        words = " crowded: height is busy share" if wide else " busy share"
+        # In front of all else: it changes what the others say.
+        entries.insert(0, [(height, "bright"), (f"{words} ", "")])
+    if streams and wide:
+        entries.append([("   comm lanes: ", "dim"), (glyphs.busy, "comm"), (" busy  ", ""),
+                        (glyphs.partly, "comm"), (" partly", "")])  # fmt: skip
+    line: Line = []
+    for entry in entries:
+        if width_of(line) + width_of(entry) + 1 <= width:
+            line += [(" ", ""), *entry]
+    return line
+
+
+def _entry(kind: Kind, glyphs: Glyphs, named: bool, wide: bool) -> Line:
+    """named: whether communication is told apart, each kind in its colour."""
+    found: Line = [(glyphs.fills[kind.fill], kind.role)]
+    if kind.parts and named:
+        found.append((f" {kind.words}", ""))
+        for role, word in kind.parts:
+            found += [(" ", ""), (word, role)]
+        return [*found, (" ", "")]
+    return [*found, (f" {kind.words if wide else kind.words.split()[0]} ", "")]

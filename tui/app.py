@@ -21,6 +21,7 @@ from tui.prompt import Prompt
 from tui.screen_view import ScreenView
 from tui.screens import FIRST, SCREENS, load
 from tui.session import AnySession, Session
+from tui.terminal.display import CellApp
 
 
 class Heading(FrameView):
@@ -53,7 +54,7 @@ class Footer(FrameView):
         return [footer(app.hints(), width)]
 
 
-class WltuiApp(App[None]):
+class WltuiApp(CellApp):
     """The explorer over one workload, or one measured run."""
 
     CSS = "Screen { layout: vertical; overflow: hidden; }"
@@ -74,6 +75,7 @@ class WltuiApp(App[None]):
         Binding("q", "quit", "quit", show=False, id="app.quit"),
         # Over the keys of a prompt or the help, too.
         Binding("ctrl+q,ctrl+c", "quit", "quit", show=False, id="app.quit-everywhere", priority=True),
+        Binding("ctrl+l", "redraw", "draw the screen anew", show=False, id="app.redraw", priority=True),
     ]  # fmt: skip
 
     def __init__(
@@ -111,22 +113,33 @@ class WltuiApp(App[None]):
         self.app_resume_signal.subscribe(self, self._resumed)
 
     def _resumed(self, app: App[None]) -> None:
-        """Back from Ctrl+Z: the terminal has shown something else, so every line is sent again."""
-        for view in self.query(FrameView):
-            view.redraw_all()
+        """Back from Ctrl+Z: the terminal has shown something else."""
+        self.action_redraw()
+
+    def action_redraw(self) -> None:
+        """Draw everything anew and send all of it, whatever the terminal shows."""
+        self.send_all_again()
+        for screen in self.screen_stack:
+            for view in screen.query(FrameView):
+                view.redraw_all()
+            screen.refresh()
 
     async def action_open(self, name: str) -> None:
         """Show a screen; it is made when it is first opened and found later as it was left."""
         if name == self.screen_name:
             return
+        if name not in self._views:
+            new = self._new_view(name)
+            new.display = False
+            await self.mount(new, before=self.query_one(Footer))
         self.current_view.display = False
         self.screen_name = name
-        if name not in self._views:
-            await self.mount(self._new_view(name), before=self.query_one(Footer))
         self.current_view.display = True
         # Not `focus()`, which comes later: keys typed ahead belong to the new screen.
         self.screen.set_focus(self.current_view)
-        self._redraw_chrome()
+        for row in (self.query_one(Heading), self.query_one(Footer)):
+            # Now: Textual lays the screen out at once, and what comes later is another picture.
+            row.redraw_now()
 
     def on_key(self, event: Key) -> None:
         """Keys typed ahead of a prompt belong to it, not to the bindings of what is under it."""

@@ -26,6 +26,7 @@ class FrameView(Widget, can_focus=False):
         super().__init__(id=id)
         self.glyphs: Glyphs = ASCII if ascii_only else BLOCKS
         self._lines: list[Line] = []
+        self._is_stale = False
         self._styles = styles(None)
 
     @property
@@ -48,14 +49,26 @@ class FrameView(Widget, can_focus=False):
     def redraw_all(self) -> None:
         """Draw the frame anew and refresh every line, whatever was there."""
         self._lines = []
+        self._is_stale = False
         self.refresh()
 
     def redraw(self) -> None:
-        """Draw the frame anew and refresh the lines that differ."""
+        """Draw the frame anew and refresh the lines that differ, once for all keys that wait already."""
         if not self._lines or not self.display:
             # Nothing is on the terminal; the frame is made when Textual asks for its lines.
             self.redraw_all()
-            return
+        elif not self._is_stale:
+            self._is_stale = True
+            # Behind the keys that the app has in its queue.
+            self.app.call_later(self._redraw_stale)
+
+    def _redraw_stale(self) -> None:
+        if self._is_stale:
+            self.redraw_now()
+
+    def redraw_now(self) -> None:
+        """As `redraw`, at once: for what must be in one picture with something else."""
+        self._is_stale = False
         before, self._lines = self._lines, self._composed()
         width, height = self.size
         if len(before) != height:

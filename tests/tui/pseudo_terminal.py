@@ -37,6 +37,9 @@ _LOGIN = (
 _UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>=][0-9;]*[a-z]|\x1b\[\?[0-9;]*\$p|\x1b\[\?[0-9;]*u")
 _ALTERNATE = re.compile(rb"\x1b\[\?1049([hl])")
 _CURSOR = re.compile(rb"\x1b\[\?25([hl])")
+# A terminal that knows synchronized output says so when asked, and is told where pictures begin.
+_ASKED, _ANSWER = b"\x1b[?2026$p", b"\x1b[?2026;2$y"
+_PICTURE = b"\x1b[?2026h"
 
 
 def environment(**changes: str | None) -> dict[str, str]:
@@ -56,7 +59,8 @@ def environment(**changes: str | None) -> dict[str, str]:
 class Terminal:
     """A program in a pseudo-terminal of its own, as its session's controlling terminal.
 
-    stdin, stdout, stderr: descriptors instead of the terminal.
+    stdin, stdout, stderr: descriptors instead of the terminal. answers: whether it says that it
+    knows synchronized output. controls: whether it is the program's controlling terminal.
     """
 
     def __init__(
@@ -69,7 +73,10 @@ class Terminal:
         stdin: int | None = None,
         stdout: int | None = None,
         stderr: int | None = None,
+        answers: bool = False,
+        controls: bool = True,
     ) -> None:
+        self._answers = answers
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
         self.raw = bytearray()
@@ -79,7 +86,7 @@ class Terminal:
         self.attributes_before = termios.tcgetattr(self.slave)
         self.started = time.monotonic()
         self.process = subprocess.Popen(
-            [sys.executable, "-ISc", _LOGIN, os.ttyname(self.slave), *words],
+            [sys.executable, "-ISc", _LOGIN, os.ttyname(self.slave), *words] if controls else list(words),
             stdin=self.slave if stdin is None else stdin,
             stdout=self.slave if stdout is None else stdout,
             stderr=self.slave if stderr is None else stderr,
@@ -104,15 +111,19 @@ class Terminal:
 
     # -- reading ---------------------------------------------------------------------
 
-    def pump(self, seconds: float) -> int:
-        """Read what comes within `seconds` (at once when there is something); how many bytes."""
+    def pump(self, seconds: float, limit: int = 1 << 16) -> int:
+        """Read what comes within `seconds`, at once when there is something; how many bytes."""
         ready, _, _ = select.select([self.master], [], [], seconds)
         if not ready:
             return 0
         try:
-            data = os.read(self.master, 1 << 16)
+            data = os.read(self.master, limit)
         except OSError:
             return 0
+        if self._answers:
+            # The end of what came before, in case a question was cut in two.
+            asked = (self.raw[-len(_ASKED) + 1 :] + data).count(_ASKED)
+            os.write(self.master, _ANSWER * asked)
         self.raw += data
         text = self._pending + data
         # A sequence may be cut by the read: keep an unfinished one for the next.
@@ -138,6 +149,20 @@ class Terminal:
         while self.pump(seconds):
             pass
 
+    def pump_slowly(self, bytes_per_second: int, quiet: float = 1.0) -> None:
+        """Read as a slow line would, until nothing has come for `quiet` seconds."""
+        piece = max(bytes_per_second // 50, 1)
+        since = time.monotonic()
+        while time.monotonic() - since < quiet:
+            if self.pump(0.02, piece):
+                since = time.monotonic()
+                time.sleep(piece / bytes_per_second)
+
+    @property
+    def pictures(self) -> int:
+        """How many pictures were sent; only a terminal that answers can tell."""
+        return bytes(self.raw).count(_PICTURE)
+
     def bytes_for(self, keys: str, found: str | Callable[[], bool] | None = None) -> int:
         """How many bytes the answer to `keys` has, from a quiet screen to the next."""
         self.settle(0.3)
@@ -146,6 +171,17 @@ class Terminal:
         if found is not None:
             self.wait_for(found)
         self.settle()
+        return len(self.raw) - before
+
+    def answer_to(self, keys: str, found: str | Callable[[], bool] | None = None) -> int:
+        """As `bytes_for` for keys that must have an answer: waits for its beginning, however long."""
+        self.settle(0.3)
+        before = len(self.raw)
+        self.press(keys)
+        self.wait_for(lambda: len(self.raw) > before)
+        if found is not None:
+            self.wait_for(found)
+        self.settle(0.2)
         return len(self.raw) - before
 
     @property

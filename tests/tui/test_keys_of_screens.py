@@ -202,6 +202,7 @@ async def test_every_key_of_a_screen_does_something(
             if app.screen_name != screen:
                 await open_screen(pilot, screen)
             prepare(app)
+            await pilot.pause()
             before = screen_text(app)
             await press(pilot, key)
             if screen_text(app) == before:

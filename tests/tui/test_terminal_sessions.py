@@ -198,8 +198,7 @@ def test_ctrl_z_gives_the_shell_its_terminal_back_and_fg_the_screen() -> None:
         terminal.press("j")
         terminal.wait_for(">+ stage  1")
         terminal.press("\x1a")
-        terminal.wait_for(lambda: not terminal.in_alternate_screen)
-        assert terminal.cursor_is_visible
+        terminal.wait_for(lambda: not terminal.in_alternate_screen and terminal.cursor_is_visible)
         terminal.screen.reset()
         terminal.press("fg\r")
         terminal.wait_for(lambda: terminal.in_alternate_screen)

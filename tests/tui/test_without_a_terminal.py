@@ -64,3 +64,13 @@ def test_a_terminal_on_stdout_alone_gets_the_report(words: list[str]) -> None:
             assert not terminal.entered_alternate_screen
             assert terminal.text.isascii() or "--ascii" not in words
             assert terminal.attributes == terminal.attributes_before
+
+
+@pytest.mark.parametrize("term", ["dumb", "unknown", "", None])
+def test_a_terminal_that_cannot_move_its_cursor_gets_the_report(term: str | None) -> None:
+    with Terminal([sys.executable, "-c", _MAIN, SEED], env={"TERM": term}, rows=400) as terminal:
+        assert terminal.wait_for_end() == 0
+        assert "14.774 s" in terminal.text
+        assert "SCREEN END" in terminal.text
+        assert b"\x1b" not in terminal.raw
+        assert terminal.attributes == terminal.attributes_before

@@ -10,6 +10,7 @@ from simcore.diagnostics import UsageError
 from tui.cli import print_version
 from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from
 from tui.commands.inputs import STANDARD_INPUT
+from tui.terminal.kinds import can_draw, speaks_utf8
 
 if TYPE_CHECKING:
     import argparse
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = (
     "See where the step time of a distributed-training workload goes, and what it would be with other "
-    "parameters. Without FILE a bundled example opens; without a terminal the text report is printed."
+    "parameters. Without FILE a bundled example opens; without a terminal, or with one whose TERM is dumb or "
+    "not set, the text report is printed."
 )
 _COMMANDS = (
     "other commands: wltui report FILE  (text or --json; wltui report --help); "
@@ -86,7 +88,7 @@ def main(words: list[str]) -> int:
     for flag, given in (("--size", arguments.size), ("--svg", arguments.svg)):
         if given:
             raise UsageError(f"{flag} is of --snapshot KEYS")
-    if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
+    if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout) and can_draw()):
         from tui.commands.report import print_report
 
         print_report(path, parameters, ascii_only=arguments.ascii, run=arguments.run)
@@ -100,7 +102,8 @@ def main(words: list[str]) -> int:
     session = _session(path, arguments.run, parameters)
 
     from tui.app import WltuiApp
-    from tui.terminal import TerminalDriver, end_on_signals, speaks_utf8
+    from tui.terminal.driver import TerminalDriver
+    from tui.terminal.signals import end_on_signals
 
     if os.environ.get("NO_COLOR") == "":
         # Empty means unset (no-color.org); Textual takes it for set.

@@ -6,6 +6,7 @@ from bisect import bisect_right
 
 from simcore.units import plural
 from tui.frame import ASCII, Glyphs, Line, as_ascii, fitted, rule
+from tui.timeline.busy_row import filled_ns
 from tui.timeline.details import details
 from tui.timeline.drawing import Drawn, drawn_lane
 from tui.timeline.legend import legend
@@ -105,10 +106,8 @@ class TimelineFrame:
         world = 0
         for number, count in model.source.heat.items():
             world += count
-            sums = model.source.computing(number).column_sums(edges)
-            for category in COMPUTING:
-                if category in sums:
-                    busy = [one + ns * count for one, ns in zip(busy, sums[category], strict=True)]
+            filled = filled_ns(model.source.computing(number).spans, COMPUTING, edges)
+            busy = [total + count * ns for total, ns in zip(busy, filled, strict=True)]
         levels = len(self.glyphs.heat) - 1
         row = ""
         for column in range(columns):

@@ -1,0 +1,160 @@
+"""Signals, terminals that go away or take nothing, and sizes that change while a run is simulated."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+
+import pytest
+
+from tests.tui.pseudo_terminal import SEED, Terminal, wltui
+from tests.tui.terminal_cells import differences, seen_cells
+from tests.tui.test_terminal_sessions import TIMELINE, check_restored, opened
+
+
+def state(terminal: Terminal) -> str:
+    """The state of the process: T is stopped (Linux)."""
+    with open(f"/proc/{terminal.process.pid}/stat", encoding="ascii") as stream:
+        return stream.read().rpartition(")")[2].split()[0]
+
+
+def threads(terminal: Terminal) -> int:
+    """How many threads the program has (Linux)."""
+    with open(f"/proc/{terminal.process.pid}/status", encoding="ascii") as stream:
+        return next(int(line.split()[1]) for line in stream if line.startswith("Threads:"))
+
+
+@pytest.mark.parametrize("how", ["key", "SIGTSTP"])
+def test_a_stop_gives_the_terminal_back_and_the_screen_comes_again(how: str) -> None:
+    with opened() as terminal:
+        running = threads(terminal)
+        for _ in range(2):
+            terminal.settle(0.3)
+            shown = seen_cells(terminal.screen)
+            if how == "key":
+                terminal.press("\x1a")
+            else:
+                terminal.kill(signal.SIGTSTP)
+            terminal.wait_for(lambda: state(terminal) == "T")
+            check_restored(terminal)
+            # A shell writes over what was there.
+            terminal.screen.reset()
+            terminal.kill(signal.SIGCONT)
+            terminal.wait_for(TIMELINE)
+            terminal.settle(0.3)
+            assert terminal.in_alternate_screen
+            assert differences(seen_cells(terminal.screen), shown) == []
+        terminal.press("j")
+        terminal.wait_for(">+ stage  1")
+        assert threads(terminal) == running
+        terminal.press("q")
+        assert terminal.wait_for_end() == 0
+        check_restored(terminal)
+
+
+@pytest.mark.parametrize("stopped", [True, False], ids=["after SIGSTOP", "without a stop"])
+def test_going_on_after_a_stop_that_nobody_announced_leaves_one_reader(stopped: bool) -> None:
+    with opened() as terminal:
+        running, shown = threads(terminal), seen_cells(terminal.screen)
+        if stopped:
+            terminal.kill(signal.SIGSTOP)
+            terminal.wait_for(lambda: state(terminal) == "T")
+        terminal.screen.reset()
+        terminal.kill(signal.SIGCONT)
+        terminal.wait_for(TIMELINE)
+        terminal.settle(0.4)
+        assert differences(seen_cells(terminal.screen), shown) == []
+        assert threads(terminal) == running
+        terminal.press("jjjj")
+        terminal.wait_for(">+ stage  4")
+        terminal.press("q")
+        assert terminal.wait_for_end() == 0
+        check_restored(terminal)
+
+
+def test_another_size_while_stopped_is_drawn_when_it_goes_on() -> None:
+    with opened() as terminal:
+        terminal.press("\x1a")
+        terminal.wait_for(lambda: state(terminal) == "T")
+        terminal.resize(80, 24)
+        terminal.screen.reset()
+        terminal.kill(signal.SIGCONT)
+        terminal.wait_for(lambda: terminal.lines[23].endswith(" ? keys  q quit "))
+        assert " lane    busy│" in terminal.text
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "while it simulates"])
+@pytest.mark.parametrize("controls", [True, False], ids=["controlling", "not controlling"])
+def test_a_terminal_that_goes_away_ends_the_program_as_sighup_does(controls: bool, busy: bool) -> None:
+    with opened(controls=controls) as terminal:
+        if busy:
+            terminal.press_each(("5", ">  world"), ("j" * 60, ">  no fold"), ("l", "simulating"))
+        terminal.settle()
+        begin = time.monotonic()
+        terminal.hang_up()
+        assert terminal.wait_for_end(10) == 128 + signal.SIGHUP
+        assert time.monotonic() - begin < 5
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_terminal_that_takes_nothing_does_not_hold_up_the_end(number: signal.Signals) -> None:
+    with opened(columns=400, rows=120) as terminal:
+        # More than the kernel holds: pictures wait, and nobody reads them.
+        for key in "wdwdwdwdwd3252525252wdwdwdwdwd":
+            terminal.press(key)
+            time.sleep(0.05)
+        terminal.kill(number)
+        until = time.monotonic() + 10
+        while terminal.process.poll() is None and time.monotonic() < until:
+            time.sleep(0.05)
+        assert terminal.process.poll() == 128 + number
+        terminal.settle()
+        check_restored(terminal)
+
+
+def test_many_sizes_while_a_run_is_simulated() -> None:
+    choose = random.Random(1)
+    with opened() as terminal:
+        terminal.press_each(("5", ">  world"), ("j" * 60, ">  no fold"), ("l", "simulating"))
+        some = [(choose.randint(1, 250), choose.randint(1, 70)) for _ in range(40)]
+        for size in ((1, 1), (10, 3), (400, 120), *some):
+            terminal.resize(*size)
+            until = time.monotonic() + choose.choice([0, 0.01, 0.1])
+            while time.monotonic() < until:
+                terminal.pump(0.01)
+        terminal.resize(120, 36)
+        terminal.wait_for(lambda: "step 14.774 s  no change" in terminal.lines[1], patience=60)
+        terminal.settle(0.5)
+        shown = seen_cells(terminal.screen)
+        terminal.screen.reset()
+        terminal.press("\x0c")
+        terminal.settle(0.5)
+        assert differences(seen_cells(terminal.screen), shown) == []
+        terminal.press("q")
+        assert terminal.wait_for_end(10) == 0
+        check_restored(terminal)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (10, 3), (400, 120)])
+def test_a_size_and_back_at_once(size: tuple[int, int]) -> None:
+    with opened() as terminal:
+        shown = seen_cells(terminal.screen)
+        for pause in (0.0, 0.3):
+            terminal.resize(*size)
+            if pause:
+                terminal.settle(pause)
+            terminal.resize(120, 36)
+            terminal.settle(0.5)
+            assert differences(seen_cells(terminal.screen), shown) == []
+
+
+def test_a_screen_may_begin_in_any_size() -> None:
+    for columns, rows in ((1, 1), (10, 3), (400, 120)):
+        with wltui(SEED, columns=columns, rows=rows) as terminal:
+            terminal.wait_for(lambda: terminal.in_alternate_screen)
+            terminal.settle(0.8)
+            assert "Traceback" not in terminal.text
+            terminal.press("q")
+            assert terminal.wait_for_end(10) == 0
+            check_restored(terminal)

@@ -1,0 +1,136 @@
+"""Textual's driver for a terminal that may be slow, stopped, or gone."""
+
+from __future__ import annotations
+
+import select
+import signal
+import sys
+import termios
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Thread
+from time import monotonic
+from typing import Any
+
+from textual.app import App
+from textual.message import Message
+from textual.messages import TerminalSupportsSynchronizedOutput
+
+from tui.terminal.mouse import MouseDriver
+from tui.terminal.output import Output, Picture
+from tui.terminal.signals import wake_on_signals
+
+# How long the end waits for a terminal that does not take what was sent to it.
+_PATIENCE_S = 1.5
+# Asks whether the terminal knows synchronized output. Textual asks it once and reads every
+# answer silently; behind a picture the answer says that the terminal has come that far.
+_QUESTION = "\x1b[?2026$p"
+_ANSWER_WITHIN_S = 2.0
+
+
+class TerminalDriver(MouseDriver):
+    """Textual's driver, writing to standard output: standard error may be a log file.
+
+    It knows whether the terminal has drawn the last picture, ends when the terminal goes away,
+    and comes back from any stop with one reader and one writer.
+    """
+
+    def __init__(self, app: App[Any], **keywords: Any) -> None:
+        super().__init__(app, **keywords)
+        assert sys.__stdout__ is not None
+        # Called in the event loop when the terminal may be ready for another picture.
+        self.when_ready: Callable[[], None] = _nothing
+        self._output = Output(sys.__stdout__, self._tell_ready, self._terminal_gone)
+        self._file = self._output  # type: ignore[assignment]
+        self._answers = False
+        self._asked_at = 0.0
+        wake_on_signals(self._loop)
+        Thread(target=self._watch, name="terminal-watch", daemon=True).start()
+
+    # -- pictures --------------------------------------------------------------------
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the terminal has taken all that was sent, and drawn it as far as it tells."""
+        return not self._output.expected and not self.seconds_to_answer
+
+    @property
+    def seconds_to_answer(self) -> float:
+        """How long the answer to the last picture is to be waited for; 0 when there is none to come."""
+        return max(self._asked_at + _ANSWER_WITHIN_S - monotonic(), 0.0) if self._asked_at else 0.0
+
+    def write_picture(self, sequences: str) -> None:
+        """Send what draws a picture."""
+        if self._answers:
+            # Unless it is answered in time nothing more is asked.
+            self._answers = False
+            self._asked_at = monotonic()
+            sequences += _QUESTION
+        self.write(Picture(sequences))
+
+    def write(self, data: str) -> None:
+        self._output.expect()
+        super().write(data)
+
+    def process_message(self, message: Message) -> None:
+        if isinstance(message, TerminalSupportsSynchronizedOutput):
+            self._answers = True
+            self._asked_at = 0.0
+            self._tell_ready()
+        super().process_message(message)
+
+    def _tell_ready(self) -> None:
+        self._soon(lambda: self.when_ready())
+
+    def _soon(self, call: Callable[..., object], *words: object) -> None:
+        """Call in the event loop, from another thread; not at all when the loop has ended."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(call, *words)
+
+    def start_application_mode(self) -> None:
+        self._output.drop_pictures(False)
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def close(self) -> None:
+        """Wait until all is written; for a terminal that takes nothing only so long."""
+        ending = Thread(target=super().close, name="terminal-end", daemon=True)
+        ending.start()
+        ending.join(_PATIENCE_S)
+        if ending.is_alive():
+            # Pictures that nobody saw are dropped: what restores the terminal comes behind them.
+            self._output.drop_pictures()
+            with suppress(OSError, termios.error):
+                termios.tcflush(self._output.fileno(), termios.TCOFLUSH)
+            ending.join(_PATIENCE_S)
+
+    # -- a terminal that goes away ---------------------------------------------------
+
+    def _watch(self) -> None:
+        """Sleep until the terminal hangs up. Reading would not tell: it gives nothing, for ever."""
+        poll = select.poll()
+        poll.register(self.fileno, 0)
+        with suppress(OSError):
+            if any(event & select.POLLHUP for _, event in poll.poll()):
+                self._terminal_gone()
+
+    def run_input_thread(self) -> None:
+        try:
+            super().run_input_thread()
+        except OSError:
+            self._terminal_gone()
+
+    def _terminal_gone(self) -> None:
+        self._soon(self._app.exit, None, 128 + signal.SIGHUP)
+
+    # -- stopped and continued -------------------------------------------------------
+
+    def _sigcont_application(self, *_: object) -> None:
+        if self._auto_restart and not self._must_signal_resume:
+            # Stopped by SIGSTOP, or not at all: the old reader and writer are still there.
+            self.suspend_application_mode()
+            self._must_signal_resume = True
+        super()._sigcont_application()
+
+
+def _nothing() -> None:
+    """Nobody waits."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from simcore.units import duration, plural
 from tui.timeline.model import TimelineModel
 from tui.timeline.moves import ordinal
+from tui.timeline.rows import Memory
 from tui.timeline.search import Match, Search
 from tui.timeline.selection import Mark
 from tui.timeline.spans import LaneKey
@@ -16,34 +17,23 @@ from tui.timeline.spans import LaneKey
 class Place(NamedTuple):
     """Where one was, to come back to."""
 
-    key: LaneKey
-    top: int
+    arranged: Memory
     cursor_ns: int
     first_ns: int
     span_ns: int
-    unfolded: frozenset[int]
-    rank: int | None
 
 
 def place_of(model: TimelineModel) -> Place:
     """Where the model is."""
-    lane, window = model.current, model.window
-    return Place(
-        lane.key, model.top, model.cursor_ns, window.first_ns, window.span_ns,
-        frozenset(model.unfolded), model.rank,
-    )  # fmt: skip
+    window = model.window
+    return Place(model.arrangement.memory(), model.cursor_ns, window.first_ns, window.span_ns)
 
 
 def return_to(model: TimelineModel, place: Place) -> None:
     """Back to a place, as if one had not been away."""
-    for number in model.unfolded - place.unfolded:
-        model.reveal(number, None)
-        model.toggle_fold()
-    model.arrangement.show_lane(place.key)
+    model.arrangement.recall(place.arranged)
     model.cursor_ns = place.cursor_ns
     model.window = model.window.moved(place.first_ns, place.span_ns, model.columns)
-    model.scroll_to(place.top)
-    model.rank = place.rank
 
 
 # -- ranges ----------------------------------------------------------------------------
@@ -103,24 +93,24 @@ def step_pass(model: TimelineModel, direction: int) -> None:
 
 def longest_wait(model: TimelineModel, everywhere: bool) -> None:
     """The cursor to the longest wait, bubble or idle time of its lane, or of all; again: the next longest."""
-    number = model.current.number
+    here = model.current.key._replace(stream=None)
     if everywhere:
         lanes = set(model.source.numbers)
-        ranking = [one for one in model.moves.all_waits() if one[0] in lanes]
+        ranking = [(LaneKey((), one), span) for one, span in model.moves.all_waits() if one in lanes]
     else:
-        ranking = [(number, index) for index in model.moves.waits(number)]
+        ranking = [(here, span) for span in model.moves.waits(model.current.number)]
     if not ranking:
         model.notice = "nothing waits in any lane" if everywhere else "nothing waits in this lane"
         return
     place = 0
     walk = model.walk
-    if walk is not None and walk[1:] == (everywhere, number, model.cursor_ns):
+    if walk is not None and walk[1:] == (everywhere, here, model.cursor_ns):
         place = (walk[0] + 1) % len(ranking)
-    number, found = ranking[place]
-    model.reveal(number, None)
+    key, found = ranking[place]
+    model.go_to(key)
     spans = model.current.spans
     model.jump_to(spans.start[found])
-    model.walk = place, everywhere, number, model.cursor_ns
+    model.walk = place, everywhere, model.current.key, model.cursor_ns
     length = model.source.axis.length(spans.end[found] - spans.start[found])
     which = f"{ordinal(place + 1)} longest" if place else "longest"
     where = "all lanes" if everywhere else "this lane"
@@ -132,8 +122,7 @@ def longest_wait(model: TimelineModel, everywhere: bool) -> None:
 
 def first_match(model: TimelineModel, search: Search) -> Match | None:
     """The cursor to the first match from the left edge of the view on; None if nothing matches."""
-    lane = model.current
-    found = search.first(model.window.first_ns, (lane.number, lane.stream))
+    found = search.first(model.window.first_ns, model.current.key)
     return None if found is None else _go_to(model, search, *found)
 
 
@@ -145,8 +134,7 @@ def next_match(model: TimelineModel, direction: int) -> None:
         return
     while not search.advance(1.0):
         pass
-    lane = model.current
-    found = search.next(model.cursor_ns, (lane.number, lane.stream), direction)
+    found = search.next(model.cursor_ns, model.current.key, direction)
     if found is None:
         model.notice = no_match_words(search)
     else:
@@ -155,8 +143,7 @@ def next_match(model: TimelineModel, direction: int) -> None:
 
 def _go_to(model: TimelineModel, search: Search, match: Match, wrapped: bool) -> Match:
     found = search.found[match.lane]
-    model.reveal(found.lane.number, found.lane.stream)
-    model.rank = search.query.rank
+    model.go_to(found.lane.key)
     if match.span >= 0:
         model.jump_to(match.time_ns)
     model.notice = match_words(search, match)
@@ -183,14 +170,14 @@ def no_match_words(search: Search) -> str:
 def set_mark(model: TimelineModel) -> None:
     """A mark at the cursor."""
     lane = model.current
-    title = " ".join(lane.whose.split()) + (f", {lane.title}" if lane.stream is not None else "")
-    mark = model.marks.set(model.cursor_ns, lane.number, lane.stream, title)
+    title = model.whose + (f", {lane.title}" if lane.stream is not None else "")
+    mark = model.marks.set(model.cursor_ns, lane.key, title)
     full = "all letters are in use: ' lists the marks"
     model.notice = full if mark is None else f"mark {mark.letter} is set"
 
 
 def go_to_mark(model: TimelineModel, mark: Mark) -> None:
     """The cursor to a mark, in time and lane."""
-    model.reveal(mark.number, mark.stream)
+    model.go_to(mark.lane)
     model.jump_to(mark.time_ns)
     model.notice = f"mark {mark.letter}"

@@ -30,8 +30,6 @@ from tui.timeline.marks_panel import MarksPanel
 from tui.timeline.model import TimelineModel
 from tui.timeline.pointer import Area, Pointer
 
-_ONLY = "only the lanes of (stage 5, dp 3, ranks 0-7,64; empty: all)"
-
 
 class TimelineView(ScreenView):
     """Lanes over a time axis."""
@@ -54,7 +52,6 @@ class TimelineView(ScreenView):
         binding("home,circumflex_accent", "edge(0)", "cursor to the start of the step", "timeline.start"),
         binding("end,dollar_sign", "edge(1)", "cursor to the end of the step", "timeline.end"),
         binding("space", "fold", "show or hide the lanes below this one", "timeline.fold"),
-        binding("enter", "details", "all that is known of the span, and of the range", "timeline.details"),
         binding("r", "ranks", "show these equal ranks one by one, or as one lane", "timeline.ranks"),
         binding("z", "open_level", "unfold all lanes of this level", "timeline.unfold-all"),
         binding("Z", "close_all", "fold all lanes", "timeline.fold-all"),
@@ -62,7 +59,8 @@ class TimelineView(ScreenView):
         binding("H", "hide", "hide this lane", "timeline.hide"),
         binding("U", "show_hidden", "show all hidden lanes", "timeline.show-hidden"),
         binding("o", "order", "sort by stage, busy, bubble, wait, exposed, end", "timeline.order"),
-        binding("L", "lanes", "only the lanes of some ranks or stages", "timeline.lanes"),
+        binding("L", "lanes", "only the lanes of some ranks or stages", "timeline.only-lanes"),
+        binding("enter", "details", "all that is known of the span, and of the range", "timeline.details"),
         binding("full_stop", "span(1)", "next span of this lane", "timeline.next-span"),
         binding("comma", "span(-1)", "previous span of this lane", "timeline.previous-span"),
         binding("right_curly_bracket", "pass(1)", "next pass of a micro-batch", "timeline.next-pass"),
@@ -153,7 +151,7 @@ class TimelineView(ScreenView):
         self._do(self.model.toggle_fold)
 
     def action_ranks(self) -> None:
-        self._do(self.model.show_ranks)
+        self._do(self.model.arrangement.toggle_ranks)
 
     def action_open_level(self) -> None:
         self._do(self.model.arrangement.open_level)
@@ -174,20 +172,7 @@ class TimelineView(ScreenView):
         self._do(self.model.arrangement.next_order)
 
     def action_lanes(self) -> None:
-        """Ask for the lanes to show."""
-        from tui.prompt import Prompt
-
-        self.app.push_screen(Prompt(_ONLY, self.model.arrangement.only), self._only_typed)
-
-    def _only_typed(self, text: str | None) -> None:
-        if text is None:
-            return
-        if not self.model.arrangement.show_only(text.strip()):
-            # Asked again, with what was typed: nothing in the list has changed.
-            from tui.prompt import Prompt
-
-            self.app.push_screen(Prompt(f"no lane matches; {_ONLY}", text), self._only_typed)
-        self.changed()
+        self._do(self._asking.lanes)
 
     def action_span(self, direction: int) -> None:
         self._do(lambda: self.model.step_span(direction))
@@ -247,7 +232,7 @@ class TimelineView(ScreenView):
 
     @property
     def _area(self) -> Area:
-        return self._drawing.area if self._drawing is not None else Area(0, 0, 0, 0)
+        return self._drawing.area if self._drawing is not None else Area(0, 0, (), 0)
 
     def on_mouse_down(self, event: MouseDown) -> None:
         self.capture_mouse()

@@ -109,6 +109,18 @@ def test_a_wait_is_for_the_slow_member_of_the_group() -> None:
     assert waited_for(timeline, results.accounts, near, first) == [slow]
 
 
+def test_of_two_slow_members_the_others_wait_for_the_slower_one() -> None:
+    results = run(seed_workload(), slow_rank=("37=1.3", "38=1.1"))
+    timeline = results.simulation.timeline
+    near, slower = timeline.folding.class_of(36), timeline.folding.class_of(37)
+    late = [
+        waited_for(timeline, results.accounts, near, segment)
+        for segment, account in enumerate(results.accounts[near].account)
+        if account == WAIT and results.accounts[near].edge[segment + 1] > results.accounts[near].edge[segment]
+    ]
+    assert late[0] == [slower]
+
+
 def test_what_is_no_wait_is_for_nobody() -> None:
     assert waited_for(small().simulation.timeline, small().accounts, 0, 0) == []
 

@@ -68,9 +68,9 @@ def test_no_file_is_no_keymap(tmp_path: Path) -> None:
 
 
 def test_a_key_or_a_list_of_keys_is_taken(tmp_path: Path) -> None:
-    text = '[timeline]\nzoom-in = ["T", ",", "F5"]\nprevious-span = ";"\n[app]\nquit = "Ctrl+X"\n'
+    text = '[timeline]\nzoom-in = ["i", ",", "F5"]\nprevious-span = ";"\n[app]\nquit = "Ctrl+X"\n'
     assert read(tmp_path, text) == {
-        "timeline.zoom-in": "T,comma,f5", "timeline.previous-span": ";", "app.quit": "ctrl+x"
+        "timeline.zoom-in": "i,comma,f5", "timeline.previous-span": ";", "app.quit": "ctrl+x"
     }  # fmt: skip
 
 
@@ -126,15 +126,15 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
 
 
 def test_hints_show_the_keys_of_the_keymap() -> None:
-    keymap = {"timeline.zoom-in": "z", "timeline.cursor-left": "left,b"}
-    assert renamed("w s", TimelineView.BINDINGS, keymap) == "z s"
+    keymap = {"timeline.zoom-in": "i", "timeline.cursor-left": "left,b"}
+    assert renamed("w s", TimelineView.BINDINGS, keymap) == "i s"
     assert renamed("hjkl", TimelineView.BINDINGS, keymap) == "Leftjkl"
     assert renamed("Space", TimelineView.BINDINGS, keymap) == "Space"
     assert renamed("w s", TimelineView.BINDINGS, {}) == "w s"
 
 
 async def test_the_new_key_works_and_the_old_one_does_not(make_app: MakeApp, tmp_path: Path) -> None:
-    keymap = read(tmp_path, '[timeline]\nzoom-in = "T"\n[app]\nhelp = "F1"\n')
+    keymap = read(tmp_path, '[timeline]\nzoom-in = "i"\n[app]\nhelp = "F1"\n')
     app = make_app(keymap=keymap)
     async with app.run_test(size=(120, 36)) as pilot:
         view = app.current_view
@@ -142,11 +142,11 @@ async def test_the_new_key_works_and_the_old_one_does_not(make_app: MakeApp, tmp
         whole = view.model.window
         await press(pilot, "w", "plus")
         assert view.model.window == whole
-        await press(pilot, "T")
+        await press(pilot, "i")
         assert view.model.window.span_ns < whole.span_ns
-        assert screen_rows(app)[-1].startswith(" T s zoom ")
+        assert screen_rows(app)[-1].startswith(" i s zoom ")
         await press(pilot, "f1")
-        assert any(row.split()[:4] == ["T", "zoom", "in", "at"] for row in screen_rows(app))
+        assert any(row.split()[:4] == ["i", "zoom", "in", "at"] for row in screen_rows(app))
 
 
 def test_a_keymap_in_the_configuration_directory_is_read(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ def prepare_timeline(app: WltuiApp) -> None:
     model.back()
     model.notice = ""
     model.selection.fix(model.window.first_ns, model.cursor_ns)
-    model.search = Search(model.source, model.moves, parse_query("bubble"), model.lanes)
+    model.search = Search(model.source, model.moves, parse_query("bubble"), model.unfolded)
     view.redraw()
 
 

@@ -52,7 +52,7 @@ def test_words_mean_operations(text: str, found: set[str]) -> None:
 
 def test_a_search_finds_sub_operations_where_no_operation_matches() -> None:
     model = TimelineModel(run())
-    found = Search(model.source, model.moves, parse_query("linear"), model.lanes)
+    found = Search(model.source, model.moves, parse_query("linear"), model.unfolded)
     while not found.advance(1.0):
         pass
     if found.count:
@@ -65,8 +65,8 @@ def test_a_rank_that_is_not_there_is_said() -> None:
     model = TimelineModel(run())
     problems = {"37": "rank 37 is not in this run", "stage 9": "no rank of stage 9 is in this run"}
     for text, problem in problems.items():
-        assert Search(model.source, model.moves, parse_query(text), model.lanes).problem == problem
-    model.search = Search(model.source, model.moves, parse_query("7"), model.lanes)
+        assert Search(model.source, model.moves, parse_query(text), model.unfolded).problem == problem
+    model.search = Search(model.source, model.moves, parse_query("7"), model.unfolded)
     next_match(model, 1)
     assert model.notice.startswith("lane 1 of 1")
 

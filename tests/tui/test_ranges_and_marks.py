@@ -15,6 +15,7 @@ from tui.timeline.full_details import full_details
 from tui.timeline.jumps import go_to_mark, set_mark, step_pass, take_more, toggle_range
 from tui.timeline.model import TimelineModel
 from tui.timeline.selection import Marks, Selection
+from tui.timeline.spans import LaneKey
 from tui.timeline.status import mark_line, range_lines, range_title
 
 STEP = seed().step_time_ns
@@ -144,17 +145,17 @@ def test_the_range_is_drawn_in_the_ruler(model: TimelineModel) -> None:
 def test_marks_have_the_first_free_letter() -> None:
     marks = Marks()
     for letter in "abc":
-        mark = marks.set(5, 0, None, "stage 0")
+        mark = marks.set(5, LaneKey(), "stage 0")
         assert mark is not None
         assert mark.letter == letter
     marks.remove("b")
-    again = marks.set(7, 0, None, "stage 0")
+    again = marks.set(7, LaneKey(), "stage 0")
     assert again is not None
     assert again.letter == "b"
     assert marks.last == again
     for _ in range(23):
-        assert marks.set(1, 0, None, "") is not None
-    assert marks.set(1, 0, None, "") is None
+        assert marks.set(1, LaneKey(), "") is not None
+    assert marks.set(1, LaneKey(), "") is None
 
 
 def test_without_a_free_letter_it_is_said(model: TimelineModel) -> None:

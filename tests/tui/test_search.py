@@ -7,16 +7,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
-from tests.tui.made_runs import run, seed, seed_workload, small
-from tui.timeline.jumps import first_match, next_match, place_of, return_to
+from tests.tui.made_runs import run, seed, seed_workload, small, two_stages
+from tui.frame import BLOCKS, text_of
+from tui.timeline.frame import TimelineFrame
+from tui.timeline.full_details import full_details
+from tui.timeline.jumps import (
+    first_match,
+    longest_wait,
+    next_match,
+    place_of,
+    return_to,
+    set_mark,
+    step_pass,
+    take_more,
+)
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 from tui.timeline.search import Match, Search
+from tui.timeline.spans import LaneKey
 
 
 def search(model: TimelineModel, text: str, seconds: float = 10.0) -> Search:
     """A search that is done."""
-    found = Search(model.source, model.moves, parse_query(text), model.lanes)
+    found = Search(model.source, model.moves, parse_query(text), model.unfolded)
     while not found.advance(seconds):
         pass
     return found
@@ -44,17 +57,17 @@ def test_next_walks_all_matches_in_the_order_of_time_and_begins_again(text: str)
     assert len(matches) == found.count > 0
     # Spans of one lane that begin together are one place to go to.
     places = sorted({one[:2] for one in matches})
-    walked, place = [], (-1, (-1, None))
+    walked, place = [], (-1, LaneKey())
     for _ in places:
-        step = found.next(*place, 1)  # type: ignore[arg-type]
+        step = found.next(*place, 1)
         assert step is not None
         match, wrapped = step
         assert not wrapped
         walked.append(match[:2])
         lane = found.found[match.lane].lane
-        place = match.time_ns, (lane.number, lane.stream)
+        place = match.time_ns, lane.key
     assert walked == places
-    again = found.next(*place, 1)  # type: ignore[arg-type]
+    again = found.next(*place, 1)
     assert again is not None
     assert (again[0][:2], again[1]) == (places[0], True)
 
@@ -65,10 +78,10 @@ def test_before_is_the_other_way_of_next_from_any_place(text: str, share: int, l
     model = TimelineModel(small())
     model.toggle_fold()
     found = search(model, text)
-    here = model.lanes[lane % len(model.lanes)]
+    here = model.lanes[lane % len(model.unfolded)]
     time_ns = model.window.step_ns * share // 10**6
-    place = (here.number, here.stream)
-    order = [(one.lane.number, one.lane.stream) for one in found.found]
+    place = here.key
+    order = [one.lane.key for one in found.found]
     position = (time_ns, order.index(place) if place in order else -1)
     matches = in_order(found)
     after = found.next(time_ns, place, 1)
@@ -112,9 +125,9 @@ def test_a_rank_is_its_lane_and_it_is_named() -> None:
     before = model.cursor_ns
     found = search(model, "700")
     assert first_match(model, found) is not None
-    assert model.current.title == "stage 10"
+    assert model.current.title == "rank 700"
     assert model.cursor_ns == before
-    assert model.spoken_of == 700
+    assert model.rank == 700
     assert model.notice == "lane 1 of 1"
 
 
@@ -180,7 +193,7 @@ def test_without_a_search_next_says_how_to_begin() -> None:
 
 def test_a_search_in_pieces_finds_the_same() -> None:
     model = TimelineModel(seed())
-    pieces = Search(model.source, model.moves, parse_query("mlp forward"), model.lanes)
+    pieces = Search(model.source, model.moves, parse_query("mlp forward"), model.unfolded)
     count = 0
     while not pieces.advance(0.0):
         count += 1
@@ -198,8 +211,25 @@ def test_leaving_a_search_is_as_if_it_had_not_been(text: str, share: int) -> Non
     model.move_to(model.window.step_ns * share // 99)
     model.move_lane(1)
     model.toggle_fold()
-    before, shown = place_of(model), [(one.number, one.stream) for one in model.lanes]
+    before, shown = place_of(model), [one.key for one in model.lanes]
     first_match(model, search(model, text))
     return_to(model, before)
     assert place_of(model) == before
-    assert [(one.number, one.stream) for one in model.lanes] == shown
+    assert [one.key for one in model.lanes] == shown
+
+
+def test_each_rank_simulated_is_found_on_a_lane_of_its_own() -> None:
+    model = TimelineModel(run(two_stages(2), dim=("switch:2:4:50", "switch:4:2:300"), no_fold=True))
+    for rank in range(8):
+        found = search(model, f"{rank} bubble")
+        assert first_match(model, found) is not None
+        assert model.rank == rank
+        for move in (take_more, take_more, set_mark):
+            move(model)
+        step_pass(model, 1)
+        longest_wait(model, everywhere=False)
+        assert model.rank == rank
+        longest_wait(model, everywhere=True)
+        model.filter.set(parse_query(f"{rank}"))
+        assert text_of(TimelineFrame(BLOCKS, colour=True).draw(model, 120, 33))
+        assert full_details(model, 120)

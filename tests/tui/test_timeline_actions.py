@@ -14,6 +14,7 @@ from tui.timeline.frame import TimelineFrame
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 from tui.timeline.search import Search
+from tui.timeline.spans import ALL, LaneKey
 
 Action = Callable[[TimelineModel], None]
 RUNS = len(some_runs())
@@ -42,7 +43,7 @@ def jump(move: Callable[..., object], *arguments: object) -> Action:
 
 def searched(model: TimelineModel, text: str) -> None:
     """A search, at its first match."""
-    model.search = Search(model.source, model.moves, parse_query(text), model.lanes)
+    model.search = Search(model.source, model.moves, parse_query(text), model.unfolded)
     while not model.search.advance(1.0):
         pass
     jumps.first_match(model, model.search)
@@ -51,6 +52,11 @@ def searched(model: TimelineModel, text: str) -> None:
 def filtered(model: TimelineModel, text: str) -> None:
     """A filter."""
     model.filter.set(parse_query(text))
+
+
+def scrolled(model: TimelineModel, by: int) -> None:
+    """The list of lanes, scrolled."""
+    model.arrangement.scroll(by)
 
 
 def marked(model: TimelineModel) -> None:
@@ -80,9 +86,10 @@ KEYS = st.sampled_from(
         *(act("step_span", direction) for direction in (1, -1)),
         *(act(name) for name in ("focus", "show_all", "back", "forward", "focus_span", "leave")),
         act("center", 3),
-        act("scroll_to", 2),
-        act("reveal", 0, None),
-        act("reveal", 0, "compute"),
+        act("go_to", LaneKey((), 0)),
+        act("go_to", LaneKey((), 1, 5, "compute")),
+        jump(scrolled, 2),
+        jump(scrolled, -1),
         *(
             jump(move, *arguments)
             for move, *arguments in (
@@ -131,7 +138,7 @@ def check(model: TimelineModel) -> None:
 
 def check_lanes(model: TimelineModel) -> None:
     """One lane a class, in order, the streams of the unfolded ones below theirs; all of this run."""
-    classes = [lane.number for lane in model.lanes if lane.stream is None]
+    classes = [lane.number for lane in model.lanes if lane.stream is None and lane.key.rank == ALL]
     assert classes == list(range(len(model.results.simulation.timeline.classes)))
     assert {lane.number for lane in model.lanes if lane.stream is not None} == model.unfolded
     assert [lane.number for lane in model.lanes] == sorted(lane.number for lane in model.lanes)

@@ -9,6 +9,7 @@ from tests.tui.made_runs import lonely, seed
 from tests.tui.screen_reading import press, screen_text
 from tui.timeline import jumps
 from tui.timeline.model import TimelineModel
+from tui.timeline.spans import ALL, LaneKey
 from tui.timeline.view import TimelineView
 
 
@@ -24,7 +25,7 @@ def here(model: TimelineModel) -> tuple[int, int]:
 @pytest.mark.parametrize("share", [1, 3, 5, 7])
 def test_what_a_span_waited_for_ends_when_it_starts(number: int, share: int) -> None:
     model = TimelineModel(seed())
-    model.reveal(number, None)
+    model.go_to(LaneKey((), number))
     model.jump_to(seed().step_time_ns * share // 8)
     for _ in range(40):
         start, _ = here(model)
@@ -44,7 +45,7 @@ def test_what_a_span_waited_for_ends_when_it_starts(number: int, share: int) -> 
 
 def test_the_way_back_leads_to_where_it_began() -> None:
     model = TimelineModel(seed())
-    model.reveal(3, "compute")
+    model.go_to(LaneKey((), 3, ALL, "compute"))
     model.jump_to(7_385_000_000)
     start, _ = here(model)
     jumps.follow(model, -1)

@@ -13,10 +13,10 @@ from time import monotonic
 from typing import Any
 
 from textual.app import App
-from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
 
+from tui.terminal.mouse import MouseDriver
 from tui.terminal.output import Output, Picture
 from tui.terminal.signals import wake_on_signals
 
@@ -30,7 +30,7 @@ _ANSWER_WITHIN_S = 2.0
 _MOUSE_MODES = (1000, 1002, 1006)
 
 
-class TerminalDriver(LinuxDriver):
+class TerminalDriver(MouseDriver):
     """Textual's driver, writing to standard output: standard error may be a log file.
 
     It knows whether the terminal has drawn the last picture, ends when the terminal goes away,

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from copy import deepcopy
 
 from tui.timeline.groups import Group, GroupLane, all_groups, grouped
 from tui.timeline.lane_filter import matching
+from tui.timeline.rows import Memory, Row, ranks_of
 from tui.timeline.spans import ALL, OTHERS, LaneKey, LaneSource, Order, SpanLane
 
 # So many lanes are shown with their groups open; more begin with the groups closed.
 _OPEN_AT_FIRST = 32
 # Single ranks are listed so many at a time: a stage may have a million.
 _RANKS_AT_ONCE = 256
-
-
-class Row(NamedTuple):
-    """A lane in the list. depth: under how many others. sign: `+` closed, `-` open, blank if neither."""
-
-    lane: SpanLane
-    key: LaneKey
-    depth: int
-    sign: str
-    pinned: bool = False
+# What an arrangement is made from.
+_STATE = ("_open", "_unfolded", "_apart", "_pinned", "_hidden", "only", "_kept")
 
 
 class Arrangement:
@@ -59,7 +52,7 @@ class Arrangement:
 
     def show(self, source: LaneSource) -> None:
         """The lanes of another run: arranged as these where they are of the same ranks."""
-        alike = _ranks_of(self.source) == _ranks_of(source)
+        alike = ranks_of(self.source) == ranks_of(source)
         key, number = self.rows[self.focus].key, self.current.number
         path = key.path or self.source.headings(number)
         self.source = source
@@ -127,16 +120,6 @@ class Arrangement:
         """The cursor to a row, or to the first or last one."""
         self.focus = max(0, min(index, len(self.rows) - 1))
         self._keep_in_view()
-
-    def scroll_to(self, top: int) -> None:
-        """Scroll the list; the lane with the cursor stays on the screen."""
-        self.top = max(0, min(top, len(self.rows) - self.height))
-        shown = [index for index, _ in self.visible()]
-        if self.focus >= self.pinned_rows:
-            # The last row may be taken by how many lanes are below.
-            last = -2 if shown[-1] < len(self.rows) - 1 and len(shown) > 1 else -1
-            first = min(self.pinned_rows, len(shown) - 1)
-            self.focus = max(shown[first], min(self.focus, shown[last]))
 
     def _keep_in_view(self) -> None:
         pinned = self.pinned_rows
@@ -214,7 +197,10 @@ class Arrangement:
         self._rebuild(key)
 
     def reveal(self, rank: int) -> bool:
-        """Give a rank a lane of its own and the cursor to it; False for no rank of this run."""
+        """Give a rank a lane of its own, wherever it is folded or hidden, and the cursor to it.
+
+        False for no rank of this run.
+        """
         number = self.source.number_of(rank)
         if number is None:
             return False
@@ -223,20 +209,52 @@ class Arrangement:
         return True
 
     def show_lane(self, key: LaneKey) -> None:
-        """The cursor to a lane of ranks or of a stream, wherever it is folded, hidden or filtered out."""
+        """The cursor to a lane, wherever it is folded, hidden, or left out; another run's is left alone."""
         number = self._number_of(key)
-        if self._kept is not None and number not in self._kept:
-            self.only, self._kept = "", None
+        if not key.path and number not in self.source.numbers:
+            return
         if key.rank >= 0:
-            self._apart.setdefault(number, {})[key.rank] = None
-        of_ranks = key._replace(stream=None)
-        if key.stream is not None:
-            self._unfolded.add(of_ranks)
-        headings = [one for one, group in self._groups.items() if number in group.numbers]
-        for one in (key, of_ranks, LaneKey((), number), *headings):
-            self._hidden.pop(one, None)
-        self._open.update(headings)
+            if self.source.number_of(key.rank) is None:
+                return
+            # Another run may have the rank among others.
+            key = self.source.lane(number, key.rank).key._replace(stream=key.stream)
+        if not key.path:
+            if self._kept is not None and number not in self._kept:
+                self.only, self._kept = "", None
+            if key.rank >= 0 and self.source.count(number) > 1:
+                self._apart.setdefault(number, {})[key.rank] = None
+            whole = key._replace(stream=None)
+            if key.stream is not None:
+                self._unfolded.add(whole)
+            headings = [one for one, group in self._groups.items() if number in group.numbers]
+            for one in (key, whole, LaneKey((), number), *headings):
+                self._hidden.pop(one, None)
+            self._open.update(headings)
         self._rebuild(key)
+
+    def memory(self) -> Memory:
+        """How all is arranged now, for `recall`."""
+        state = {name: deepcopy(getattr(self, name)) for name in _STATE}
+        return Memory(state, self.rows[self.focus].key, self.top)
+
+    def recall(self, memory: Memory) -> None:
+        """All as it was."""
+        for name, value in memory.state.items():
+            setattr(self, name, deepcopy(value))
+        self._rebuild(memory.key)
+        self.top = memory.top
+        self._keep_in_view()
+
+    def scroll(self, by: int) -> None:
+        """The list `by` rows further, the cursor on one of the rows that are shown then."""
+        pinned = self.pinned_rows
+        self.top = max(0, min(self.top + by, len(self.rows) - self.height))
+        if self.focus >= pinned:
+            last = self.top + self.height - 1
+            # The last row may be taken by how many lanes are below.
+            last -= last + 1 < len(self.rows) and self.height > pinned + 1
+            self.focus = max(pinned + self.top, min(self.focus, last))
+        self._keep_in_view()
 
     # -- what is shown, and where ----------------------------------------------------
 
@@ -406,8 +424,3 @@ class Arrangement:
         for lane in self.source.streams(number, rank):
             if lane.key not in self._pinned and lane.key not in self._hidden:
                 yield Row(lane, lane.key, depth + 1, " ")
-
-
-def _ranks_of(source: LaneSource) -> list[tuple[int, int, tuple[str, ...]]]:
-    """What two runs must share for an arrangement of one to mean the same in the other."""
-    return [(number, source.count(number), source.headings(number)) for number in source.numbers]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from textual.widget import Widget
 
 from simcore.units import plural
-from tui.prompt import LivePrompt
+from tui.prompt import LivePrompt, Prompt
 from tui.timeline.filtering import Filter
 from tui.timeline.jumps import first_match, match_words, no_match_words, place_of, return_to
 from tui.timeline.model import TimelineModel
@@ -16,6 +16,7 @@ from tui.timeline.search import Search
 
 # A search works so long before it lets keys through.
 _PIECE_SECONDS = 0.03
+_ONLY = "only the lanes of (stage 5, dp 3, ranks 0-7,64; empty: all)"
 
 
 class Asking:
@@ -48,7 +49,7 @@ class Asking:
 
     def _new_search(self, text: str) -> Search:
         model = self._model
-        return Search(model.source, model.moves, parse_query(text), model.lanes)
+        return Search(model.source, model.moves, parse_query(text), model.unfolded)
 
     def _look_on(self, search: Search) -> None:
         """A piece of the search; another text may have been typed meanwhile."""
@@ -70,7 +71,7 @@ class Asking:
             return no_match_words(search)
         match = first_match(model, search)
         assert match is not None
-        where = " ".join(model.source.lane(model.current.number).title.split())
+        where = model.whose
         if not search.of_lanes:
             where += f" {model.source.axis.clock(model.cursor_ns)}"
         return f"{match_words(search, match)}: {where}"
@@ -126,4 +127,19 @@ class Asking:
             else:
                 model.filter.set(query)
                 model.notice = "" if model.filter.is_on else "no filter: all spans are shown"
+        self._redraw()
+
+    # -- lanes -------------------------------------------------------------------------
+
+    def lanes(self) -> None:
+        """Ask for the lanes to show."""
+        prompt = Prompt(_ONLY, self._model.arrangement.only)
+        self._view.app.push_screen(prompt, self._only_typed)
+
+    def _only_typed(self, text: str | None) -> None:
+        if text is None:
+            return
+        if not self._model.arrangement.show_only(text.strip()):
+            # Asked again, with what was typed: nothing in the list has changed.
+            self._view.app.push_screen(Prompt(f"no lane matches; {_ONLY}", text), self._only_typed)
         self._redraw()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tui.frame import Line, width_of
 from tui.timeline.model import TimelineModel
-from tui.timeline.spans import ALL
 
 
 def details(model: TimelineModel, width: int, wide: bool) -> list[Line]:
@@ -20,17 +19,13 @@ def details(model: TimelineModel, width: int, wide: bool) -> list[Line]:
     if index is not None and model.filter.hides(lane, index, model.source, model.moves):
         others += "   hidden by the filter"
     lines = lane.told(index, others, width, wide)
-    said = "" if index is None else model.moves.more(lane, index, wide, model.spoken_of)
+    said = "" if index is None else model.moves.more(lane, index, wide, model.rank)
     if not wide:
         if said and len(lines) > 1:
             # Behind the length: there is no room for when a transfer itself runs.
             lines[1] = [*lines[1][:3], (f"   {said}", "")]
-        if model.spoken_of is not None:
-            lines[0] = [*lines[0][:-1], (f"rank {model.spoken_of}, {lines[0][-1][0]}", "dim")]
         return lines
     more = []
-    if model.spoken_of is not None and model.current.key.rank == ALL:
-        more.append(f"{model.moves.rank_words(model.spoken_of)} is one of them")
     if index is not None:
         volume = model.moves.volume(lane, index)
         if volume and len(lines) > 1 and width_of(lines[1]) + len(volume) + 5 <= width:

@@ -21,13 +21,13 @@ class FilteredLane(SpanLane):
         self.number, self.stream = lane.number, lane.stream
         self._flags = flags
 
-    def lets(self, index: int) -> bool:
-        """Whether span `index` of the whole lane is left."""
-        return bool(self._flags[index])
-
     @property
     def key(self) -> LaneKey:
         return self.whole.key
+
+    def lets(self, index: int) -> bool:
+        """Whether span `index` of the whole lane is left."""
+        return bool(self._flags[index])
 
     @property
     def title(self) -> str:
@@ -89,9 +89,9 @@ class Filter:
         if not self.is_on:
             return lane
         found = self._lanes.get(lane.key)
-        if found is None:
-            flags = self._flags(lane, source, moves)
-            found = self._lanes[lane.key] = FilteredLane(lane, flags)
+        if found is None or found.whole is not lane:
+            found = FilteredLane(lane, self._flags(lane, source, moves))
+            self._lanes[lane.key] = found
         return found
 
     def hides(self, lane: SpanLane, index: int, source: LaneSource, moves: Moves) -> bool:
@@ -100,9 +100,8 @@ class Filter:
         return isinstance(shown, FilteredLane) and not shown.lets(index)
 
     def _flags(self, lane: SpanLane, source: LaneSource, moves: Moves) -> bytes:
-        query = self.query
-        count = len(lane.spans.start)
-        elsewhere = (query.rank is not None and source.number_of(query.rank) != lane.number) or (
-            query.stage is not None and moves.stage_of(lane.number) != query.stage
-        )
-        return bytes(count) if elsewhere else lane.matches(query)
+        query, rank = self.query, lane.key.rank
+        elsewhere = query.stage is not None and moves.stage_of(lane.number) != query.stage
+        if query.rank is not None:
+            elsewhere |= rank != query.rank if rank >= 0 else source.number_of(query.rank) != lane.number
+        return bytes(len(lane.spans.start)) if elsewhere else lane.matches(query)

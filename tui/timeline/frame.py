@@ -6,7 +6,6 @@ from bisect import bisect_right
 
 from simcore.units import plural
 from tui.frame import ASCII, Glyphs, Line, as_ascii, fitted, rule
-from tui.timeline.arrangement import Row
 from tui.timeline.busy_row import filled_ns
 from tui.timeline.details import details
 from tui.timeline.drawing import Drawn, drawn_lane
@@ -14,6 +13,7 @@ from tui.timeline.legend import legend
 from tui.timeline.minimap import view_bar, view_in
 from tui.timeline.model import TimelineModel
 from tui.timeline.pointer import Area
+from tui.timeline.rows import Row
 from tui.timeline.ruler import ticks
 from tui.timeline.spans import COMPUTING, LaneKey, SpanLane
 from tui.timeline.status import (
@@ -37,10 +37,10 @@ class TimelineFrame:
         self.glyphs = glyphs
         self.colour = colour
         self._heat: tuple[object, int, str] | None = None
+        self.area = Area(0, 0, (), 0)
         # Lanes as last drawn: most keys move the cursor and leave the cells as they are.
         self._drawn: dict[LaneKey, tuple[SpanLane, Drawn]] = {}
         self._drawn_over: tuple[Window, int] | None = None
-        self.area = Area(0, 0, 0, 0)
 
     def draw(self, model: TimelineModel, width: int, height: int) -> list[Line]:
         """The frame's lines: `height` of them, each `width` cells."""
@@ -61,7 +61,8 @@ class TimelineFrame:
             shown = shown[:-1]
             below_them += 1
         lines += [self._lane(model, row, index, left) for index, row in shown]
-        self.area = Area(left, above, len(shown), 2 if tall else 1)
+        signs = tuple((index, _sign_column(row, wide)) for index, row in shown)
+        self.area = Area(left, above, signs, 2 if tall else 1)
         if below_them and len(shown) < model.rows:
             words = f"{plural(below_them, 'lane')} below"
             if not below and arrangement.words:
@@ -142,9 +143,9 @@ class TimelineFrame:
         lane, order = row.lane, model.arrangement.order.id
         share = lane.share(order) if order else lane.busy
         label = _label(_name(row, ">" if focused else " ", left > 20), lane.count, share, left)
-        drawn, left_of = self._drawn.get(row.key), model.shown(lane)
-        if drawn is None or drawn[0] is not left_of:
-            drawn = left_of, drawn_lane(left_of, model.window, model.columns, self.glyphs, self.colour)
+        drawn, left_over = self._drawn.get(row.key), model.shown(lane)
+        if drawn is None or drawn[0] is not left_over:
+            drawn = left_over, drawn_lane(left_over, model.window, model.columns, self.glyphs, self.colour)
             self._drawn[row.key] = drawn
         cells = drawn[1].line
         if focused:
@@ -156,23 +157,22 @@ class TimelineFrame:
     def _below(self, model: TimelineModel, width: int, rows: int) -> list[Line]:
         wide = width >= _WIDE
         lines = [[("  ", ""), *line] for line in details(model, width, wide)]
-        legend = self._legend(model, width)
+        explained = self._legend(model, width)
         title = self._title(model, width)
         if rows < 9:
-            return [title, *[*lines, [], []][:2], *_narrow_status(model, width), legend]
+            return [title, *[*lines, [], []][:2], *_narrow_status(model, width), explained]
         status = range_lines(model, width, wide)
         mark = mark_line(model, width, wide)
-        below = [*status, legend, self._view(model), *([mark] if mark else [])]
+        below = [*status, explained, self._view(model), *([mark] if mark else [])]
         room = rows - 2 - len(below)
         lines = [*lines[:room], *[[] for _ in range(room - len(lines))]]
         return [title, *lines, rule(range_title(model), width, self.glyphs), *below]
 
     def _title(self, model: TimelineModel, width: int) -> Line:
-        """Where the cursor is; what the last key has to say; narrow, the filter."""
+        """Where the cursor is; what the last key has to say; which lanes are left out; narrow, the filter."""
         words = model.source.axis.clock(model.cursor_ns)
-        said = [model.notice] if model.notice else []
         # What is not in the list is said on every size of screen.
-        said += [model.arrangement.words] if model.arrangement.words else []
+        said = [one for one in (model.notice, model.arrangement.words) if one]
         if width < _WIDE and model.filter.is_on:
             said.append(filter_words(model))
         if width >= _WIDE or not said:
@@ -201,6 +201,19 @@ class TimelineFrame:
         return [(words, "")]
 
 
+def _narrow_status(model: TimelineModel, width: int) -> list[Line]:
+    """The line of the range, or else of the last mark, where there is one."""
+    if width >= _WIDE:
+        return []
+    mark = mark_line(model, width, wide=False)
+    return range_lines(model, width, wide=False) or ([mark] if mark else [])
+
+
+def _sign_column(row: Row, wide: bool) -> int:
+    """Where the sign of folding is, -1 without one."""
+    return 1 + (2 if wide else 1) * row.depth if row.sign.strip() else -1
+
+
 def _heading(model: TimelineModel, wide: bool) -> str:
     """Above the lanes: what they are sorted by, and what the share beside each is of."""
     order = model.arrangement.order
@@ -225,14 +238,6 @@ def _name(row: Row, mark: str, wide: bool) -> str:
     if row.key.stream is not None and depth:
         return f"{mark}{' ' * step * (depth - 1)}   {title}"
     return f"{mark}{' ' * step * depth}{row.sign}{pin}{title}"
-
-
-def _narrow_status(model: TimelineModel, width: int) -> list[Line]:
-    """The line of the range, or else of the last mark, where there is one."""
-    if width >= _WIDE:
-        return []
-    mark = mark_line(model, width, wide=False)
-    return range_lines(model, width, wide=False) or ([mark] if mark else [])
 
 
 def _label(name: str, count: str, busy: str, left: int) -> str:

@@ -18,7 +18,7 @@ def full_details(model: TimelineModel, width: int) -> list[Line]:
         # What it is; whose it is stands below.
         lines += [[("  ", ""), *told[:1]], []]
     if index is not None:
-        for label, words in model.moves.all_of(lane, index, model.spoken_of):
+        for label, words in model.moves.all_of(lane, index, model.rank):
             lines += _paragraph(label, words, width)
     stretch = model.selection.stretch(model.cursor_ns)
     if stretch is not None and stretch[0] < stretch[1]:
@@ -39,7 +39,7 @@ def _range(model: TimelineModel, first_ns: int, last_ns: int, width: int) -> lis
     axis, number = model.source.axis, model.current.number
     here = model.moves.figures(number, first_ns, last_ns)
     everywhere = model.moves.all_figures(first_ns, last_ns)
-    title = cells(" ".join(model.source.lane(number).title.split()), 22)
+    title = cells(model.whose, 22)
     words = f"{axis.clock(first_ns)} .. {axis.clock(last_ns)}, {axis.length(last_ns - first_ns)}"
     lines: list[Line] = [[], *_paragraph("range", words, width)]
     lines.append([(f"  {'':<{_LABEL}}{title:>22}{'mean of all ranks':>26}", "dim")])

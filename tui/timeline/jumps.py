@@ -8,43 +8,33 @@ from typing import NamedTuple
 from simcore.units import duration, plural
 from tui.timeline.model import TimelineModel
 from tui.timeline.moves import ordinal
+from tui.timeline.rows import Memory
 from tui.timeline.search import Match, Search
 from tui.timeline.selection import Mark
-from tui.timeline.spans import LaneKey
+from tui.timeline.spans import ALL, LaneKey
 from tui.timeline.walking import Step
 
 
 class Place(NamedTuple):
     """Where one was, to come back to."""
 
-    key: LaneKey
-    top: int
+    arranged: Memory
     cursor_ns: int
     first_ns: int
     span_ns: int
-    unfolded: frozenset[int]
-    rank: int | None
 
 
 def place_of(model: TimelineModel) -> Place:
     """Where the model is."""
-    lane, window = model.current, model.window
-    return Place(
-        lane.key, model.top, model.cursor_ns, window.first_ns, window.span_ns,
-        frozenset(model.unfolded), model.rank,
-    )  # fmt: skip
+    window = model.window
+    return Place(model.arrangement.memory(), model.cursor_ns, window.first_ns, window.span_ns)
 
 
 def return_to(model: TimelineModel, place: Place) -> None:
     """Back to a place, as if one had not been away."""
-    for number in model.unfolded - place.unfolded:
-        model.reveal(number, None)
-        model.toggle_fold()
-    model.arrangement.show_lane(place.key)
+    model.arrangement.recall(place.arranged)
     model.cursor_ns = place.cursor_ns
     model.window = model.window.moved(place.first_ns, place.span_ns, model.columns)
-    model.scroll_to(place.top)
-    model.rank = place.rank
 
 
 # -- ranges ----------------------------------------------------------------------------
@@ -104,24 +94,24 @@ def step_pass(model: TimelineModel, direction: int) -> None:
 
 def longest_wait(model: TimelineModel, everywhere: bool) -> None:
     """The cursor to the longest wait, bubble or idle time of its lane, or of all; again: the next longest."""
-    number = model.current.number
+    here = model.current.key._replace(stream=None)
     if everywhere:
         lanes = set(model.source.numbers)
-        ranking = [one for one in model.moves.all_waits() if one[0] in lanes]
+        ranking = [(LaneKey((), one), span) for one, span in model.moves.all_waits() if one in lanes]
     else:
-        ranking = [(number, index) for index in model.moves.waits(number)]
+        ranking = [(here, span) for span in model.moves.waits(model.current.number)]
     if not ranking:
         model.notice = "nothing waits in any lane" if everywhere else "nothing waits in this lane"
         return
     place = 0
     walk = model.walk
-    if walk is not None and walk[1:] == (everywhere, number, model.cursor_ns):
+    if walk is not None and walk[1:] == (everywhere, here, model.cursor_ns):
         place = (walk[0] + 1) % len(ranking)
-    number, found = ranking[place]
-    model.reveal(number, None)
+    key, found = ranking[place]
+    model.go_to(key)
     spans = model.current.spans
     model.jump_to(spans.start[found])
-    model.walk = place, everywhere, number, model.cursor_ns
+    model.walk = place, everywhere, model.current.key, model.cursor_ns
     length = model.source.axis.length(spans.end[found] - spans.start[found])
     which = f"{ordinal(place + 1)} longest" if place else "longest"
     where = "all lanes" if everywhere else "this lane"
@@ -134,7 +124,7 @@ def longest_wait(model: TimelineModel, everywhere: bool) -> None:
 def follow(model: TimelineModel, direction: int) -> None:
     """The cursor to what the span here waited for (-1), or to what it holds back (1)."""
     index = model.span
-    steps = [] if index is None else model.moves.walk(model.current, index, model.spoken_of, direction)
+    steps = [] if index is None else model.moves.walk(model.current, index, model.rank, direction)
     if not steps:
         model.notice = "nothing held this back" if direction < 0 else "nothing waits for this alone"
         return
@@ -154,9 +144,9 @@ def step_critical(model: TimelineModel, direction: int) -> None:
 
 
 def _go_along(model: TimelineModel, step: Step) -> None:
-    model.reveal(step.number, step.stream)
-    # The first rank of a lane is spoken of anyway.
-    model.rank = None if step.rank == model.moves.first_rank(step.number) else step.rank
+    # A lane of one rank is left for that of another only.
+    rank = step.rank if step.rank == model.rank else ALL
+    model.go_to(LaneKey((), step.number, rank, step.stream))
     model.jump_to(step.start_ns)
 
 
@@ -165,8 +155,7 @@ def _go_along(model: TimelineModel, step: Step) -> None:
 
 def first_match(model: TimelineModel, search: Search) -> Match | None:
     """The cursor to the first match from the left edge of the view on; None if nothing matches."""
-    lane = model.current
-    found = search.first(model.window.first_ns, (lane.number, lane.stream))
+    found = search.first(model.window.first_ns, model.current.key)
     return None if found is None else _go_to(model, search, *found)
 
 
@@ -178,8 +167,7 @@ def next_match(model: TimelineModel, direction: int) -> None:
         return
     while not search.advance(1.0):
         pass
-    lane = model.current
-    found = search.next(model.cursor_ns, (lane.number, lane.stream), direction)
+    found = search.next(model.cursor_ns, model.current.key, direction)
     if found is None:
         model.notice = no_match_words(search)
     else:
@@ -188,8 +176,7 @@ def next_match(model: TimelineModel, direction: int) -> None:
 
 def _go_to(model: TimelineModel, search: Search, match: Match, wrapped: bool) -> Match:
     found = search.found[match.lane]
-    model.reveal(found.lane.number, found.lane.stream)
-    model.rank = search.query.rank
+    model.go_to(found.lane.key)
     if match.span >= 0:
         model.jump_to(match.time_ns)
     model.notice = match_words(search, match)
@@ -216,14 +203,14 @@ def no_match_words(search: Search) -> str:
 def set_mark(model: TimelineModel) -> None:
     """A mark at the cursor."""
     lane = model.current
-    title = " ".join(lane.whose.split()) + (f", {lane.title}" if lane.stream is not None else "")
-    mark = model.marks.set(model.cursor_ns, lane.number, lane.stream, title)
+    title = model.whose + (f", {lane.title}" if lane.stream is not None else "")
+    mark = model.marks.set(model.cursor_ns, lane.key, title)
     full = "all letters are in use: ' lists the marks"
     model.notice = full if mark is None else f"mark {mark.letter} is set"
 
 
 def go_to_mark(model: TimelineModel, mark: Mark) -> None:
     """The cursor to a mark, in time and lane."""
-    model.reveal(mark.number, mark.stream)
+    model.go_to(mark.lane)
     model.jump_to(mark.time_ns)
     model.notice = f"mark {mark.letter}"

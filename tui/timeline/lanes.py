@@ -205,7 +205,7 @@ class Lane(SpanLane):
     @cached_property
     def columns(self) -> LaneColumns:
         """What a search looks at."""
-        return LaneColumns(self)
+        return LaneColumns(self) if self.like is None else self.like.columns
 
     def matches(self, query: Query) -> bytes:
         return simulated_matches(self, query)

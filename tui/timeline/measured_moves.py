@@ -52,9 +52,6 @@ class MeasuredMoves:
         rank = self.run.ranks[number]
         return rank.number if self.run.unit == "stage" else rank.stage
 
-    def first_rank(self, number: int) -> int:
-        return self.run.ranks[number].number
-
     def problem(self, query: Query) -> str:
         if query.rank is not None and (
             self.run.unit != "rank" or all(one.number != query.rank for one in self.run.ranks)

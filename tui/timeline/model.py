@@ -1,4 +1,4 @@
-"""What the timeline shows and where the cursor is; every key is a method here."""
+"""What the timeline shows and where the cursor is; every key is a method here, or of `jumps`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tui.timeline.query import Query
 from tui.timeline.search import Search
 from tui.timeline.selection import Marks, Selection
 from tui.timeline.source import lane_source, moves_of
-from tui.timeline.spans import ALL, LaneKey, LaneSource, SpanLane
+from tui.timeline.spans import LaneKey, LaneSource, SpanLane
 from tui.timeline.window import Window
 
 
@@ -22,9 +22,9 @@ class TimelineModel(Navigation):
     """State of the timeline screen. columns, rows: cells of the lane area, set when drawn.
 
     results: the run. source: its lanes; moves: what one moves by in it. arrangement: which lanes are
-    shown, in which order, and which has the cursor. selection, marks, search, filter: what was marked
-    out, looked for, and left to be seen. notice: what the last key has to say. rank: the one that was
-    asked for, spoken of on its lane.
+    shown, in which order, and which has the cursor. selection, marks, search, filter: what was marked out,
+    looked for, and left to be seen. notice: what the last key has to say. walk: which of the longest
+    waits the cursor is at: (place, of all lanes, lane, time).
     """
 
     results: Run
@@ -37,8 +37,7 @@ class TimelineModel(Navigation):
     search: Search | None = None
     filter: Filter = field(default_factory=Filter)
     notice: str = ""
-    rank: int | None = None
-    walk: tuple[int, bool, int, int] | None = None
+    walk: tuple[int, bool, LaneKey, int] | None = None
 
     def __post_init__(self) -> None:
         self.source, self.moves = lane_source(self.results), moves_of(self.results)
@@ -53,7 +52,7 @@ class TimelineModel(Navigation):
         self.results, self.source, self.moves = results, source, moves_of(results)
         self.selection.scale(old, new)
         self.marks.scale(old, new)
-        self.search, self.rank, self.walk = None, None, None
+        self.search, self.walk = None, None
         self.filter.forget_lanes()
         self.arrangement.show(source)
         self.show_step(new)
@@ -102,21 +101,22 @@ class TimelineModel(Navigation):
         """Show or hide what is under the lane of the cursor: its streams, or a group's lanes."""
         self.arrangement.toggle()
 
-    def show_ranks(self) -> None:
-        """The rank that was asked for as a lane; else all equal ranks of the lane, or one lane again."""
-        rank = self.spoken_of
-        if rank is not None and self.current.key.rank == ALL:
-            self.arrangement.reveal(rank)
-        else:
-            self.arrangement.toggle_ranks()
-
-    def reveal(self, number: int, stream: str | None) -> None:
+    def go_to(self, key: LaneKey) -> None:
         """The cursor to a lane, wherever it is folded or hidden."""
-        self.arrangement.show_lane(LaneKey((), number, ALL, stream))
+        if key != self.arrangement.rows[self.arrangement.focus].key:
+            self.arrangement.show_lane(key)
 
-    def scroll_to(self, top: int) -> None:
-        """Scroll the list of lanes; the cursor's lane stays on the screen."""
-        self.arrangement.scroll_to(top)
+    @property
+    def rank(self) -> int | None:
+        """The only rank that the lane with the cursor is of."""
+        return self.current.key.rank if self.current.key.rank >= 0 else None
+
+    @property
+    def whose(self) -> str:
+        """The ranks whose figures are those of the lane with the cursor."""
+        if self.rank is not None:
+            return f"rank {self.rank}"
+        return " ".join(self.source.lane(self.current.number).title.split())
 
     # -- spans -----------------------------------------------------------------------
 
@@ -134,15 +134,6 @@ class TimelineModel(Navigation):
             inside = lane.starting_in(edges[column], edges[column + 1])
             return inside[0] if inside else None
         return index
-
-    @property
-    def spoken_of(self) -> int | None:
-        """The only rank of the lane, or the one that was asked for, if it is one of the lane's."""
-        if self.current.key.rank >= 0:
-            return self.current.key.rank
-        if self.rank is None or self.source.number_of(self.rank) != self.current.number:
-            return None
-        return self.rank
 
     def focus(self) -> None:
         """The range, or else the span under the cursor, over most of the width; once more, the whole step."""
@@ -166,17 +157,13 @@ class TimelineModel(Navigation):
             self.cursor_ns = start + (end - start) // 2
 
     def leave(self) -> None:
-        """One thing less that was marked out: the range, else the filter, else the rank spoken of."""
-        if self.selection.clear():
-            return
-        if self.filter.is_on:
+        """One thing less that was marked out: the range, else the filter."""
+        if not self.selection.clear():
             self.filter.set(Query())
-        else:
-            self.rank = None
 
-    def go_to(self, number: int, start_ns: int, end_ns: int) -> None:
+    def show_stretch(self, number: int, start_ns: int, end_ns: int) -> None:
         """The cursor to the middle of start_ns..end_ns on the lane of a group of ranks; the view fits it."""
-        self.reveal(number, None)
+        self.go_to(LaneKey((), number))
         span = end_ns - start_ns
         self.cursor_ns = start_ns + span // 2
         self._change(self.window.moved(start_ns - span // 4, span + span // 2, self.columns))

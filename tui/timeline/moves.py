@@ -46,9 +46,6 @@ class Moves(Protocol):
     def stage_of(self, number: int) -> int | None:
         """The pipeline stage of a group of ranks."""
 
-    def first_rank(self, number: int) -> int:
-        """The lowest rank of a group."""
-
     def problem(self, query: Query) -> str:
         """Which rank, stage or micro-batch of a query this run does not have; "" if it has all."""
 

@@ -12,21 +12,22 @@ _LANES_A_TURN = 3
 
 
 class Area(NamedTuple):
-    """Where the parts of a drawn timeline are: cells left of the lanes, rows above them, rows of lanes.
+    """Where the parts of a drawn timeline are: cells left of the lanes, rows above them.
 
-    minimap: rows of the minimap.
+    rows: of each row of lanes its place in the list, and the column of its sign (-1: none). minimap: rows
+    of the minimap.
     """
 
     left: int
     above: int
-    lanes: int
+    rows: tuple[tuple[int, int], ...]
     minimap: int
 
     def part(self, x: int, y: int) -> str:
         """`name`, `lane`, `minimap`, `ruler`, or "" for anywhere else."""
-        if self.above <= y < self.above + self.lanes:
+        if self.above <= y < self.above + len(self.rows):
             return "name" if x < self.left else "lane"
-        if y < self.above and x > self.left:
+        if 0 <= y < self.above and x > self.left:
             return "minimap" if y < self.minimap else "ruler"
         return ""
 
@@ -45,11 +46,11 @@ class Pointer:
         model = self.model
         self.part, self.moved = area.part(x, y), False
         if self.part in ("name", "lane"):
-            shown = model.arrangement.visible()
-            model.lane = shown[min(y - area.above, len(shown) - 1)][0]
-        if self.part == "name" and x <= 2:
-            model.toggle_fold()
-        elif self.part in ("lane", "ruler"):
+            model.lane, sign = area.rows[y - area.above]
+            if sign >= 0 and abs(x - sign) <= 1:
+                model.toggle_fold()
+                self.part = "name"
+        if self.part in ("lane", "ruler"):
             self.anchor_ns = model.time_at(x - area.left - 1)
             model.move_to(self.anchor_ns)
         elif self.part == "minimap":
@@ -85,7 +86,7 @@ class Pointer:
         model = self.model
         part = area.part(x, y)
         if part == "name":
-            model.scroll_to(model.top + direction * _LANES_A_TURN)
+            model.arrangement.scroll(direction * _LANES_A_TURN)
         elif part and pan:
             model.pan(direction, 8)
         elif part:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from tui.timeline.moves import Moves
 from tui.timeline.query import Query
-from tui.timeline.spans import ALL, LaneSource, SpanLane
+from tui.timeline.spans import ALL, LaneKey, LaneSource, SpanLane
 
 
 class Match(NamedTuple):
@@ -52,8 +52,8 @@ class Found(NamedTuple):
 class Search:
     """Looks through the lanes of a run, some of them at a time."""
 
-    def __init__(self, source: LaneSource, moves: Moves, query: Query, shown: list[SpanLane]) -> None:
-        """shown: the lanes of the list as it is; lanes of streams among them are looked through too."""
+    def __init__(self, source: LaneSource, moves: Moves, query: Query, unfolded: Collection[int]) -> None:
+        """unfolded: groups of ranks whose streams are shown; these are looked through, too."""
         self.query = query
         self.problem = query.problem or moves.problem(query)
         self.found: list[Found] = []
@@ -61,9 +61,7 @@ class Search:
         self.beyond = False
         self.count = 0
         self._source, self._moves = source, moves
-        # Groups and single ranks are shown by lanes that are looked through anyway.
-        whole = [lane for lane in shown if not lane.key.path and lane.key.rank == ALL]
-        self._known = {(lane.number, lane.stream): lane for lane in whole}
+        self._unfolded = frozenset(unfolded)
         self._left: Iterator[SpanLane] | None = None
         if not self.problem and not query.is_empty:
             self._left = self._lanes(of_streams=False)
@@ -101,25 +99,26 @@ class Search:
 
     def _lanes(self, of_streams: bool) -> Iterator[SpanLane]:
         query, source = self.query, self._source
-        wanted = None if query.rank is None else source.number_of(query.rank)
-        for number in source.numbers if query.rank is None else [wanted]:
-            if number is None or (query.stage is not None and self._moves.stage_of(number) != query.stage):
+        numbers, rank = source.numbers, ALL
+        if query.rank is not None:
+            number = source.number_of(query.rank)
+            numbers = [] if number is None else [number]
+            # A rank that has equals has a lane of its own for the asking.
+            rank = query.rank if numbers and source.count(numbers[0]) > 1 else ALL
+        for number in numbers:
+            if query.stage is not None and self._moves.stage_of(number) != query.stage:
                 continue
             if not of_streams:
-                yield self._known.get((number, None)) or source.lane(number)
-            if self.of_lanes:
-                continue
-            unfolded = any(key[0] == number and key[1] is not None for key in self._known)
-            if of_streams != unfolded:
-                for lane in source.streams(number):
-                    yield self._known.get((number, lane.stream)) or lane
+                yield source.lane(number, rank)
+            if not self.of_lanes and of_streams != (number in self._unfolded):
+                yield from source.streams(number, rank)
 
     # -- matches -----------------------------------------------------------------------
 
-    def next(self, time_ns: int, lane: tuple[int, str | None], direction: int) -> tuple[Match, bool] | None:
+    def next(self, time_ns: int, lane: LaneKey, direction: int) -> tuple[Match, bool] | None:
         """The match behind (1) or before (-1) a place: (match, whether it is past the end of the step).
 
-        lane: (number, stream) of the place. None if nothing matches.
+        lane: of the place. None if nothing matches.
         """
         if not self.found:
             return None
@@ -138,12 +137,12 @@ class Search:
                 return (min if direction > 0 else max)(matches), wrapped
         return None
 
-    def first(self, time_ns: int, lane: tuple[int, str | None]) -> tuple[Match, bool] | None:
+    def first(self, time_ns: int, lane: LaneKey) -> tuple[Match, bool] | None:
         """The first match at a time or later, the place's own lane or another."""
         if self.of_lanes:
             place = max(self._place_of(lane), 0)
             return (Match(time_ns, place, -1), False) if self.found else None
-        return self.next(time_ns, (-1, None), 1)
+        return self.next(time_ns, LaneKey(), 1)
 
     def ordinal(self, match: Match) -> int:
         """Which match it is, from 1."""
@@ -160,11 +159,8 @@ class Search:
                 before += found.until(bisect_left(start, match.time_ns))
         return before + 1
 
-    def _place_of(self, lane: tuple[int, str | None]) -> int:
-        places = (
-            place for place, found in enumerate(self.found) if (found.lane.number, found.lane.stream) == lane
-        )
-        return next(places, -1)
+    def _place_of(self, lane: LaneKey) -> int:
+        return next((place for place, found in enumerate(self.found) if found.lane.key == lane), -1)
 
     @staticmethod
     def _beside(found: Found, time_ns: int, lanes_down: int, direction: int, wrapped: bool) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tui.timeline.spans import LaneKey
+
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -53,12 +55,11 @@ class Selection:
 
 
 class Mark(NamedTuple):
-    """A place to come back to. number, stream: of its lane; title: the lane's."""
+    """A place to come back to: a time of a lane. title: the lane's."""
 
     letter: str
     time_ns: int
-    number: int
-    stream: str | None
+    lane: LaneKey
     title: str
 
 
@@ -68,13 +69,13 @@ class Marks:
 
     all: list[Mark] = field(default_factory=list)
 
-    def set(self, time_ns: int, number: int, stream: str | None, title: str) -> Mark | None:
+    def set(self, time_ns: int, lane: LaneKey, title: str) -> Mark | None:
         """A mark with the first letter that is free; None when none is."""
         taken = {mark.letter for mark in self.all}
         letter = next((one for one in LETTERS if one not in taken), None)
         if letter is None:
             return None
-        mark = Mark(letter, time_ns, number, stream, title)
+        mark = Mark(letter, time_ns, lane, title)
         self.all.append(mark)
         return mark
 

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import compress, count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from simcore.analysis.accounts import ACCOUNTS, BUBBLE, EXPOSED_KINDS, FIRST_EXPOSED, WAIT
 from simcore.collectives import NAMES
@@ -29,11 +29,8 @@ _WITH_MORE = (*range(FIRST_EXPOSED, WAIT), WAIT, BUBBLE)
 _LAST_BYTE = 255
 
 
-class Kind(NamedTuple):
-    """What spans can be, in the words of a query. about: names of rows are theirs, too."""
-
-    words: frozenset[str]
-    about: bool
+# What spans can be, in the words of a query.
+Kind = frozenset[str]
 
 
 def simulated_matches(lane: Lane, query: Query) -> bytes:
@@ -60,14 +57,16 @@ class LaneColumns:
 
     def word(self, word: Word) -> bytes:
         """1 for each span that a word means: by what it is, or by the name of its row."""
-        kinds, of_span = self._kinds
-        flags = of_span.translate(
-            table(code for code, kind in enumerate(kinds) if not kind.words.isdisjoint(word.kinds))
-        )
-        if not word.name or not any(word.name in name.lower() for name in self.simulation.workload.name):
-            return flags
-        named = of_span.translate(table(code for code, kind in enumerate(kinds) if kind.about))
-        return either(flags, both([named, self._named(word.name)]))
+        wanted = frozenset(word.kinds)
+        flags = bytes(len(self.lane.spans.start))
+        if wanted:
+            kinds, of_span = self._kinds
+            flags = of_span.translate(
+                table(code for code, kind in enumerate(kinds) if not wanted.isdisjoint(kind))
+            )
+        if word.name and any(word.name in name.lower() for name in self.simulation.workload.name):
+            return either(flags, self._named(word.name)) if wanted else self._named(word.name)
+        return flags
 
     def microbatch(self, number: int) -> bytes:
         """1 for each span of a micro-batch, transfers and the waits for them among them."""
@@ -129,20 +128,20 @@ class LaneColumns:
     def _kind(self, account: str, op: int) -> Kind:
         """The words of spans of an account about ops like `op` (-1: nothing more is known)."""
         words = set(account.split())
-        if account.startswith("compute"):
-            return Kind(frozenset(words), True)
-        if op == -1:
-            return Kind(frozenset(words), False)
+        if op == -1 or account.startswith("compute"):
+            return Kind(words)
         phase = PHASES[self._with_sent("phase")[op]]
         cost = self.timeline.program.costs[self._with_sent("cost")[op]]
-        if not isinstance(cost, CollectiveCost):
-            way = "gradient" if phase == PHASES[IG] else "activation"
-            running = account != "bubble"
-            return Kind(frozenset({*words, way, *(["pp"] if running else []),
-                                   *(["receive"] if account == "exposed pp" else [])}), False)  # fmt: skip
-        words |= {NAMES[cost.collective], cost.group}
-        # A wait is not a part of the phase that it is for.
-        return Kind(frozenset(words if account == "wait" else words | {phase}), True)
+        if isinstance(cost, CollectiveCost):
+            words |= {NAMES[cost.collective], cost.group}
+            # A wait is not a part of the phase that it is for.
+            return Kind(words if account == "wait" else words | {phase})
+        words.add("gradient" if phase == PHASES[IG] else "activation")
+        if account != "bubble":
+            words.add("pp")
+        if account == "exposed pp":
+            words.add("receive")
+        return Kind(words)
 
     @cached_property
     def _names(self) -> tuple[list[str], bytes]:

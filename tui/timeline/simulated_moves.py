@@ -49,9 +49,6 @@ class SimulatedMoves:
     def stage_of(self, number: int) -> int | None:
         return self.results.simulation.timeline.classes[number].stage
 
-    def first_rank(self, number: int) -> int:
-        return self.results.simulation.timeline.classes[number].ranks.first
-
     def problem(self, query: Query) -> str:
         layout = self.results.simulation.layout
         if query.rank is not None and query.rank >= layout.world:

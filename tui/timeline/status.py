@@ -30,7 +30,7 @@ def range_lines(model: TimelineModel, width: int, wide: bool) -> list[Line]:
         return []
     first, last = stretch
     number = model.current.number
-    lane = " ".join(model.source.lane(number).title.split())
+    lane = model.whose
     length = model.source.axis.length
     if first == last:
         return [[(" range 0: l h . , move its end, v fixes it, Esc removes it", "dim")]]

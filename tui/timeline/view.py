@@ -33,7 +33,6 @@ from tui.timeline.pointer import Area, Pointer
 
 # Of more ops the slack takes seconds, in which every key would be slow.
 _MOST_OPS = 200_000
-_ONLY = "only the lanes of (stage 5, dp 3, ranks 0-7,64; empty: all)"
 
 if TYPE_CHECKING:
     from tui.app import WltuiApp
@@ -60,7 +59,6 @@ class TimelineView(ScreenView):
         binding("home,circumflex_accent", "edge(0)", "cursor to the start of the step", "timeline.start"),
         binding("end,dollar_sign", "edge(1)", "cursor to the end of the step", "timeline.end"),
         binding("space", "fold", "show or hide the lanes below this one", "timeline.fold"),
-        binding("enter", "details", "all that is known of the span, and of the range", "timeline.details"),
         binding("r", "ranks", "show these equal ranks one by one, or as one lane", "timeline.ranks"),
         binding("z", "open_level", "unfold all lanes of this level", "timeline.unfold-all"),
         binding("Z", "close_all", "fold all lanes", "timeline.fold-all"),
@@ -68,7 +66,8 @@ class TimelineView(ScreenView):
         binding("H", "hide", "hide this lane", "timeline.hide"),
         binding("U", "show_hidden", "show all hidden lanes", "timeline.show-hidden"),
         binding("o", "order", "sort by stage, busy, bubble, wait, exposed, end", "timeline.order"),
-        binding("L", "lanes", "only the lanes of some ranks or stages", "timeline.lanes"),
+        binding("L", "lanes", "only the lanes of some ranks or stages", "timeline.only-lanes"),
+        binding("enter", "details", "all that is known of the span, and of the range", "timeline.details"),
         binding("full_stop", "span(1)", "next span of this lane", "timeline.next-span"),
         binding("comma", "span(-1)", "previous span of this lane", "timeline.previous-span"),
         binding("right_curly_bracket", "pass(1)", "next pass of a micro-batch", "timeline.next-pass"),
@@ -154,7 +153,7 @@ class TimelineView(ScreenView):
 
     def go_to(self, number: int, start_ns: int, end_ns: int) -> None:
         """The cursor on the lane of rank class `number`, the view around start_ns..end_ns."""
-        self.model.go_to(number, start_ns, end_ns)
+        self.model.show_stretch(number, start_ns, end_ns)
         self.redraw()
 
     def action_zoom(self, numerator: int, denominator: int) -> None:
@@ -176,7 +175,7 @@ class TimelineView(ScreenView):
         self._do(self.model.toggle_fold)
 
     def action_ranks(self) -> None:
-        self._do(self.model.show_ranks)
+        self._do(self.model.arrangement.toggle_ranks)
 
     def action_open_level(self) -> None:
         self._do(self.model.arrangement.open_level)
@@ -197,20 +196,7 @@ class TimelineView(ScreenView):
         self._do(self.model.arrangement.next_order)
 
     def action_lanes(self) -> None:
-        """Ask for the lanes to show."""
-        from tui.prompt import Prompt
-
-        self.app.push_screen(Prompt(_ONLY, self.model.arrangement.only), self._only_typed)
-
-    def _only_typed(self, text: str | None) -> None:
-        if text is None:
-            return
-        if not self.model.arrangement.show_only(text.strip()):
-            # Asked again, with what was typed: nothing in the list has changed.
-            from tui.prompt import Prompt
-
-            self.app.push_screen(Prompt(f"no lane matches; {_ONLY}", text), self._only_typed)
-        self.changed()
+        self._do(self._asking.lanes)
 
     def action_span(self, direction: int) -> None:
         self._do(lambda: self.model.step_span(direction))
@@ -276,7 +262,7 @@ class TimelineView(ScreenView):
 
     @property
     def _area(self) -> Area:
-        return self._drawing.area if self._drawing is not None else Area(0, 0, 0, 0)
+        return self._drawing.area if self._drawing is not None else Area(0, 0, (), 0)
 
     def on_mouse_down(self, event: MouseDown) -> None:
         self.capture_mouse()

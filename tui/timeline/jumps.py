@@ -11,7 +11,8 @@ from tui.timeline.moves import ordinal
 from tui.timeline.rows import Memory
 from tui.timeline.search import Match, Search
 from tui.timeline.selection import Mark
-from tui.timeline.spans import LaneKey
+from tui.timeline.spans import ALL, LaneKey
+from tui.timeline.walking import Step
 
 
 class Place(NamedTuple):
@@ -115,6 +116,38 @@ def longest_wait(model: TimelineModel, everywhere: bool) -> None:
     which = f"{ordinal(place + 1)} longest" if place else "longest"
     where = "all lanes" if everywhere else "this lane"
     model.notice = f"{which} of {plural(len(ranking), 'wait')} of {where}, {length}"
+
+
+# -- causes ----------------------------------------------------------------------------
+
+
+def follow(model: TimelineModel, direction: int) -> None:
+    """The cursor to what the span here waited for (-1), or to what it holds back (1)."""
+    index = model.span
+    steps = [] if index is None else model.moves.walk(model.current, index, model.rank, direction)
+    if not steps:
+        model.notice = "nothing held this back" if direction < 0 else "nothing waits for this alone"
+        return
+    _go_along(model, steps[0])
+    more = f" (and {len(steps) - 1} more: Enter)" if len(steps) > 1 else ""
+    model.notice = f"{'waited for' if direction < 0 else 'holds back'} {steps[0].words}{more}"
+
+
+def step_critical(model: TimelineModel, direction: int) -> None:
+    """The cursor to the next (1) or previous (-1) segment of the critical path."""
+    step = model.moves.critical(model.cursor_ns, direction)
+    if step is None:
+        model.notice = "the critical path ends here" if direction > 0 else "the critical path begins here"
+        return
+    _go_along(model, step)
+    model.notice = step.words
+
+
+def _go_along(model: TimelineModel, step: Step) -> None:
+    # A lane of one rank is left for that of another only.
+    rank = step.rank if step.rank == model.rank else ALL
+    model.go_to(LaneKey((), step.number, rank, step.stream))
+    model.jump_to(step.start_ns)
 
 
 # -- search ----------------------------------------------------------------------------

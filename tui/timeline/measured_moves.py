@@ -20,6 +20,7 @@ from tui.timeline.axis import TIME, Axis, order_axis
 from tui.timeline.moves import Figure, Figures, Stretch, microbatch_words
 from tui.timeline.query import Query
 from tui.timeline.spans import SpanLane
+from tui.timeline.walking import Step
 
 _PASSES = ("forward_step", "backward_step")
 _RECEIVES = ("recv_forward", "recv_backward")
@@ -121,6 +122,12 @@ class MeasuredMoves:
 
     def more(self, lane: SpanLane, index: int, wide: bool, rank: int | None) -> str:
         return ""
+
+    def walk(self, lane: SpanLane, index: int, rank: int | None, direction: int) -> Sequence[Step]:
+        return ()
+
+    def critical(self, time_ns: int, direction: int) -> Step | None:
+        return None
 
     def all_of(self, lane: SpanLane, index: int, rank: int | None) -> list[tuple[str, str]]:
         trace, spans = self.run.ranks[lane.number], lane.spans

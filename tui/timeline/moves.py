@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tui.timeline.query import Query
 from tui.timeline.spans import SpanLane
+
+if TYPE_CHECKING:
+    from tui.timeline.walking import Step
 
 
 class Stretch(NamedTuple):
@@ -79,6 +82,12 @@ class Moves(Protocol):
 
         rank: the one of the lane's ranks that is spoken of, None for the first.
         """
+
+    def walk(self, lane: SpanLane, index: int, rank: int | None, direction: int) -> Sequence[Step]:
+        """What a span waited for (-1), or holds back (1); the first one binds."""
+
+    def critical(self, time_ns: int, direction: int) -> Step | None:
+        """The segment of the critical path behind (1) or before (-1) the one at a time."""
 
     def all_of(self, lane: SpanLane, index: int, rank: int | None) -> list[tuple[str, str]]:
         """(label, words): all that is known of a span."""

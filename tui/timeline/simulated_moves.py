@@ -20,6 +20,7 @@ from tui.timeline.moves import Figure, Figures, Stretch, microbatch_words
 from tui.timeline.query import Query
 from tui.timeline.simulated_words import PHASE_WORDS
 from tui.timeline.spans import SpanLane
+from tui.timeline.walking import Step, causes, critical, effects, slack_words
 
 _SHORT = {"forward": "fwd", "input grad": "ig", "weight grad": "wg", "optimizer": "opt"}
 _ROLE = {"fwd": "fwd", "ig": "bwd", "wg": "bwd", "opt": "opt", "recompute": "recompute"}
@@ -120,6 +121,12 @@ class SimulatedMoves:
         one = self._pass_of(lane, index)
         return "" if one is None else f"pass {duration(one.end_ns - one.start_ns)}"
 
+    def walk(self, lane: SpanLane, index: int, rank: int | None, direction: int) -> Sequence[Step]:
+        return (effects if direction > 0 else causes)(self.results, lane, index, rank)
+
+    def critical(self, time_ns: int, direction: int) -> Step | None:
+        return critical(self.results, time_ns, direction)
+
     def all_of(self, lane: SpanLane, index: int, rank: int | None) -> list[tuple[str, str]]:
         spans = lane.spans
         start, end = spans.start[index], spans.end[index]
@@ -135,7 +142,16 @@ class SimulatedMoves:
             found.insert(0, ("account", ACCOUNTS[self.results.accounts[lane.number].account[index]]))
         if facts is None:
             return found
-        found += [("pass", self._in_pass(lane, index)), ("waits", self._for_whom(lane, index, rank))]
+        found += [
+            (label, step.words)
+            for label, direction in (("[ waited for", -1), ("] holds back", 1))
+            for step in self.walk(lane, index, rank, direction)[:3]
+        ]
+        found += [
+            ("slack", slack_words(self.results, lane, index)),
+            ("pass", self._in_pass(lane, index)),
+            ("waits", self._for_whom(lane, index, rank)),
+        ]
         itself = facts.end_ns - facts.start_ns
         if itself != end - start:
             times = f"{clock(facts.start_ns)} .. {clock(facts.end_ns)}, {duration(itself)}"

@@ -65,6 +65,10 @@ class TimelineView(ScreenView):
         binding("comma", "span(-1)", "previous span of this lane", "timeline.previous-span"),
         binding("right_curly_bracket", "pass(1)", "next pass of a micro-batch", "timeline.next-pass"),
         binding("left_curly_bracket", "pass(-1)", "pass of a micro-batch before", "timeline.previous-pass"),
+        binding("left_square_bracket", "follow(-1)", "what this span waited for", "timeline.cause"),
+        binding("right_square_bracket", "follow(1)", "what this span holds back", "timeline.effect"),
+        binding("c", "critical(1)", "next segment of the critical path", "timeline.next-critical"),
+        binding("C", "critical(-1)", "critical segment before", "timeline.previous-critical"),
         binding("b", "wait(0)", "longest wait of this lane; again: the next", "timeline.longest-wait"),
         binding("B", "wait(1)", "longest wait of all lanes; again: the next", "timeline.longest-of-all"),
         binding("f", "focus_span", "fit the range or the span here; again: the whole step", "timeline.focus"),
@@ -182,6 +186,12 @@ class TimelineView(ScreenView):
 
     def action_wait(self, everywhere: int) -> None:
         self._do(lambda: jumps.longest_wait(self.model, bool(everywhere)))
+
+    def action_follow(self, direction: int) -> None:
+        self._do(lambda: jumps.follow(self.model, direction))
+
+    def action_critical(self, direction: int) -> None:
+        self._do(lambda: jumps.step_critical(self.model, direction))
 
     def action_focus_span(self) -> None:
         self._do(self.model.focus)

@@ -1,0 +1,108 @@
+"""`[` `]` and `c` `C`: along what a span waited for, what it holds back, and the critical path."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import lonely, seed
+from tests.tui.screen_reading import press, screen_text
+from tui.timeline import jumps
+from tui.timeline.model import TimelineModel
+from tui.timeline.spans import ALL, LaneKey
+from tui.timeline.view import TimelineView
+
+
+def here(model: TimelineModel) -> tuple[int, int]:
+    """(start, end) of the span at the cursor."""
+    index = model.span
+    assert index is not None
+    spans = model.current.spans
+    return spans.start[index], spans.end[index]
+
+
+@pytest.mark.parametrize("number", [0, 5, 15])
+@pytest.mark.parametrize("share", [1, 3, 5, 7])
+def test_what_a_span_waited_for_ends_when_it_starts(number: int, share: int) -> None:
+    model = TimelineModel(seed())
+    model.go_to(LaneKey((), number))
+    model.jump_to(seed().step_time_ns * share // 8)
+    for _ in range(40):
+        start, _ = here(model)
+        lane = model.current.key
+        waiting = model.moves.walk(model.current, model.span or 0, None, -1)
+        jumps.follow(model, -1)
+        if not waiting:
+            assert model.notice == "nothing held this back"
+            break
+        assert model.notice.startswith("waited for ")
+        begin, end = here(model)
+        # A bubble leads to the transfer that ends it; all else to what ended when it began.
+        assert begin > start or (begin, model.current.key) != (start, lane)
+        assert end >= start
+    assert 0 <= model.cursor_ns < seed().step_time_ns
+
+
+def test_the_way_back_leads_to_where_it_began() -> None:
+    model = TimelineModel(seed())
+    model.go_to(LaneKey((), 3, ALL, "compute"))
+    model.jump_to(7_385_000_000)
+    start, _ = here(model)
+    jumps.follow(model, -1)
+    assert here(model)[1] == start
+    found = model.moves.walk(model.current, model.span or 0, None, 1)
+    assert any(step.number == 3 and step.start_ns == start for step in found)
+
+
+def test_the_critical_path_is_walked_from_its_begin_to_its_end() -> None:
+    model = TimelineModel(seed())
+    model.jump_to(0)
+    path = seed().critical_path
+    for index in range(1, 60):
+        jumps.step_critical(model, 1)
+        assert model.cursor_ns == path.edge[index]
+        assert model.current.number == path.number[index]
+        assert f"critical path {index + 1} of {len(path)}: " in model.notice
+    for index in range(58, -1, -1):
+        jumps.step_critical(model, -1)
+        assert model.cursor_ns == path.edge[index]
+    jumps.step_critical(model, -1)
+    assert model.notice == "the critical path begins here"
+    model.jump_to(seed().step_time_ns - 1)
+    jumps.step_critical(model, 1)
+    assert model.notice == "the critical path ends here"
+
+
+def test_a_collective_beside_compute_is_shown_in_its_own_lane() -> None:
+    results = seed(overlap_grad_reduce=True)
+    model = TimelineModel(results)
+    streams = {step.stream for number in (0, 15) for step in _all_steps(model, number)}
+    assert "dp" in streams
+
+
+def _all_steps(model: TimelineModel, number: int) -> list[jumps.Step]:
+    lane = model.source.lane(number)
+    count = len(lane.spans.start)
+    return [step for index in range(count - 40, count) for step in model.moves.walk(lane, index, None, -1)]
+
+
+def test_a_step_of_one_op_waited_for_nothing() -> None:
+    model = TimelineModel(lonely())
+    for direction, words in ((-1, "nothing held this back"), (1, "nothing waits for this alone")):
+        jumps.follow(model, direction)
+        assert model.notice == words
+
+
+async def test_the_keys_and_the_details_say_what_was_waited_for(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        view = app.current_view
+        assert isinstance(view, TimelineView)
+        await press(pilot, "b", "left_square_bracket")
+        assert "waited for transfer, rank 64 of stage 1" in screen_text(app)
+        assert view.model.current.number == 1
+        await press(pilot, "right_square_bracket")
+        assert "holds back" in screen_text(app)
+        await press(pilot, "c", "C", "enter")
+        assert "[ waited for" in screen_text(app)
+        assert "] holds back" in screen_text(app)

@@ -110,7 +110,6 @@ class WltuiApp(CellApp):
         self._keep: Parameters | None = None
         self.what_ifs = Background(self, "what-if")
         self.comparisons = Background(self, "compare")
-        self.slacks = Background(self, "slack")
 
     @property
     def current_view(self) -> ScreenView:

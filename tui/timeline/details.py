@@ -30,8 +30,5 @@ def details(model: TimelineModel, width: int, wide: bool) -> list[Line]:
         volume = model.moves.volume(lane, index)
         if volume and len(lines) > 1 and width_of(lines[1]) + len(volume) + 5 <= width:
             lines[1] = [*lines[1], (f"   {volume}", "")]
-        slack = model.moves.slack(lane, index)
-        if slack and len(lines) > 1 and width_of(lines[1]) + len(slack) + 5 <= width:
-            lines[1] = [*lines[1], (f"   {slack}", "dim")]
     more.append(said)
     return [*lines[:2], *([(words, "")] for words in more if words), *lines[2:]]

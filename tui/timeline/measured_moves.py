@@ -129,9 +129,6 @@ class MeasuredMoves:
     def critical(self, time_ns: int, direction: int) -> Step | None:
         return None
 
-    def slack(self, lane: SpanLane, index: int) -> str:
-        return ""
-
     def all_of(self, lane: SpanLane, index: int, rank: int | None) -> list[tuple[str, str]]:
         trace, spans = self.run.ranks[lane.number], lane.spans
         item = spans.op[index]

@@ -89,9 +89,6 @@ class Moves(Protocol):
     def critical(self, time_ns: int, direction: int) -> Step | None:
         """The segment of the critical path behind (1) or before (-1) the one at a time."""
 
-    def slack(self, lane: SpanLane, index: int) -> str:
-        """How much longer a span may take; "" where that is not known."""
-
     def all_of(self, lane: SpanLane, index: int, rank: int | None) -> list[tuple[str, str]]:
         """(label, words): all that is known of a span."""
 

@@ -127,9 +127,6 @@ class SimulatedMoves:
     def critical(self, time_ns: int, direction: int) -> Step | None:
         return critical(self.results, time_ns, direction)
 
-    def slack(self, lane: SpanLane, index: int) -> str:
-        return slack_words(self.results, lane, index)
-
     def all_of(self, lane: SpanLane, index: int, rank: int | None) -> list[tuple[str, str]]:
         spans = lane.spans
         start, end = spans.start[index], spans.end[index]
@@ -151,7 +148,7 @@ class SimulatedMoves:
             for step in self.walk(lane, index, rank, direction)[:3]
         ]
         found += [
-            ("slack", self.slack(lane, index)),
+            ("slack", slack_words(self.results, lane, index)),
             ("pass", self._in_pass(lane, index)),
             ("waits", self._for_whom(lane, index, rank)),
         ]

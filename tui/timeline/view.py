@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar
 
 from textual.binding import BindingType
 from textual.events import (
@@ -17,7 +17,6 @@ from textual.events import (
     MouseScrollUp,
 )
 
-from simcore.analysis import Results
 from tui.frame import Line
 from tui.frame_view import FrameView
 from tui.panel import Panel
@@ -30,12 +29,6 @@ from tui.timeline.full_details import full_details
 from tui.timeline.marks_panel import MarksPanel
 from tui.timeline.model import TimelineModel
 from tui.timeline.pointer import Area, Pointer
-
-# Of more ops the slack takes seconds, in which every key would be slow.
-_MOST_OPS = 200_000
-
-if TYPE_CHECKING:
-    from tui.app import WltuiApp
 
 
 class TimelineView(ScreenView):
@@ -122,15 +115,7 @@ class TimelineView(ScreenView):
     def draw(self, width: int, height: int) -> list[Line]:
         if self._drawing is None:
             self._drawing = TimelineFrame(self.glyphs, self.colour)
-        self._find_slack()
         return self._drawing.draw(self.model, width, height)
-
-    def _find_slack(self) -> None:
-        """What the details say of a span's slack is found in the background: they do not wait for it."""
-        results = self.model.results
-        if isinstance(results, Results) and results.simulation.timeline.ops_simulated <= _MOST_OPS:
-            app = cast("WltuiApp", self.app)
-            app.slacks.of(results, lambda progress, is_cancelled: results.slacks)
 
     def show(self, results: Run) -> None:
         self.model.show(results)

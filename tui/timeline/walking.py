@@ -77,9 +77,8 @@ def critical(results: Results, time_ns: int, direction: int) -> Step | None:
 
 
 def slack_words(results: Results, lane: SpanLane, index: int) -> str:
-    """How much longer a span may take, or that it is critical; "" where nobody has computed it yet."""
-    # It is found beside the what-if table; a screen does not wait for it.
-    if "slacks" not in results.__dict__ or results.slacks is None:
+    """How much longer a span may take, or that it is critical; "" where there is no slack."""
+    if results.slacks is None:
         return ""
     op = lane.spans.op[index]
     if op < 0:

@@ -49,6 +49,12 @@ def test_an_idle_screen_sends_nothing(terminal: Terminal) -> None:
     assert terminal.answer_to("l") < 2000, "the first key on a screen that comes back"
 
 
+def test_a_summary_is_idle_when_its_table_is_there(terminal: Terminal) -> None:
+    terminal.press_each(("1", "-39.6%"))
+    assert idle_bytes(terminal) == 0
+    assert 0 < terminal.answer_to("j") < 2000
+
+
 @pytest.mark.parametrize("key", ["l", "h", "j", "k", ".", ","])
 def test_a_cursor_move_sends_less_than_2_kilobytes(terminal: Terminal, key: str) -> None:
     terminal.press_each(("2gj", ">+ stage  1"))

@@ -89,10 +89,10 @@ def test_two_keys_may_change_places(tmp_path: Path) -> None:
          "timeline.zoom-in (wltui keys lists all)"),
         ('[nowhere]\nfast = "w"\n',
          'keys.toml:2:1: error keymap found "nowhere.fast", expected an action, for example '
-         "timeline.zoom-in (wltui keys lists all)"),
+         "summary.next-panel (wltui keys lists all)"),
         ('[app]\nquit-everywhere = "x"\n',
          'keys.toml:2:1: error keymap found "app.quit-everywhere", expected an action, for example '
-         "timeline.zoom-in (wltui keys lists all)"),
+         "summary.next-panel (wltui keys lists all)"),
         ("[timeline]\nzoom-in = 5\n",
          'keys.toml:2:1: error keymap found 5, expected a key like "w" or a list of keys'),
         ("[timeline]\nzoom-in = []\n",

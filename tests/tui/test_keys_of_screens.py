@@ -10,19 +10,28 @@ from textual.binding import Binding
 from textual.pilot import Pilot
 
 from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tui.app import WltuiApp
+from tui.compare.view import CompareView
 from tui.keys.names import key_name
 from tui.layers.view import LayersView
 from tui.notes.view import NotesView
 from tui.parameters.view import ParametersView
 from tui.screens import SCREENS
+from tui.summary.model import MAP
+from tui.summary.view import SummaryView
 from tui.timeline.query import parse_query
 from tui.timeline.search import Search
 from tui.timeline.view import TimelineView
+from tui.why.model import LEGS
+from tui.why.view import WhyView
 
 SIZE = (120, 36)
-KEY_OF = {"timeline": "2", "layers": "3", "parameters": "5", "notes": "exclamation_mark"}
+KEY_OF = {
+    "summary": "1", "timeline": "2", "layers": "3", "why": "4", "parameters": "5", "compare": "6",
+    "notes": "exclamation_mark",
+}  # fmt: skip
 
 
 def keys_of(view: type) -> list[str]:
@@ -62,7 +71,7 @@ async def test_opening_the_open_screen_changes_nothing(make_app: MakeApp) -> Non
         assert screen_text(app) == before
 
 
-@pytest.mark.parametrize("screen", ["layers", "parameters", "notes"])
+@pytest.mark.parametrize("screen", ["layers", "why", "parameters", "compare", "notes"])
 async def test_escape_leads_back_to_the_timeline(make_app: MakeApp, screen: str) -> None:
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
@@ -98,9 +107,12 @@ async def test_ctrl_q_and_ctrl_c_quit_everywhere_as_the_help_says(
 @pytest.mark.parametrize(
     ("screen", "view"),
     [
+        ("summary", SummaryView),
         ("timeline", TimelineView),
         ("layers", LayersView),
+        ("why", WhyView),
         ("parameters", ParametersView),
+        ("compare", CompareView),
         ("notes", NotesView),
     ],
 )
@@ -156,6 +168,24 @@ def prepare_timeline(app: WltuiApp) -> None:
     view.redraw()
 
 
+def prepare_summary(app: WltuiApp) -> None:
+    """In the middle of the map of ranks, its Enter and `t` leading to another screen or run."""
+    view = app.current_view
+    assert isinstance(view, SummaryView)
+    view.model.panel = MAP
+    view.model.at[MAP] = (1, 5)
+    view.redraw()
+
+
+def prepare_why(app: WltuiApp) -> None:
+    """In the middle of the legs of the path."""
+    view = app.current_view
+    assert isinstance(view, WhyView)
+    view.model.panel = LEGS
+    view.model.at[LEGS] = 12
+    view.redraw()
+
+
 def prepare_layers(app: WltuiApp) -> None:
     """In the middle of the table."""
     view = app.current_view
@@ -186,8 +216,10 @@ def prepare_notes(app: WltuiApp) -> None:
 @pytest.mark.parametrize(
     ("screen", "view", "prepare", "size"),
     [
+        ("summary", SummaryView, prepare_summary, SIZE),
         ("timeline", TimelineView, prepare_timeline, SIZE),
         ("layers", LayersView, prepare_layers, SIZE),
+        ("why", WhyView, prepare_why, SIZE),
         ("parameters", ParametersView, prepare_parameters, SIZE),
         ("notes", NotesView, prepare_notes, (80, 7)),
     ],
@@ -195,7 +227,8 @@ def prepare_notes(app: WltuiApp) -> None:
 async def test_every_key_of_a_screen_does_something(
     make_app: MakeApp, screen: str, view: type, prepare: Prepare, size: tuple[int, int]
 ) -> None:
-    app = make_app()
+    # With a slow rank the map has rows to move in.
+    app = make_app(seed(slow_rank=("37=1.3",)) if screen == "summary" else None)
     nothing = []
     async with app.run_test(size=size) as pilot:
         for key in keys_of(view):

@@ -195,7 +195,7 @@ def test_a_click_on_a_tab_opens_its_screen(terminal: Terminal) -> None:
     terminal.wait_for("[3 Layers]")
     terminal.press(click(terminal.lines[1].index("Timeline"), 1))
     terminal.wait_for("[2 Timeline]")
-    terminal.press(click(60, 1))
+    terminal.press(click(terminal.lines[1].index("step") - 2, 1))
     terminal.press(click(3, 0))
     terminal.settle()
     assert "[2 Timeline]" in terminal.text

@@ -60,7 +60,7 @@ class Watched(WltuiApp):
     """An app under a pilot that sends its pictures to a line."""
 
     def __init__(self, **keywords: Any) -> None:
-        super().__init__(Session(seed_workload(), seed()), **keywords)
+        super().__init__(Session(seed_workload(), seed()), first="timeline", **keywords)
         self.line = Line()
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:

@@ -193,7 +193,7 @@ def test_ctrl_z_gives_the_shell_its_terminal_back_and_fg_the_screen() -> None:
     shell = ["bash", "--norc", "--noprofile", "-i"]
     with Terminal(shell, env={"PS1": "ready> ", "HISTFILE": None}) as terminal:
         terminal.wait_for("ready> ")
-        terminal.press(f"{sys.executable} -m tui {SEED}\r")
+        terminal.press(f"{sys.executable} -m tui {SEED} --screen timeline\r")
         terminal.wait_for(TIMELINE)
         terminal.press("j")
         terminal.wait_for(">+ stage  1")

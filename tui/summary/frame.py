@@ -42,7 +42,7 @@ def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progres
     top = beside(step, box("In words", "", words, width - figure, _TOP, glyphs))
     stages = panels.stage_lines(model, left - 2, middle - 3, glyphs, is_at(STAGES))
     stages += [[] for _ in range(middle - 3 - len(stages))]
-    stages.append(legend(width, glyphs))
+    stages.append(legend(left - 2, glyphs))
     ranks = panels.map_lines(model, right - 2, middle - worst - 2, glyphs, is_at(MAP))
     places = panels.worst_lines(model, right - 2, is_at(WORST))
     column = [
@@ -86,11 +86,11 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
 
 def legend(width: int, glyphs: Glyphs) -> Line:
     """What the parts of a bar are."""
+    short = width < _WIDE
+    named = [(fill, role, words.split()[0] if short else words) for fill, role, words in _LEGEND]
+    # Two cells between the parts where there is room for them.
+    gap = "  " if sum(len(words) + 4 for _, _, words in named) <= width + 1 else " "
     line: Line = []
-    for fill, role, words in _LEGEND:
-        line += [
-            (" ", ""),
-            (glyphs.fills[fill], role),
-            (f" {words if width >= _WIDE else words.split()[0]} ", ""),
-        ]
+    for fill, role, words in named:
+        line += [(gap if line else " ", ""), (glyphs.fills[fill], role), (f" {words}", "")]
     return line

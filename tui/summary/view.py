@@ -32,7 +32,7 @@ class SummaryView(ScreenView):
         binding("l,right", "move(0, 1)", "right", "summary.right"),
         binding("h,left", "move(0, -1)", "left", "summary.left"),
         binding("enter", "go", "show the place in the timeline, or the notes", "summary.go"),
-        binding("t", "try", "try the change that helps most, or the one under the cursor", "summary.try"),
+        binding("t", "try", "try the best change, or the one at the cursor", "summary.try"),
         binding("o", "measure", "the map of ranks, then other measures in it", "summary.measure"),
     ]
 

@@ -154,10 +154,11 @@ class Comparison:
         """Every name of a row, the one that changes most first."""
         sums: dict[str, list[int]] = {}
         for side, results in enumerate((self.a, self.b)):
-            for row in results.layers:
-                ns = sums.setdefault(base_name(row.name), [0, 0, 0, 0])
-                ns[side] += row.compute_ns
-                ns[2 + side] += row.exposed_ns
+            table, names = results.layers.table, results.simulation.workload.name
+            for name, compute_ns, exposed_ns in zip(names, table.compute_ns, table.exposed_ns, strict=True):
+                ns = sums.setdefault(base_name(name), [0, 0, 0, 0])
+                ns[side] += compute_ns
+                ns[2 + side] += exposed_ns
         found = [
             LayerChange(name, Change("compute", *ns[:2]), Change("exposed", *ns[2:]))
             for name, ns in sums.items()

@@ -191,7 +191,8 @@ class LayerGroups(OnDemand[LayerGroup]):
         table, indices = rows.table, rows.indices
         self._group_of_kind: dict[int, int] = {}
         numbers = self._group_of_kind
-        group_of = [numbers.setdefault(table.kind[index], len(numbers)) for index in indices]
+        kind = table.kind
+        group_of = [numbers.setdefault(kind[index], len(numbers)) for index in indices]
         compute, exposed, count = ([0] * len(numbers) for _ in range(3))
         for index, group in zip(indices, group_of, strict=True):
             compute[group] += table.compute_ns[index]
@@ -266,6 +267,9 @@ def _worst(simulation: Simulation, accounts: Sequence[Accounts]) -> tuple[array[
             if FIRST_EXPOSED <= account < WAIT and op >= 0:
                 exposed[ops.row[op]] += end - begin
             begin = end
+        if not number:
+            worst = array("q", compute[:rows]), array("q", exposed[:rows])
+            continue
         for row in range(rows):
             if compute[row] + exposed[row] > worst[0][row] + worst[1][row]:
                 worst[0][row], worst[1][row] = compute[row], exposed[row]

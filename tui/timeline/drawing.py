@@ -128,9 +128,9 @@ def _half_empty_left_out(
         filled = sum(values[column] for values in sums.values())
         if 2 * filled < edges[column + 1] - edges[column]:
             left[column] = NOTHING
-            beside = {kinds[other] for other in (column - 1, column + 1) if 0 <= other < len(kinds)}
-            alone = beside <= {NOTHING}
-            pieces[column] = (glyphs.partly, DRAWN[kind]) if alone else (" ", "")
+            # Beside its own kind it is the edge of a span; else the only trace of one.
+            edge = kind in kinds[max(column - 1, 0) : column] + kinds[column + 1 : column + 2]
+            pieces[column] = (" ", "") if edge else (glyphs.partly, DRAWN[kind])
     return left
 
 

@@ -31,6 +31,9 @@ class KeyList(FrameView):
     def frame(self, width: int, height: int) -> list[Line]:
         lines = [rule(f"Keys of this screen: {self._view.id}", width, self.glyphs)]
         lines += [self._line(one) for one in self._here]
+        if self._view.mouse:
+            lines.append(rule("Mouse", width, self.glyphs))
+            lines += [[(f"  {what:<24}", "key"), (words, "")] for what, words in self._view.mouse]
         lines.append(rule("Everywhere", width, self.glyphs))
         lines += [self._line(one) for one in self._everywhere]
         lines.append(rule("Esc closes this", width, self.glyphs))
@@ -52,6 +55,10 @@ class HelpScreen(ModalScreen[None]):
         Binding("escape,question_mark,q,enter", "dismiss", "back"),
         Binding("j,down", "scroll(1)", "down"),
         Binding("k,up", "scroll(-1)", "up"),
+        Binding("pagedown,space", "scroll(20)", "a page down"),
+        Binding("pageup", "scroll(-20)", "a page up"),
+        Binding("g,home", "scroll(-1000000)", "to the top"),
+        Binding("G,end", "scroll(1000000)", "to the end"),
     ]
 
     def __init__(self, view: ScreenView, everywhere: Sequence[BindingType], keymap: Keymap) -> None:

@@ -10,9 +10,11 @@ from tui.session import AnySession, Run
 
 
 class ScreenView(FrameView, can_focus=True):
-    """One screen. `hints`: what the last row says of its keys, most useful first."""
+    """One screen. `hints`: what the last row says of its keys, most useful first.
+    `mouse`: what the help says of the mouse."""
 
     hints: tuple[tuple[str, str], ...] = ()
+    mouse: tuple[tuple[str, str], ...] = ()
 
     def __init__(self, session: AnySession, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(ascii_only=ascii_only, id=id)

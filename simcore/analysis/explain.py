@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from fractions import Fraction
 
-from simcore.analysis.layers import LayerCell, LayerGroup, LayerRow, layer_factor, layer_groups
+from simcore.analysis.layers import LayerCell, LayerGroup, LayerRow, LayerRows, layer_factor, layer_groups
 from simcore.analysis.results import Results
 from simcore.collectives import NAMES
 from simcore.diagnostics import UsageError, printable
@@ -34,19 +34,18 @@ def explained(results: Results, asked: str) -> list[str]:
     return lines
 
 
-def _asked(results: Results, asked: str) -> tuple[list[LayerRow], tuple[str, ...]]:
+def _asked(results: Results, asked: str) -> tuple[LayerRows, tuple[str, ...]]:
+    names = results.simulation.workload.name
     name, colon, phase = asked.rpartition(":")
     attempts: list[tuple[str, tuple[str, ...]]] = [(asked, PHASES)]
     if colon and phase in PHASES:
         attempts.append((name, (phase,)))
     for wanted, phases in attempts:
-        rows = [row for row in results.layers if row.name == wanted]
-        rows = rows or [row for row in results.layers if base_name(row.name) == wanted]
+        rows = [index for index, name in enumerate(names) if name == wanted]
+        rows = rows or [index for index, name in enumerate(names) if base_name(name) == wanted]
         if rows:
-            return rows, phases
-    known = dict.fromkeys(
-        [*(base_name(row.name) for row in results.layers), *(row.name for row in results.layers)]
-    )
+            return results.layers.only(rows), phases
+    known = dict.fromkeys([*map(base_name, names), *names])
     close = difflib.get_close_matches(attempts[-1][0], list(known), n=_CLOSE)
     words = f", close ones are {', '.join(printable(one, 40) for one in close)}" if close else ""
     if colon and phase not in PHASES and name in known:

@@ -9,7 +9,16 @@ from simcore.collectives import NAMES, algorithm_bandwidth, bus_bandwidth
 from simcore.layout import Layout
 from simcore.networks import Sharing
 from simcore.pricing import scaled
-from simcore.program.ops import PHASES, STREAMS, TO_NEXT, CollectiveCost, ComputeCost, TransferCost
+from simcore.program.ops import (
+    FWD,
+    PHASES,
+    RECOMPUTE,
+    STREAMS,
+    TO_NEXT,
+    CollectiveCost,
+    ComputeCost,
+    TransferCost,
+)
 from simcore.simulation import Simulation
 from simcore.units import byte_size, duration, number
 from simcore.workload.model import PHASES as CELLS
@@ -84,7 +93,8 @@ def _facts(simulation: Simulation, number: int, op: int, received_by: int | None
     elif isinstance(cost, TransferCost):
         kind = "send" if received_by is None else "receive"
         other_stage = rank_class.stage + (cost.step if received_by is None else 0)
-        origin = f"an activation of {byte_size(cost.bytes)}" + _scale_words(simulation.parameters.comm_scale)
+        what = "an activation" if ops.phase[op] in (FWD, RECOMPUTE) else "a gradient"
+        origin = f"{what} of {byte_size(cost.bytes)}" + _scale_words(simulation.parameters.comm_scale)
         link = rank_class.links[cost.step]
         alone = simulation.network.transfer_ns(link.shape, link.ports, cost.bytes)
         origin += _traffic_words(simulation, end[op] - start[op], alone)

@@ -1,16 +1,26 @@
-"""The layer table: what each row of the file costs in a step."""
+"""The layer table: what each row of the file costs in a step.
+
+Its sums are columns. Rows, groups and cells are made, and collectives priced, when they are asked
+for: a file may have 100,000 rows that all differ, and a screen shows forty.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate, repeat
+from operator import add
 
 from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, Accounts
+from simcore.analysis.on_demand import OnDemand
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
 from simcore.overrides import layer_scales
 from simcore.pricing import scaled
 from simcore.program.ops import COMPUTE
 from simcore.simulation import Simulation, collective_alone_ns
-from simcore.workload.model import PHASES, GroupKind, base_name
+from simcore.workload.model import PHASES, GroupKind, Phase, base_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +50,111 @@ class LayerCell:
         return bus_bandwidth(self.collective or "", max(self.members, 1), self.bytes, self.comm_ns)
 
 
+class LayerTable:
+    """The figures of every row of the file, and its cells, each priced when it is asked for.
+
+    compute_ns, exposed_ns: of all runs of the row in a step, on the rank where the two together are
+    most, one entry a row.
+    """
+
+    def __init__(self, simulation: Simulation, accounts: Sequence[Accounts]) -> None:
+        self.simulation = simulation
+        self.compute_ns, self.exposed_ns = _worst(simulation, accounts)
+        self._scales = layer_scales(simulation.parameters)
+        # Alone on the idle network, ns: by collective, group and the bytes that it is priced by.
+        self._alone: dict[tuple[str, GroupKind, int], int] = {}
+
+    def row(self, index: int) -> LayerRow:
+        """Row `index` of the file, from 0."""
+        workload = self.simulation.workload
+        name, line = workload.name[index], workload.line[index]
+        return LayerRow(index, name, line, self.compute_ns[index], self.exposed_ns[index], self)
+
+    def cells(self, index: int) -> dict[str, LayerCell]:
+        """The cells of row `index`, by phase."""
+        return {phase: self.cell(index, phase) for phase in PHASES}
+
+    def cell(self, index: int, phase: Phase) -> LayerCell:
+        """The cell of row `index` in one phase."""
+        simulation, column = self.simulation, self.simulation.workload.cells(phase)
+        stated, size = column.compute_ns[index], column.bytes[index]
+        collective, group = column.collective[index], column.group[index]
+        comm_ns, members = 0, 0
+        if collective is not None and group is not None:
+            members = simulation.layout.group_size(group)
+            key = (collective, group, simulation.priced_bytes(phase, size))
+            if key not in self._alone:
+                self._alone[key] = collective_alone_ns(simulation, *key)
+            comm_ns = self._alone[key]
+        compute_ns = self._scaled(simulation.workload.name[index], phase, stated)
+        return LayerCell(stated, compute_ns, collective, group, members, size, comm_ns)
+
+    @cached_property
+    def kind(self) -> list[int]:
+        """For each row a number that it shares with its equals: in name without number, and in cells."""
+        workload = self.simulation.workload
+        columns = [_numbers(map(base_name, workload.name))]
+        for phase in PHASES:
+            cells = workload.cells(phase)
+            columns += [
+                cells.compute_ns,
+                _numbers(zip(cells.collective, cells.group, strict=True)),
+                cells.bytes,
+            ]
+            if self._scales:
+                # A factor may be of one name alone.
+                stated = zip(workload.name, repeat(phase), cells.compute_ns, strict=False)
+                columns.append(_numbers(self._scaled(*one) for one in stated))
+        # The columns side by side are a key of bytes a row, which costs a third of a tuple.
+        width = len(columns)
+        cells_of_rows = array("q", bytes(8 * width * len(workload)))
+        for place, column in enumerate(columns):
+            cells_of_rows[place::width] = column
+        keys, size = cells_of_rows.tobytes(), 8 * width
+        known: dict[bytes, int] = {}
+        return [known.setdefault(keys[at : at + size], len(known)) for at in range(0, len(keys), size)]
+
+    def _scaled(self, name: str, phase: str, stated_ns: int) -> int:
+        """ns of one run of a compute cell."""
+        factor = _factor(self._scales, name, phase) if self._scales else 1.0
+        return scaled(stated_ns, self.simulation.parameters.compute_scale * factor)
+
+
 @dataclass(frozen=True, slots=True)
 class LayerRow:
     """One row of the file. index: from 0. name: raw text of the file.
 
     compute_ns, exposed_ns: of all its runs in a step, on the rank where the two together
-    are most.
+    are most. table: where its cells come from.
     """
 
     index: int
     name: str
     line: int
-    cells: dict[str, LayerCell]
     compute_ns: int
     exposed_ns: int
+    table: LayerTable = field(repr=False, compare=False)
+
+    @property
+    def cells(self) -> dict[str, LayerCell]:
+        """Its cells, by phase."""
+        return self.table.cells(self.index)
+
+
+class LayerRows(OnDemand[LayerRow]):
+    """Some rows of a table, each made when it is asked for. indices: which, in this order."""
+
+    def __init__(self, table: LayerTable, indices: Sequence[int]) -> None:
+        super().__init__(len(indices))
+        self.table = table
+        self.indices = indices
+
+    def make(self, place: int) -> LayerRow:
+        return self.table.row(self.indices[place])
+
+    def only(self, indices: Sequence[int]) -> LayerRows:
+        """Rows `indices` of the file."""
+        return LayerRows(self.table, indices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +166,7 @@ class LayerGroup:
     """
 
     name: str
-    rows: tuple[LayerRow, ...]
+    rows: LayerRows
     compute_ns: int
     exposed_ns: int
 
@@ -80,84 +181,96 @@ class LayerGroup:
         return self.rows[0].cells
 
 
-def layer_table(simulation: Simulation, accounts: list[Accounts]) -> list[LayerRow]:
+class LayerGroups(OnDemand[LayerGroup]):
+    """Groups of equal rows, the most expensive first, ties in file order; each made when it is asked for.
+
+    first_row: of each group, as an index into the file. compute_ns, exposed_ns: sums of its rows.
+    """
+
+    def __init__(self, rows: LayerRows) -> None:
+        table, indices = rows.table, rows.indices
+        self._group_of_kind: dict[int, int] = {}
+        numbers = self._group_of_kind
+        kind = table.kind
+        group_of = [numbers.setdefault(kind[index], len(numbers)) for index in indices]
+        compute, exposed, count = ([0] * len(numbers) for _ in range(3))
+        for index, group in zip(indices, group_of, strict=True):
+            compute[group] += table.compute_ns[index]
+            exposed[group] += table.exposed_ns[index]
+            count[group] += 1
+        # `reverse` keeps groups that cost as much in file order.
+        cost = list(map(add, compute, exposed))
+        order = sorted(range(len(cost)), key=cost.__getitem__, reverse=True)
+        super().__init__(len(order))
+        self.table = table
+        self._order = order
+        # Rows of one group side by side, the groups by number, and where each begins: 100,000 lists
+        # of one row would keep the garbage collector busy.
+        places = sorted(range(len(indices)), key=group_of.__getitem__)
+        self._members = array("q", [indices[place] for place in places])
+        self._begin = array("q", accumulate(count, initial=0))
+        self.first_row = [self._members[self._begin[group]] for group in order]
+        self.compute_ns = [compute[group] for group in order]
+        self.exposed_ns = [exposed[group] for group in order]
+
+    def make(self, place: int) -> LayerGroup:
+        group = self._order[place]
+        rows = LayerRows(self.table, self._members[self._begin[group] : self._begin[group + 1]])
+        name = base_name(self.table.simulation.workload.name[self.first_row[place]])
+        return LayerGroup(name, rows, self.compute_ns[place], self.exposed_ns[place])
+
+    def place_of(self, row: int) -> int:
+        """The place of the group that row `row` of the file is in."""
+        return self._order.index(self._group_of_kind[self.table.kind[row]])
+
+
+def layer_table(simulation: Simulation, accounts: Sequence[Accounts]) -> LayerRows:
     """A line for each row of the file. accounts: of every rank class, by its number."""
-    workload, timeline = simulation.workload, simulation.timeline
-    worst = [(0, 0)] * len(workload)
-    for number, class_accounts in enumerate(accounts):
-        ops, start, end = timeline.columns(number)
-        compute = [0] * len(workload)
-        exposed = [0] * len(workload)
-        for op, lane in enumerate(ops.stream):
-            if lane == COMPUTE:
-                compute[ops.row[op]] += end[op] - start[op]
-        edge = class_accounts.edge
-        for index, account in enumerate(class_accounts.account):
-            if FIRST_EXPOSED <= account < WAIT:
-                op = class_accounts.op[index]
-                if op >= 0 and ops.row[op] >= 0:
-                    exposed[ops.row[op]] += edge[index + 1] - edge[index]
-        for row, pair in enumerate(zip(compute, exposed, strict=True)):
-            if sum(pair) > sum(worst[row]):
-                worst[row] = pair
-    alone: dict[tuple[str, GroupKind, int], int] = {}
-    return [
-        LayerRow(row, workload.name[row], workload.line[row], _cells(simulation, row, alone), *worst[row])
-        for row in range(len(workload))
-    ]
+    return LayerRows(LayerTable(simulation, accounts), range(len(simulation.workload)))
 
 
-def _cells(
-    simulation: Simulation, row: int, alone: dict[tuple[str, GroupKind, int], int]
-) -> dict[str, LayerCell]:
-    cells: dict[str, LayerCell] = {}
-    for phase in PHASES:
-        scale = simulation.parameters.compute_scale * layer_factor(
-            simulation, simulation.workload.name[row], phase
-        )
-        column = simulation.workload.cells(phase)
-        collective, group, size = column.collective[row], column.group[row], column.bytes[row]
-        comm_ns, members = 0, 0
-        if collective is not None and group is not None:
-            members = simulation.layout.group_size(group)
-            key = (collective, group, simulation.priced_bytes(phase, size))
-            if key not in alone:
-                alone[key] = collective_alone_ns(simulation, *key)
-            comm_ns = alone[key]
-        cells[phase] = LayerCell(
-            column.compute_ns[row],
-            scaled(column.compute_ns[row], scale),
-            collective,
-            group,
-            members,
-            size,
-            comm_ns,
-        )
-    return cells
+def layer_groups(rows: LayerRows) -> LayerGroups:
+    """Equal rows together, the most expensive group first; ties in file order."""
+    return LayerGroups(rows)
 
 
 def layer_factor(simulation: Simulation, name: str, phase: str) -> float:
     """The factor of `--layer-scale` on a cell of rows called `name`: their own, else their base name's."""
-    if not simulation.parameters.layer_scale:
-        return 1.0
-    scales = layer_scales(simulation.parameters)
+    return _factor(layer_scales(simulation.parameters), name, phase)
+
+
+def _factor(scales: dict[tuple[str, str], float], name: str, phase: str) -> float:
     by_name = scales.get((name, phase))
     return by_name if by_name is not None else scales.get((base_name(name), phase), 1.0)
 
 
-def layer_groups(rows: list[LayerRow]) -> list[LayerGroup]:
-    """Equal rows together, the most expensive group first; ties in file order."""
-    groups: dict[tuple[object, ...], list[LayerRow]] = {}
-    for row in rows:
-        key = (base_name(row.name), *row.cells.values())
-        groups.setdefault(key, []).append(row)
-    found = [
-        LayerGroup(
-            str(name),
-            tuple(members),
-            sum(row.compute_ns for row in members),
-            sum(row.exposed_ns for row in members),
-        )
-        for (name, *_), members in groups.items()
-    ]
-    return sorted(found, key=lambda group: -group.cost_ns)
+def _numbers(values: Iterable[object]) -> array[int]:
+    """For each value a number that equal ones share, by first appearance."""
+    known: dict[object, int] = {}
+    return array("q", [known.setdefault(value, len(known)) for value in values])
+
+
+def _worst(simulation: Simulation, accounts: Sequence[Accounts]) -> tuple[array[int], array[int]]:
+    """(compute, exposed) ns of each row on the rank where the two together are most."""
+    rows = len(simulation.workload)
+    worst = array("q", bytes(8 * rows)), array("q", bytes(8 * rows))
+    for number, class_accounts in enumerate(accounts):
+        ops, starts, ends = simulation.timeline.columns(number)
+        # One entry more: transfers are of row -1.
+        compute, exposed = [0] * (rows + 1), [0] * (rows + 1)
+        for lane, row, start, end in zip(ops.stream, ops.row, starts, ends, strict=True):
+            if lane == COMPUTE:
+                compute[row] += end - start
+        begin = class_accounts.edge[0]
+        columns = zip(class_accounts.account, class_accounts.op, class_accounts.edge[1:], strict=True)
+        for account, op, end in columns:
+            if FIRST_EXPOSED <= account < WAIT and op >= 0:
+                exposed[ops.row[op]] += end - begin
+            begin = end
+        if not number:
+            worst = array("q", compute[:rows]), array("q", exposed[:rows])
+            continue
+        for row in range(rows):
+            if compute[row] + exposed[row] > worst[0][row] + worst[1][row]:
+                worst[0][row], worst[1][row] = compute[row], exposed[row]
+    return worst

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from simcore.analysis.accounts import Accounts, class_accounts
 from simcore.analysis.communication import communication_ns
-from simcore.analysis.layers import LayerGroup, LayerRow, layer_groups, layer_table
+from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
 from simcore.analysis.longest_waits import longest_of_all, longest_waits
 from simcore.analysis.microbatches import Pass, class_passes
 from simcore.analysis.passes import pass_ends
@@ -82,12 +82,12 @@ class Results:
         return [communication_ns(timeline, number, accounts) for number, accounts in enumerate(self.accounts)]
 
     @cached_property
-    def layers(self) -> list[LayerRow]:
+    def layers(self) -> LayerRows:
         """A line for each row of the file."""
         return layer_table(self.simulation, self.accounts)
 
     @cached_property
-    def layer_groups(self) -> list[LayerGroup]:
+    def layer_groups(self) -> LayerGroups:
         """Equal rows together, the most expensive group first."""
         return layer_groups(self.layers)
 
@@ -171,6 +171,16 @@ class Results:
         """Per row of the file, ns of the critical path that its spans are."""
         by_row = self.critical_path.by_row()
         return [by_row.get(row, 0) for row in range(len(self.simulation.workload))]
+
+    @cached_property
+    def critical_by_layer(self) -> dict[str, int]:
+        """ns of the critical path by name of rows without digits, the longest first; "" for no row."""
+        names = self.simulation.workload.name
+        found: dict[str, int] = {}
+        for row, ns in self.critical_path.by_row().items():
+            name = base_name(names[row]) if row >= 0 else ""
+            found[name] = found.get(name, 0) + ns
+        return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
     @cached_property
     def layer_slack_ns(self) -> list[int | None] | None:

@@ -9,6 +9,7 @@ from simcore.layout import Layout
 from simcore.overrides import layer_scales
 from simcore.parameters import FLAGS, Parameters
 from simcore.program.blocks import Structure, find_structure, is_layer, whole_file
+from simcore.program.meetings import check_meetings
 from simcore.program.op_table import build_table_program, find_layer
 from simcore.program.ops import Program
 from simcore.program.plan import Plan
@@ -32,7 +33,8 @@ def build_program(
     """The program of one step in dialect simai, and what was assumed on the way.
 
     least_forward_bytes: what a smaller forward collective, but not an empty one, counts as.
-    Raises `UsageError` for a schedule that is not there or micro-batches that cannot be.
+    Raises `UsageError` for a schedule that is not there, micro-batches that cannot be, and
+    collectives over all ranks that would hang.
     """
     _check_rows(workload)
     if workload.format == "op-table":
@@ -70,6 +72,7 @@ def build_program(
         len(plan.messages),
         plan.chunks,
     )
+    check_meetings(program, workload, parameters.stage_layout)
     return program, found
 
 

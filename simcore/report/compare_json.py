@@ -36,6 +36,11 @@ def compare_json(comparison: Comparison) -> dict[str, Any]:
             {"name": one.name, "compute": _change(one.compute), "exposed": _change(one.exposed)}
             for one in comparison.layers
         ],
+        "critical_path": {
+            "by_kind": [{"kind": one.name, **_change(one)} for one in comparison.paths.kind],
+            "by_stage": [{"stage": int(one.name), **_change(one)} for one in comparison.paths.stage],
+            "by_layer": [{"layer": one.name or None, **_change(one)} for one in comparison.paths.layer],
+        },
         "movers": [
             {
                 "measure": one.measure,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from itertools import zip_longest
 
 from simcore.analysis.compare import Change, Comparison, Mover, signed
 from simcore.diagnostics import printable
@@ -12,15 +13,21 @@ from simcore.units import column_unit, duration, number, percent
 
 _WIDTH = 110
 _LAYERS = 3
-_MOVERS = 7
+_PATH = 5
+_LINES = 40
+_LEAST_MOVERS, _MOST_MOVERS = 3, 7
 _NAME_CELLS = 28
 _FLAG_CELLS = 60
 
 
 def compare_text(comparison: Comparison) -> str:
-    """The page: both step times, why they differ, accounts, layers, movers, what is unchanged."""
-    parts = [_head(comparison), _accounts(comparison), *_layers(comparison), *_movers(comparison)]
-    return "\n".join([*parts, _rest(comparison)])
+    """The page: step times, why they differ, accounts, critical paths, layers, movers, what is unchanged."""
+    parts = [_head(comparison), _accounts(comparison), *_paths(comparison), *_layers(comparison)]
+    rest = _rest(comparison)
+    # Ops get what the rest leaves of a screen: their title, heading and blank line count too.
+    left = _LINES - 3 - sum(part.count("\n") + 1 for part in (*parts, rest))
+    parts += _movers(comparison, max(_LEAST_MOVERS, min(left, _MOST_MOVERS)))
+    return "\n".join([*parts, rest])
 
 
 def side_words(comparison: Comparison, side: int) -> str:
@@ -110,6 +117,31 @@ def _difference(ns: int, unit_ns: int) -> str:
     return f"{ns / unit_ns:+.3f}" if unit_ns > 1 else f"{ns:+d}"
 
 
+def _paths(comparison: Comparison) -> list[str]:
+    """What the two critical paths are made of: by kind and, where that moves more, by stage or by layer."""
+    paths = comparison.paths
+    if not any(one.ns for changes in paths for one in changes):
+        return []
+
+    def moved(changes: list[Change]) -> int:
+        return sum(abs(one.ns) for one in changes[:_PATH])
+
+    by_stage = moved(paths.stage) > moved(paths.layer)
+    others = [
+        one._replace(name=f"stage {one.name}" if by_stage else printable(one.name, _NAME_CELLS) or "no layer")
+        for one in (paths.stage if by_stage else paths.layer)
+    ]
+    unit_ns, unit = column_unit(max(comparison.a.step_time_ns, comparison.b.step_time_ns))
+    columns = [Column(f"kind, {unit}", left=True), *map(Column, ("A", "B", "B - A"))]
+    columns += [Column("stage" if by_stage else "layer", left=True), *map(Column, ("A", "B", "B - A"))]
+    rows = []
+    for kind, other in zip_longest(paths.kind[:_PATH], others[:_PATH]):
+        halves = [[one.name, *_figures(one, unit_ns)] if one else [""] * 4 for one in (kind, other)]
+        rows.append([*halves[0], *halves[1]])
+    more = " (--json has all)" if max(len(paths.kind), len(others)) > len(rows) else ""
+    return ["\n".join([f"Critical paths, what changes most{more}", *table(columns, rows), ""])]
+
+
 def _layers(comparison: Comparison) -> list[str]:
     moved = [one for one in comparison.layers if one.moved_ns]
     if not moved:
@@ -129,15 +161,15 @@ def _layers(comparison: Comparison) -> list[str]:
     return ["\n".join([f"Layers that change most{more}", *table(columns, rows), ""])]
 
 
-def _movers(comparison: Comparison) -> list[str]:
-    """The ops that differ most: each measure in turn, until there are as many as fit."""
+def _movers(comparison: Comparison, most: int) -> list[str]:
+    """The ops that differ most: each measure in turn, until there are `most`."""
     by_measure: dict[str, list[Mover]] = {}
     for mover in comparison.movers:
         by_measure.setdefault(mover.measure, []).append(mover)
     shown: list[Mover] = []
-    for place in range(_MOVERS):
+    for place in range(most):
         shown += [movers[place] for movers in by_measure.values() if len(movers) > place]
-    shown = shown[:_MOVERS]
+    shown = shown[:most]
     if not shown:
         return []
     columns = [Column("op", left=True), Column("what", left=True), Column("A"), Column("B"), Column("B - A")]

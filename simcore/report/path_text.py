@@ -24,11 +24,14 @@ def critical_path_text(results: Results) -> str:
     where = f"{plural(len(path), 'segment')} on {plural(len(ranks), 'rank')}"
     lines = [f"Critical path: {where}, 0 to {duration(step)}"]
     by_stage = {f"stage {stage}": ns for stage, ns in path.by_stage().items()}
-    parts = [("by kind", path.by_kind()), ("by layer", _by_layer(results)), ("by stage", by_stage)]
+    parts = [("by kind", path.by_kind()), ("by layer", results.critical_by_layer), ("by stage", by_stage)]
     if len(ranks) > len(by_stage):
         parts.append(("by rank", {f"rank {rank}": ns for rank, ns in ranks.items()}))
     for name, sums in parts:
-        shown = [f"{what} {duration(ns)} ({percent(ns, step)} %)" for what, ns in list(sums.items())[:_PARTS]]
+        shown = [
+            f"{printable(what, _NAME_CELLS) or 'no layer'} {duration(ns)} ({percent(ns, step)} %)"
+            for what, ns in list(sums.items())[:_PARTS]
+        ]
         left = len(sums) - len(shown)
         shown += [f"and {left} more"] if left > 0 else []
         lines.append(listed(name, shown))
@@ -41,16 +44,6 @@ def critical_path_text(results: Results) -> str:
             "  no slack: collectives queue by priority here, and what is served first depends on the times"
         )
     return "\n".join([*lines, ""])
-
-
-def _by_layer(results: Results) -> dict[str, int]:
-    """ns of the path by name of the rows without digits, the longest first; transfers by that word."""
-    names = results.simulation.workload.name
-    found: dict[str, int] = {}
-    for row, ns in results.critical_path.by_row().items():
-        name = printable(base_name(names[row]), _NAME_CELLS) if row >= 0 else "no layer"
-        found[name] = found.get(name, 0) + ns
-    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def _longest(results: Results) -> list[list[str]]:

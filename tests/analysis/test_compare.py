@@ -94,6 +94,50 @@ def test_the_other_way_round_every_difference_has_the_other_sign(case: Case, cha
         assert back.cost == there.cost._replace(a=there.cost.b, b=there.cost.a)
 
 
+@settings(max_examples=60)
+@given(cases(), st.sampled_from(CHANGES))
+def test_each_view_of_the_critical_paths_sums_to_the_two_steps(case: Case, change: dict[str, Any]) -> None:
+    a, b = simulate(*case), changed(case, change)
+    found = compared(a, b)
+    for changes in found.paths:
+        assert sum(one.a_ns for one in changes) == a.step_time_ns
+        assert sum(one.b_ns for one in changes) == b.step_time_ns
+        assert len({one.name for one in changes}) == len(changes)
+        moved = [abs(one.ns) for one in changes]
+        assert moved == sorted(moved, reverse=True)
+    back = compared(b, a).paths
+    assert [{(one.name, one.ns) for one in changes} for changes in found.paths] == [
+        {(one.name, -one.ns) for one in changes} for changes in back
+    ]
+
+
+def test_the_critical_paths_of_1f1b_and_zb_h1_differ_in_weight_gradients() -> None:
+    """zb-h1 takes them out of the chain of backwards; all of its compute wg is that of one micro-batch."""
+    paths = seed(schedule="zb-h1").paths
+    assert (paths.kind[0].name, paths.kind[0].a_ns // 10**6, paths.kind[0].b_ns // 10**6) == (
+        "compute wg", 4215, 136,
+    )  # fmt: skip
+    assert [one.name for one in paths.layer[:2]] == ["mlp_row", "mlp_column"]
+    assert {one.name for one in paths.stage} == {str(stage) for stage in range(16)}
+
+
+def test_where_stages_move_more_than_layers_they_stand_beside_the_kinds() -> None:
+    rows = [layer("embedding_layer", 1000, 2000, 3000)]
+    a, b = (
+        run(rows, {"pp": 2}, schedule="gpipe", microbatches=4, slow_rank=(f"{rank}=2",)) for rank in (0, 1)
+    )
+    assert "Critical paths" in compare_text(compared(a, b))
+    page = compare_text(compared(a, b)).split("Critical paths, what changes most\n")[1].split("\n\n")[0]
+    lines = [line.split() for line in page.splitlines()]
+    assert lines[0] == ["kind,", "us", "A", "B", "B", "-", "A", "stage", "A", "B", "B", "-", "A"]
+    assert {" ".join(line[-5:-3]) for line in lines[1:3]} == {"stage 0", "stage 1"}
+
+
+def test_equal_critical_paths_are_left_out_of_the_page() -> None:
+    simulation = run([layer("a", 5)], {})
+    assert "Critical path" not in compare_text(compared(simulation, simulation))
+
+
 @settings(max_examples=40)
 @given(cases(), st.sampled_from(CHANGES))
 def test_matching_is_that_of_every_rank_op_by_op(case: Case, change: dict[str, Any]) -> None:

@@ -1,10 +1,13 @@
 """The layer table: every row of the file with what it costs in a step."""
 
+import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from simcore.analysis import Results
-from simcore.parameters import Parameters
-from simcore.simulation import simulate
+from simcore.analysis import Results, layers
+from simcore.parameters import Parameters, replaced
+from simcore.simulation import Simulation, collective_alone_ns, simulate
+from simcore.workload.model import GroupKind, base_name
 from tests.analysis.booking import pair_ns, run
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload
 
@@ -32,6 +35,63 @@ def test_groups_of_layers_are_all_rows_once_and_the_most_expensive_come_first(ca
     for group in groups:
         assert group.compute_ns == sum(row.compute_ns for row in group.rows)
         assert group.exposed_ns == sum(row.exposed_ns for row in group.rows)
+
+
+# Few values, so that rows are often equal but for one.
+CELLS = st.sampled_from([Cell(5), Cell(6), *[Cell(5, *one) for one in (
+    ("ALLREDUCE", "tp", 7), ("ALLREDUCE", "tp", 8), ("ALLREDUCE", "dp", 7), ("ALLGATHER", "tp", 7)
+)]])  # fmt: skip
+ROWS = st.builds(Row, st.sampled_from(["mlp_1", "mlp_2", "add"]), st.just(Cell(5)), CELLS, CELLS)
+
+
+@settings(max_examples=100)
+@given(st.lists(ROWS, min_size=1, max_size=8), st.sampled_from([(), ("mlp_2:wg=3",), ("mlp:ig=3",)]))
+def test_rows_are_together_if_and_only_if_their_names_and_cells_are_equal(
+    rows: list[Row], scales: tuple[str, ...]
+) -> None:
+    workload = make_workload(rows, tp=2, pp=1, all_gpus=4)
+    scales = tuple(
+        one for one in scales if one.split(":")[0] in {*workload.name, *map(base_name, workload.name)}
+    )
+    results = Results(simulate(workload, replaced(Parameters(), "layer_scale", scales)))
+    alike: dict[tuple[object, ...], list[int]] = {}
+    for row in results.layers:
+        alike.setdefault((base_name(row.name), *row.cells.values()), []).append(row.index)
+    groups = results.layer_groups
+    assert sorted(row.index for group in groups for row in group.rows) == list(range(len(workload)))
+    assert sorted([row.index for row in group.rows] for group in groups) == sorted(alike.values())
+    assert [groups.place_of(row.index) for group in groups for row in group.rows] == [
+        place for place, group in enumerate(groups) for _ in group.rows
+    ]
+
+
+def test_only_the_collectives_of_rows_that_are_looked_at_are_priced(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [Row(f"mlp_{size}", Cell(5, "ALLREDUCE", "tp", size)) for size in range(10_000, 1_010_000, 10_000)]
+    results = Results(run(rows, {"tp": 2}))
+    priced: list[int] = []
+
+    def counted(simulation: Simulation, collective: str, group: GroupKind, size: int) -> int:
+        priced.append(size)
+        return collective_alone_ns(simulation, collective, group, size)
+
+    monkeypatch.setattr(layers, "collective_alone_ns", counted)
+    assert len(results.layer_groups) == 100
+    assert len(results.layers) == 100
+    assert priced == []
+    assert results.layer_groups[0].cells["fwd"].comm_ns == results.layers[99].cells["fwd"].comm_ns
+    assert priced == [1_000_000], "each once"
+
+
+def test_rows_and_groups_are_sequences() -> None:
+    results = Results(run([layer("a", 5), layer("b", 7), layer("c", 6)], {}))
+    rows, groups = results.layers, results.layer_groups
+    assert [row.name for row in rows[1:]] == ["b", "c"]
+    assert (rows[-1].name, groups[-1].name) == ("c", "a")
+    assert [group.name for group in groups[:2]] == ["b", "c"]
+    assert rows[0] == rows[0]
+    assert [row.name for row in rows.only([2, 0])] == ["c", "a"]
+    with pytest.raises(IndexError):
+        rows[3]
 
 
 def test_a_row_that_runs_in_several_micro_batches_counts_all_of_them() -> None:

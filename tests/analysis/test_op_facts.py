@@ -70,4 +70,4 @@ def test_a_transfer_names_the_stage_at_its_other_end() -> None:
     (sent,) = [span.op for span in simulation.timeline.stream_spans(1, "pp>prev")]
     found = facts(simulation, 1, sent)
     assert (found.kind, found.other_stage, found.phase, found.stream) == ("send", 0, "ig", "pp")
-    assert found.origin == "an activation of 1.0 kB"
+    assert found.origin == "a gradient of 1.0 kB"

@@ -17,6 +17,8 @@ def test_a_comparison_is_one_screen_and_exits_with_0() -> None:
     assert lines[0] == f"Compare  {SEED_002}"
     assert "Why: bubble and idle -4.079 s on the mean rank: weight gradients fill the wait" in lines[4]
     assert 24 <= len(lines) <= 40
+    path = lines.index("Critical paths, what changes most (--json has all)")
+    assert lines[path + 2] == ("  compute wg   4.216  0.136  -4.080  mlp_row           4.070  2.803  -1.267")
 
 
 def test_json_has_the_keys_of_its_schema() -> None:
@@ -25,11 +27,16 @@ def test_json_has_the_keys_of_its_schema() -> None:
     found = json.loads(done.stdout)
     assert list(found) == [
         "schema", "a", "b", "difference_ns", "difference_percent", "why", "changed", "matched", "accounts",
-        "worst", "layers", "movers", "unchanged", "peak_microbatches",
+        "worst", "layers", "critical_path", "movers", "unchanged", "peak_microbatches",
     ]  # fmt: skip
     assert found["schema"] == "wltui.compare/1"
     assert found["changed"] == {"schedule": {"a": "1f1b", "b": "zb-h1"}}
     assert (found["a"]["parameters"]["pp"], found["b"]["parameters"]["pp"]) == (8, 8)
+    assert list(found["critical_path"]) == ["by_kind", "by_stage", "by_layer"]
+    assert [list(found["critical_path"][by][0]) for by in ("by_kind", "by_stage", "by_layer")] == [
+        [key, "a_ns", "b_ns", "difference_ns"] for key in ("kind", "stage", "layer")
+    ]
+    assert None in [one["layer"] for one in found["critical_path"]["by_layer"]], "transfers"
     assert found["difference_ns"] == found["b"]["step_time_ns"] - found["a"]["step_time_ns"]
     assert list(found["movers"][0]) == [
         "measure", "stage", "dp", "tp", "ranks", "name", "phase", "kind", "microbatch", "a_ns", "b_ns",

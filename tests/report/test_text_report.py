@@ -94,6 +94,31 @@ def test_the_layers_are_listed_by_cost_and_the_rest_is_counted() -> None:
     assert "  and 3 more\n" in text
 
 
+def test_layers_have_their_part_of_the_critical_path_and_their_least_slack() -> None:
+    results = Results(simulate(open_workload(SEED_002), Parameters(microbatches=2)))
+    page = text_report(results)
+    lines = page[page.index("most expensive layers") :].splitlines()
+    assert lines[1].split()[-4:] == ["critical", "ms", "least", "slack"]
+    for line, group in zip(lines[2:12], results.layer_groups, strict=False):
+        critical_ns = sum(results.layer_critical_ns[row.index] for row in group.rows)
+        slack = results.layer_slack_ns
+        assert slack is not None
+        least = [ns for ns in (slack[row.index] for row in group.rows) if ns is not None]
+        assert f"{critical_ns / 1e6:.3f}  " in line
+        assert line.endswith(f" {duration(min(least)) if least else '-'}")
+    every = text_report(results, every_layer=True)
+    first = every[every.index("All rows of the file") :].splitlines()[2].split()
+    assert first[:2] == ["3", "grad_gather"]
+    assert first[-3] == f"{results.layer_critical_ns[0] / 1e6:.3f}"
+
+
+def test_rows_that_never_run_have_no_slack() -> None:
+    rows = [layer("embedding_layer", 5), layer("embedding_layer", 7)]
+    page = text_report(Results(run(rows, {"dp": 2}, schedule="1f1b", microbatches=1)), every_layer=True)
+    lines = page[page.index("All rows of the file") :].splitlines()[2:4]
+    assert [line.split("0.000")[-1].strip() for line in lines] == ["0 s", "-"]
+
+
 def test_diagnostics_come_last_with_their_place_and_code() -> None:
     simulation = run([layer("embedding_layer", 5)], AGREED, schedule="1f1b")
     assert page(simulation).endswith("\nDiagnostics: none\n")

@@ -87,7 +87,7 @@ async def test_lanes_that_do_not_match_are_asked_for_again(make_app: MakeApp) ->
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "L", *"stage", "space", *"77", "enter")
-        assert "no lane matches; only the lanes of (stage 5, dp 3" in screen_rows(app)[-1]
+        assert "no lane matches; only the lanes of (stage 5, stages 2-4" in screen_rows(app)[-1]
         assert "stage 77" in screen_rows(app)[-1]
         await press(pilot, "escape")
         view = app.current_view

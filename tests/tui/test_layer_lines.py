@@ -65,6 +65,19 @@ def shown(row: object) -> bool:
     return any(is_modelled(cell) or cell.bytes for cell in row.cells.values())  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("every_row", [GROUPED, EACH])
+def test_each_row_finds_its_first_line(every_row: bool) -> None:
+    for results in (small(), seed()):
+        lines = table_lines(results, every_row)
+        found = {}
+        for place, line in enumerate(lines):
+            for row in line.group.rows:
+                found.setdefault(row.index, place)
+        rows = range(len(results.layers))
+        assert [lines.line_of(row) for row in rows] == [found.get(row, 0) for row in rows]
+        assert [line.phase for line in lines[-2:]] == [lines[-2].phase, lines[-1].phase]
+
+
 def test_every_row_that_does_something_is_in_the_table_once() -> None:
     lines = [line for line in table_lines(seed(), GROUPED) if line.first]
     rows = sorted(row.index for line in lines for row in line.group.rows)

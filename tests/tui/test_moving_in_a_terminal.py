@@ -64,7 +64,7 @@ def test_enter_stays_and_n_goes_on(terminal: Terminal) -> None:
     terminal.wait_for("── match 1 of 16 ──")
     terminal.wait_for("n N match")
     terminal.press_each(("n", "── match 2 of 16 ──"), ("N", "── match 1 of 16 ──"))
-    terminal.press_each(("N", "── match 16 of 16, past the end of the step ──"))
+    terminal.press_each(("N", "── match 16 of 16, before its start ──"))
 
 
 def test_what_is_not_there_is_said_and_one_stays(terminal: Terminal) -> None:

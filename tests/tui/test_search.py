@@ -117,7 +117,7 @@ def test_past_the_end_it_begins_again_and_says_so() -> None:
     next_match(model, 1)
     assert model.notice == "match 1 of 16, past the end of the step"
     next_match(model, -1)
-    assert model.notice == "match 16 of 16, past the end of the step"
+    assert model.notice == "match 16 of 16, before its start"
 
 
 def test_a_rank_is_its_lane_and_it_is_named() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from typing import NamedTuple
 from unittest import mock
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from simcore.diagnostics import InputError, printable
 from simcore.workload import Header, Workload, read_workload
 from simcore.workload.formats import simai_lines
+from simcore.workload.model import base_name
 
 from .texts import HEADER, POLICY, read, row, text_of
 
@@ -36,6 +38,7 @@ PIECES = (
     b"//",
     b"nan",
 )
+_NUMBERED = st.lists(st.sampled_from(["a", "_", "_1", "20", "\n", "\u0663", "é"]), max_size=4).map("".join)
 SUFFIXES = {"": ("tp", "tp", "dp"), "_EP": ("ep",) * 3, "_DP_EP": ("dp_ep",) * 3}
 
 sizes = st.integers(0, 2**63 - 1)
@@ -214,3 +217,8 @@ def test_what_is_written_is_read_back(data: st.DataObject) -> None:
     assert workload.header == Header(**fields, column=workload.header.column)
     # Neither form of writing is worth more than a word about line breaks and uncounted process times.
     assert {one.code for one in workload.diagnostics} <= {"row-breaks", "process-time"}
+
+
+@given(_NUMBERED)
+def test_a_base_name_is_the_name_without_its_number_and_the_mark_before_it(name: str) -> None:
+    assert base_name(name) == (re.sub(r"_?\d+$", "", name) or name)

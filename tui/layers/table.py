@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from dataclasses import dataclass
 
-from simcore.analysis import LayerGroup, LayerRow, Results
-from simcore.analysis.layers import LayerCell
+from simcore.analysis import LayerGroup, Results
+from simcore.analysis.layers import LayerCell, LayerGroups, LayerRows
+from simcore.analysis.on_demand import OnDemand
 from simcore.collectives import NAMES
 from simcore.units import percent
+from simcore.workload.model import PHASES
 from tui.frame import cells
+
+_NOT_MODELLED = (0, 1, 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,26 +27,58 @@ class TableLine:
     first: bool
 
 
-def table_lines(results: Results, every_row: bool) -> list[TableLine]:
+class TableLines(OnDemand[TableLine]):
+    """The lines of the table, each made when it is asked for.
+
+    groups: of equal rows, or None where each row of the file has its own lines.
+    """
+
+    def __init__(self, rows: LayerRows, groups: LayerGroups | None) -> None:
+        workload = rows.table.simulation.workload
+        self._table = rows.table
+        self._groups = groups
+        # The first row of each group: its cells are those of the others.
+        firsts = range(len(rows)) if groups is None else groups.first_row
+        shown = [
+            [
+                stated not in _NOT_MODELLED or size
+                for stated, size in zip(column.compute_ns, column.bytes, strict=True)
+            ]
+            for column in map(workload.cells, PHASES)
+        ]
+        # Of each line, the place of its group and its phase in one number.
+        codes: list[int] = []
+        for phase, has_line in enumerate(shown):
+            codes += [len(PHASES) * place + phase for place, row in enumerate(firsts) if has_line[row]]
+        self._codes = array("q", sorted(codes))
+        super().__init__(len(self._codes))
+
+    def make(self, place: int) -> TableLine:
+        at, phase = divmod(self._codes[place], len(PHASES))
+        first = not place or self._codes[place - 1] // len(PHASES) != at
+        group = self._alone(at) if self._groups is None else self._groups[at]
+        return TableLine(group, PHASES[phase], self._table.cell(group.rows.indices[0], PHASES[phase]), first)
+
+    def line_of(self, row: int) -> int:
+        """The first line of the group that row `row` of the file is in; 0 where it has none."""
+        at = row if self._groups is None else self._groups.place_of(row)
+        line = bisect_left(self._codes, len(PHASES) * at)
+        has_one = line < len(self) and self._codes[line] // len(PHASES) == at
+        return line if has_one else 0
+
+    def _alone(self, index: int) -> LayerGroup:
+        row = self._table.row(index)
+        return LayerGroup(row.name, LayerRows(self._table, (index,)), row.compute_ns, row.exposed_ns)
+
+
+def table_lines(results: Results, every_row: bool) -> TableLines:
     """The lines of the table, the most expensive first; in file order when each row has its own."""
-    groups = [_alone(row) for row in results.layers] if every_row else results.layer_groups
-    lines = []
-    for group in groups:
-        first = True
-        for phase, cell in group.cells.items():
-            if is_modelled(cell) or cell.bytes:
-                lines.append(TableLine(group, phase, cell, first))
-                first = False
-    return lines
+    return TableLines(results.layers, None if every_row else results.layer_groups)
 
 
 def is_modelled(cell: LayerCell) -> bool:
     """Whether the file models this compute: 0, and the 1 or 1000 ns that generators write, mean no."""
-    return cell.stated_ns not in (0, 1, 1000)
-
-
-def _alone(row: LayerRow) -> LayerGroup:
-    return LayerGroup(row.name, (row,), row.compute_ns, row.exposed_ns)
+    return cell.stated_ns not in _NOT_MODELLED
 
 
 # (heading, cells, left-aligned, shown from this width on)

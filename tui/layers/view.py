@@ -119,12 +119,5 @@ class LayersView(ScreenView):
         current = self._table[self.line].group.rows[0].index if self._table else 0
         self.every_row = not self.every_row
         self._table = table_lines(self.session.current, self.every_row)
-        self.line = next(
-            (
-                index
-                for index, line in enumerate(self._table)
-                if line.first and any(row.index == current for row in line.group.rows)
-            ),
-            0,
-        )
+        self.line = self._table.line_of(current)
         self.redraw()

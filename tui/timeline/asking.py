@@ -16,7 +16,7 @@ from tui.timeline.search import Search
 
 # A search works so long before it lets keys through.
 _PIECE_SECONDS = 0.03
-_ONLY = "only the lanes of (stage 5, dp 3, ranks 0-7,64; empty: all)"
+_ONLY = "only the lanes of (stage 5, stages 2-4, ranks 0-7,64, words of a name; empty: all)"
 
 
 class Asking:
@@ -103,8 +103,15 @@ class Asking:
 
     def filter(self) -> None:
         """Ask what spans have to be; nothing: all are shown."""
-        self._prompt = LivePrompt("filter", self._model.filter.query.text, self._filter_typed)
+        self._prompt = LivePrompt("filter", self._begin_with(), self._filter_typed)
         self._view.app.push_screen(self._prompt, self._filtered)
+
+    def _begin_with(self) -> str:
+        """The filter that is on, else what was searched for last."""
+        model = self._model
+        if model.filter.is_on or model.search is None:
+            return model.filter.query.text
+        return model.search.query.text
 
     def _filter_typed(self, text: str) -> None:
         model = self._model

@@ -48,6 +48,8 @@ def drawn_lane(lane: SpanLane, window: Window, columns: int, glyphs: Glyphs, col
     found_edges: dict[int, Edge] = {}
     if lane.by_majority:
         pieces = [_majority_piece(kind, glyphs) for kind in kinds]
+        if not lane.covers_all:
+            kinds = _half_empty_left_out(pieces, kinds, sums, edges, glyphs)
         runs = _runs(kinds)
         if colour and runs > CROWDED:
             crowded = True
@@ -106,6 +108,30 @@ def _majority_piece(kind: int, glyphs: Glyphs) -> tuple[str, str]:
     if kind in (NOTHING, _IDLE):
         return " ", ""
     return glyphs.fills[_GLYPH[DRAWN[kind]]], DRAWN[kind]
+
+
+def _half_empty_left_out(
+    pieces: list[tuple[str, str]],
+    kinds: list[int],
+    sums: dict[int, list[int]],
+    edges: Sequence[int],
+    glyphs: Glyphs,
+) -> list[int]:
+    """A cell that is mostly empty is blank, or a trace where a span would be lost between its neighbours.
+
+    Else gaps shorter than a cell, and spans of a few ns, would look like work without a break.
+    """
+    left = list(kinds)
+    for column, kind in enumerate(kinds):
+        if kind == NOTHING:
+            continue
+        filled = sum(values[column] for values in sums.values())
+        if 2 * filled < edges[column + 1] - edges[column]:
+            left[column] = NOTHING
+            # Beside its own kind it is the edge of a span; else the only trace of one.
+            edge = kind in kinds[max(column - 1, 0) : column] + kinds[column + 1 : column + 2]
+            pieces[column] = (" ", "") if edge else (glyphs.partly, DRAWN[kind])
+    return left
 
 
 def _by_busy(

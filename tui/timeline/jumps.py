@@ -175,13 +175,16 @@ def next_match(model: TimelineModel, direction: int) -> None:
 
 
 def _go_to(model: TimelineModel, search: Search, match: Match, wrapped: bool) -> Match:
-    found = search.found[match.lane]
+    found, before = search.found[match.lane], model.cursor_ns
     model.go_to(found.lane.key)
     if match.span >= 0:
         model.jump_to(match.time_ns)
     model.notice = match_words(search, match)
     if wrapped:
-        model.notice += ", past the end of the step" if match.span >= 0 else ", past the last lane"
+        if match.span < 0:
+            model.notice += ", past the last lane"
+        else:
+            model.notice += ", past the end of the step" if match.time_ns <= before else ", before its start"
     return match
 
 
@@ -194,7 +197,9 @@ def match_words(search: Search, match: Match) -> str:
 
 def no_match_words(search: Search) -> str:
     """Why there is none."""
-    return search.problem or f"no match for {search.query.text}"
+    words = search.problem or f"no match for {search.query.text}"
+    # A pipeline's waiting has a word of its own.
+    return f"{words} (for a neighbouring stage: bubble)" if "wait" in search.query.text.split() else words
 
 
 # -- marks -----------------------------------------------------------------------------

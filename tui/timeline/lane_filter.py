@@ -6,17 +6,28 @@ import re
 
 from tui.timeline.spans import LaneSource
 
-_RANK_LIST = re.compile(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?)*", re.ASCII)
+_LIST = r"(\d{1,9}(?:-\d{1,9})?(?:\s*,\s*\d{1,9}(?:-\d{1,9})?)*)"
+_RANK_WORDS = re.compile(rf"(?:ranks?\s+)?{_LIST}", re.ASCII | re.IGNORECASE)
+_STAGE_WORDS = re.compile(rf"stages?\s+{_LIST}", re.ASCII | re.IGNORECASE)
+# No pipeline has more stages than ranks that are simulated.
+_MOST_STAGES = 100_000
 
 
 def matching(source: LaneSource, text: str) -> set[int]:
     """The groups of ranks that a filter's words mean."""
-    if _RANK_LIST.fullmatch(text):
+    numbers = _RANK_WORDS.fullmatch(text)
+    if numbers is not None:
         found = set()
-        for part in text.split(","):
+        for part in numbers[1].replace(" ", "").split(","):
             first, _, last = part.partition("-")
             found |= _with_ranks(source, range(int(first), int(last or first) + 1))
         return found
+    stages = _STAGE_WORDS.fullmatch(text)
+    if stages is not None:
+        wanted = {
+            f"stage {stage}" for part in stages[1].replace(" ", "").split(",") for stage in _stages(part)
+        }
+        return {number for number in source.numbers if _stage_words(source, number) & wanted}
     # `stage 1` is not stage 10: a number at the end is a whole one.
     ending = r"(?!\d)" if text[-1:].isdigit() else ""
     pattern = re.compile(r"\s+".join(re.escape(word) for word in text.split()) + ending, re.IGNORECASE)
@@ -24,6 +35,17 @@ def matching(source: LaneSource, text: str) -> set[int]:
         number for number in source.numbers
         if any(pattern.search(words) for words in (source.lane(number).title, *source.headings(number)))
     }  # fmt: skip
+
+
+def _stages(part: str) -> range:
+    """The stages of a part of a list: `3`, `2-4`."""
+    first, _, last = part.partition("-")
+    return range(int(first), min(int(last or first), int(first) + _MOST_STAGES) + 1)
+
+
+def _stage_words(source: LaneSource, number: int) -> set[str]:
+    """`stage 5` where a group of ranks is of it: from its headings, or from the title of its lane."""
+    return {" ".join(words.split()) for words in (*source.headings(number), source.lane(number).title)}
 
 
 def _with_ranks(source: LaneSource, wanted: range) -> set[int]:

@@ -61,6 +61,8 @@ def _figures(model: TimelineModel, figures: Figures, room: int, wide: bool, time
             pieces.append([(f"{words} ", one.role), (share, "bright"), (f"{time}  ", "dim")])
         if sum(map(width_of, pieces)) - 2 <= room:
             break
+    if sum(map(width_of, pieces)) - 2 > room:
+        room -= len("+ 99.9 %") + 2
     by_size = sorted(range(len(pieces)), key=lambda index: -figures.of[index].ns)
     kept: set[int] = set()
     for index in by_size:
@@ -68,7 +70,12 @@ def _figures(model: TimelineModel, figures: Figures, room: int, wide: bool, time
             break
         room -= size
         kept.add(index)
-    return [part for index in sorted(kept) for part in pieces[index]]
+    shown = [part for index in sorted(kept) for part in pieces[index]]
+    if len(kept) < len(pieces):
+        # Nothing is left out unsaid.
+        rest = sum(one.ns for index, one in enumerate(figures.of) if index not in kept)
+        shown.append((f"+ {percent(rest, figures.room_ns)} %", "dim"))
+    return shown
 
 
 def mark_line(model: TimelineModel, width: int, wide: bool) -> Line:

@@ -34,6 +34,11 @@ from tui.timeline.pointer import Area, Pointer
 class TimelineView(ScreenView):
     """Lanes over a time axis."""
 
+    mouse = (
+        ("wheel", "zoom at the pointer; with Shift or Ctrl: pan; over the names: scroll"),
+        ("click, double click", "put the cursor, on a sign fold; fit the span"),
+        ("drag", "mark out a range; on the minimap: move the view"),
+    )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         binding("w,plus,equals_sign", "zoom(1, 2)", "zoom in at the cursor", "timeline.zoom-in"),
         binding("s,minus", "zoom(2, 1)", "zoom out", "timeline.zoom-out"),

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from simcore.analysis.accounts import ACCOUNTS
 from simcore.analysis.compare.matching import ClassPair, class_pairs, rows_in
 from simcore.analysis.compare.movers import Matched, Mover, compared_ops
+from simcore.analysis.compare.paths import Change, PathChanges, path_changes
 from simcore.analysis.compare.reasons import signed, why
 from simcore.analysis.effective import effective_parameters
 from simcore.analysis.results import Results
@@ -22,19 +23,6 @@ from simcore.workload.model import base_name
 # Where a pipeline leaves a rank without work, before it or after it: one loss in two accounts.
 _PIPELINE = "bubble and idle"
 _NOT_COMPARED = ("no_fold",)
-
-
-class Change(NamedTuple):
-    """A figure of the one run and of the other, ns."""
-
-    name: str
-    a_ns: int
-    b_ns: int
-
-    @property
-    def ns(self) -> int:
-        """How much larger it is in the other run."""
-        return self.b_ns - self.a_ns
 
 
 class LayerChange(NamedTuple):
@@ -154,15 +142,21 @@ class Comparison:
         """Every name of a row, the one that changes most first."""
         sums: dict[str, list[int]] = {}
         for side, results in enumerate((self.a, self.b)):
-            for row in results.layers:
-                ns = sums.setdefault(base_name(row.name), [0, 0, 0, 0])
-                ns[side] += row.compute_ns
-                ns[2 + side] += row.exposed_ns
+            table, names = results.layers.table, results.simulation.workload.name
+            for name, compute_ns, exposed_ns in zip(names, table.compute_ns, table.exposed_ns, strict=True):
+                ns = sums.setdefault(base_name(name), [0, 0, 0, 0])
+                ns[side] += compute_ns
+                ns[2 + side] += exposed_ns
         found = [
             LayerChange(name, Change("compute", *ns[:2]), Change("exposed", *ns[2:]))
             for name, ns in sums.items()
         ]
         return sorted(found, key=lambda one: (-one.moved_ns, one.name))
+
+    @cached_property
+    def paths(self) -> PathChanges:
+        """The critical paths of the two, by kind, by stage and by layer."""
+        return path_changes(self.a, self.b)
 
     @cached_property
     def cost(self) -> Cost | None:
@@ -201,4 +195,14 @@ class Comparison:
         return words
 
 
-__all__ = ["Change", "ClassPair", "Comparison", "Cost", "LayerChange", "Matched", "Mover", "signed"]
+__all__ = [
+    "Change",
+    "ClassPair",
+    "Comparison",
+    "Cost",
+    "LayerChange",
+    "Matched",
+    "Mover",
+    "PathChanges",
+    "signed",
+]

@@ -16,8 +16,9 @@ def compute_bound(facts: Facts) -> Sentence | None:
         return None
     text = f"Ranks compute {facts.figure(busy)} of the step"
     groups = facts.results.layer_groups
-    most = max(groups, key=lambda group: group.compute_ns, default=None)
-    if most is not None and most.compute_ns:
+    most_ns = max(groups.compute_ns, default=0)
+    if most_ns:
+        most = groups[groups.compute_ns.index(most_ns)]
         share = percent(most.compute_ns, facts.step_ns)
         text += f", most in {printable(most.name, 32)} ({share} %)"
     return Sentence("compute-bound", f"{text}.", busy, "Compute-bound. ", busy)

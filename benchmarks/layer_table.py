@@ -1,0 +1,82 @@
+"""How long the layer table of 100,000 rows takes that all differ, beside the run that it is of.
+
+What a key press waits for: the table when it is first opened, each row on its own line, equal rows
+together again, and one frame. Usage: python benchmarks/layer_table.py [ROWS]
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from simcore.analysis import Results
+from simcore.parameters import Parameters
+from simcore.simulation import simulate
+from simcore.workload import open_workload
+from tui.layers.table import table_lines
+from tui.layers.view import LayersView
+from tui.session import Session
+
+OPEN_MS, SORT_MS, ROUNDS = 200.0, 100.0, 5
+HEADER = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 8 ep: 1 pp: 1 vpp: 1 ga: 1 all_gpus: 8\n"
+
+
+def workload_text(rows: int) -> str:
+    """A file of `rows` rows; no two have the same name, compute or bytes."""
+    lines = [
+        f"layer_{'abc'[row % 3]}_{row}\t-1\t{2000 + row}\tALLREDUCE\t{4096 + 8 * row}\t{3000 + row}\tNONE\t0"
+        f"\t{4000 + row}\tALLGATHER\t{8192 + 8 * row}\t100"
+        for row in range(rows)
+    ]
+    return "\n".join([HEADER.rstrip(), str(rows), *lines, ""])
+
+
+def fastest(action: Callable[[], object], prepare: Callable[[], object] = lambda: None) -> float:
+    """ms of the fastest of some rounds; `prepare` is not counted."""
+    found = []
+    for _ in range(ROUNDS):
+        prepare()
+        begin = time.perf_counter()
+        action()
+        found.append(1000 * (time.perf_counter() - begin))
+    return min(found)
+
+
+def main(rows: int) -> int:
+    """Print the table. Exit status 1 when a budget is missed."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.txt"
+        path.write_text(workload_text(rows), encoding="utf-8")
+        workload = open_workload(str(path))
+    begin = time.perf_counter()
+    simulation = simulate(workload, Parameters())
+    run_ms = 1000 * (time.perf_counter() - begin)
+    results = Results(simulation)
+    accounts = results.accounts
+
+    def forget() -> None:
+        for name in [name for name in results.__dict__ if name not in ("simulation", "accounts")]:
+            del results.__dict__[name]
+
+    view = LayersView(Session(workload, results), ascii_only=False)
+    figures = [
+        ("open: sums, groups and lines", fastest(lambda: table_lines(results, False), forget), OPEN_MS),
+        ("each row on its own line", fastest(lambda: table_lines(results, True)), SORT_MS),
+        ("equal rows together again", fastest(lambda: table_lines(results, False)), SORT_MS),
+        ("a frame of 200x50", fastest(lambda: view.frame(200, 50)), SORT_MS),
+    ]
+    print(f"python {sys.version.split()[0]}, {os.cpu_count()} cores, fastest of {ROUNDS}, {rows} rows")
+    print(f"{'simulate, once':<32}{run_ms:>8.0f} ms   {len(accounts)} rank class")
+    missed = False
+    for name, ms, budget in figures:
+        missed |= ms > budget
+        print(f"{name:<32}{ms:>8.1f} ms   (budget {budget:.0f}){'!' if ms > budget else ''}")
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000))

@@ -173,16 +173,6 @@ class Results:
         return [by_row.get(row, 0) for row in range(len(self.simulation.workload))]
 
     @cached_property
-    def critical_by_layer(self) -> dict[str, int]:
-        """ns of the critical path by name of rows without digits, the longest first; "" for no row."""
-        names = self.simulation.workload.name
-        found: dict[str, int] = {}
-        for row, ns in self.critical_path.by_row().items():
-            name = base_name(names[row]) if row >= 0 else ""
-            found[name] = found.get(name, 0) + ns
-        return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
-
-    @cached_property
     def layer_slack_ns(self) -> list[int | None] | None:
         """Per row of the file the least slack of its spans, ns: None for a row without any.
 

@@ -123,6 +123,7 @@ async def test_help_lists_every_key_of_the_screen_and_those_of_all_screens(
     app = make_app()
     async with app.run_test(size=size) as pilot:
         await open_screen(pilot, screen)
+        await run_over(pilot)
         before = screen_text(app)
         await press(pilot, "question_mark")
         seen = set(screen_rows(app))

@@ -30,7 +30,8 @@ from tui.terminal.display import CellApp, Display
 
 KEYS = (
     *"wsadADhjklgGfuv0.,123456!?nxmtcyeporz[]C", "space", "enter", "escape", "pagedown", "pageup",
-    "left", "right", "up", "down", "home", "end", "ctrl+r", "tab", "backspace", "delete", "7", "é", "中", "minus",
+    "left", "right", "up", "down", "home", "end", "ctrl+r", "tab", "backspace", "delete", "7", "é", "中",
+    "minus",
     "ctrl+l",
 )  # fmt: skip
 STYLES = [Style(), Style(bold=True, color="red"), Style(reverse=True), Style(bgcolor="color(52)")]

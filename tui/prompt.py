@@ -23,6 +23,13 @@ class _Field(Input):
 
     async def _on_key(self, event: Key) -> None:
         self.given.append(event)
+        # At once: Textual takes letters here, but lets keys that edit (Backspace, Enter) go up to
+        # the app first, where the letters of the same read overtake them.
+        for binding in self._bindings.key_to_bindings.get(event.key, ()):
+            if await self.app.run_action(binding.action, self):
+                event.stop()
+                event.prevent_default()
+                return
         await super()._on_key(event)
 
 

@@ -59,6 +59,28 @@ def test_a_search_jumps_while_one_types_and_escape_goes_back(terminal: Terminal)
     terminal.wait_for(lambda: terminal.lines[:30] == before)
 
 
+@pytest.mark.parametrize(
+    ("first", "burst", "wanted"),
+    [
+        ("", "abc\x7fdef\x7f\x7f\x7f\x7f\x7fghijk", "ghijk"),
+        ("rank 37 bubble", "\x7f\x7f\x7f\x7f\x7f\x7fwaits", "rank 37 waits"),
+        ("", "bc\x1b[Ha\x1b[Fd", "abcd"),
+    ],
+    ids=["between letters", "before letters", "home and end"],
+)
+def test_keys_that_edit_keep_their_place_in_a_burst(
+    terminal: Terminal, first: str, burst: str, wanted: str
+) -> None:
+    terminal.press("/")
+    terminal.wait_for(lambda: terminal.lines[-1].startswith(" / "))
+    terminal.settle(0.3)
+    if first:
+        terminal.press_each((first, f" / {first} "))
+        terminal.settle(0.3)
+    terminal.press(burst)
+    terminal.wait_for(lambda: terminal.lines[-1].startswith(f" / {wanted} "), patience=5)
+
+
 def test_enter_stays_and_n_goes_on(terminal: Terminal) -> None:
     terminal.press("/37 bub\r")
     terminal.wait_for("── match 1 of 16 ──")

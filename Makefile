@@ -13,7 +13,7 @@ run: $(VENV)/.stamp-run
 	@$(BIN)/wltui
 
 test: $(VENV)/.stamp-test lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/.stamp-test
 	$(BIN)/ruff check .

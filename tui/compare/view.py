@@ -66,7 +66,7 @@ class CompareView(ScreenView):
     def draw(self, width: int, height: int) -> list[Line]:
         model = self.model
         if model is None:
-            words = "There is one run: change a parameter (5), or try a change (t), to compare."
+            words = "There is one run: change a parameter (5), or try a change (t on 1 or 4)."
             return [rule("Compare", width, self.glyphs), [(f"  {words}", "")]]
         found = self._app.comparisons.of(model.comparison, lambda *_: _ops(model.comparison, *_))
         return draw(model, width, height, self.glyphs, self.colour, found is not None)

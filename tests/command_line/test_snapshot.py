@@ -20,7 +20,8 @@ def test_the_first_screen_as_text() -> None:
     rows = done.stdout.split("\n")
     assert len(rows) == 37
     assert rows[0].startswith(" wltui  002_gpt_1024npu.txt   1024 ranks = tp 8 x dp 8 x pp 16")
-    assert "stage 15" in done.stdout
+    assert "What would help most" in done.stdout
+    assert "8.922 s" in done.stdout, "what is found in the background is awaited"
     assert "\x1b" not in done.stdout
     assert rows[35].endswith("q quit")
 
@@ -33,8 +34,15 @@ def test_keys_are_pressed_and_their_runs_awaited() -> None:
     assert max(map(len, done.stdout.split("\n"))) <= 80
 
 
+def test_the_screen_to_begin_with_can_be_chosen() -> None:
+    assert "[3 Layers]" in wltui(SEED_002, "--screen", "layers", "--snapshot", "").stdout
+    done = wltui(SEED_002, "--screen", "map", "--snapshot", "")
+    names = "summary, timeline, layers, why, parameters, compare, notes"
+    assert (done.returncode, done.stderr) == (2, f"wltui: --screen: found map, expected {names}\n")
+
+
 def test_a_picture_is_the_same_each_time_and_whatever_the_environment() -> None:
-    words = (SEED_002, "--snapshot", "jj Space www", "--svg", "--size", "100x30")
+    words = (SEED_002, "--snapshot", "2 jj Space www", "--svg", "--size", "100x30")
     first = wltui(*words)
     assert ElementTree.fromstring(first.stdout).tag.endswith("svg")
     assert "#5fafd7" in first.stdout, "forward has its colour"
@@ -52,7 +60,7 @@ def test_ascii_is_ascii() -> None:
 
 
 def test_the_bundled_example_and_a_measured_run_have_one_too() -> None:
-    assert "stage 15" in wltui("--snapshot", "").stdout
+    assert "stage 15" in wltui("--snapshot", "2").stdout
     done = wltui("fixtures/004_megatron_rank7_trace.txt", "--snapshot", "3")
     assert "[3 " in done.stdout
 

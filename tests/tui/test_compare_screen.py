@@ -68,9 +68,7 @@ async def test_one_run_has_nothing_to_be_compared_with(make_app: MakeApp) -> Non
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "6", *"wsadhljkz0", "tab", "enter", "o")
-        assert "There is one run: change a parameter (5), or try a change (t on 1 or 4)." in screen_text(
-            app
-        )
+        assert "There is one run: change a parameter (5), or try a change (t on 1 or 4)." in screen_text(app)
         assert screen_rows(app)[-1].strip() == "there is no other run that was kept: r keeps one (5)"
 
 

@@ -32,7 +32,12 @@ import pyte
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = str(ROOT / "fixtures" / "002_gpt_1024npu.txt")
-RUNS = {"seed 002": [FILE], "1 M spans": [FILE, "--world", "512", "--no-fold"]}
+# The timeline is what the budgets are about; the summary is measured by start.py.
+_TIMELINE = ["--screen", "timeline"]
+RUNS = {
+    "seed 002": [FILE, *_TIMELINE],
+    "1 M spans": [FILE, "--world", "512", "--no-fold", *_TIMELINE],
+}
 ROWS, COLUMNS = 50, 200
 QUESTION, ANSWER, PICTURE = b"\x1b[?2026$p", b"\x1b[?2026;2$y", b"\x1b[?2026h"
 COMPLETE = ("At the cursor", "keys", "quit")

@@ -65,9 +65,7 @@ def drawn_lane(lane: SpanLane, window: Window, columns: int, glyphs: Glyphs, col
     if not colour:
         # One style for all: glyphs tell kinds apart, and the row is one segment.
         pieces = [(text, "") for text, _ in pieces]
-    line = [
-        ("".join(text for text, _ in cells), role) for role, cells in groupby(pieces, key=itemgetter(1))
-    ]
+    line = [("".join(text for text, _ in cells), role) for role, cells in groupby(pieces, key=itemgetter(1))]
     return Drawn(line, crowded)
 
 

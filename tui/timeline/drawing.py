@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
-from operator import itemgetter, ne
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from tui.frame import ASCII, Glyphs, Line
@@ -197,4 +197,4 @@ def _merged(columns: list[int], sums: dict[int, list[int]]) -> list[int]:
 
 
 def _runs(kinds: list[int]) -> int:
-    return 1 + sum(map(ne, kinds, kinds[1:]))
+    return 1 + sum(one != other for one, other in pairwise(kinds))

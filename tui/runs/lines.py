@@ -17,6 +17,12 @@ _DIFFERENCE = 24
 _WIDE = 100
 
 
+def heading(width: int) -> Line:
+    """What stands over the columns."""
+    line = f"     run  {'name':<{_NAME}} {'step':>{_STEP}}  {'to run 1':<{_DIFFERENCE - 1}}"
+    return [(line + ("parameters" if width >= _WIDE else ""), "dim")]
+
+
 def run_lines(session: Session, chosen: int, marked: list[KeptRun], width: int) -> list[list[Line]]:
     """The lines of each run. chosen: the one with the cursor. marked: those to compare, A first."""
     found = []
@@ -39,7 +45,7 @@ def run_lines(session: Session, chosen: int, marked: list[KeptRun], width: int) 
 
 
 def _step(run: KeptRun, first: KeptRun) -> Line:
-    """The step time and the difference to the first run's; where it was not simulated now, `saved`."""
+    """The step time and the difference to the first run's. Bright once it is simulated in this session."""
     if run.step_ns is None:
         words = "not simulated yet"
         return [(f"{words:>{_STEP + 3}}{'':{_DIFFERENCE - 3}} ", "dim")]

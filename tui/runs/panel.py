@@ -9,11 +9,11 @@ from textual.binding import Binding, BindingType
 from tui.frame import Glyphs, Line
 from tui.panel import Panel
 from tui.prompt import Prompt
-from tui.runs.lines import run_lines
+from tui.runs.lines import heading, run_lines
 from tui.session import KeptRun, Session
 from tui.state.stored import MOST_NAME
 
-_ENDING = "Enter shows it, n names it, Space marks it, c compares, Delete removes, Esc closes"
+_ENDING = "Enter shows, n names, Space marks, c compares, Delete removes, Esc closes"
 
 
 class Chosen(NamedTuple):
@@ -54,18 +54,18 @@ class RunsPanel(Panel, inherit_bindings=False):
     def _made(self, width: int) -> list[Line]:
         """A line or two for each run, and what the last key has to say."""
         runs = run_lines(self._session, self._chosen, self._marked, width)
-        lines = [line for run in runs for line in run]
+        lines = [heading(width), *(line for run in runs for line in run)]
         if len(runs) == 1 and not self._said:
             return [*lines, [], [("  r on screen 5 keeps the run that is shown; t tries a change", "dim")]]
         return [*lines, *([[], [(f"  {self._said}", "warn")]] if self._said else [])]
 
     def _redraw(self, said: str = "") -> None:
         self._said = said
-        # Behind the title, with its neighbours in view.
+        # Behind the title and the heading, with its neighbours in view.
         height = max(self._lines.size.height, 5)
         each = len(run_lines(self._session, self._chosen, self._marked, self._lines.size.width)[0])
-        place = 1 + self._chosen * each
-        self._lines.top = max(min(self._lines.top, place - 1), place + each + 1 - height, 0)
+        place = 2 + self._chosen * each
+        self._lines.top = max(min(self._lines.top, place - 2), place + each + 1 - height, 0)
         self._lines.redraw()
 
     def action_choose(self, by: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -24,12 +23,16 @@ class Damaged(ValueError):
 
 def wrong(value: object, where: str, expected: str) -> Damaged:
     """The complaint about a value."""
+    import json
+
     found = "nothing" if value is None else printable(json.dumps(value), 40)
     return Damaged(f"{where}: found {found}, expected {expected}")
 
 
 def parsed(text: str) -> object:
     """The JSON of a text. Raises `Damaged` for what is not JSON, or has numbers that no session has."""
+    # Imported here: a first start has no session to read.
+    import json
 
     def whole_number(digits: str) -> int:
         # Python takes seconds for a number of a million digits.

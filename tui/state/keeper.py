@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from simcore import __version__
@@ -16,13 +15,12 @@ from tui.session import AnySession, KeptRun, Session
 from tui.state.checking import Damaged
 from tui.state.files import read_text, session_path, set_aside, write_text
 from tui.state.identity import Identity, identity_of
-from tui.state.stored import MOST_RUNS, ScreenState, Stored, StoredRun, as_text, from_text
 
 if TYPE_CHECKING:
     from tui.screen_view import ScreenView
+    from tui.state.stored import ScreenState, Stored
 
 
-@dataclass(slots=True)
 class Keeper:
     """Keeps a session in its file. path: the file; identity: of the input.
 
@@ -31,17 +29,15 @@ class Keeper:
     have not been opened yet begin with; places: whether places in time still mean the same.
     """
 
-    path: str
-    identity: Identity
-    notice: str = ""
-    screen: str | None = None
-    parameters: Parameters | None = None
-    screens: dict[str, ScreenState] = field(default_factory=dict)
-    places: bool = True
-    _wanted: str = ""
-    _written: str = ""
-    _complaint: str = ""
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, path: str, identity: Identity) -> None:
+        self.path, self.identity = path, identity
+        self.notice = ""
+        self.screen: str | None = None
+        self.parameters: Parameters | None = None
+        self.screens: dict[str, ScreenState] = {}
+        self.places = True
+        self._wanted = self._written = self._complaint = ""
+        self._lock = threading.Lock()
 
     # -- what was kept ---------------------------------------------------------------
 
@@ -56,7 +52,7 @@ class Keeper:
         self.screen = stored.screen
         self.screens = dict(stored.screens)
         self.places = same
-        said = []
+        found = ["view"] if self.screens and same else ["lanes, marks"] if self.screens else []
         if isinstance(session, Session):
             for run in stored.runs:
                 session.recall(KeptRun(run.parameters, run.name, run.step_ns if known else None))
@@ -64,21 +60,17 @@ class Keeper:
             if stored.parameters is not None and stored.parameters != opened:
                 if same and not parameters_given:
                     self.parameters = stored.parameters
-                    said.append("its parameters (R: other runs)")
+                    found.append("parameters")
                 else:
                     session.recall(KeptRun(stored.parameters))
-        self._say(same, said, session)
-
-    def _say(self, same: bool, said: list[str], session: AnySession) -> None:
-        more = len(session.history) - 1 if isinstance(session, Session) else 0
-        if not said and more:
-            said = [f"{plural(more, 'more run')} (R)"]
+            if len(session.history) > 1:
+                found.append(f"{plural(len(session.history) - 1, 'more run')} (R)")
         if not same:
-            kept = ["lanes and marks are as they were where they still exist", *said]
-            self.notice = f"the input has changed since the last session: {', '.join(kept)}"
-        elif said or self.screens:
-            self.notice = f"as you left it: {', '.join(['the view'] * bool(self.screens) + said)}"
-            self.notice += "; --no-session begins anew"
+            self.notice = (
+                f"the input changed since: {', '.join(found) or 'nothing'} kept, not the place in it"
+            )
+        elif found:
+            self.notice = f"as left last time: {', '.join(found)}; anew: --no-session"
 
     def restore(self, name: str, view: ScreenView) -> None:
         """Give a screen its part, if there is one."""
@@ -90,13 +82,19 @@ class Keeper:
 
     def take(self, session: AnySession, screen: str, views: Mapping[str, ScreenView]) -> bool:
         """Take down how all is now; whether that is something else than what was written."""
+        from tui.state.stored import MOST_RUNS, Stored, StoredRun, as_text
+
         for name, view in views.items():
             state = view.saved()
             if state is not None:
                 self.screens[name] = state
         parameters, runs = None, []
         if isinstance(session, Session):
-            parameters = session.draft if session.running else session.current.simulation.parameters
+            # The run as opened is what the command line says, which is not the session's.
+            if session.running:
+                parameters = session.draft
+            elif session.current is not session.opened:
+                parameters = session.current.simulation.parameters
             runs = [StoredRun(one.parameters, one.name, one.step_ns) for one in session.history]
             # The one as opened, and the newest.
             runs = [runs[0], *runs[1:][1 - MOST_RUNS :]]
@@ -138,13 +136,15 @@ def keeper_of(opened: str, run: str, session: AnySession, parameters_given: bool
     try:
         text = read_text(path)
         if text is not None:
+            from tui.state.stored import from_text
+
             keeper.resume(from_text(text), session, parameters_given)
     except Damaged as damage:
         try:
             aside = f"set aside as {cells(os.path.basename(set_aside(path)))}"
         except OSError as error:
-            aside = f"it cannot be set aside: {cells(error.strerror or str(error))}"
-        keeper.notice = f"the session file was damaged ({cells(str(damage))}), {aside}"
+            aside = f"cannot be set aside ({cells(error.strerror or str(error))})"
+        keeper.notice = f"session damaged, {aside}: {cells(str(damage))}"
     except OSError as error:
         keeper.notice = f"no session is restored: {cells(_where(error, path))}"
     return keeper

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from simcore.diagnostics import UsageError
@@ -50,10 +49,10 @@ class StoredRun(NamedTuple):
     step_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """A session. version: of the program that wrote it. screen: the open one. parameters: of the run on
-    the screen; None, as runs, of a measured run. screens: the parts of those that have one.
+    the screen, None of the one as opened. runs: none of a measured run. screens: the parts of those that
+    have one.
     """
 
     input: Identity
@@ -61,11 +60,13 @@ class Stored:
     screen: str
     parameters: Parameters | None = None
     runs: tuple[StoredRun, ...] = ()
-    screens: Mapping[str, ScreenState] = field(default_factory=dict)
+    screens: Mapping[str, ScreenState] = MappingProxyType({})
 
 
 def as_text(stored: Stored) -> str:
     """The file's text."""
+    import json
+
     values = {
         "format": FORMAT,
         "version": stored.version,

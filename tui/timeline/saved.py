@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from tui.state import checking
@@ -23,8 +22,7 @@ class SavedMark(NamedTuple):
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class SavedTimeline:
+class SavedTimeline(NamedTuple):
     """Where one was: times are of a step of step_ns. columns, rows: of the lane area then.
 
     lane: with the cursor; top: how far the list was scrolled. order: id of what lanes were sorted by.
@@ -56,7 +54,7 @@ class SavedTimeline:
 
     def as_json(self) -> dict[str, Any]:
         """As JSON takes it."""
-        return asdict(self)
+        return self._asdict()
 
     @classmethod
     def read(cls, value: object, where: str) -> SavedTimeline:

@@ -28,7 +28,7 @@ def saved(model: TimelineModel) -> SavedTimeline:
         order=model.arrangement.order.id,
         # Sets have no order of their own; a session that has not changed is to be the same text.
         opened=_sorted(state["_open"]), unfolded=_sorted(state["_unfolded"]),
-        apart=tuple((number, tuple(ranks)) for number, ranks in apart.items()),
+        apart=tuple((number, tuple(ranks)) for number, ranks in apart.items() if ranks),
         pinned=_listed(state["_pinned"]), hidden=_listed(state["_hidden"]),
         only=str(state["only"]), kept=None if kept is None else tuple(sorted(kept)),
         filter=model.filter.query.text, anchor_ns=selection.anchor_ns, fixed=selection.fixed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App, ComposeResult
@@ -21,11 +22,14 @@ from tui.keys.actions import Keymap, renamed
 from tui.prompt import Prompt
 from tui.screen_view import ScreenView
 from tui.screens import SCREENS, load, screens_of
-from tui.session import AnySession, Session
+from tui.session import AnySession, KeptRun, Session
+from tui.state.keeping import Keeping
 from tui.terminal.display import CellApp
 
 if TYPE_CHECKING:
     from simcore.analysis.what_if import WhatIf
+    from tui.runs.panel import Chosen
+    from tui.state.keeper import Keeper
 
 
 class Heading(FrameView):
@@ -77,6 +81,7 @@ class WltuiApp(CellApp):
         ),
         Binding("ctrl+z", "suspend_process", "suspend, fg comes back", show=False, id="app.suspend"),
         Binding("x", "other_run", "the run that was shown before, and back", show=False, id="app.other-run"),
+        Binding("R", "runs", "the runs that were kept: show, name, compare", show=False, id="app.runs"),
         Binding("y", "copy_command", "copy the command line of this run", show=False, id="app.copy-command"),
         Binding("colon,ctrl+p", "commands", "find an action by its words", show=False, id="app.commands"),
         Binding("question_mark", "help", "keys that work here", show=False, id="app.help"),
@@ -93,6 +98,7 @@ class WltuiApp(CellApp):
         ascii_only: bool = False,
         keymap: Keymap | None = None,
         first: str | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
         # The terminal's own colours: a login node's theme is the user's choice, not ours.
         # ansi_color is asked for before the theme is known, and decides what NO_COLOR does.
@@ -105,9 +111,11 @@ class WltuiApp(CellApp):
         self.set_keymap(dict(self.keymap))
         self.screen_name = first or screens_of(session.measured)[0]
         self._views: dict[str, ScreenView] = {}
-        self.said = ""
-        # Parameters whose run is kept when it is done.
+        self.keeping = Keeping(self, keeper)
+        self.said = self.keeping.notice
+        # Parameters whose run is kept when it is done, and what is done next when a run is there.
         self._keep: Parameters | None = None
+        self._next: tuple[Parameters, Callable[[], None]] | None = None
         self.what_ifs = Background(self, "what-if")
         self.comparisons = Background(self, "compare")
 
@@ -115,6 +123,11 @@ class WltuiApp(CellApp):
     def current_view(self) -> ScreenView:
         """The view of the screen that is open."""
         return self._views[self.screen_name]
+
+    @property
+    def views(self) -> Mapping[str, ScreenView]:
+        """The screens that have been opened, by name."""
+        return self._views
 
     def compose(self) -> ComposeResult:
         yield Heading(ascii_only=self.ascii_only)
@@ -124,10 +137,12 @@ class WltuiApp(CellApp):
     def _new_view(self, name: str) -> ScreenView:
         view = load(name, self.session.measured)(self.session, ascii_only=self.ascii_only, id=name)
         self._views[name] = view
+        self.keeping.restore(name, view)
         return view
 
     def on_mount(self) -> None:
         self.current_view.focus()
+        self.keeping.begin(self.show_run)
         self.app_resume_signal.subscribe(self, self._resumed)
 
     def _resumed(self, app: App[None]) -> None:
@@ -236,9 +251,9 @@ class WltuiApp(CellApp):
         results: Results | None = None
         error = ""
         try:
-            opened = session.opened
-            if parameters == opened.simulation.parameters:
-                results = opened
+            kept = session.kept(parameters)
+            if kept is not None and kept.results is not None:
+                results = kept.results
             else:
                 results = Results(simulate(session.workload, parameters, lambda: worker.is_cancelled))
                 # Computed here, so that drawing has only to look it up.
@@ -265,6 +280,9 @@ class WltuiApp(CellApp):
                 self._keep = None
                 session.keep()
                 self.say(f"{session.run_words()}: {session.step}; x goes back and forth")
+            if self._next is not None and self._next[0] == parameters:
+                then, self._next = self._next[1], None
+                then()
         self._changed()
 
     def action_keep(self) -> None:
@@ -290,6 +308,53 @@ class WltuiApp(CellApp):
         self._finished(session, session.draft, other, "")
         self.say(f"{session.run_words()}, {session.step}")
 
+    def action_runs(self) -> None:
+        """The history of runs."""
+        session = self.session
+        if not isinstance(session, Session):
+            self.say("a measured run is the only one there is")
+            return
+        from tui.runs.panel import RunsPanel
+
+        self.push_screen(RunsPanel(session, self.current_view.glyphs), self._chosen)
+
+    def _chosen(self, chosen: Chosen | None) -> None:
+        """Show a run of the history, or two beside each other: each is simulated when it is first shown."""
+        self._redraw_chrome()
+        if chosen is None:
+            return
+        run, beside = chosen
+        if beside is None:
+            self.show_run(run, self._say_run)
+        elif beside.results is None:
+            self.show_run(beside, lambda: self.show_run(run, lambda: self._compare_with(beside)))
+        else:
+            self.show_run(run, lambda: self._compare_with(beside))
+
+    def show_run(self, run: KeptRun, then: Callable[[], None]) -> None:
+        """Another run on the screen, simulated first where it has not been; `then` when it is there."""
+        session = self.session
+        assert isinstance(session, Session)
+        session.edit(run.parameters)
+        self._next = (run.parameters, then)
+        if run.results is not None:
+            self._finished(session, session.draft, run.results, "")
+        else:
+            self.run_draft()
+
+    def _say_run(self) -> None:
+        assert isinstance(self.session, Session)
+        self.say(f"{self.session.run_words()}, {self.session.step}")
+
+    def _compare_with(self, beside: KeptRun) -> None:
+        """Screen 6: another run beside the one on the screen."""
+        session = self.session
+        assert isinstance(session, Session)
+        session.beside = beside.results
+        if "compare" in self._views:
+            self._views["compare"].show(session.current)
+        self.call_later(self.action_open, "compare")
+
     def action_copy_command(self) -> None:
         """Put the command line that reproduces the run into the clipboard of the terminal, and say it."""
         session = self.session
@@ -308,6 +373,7 @@ class WltuiApp(CellApp):
 
     async def on_event(self, event: Event) -> None:
         """Before a key does its work, what was said about the one before is over."""
+        self.keeping.noticed(event)
         if self.said and isinstance(event, Key):
             self.said = ""
             self.query_one(Footer).redraw()

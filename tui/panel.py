@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -34,7 +34,7 @@ class ScrolledLines(FrameView):
         return lines[self.top :]
 
 
-class Panel(ModalScreen["str | None"]):
+class Panel(ModalScreen[Any]):
     """Covers the screen with lines; Esc, Enter or `q` go back."""
 
     CSS = "Panel { background: $background; }"
@@ -48,9 +48,15 @@ class Panel(ModalScreen["str | None"]):
         Binding("G,end", "scroll(1000000)", "to the end"),
     ]
 
-    def __init__(self, title: str, make: Callable[[int], list[Line]], glyphs: Glyphs) -> None:
+    def __init__(
+        self,
+        title: str,
+        make: Callable[[int], list[Line]],
+        glyphs: Glyphs,
+        ending: str = "Esc closes this",
+    ) -> None:
         super().__init__()
-        self._lines = ScrolledLines(title, "Esc closes this", make, glyphs)
+        self._lines = ScrolledLines(title, ending, make, glyphs)
 
     def compose(self) -> ComposeResult:
         yield self._lines

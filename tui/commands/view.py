@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, TextIO
 
 from simcore.diagnostics import UsageError, printable
 from tui.cli import print_version
-from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from, refuse_replay
+from tui.commands.arguments import (
+    Parser,
+    add_parameters,
+    add_run,
+    parameters_from,
+    refuse_replay,
+    states_parameters,
+)
 from tui.commands.inputs import STANDARD_INPUT
 from tui.screens import SCREENS, screens_of
 from tui.terminal.kinds import can_draw, speaks_utf8
@@ -18,6 +25,7 @@ if TYPE_CHECKING:
 
     from simcore.parameters import Parameters
     from tui.session import AnySession
+    from tui.state.keeper import Keeper
 
 _DESCRIPTION = (
     "See where the step time of a distributed-training workload goes, and what it would be with other "
@@ -77,6 +85,10 @@ def main(words: list[str]) -> int:
         "--no-mouse", action="store_true",
         help="leave the mouse to the terminal, for its own selecting (Shift and drag does that, too)",
     )  # fmt: skip
+    parser.add_argument(
+        "--no-session", action="store_true",
+        help="begin anew: what the last session on FILE has left is not restored, and nothing is kept",
+    )  # fmt: skip
     add_parameters(parser)
     arguments = parser.parse_args(words)
     if arguments.version:
@@ -115,11 +127,26 @@ def main(words: list[str]) -> int:
         del os.environ["NO_COLOR"]
     ascii_only = arguments.ascii or not speaks_utf8(sys.stdout.encoding)
     first = _first(arguments, session)
-    app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap(), first=first)
+    keymap = _keymap()
+    keeper = None if arguments.no_session else _keeper(path, arguments, session)
+    if first is None and keeper is not None and keeper.screen in screens_of(session.measured):
+        first = keeper.screen
+    app = WltuiApp(session, ascii_only=ascii_only, keymap=keymap, first=first, keeper=keeper)
     app.driver_class = TerminalDriver
     end_on_signals(app)
     app.run(mouse=not arguments.no_mouse)
+    complaint = app.keeping.end()
+    if complaint:
+        print(f"wltui: {complaint}", file=sys.stderr)
     return app.return_code or 0
+
+
+def _keeper(path: str, arguments: argparse.Namespace, session: AnySession) -> Keeper | None:
+    """The session of what is open, restored."""
+    from tui.state.keeper import keeper_of
+
+    run = getattr(session.opened, "stamp", None) or ""
+    return keeper_of(path, run, session, states_parameters(arguments))
 
 
 def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:

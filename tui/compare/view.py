@@ -61,6 +61,9 @@ class CompareView(ScreenView):
         others = [
             run for run in self.session.runs if run.simulation.parameters != current.simulation.parameters
         ]
+        beside, self.session.beside = self.session.beside, None
+        if beside is not None and beside in others:
+            self._first = others.index(beside)
         self.model = CompareModel(Comparison(others[self._first % len(others)], current)) if others else None
 
     def draw(self, width: int, height: int) -> list[Line]:

@@ -291,7 +291,11 @@ class Arrangement:
     def next_order(self) -> None:
         """Sort the lanes by what comes next in the source's orders."""
         orders = list(self.source.orders)
-        self.order = orders[(orders.index(self.order) + 1) % len(orders)]
+        self.sort_by(orders[(orders.index(self.order) + 1) % len(orders)].id)
+
+    def sort_by(self, id: str) -> None:
+        """Sort the lanes by one of the source's orders; another one leaves them as they are."""
+        self.order = next((one for one in self.source.orders if one.id == id), self.order)
         self._group_lanes.clear()
         self._rebuild(self.rows[self.focus].key)
 

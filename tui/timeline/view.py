@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 from textual.events import (
@@ -22,13 +22,17 @@ from tui.frame_view import FrameView
 from tui.panel import Panel
 from tui.screen_view import ScreenView, binding
 from tui.session import AnySession, Run
-from tui.timeline import jumps
+from tui.timeline import jumps, restoring
 from tui.timeline.asking import Asking
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.full_details import full_details
 from tui.timeline.marks_panel import MarksPanel
 from tui.timeline.model import TimelineModel
 from tui.timeline.pointer import Area, Pointer
+from tui.timeline.saved import SavedTimeline
+
+if TYPE_CHECKING:
+    from tui.state.stored import ScreenState
 
 
 class TimelineView(ScreenView):
@@ -125,6 +129,14 @@ class TimelineView(ScreenView):
     def show(self, results: Run) -> None:
         self.model.show(results)
         self.changed()
+
+    def saved(self) -> SavedTimeline:
+        return restoring.saved(self.model)
+
+    def restore(self, state: ScreenState, places: bool) -> None:
+        assert isinstance(state, SavedTimeline)
+        restoring.restore(self.model, state, places)
+        self.hints = self._hints()
 
     def changed(self) -> None:
         """Show where one is now, and the keys that do something there."""

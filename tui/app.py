@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import Click, Event, Key
-from textual.worker import get_current_worker
 
 from simcore.analysis import Results
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
-from tui.background import Background
+from tui.background import Background, Watched
 from tui.chrome import footer, heading, tab_at
 from tui.frame import Line, cells, spread
 from tui.frame_view import FrameView
@@ -118,6 +117,9 @@ class WltuiApp(CellApp):
         self._next: tuple[Parameters, Callable[[], None]] | None = None
         self.what_ifs = Background(self, "what-if")
         self.comparisons = Background(self, "compare")
+        self.change_times = Background(self, "changes")
+        # How long the draft has been simulated, s.
+        self.run_seconds = 0.0
 
     @property
     def current_view(self) -> ScreenView:
@@ -236,18 +238,25 @@ class WltuiApp(CellApp):
         """Something that the open screen shows has changed."""
         self.current_view.redraw()
 
+    def redraw_hints(self) -> None:
+        """The keys of the open screen are others than before."""
+        self.query_one(Footer).redraw()
+
     def run_draft(self) -> None:
         """Simulate the session's draft in a worker; the old picture stays until it is done."""
         session = self.session
         assert isinstance(session, Session)
         session.running = True
         session.error = ""
+        self.run_seconds = 0.0
+        # It would take half of the processor from the run that is waited for.
+        self.change_times.stop()
         parameters = session.draft
         self.run_worker(lambda: self._simulate(session, parameters), thread=True, exclusive=True, group="run")
         self._changed()
 
     def _simulate(self, session: Session, parameters: Parameters) -> None:
-        worker = get_current_worker()
+        watched = Watched(self._run_takes)
         results: Results | None = None
         error = ""
         try:
@@ -255,15 +264,31 @@ class WltuiApp(CellApp):
             if kept is not None and kept.results is not None:
                 results = kept.results
             else:
-                results = Results(simulate(session.workload, parameters, lambda: worker.is_cancelled))
+                results = Results(simulate(session.workload, parameters, watched))
                 # Computed here, so that drawing has only to look it up.
-                results.compute_accounts(lambda: worker.is_cancelled)
+                results.compute_accounts(watched)
         except Cancelled:
             return
         except (UsageError, InputError) as found:
             error = str(found)
-        if not worker.is_cancelled:
+        if not watched():
             self.call_from_thread(self._finished, session, parameters, results, error)
+
+    def _run_takes(self, seconds: float) -> None:
+        """Called by the worker: say how long the run takes already."""
+        self.run_seconds = seconds
+        if self.is_running:
+            self.call_from_thread(self.redraw_current)
+
+    def cancel_run(self) -> None:
+        """Stop the run of the draft: the parameters of the run on the screen are the draft again."""
+        session = self.session
+        assert isinstance(session, Session)
+        self.workers.cancel_group(self, "run")
+        session.running = False
+        session.edit(session.current.simulation.parameters)
+        self._changed()
+        self.say("the run was stopped; u has the change again")
 
     def _finished(
         self, session: Session, parameters: Parameters, results: Results | None, error: str

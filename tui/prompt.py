@@ -17,8 +17,8 @@ from textual.widgets import Input, Label
 class _Field(Input):
     """The input. Remembers which keys it was given, so that none is lost or taken twice."""
 
-    def __init__(self, value: str) -> None:
-        super().__init__(value, select_on_focus=True)
+    def __init__(self, value: str, select: bool) -> None:
+        super().__init__(value, select_on_focus=select)
         self.given: deque[Key] = deque(maxlen=100)
 
     async def _on_key(self, event: Key) -> None:
@@ -44,10 +44,11 @@ class Prompt(ModalScreen["str | None"]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "leave it")]
 
-    def __init__(self, question: str, value: str) -> None:
+    def __init__(self, question: str, value: str, *, begun: bool = False) -> None:
+        """begun: `value` was typed, more of it comes; else what is typed replaces it."""
         super().__init__()
         self._question = question
-        self._field = _Field(value)
+        self._field = _Field(value, not begun)
 
     def compose(self) -> ComposeResult:
         with Horizontal():
@@ -84,8 +85,11 @@ class LivePrompt(Prompt):
     LivePrompt #said {{ width: auto; max-width: 70%; text-style: none; }}
     """
 
-    def __init__(self, question: str, value: str, changed: Callable[[str], None]) -> None:
-        super().__init__(question, value)
+    def __init__(
+        self, question: str, value: str, changed: Callable[[str], None], *, begun: bool = False
+    ) -> None:
+        super().__init__(question, value, begun=begun)
+        self._begun = value if begun else None
         self._changed = changed
         self._said = Label("", id="said", markup=False)
 
@@ -94,6 +98,10 @@ class LivePrompt(Prompt):
             yield Label(self._question, markup=False)
             yield self._field
             yield self._said
+
+    def on_mount(self) -> None:
+        if self._begun is not None:
+            self._changed(self._begun)
 
     def say(self, words: str) -> None:
         """Words behind the text."""

@@ -98,18 +98,24 @@ def _stage_line(
     if wide:
         label += _range(first.first_rank, last.last_rank)
     line: Line = [(fitted([(label, "")], left)[0][0], "accent" if at else "")]
-    done = drawn = 0
-    for account in _ORDER:
-        done += sums[account]
-        end = round(bar * done / whole) if whole else 0
-        fill, role = _BAR[account]
-        line.append((glyphs.fills[fill] * (end - drawn), "" if role == "idle" else role))
-        drawn = max(end, drawn)
-    line.append((" " * (bar - drawn), ""))
+    line += account_bar(sums, whole, bar, glyphs)
     shares = {name: sum(stage.shares(step)[name] * stage.ranks for stage in stages) / ranks for name in names}
     figures = "".join(f"{100 * shares[name]:>{size}.{1 if wide else 0}f}" for name in names)
     line.append((figures, "accent" if at else ""))
     return line
+
+
+def account_bar(sums: Sequence[int], whole: int, width: int, glyphs: Glyphs) -> Line:
+    """Accounts beside each other, ns each, on `width` cells that stand for `whole` ns."""
+    line: Line = []
+    done = drawn = 0
+    for account in _ORDER:
+        done += sums[account]
+        end = round(width * done / whole) if whole else 0
+        fill, role = _BAR[account]
+        line.append((glyphs.fills[fill] * (end - drawn), "" if role == "idle" else role))
+        drawn = max(end, drawn)
+    return [*line, (" " * (width - drawn), "")]
 
 
 def _range(first: int, last: int) -> str:

@@ -18,7 +18,7 @@ from tui.chrome import footer, heading, tab_at
 from tui.frame import Line, cells, spread
 from tui.frame_view import FrameView
 from tui.keys.actions import Keymap, renamed
-from tui.prompt import Prompt
+from tui.prompt import FieldScreen
 from tui.screen_view import ScreenView
 from tui.screens import SCREENS, load, screens_of
 from tui.session import AnySession, KeptRun, Session
@@ -186,8 +186,8 @@ class WltuiApp(CellApp):
         view.go_to(number, start_ns, end_ns)
 
     def on_key(self, event: Key) -> None:
-        """Keys typed ahead of a prompt belong to it, not to the bindings of what is under it."""
-        if isinstance(self.screen, Prompt) and self.screen.typed_ahead(event):
+        """Keys typed ahead of a prompt or the palette belong to it, not to what is under it."""
+        if isinstance(self.screen, FieldScreen) and self.screen.typed_ahead(event):
             event.stop()
             event.prevent_default()
 

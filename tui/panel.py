@@ -14,7 +14,7 @@ from tui.frame_view import FrameView
 
 
 class ScrolledLines(FrameView):
-    """A title and as many lines as there are. make: lines for a width."""
+    """A title and as many lines as there are. make: lines for a width. keep: a line that stays in view."""
 
     DEFAULT_CSS = "ScrolledLines { width: 1fr; height: 1fr; }"
 
@@ -23,14 +23,19 @@ class ScrolledLines(FrameView):
         self.glyphs = glyphs
         self._title, self._ending, self._make = title, ending, make
         self.top = 0
+        self.keep: int | None = None
 
     def frame(self, width: int, height: int) -> list[Line]:
         lines = [rule(self._title, width, self.glyphs), *self._make(width)]
         lines.append(rule(self._ending, width, self.glyphs))
+        if self.keep is not None:
+            # The last row may be taken by how many are below; the title stands above the first line.
+            self.top = min(max(self.top, self.keep + 3 - height), self.keep + (self.keep > 0))
         self.top = max(0, min(self.top, len(lines) - height))
         hidden = len(lines) - self.top - height
         if hidden > 0:
-            return [*lines[self.top :][: height - 1], rule(f"{hidden + 1} more: j", width, self.glyphs)]
+            more = f"{hidden + 1} more" if self.keep is not None else f"{hidden + 1} more: j"
+            return [*lines[self.top :][: height - 1], rule(more, width, self.glyphs)]
         return lines[self.top :]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.events import Key
@@ -14,26 +15,56 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Label
 
 
-class _Field(Input):
+class Field(Input):
     """The input. Remembers which keys it was given, so that none is lost or taken twice."""
 
-    def __init__(self, value: str, select: bool) -> None:
-        super().__init__(value, select_on_focus=select)
+    def __init__(self, value: str, *, select_on_focus: bool = True) -> None:
+        super().__init__(value, select_on_focus=select_on_focus)
         self.given: deque[Key] = deque(maxlen=100)
 
     async def _on_key(self, event: Key) -> None:
         self.given.append(event)
-        # At once: Textual takes letters here, but lets keys that edit (Backspace, Enter) go up to
-        # the app first, where the letters of the same read overtake them.
-        for binding in self._bindings.key_to_bindings.get(event.key, ()):
-            if await self.app.run_action(binding.action, self):
-                event.stop()
-                event.prevent_default()
-                return
+        # At once: Textual takes letters here, but lets keys that edit (Backspace, Enter) or choose go
+        # up to the app first, where the letters of the same read overtake them.
+        for where in (self, self.screen):
+            for binding in where._bindings.key_to_bindings.get(event.key, ()):
+                if await self.app.run_action(binding.action, where):
+                    event.stop()
+                    event.prevent_default()
+                    return
         await super()._on_key(event)
 
 
-class Prompt(ModalScreen["str | None"]):
+class FieldScreen(ModalScreen["str | None"]):
+    """A screen over the others with one field that all keys are for."""
+
+    def __init__(self, field: Field) -> None:
+        super().__init__()
+        self._field = field
+
+    def on_mount(self) -> None:
+        self._field.cursor_blink = False
+
+    def dismiss(self, result: str | None = None) -> AwaitComplete:
+        """Leave with a result, once: Enter may have been pressed again before the first one was done."""
+        return super().dismiss(result) if self.is_active else AwaitComplete.nothing()
+
+    def typed_ahead(self, event: Key) -> bool:
+        """Take a key that was typed before the field was there; False if it was given to it already.
+
+        Such a key went to what had the focus then, and comes here after it has passed all of that.
+        """
+        if any(event is one for one in self._field.given):
+            if self.focused is None:
+                # So early that nothing has the focus yet: Enter still means this field.
+                self.set_focus(self._field)
+            return False
+        # Another one: the old is stopped now, for whoever holds it.
+        self._field._forward_event(Key(event.key, event.character))
+        return True
+
+
+class Prompt(FieldScreen):
     """Asks for one value: Enter takes it, Esc leaves it as it was."""
 
     CSS = """
@@ -46,31 +77,13 @@ class Prompt(ModalScreen["str | None"]):
 
     def __init__(self, question: str, value: str, *, begun: bool = False) -> None:
         """begun: `value` was typed, more of it comes; else what is typed replaces it."""
-        super().__init__()
+        super().__init__(Field(value, select_on_focus=not begun))
         self._question = question
-        self._field = _Field(value, not begun)
 
     def compose(self) -> ComposeResult:
         with Horizontal():
             yield Label(self._question, markup=False)
             yield self._field
-
-    def on_mount(self) -> None:
-        self._field.cursor_blink = False
-
-    def typed_ahead(self, event: Key) -> bool:
-        """Take a key that was typed before the prompt was there; False if it was given to it already.
-
-        Such a key went to what had the focus then, and comes here after it has passed all of that.
-        """
-        if any(event is one for one in self._field.given):
-            if self.focused is None:
-                # So early that nothing has the focus yet: Enter still means this field.
-                self.set_focus(self._field)
-            return False
-        # Another one: the old is stopped now, for whoever holds it.
-        self._field._forward_event(Key(event.key, event.character))
-        return True
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value)

@@ -21,7 +21,7 @@ from tui.keys.actions import Keymap, renamed
 from tui.prompt import FieldScreen
 from tui.screen_view import ScreenView
 from tui.screens import SCREENS, load, screens_of
-from tui.session import AnySession, KeptRun, Session
+from tui.session import AnySession, KeptRun, Run, Session
 from tui.state.keeping import Keeping
 from tui.terminal.display import CellApp
 
@@ -234,6 +234,12 @@ class WltuiApp(CellApp):
             self._keep = knob.parameters
             self.run_draft()
 
+    def show_everywhere(self, run: Run) -> None:
+        """Another run on all screens."""
+        for view in self._views.values():
+            view.show(run)
+        self._changed()
+
     def redraw_current(self) -> None:
         """Something that the open screen shows has changed."""
         self.current_view.redraw()
@@ -324,6 +330,13 @@ class WltuiApp(CellApp):
     def action_other_run(self) -> None:
         """Show the run that was shown before, and with the same key this one again."""
         session = self.session
+        if session.measured:
+            from tui.measured import replaying
+            from tui.measured.session import MeasuredSession
+
+            assert isinstance(session, MeasuredSession)
+            replaying.show_other(self, session)
+            return
         if not isinstance(session, Session) or session.other is None:
             self.say("there is no other run yet: change a parameter first (5)")
             return
@@ -383,10 +396,10 @@ class WltuiApp(CellApp):
     def action_copy_command(self) -> None:
         """Put the command line that reproduces the run into the clipboard of the terminal, and say it."""
         session = self.session
-        if not isinstance(session, Session):
-            self.say("no parameters were given for a measured run")
-            return
         command = session.command()
+        if command is None:
+            self.say("no flags of the command line say this replay: gaps, stages or group kinds are scaled")
+            return
         # OSC 52: terminals that know it put the text into the clipboard, also over SSH.
         self.copy_to_clipboard(command)
         self.say(cells(command, 400))

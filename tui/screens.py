@@ -27,7 +27,13 @@ class Entry(NamedTuple):
 
 
 SCREENS: dict[str, Entry] = {
-    "summary": Entry("1", "Summary", "Summary", "tui.summary.view:SummaryView", None),
+    "summary": Entry(
+        "1",
+        "Summary",
+        "Summary",
+        "tui.summary.view:SummaryView",
+        "tui.measured.summary_view:MeasuredSummaryView",
+    ),
     "timeline": Entry("2", "Timeline", "Timeline", "tui.timeline.view:TimelineView"),
     "layers": Entry(
         "3", "Layers", "Layers", "tui.layers.view:LayersView", "tui.measured.view:OperationsView"

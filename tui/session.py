@@ -55,6 +55,9 @@ class AnySession(Protocol):
     def facts(self, wide: bool) -> list[str]:
         """What is open, besides its name, the most important first."""
 
+    def command(self) -> str | None:
+        """The command line that opens the run on the screen; None where there is none."""
+
 
 @dataclass(slots=True, eq=False)
 class KeptRun:

@@ -12,6 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 from simcore.diagnostics import InputError
 from simcore.inputs import open_input, read_input
 from simcore.measured import MeasuredRun
+from simcore.measured.replay import MeasuredResults
 from tests.command_line.running import ROOT
 from tests.measured.test_trace_lines import LAUNCH
 from tests.measured.traces import Op, Sub, step
@@ -70,19 +71,21 @@ FRAMES = {
         "unfolded, at a sub-operation": ("space", "j", "j", "full_stop", "full_stop"),
         "zoomed in on a sub-operation": ("space", "j", "j", "full_stop", "f", "s", "s"),
         "at a gap": ("dollar_sign", "comma"),
+        "summary": ("1",),
+        "summary, the replay beside": ("1", "o", "tab", "tab"),
         "operations": ("3",),
         "parameters": ("5",),
     },
-    "four ranks": {"unfolded": ("j", "space", "j", "w")},
+    "four ranks": {"unfolded": ("j", "space", "j", "w"), "summary": ("1",)},
     "not concurrent": {"whole step": (), "notes": ("exclamation_mark",)},
-    "plan": {"whole step": ("space", "j", "j"), "operations": ("3",)},
+    "plan": {"summary": ("1",), "whole step": ("space", "j", "j"), "operations": ("3",)},
 }
 
 
 def app_on(make_app: MakeApp, run: MeasuredRun, **keywords: object) -> WltuiApp:
     """An app on a measured run, with the environment that `make_app` sets."""
     make_app()
-    return WltuiApp(MeasuredSession(run), **keywords)  # type: ignore[arg-type]
+    return WltuiApp(MeasuredSession(MeasuredResults(run)), **{"first": "timeline", **keywords})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("size", SIZES, ids=["120x36", "80x24"])
@@ -130,7 +133,7 @@ def test_lanes_lie_in_the_step_and_cells_add_up(run: str) -> None:
 
 def said(run: MeasuredRun, lane: int, time_ns: int, *, wide: bool = True) -> list[str]:
     """The lines at a time of a lane of the first rank, unfolded."""
-    model = TimelineModel(run)
+    model = TimelineModel(MeasuredResults(run))
     model.toggle_fold()
     model.lane, model.cursor_ns = lane, time_ns
     return [line_text(line) for line in details(model, 120, wide)]
@@ -173,7 +176,7 @@ def test_what_has_no_length_says_why() -> None:
 
 
 def test_ranks_before_their_start_and_after_their_end_say_so() -> None:
-    model = TimelineModel(four_ranks())
+    model = TimelineModel(MeasuredResults(four_ranks()))
     model.lane, model.cursor_ns = 5, 0
     assert line_text(details(model, 120, True)[0]) == (
         "not running yet, the first operation is forward_step   rank 3, stage 1"
@@ -193,7 +196,7 @@ def test_text_of_a_trace_is_safe_and_has_one_cell_a_character(width: int) -> Non
             dtype=HOSTILE, subs=(Sub(name=HOSTILE, collective=HOSTILE, group=HOSTILE),))  # fmt: skip
     run = made(op.line())
     for glyphs in (BLOCKS, ASCII):
-        model = TimelineModel(run)
+        model = TimelineModel(MeasuredResults(run))
         model.toggle_fold()
         for lane in range(len(model.lanes)):
             model.lane = lane
@@ -205,7 +208,7 @@ def test_text_of_a_trace_is_safe_and_has_one_cell_a_character(width: int) -> Non
 
 @pytest.mark.parametrize("run", RUNS)
 def test_every_key_of_the_timeline_works_on_a_measured_run(run: str) -> None:
-    model = TimelineModel(RUNS[run]())
+    model = TimelineModel(MeasuredResults(RUNS[run]()))
     drawing = TimelineFrame(BLOCKS, colour=False)
     for _ in range(3):
         for act in (

@@ -52,7 +52,7 @@ def _session(path: str, arguments: argparse.Namespace, parameters: Parameters) -
         from simcore.measured.parameters import measured_results
         from tui.measured.session import MeasuredSession
 
-        return MeasuredSession(measured_results(opened, parameters, arguments.replay).run)
+        return MeasuredSession(measured_results(opened, parameters, arguments.replay))
     refuse_replay(arguments.replay)
     from simcore.analysis import Results
     from simcore.simulation import simulate

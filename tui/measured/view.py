@@ -52,14 +52,14 @@ class OperationsView(_WordsView):
 
     def lines(self, width: int) -> list[Line]:
         first = rule("A trace has operations instead of layers", width, self.glyphs)
-        return [first, *([(cells(line, 400), "")] for line in op_lines(self.session.opened, width))]
+        return [first, *([(cells(line, 400), "")] for line in op_lines(self.session.current.run, width))]
 
 
 class NoParametersView(_WordsView):
     """In place of the form: that nothing of a measured run can be changed, and what can be chosen."""
 
     def lines(self, width: int) -> list[Line]:
-        run = self.session.opened
+        run = self.session.opened.run
         words = [
             "This is a measured run: it is shown as it was measured, and nothing here changes it.",
             "What the step would be with other durations is seen by opening it with --compute-scale, "

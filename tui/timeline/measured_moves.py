@@ -12,6 +12,7 @@ from simcore.measured import MeasuredRun
 from simcore.measured.columns import FUSED, INSTANT, MEASURED
 from simcore.measured.facts import neighbours, span_facts
 from simcore.measured.lanes import rank_spans
+from simcore.measured.replay import MeasuredResults
 from simcore.measured.run import SLOT
 from simcore.measured.vocabulary import CATEGORIES
 from simcore.units import byte_size, duration, plural
@@ -35,10 +36,15 @@ _FIGURES = tuple(
 
 @dataclass
 class MeasuredMoves:
-    """Over a measured run; number: index of a rank in it."""
+    """Over a measured or replayed run; number: index of a rank in it."""
 
-    run: MeasuredRun
+    results: MeasuredResults
     _waits: dict[int, list[int]] = field(default_factory=dict)
+
+    @property
+    def run(self) -> MeasuredRun:
+        """The run with the times that are shown."""
+        return self.results.run
 
     @cached_property
     def _ranges(self) -> MeasuredRanges:

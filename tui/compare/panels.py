@@ -67,12 +67,12 @@ def _movers(model: CompareModel, width: int, rows: int, found: bool) -> list[Lin
     ]
     room = max(rows - len(notices), 1)
     first = max(0, min(model.mover - room + 1, len(compared.rows) - room))
-    size = max(width - 41, 12)
+    size = max(width - 42, 12)
     lines: list[Line] = []
     for index, one in list(enumerate(compared.rows))[first : first + room]:
         at = model.panel == MOVERS and index == model.mover
         words = cells(one.words, size)
-        figures = f"{duration(one.a_ns):>10}{duration(one.b_ns):>10}{duration(one.b_ns - one.a_ns):>10}"
+        figures = f"{duration(one.a_ns):>10}{duration(one.b_ns):>10}{duration(one.b_ns - one.a_ns):>11}"
         text = f"{'>' if at else ' '}{words:<{size}} {one.measure:<8}{figures}"
         lines.append([(text, "accent" if at else "")])
     if not compared.rows:

@@ -27,6 +27,7 @@ from tui.terminal.display import CellApp
 
 if TYPE_CHECKING:
     from simcore.analysis.what_if import WhatIf
+    from simcore.measured.replay import MeasuredResults
     from tui.runs.panel import Chosen
     from tui.state.keeper import Keeper
 
@@ -98,6 +99,7 @@ class WltuiApp(CellApp):
         keymap: Keymap | None = None,
         first: str | None = None,
         keeper: Keeper | None = None,
+        against: Results | MeasuredResults | None = None,
     ) -> None:
         # The terminal's own colours: a login node's theme is the user's choice, not ours.
         # ansi_color is asked for before the theme is known, and decides what NO_COLOR does.
@@ -105,6 +107,8 @@ class WltuiApp(CellApp):
         self.theme = "ansi-dark"
         self.animation_level = "none"
         self.session = session
+        # What was opened beside it, to be compared with.
+        self.against = against
         self.ascii_only = ascii_only
         self.keymap: Keymap = keymap or {}
         self.set_keymap(dict(self.keymap))

@@ -46,7 +46,7 @@ SCREENS: dict[str, Entry] = {
         "tui.parameters.view:ParametersView",
         "tui.measured.view:NoParametersView",
     ),
-    "compare": Entry("6", "Compare", "Compare", "tui.compare.view:CompareView", None),
+    "compare": Entry("6", "Compare", "Compare", "tui.compare.view:CompareView"),
     "notes": Entry("!", "Notes", "Notes", "tui.notes.view:NotesView"),
 }
 

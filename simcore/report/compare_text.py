@@ -218,10 +218,17 @@ def _where(comparison: Comparison, place: tuple[int, int, int], ranks: int) -> s
 def _rest(comparison: Comparison) -> str:
     unchanged = f"Unchanged: {', '.join(comparison.unchanged) or 'nothing'}"
     lines = textwrap.wrap(unchanged, _WIDTH, subsequent_indent="  ")
-    cost = comparison.cost
-    if cost is not None:
-        lines.append(f"Cost: stage {cost.stage} keeps {cost.b} micro-batches in memory, in A {cost.a}")
+    if comparison.cost is not None:
+        lines.append(cost_words(comparison))
     return "\n".join(lines) + "\n"
+
+
+def cost_words(comparison: Comparison) -> str:
+    """What B keeps in memory where that differs most."""
+    cost = comparison.cost
+    return "" if cost is None else (
+        f"Cost: stage {cost.stage} keeps {cost.b} micro-batches in memory, in A {cost.a}"
+    )  # fmt: skip
 
 
 def slower_text(comparison: Comparison, limit: float) -> str | None:

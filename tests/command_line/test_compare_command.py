@@ -115,6 +115,7 @@ def test_help_names_what_is_special() -> None:
     assert done.returncode == 0
     assert "--fail-if-slower" in done.stdout
     assert "--with" in done.stdout
+    assert "--against" in done.stdout
 
 
 def test_a_page_has_at_most_40_lines_and_all_has_everything() -> None:
@@ -167,3 +168,23 @@ def test_a_plan_without_times_cannot_be_compared(tmp_path: Path) -> None:
         f"wltui: compare {path}: found an order of operations without times, expected a trace with "
         "durations\n"
     )
+
+
+def test_the_same_on_the_screen_and_without_a_terminal_as_a_page() -> None:
+    page = wltui(TRACE, "--against", SEED_002)
+    assert (page.returncode, page.stderr) == (0, "")
+    assert page.stdout == wltui("compare", SEED_002, TRACE).stdout
+    screen = wltui(TRACE, "--against", SEED_002, "--snapshot", "").stdout
+    lines = screen.splitlines()
+    assert "[6 Compare]" in lines[1]
+    assert lines[2].startswith(" A  against 14.774 s   002_gpt_1024npu.txt, simulated, tp 8 x dp 8 x pp 16")
+    assert lines[3].startswith(" B  opened  3.851 s    004_megatron_rank7_trace.txt, measured, 1 micro-batch")
+    assert "stage 3" in screen
+
+
+def test_against_what_has_nothing_in_common_is_an_error_before_the_screen(tmp_path: Path) -> None:
+    path = tmp_path / "plan.txt"
+    path.write_text("stage:0:forward_step(batch_id=0, mg_state=warmup, duration=None)\n")
+    done = wltui(SEED_002, "--against", str(path), "--snapshot", "")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "found an order of operations without times" in done.stderr

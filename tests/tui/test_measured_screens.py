@@ -13,7 +13,9 @@ from simcore.diagnostics import InputError
 from simcore.inputs import open_input, read_input
 from simcore.measured import MeasuredRun
 from simcore.measured.replay import MeasuredResults
+from tests.analysis.test_beside import made_simulation, two_stage_trace
 from tests.command_line.running import ROOT
+from tests.measured.made_steps import Layout
 from tests.measured.test_trace_lines import LAUNCH
 from tests.measured.traces import Op, Sub, step
 from tests.tui.conftest import MakeApp
@@ -225,3 +227,19 @@ def test_every_key_of_the_timeline_works_on_a_measured_run(run: str) -> None:
 def test_a_trace_that_cannot_be_opened_is_no_session() -> None:
     with pytest.raises(InputError):
         made("rank:0:forward_step(")
+
+
+@pytest.mark.parametrize("size", SIZES, ids=["120x36", "80x24"])
+@pytest.mark.parametrize(
+    "keys", [(), ("tab", "j"), ("w", "full_stop", "z")], ids=["lanes", "what differs", "aligned"]
+)
+async def test_a_trace_beside_a_simulated_run_is_drawn_as_before(
+    make_app: MakeApp, snapshot: SnapshotAssertion, keys: tuple[str, ...], size: tuple[int, int]
+) -> None:
+    make_app()
+    session = MeasuredSession(two_stage_trace(45).run)
+    against = made_simulation(Layout(1, 1, 2, 1))
+    app = WltuiApp(session, first="compare", against=against)
+    text = await frame_after(app, size, keys)
+    assert "2 ranks paired" in text
+    assert text == snapshot

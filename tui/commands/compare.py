@@ -26,7 +26,8 @@ _DESCRIPTION = (
     "move most. A has the parameters of the command line; B has these and, over them, those of --with. "
     "With two files A is the first one and B the second; either may be a rank trace or a directory of them, "
     "which stands as it was measured, stage by stage and rank by rank (of a trace --with and, beside another "
-    "trace, the command line take the parameters of its replay)."
+    "trace, the command line take the parameters of its replay). The same on the screen: "
+    "wltui FILE2 --against FILE."
 )
 
 

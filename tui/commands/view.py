@@ -23,9 +23,13 @@ from tui.terminal.kinds import can_draw, speaks_utf8
 if TYPE_CHECKING:
     import argparse
 
+    from simcore.analysis import Results
+    from simcore.measured.replay import MeasuredResults
     from simcore.parameters import Parameters
     from tui.session import AnySession
     from tui.state.keeper import Keeper
+
+    AnyResults = Results | MeasuredResults
 
 _DESCRIPTION = (
     "See where the step time of a distributed-training workload goes, and what it would be with other "
@@ -34,7 +38,8 @@ _DESCRIPTION = (
 )
 _COMMANDS = (
     "other commands: wltui report FILE  (text or --json; wltui report --help); "
-    'wltui compare FILE --with "--schedule zb-h1"  (two runs: what changes and why); '
+    'wltui compare FILE --with "--schedule zb-h1"  (two runs: what changes and why; '
+    "on the screen wltui FILE --against FILE2); "
     "wltui check FILE...  (what is wrong in files); "
     "wltui export FILE --format simai -o OUT  (the workload as parameters make it); "
     "wltui collective all-reduce --size 64MiB  (one collective alone; wltui collective --help); "
@@ -61,6 +66,35 @@ def _session(path: str, arguments: argparse.Namespace, parameters: Parameters) -
     return Session(opened, Results(simulate(opened, parameters)))
 
 
+def _opened(
+    path: str, arguments: argparse.Namespace, parameters: Parameters
+) -> tuple[AnySession, AnyResults | None]:
+    """The session, and the run of `--against` beside it."""
+    if arguments.against is None:
+        return _session(path, arguments, parameters), None
+    from simcore.analysis import Results
+    from simcore.measured.replay import MeasuredResults
+    from tui.commands.opened import compared, opened, own_parameters, results_of
+
+    mine, other = opened(path, arguments.run), opened(arguments.against, None)
+    session = _session(path, arguments, own_parameters(mine, other, parameters))
+    against = results_of(other, own_parameters(other, mine, parameters))
+    current = session.current
+    # What cannot be compared is a line on the terminal, not a screen without a comparison.
+    compared(against, current if isinstance(current, Results) else MeasuredResults(current))  # type: ignore[arg-type]
+    return session, against
+
+
+def _print_compared(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:
+    """The page of `wltui compare`, where there is no terminal."""
+    from tui.commands.opened import as_page, compared, opened, own_parameters, results_of
+
+    mine, other = opened(path, arguments.run), opened(arguments.against, None)
+    a = results_of(other, own_parameters(other, mine, parameters))
+    b = results_of(mine, own_parameters(mine, other, parameters))
+    print(as_page(compared(a, b), False), end="")
+
+
 def main(words: list[str]) -> int:
     """Open the screen on a workload file. Exit status 0; errors raise."""
     parser = Parser(prog="wltui", description=_DESCRIPTION, epilog=_COMMANDS)
@@ -68,6 +102,11 @@ def main(words: list[str]) -> int:
         "file", metavar="FILE", nargs="?", help="a workload file, a rank trace, or a directory of rank traces"
     )
     add_run(parser)
+    parser.add_argument(
+        "--against", metavar="FILE2",
+        help="compare FILE (B) with this workload, trace or directory of traces (A), on screen 6, which "
+        "opens first; parameters are the workloads', or of two traces those of both replays",
+    )  # fmt: skip
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
     parser.add_argument(
@@ -106,6 +145,9 @@ def main(words: list[str]) -> int:
         if given:
             raise UsageError(f"{flag} is of --snapshot KEYS")
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout) and can_draw()):
+        if arguments.against is not None:
+            _print_compared(path, parameters, arguments)
+            return 0
         from tui.commands.report import print_report
 
         print_report(path, parameters, ascii_only=arguments.ascii, run=arguments.run, replay=arguments.replay)
@@ -116,7 +158,7 @@ def main(words: list[str]) -> int:
             "FILE -: the screen needs standard input for its keys; wltui report - and wltui check - read it"
         )
     # The file first: an error in it is a line on the terminal, not on a screen that goes away.
-    session = _session(path, arguments, parameters)
+    session, against = _opened(path, arguments, parameters)
 
     from tui.app import WltuiApp
     from tui.terminal.driver import TerminalDriver
@@ -131,7 +173,7 @@ def main(words: list[str]) -> int:
     keeper = None if arguments.no_session else _keeper(path, arguments, session)
     if first is None and keeper is not None and keeper.screen in screens_of(session.measured):
         first = keeper.screen
-    app = WltuiApp(session, ascii_only=ascii_only, keymap=keymap, first=first, keeper=keeper)
+    app = WltuiApp(session, ascii_only=ascii_only, keymap=keymap, first=first, keeper=keeper, against=against)
     app.driver_class = TerminalDriver
     end_on_signals(app)
     app.run(mouse=not arguments.no_mouse)
@@ -143,9 +185,10 @@ def main(words: list[str]) -> int:
 
 def _keeper(path: str, arguments: argparse.Namespace, session: AnySession) -> Keeper | None:
     """The session of what is open, restored."""
+    from simcore.measured.replay import MeasuredResults
     from tui.state.keeper import keeper_of
 
-    run = getattr(session.opened, "stamp", None) or ""
+    run = (session.opened.measured.stamp or "") if isinstance(session.opened, MeasuredResults) else ""
     return keeper_of(path, run, session, states_parameters(arguments))
 
 
@@ -159,10 +202,10 @@ def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Names
     size = size_in(arguments.size) if arguments.size else DEFAULT_SIZE
     from tui.app import WltuiApp
 
-    session = _session(path, arguments, parameters)
+    session, against = _opened(path, arguments, parameters)
     ascii_only = arguments.ascii or not _is_unicode(sys.stdout)
     first = _first(arguments, session)
-    app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap(), first=first)
+    app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap(), first=first, against=against)
     print(snapshot(app, keys, size, arguments.svg), end="" if not arguments.svg else "\n")
 
 
@@ -176,7 +219,7 @@ def _first(arguments: argparse.Namespace, session: AnySession) -> str | None:
     if arguments.screen is not None and arguments.screen not in names:
         raise UsageError(f"--screen: found {printable(arguments.screen, 40)}, expected {', '.join(names)}")
     first: str | None = arguments.screen
-    return first
+    return "compare" if first is None and arguments.against is not None else first
 
 
 def _keymap() -> dict[str, str]:

@@ -59,7 +59,8 @@ class Side:
         """`simulated`, `measured`, or `replayed`."""
         if isinstance(self.results, Results):
             return "simulated"
-        return "measured" if self.results.scales is None else "replayed"
+        measured = self.results.scales is None and not self.results.measured.replayed
+        return "measured" if measured else "replayed"
 
     @property
     def step_time_ns(self) -> int:

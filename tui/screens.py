@@ -38,7 +38,7 @@ SCREENS: dict[str, Entry] = {
     "layers": Entry(
         "3", "Layers", "Layers", "tui.layers.view:LayersView", "tui.measured.view:OperationsView"
     ),
-    "why": Entry("4", "Why", "Why", "tui.why.view:WhyView", None),
+    "why": Entry("4", "Why", "Why", "tui.why.view:WhyView", "tui.measured.why_view:MeasuredWhyView"),
     "parameters": Entry(
         "5",
         "Parameters",

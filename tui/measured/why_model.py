@@ -20,7 +20,7 @@ class MeasuredWhyModel(PathModel):
     """knobs: the what-if table, None while it is not there yet."""
 
     GROUPINGS: ClassVar[tuple[str, ...]] = ("kind", "op", "stage", "rank")
-    WHAT_CELLS: ClassVar[tuple[int, int]] = (33, 21)
+    WHAT_CELLS: ClassVar[tuple[int, int]] = (33, 20)
 
     results: MeasuredResults
     knobs: list[Knob] | None = None

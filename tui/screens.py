@@ -44,7 +44,7 @@ SCREENS: dict[str, Entry] = {
         "Parameters",
         "Params",
         "tui.parameters.view:ParametersView",
-        "tui.measured.view:NoParametersView",
+        "tui.measured.scales_view:ScalesView",
     ),
     "compare": Entry("6", "Compare", "Compare", "tui.compare.view:CompareView", None),
     "notes": Entry("!", "Notes", "Notes", "tui.notes.view:NotesView"),

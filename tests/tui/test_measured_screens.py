@@ -75,7 +75,7 @@ FRAMES = {
         "summary, the replay beside": ("1", "o", "tab", "tab"),
         "why": ("4", "o", "tab", "tab", "j"),
         "operations": ("3",),
-        "parameters": ("5",),
+        "parameters": ("5", "h"),
     },
     "four ranks": {"unfolded": ("j", "space", "j", "w"), "summary": ("1",)},
     "not concurrent": {"whole step": (), "notes": ("exclamation_mark",)},

@@ -38,13 +38,13 @@ SCREENS: dict[str, Entry] = {
     "layers": Entry(
         "3", "Layers", "Layers", "tui.layers.view:LayersView", "tui.measured.view:OperationsView"
     ),
-    "why": Entry("4", "Why", "Why", "tui.why.view:WhyView", None),
+    "why": Entry("4", "Why", "Why", "tui.why.view:WhyView", "tui.measured.why_view:MeasuredWhyView"),
     "parameters": Entry(
         "5",
         "Parameters",
         "Params",
         "tui.parameters.view:ParametersView",
-        "tui.measured.view:NoParametersView",
+        "tui.measured.scales_view:ScalesView",
     ),
     "compare": Entry("6", "Compare", "Compare", "tui.compare.view:CompareView"),
     "notes": Entry("!", "Notes", "Notes", "tui.notes.view:NotesView"),

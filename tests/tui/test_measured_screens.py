@@ -75,12 +75,13 @@ FRAMES = {
         "at a gap": ("dollar_sign", "comma"),
         "summary": ("1",),
         "summary, the replay beside": ("1", "o", "tab", "tab"),
+        "why": ("4", "o", "tab", "tab", "j"),
         "operations": ("3",),
-        "parameters": ("5",),
+        "parameters": ("5", "h"),
     },
     "four ranks": {"unfolded": ("j", "space", "j", "w"), "summary": ("1",)},
     "not concurrent": {"whole step": (), "notes": ("exclamation_mark",)},
-    "plan": {"summary": ("1",), "whole step": ("space", "j", "j"), "operations": ("3",)},
+    "plan": {"summary": ("1",), "why": ("4",), "whole step": ("space", "j", "j"), "operations": ("3",)},
 }
 
 

@@ -62,8 +62,13 @@ def _replay(app: WltuiApp, session: MeasuredSession, scales: Scales) -> None:
     worker = get_current_worker()
     opened = session.opened
     # As opened it was measured, or replayed as the command line said.
-    results = opened if scales == (opened.scales or Scales()) else opened.with_scales(scales)
-    _prepare(results)
+    results: MeasuredResults | None = opened
+    if scales != (opened.scales or Scales()):
+        results = opened.with_scales(scales)
+    try:
+        _prepare(results or opened)
+    except OverflowError:
+        results = None
     if not worker.is_cancelled and app.is_running:
         app.call_from_thread(_finished, app, session, scales, results)
 
@@ -74,10 +79,19 @@ def _prepare(results: MeasuredResults) -> None:
     assert results.accounts
 
 
-def _finished(app: WltuiApp, session: MeasuredSession, scales: Scales, results: MeasuredResults) -> None:
+def _finished(
+    app: WltuiApp, session: MeasuredSession, scales: Scales, results: MeasuredResults | None
+) -> None:
+    """None: the replay has no time that could be written."""
     if scales != session.draft:
         return
     session.running = False
+    if results is None:
+        session.error = (
+            "with these factors the step is longer than an axis can be: expected less than 2^63 ns"
+        )
+        app.redraw_current()
+        return
     session.show(results)
     app.show_everywhere(results)
     app.say(f"{'replayed' if results.run.replayed else 'as measured'}: {session.step}; x goes back and forth")

@@ -118,8 +118,7 @@ class TimelineView(ScreenView):
         if model.filter.is_on and not model.selection.is_there:
             hints.insert(0, ("Esc", "no filter"))
         hints.append(("Enter", "details"))
-        # Nothing of a measured run can be changed.
-        return (*hints, ("3", "operations") if self.session.measured else ("5", "change parameters"))
+        return (*hints, ("5", "change scales" if self.session.measured else "change parameters"))
 
     def draw(self, width: int, height: int) -> list[Line]:
         if self._drawing is None:

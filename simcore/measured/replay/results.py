@@ -14,6 +14,7 @@ from simcore.measured.replay.critical_path import Segment, critical_path
 from simcore.measured.replay.durations import Durations
 from simcore.measured.replay.evaluate import evaluate
 from simcore.measured.replay.graph import Graph, Times, graph_of
+from simcore.measured.replay.legs import Leg, legs
 from simcore.measured.replay.pieces import AWAIT, GAP, Pieces
 from simcore.measured.replay.scales import Scales
 from simcore.measured.replay.worst import Place, worst_places
@@ -101,6 +102,11 @@ class MeasuredResults:
     def worst(self) -> list[Place]:
         """The places worth a look: the last rank, the longest wait, bubble, operation, communication."""
         return worst_places(self)
+
+    @cached_property
+    def legs(self) -> list[Leg]:
+        """The critical path, one leg for what a rank does in one operation."""
+        return legs(self)
 
     @property
     def as_measured(self) -> MeasuredResults:

@@ -104,6 +104,19 @@ def answers(results: MeasuredResults, cancelled: Callable[[], bool] = lambda: Fa
     return sorted(knobs, key=lambda knob: (knob.best_ns, knob.better10_ns, knob.name))
 
 
+def balanced(results: MeasuredResults) -> Scales:
+    """The scales of a run and, beside them, those that make all stages compute equally long.
+
+    Raises `UsageError` where there is one stage alone.
+    """
+    stages: dict[int | None, list[int]] = {}
+    for rank, one in zip(results.measured.ranks, results.accounts, strict=True):
+        stages.setdefault(rank.stage, []).append(sum(one.compute_ns().values()))
+    if len(stages) < 2:
+        raise UsageError("one stage alone cannot be balanced: found ranks of a single stage")
+    return (results.scales or Scales()).times(Scales(stages=_even(stages)))
+
+
 def _even(stages: dict[int | None, list[int]]) -> dict[int | None, float]:
     """Stage -> the factor with which its ranks compute as long as those of all stages do on average."""
     means = {stage: sum(ns) / len(ns) for stage, ns in stages.items()}

@@ -14,6 +14,7 @@ from simcore.units import duration, percent
 if TYPE_CHECKING:
     from simcore.measured.replay.results import MeasuredResults
 
+GAP_NAME = "host gap"
 _NAME = 32
 
 
@@ -43,7 +44,7 @@ def piece_name(results: MeasuredResults, rank: int, piece: int) -> str:
     """The operation or sub-operation of a piece, as the file has it; `host gap` between two."""
     pieces, trace = results.graph.pieces[rank], results.measured.ranks[rank]
     if not 0 <= piece < len(pieces) or pieces.kind[piece] == GAP:
-        return "host gap"
+        return GAP_NAME
     sub = pieces.sub[piece]
     return trace.subs.name[sub] if sub >= 0 else trace.ops.name[pieces.op[piece]]
 

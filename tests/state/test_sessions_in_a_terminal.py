@@ -45,7 +45,7 @@ def test_what_was_left_is_there_when_the_file_is_opened_again(state: Path) -> No
         terminal.press_each(
             ("r", "kept as run 2"), ("2", TIMELINE), ("jj", ">+ stage  2"), ("p", ">+ stage  2")
         )
-        terminal.press_each(("wwm", "mark a is set"), ("l", "a .. cursor 28."))
+        terminal.press_each(("wwm", "mark a is set"), ("l", "a .. cursor 43.257 ms"))
         # What the mark had to say is gone with the next key.
         terminal.settle(0.3)
         rows = terminal.lines[:34]

@@ -74,6 +74,7 @@ class One(App):
 
 One().run(mouse=False)
 """
+STATE = tempfile.TemporaryDirectory()
 
 
 class Answer(NamedTuple):
@@ -92,6 +93,8 @@ class Terminal:
         self.pid, self._master = pty.fork()
         if self.pid == 0:
             os.environ["TERM"] = "xterm-256color"
+            # Each begins without a session, and none is kept for who runs this.
+            os.environ["XDG_STATE_HOME"] = f"{STATE.name}/{os.getpid()}"
             for name in ("COLORTERM", "NO_COLOR", "SSH_CONNECTION", "TEXTUAL_FPS"):
                 os.environ.pop(name, None)
             os.chdir(ROOT)

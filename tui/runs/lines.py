@@ -47,8 +47,7 @@ def run_lines(session: Session, chosen: int, marked: list[KeptRun], width: int) 
 def _step(run: KeptRun, first: KeptRun) -> Line:
     """The step time and the difference to the first run's. Bright once it is simulated in this session."""
     if run.step_ns is None:
-        words = "not simulated yet"
-        return [(f"{words:>{_STEP + 3}}{'':{_DIFFERENCE - 3}} ", "dim")]
+        return [(f"{'not run yet':>{_STEP}}  {'':{_DIFFERENCE - 1}}", "dim")]
     line: Line = [(f"{duration(run.step_ns):>{_STEP}}  ", "bright" if run.results is not None else "")]
     beside: Line = []
     if run is not first and first.step_ns is not None:

@@ -90,7 +90,7 @@ class Terminal:
 
     def __init__(self, command: Sequence[str]) -> None:
         self.begun = time.perf_counter()
-        self.pid, self._master = pty.fork()
+        self.pid, self.master = pty.fork()
         if self.pid == 0:
             os.environ["TERM"] = "xterm-256color"
             # Each begins without a session, and none is kept for who runs this.
@@ -99,7 +99,7 @@ class Terminal:
                 os.environ.pop(name, None)
             os.chdir(ROOT)
             os.execv(command[0], list(command))
-        ioctl(self._master, termios.TIOCSWINSZ, pack("HHHH", ROWS, COLUMNS, 0, 0))
+        ioctl(self.master, termios.TIOCSWINSZ, pack("HHHH", ROWS, COLUMNS, 0, 0))
         # Only read while it runs: an emulator is slow and would hold the program back.
         self.chunks: list[tuple[float, bytes]] = []
         self._tail = b""
@@ -109,15 +109,15 @@ class Terminal:
         """All that comes until it is quiet."""
         begin = last = time.perf_counter()
         chunks = []
-        while select.select([self._master], [], [], QUIET_S if chunks else first_within)[0]:
+        while select.select([self.master], [], [], QUIET_S if chunks else first_within)[0]:
             try:
-                data = os.read(self._master, 1 << 16)
+                data = os.read(self.master, 1 << 16)
             except OSError:
                 break
             last = time.perf_counter()
             chunks.append(data)
             self.chunks.append((last - self.begun, data))
-            os.write(self._master, ANSWER * (self._tail + data).count(QUESTION))
+            os.write(self.master, ANSWER * (self._tail + data).count(QUESTION))
             self._tail = data[1 - len(QUESTION) :]
         joined = b"".join(chunks)
         pictures = joined.count(PICTURE)
@@ -126,7 +126,7 @@ class Terminal:
 
     def press(self, key: str, within: float = 5.0) -> Answer:
         """The answer to a key."""
-        os.write(self._master, key.encode())
+        os.write(self.master, key.encode())
         return self.read(within)
 
     def first_screen(self) -> tuple[float, int]:
@@ -149,7 +149,7 @@ class Terminal:
             if time.perf_counter() > until:
                 os.kill(self.pid, signal.SIGKILL)
             time.sleep(0.01)
-        os.close(self._master)
+        os.close(self.master)
 
 
 class Figures(NamedTuple):

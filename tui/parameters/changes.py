@@ -71,19 +71,18 @@ class StepTimes:
         asked = dict.fromkeys(one for change in changes for one in (change.alone, change.without) if one)
         # A copy: a search that was cancelled may still write.
         known = dict(self._known)
-        times = {one: known[one] for one in asked if one in known}
+        # None is the parameters that cannot be, and has no time.
+        times: dict[Parameters | None, int | None] = {None: None}
+        times.update((one, known[one]) for one in asked if one in known)
         missing = [one for one in asked if one not in known]
         if len(known) + len(missing) > _MOST_KNOWN:
-            self._known = dict(times)
+            self._known = {one: known[one] for one in asked if one in known}
         for done, parameters in enumerate(missing):
             if cancelled():
                 raise Cancelled
             progress(done, len(missing))
             times[parameters] = self._known[parameters] = _step_ns(now, parameters, cancelled)
-        return [
-            ChangeTimes(one.words, one.alone and times[one.alone], one.without and times[one.without])
-            for one in changes
-        ]
+        return [ChangeTimes(one.words, times[one.alone], times[one.without]) for one in changes]
 
 
 def _step_ns(now: Simulation, parameters: Parameters, cancelled: Callable[[], bool]) -> int | None:

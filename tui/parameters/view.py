@@ -6,8 +6,9 @@ import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from textual.binding import BindingType
-from textual.events import Click, Key
+from textual.actions import SkipAction
+from textual.binding import Binding, BindingType
+from textual.events import Click
 
 from simcore.analysis import Results
 from simcore.diagnostics import InputError, UsageError
@@ -30,31 +31,40 @@ _WIDE = 118
 _FORM_WIDTH = 68
 _EFFECT_ROWS = 7
 _HINTS = (
-    ("jk", "field"), ("Left Right", "change"), ("shift", "x2"), ("Enter", "type a value"), ("u", "undo"),
-    ("r", "keep as a run"), ("S", "save"), ("O", "load"), ("Delete", "as opened"), ("2", "timeline"),
+    ("jk", "field"), ("Tab", "group"), ("Left Right", "change"), ("shift", "x2"), ("Enter", "type a value"),
+    ("u", "undo"), ("r", "keep as a run"), ("S", "save"), ("O", "load"), ("Delete", "as opened"),
+    ("2", "timeline"),
 )  # fmt: skip
 # On a field that one has moved to digits begin a value; else they lead to the screens.
 _AIMED_HINTS = (("0-9", "type a value"), *(hint for hint in _HINTS if hint[0] not in ("Enter", "2")))
+_DIGITS = {**{char: char for char in "0123456789"}, "full_stop": ".", "minus": "-"}
 _RUNNING_HINTS = (("Esc", "stop the run"), *_HINTS)
 
 
 class ParametersView(ScreenView):
     """Every parameter; a change runs at once in a worker and its effect stands beside it."""
 
-    hints = _HINTS
-    mouse = (("click", "a field"), ("0-9 . -", "begin a value, on a field that one has moved to"))
+    hints: tuple[tuple[str, str], ...] = _HINTS
+    mouse = (("click", "the cursor to the field"),)
     BINDINGS: ClassVar[list[BindingType]] = [
         binding("j,down", "move(1)", "next field", "parameters.down"),
         binding("k,up", "move(-1)", "field above", "parameters.up"),
         binding("pagedown", "move(10)", "ten fields on", "parameters.page-down"),
         binding("pageup", "move(-10)", "ten fields back", "parameters.page-up"),
+        binding("tab", "group(1)", "next group", "parameters.next-group"),
+        binding("shift+tab", "group(-1)", "group before", "parameters.previous-group"),
         binding("g,home", "move(-1000)", "first field", "parameters.first"),
         binding("G,end", "move(1000)", "last field", "parameters.last"),
         binding("h,left", "scrub(-1, False)", "less, or the choice before", "parameters.less"),
         binding("l,right,space", "scrub(1, False)", "more, or the next choice", "parameters.more"),
         binding("H,shift+left", "scrub(-1, True)", "half", "parameters.half"),
         binding("L,shift+right", "scrub(1, True)", "twice", "parameters.twice"),
-        binding("enter,e", "type", "type a value", "parameters.type"),
+        binding(
+            "enter,e",
+            "type",
+            "type a value; on a field moved to, digits do, too",
+            "parameters.type",
+        ),
         binding(
             "delete,backspace", "reset", "this field as it was when the file was opened", "parameters.reset"
         ),
@@ -66,6 +76,8 @@ class ParametersView(ScreenView):
         binding(
             "escape", "leave", "stop a run; clear a refusal; else back to the timeline", "parameters.leave"
         ),
+        # Without a name: they are what they are in every keymap. As bindings they come in their turn.
+        *(Binding(key, f"digit('{char}')", show=False) for key, char in _DIGITS.items()),
     ]
 
     session: Session
@@ -226,21 +238,30 @@ class ParametersView(ScreenView):
         self.aimed = True
         self.changed()
 
+    def action_group(self, by: int) -> None:
+        """To the first field of the next group, or of this one or the one before; they go round."""
+        starts = [
+            index
+            for index, field in enumerate(self.fields)
+            if index == 0 or field.group != self.fields[index - 1].group
+        ]
+        if by > 0:
+            place = next((start for start in starts if start > self.field), 0)
+        else:
+            place = next((start for start in reversed(starts) if start < self.field), starts[-1])
+        self.action_move(place - self.field)
+
     def on_click(self, event: Click) -> None:
         """The cursor to a field."""
         place = self._places[event.y] if event.y < len(self._places) else -1
         if place >= 0 and (event.x < _FORM_WIDTH or self.size.width < _WIDE):
             self.action_move(place - self.field)
 
-    async def _on_key(self, event: Key) -> None:
-        """A digit begins a value. Keys typed ahead of a prompt belong to it: they go up to the app."""
-        begins = event.character is not None and event.character in "0123456789.-"
-        if self.aimed and begins and event.character and self.app.screen is self.screen:
-            event.stop()
-            event.prevent_default()
-            self._ask(event.character, begun=True)
-            return
-        await super()._on_key(event)
+    def action_digit(self, key: str) -> None:
+        """A digit begins a value; where none is to be typed the key is that of a screen."""
+        if not self.aimed:
+            raise SkipAction
+        self._ask(key, begun=True)
 
     async def action_leave(self) -> None:
         if self.session.running:

@@ -19,7 +19,8 @@ class LayerOrder:
     """The units of a table, rows or groups of equal ones, by number in their first order.
 
     groups: None where each row is a unit. Keys, each computed once: `name`, `collective`, `group` as
-    text; `rows`, `bytes`, `compute` (one run, the largest of the phases), `alone`, `algbw`, `busbw`,
+    text; `rows`, `bytes`, `compute` (one run, the largest of the phases;
+    as written where one factor is of all), `alone`, `algbw`, `busbw`,
     `all` (compute of a rank's step), `exposed`, `cost` (both together).
     """
 
@@ -66,15 +67,17 @@ class LayerOrder:
             return names if self.groups is None else list(map(base_name, names))
         if key in ("collective", "group", "text"):
             return self._texts(key)
+        columns = [workload.cells(phase) for phase in PHASES]
         if key == "bytes":
-            columns = [workload.cells(phase).bytes for phase in PHASES]
-            return [max(sizes) for sizes in self._of_units(list(zip(*columns, strict=True)))]
+            largest = list(map(max, *(one.bytes for one in columns)))
+            return largest if self.groups is None else [largest[row] for row in first]
         if key == "compute":
+            if not table.has_scales:
+                # One factor for all: the largest as written is the largest.
+                stated = list(map(max, *(one.compute_ns for one in columns)))
+                return stated if self.groups is None else [stated[row] for row in first]
             return [max(table.cell_compute_ns(row, phase) for phase in PHASES) for row in first]
         return [max(getattr(table.cell(row, phase), _OF_CELLS[key]) for phase in PHASES) for row in first]
-
-    def _of_units(self, of_rows: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-        return of_rows if self.groups is None else [of_rows[row] for row in self.first_row]
 
     def _texts(self, key: str) -> list[str]:
         """Names of collectives or groups of each unit; or all words, in small letters, to search in."""

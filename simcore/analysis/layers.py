@@ -89,6 +89,11 @@ class LayerTable:
         compute_ns = self.cell_compute_ns(index, phase)
         return LayerCell(stated, compute_ns, collective, group, members, size, comm_ns)
 
+    @property
+    def has_scales(self) -> bool:
+        """Whether some layers have factors of their own."""
+        return bool(self._scales)
+
     def cell_compute_ns(self, index: int, phase: Phase) -> int:
         """ns of one run of the compute of row `index` in one phase."""
         workload = self.simulation.workload

@@ -290,7 +290,10 @@ def lines_of(run: str, found: Figures, one_line: float, imported: float, budgets
         budgets.judge(f"{name}, pictures", pictures, 1)
     own = [seconds * 1000 for seconds in found.frames]
     p95 = statistics.quantiles(own, n=20)[-1]
-    yield f"own time of a frame of a zoom or pan: median {statistics.median(own):.1f} ms, p95 {p95:.1f} ms"
+    middle = statistics.median(own)
+    ratio = p95 / one_line / 1000
+    words = f"median {middle:.1f} ms, p95 {p95:.1f} ms, {ratio:.1f} times the yardstick"
+    yield f"own time of a frame of a zoom or pan: {words}"
     yield f"an idle second: {found.idle} bytes"
     budgets.judge("own time of a frame of a zoom or pan, p95 ms", p95, FRAME_MS)
     budgets.judge("an idle second, bytes", found.idle, 0)

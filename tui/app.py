@@ -116,6 +116,8 @@ class WltuiApp(CellApp):
         self._views: dict[str, ScreenView] = {}
         self.keeping = Keeping(self, keeper)
         self.said = self.keeping.notice
+        # The screen that a place in the timeline was opened from, until another one is opened.
+        self.came_from = ""
         # Parameters whose run is kept when it is done, and what is done next when a run is there.
         self._keep: Parameters | None = None
         self._next: tuple[Parameters, Callable[[], None]] | None = None
@@ -167,6 +169,7 @@ class WltuiApp(CellApp):
         """Show a screen; it is made when it is first opened and found later as it was left."""
         if name == self.screen_name or name not in screens_of(self.session.measured):
             return
+        self.came_from = ""
         if name not in self._views:
             new = self._new_view(name)
             new.display = False
@@ -184,7 +187,9 @@ class WltuiApp(CellApp):
         """Show a place in the timeline: a rank class, from start_ns to end_ns."""
         from tui.timeline.view import TimelineView
 
+        here = self.screen_name
         await self.action_open("timeline")
+        self.came_from = here
         view = self.current_view
         assert isinstance(view, TimelineView)
         view.go_to(number, start_ns, end_ns)

@@ -47,7 +47,7 @@ class FieldScreen(ModalScreen["str | None"]):
 
     def dismiss(self, result: str | None = None) -> AwaitComplete:
         """Leave with a result, once: Enter may have been pressed again before the first one was done."""
-        return super().dismiss(result) if self.is_active else AwaitComplete.nothing()
+        return super().dismiss(result) if self.is_active else AwaitComplete()
 
     def typed_ahead(self, event: Key) -> bool:
         """Take a key that was typed before the field was there; False if it was given to it already.

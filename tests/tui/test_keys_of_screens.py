@@ -194,7 +194,9 @@ def prepare_layers(app: WltuiApp) -> None:
     """In the middle of the table."""
     view = app.current_view
     assert isinstance(view, LayersView)
-    view.line = 8
+    view.line, view.column = 8, 2
+    view._found = "grad"
+    view.table.sort("bytes", True)
     view.redraw()
 
 

@@ -29,6 +29,9 @@ FRAMES = {
     "compare, one run": ("6",),
     "layers": ("3", "j", "j"),
     "layers, each row": ("3", "space", "pagedown"),
+    "layers, sorted": ("3", *"lllls", "j"),
+    "layers, filtered": ("3", "backslash", *"grad", "enter"),
+    "layers, the filter is typed": ("3", "backslash", *"dp"),
     "parameters": ("5", *"jjjj"),
     "parameters, changed": ("5", *"jjjjjjjjjjL"),
     "parameters, refused": ("5", "j", "enter", "3", "enter"),
@@ -38,6 +41,7 @@ FRAMES = {
     "notes": ("exclamation_mark",),
     "help": ("question_mark",),
     "commands": ("colon", *"zoom", "down"),
+    "marks": ("m", "l", "l", "m", "d", "apostrophe"),
     "prompt": ("5", "enter", "2", "0"),
 }
 SNAPSHOTS = Path(__file__).with_name("__snapshots__")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 from textual.events import (
@@ -32,6 +32,7 @@ from tui.timeline.pointer import Area, Pointer
 from tui.timeline.saved import SavedTimeline
 
 if TYPE_CHECKING:
+    from tui.app import WltuiApp
     from tui.state.stored import ScreenState
 
 
@@ -92,7 +93,12 @@ class TimelineView(ScreenView):
         binding("V", "take", "this span as the range; again: its pass; the step", "timeline.take-range"),
         binding("m", "mark", "mark this place", "timeline.mark"),
         binding("apostrophe", "marks", "the marks: jump to one, remove one", "timeline.marks"),
-        binding("escape", "leave", "remove the range; again: the filter", "timeline.leave"),
+        binding(
+            "escape",
+            "leave",
+            "remove the range; again: the filter; else back",
+            "timeline.leave",
+        ),
     ]
 
     def __init__(self, session: AnySession, *, ascii_only: bool, id: str | None = None) -> None:
@@ -251,8 +257,14 @@ class TimelineView(ScreenView):
         mark = self.model.marks.of(letter) if letter else None
         self._do(lambda: None if mark is None else jumps.go_to_mark(self.model, mark))
 
-    def action_leave(self) -> None:
-        self._do(self.model.leave)
+    async def action_leave(self) -> None:
+        """The range off, else the filter, else back to the screen that led here."""
+        model, app = self.model, cast("WltuiApp", self.app)
+        origin = app.came_from
+        if origin and not model.selection.is_there and not model.filter.is_on:
+            await app.action_open(origin)
+        else:
+            self._do(model.leave)
 
     def action_details(self) -> None:
         """All that is known of the span at the cursor."""

@@ -39,7 +39,8 @@ def matching_ranks(simulation: Simulation, results: MeasuredResults) -> MatchedR
             "--dialect simai takes the rows as SimAI does"
         )
     layout = simulation.layout
-    degrees = results.graph.matches.places.degrees
+    # One rank alone says nothing of how many there are, unless its name does.
+    degrees = results.graph.matches.places.degrees if len(run.ranks) > 1 else run.degrees
     is_assumed = degrees.tp is None or degrees.dp is None or degrees.pp is None
     if is_assumed:
         degrees = Degrees(layout.world, layout.tp, layout.dp, layout.pp)

@@ -43,8 +43,11 @@ def _head(calibration: Calibration) -> str:
 
 def _fitted(calibration: Calibration) -> str:
     compute = calibration.compute
-    words = f"{number(compute.before)} -> {number(compute.after)}, by {_words(compute.by)}"
-    rows = [("compute scale", f"not fitted, {compute.why}" if compute.why else words)]
+    if compute.why:
+        words = f"not fitted, {compute.why}"
+    else:
+        words = f"{number(compute.before)} -> {number(compute.after)}, by {_words(compute.by)}"
+    rows = [("compute scale", words)]
     rows += [(f"dimension {one.dimension}", _bandwidth(one)) for one in calibration.bandwidths]
     width = max(len(name) for name, _ in rows)
     lines = ["Fitted" if calibration.is_fitted else "Nothing could be fitted"]
@@ -135,7 +138,8 @@ def _off(ns: int | None, measured_ns: int | None) -> str:
         return ""
     if ns >= 10 * measured_ns:
         return f"x {ns / measured_ns:.0f}"
-    return f"{100 * (ns - measured_ns) / measured_ns:+.1f} %"
+    percent = f"{100 * (ns - measured_ns) / measured_ns:+.1f}"
+    return f"{'0.0' if percent in ('+0.0', '-0.0') else percent} %"
 
 
 def _words(names: list[str] | tuple[str, ...]) -> str:

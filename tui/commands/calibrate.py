@@ -101,5 +101,5 @@ def _save(calibration: Calibration, path: str, force: bool) -> None:
     from simcore.parameters_file import parameters_toml
 
     if not calibration.is_fitted:
-        raise UsageError(f"--output {printable(path, 60)}: nothing could be fitted, so nothing is saved")
+        raise UsageError(f"--output {printable(path)}: nothing could be fitted, so nothing is saved")
     save(path, [parameters_toml(calibration.parameters).encode()], force)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from simcore.choices import choices
 from simcore.cluster import (
     ALGORITHM_NAMES,
     DEFAULT_PRESET,
@@ -18,7 +19,7 @@ from simcore.diagnostics import UsageError
 from simcore.networks import NETWORKS, network_model
 from simcore.networks.simai_inputs import simai_bandwidths
 from simcore.parameters import FLAGS, Flag, Parameters, flag_of, parse_value, replaced
-from simcore.simulation import Simulation, choices
+from simcore.simulation import Simulation
 from simcore.units import number
 
 # Names that would fill their column.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from simcore.choices import choices
 from simcore.diagnostics import UsageError
 from simcore.parameters import FLAGS, Flag, Parameters, parse_value
-from simcore.simulation import choices
 from tui.commands.parser import Parser
 
 __all__ = ["Parser", "add_parameters", "parameters_from", "states_parameters"]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from simcore.choices import choices
 from simcore.cluster import (
     ALGORITHM_NAMES,
     DEFAULT_PRESET,
@@ -19,7 +20,7 @@ from simcore.diagnostics import UsageError
 from simcore.networks import NETWORKS, network_model
 from simcore.networks.simai_inputs import simai_bandwidths
 from simcore.parameters import FLAGS, Flag, Parameters, flag_of, parse_value, replaced
-from simcore.simulation import Simulation, choices
+from simcore.simulation import Simulation
 from simcore.units import number
 
 # Names that would fill their column.

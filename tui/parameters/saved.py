@@ -81,8 +81,8 @@ class SavedParameters:
         self._app.push_screen(Prompt("load parameters from", self._path), self._load_from)
 
     def _load_from(self, typed: str | None) -> None:
+        from simcore.choices import choices
         from simcore.parameters_file import read_parameters
-        from simcore.simulation import choices
 
         if not typed or not typed.strip():
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from simcore.analysis.measured_ranges import MeasuredRanges
 from simcore.collectives import algorithm_bandwidth
@@ -19,8 +20,12 @@ from tui.frame import cells
 from tui.timeline.axis import TIME, Axis, order_axis
 from tui.timeline.moves import Figure, Figures, Stretch, microbatch_words
 from tui.timeline.query import Query
-from tui.timeline.spans import SpanLane
+from tui.timeline.spans import LaneSource, SpanLane
 from tui.timeline.walking import Step
+
+if TYPE_CHECKING:
+    from tui.timeline.critical import PathLanes
+    from tui.timeline.measured_path import MeasuredPath
 
 _PASSES = ("forward_step", "backward_step")
 _RECEIVES = ("recv_forward", "recv_backward")
@@ -127,7 +132,16 @@ class MeasuredMoves:
         return ()
 
     def critical(self, time_ns: int, direction: int) -> Step | None:
-        return None
+        return self._path.step(time_ns, direction)
+
+    def path(self, source: LaneSource) -> PathLanes | None:
+        return self._path.lanes()
+
+    @cached_property
+    def _path(self) -> MeasuredPath:
+        from tui.timeline.measured_path import MeasuredPath
+
+        return MeasuredPath(self.run)
 
     def all_of(self, lane: SpanLane, index: int, rank: int | None) -> list[tuple[str, str]]:
         trace, spans = self.run.ranks[lane.number], lane.spans

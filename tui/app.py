@@ -18,6 +18,7 @@ from tui.chrome import footer, heading, tab_at
 from tui.frame import Line, cells, spread
 from tui.frame_view import FrameView
 from tui.keys.actions import Keymap, renamed
+from tui.notes.source_line import stamps_of
 from tui.prompt import FieldScreen
 from tui.screen_view import ScreenView
 from tui.screens import SCREENS, load, screens_of
@@ -116,6 +117,8 @@ class WltuiApp(CellApp):
         self._views: dict[str, ScreenView] = {}
         self.keeping = Keeping(self, keeper)
         self.said = self.keeping.notice
+        # How the files were when they were read.
+        self.stamps = stamps_of(session.opened.path, session.opened.diagnostics)
         # The screen that a place in the timeline was opened from, until another one is opened.
         self.came_from = ""
         # Parameters whose run is kept when it is done, and what is done next when a run is there.

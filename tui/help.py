@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 
 from tui.frame import Line, rule
 from tui.frame_view import FrameView
 from tui.keys.actions import Action, Keymap, actions
+from tui.modal import Modal
 from tui.screen_view import ScreenView
 
 
@@ -47,7 +47,7 @@ class KeyList(FrameView):
         return [(f"  {'  '.join(one.keys):<24}", "key"), (one.words, "")]
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Modal[None]):
     """Covers the screen with its keys; Esc, `?` or `q` go back."""
 
     CSS = "HelpScreen { background: $background; }"

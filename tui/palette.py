@@ -9,12 +9,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.fuzzy import Matcher
-from textual.screen import ModalScreen
 from textual.widgets import Input, Label
 
 from tui.frame import Glyphs, Line, fitted, rule
 from tui.frame_view import FrameView
 from tui.keys.actions import Action, Keymap, actions
+from tui.modal import Modal
 from tui.screen_view import ScreenView
 
 _KEYS_WIDTH = 24
@@ -77,7 +77,7 @@ class ActionList(FrameView):
         return [*lines, *[[] for _ in range(rows - len(lines))], rule(title, width, self.glyphs)]
 
 
-class Palette(ModalScreen["str | None"]):
+class Palette(Modal["str | None"]):
     """Asks for an action; gives what Textual is to run, None if it is left."""
 
     CSS = """

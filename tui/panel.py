@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 
 from tui.frame import Glyphs, Line, rule
 from tui.frame_view import FrameView
+from tui.modal import Modal
 
 
 class ScrolledLines(FrameView):
@@ -34,7 +34,7 @@ class ScrolledLines(FrameView):
         return lines[self.top :]
 
 
-class Panel(ModalScreen["str | None"]):
+class Panel(Modal["str | None"]):
     """Covers the screen with lines; Esc, Enter or `q` go back."""
 
     CSS = "Panel { background: $background; }"

@@ -10,8 +10,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.events import Key
-from textual.screen import ModalScreen
 from textual.widgets import Input, Label
+
+from tui.modal import Modal
 
 
 class _Field(Input):
@@ -33,7 +34,7 @@ class _Field(Input):
         await super()._on_key(event)
 
 
-class Prompt(ModalScreen["str | None"]):
+class Prompt(Modal["str | None"]):
     """Asks for one value: Enter takes it, Esc leaves it as it was."""
 
     CSS = """

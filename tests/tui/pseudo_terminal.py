@@ -75,6 +75,7 @@ class Terminal:
         stderr: int | None = None,
         answers: bool = False,
         controls: bool = True,
+        cwd: str | Path = ROOT,
     ) -> None:
         self._answers = answers
         self.screen = pyte.Screen(columns, rows)
@@ -90,7 +91,7 @@ class Terminal:
             stdin=self.slave if stdin is None else stdin,
             stdout=self.slave if stdout is None else stdout,
             stderr=self.slave if stderr is None else stderr,
-            cwd=ROOT,
+            cwd=cwd,
             env=environment(**(env or {})),
             start_new_session=True,
         )

@@ -7,10 +7,10 @@ from typing import ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 
 from tui.frame import Glyphs, Line, rule
 from tui.frame_view import FrameView
+from tui.modal import Modal
 from tui.timeline.model import TimelineModel
 
 
@@ -42,7 +42,7 @@ class MarkLines(FrameView):
         return lines[top : top + height]
 
 
-class MarksPanel(ModalScreen["str | None"]):
+class MarksPanel(Modal["str | None"]):
     """Covers the screen with the marks; gives the letter of the one to go to."""
 
     CSS = "MarksPanel { background: $background; }"

@@ -1,0 +1,48 @@
+"""A prompt, panel or list over the screen answers once, however fast its keys come."""
+
+from __future__ import annotations
+
+import pytest
+from textual.screen import ModalScreen
+
+from tests.tui.conftest import MakeApp
+from tests.tui.pseudo_terminal import SEED, wltui
+from tests.tui.screen_reading import press, screen_rows
+from tui.modal import Modal
+
+
+@pytest.mark.parametrize("key", ["slash", "colon", "question_mark", "apostrophe", "backslash"])
+async def test_a_second_answer_takes_nothing_else_away(make_app: MakeApp, key: str) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, key)
+        modal = app.screen
+        assert isinstance(modal, Modal)
+        modal.dismiss(None)
+        modal.dismiss(None)
+        await press(pilot, "j")
+        assert screen_rows(app)[7].startswith(">+ stage  1")
+
+
+def test_every_screen_over_the_screen_is_one_that_answers_once() -> None:
+    import tui.help
+    import tui.palette
+    import tui.panel
+    import tui.prompt
+    import tui.timeline.marks_panel
+
+    rooms = (tui.help, tui.palette, tui.panel, tui.prompt, tui.timeline.marks_panel)
+    assert not [room.__name__ for room in rooms if ModalScreen in vars(room).values()]
+
+
+def test_enter_held_down_in_a_prompt_does_not_end_the_program() -> None:
+    with wltui(SEED) as terminal:
+        terminal.wait_for("At the cursor")
+        for _ in range(5):
+            terminal.press("\\")
+            terminal.wait_for(lambda: "quit" not in terminal.lines[-1])
+            terminal.press("\r" * 12)
+            terminal.wait_for(lambda: "quit" in terminal.lines[-1])
+        assert terminal.process.poll() is None
+        terminal.press("q")
+        assert terminal.wait_for_end() == 0

@@ -37,7 +37,7 @@ FIXTURES = ROOT / "fixtures"
 RUNS = (
     ["002_gpt_1024npu.txt"],
     ["001_moe_128npu_with_mistakes.txt"],
-    ["002_gpt_1024npu.txt", "--world", "64", "--no-fold", "--slow-rank", "3=1.5"],
+    ["002_gpt_1024npu.txt", "--world", "128", "--no-fold", "--slow-rank", "3=1.5"],
     ["004_megatron_rank7_trace.txt"],
     ["003_gpt2_large_op_table.txt"],
     ["000_gpt13b_tp4_old_header.txt", "--network", "shared"],

@@ -3,10 +3,10 @@
 Each mutant is one file with one mistake (mutations.py), in a process of its own that imports it in the
 place of the real file. The tests that reach its line run against it, those first that find most for their
 time, until one fails. A test that takes far longer than without the mistake has failed as well. Properties
-stop at their first counterexample, which is not made smaller.
+stop at their first counterexample, which is not made smaller, and try at most --examples.
 
 Usage: python benchmarks/mutants.py [FILE OR FOLDER]... [--seed N] [--minutes N] [--seconds N] [--only NAME]
-                                    [--results FILE]
+                                    [--examples N] [--results FILE]
 The sample is the first mutants of a shuffle by --seed, as many as fit into --minutes. --seconds is how long
 the tests of one mutant may take without the mistake: a survivor whose other tests were left out is told
 apart. --results keeps what was found (a line of JSON a mutant) and is gone on with. Python 3.12 or newer.
@@ -55,7 +55,8 @@ class Reached(NamedTuple):
 class Reach:
     """A pytest plugin: which lines of the code each test reaches, and how long it takes."""
 
-    def __init__(self, files: Iterable[str]) -> None:
+    def __init__(self, files: Iterable[str], examples: int) -> None:
+        self._examples = examples
         self._files = {str(ROOT / path): path for path in files}
         self._lines: set[tuple[str, int]] = set()
         self.lines: dict[str, list[tuple[str, int]]] = {}
@@ -70,6 +71,9 @@ class Reach:
         if path is not None:
             self._lines.add((path, line))
         return sys.monitoring.DISABLE
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        fewer_examples(items, self._examples)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -86,10 +90,19 @@ class Reach:
             self.failed.append(f"{report.nodeid}\n{report.longreprtext}")
 
 
+def fewer_examples(items: list[pytest.Item], most: int) -> None:
+    """Properties are tried on at most so many examples."""
+    for item in items:
+        own = getattr(item.obj, "_hypothesis_internal_use_settings", None)  # type: ignore[attr-defined]
+        if own is not None and own.max_examples > most:
+            item.obj._hypothesis_internal_use_settings = settings(own, max_examples=most)  # type: ignore[attr-defined]
+
+
 class Chosen:
     """A pytest plugin: these tests in this order, each within its time."""
 
-    def __init__(self, seconds: dict[str, float]) -> None:
+    def __init__(self, seconds: dict[str, float], examples: int) -> None:
+        self._examples = examples
         self._seconds = seconds
         self.failed = ""
 
@@ -101,6 +114,7 @@ class Chosen:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         known = {item.nodeid: item for item in items}
         items[:] = [known[name] for name in self._seconds if name in known]
+        fewer_examples(items, self._examples)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -128,13 +142,13 @@ def run(words: list[str], plugin: object) -> int:
         os.close(kept)
 
 
-def reach(files: list[str]) -> Reached:
+def reach(files: list[str], examples: int) -> Reached:
     """One run of all tests without a mistake; in a child, so that nothing stays imported."""
     folders = [f"tests/{name}" for name in TESTS]
     readable, writable = os.pipe()
     child = os.fork()
     if child == 0:
-        found = Reach(files)
+        found = Reach(files, examples)
         run(folders, found)
         with open(writable, "w", encoding="utf-8") as pipe:
             json.dump([found.lines, found.seconds, found.failed], pipe)
@@ -144,8 +158,9 @@ def reach(files: list[str]) -> Reached:
         lines, seconds, failed = json.load(pipe)
     os.waitpid(child, 0)
     if failed:
-        raise SystemExit("\n\n".join(["these fail without any mistake:", *failed]))
-    return Reached(lines, seconds)
+        print("\n\n".join(["left out, for they fail without any mistake:", *failed]), file=sys.stderr)
+    fail = {text.split("\n")[0] for text in failed}
+    return Reached({name: lines[name] for name in lines if name not in fail}, seconds)
 
 
 def import_instead(place: Place) -> None:
@@ -159,7 +174,7 @@ def import_instead(place: Place) -> None:
     importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
 
 
-def judge(place: Place, tests: dict[str, float]) -> str:
+def judge(place: Place, tests: dict[str, float], examples: int) -> str:
     """The test that failed, `time` or `crash` where the process was ended, nothing where all passed."""
     readable, writable = os.pipe()
     child = os.fork()
@@ -179,7 +194,7 @@ def judge(place: Place, tests: dict[str, float]) -> str:
         try:
             import_instead(place)
             for part in filter(None, (quick, rest)):
-                plugin = Chosen(part)
+                plugin = Chosen(part, examples)
                 status = run(["-x", *sorted({name.split("::")[0] for name in part})], plugin)
                 failed = plugin.failed or ("collection" if status else "")
                 if failed:
@@ -256,6 +271,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=9)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seconds", type=float, default=40)
+    parser.add_argument("--examples", type=int, default=1000)
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--results")
     given = parser.parse_args()
@@ -276,7 +292,11 @@ def main() -> int:
         results = [json.loads(line) for line in Path(given.results).read_text(encoding="utf-8").splitlines()]
     judged = {one["name"] for one in results}
     known = Path(f"{given.results}.reach")
-    found = Reached(*json.loads(known.read_text(encoding="utf-8"))) if known.exists() else reach(files)
+    found = (
+        Reached(*json.loads(known.read_text(encoding="utf-8")))
+        if known.exists()
+        else reach(files, given.examples)
+    )
     if given.results:
         known.write_text(json.dumps(found), encoding="utf-8")
     choice = Choice(found, given.seconds)
@@ -288,7 +308,7 @@ def main() -> int:
         if time.monotonic() > until:
             break
         tests, left_out = choice.tests(place)
-        failed = judge(place, tests) if tests else ""
+        failed = judge(place, tests, given.examples) if tests else ""
         choice.kills[failed] += 1
         words = mutated(ROOT, place)[1]
         room = "/".join(place.path.split("/")[:2])

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import sys
 import tempfile
 import time
@@ -58,6 +59,8 @@ ENDS = {"app.quit", "quit", "suspend_process", "app.suspend_process"}
 PROBE = 25
 PATIENCE_S = 60.0
 MOST_MB = 400.0
+# Of what it sent last: a traceback with all its values.
+KEPT_BYTES = 400_000
 REDRAW = "\x0c"
 
 
@@ -177,7 +180,7 @@ class Session:
         begin = time.monotonic()
         while (size := self.terminal.pump(quiet)) and time.monotonic() - begin < PATIENCE_S:
             self.sent += size
-        del self.terminal.raw[:-4096]
+        del self.terminal.raw[:-KEPT_BYTES]
 
     def _wait(self, there: object, what: str) -> None:
         assert callable(there)
@@ -219,7 +222,7 @@ class Session:
             if time.monotonic() - begin > PATIENCE_S:
                 raise Found(f"still at work after {PATIENCE_S:.0f} s: {what}")
         self.slowest = max(self.slowest, time.monotonic() - begin)
-        del self.terminal.raw[:-4096]
+        del self.terminal.raw[:-KEPT_BYTES]
 
     def _end(self) -> None:
         terminal = self.terminal
@@ -241,6 +244,12 @@ class Session:
             raise Found("the terminal was not restored")
         if terminal.attributes != terminal.attributes_before:
             raise Found("the terminal's settings were not restored")
+
+    def places(self) -> list[str]:
+        """Where a traceback on the terminal went through, and its last line."""
+        text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.terminal.raw.decode("utf-8", "replace"))
+        lines = [line.strip("│ \r") for line in text.split("\n")]
+        return [line for line in lines if re.match(r"/\S+\.py:\d+ in |\w+(Error|Exception|Found): ", line)]
 
     def figures(self) -> str:
         """One line: steps, bytes, the slowest answer, memory at the first probe, halfway, last and most."""
@@ -292,6 +301,7 @@ def main() -> int:
                 keys = "\n".join(f"  {action}" for action in session.last)
                 print(f"FAILED: --seed {given.seed} --session {number}, step {session.done}: {found}")
                 print(f"the last keys:\n{keys}\nthe screen:\n{session.terminal.text}")
+                print("\n".join(["the traceback's places:", *session.places()]))
                 return 1
             print(session.figures(), flush=True)
         number += 1

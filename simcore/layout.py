@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.names import RANK_ORDERS
 from simcore.parameters import Parameters
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind
 
-RANK_ORDERS = ("tp-ep-dp-pp", "tp-pp-dp")
 # Not for users: the data groups of ASTRA-sim 1.0's HYBRID_MODEL_DATA are on the first dimension.
 DATA_FASTEST = "dp-tp"
 GROUP_KINDS: tuple[GroupKind, ...] = ("tp", "ep", "dp", "dp_ep", "all")

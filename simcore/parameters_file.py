@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 import stat
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.parameters import FLAGS, Flag, Parameters, parse_value
+from simcore.toml_text import TomlProblem, parse_toml, place_of_key
 
 # Some dozens of lines; more is another kind of file.
 _MOST_BYTES = 1 << 20
@@ -107,20 +106,10 @@ class _File:
         return found
 
     def _table(self) -> dict[str, Any]:
-        if sys.version_info >= (3, 11):
-            import tomllib
-        else:
-            import tomli as tomllib
         try:
-            table: dict[str, Any] = tomllib.loads(self.text)
-        except tomllib.TOMLDecodeError as error:
-            message, _, where = str(error).partition(" (at ")
-            at = re.match(r"line (\d+), column (\d+)", where)
-            place = (int(at[1]), int(at[2])) if at else None
-            raise _refusal(self.path, f"this is not TOML: {message}", place) from None
-        except RecursionError:
-            raise _refusal(self.path, "found too many nested lists, expected single values") from None
-        return table
+            return parse_toml(self.text, "single values")
+        except TomlProblem as problem:
+            raise _refusal(self.path, problem.message, problem.place) from None
 
     def _value(self, flag: Flag, value: object) -> Any:
         if flag.kind == "switch":
@@ -160,18 +149,7 @@ class _File:
         return self._wrong(flag.field, message)
 
     def _wrong(self, key: str, message: str, item: str = "") -> InputError:
-        return _refusal(self.path, message, self._place(key, item))
-
-    def _place(self, key: str, item: str) -> tuple[int, int] | None:
-        """Where `item` stands in the value of a key, or else the key; None where it is not found."""
-        head = re.search(
-            rf"^[ \t]*\[*[ \t]*[\"']?({re.escape(key)})[\"']?[ \t]*[=.\]]", self.text, re.MULTILINE
-        )
-        if head is None:
-            return None
-        at = self.text.find(item, head.end()) if item else -1
-        at = at if at >= 0 else head.start(1)
-        return self.text.count("\n", 0, at) + 1, at - self.text.rfind("\n", 0, at)
+        return _refusal(self.path, message, place_of_key(self.text, key, item))
 
 
 def _quoted(value: object) -> str:

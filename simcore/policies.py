@@ -12,10 +12,11 @@ from array import array
 from collections.abc import Callable
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.layout import DATA_FASTEST, MOST_RANKS, RANK_ORDERS, Layout, near_multiples
+from simcore.layout import DATA_FASTEST, MOST_RANKS, Layout, near_multiples
+from simcore.names import DIALECTS, RANK_ORDERS, Dialect
 from simcore.parameters import Parameters
 from simcore.workload import Cells, Workload
-from simcore.workload.model import DIALECTS, LARGEST, PHASES, Dialect, GroupKind, Phase
+from simcore.workload.model import LARGEST, PHASES, GroupKind, Phase
 from simcore.workload.policies import CUSTOMIZED, DLRM, INFERENCE, MICRO, NO_POLICY, TRANSFORMER
 
 Scope = tuple[GroupKind | None, GroupKind | None, GroupKind | None]

@@ -1,6 +1,6 @@
 """One run, from a workload and parameters to its timeline: the caller of all rooms.
 
-Import from here: `simulate`, `Simulation`, `choices`.
+Import from here: `simulate`, `Simulation`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from simcore.cluster import (
     DEFAULT_PRESET,
-    OPTIMIZATIONS,
     Cluster,
     ClusterChoice,
     GroupShape,
@@ -21,26 +20,25 @@ from simcore.collectives import NAMES, transfer_ns
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.engine import Times, run_engine
 from simcore.folding import Folding, fold
-from simcore.layout import RANK_ORDERS, Layout, resolve_layout
+from simcore.layout import Layout, resolve_layout
 from simcore.networks import (
     Network,
     Sharing,
     check_flags,
     network_model,
-    network_names,
     open_network,
 )
-from simcore.networks.simai_inputs import GPU_TYPES, NIC_TYPES, least_forward_bytes
+from simcore.networks.simai_inputs import least_forward_bytes
 from simcore.overrides import Overrides, parse_overrides
 from simcore.parameters import Parameters
 from simcore.policies import chosen_dialect, policy_layout, with_scopes
 from simcore.pricing import Prices, scaled
-from simcore.program import SCHEDULES, Program, build_policy_program, build_program
-from simcore.program.building import MOST_OPS, STAGE_LAYOUTS
+from simcore.program import Program, build_policy_program, build_program
+from simcore.program.building import MOST_OPS
 from simcore.timeline import Timeline
 from simcore.units import number
 from simcore.workload import Workload
-from simcore.workload.model import DIALECTS, GroupKind
+from simcore.workload.model import GroupKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +73,6 @@ class Simulation:
     @property
     def step_time_ns(self) -> int:
         return self.timeline.step_time_ns
-
-
-def choices(field: str) -> tuple[str, ...]:
-    """What a parameter that is a word may be."""
-    return {
-        "schedule": tuple(SCHEDULES),
-        "rank_order": RANK_ORDERS,
-        "stage_layout": STAGE_LAYOUTS,
-        "network": network_names(),
-        "gpu_type": tuple(GPU_TYPES),
-        "nic_type": tuple(NIC_TYPES),
-        "dialect": DIALECTS,
-        "collective_optimization": OPTIMIZATIONS,
-    }[field]
 
 
 def simulate(

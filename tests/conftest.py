@@ -1,4 +1,8 @@
-"""Hypothesis for all tests: the same examples on every run and machine, and no deadlines."""
+"""Hypothesis for all tests: the same examples on every run and machine, and no deadlines; no session is
+kept for whoever runs them.
+"""
+
+import os
 
 from hypothesis import HealthCheck, settings
 
@@ -10,3 +14,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("wltui")
+
+# Nothing can be made below a device: a session that a test keeps by mistake is an error, and nobody's.
+os.environ["XDG_STATE_HOME"] = "/dev/null/state"

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from simcore.choices import choices
 from simcore.cluster import choose_cluster
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.export import FORMATS, save
 from simcore.parameters import Parameters
 from simcore.parameters_file import read_parameters
 from simcore.program import building
-from simcore.simulation import choices, simulate
+from simcore.simulation import simulate
 from simcore.workload import open_workload, read_workload
 from simcore.workload import source as workload_source
 from tests.diagnostic_examples_measured import MEASURED, Example, relative

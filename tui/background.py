@@ -20,6 +20,22 @@ Progress = Callable[[int, int], None]
 IsCancelled = Callable[[], bool]
 
 
+class Watched:
+    """Whether a worker is cancelled, as a simulation asks it. `tell` gets the seconds since, now and then."""
+
+    def __init__(self, tell: Callable[[float], None]) -> None:
+        self._worker = get_current_worker()
+        self._tell = tell
+        self._begun = self._last = time.monotonic()
+
+    def __call__(self) -> bool:
+        now = time.monotonic()
+        if now - self._last > _PROGRESS_EVERY and not self._worker.is_cancelled:
+            self._last = now
+            self._tell(now - self._begun)
+        return self._worker.is_cancelled
+
+
 class Background:
     """One kind of finding, what-if tables or comparisons: of one subject at a time.
 
@@ -45,6 +61,12 @@ class Background:
             # Not before the picture that asks for it is on the terminal.
             self._app.call_after_refresh(self._start, subject, find)
         return self._found if self._is_there else None
+
+    def stop(self) -> None:
+        """Give up a finding that is under way; asked for again, it begins anew."""
+        if not self._is_there and self._subject is not None:
+            self._subject = None
+            self._app.workers.cancel_group(self._app, self._name)
 
     @property
     def progress(self) -> str:

@@ -15,6 +15,7 @@ COMMANDS = {
     "report": "tui.commands.report",
     "check": "tui.commands.check",
     "compare": "tui.commands.compare",
+    "calibrate": "tui.commands.calibrate",
     "export": "tui.commands.export",
     "collective": "tui.commands.collective",
     "keys": "tui.commands.keys",

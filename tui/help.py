@@ -5,69 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from tui.frame import Line, rule
-from tui.frame_view import FrameView
 from tui.keys.actions import Action, Keymap, actions
-from tui.modal import Modal
+from tui.panel import Panel
 from tui.screen_view import ScreenView
 
 
-class KeyList(FrameView):
-    """The list of keys."""
+class HelpScreen(Panel):
+    """Covers the screen with its keys; Esc, Enter, `?` or `q` go back."""
 
-    DEFAULT_CSS = "KeyList { width: 1fr; height: 1fr; }"
-
-    def __init__(self, view: ScreenView, everywhere: Sequence[BindingType], keymap: Keymap) -> None:
-        super().__init__()
-        self.glyphs = view.glyphs
-        self._view = view
-        self._here = actions(view.BINDINGS, keymap)
-        self._everywhere = actions(everywhere, keymap)
-        self.top = 0
-
-    def frame(self, width: int, height: int) -> list[Line]:
-        lines = [rule(f"Keys of this screen: {self._view.id}", width, self.glyphs)]
-        lines += [self._line(one) for one in self._here]
-        if self._view.mouse:
-            lines.append(rule("Mouse", width, self.glyphs))
-            lines += [[(f"  {what:<24}", "key"), (words, "")] for what, words in self._view.mouse]
-        lines.append(rule("Everywhere", width, self.glyphs))
-        lines += [self._line(one) for one in self._everywhere]
-        lines.append(rule("Esc closes this", width, self.glyphs))
-        self.top = max(0, min(self.top, len(lines) - height))
-        hidden = len(lines) - self.top - height
-        if hidden > 0:
-            return [*lines[self.top :][: height - 1], rule(f"{hidden + 1} more: j", width, self.glyphs)]
-        return lines[self.top :]
-
-    def _line(self, one: Action) -> Line:
-        return [(f"  {'  '.join(one.keys):<24}", "key"), (one.words, "")]
-
-
-class HelpScreen(Modal[None]):
-    """Covers the screen with its keys; Esc, `?` or `q` go back."""
-
+    # A screen's rules hold for its own name alone.
     CSS = "HelpScreen { background: $background; }"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,question_mark,q,enter", "dismiss", "back"),
-        Binding("j,down", "scroll(1)", "down"),
-        Binding("k,up", "scroll(-1)", "up"),
-        Binding("pagedown,space", "scroll(20)", "a page down"),
-        Binding("pageup", "scroll(-20)", "a page up"),
-        Binding("g,home", "scroll(-1000000)", "to the top"),
-        Binding("G,end", "scroll(1000000)", "to the end"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("question_mark", "dismiss(None)", "back")]
 
     def __init__(self, view: ScreenView, everywhere: Sequence[BindingType], keymap: Keymap) -> None:
-        super().__init__()
-        self._keys = KeyList(view, everywhere, keymap)
+        here, always = actions(view.BINDINGS, keymap), actions(everywhere, keymap)
 
-    def compose(self) -> ComposeResult:
-        yield self._keys
+        def lines(width: int) -> list[Line]:
+            found = [_line(one) for one in here]
+            if view.mouse:
+                found.append(rule("Mouse", width, view.glyphs))
+                found += [[(f"  {what:<24}", "key"), (words, "")] for what, words in view.mouse]
+            return [*found, rule("Everywhere", width, view.glyphs), *map(_line, always)]
 
-    def action_scroll(self, by: int) -> None:
-        self._keys.top += by
-        self._keys.redraw()
+        super().__init__(f"Keys of this screen: {view.id}", lines, view.glyphs)
+
+
+def _line(one: Action) -> Line:
+    return [(f"  {'  '.join(one.keys):<24}", "key"), (one.words, "")]

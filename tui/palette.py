@@ -14,7 +14,7 @@ from textual.widgets import Input, Label
 from tui.frame import Glyphs, Line, fitted, rule
 from tui.frame_view import FrameView
 from tui.keys.actions import Action, Keymap, actions
-from tui.modal import Modal
+from tui.prompt import Field, FieldScreen
 from tui.screen_view import ScreenView
 
 _KEYS_WIDTH = 24
@@ -44,6 +44,7 @@ class ActionList(FrameView):
         self.glyphs = glyphs
         self._all = found
         self.found = found
+        self._typed = ""
         self.chosen = 0
         self.top = 0
 
@@ -51,7 +52,10 @@ class ActionList(FrameView):
         return len(self._all) + 1
 
     def type(self, typed: str) -> None:
-        """Show what matches."""
+        """Show what matches, the best chosen; nothing new leaves the choice alone."""
+        if typed == self._typed:
+            return
+        self._typed = typed
         self.found = matching(self._all, typed)
         self.chosen = self.top = 0
         self.redraw()
@@ -77,7 +81,7 @@ class ActionList(FrameView):
         return [*lines, *[[] for _ in range(rows - len(lines))], rule(title, width, self.glyphs)]
 
 
-class Palette(Modal["str | None"]):
+class Palette(FieldScreen):
     """Asks for an action; gives what Textual is to run, None if it is left."""
 
     CSS = """
@@ -95,25 +99,25 @@ class Palette(Modal["str | None"]):
     ]
 
     def __init__(self, view: ScreenView, everywhere: Sequence[BindingType], keymap: Keymap) -> None:
-        super().__init__()
+        super().__init__(Field("", select_on_focus=False))
         found = [*actions(view.BINDINGS, keymap), *actions(everywhere, keymap)]
         self._list = ActionList(found, view.glyphs)
 
     def compose(self) -> ComposeResult:
         with Horizontal():
             yield Label(":", markup=False)
-            yield Input(select_on_focus=False)
+            yield self._field
         yield self._list
 
-    def on_mount(self) -> None:
-        self.query_one(Input).cursor_blink = False
-
-    def on_input_changed(self, event: Input.Changed) -> None:
-        self._list.type(event.value)
+    def on_input_changed(self) -> None:
+        # Not the event's value: more may have been typed, and something chosen, since.
+        self._list.type(self._field.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         found = self._list.found
         self.dismiss(found[self._list.chosen].call if found else None)
 
     def action_move(self, by: int) -> None:
+        # What was typed in the same burst is on its way.
+        self._list.type(self._field.value)
         self._list.move(by)

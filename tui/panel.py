@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -14,7 +14,7 @@ from tui.modal import Modal
 
 
 class ScrolledLines(FrameView):
-    """A title and as many lines as there are. make: lines for a width."""
+    """A title and as many lines as there are. make: lines for a width. keep: a line that stays in view."""
 
     DEFAULT_CSS = "ScrolledLines { width: 1fr; height: 1fr; }"
 
@@ -23,18 +23,23 @@ class ScrolledLines(FrameView):
         self.glyphs = glyphs
         self._title, self._ending, self._make = title, ending, make
         self.top = 0
+        self.keep: int | None = None
 
     def frame(self, width: int, height: int) -> list[Line]:
         lines = [rule(self._title, width, self.glyphs), *self._make(width)]
         lines.append(rule(self._ending, width, self.glyphs))
+        if self.keep is not None:
+            # The last row may be taken by how many are below; the title stands above the first line.
+            self.top = min(max(self.top, self.keep + 3 - height), self.keep + (self.keep > 0))
         self.top = max(0, min(self.top, len(lines) - height))
         hidden = len(lines) - self.top - height
         if hidden > 0:
-            return [*lines[self.top :][: height - 1], rule(f"{hidden + 1} more: j", width, self.glyphs)]
+            more = f"{hidden + 1} more" if self.keep is not None else f"{hidden + 1} more: j"
+            return [*lines[self.top :][: height - 1], rule(more, width, self.glyphs)]
         return lines[self.top :]
 
 
-class Panel(Modal["str | None"]):
+class Panel(Modal[Any]):
     """Covers the screen with lines; Esc, Enter or `q` go back."""
 
     CSS = "Panel { background: $background; }"
@@ -48,9 +53,15 @@ class Panel(Modal["str | None"]):
         Binding("G,end", "scroll(1000000)", "to the end"),
     ]
 
-    def __init__(self, title: str, make: Callable[[int], list[Line]], glyphs: Glyphs) -> None:
+    def __init__(
+        self,
+        title: str,
+        make: Callable[[int], list[Line]],
+        glyphs: Glyphs,
+        ending: str = "Esc closes this",
+    ) -> None:
         super().__init__()
-        self._lines = ScrolledLines(title, "Esc closes this", make, glyphs)
+        self._lines = ScrolledLines(title, ending, make, glyphs)
 
     def compose(self) -> ComposeResult:
         yield self._lines

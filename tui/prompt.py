@@ -15,51 +15,38 @@ from textual.widgets import Input, Label
 from tui.modal import Modal
 
 
-class _Field(Input):
+class Field(Input):
     """The input. Remembers which keys it was given, so that none is lost or taken twice."""
 
-    def __init__(self, value: str) -> None:
-        super().__init__(value, select_on_focus=True)
+    def __init__(self, value: str, *, select_on_focus: bool = True) -> None:
+        super().__init__(value, select_on_focus=select_on_focus)
         self.given: deque[Key] = deque(maxlen=100)
 
     async def _on_key(self, event: Key) -> None:
         self.given.append(event)
-        # At once: Textual takes letters here, but lets keys that edit (Backspace, Enter) go up to
-        # the app first, where the letters of the same read overtake them.
-        for binding in self._bindings.key_to_bindings.get(event.key, ()):
-            if await self.app.run_action(binding.action, self):
-                event.stop()
-                event.prevent_default()
-                return
+        # At once: Textual takes letters here, but lets keys that edit (Backspace, Enter) or choose go
+        # up to the app first, where the letters of the same read overtake them.
+        for where in (self, self.screen):
+            for binding in where._bindings.key_to_bindings.get(event.key, ()):
+                if await self.app.run_action(binding.action, where):
+                    event.stop()
+                    event.prevent_default()
+                    return
         await super()._on_key(event)
 
 
-class Prompt(Modal["str | None"]):
-    """Asks for one value: Enter takes it, Esc leaves it as it was."""
+class FieldScreen(Modal["str | None"]):
+    """A screen over the others with one field that all keys are for."""
 
-    CSS = """
-    Prompt { align: left bottom; background: transparent; }
-    Prompt Horizontal { height: 1; dock: bottom; background: $background; }
-    Prompt Label { width: auto; padding: 0 1; text-style: bold; }
-    Prompt Input { width: 1fr; height: 1; border: none; padding: 0; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "leave it")]
-
-    def __init__(self, question: str, value: str) -> None:
+    def __init__(self, field: Field) -> None:
         super().__init__()
-        self._question = question
-        self._field = _Field(value)
-
-    def compose(self) -> ComposeResult:
-        with Horizontal():
-            yield Label(self._question, markup=False)
-            yield self._field
+        self._field = field
 
     def on_mount(self) -> None:
         self._field.cursor_blink = False
 
     def typed_ahead(self, event: Key) -> bool:
-        """Take a key that was typed before the prompt was there; False if it was given to it already.
+        """Take a key that was typed before the field was there; False if it was given to it already.
 
         Such a key went to what had the focus then, and comes here after it has passed all of that.
         """
@@ -71,6 +58,28 @@ class Prompt(Modal["str | None"]):
         # Another one: the old is stopped now, for whoever holds it.
         self._field._forward_event(Key(event.key, event.character))
         return True
+
+
+class Prompt(FieldScreen):
+    """Asks for one value: Enter takes it, Esc leaves it as it was."""
+
+    CSS = """
+    Prompt { align: left bottom; background: transparent; }
+    Prompt Horizontal { height: 1; dock: bottom; background: $background; }
+    Prompt Label { width: auto; padding: 0 1; text-style: bold; }
+    Prompt Input { width: 1fr; height: 1; border: none; padding: 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "leave it")]
+
+    def __init__(self, question: str, value: str, *, begun: bool = False) -> None:
+        """begun: `value` was typed, more of it comes; else what is typed replaces it."""
+        super().__init__(Field(value, select_on_focus=not begun))
+        self._question = question
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            yield Label(self._question, markup=False)
+            yield self._field
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value)
@@ -85,8 +94,11 @@ class LivePrompt(Prompt):
     LivePrompt #said {{ width: auto; max-width: 70%; text-style: none; }}
     """
 
-    def __init__(self, question: str, value: str, changed: Callable[[str], None]) -> None:
-        super().__init__(question, value)
+    def __init__(
+        self, question: str, value: str, changed: Callable[[str], None], *, begun: bool = False
+    ) -> None:
+        super().__init__(question, value, begun=begun)
+        self._begun = value if begun else None
         self._changed = changed
         self._said = Label("", id="said", markup=False)
 
@@ -95,6 +107,10 @@ class LivePrompt(Prompt):
             yield Label(self._question, markup=False)
             yield self._field
             yield self._said
+
+    def on_mount(self) -> None:
+        if self._begun is not None:
+            self._changed(self._begun)
 
     def say(self, words: str) -> None:
         """Words behind the text."""

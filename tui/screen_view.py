@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual.binding import Binding
 
 from tui.frame import ASCII, Line, as_ascii
 from tui.frame_view import FrameView
 from tui.session import AnySession, Run
+
+if TYPE_CHECKING:
+    from tui.state.stored import ScreenState
 
 
 class ScreenView(FrameView, can_focus=True):
@@ -27,6 +32,13 @@ class ScreenView(FrameView, can_focus=True):
     def frame(self, width: int, height: int) -> list[Line]:
         lines = self.draw(width, height)
         return as_ascii(lines) if self.glyphs is ASCII else lines
+
+    def saved(self) -> ScreenState | None:
+        """What the session file keeps of this screen, None for nothing."""
+        return None
+
+    def restore(self, state: ScreenState, places: bool) -> None:
+        """Show what was kept. places: whether places in time mean the same as then."""
 
     def show(self, results: Run) -> None:
         """Another run is there to be shown."""

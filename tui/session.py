@@ -55,12 +55,28 @@ class AnySession(Protocol):
     def facts(self, wide: bool) -> list[str]:
         """What is open, besides its name, the most important first."""
 
+    def command(self) -> str | None:
+        """The command line that opens the run on the screen; None where there is none."""
+
+
+@dataclass(slots=True, eq=False)
+class KeptRun:
+    """A run of the history. name: the user's, "" for none. step_ns: its step time, None where unknown.
+    results: None until it is shown, of a run of an earlier session: it is simulated only then.
+    """
+
+    parameters: Parameters
+    name: str = ""
+    step_ns: int | None = None
+    results: Results | None = None
+
 
 @dataclass(slots=True)
 class Session:
     """Over a workload. workload: the open file. opened: the run that the program started with.
     current: the run on the screen. draft: the parameters being edited; error: why they cannot be run.
-    runs: those that were kept, the opened one first. other: the run that was shown before.
+    history: the runs that were kept, the opened one first. other: the run that was shown before.
+    beside: what the compare screen is to take next to the run on the screen.
     """
 
     workload: Workload
@@ -69,15 +85,17 @@ class Session:
     draft: Parameters = field(init=False)
     error: str = ""
     running: bool = False
-    runs: list[Results] = field(default_factory=list)
+    history: list[KeptRun] = field(init=False)
     other: Results | None = None
+    beside: Results | None = None
     _undo: list[Parameters] = field(default_factory=list)
     _redo: list[Parameters] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.current = self.opened
         self.draft = self.opened.simulation.parameters
-        self.runs = [self.opened]
+        self.history = []
+        self._add(self.opened)
 
     @property
     def measured(self) -> bool:
@@ -100,25 +118,58 @@ class Session:
         ranks = layout_words(layout).replace(" = ", " ranks = ", 1)
         return [ranks, schedule, printable(simulation.parameters.network, 40)]
 
+    @property
+    def runs(self) -> list[Results]:
+        """The kept runs that have been simulated."""
+        return [run.results for run in self.history if run.results is not None]
+
+    def kept(self, parameters: Parameters) -> KeptRun | None:
+        """The run of the history with these parameters."""
+        return next((run for run in self.history if run.parameters == parameters), None)
+
+    def recall(self, run: KeptRun) -> None:
+        """A run of an earlier session comes into the history; one that is there gets its name."""
+        there = self.kept(run.parameters)
+        if there is None:
+            self.history.append(run)
+        else:
+            there.name = there.name or run.name
+
+    def remove(self, run: KeptRun) -> bool:
+        """Take a run out of the history; False for the one as opened, which stays."""
+        if run is self.history[0]:
+            return False
+        self.history.remove(run)
+        if run.results is not None and self.other is run.results:
+            self.other = self.opened
+        return True
+
+    def _add(self, results: Results) -> None:
+        parameters = results.simulation.parameters
+        self.history.append(KeptRun(parameters, "", results.step_time_ns, results))
+
     def show(self, results: Results) -> None:
         """Another run on the screen. The one before is a key away if it was kept, else the opened one."""
+        there = self.kept(results.simulation.parameters)
+        if there is not None and there.results is None:
+            there.results, there.step_ns = results, results.step_time_ns
         if results is not self.current:
             self.other = self.current if self.current in self.runs else self.opened
         self.current = results
 
     def keep(self) -> int | None:
         """Keep the run on the screen: its number, from 1; None if it is kept already."""
-        if any(self.current.simulation.parameters == run.simulation.parameters for run in self.runs):
+        if self.kept(self.current.simulation.parameters) is not None:
             return None
-        self.runs.append(self.current)
-        return len(self.runs)
+        self._add(self.current)
+        return len(self.history)
 
     def run_words(self) -> str:
         """Which run is on the screen: `run 2 of 3`, or one that was not kept."""
-        count = len(self.runs)
-        for number, run in enumerate(self.runs, 1):
-            if run.simulation.parameters == self.current.simulation.parameters:
-                return f"run {number} of {count}"
+        count = len(self.history)
+        there = self.kept(self.current.simulation.parameters)
+        if there is not None:
+            return f"run {self.history.index(there) + 1} of {count}"
         return f"draft after run {count}"
 
     def command(self) -> str:

@@ -12,6 +12,8 @@ _ROLES_256 = {
     "all": "color(216)", "wait": "color(203)", "bubble": "color(240)", "idle": "",
     "dim": "color(244)", "bright": "bold", "accent": "bold color(81)", "warn": "bold color(214)",
     "better": "bold color(114)", "worse": "bold color(209)", "key": "bold",
+    "only-a": "color(111)", "only-b": "color(179)", "moved": "color(246)",
+    "only-a-tint": "color(18)", "only-b-tint": "color(58)",
 }  # fmt: skip
 _ROLES_16 = {
     "": "",
@@ -21,6 +23,8 @@ _ROLES_16 = {
     "all": "yellow", "wait": "red", "bubble": "bright_black", "idle": "",
     "dim": "bright_black", "bright": "bold", "accent": "bold cyan", "warn": "bold yellow",
     "better": "bold green", "worse": "bold red", "key": "bold",
+    "only-a": "bright_blue", "only-b": "bright_yellow", "moved": "white",
+    "only-a-tint": "", "only-b-tint": "",
 }  # fmt: skip
 
 

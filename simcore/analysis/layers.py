@@ -86,14 +86,24 @@ class LayerTable:
             if key not in self._alone:
                 self._alone[key] = collective_alone_ns(simulation, *key)
             comm_ns = self._alone[key]
-        compute_ns = self._scaled(simulation.workload.name[index], phase, stated)
+        compute_ns = self.cell_compute_ns(index, phase)
         return LayerCell(stated, compute_ns, collective, group, members, size, comm_ns)
+
+    @property
+    def has_scales(self) -> bool:
+        """Whether some layers have factors of their own."""
+        return bool(self._scales)
+
+    def cell_compute_ns(self, index: int, phase: Phase) -> int:
+        """ns of one run of the compute of row `index` in one phase."""
+        workload = self.simulation.workload
+        return self._scaled(workload.name[index], phase, workload.cells(phase).compute_ns[index])
 
     @cached_property
     def kind(self) -> list[int]:
         """For each row a number that it shares with its equals: in name without number, and in cells."""
         workload = self.simulation.workload
-        columns = [_numbers(map(base_name, workload.name))]
+        columns: list[array[int]] = []
         for phase in PHASES:
             cells = workload.cells(phase)
             columns += [
@@ -111,8 +121,14 @@ class LayerTable:
         for place, column in enumerate(columns):
             cells_of_rows[place::width] = column
         keys, size = cells_of_rows.tobytes(), 8 * width
-        known: dict[bytes, int] = {}
-        return [known.setdefault(keys[at : at + size], len(known)) for at in range(0, len(keys), size)]
+        alike: dict[bytes, int] = {}
+        kind = [alike.setdefault(keys[at : at + size], len(alike)) for at in range(0, len(keys), size)]
+        if len(alike) == len(kind):
+            return kind
+        # Names decide only between rows whose cells are equal.
+        names: dict[tuple[int, str], int] = {}
+        pairs = zip(kind, map(base_name, workload.name), strict=True)
+        return [names.setdefault(pair, len(names)) for pair in pairs]
 
     def _scaled(self, name: str, phase: str, stated_ns: int) -> int:
         """ns of one run of a compute cell."""
@@ -193,11 +209,17 @@ class LayerGroups(OnDemand[LayerGroup]):
         numbers = self._group_of_kind
         kind = table.kind
         group_of = [numbers.setdefault(kind[index], len(numbers)) for index in indices]
-        compute, exposed, count = ([0] * len(numbers) for _ in range(3))
-        for index, group in zip(indices, group_of, strict=True):
-            compute[group] += table.compute_ns[index]
-            exposed[group] += table.exposed_ns[index]
-            count[group] += 1
+        all_differ = len(numbers) == len(indices)
+        if all_differ:
+            # Each row is a group, and its number is its place.
+            compute = [table.compute_ns[index] for index in indices]
+            exposed = [table.exposed_ns[index] for index in indices]
+        else:
+            compute, exposed, count = ([0] * len(numbers) for _ in range(3))
+            for index, group in zip(indices, group_of, strict=True):
+                compute[group] += table.compute_ns[index]
+                exposed[group] += table.exposed_ns[index]
+                count[group] += 1
         # `reverse` keeps groups that cost as much in file order.
         cost = list(map(add, compute, exposed))
         order = sorted(range(len(cost)), key=cost.__getitem__, reverse=True)
@@ -206,9 +228,13 @@ class LayerGroups(OnDemand[LayerGroup]):
         self._order = order
         # Rows of one group side by side, the groups by number, and where each begins: 100,000 lists
         # of one row would keep the garbage collector busy.
-        places = sorted(range(len(indices)), key=group_of.__getitem__)
-        self._members = array("q", [indices[place] for place in places])
-        self._begin = array("q", accumulate(count, initial=0))
+        if all_differ:
+            self._members = array("q", indices)
+            self._begin = array("q", range(len(indices) + 1))
+        else:
+            places = sorted(range(len(indices)), key=group_of.__getitem__)
+            self._members = array("q", [indices[place] for place in places])
+            self._begin = array("q", accumulate(count, initial=0))
         self.first_row = [self._members[self._begin[group]] for group in order]
         self.compute_ns = [compute[group] for group in order]
         self.exposed_ns = [exposed[group] for group in order]
@@ -218,6 +244,12 @@ class LayerGroups(OnDemand[LayerGroup]):
         rows = LayerRows(self.table, self._members[self._begin[group] : self._begin[group + 1]])
         name = base_name(self.table.simulation.workload.name[self.first_row[place]])
         return LayerGroup(name, rows, self.compute_ns[place], self.exposed_ns[place])
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many rows each group has."""
+        begin = self._begin
+        return [begin[group + 1] - begin[group] for group in self._order]
 
     def place_of(self, row: int) -> int:
         """The place of the group that row `row` of the file is in."""

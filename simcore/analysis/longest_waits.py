@@ -14,11 +14,14 @@ _KIND_OF_STREAM = {stream: kind for kind, stream in STREAM_OF_GROUP.items()}
 
 
 def longest_waits(accounts: Accounts) -> list[int]:
-    """The segments that are `wait`, `bubble` or `idle`, the longest first; of equal ones the earliest."""
-    edge = accounts.edge
-    found = list(compress(count(), accounts.account.translate(_WAITS)))
-    lengths = {segment: edge[segment] - edge[segment + 1] for segment in found}
-    return sorted(found, key=lengths.__getitem__)
+    """The segments that are `wait`, `bubble` or `idle`: waits and bubbles before idle ones.
+
+    Of each the longest first; of equal ones the earliest. Idle is who has done all its work.
+    """
+    edge, account = accounts.edge, accounts.account
+    found = list(compress(count(), account.translate(_WAITS)))
+    ranks = {segment: (account[segment] == IDLE, edge[segment] - edge[segment + 1]) for segment in found}
+    return sorted(found, key=ranks.__getitem__)
 
 
 def waited_for(timeline: Timeline, accounts: list[Accounts], number: int, segment: int) -> list[int]:
@@ -47,11 +50,16 @@ def waited_for(timeline: Timeline, accounts: list[Accounts], number: int, segmen
 
 
 def longest_of_all(accounts: list[Accounts]) -> list[tuple[int, int]]:
-    """(class, segment) of the waits of all classes, the longest first; of equal ones the first class's."""
-    found: list[tuple[int, int, int]] = []
+    """(class, segment) of the waits of all classes, in the order of `longest_waits`; of equal ones the
+    first class's.
+    """
+    found: list[tuple[bool, int, int, int]] = []
     for number, one in enumerate(accounts):
-        edge = one.edge
-        segments = compress(count(), one.account.translate(_WAITS))
-        found += [(edge[segment] - edge[segment + 1], number, segment) for segment in segments]
+        edge, account = one.edge, one.account
+        segments = compress(count(), account.translate(_WAITS))
+        found += [
+            (account[segment] == IDLE, edge[segment] - edge[segment + 1], number, segment)
+            for segment in segments
+        ]
     found.sort()
-    return list(map(itemgetter(1, 2), found))
+    return list(map(itemgetter(2, 3), found))

@@ -110,28 +110,33 @@ def columns_of_spans(
     first_ns, last_ns = edges[0], edges[-1]
     first = max(bisect_right(start, first_ns) - 1, 0)
     last = bisect_left(start, last_ns)
-    found: dict[int, list[int]] = {}
+    inside = category[first:last]
+    if not inside:
+        return {}
+    starts, ends = list(start[first:last]), list(end[first:last])
+    # Cut once here, and not looked at for each span.
+    starts[0] = max(starts[0], first_ns)
+    ends[0] = max(ends[0], first_ns)
+    ends[-1] = min(ends[-1], last_ns)
+    width = list(map(sub, edges[1:], edges))
+    found = {one: [0] * len(width) for one in sorted(set(inside))}
     column, right = 0, edges[1]
-    for begin, over, one in zip(start[first:last], end[first:last], category[first:last], strict=True):
-        if begin < first_ns:
-            begin = first_ns
-        if over > last_ns:
-            over = last_ns
-        if over <= begin:
-            continue
-        while begin >= right:
-            column += 1
-            right = edges[column + 1]
-        values = found.get(one)
-        if values is None:
-            values = found[one] = [0] * (len(edges) - 1)
+    for begin, over, one in zip(starts, ends, inside, strict=True):
+        # Most spans end in the column in which the one before ended.
         if over <= right:
-            values[column] += over - begin
+            found[one][column] += over - begin
             continue
-        values[column] += right - begin
-        at = column + 1
-        while edges[at + 1] < over:
-            values[at] += edges[at + 1] - edges[at]
-            at += 1
-        values[at] += over - edges[at]
-    return found
+        values = found[one]
+        if begin < right:
+            values[column] += right - begin
+            column += 1
+        else:
+            column = bisect_right(edges, begin, column + 1) - 1
+            values[column] -= begin - edges[column]
+        # Whole columns, and of the last one what is over before it ends.
+        behind = bisect_left(edges, over, column + 1)
+        values[column] += width[column]
+        values[column + 1 : behind] = width[column + 1 : behind]
+        column, right = behind - 1, edges[behind]
+        values[column] -= right - over
+    return {one: values for one, values in found.items() if any(values)}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, WAIT
+from simcore.analysis.layer_places import longest_span
 from simcore.analysis.rank_map import last_end_ns
 from simcore.collectives import NAMES
 from simcore.diagnostics import printable
@@ -96,17 +97,11 @@ def _layer(results: Results) -> Place | None:
     if not groups or not groups[0].cost_ns:
         return None
     group = groups[0]
-    rows = {row.index for row in group.rows}
+    rows = frozenset(group.rows.indices)
     share = percent(group.cost_ns, results.step_time_ns)
     words = f"{printable(group.name, _NAME)}, {duration(group.cost_ns)} = {share} % of it"
-    timeline = results.simulation.timeline
-    for number in range(len(timeline.classes)):
-        ops, start, end = timeline.columns(number)
-        inside = [op for op in range(len(ops)) if ops.row[op] in rows and end[op] > start[op]]
-        if inside:
-            op = max(inside, key=lambda op: (end[op] - start[op], -start[op]))
-            return Place("layer", words, number, start[op], end[op], group.cost_ns)
-    return None
+    seen = longest_span(results.simulation.timeline, rows)
+    return None if seen is None else Place("layer", words, *seen, group.cost_ns)
 
 
 def _collective(results: Results) -> Place | None:

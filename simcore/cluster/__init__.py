@@ -7,10 +7,8 @@ Import from here all that `__all__` names.
 from simcore.cluster.choice import ClusterChoice, choose_cluster, parameter_values
 from simcore.cluster.model import (
     ALGORITHM_NAMES,
-    OPTIMIZATIONS,
     Cluster,
     Dimension,
-    Optimization,
     direct_window,
     is_algorithm,
 )
@@ -21,14 +19,12 @@ from simcore.cluster.presets import DEFAULT_PRESET, PRESETS, default_cluster
 __all__ = [
     "ALGORITHM_NAMES",
     "DEFAULT_PRESET",
-    "OPTIMIZATIONS",
     "PRESETS",
     "Cluster",
     "ClusterChoice",
     "Crossing",
     "Dimension",
     "GroupShape",
-    "Optimization",
     "TransferShape",
     "choose_cluster",
     "default_cluster",

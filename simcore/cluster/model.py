@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from simcore.diagnostics import UsageError
+from simcore.names import Optimization
 from simcore.units import number
 
 Kind = Literal["ring", "fully-connected", "switch"]
@@ -22,8 +23,6 @@ ALGORITHM_NAMES: tuple[str, ...] = (
     "one-direct",
     "one-halving-doubling",
 )
-Optimization = Literal["localBWAware", "baseline"]
-OPTIMIZATIONS: tuple[Optimization, ...] = ("localBWAware", "baseline")
 
 
 def direct_window(name: str) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcore.cluster.model import Cluster, Dimension, Optimization
+from simcore.cluster.model import Cluster, Dimension
 from simcore.diagnostics import Diagnostic
+from simcore.names import Optimization
 
 Algorithms = tuple[str | None, ...]
 

@@ -4,11 +4,14 @@ A new format is one new file here and one line in `FORMATS`.
 Import from here all that `__all__` names.
 """
 
-from simcore.export import chrome, csv, simai
 from simcore.export.format import Export, ExportFormat, Progress, RankFile, Request
 from simcore.export.saving import check_file, check_folder, compressed, save, save_folder
 
-FORMATS: tuple[ExportFormat, ...] = (simai.FORMAT, chrome.FORMAT, csv.FORMAT)
+FORMATS: tuple[ExportFormat, ...] = (
+    ExportFormat("simai", "SimAI / AICB workload text"),
+    ExportFormat("chrome", "Trace Event JSON for Perfetto, chrome://tracing and HTA"),
+    ExportFormat("csv", "one line a span, for spreadsheets and data frames"),
+)
 
 __all__ = [
     "FORMATS", "Export", "ExportFormat", "Progress", "RankFile", "Request",

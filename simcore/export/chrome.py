@@ -20,7 +20,7 @@ from simcore.analysis.accounts import FIRST_EXPOSED, IDLE_OP, class_accounts, re
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
 from simcore.diagnostics import printable
 from simcore.export.chosen import Chosen, choose, left_out, of_run, ranks_in_words
-from simcore.export.format import Export, ExportFormat, Progress, Request
+from simcore.export.format import Export, Progress, Request
 from simcore.export.json_text import microseconds, quoted_json
 from simcore.export.spans import LANES, ClassSpans, Fact
 from simcore.layout import GROUP_KINDS
@@ -58,9 +58,6 @@ def export(request: Request) -> Export:
     what = f"{chosen.count} of {plural(simulation.layout.world, 'rank')}, {plural(spans, 'span')}"
     found = (*of_run(simulation), *left_out(simulation, chosen))
     return Export(_pieces(simulation, chosen, progress), what, found, progress)
-
-
-FORMAT = ExportFormat("chrome", "Trace Event JSON for Perfetto, chrome://tracing and HTA", export)
 
 
 def head(path: str, more: dict[str, str]) -> str:

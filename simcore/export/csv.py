@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from simcore.export.chosen import choose, of_run, ranks_in_words
-from simcore.export.format import Export, ExportFormat, Progress, RankFile, Request
+from simcore.export.format import Export, Progress, RankFile, Request
 from simcore.export.spans import ClassSpans, Fact
 from simcore.program.ops import STREAMS
 from simcore.simulation import Simulation, simulate
@@ -52,9 +52,6 @@ def export(request: Request) -> Export:
     pieces = _pieces(simulation, list(chosen.of_class.items()), progress)
     what = f"{chosen.count} of {world}, {plural(chosen.spans(simulation), 'span')}, equal ranks in one line"
     return Export(pieces, what, of_run(simulation), progress)
-
-
-FORMAT = ExportFormat("csv", "one line a span, for spreadsheets and data frames", export)
 
 
 def field(text: str) -> str:

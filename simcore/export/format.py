@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from simcore.diagnostics import Diagnostic
-from simcore.parameters import Parameters
-from simcore.ranks import RankSet
-from simcore.workload import Workload
-
 if TYPE_CHECKING:
+    from simcore.diagnostics import Diagnostic
     from simcore.measured import MeasuredRun
+    from simcore.parameters import Parameters
+    from simcore.ranks import RankSet
+    from simcore.workload import Workload
 
 
 class Request(NamedTuple):
@@ -60,15 +60,22 @@ class Export(NamedTuple):
 
 
 class ExportFormat(NamedTuple):
-    """One entry of the registry. name: the word of `--format`; help: a line on it.
+    """One entry of the registry. name: the word of `--format`, and the file here whose `export` makes it.
 
-    requested: makes the export that is asked for; it raises `UsageError` for what this format
-    cannot hold, and what reading and simulating raise.
+    help: a line on it.
     """
 
     name: str
     help: str
-    requested: Callable[[Request], Export]
+
+    def requested(self, request: Request) -> Export:
+        """The export that is asked for.
+
+        Raises `UsageError` for what this format cannot hold, and what reading and simulating raise.
+        """
+        # Loaded here: `--help` names all formats, and an export has one.
+        made: Export = import_module(f"simcore.export.{self.name}").export(request)
+        return made
 
     def export(self, workload: Workload, parameters: Parameters) -> Export:
         """The export of a workload under parameters, all else as the format has it by itself."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.export.edits import edited
-from simcore.export.format import Export, ExportFormat, Request
+from simcore.export.format import Export, Request
 from simcore.parameters import Parameters
 from simcore.units import plural
 from simcore.workload import Workload
@@ -29,11 +29,20 @@ _TOKENS = tuple({kind: token for token, kind in table.items()} for table in KIND
 _ROWS_A_PIECE = 4096
 
 
-def export(workload: Workload, parameters: Parameters) -> Export:
+def export(request: Request) -> Export:
     """The workload as text, the parameters in it as far as it has words for them.
 
-    Raises `UsageError` for a workload that this text cannot hold, and what `edited` raises.
+    Raises `UsageError` for what this text cannot hold, and what `edited` raises.
     """
+    if not isinstance(request.opened, Workload):
+        found = printable(request.opened.path, 60)
+        raise UsageError(f"FILE {found}: found a measured run, expected a workload")
+    if request.ranks is not None or request.every_rank or request.per_rank:
+        raise UsageError("--format simai: one file holds all ranks, so --ranks and --per-rank do not fit it")
+    return _export(request.opened, request.parameters)
+
+
+def _export(workload: Workload, parameters: Parameters) -> Export:
     if workload.format not in ("simai", "astra-sim-1") or workload.policy not in TRANSFORMER:
         kind = workload.format if workload.policy in TRANSFORMER else f"{workload.format} ({workload.policy})"
         raise UsageError(
@@ -53,18 +62,6 @@ def export(workload: Workload, parameters: Parameters) -> Export:
     pieces = _pieces(header, result)
     what = f"{plural(len(result), 'row')} of {result.policy}"
     return Export(pieces, what, tuple(found))
-
-
-def _requested(request: Request) -> Export:
-    if not isinstance(request.opened, Workload):
-        found = printable(request.opened.path, 60)
-        raise UsageError(f"FILE {found}: found a measured run, expected a workload")
-    if request.ranks is not None or request.every_rank or request.per_rank:
-        raise UsageError("--format simai: one file holds all ranks, so --ranks and --per-rank do not fit it")
-    return export(request.opened, request.parameters)
-
-
-FORMAT = ExportFormat("simai", "SimAI / AICB workload text", _requested)
 
 
 def _check_names(workload: Workload) -> None:

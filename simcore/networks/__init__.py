@@ -6,17 +6,26 @@ A new model is one new file here and one line in `NETWORKS`. Import from here: `
 
 from __future__ import annotations
 
-from simcore.cluster import Cluster
+from typing import TYPE_CHECKING
+
 from simcore.diagnostics import Diagnostic, UsageError, printable
-from simcore.layout import Layout
-from simcore.networks.analytical import open_analytical
 from simcore.networks.model import Network, NetworkModel, Sharing
 from simcore.networks.places import one_place, servers
 from simcore.parameters import FLAGS, Parameters
 
+if TYPE_CHECKING:
+    from simcore.cluster import Cluster
+    from simcore.layout import Layout
+
+
+# Models are loaded when a run has them: `--help` names them all.
+def _open_analytical(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
+    from simcore.networks.analytical import Analytical
+
+    return Analytical(cluster)
+
 
 def _open_shared(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
-    # Imported here: the common run has no use for it.
     from simcore.networks.shared import Shared
 
     return Shared(cluster)
@@ -37,7 +46,7 @@ def _open_simai_auto(parameters: Parameters, layout: Layout, cluster: Cluster, a
 _BUSBW_FLAGS = ("gpus_per_server", "overlap")
 _AUTO_FLAGS = (*_BUSBW_FLAGS, "nvlink", "nic", "nics_per_server", "gpu_type", "nic_type")
 NETWORKS: dict[str, NetworkModel] = {
-    "analytical": NetworkModel(open_analytical),
+    "analytical": NetworkModel(_open_analytical),
     "shared": NetworkModel(_open_shared),
     "busbw": NetworkModel(_open_busbw, "FILE", _BUSBW_FLAGS, one_place, lifts_forward=True),
     "simai-auto": NetworkModel(_open_simai_auto, None, _AUTO_FLAGS, servers, lifts_forward=True),

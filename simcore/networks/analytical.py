@@ -8,8 +8,6 @@ from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.collectives import collective_ns, explain_collective, transfer_ns
 from simcore.diagnostics import Diagnostic
 from simcore.folding.classes import PortFactors
-from simcore.layout import Layout
-from simcore.parameters import Parameters
 from simcore.program.blocks import Structure
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind
@@ -58,8 +56,3 @@ class Analytical:
             )
             self._slowed[ports] = replace(self.cluster, dims=slowed)
         return self._slowed[ports]
-
-
-def open_analytical(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Analytical:
-    """The `analytical` network of a cluster."""
-    return Analytical(cluster)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from simcore.cluster import Cluster, GroupShape, TransferShape
-from simcore.diagnostics import Diagnostic
-from simcore.folding.classes import PortFactors
-from simcore.layout import Layout
-from simcore.parameters import Parameters
-from simcore.program.blocks import Structure
-from simcore.workload import Workload
-from simcore.workload.model import GroupKind
-
 if TYPE_CHECKING:
+    from simcore.cluster import Cluster, GroupShape, TransferShape
+    from simcore.diagnostics import Diagnostic
+    from simcore.folding.classes import PortFactors
+    from simcore.layout import Layout
+    from simcore.parameters import Parameters
+    from simcore.program.blocks import Structure
     from simcore.sharing import Transmission
+    from simcore.workload import Workload
+    from simcore.workload.model import GroupKind
 
 
 class Network(Protocol):

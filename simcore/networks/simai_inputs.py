@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from simcore.cluster.parsing import BANDWIDTHS
 from simcore.diagnostics import UsageError, printable
+from simcore.names import GPU_TYPES, NIC_TYPES
 from simcore.parameters import Parameters
 from simcore.units import plain_number
 from simcore.workload import Workload
 from simcore.workload.model import Phase
 
-# GiB/s of NVLink and of one NIC by type: SimAI's own presets.
-GPU_TYPES = {"H100": 370.8, "H20": 370.8, "H800": 164.8, "A100": 240.0, "A800": 160.0}
-NIC_TYPES = {"cx7": 48.5, "cx6": 23.5, "bf3": 48.5}
 # A forward collective of fewer bytes, but not of none, counts as one of so many.
 _LEAST_FORWARD_BYTES = 4096
 _LIFTING_POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"

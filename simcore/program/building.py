@@ -6,6 +6,7 @@ import math
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.layout import Layout
+from simcore.names import STAGE_LAYOUTS
 from simcore.overrides import layer_scales
 from simcore.parameters import FLAGS, Parameters
 from simcore.program.blocks import Structure, find_structure, is_layer, whole_file
@@ -14,13 +15,13 @@ from simcore.program.op_table import build_table_program, find_layer
 from simcore.program.ops import Program
 from simcore.program.plan import Plan
 from simcore.program.policy_builder import PolicyBuilder
-from simcore.program.schedules import POLICY_LOOPS, SCHEDULES
+from simcore.program.schedules import SCHEDULES
+from simcore.program.schedules.policy_loops import POLICY_LOOPS
 from simcore.program.stage_builder import StageBuilder
 from simcore.units import plural
 from simcore.workload import Workload
 from simcore.workload.model import base_name
 
-STAGE_LAYOUTS = ("uniform", "megatron")
 # Beyond this lies a slip of the keyboard: building alone would take a minute and gigabytes.
 MOST_OPS = 40_000_000
 # A hundred times the largest file known; more would take minutes and gigabytes.

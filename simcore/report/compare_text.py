@@ -8,26 +8,47 @@ from itertools import zip_longest
 from simcore.analysis.compare import Change, Comparison, Mover, signed
 from simcore.diagnostics import printable
 from simcore.parameters import flag_of
+from simcore.report.changes import change_figures, difference_of, slower_words
 from simcore.report.table import Column, table
-from simcore.units import column_unit, duration, number, percent
+from simcore.units import column_unit, duration, number
 
 _WIDTH = 110
+# What a person reads at once; --all has everything.
+_LINES = 40
 _LAYERS = 3
 _PATH = 5
-_LINES = 40
+_LEAST_ACCOUNTS = 4
 _LEAST_MOVERS, _MOST_MOVERS = 3, 7
+_NO_LIMIT = 1 << 30
 _NAME_CELLS = 28
 _FLAG_CELLS = 60
 
 
-def compare_text(comparison: Comparison) -> str:
-    """The page: step times, why they differ, accounts, critical paths, layers, movers, what is unchanged."""
-    parts = [_head(comparison), _accounts(comparison), *_paths(comparison), *_layers(comparison)]
-    rest = _rest(comparison)
-    # Ops get what the rest leaves of a screen: their title, heading and blank line count too.
-    left = _LINES - 3 - sum(part.count("\n") + 1 for part in (*parts, rest))
-    parts += _movers(comparison, max(_LEAST_MOVERS, min(left, _MOST_MOVERS)))
-    return "\n".join([*parts, rest])
+def compare_text(comparison: Comparison, everything: bool = False) -> str:
+    """The page: step times, why they differ, accounts, critical paths, layers, movers, what is unchanged.
+
+    It has at most 40 lines: accounts that change least give way first. everything: all that there is.
+    """
+    head, rest = _head(comparison), _rest(comparison)
+    paths = _paths(comparison, _NO_LIMIT if everything else _PATH)
+    layers = _layers(comparison, _NO_LIMIT if everything else _LAYERS)
+    if everything:
+        found = [
+            head,
+            _accounts(comparison, _NO_LIMIT),
+            *paths,
+            *layers,
+            *_movers(comparison, _NO_LIMIT),
+            rest,
+        ]
+        return "\n".join(found)
+    # Accounts and ops get what the others leave of a screen: titles, headings and blank lines count too.
+    left = _LINES + 1 - sum(part.count("\n") + 1 for part in (head, *paths, *layers, rest))
+    least = _LEAST_MOVERS + 3 if comparison.movers else 0
+    accounts = _accounts(comparison, max(left - least - 4, _LEAST_ACCOUNTS))
+    left -= accounts.count("\n") + 1 + 3
+    movers = _movers(comparison, max(_LEAST_MOVERS, min(left, _MOST_MOVERS)))
+    return "\n".join([head, accounts, *paths, *layers, *movers, rest])
 
 
 def side_words(comparison: Comparison, side: int) -> str:
@@ -51,9 +72,7 @@ def side_words(comparison: Comparison, side: int) -> str:
 
 def difference_words(comparison: Comparison) -> str:
     """`-4.075 s (-27.6 %)`: the step of B against that of A."""
-    step = comparison.a.step_time_ns
-    share = f" ({100 * comparison.difference_ns / step:+.1f} %)" if step else ""
-    return f"{signed(comparison.difference_ns)}{share}"
+    return difference_of(comparison.a.step_time_ns, comparison.b.step_time_ns)
 
 
 def matched_words(comparison: Comparison) -> str:
@@ -79,52 +98,39 @@ def _head(comparison: Comparison) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _accounts(comparison: Comparison) -> str:
+def _accounts(comparison: Comparison, most: int) -> str:
+    """The accounts that there are, those that change most where these are more than `most`, and the step."""
     steps = (comparison.a.step_time_ns, comparison.b.step_time_ns)
     unit_ns, unit = column_unit(max(steps))
     step = Change("step", *steps)
-    pairs = [
+    there = [
         (mean, worst)
         for mean, worst in zip(comparison.accounts, comparison.worst_accounts, strict=True)
         if any((mean.a_ns, mean.b_ns, worst.a_ns, worst.b_ns))
     ]
+    by_change = sorted(there, key=lambda pair: -max(abs(one.ns) for one in pair))
+    pairs = [pair for pair in there if pair in by_change[:most]]
+    left = len(there) - len(pairs)
     columns = [Column(f"account, {unit}", left=True)]
     columns += [Column(name) for name in ("A", "B", "B - A") * 2]
     rows = [
-        [mean.name, *_figures(mean, unit_ns), *_figures(worst, unit_ns)]
+        [mean.name, *change_figures(mean, unit_ns), *change_figures(worst, unit_ns)]
         for mean, worst in [*pairs, (step, step)]
     ]
     where = _where(comparison, comparison.worst.first, comparison.worst.ranks)
-    head = f"Accounts: the mean of all ranks, then {where}, where most time is lost"
+    more = f" ({left} that change less: --all)" if left else ""
+    head = f"Accounts: the mean of all ranks, then {where}, where most time is lost{more}"
     return "\n".join([head, *table(columns, rows), ""])
 
 
-def _figures(change: Change, unit_ns: int) -> list[str]:
-    return [
-        _figure(change.a_ns, unit_ns),
-        _figure(change.b_ns, unit_ns),
-        _difference(change.ns, unit_ns),
-    ]
-
-
-def _figure(ns: int, unit_ns: int) -> str:
-    return f"{ns / unit_ns:.3f}" if unit_ns > 1 else str(ns)
-
-
-def _difference(ns: int, unit_ns: int) -> str:
-    if ns == 0:
-        return "="
-    return f"{ns / unit_ns:+.3f}" if unit_ns > 1 else f"{ns:+d}"
-
-
-def _paths(comparison: Comparison) -> list[str]:
+def _paths(comparison: Comparison, most: int) -> list[str]:
     """What the two critical paths are made of: by kind and, where that moves more, by stage or by layer."""
     paths = comparison.paths
     if not any(one.ns for changes in paths for one in changes):
         return []
 
     def moved(changes: list[Change]) -> int:
-        return sum(abs(one.ns) for one in changes[:_PATH])
+        return sum(abs(one.ns) for one in changes[:most])
 
     by_stage = moved(paths.stage) > moved(paths.layer)
     others = [
@@ -135,29 +141,33 @@ def _paths(comparison: Comparison) -> list[str]:
     columns = [Column(f"kind, {unit}", left=True), *map(Column, ("A", "B", "B - A"))]
     columns += [Column("stage" if by_stage else "layer", left=True), *map(Column, ("A", "B", "B - A"))]
     rows = []
-    for kind, other in zip_longest(paths.kind[:_PATH], others[:_PATH]):
-        halves = [[one.name, *_figures(one, unit_ns)] if one else [""] * 4 for one in (kind, other)]
+    for kind, other in zip_longest(paths.kind[:most], others[:most]):
+        halves = [[one.name, *change_figures(one, unit_ns)] if one else [""] * 4 for one in (kind, other)]
         rows.append([*halves[0], *halves[1]])
-    more = " (--json has all)" if max(len(paths.kind), len(others)) > len(rows) else ""
+    more = " (--all has all)" if max(len(paths.kind), len(others)) > len(rows) else ""
     return ["\n".join([f"Critical paths, what changes most{more}", *table(columns, rows), ""])]
 
 
-def _layers(comparison: Comparison) -> list[str]:
+def _layers(comparison: Comparison, most: int) -> list[str]:
     moved = [one for one in comparison.layers if one.moved_ns]
     if not moved:
         return []
-    shown = moved[:_LAYERS]
+    shown = moved[:most]
     unit_ns, unit = column_unit(
         max(ns for one in shown for change in (one.compute, one.exposed) for ns in (change.a_ns, change.b_ns))
     )
     columns = [Column(f"layer, {unit}", left=True)]
     columns += [Column(name) for name in ("compute A", "B", "B - A", "exposed A", "B", "B - A")]
     rows = [
-        [printable(one.name, _NAME_CELLS), *_figures(one.compute, unit_ns), *_figures(one.exposed, unit_ns)]
+        [
+            printable(one.name, _NAME_CELLS),
+            *change_figures(one.compute, unit_ns),
+            *change_figures(one.exposed, unit_ns),
+        ]
         for one in shown
     ]
     left = len(moved) - len(shown)
-    more = f" (and {left} more)" if left else ""
+    more = f" ({left} more: --all)" if left else ""
     return ["\n".join([f"Layers that change most{more}", *table(columns, rows), ""])]
 
 
@@ -167,7 +177,7 @@ def _movers(comparison: Comparison, most: int) -> list[str]:
     for mover in comparison.movers:
         by_measure.setdefault(mover.measure, []).append(mover)
     shown: list[Mover] = []
-    for place in range(most):
+    for place in range(max(map(len, by_measure.values()), default=0)):
         shown += [movers[place] for movers in by_measure.values() if len(movers) > place]
     shown = shown[:most]
     if not shown:
@@ -208,19 +218,22 @@ def _where(comparison: Comparison, place: tuple[int, int, int], ranks: int) -> s
 def _rest(comparison: Comparison) -> str:
     unchanged = f"Unchanged: {', '.join(comparison.unchanged) or 'nothing'}"
     lines = textwrap.wrap(unchanged, _WIDTH, subsequent_indent="  ")
-    cost = comparison.cost
-    if cost is not None:
-        lines.append(f"Cost: stage {cost.stage} keeps {cost.b} micro-batches in memory, in A {cost.a}")
+    if comparison.cost is not None:
+        lines.append(cost_words(comparison))
     return "\n".join(lines) + "\n"
+
+
+def cost_words(comparison: Comparison) -> str:
+    """What B keeps in memory where that differs most."""
+    cost = comparison.cost
+    return "" if cost is None else (
+        f"Cost: stage {cost.stage} keeps {cost.b} micro-batches in memory, in A {cost.a}"
+    )  # fmt: skip
 
 
 def slower_text(comparison: Comparison, limit: float) -> str | None:
     """One line where B is slower than A by more than `limit` percent of A; else None."""
-    a, b = comparison.a.step_time_ns, comparison.b.step_time_ns
-    if (b - a) * 100 <= limit * a:
-        return None
-    slower = f"{percent(b - a, a)} % slower" if a else "slower"
-    return f"B is {slower} than A ({duration(a)}, {duration(b)}): more than --fail-if-slower {number(limit)}%"
+    return slower_words(comparison.a.step_time_ns, comparison.b.step_time_ns, limit)
 
 
 def _count(value: int) -> str:

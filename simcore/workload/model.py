@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from simcore.diagnostics import Diagnostic
+from simcore.names import Dialect
 
 Phase = Literal["fwd", "ig", "wg"]
 PHASES: tuple[Phase, ...] = ("fwd", "ig", "wg")
 GroupKind = Literal["tp", "ep", "dp", "dp_ep", "all", "pp"]
 LARGEST = 2**63 - 1  # columns are signed 64-bit
-Dialect = Literal["simai", "astra-sim-1"]
-DIALECTS: tuple[Dialect, ...] = ("simai", "astra-sim-1")
 
 _TRAILING_NUMBER = re.compile(r"_?\d+$")
 

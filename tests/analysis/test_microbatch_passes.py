@@ -75,16 +75,19 @@ def test_passes_follow_one_another_and_hold_the_compute_of_their_micro_batch(sch
 
 
 def check_waits(results: Results) -> None:
-    """The longest first, every wait once, of each class and of all."""
+    """Idle ends last, else the longest first; every wait once, of each class and of all."""
     together = []
     for number, accounts in enumerate(results.accounts):
         waits = results.waits(number)
-        lengths = [accounts.edge[one + 1] - accounts.edge[one] for one in waits]
-        assert lengths == sorted(lengths, reverse=True)
+        keys = [
+            (ACCOUNTS[accounts.account[one]] == "idle", accounts.edge[one] - accounts.edge[one + 1])
+            for one in waits
+        ]
+        assert keys == sorted(keys)
         kinds = [ACCOUNTS[account] in ("wait", "bubble", "idle") for account in accounts.account]
         assert sorted(waits) == [segment for segment, is_wait in enumerate(kinds) if is_wait]
-        together += [(-length, number, one) for length, one in zip(lengths, waits, strict=True)]
-    assert results.all_waits == [(number, segment) for _, number, segment in sorted(together)]
+        together += [(*key, number, one) for key, one in zip(keys, waits, strict=True)]
+    assert results.all_waits == [(number, segment) for *_, number, segment in sorted(together)]
 
 
 def test_waits_come_by_their_length() -> None:

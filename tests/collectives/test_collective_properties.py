@@ -8,7 +8,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from simcore.cluster import (
-    OPTIMIZATIONS,
     Cluster,
     Crossing,
     Dimension,
@@ -21,6 +20,7 @@ from simcore.collectives import collective_done, collective_ns, explain_collecti
 from simcore.collectives.exact import decimal_ratio, floor_ns
 from simcore.collectives.leg import Leg
 from simcore.collectives.phases import chunk_bytes
+from simcore.names import OPTIMIZATIONS
 
 KINDS = ("ring", "switch", "fully-connected")
 COLLECTIVES = ("ALLREDUCE", "ALLGATHER", "REDUCESCATTER", "ALLTOALL")

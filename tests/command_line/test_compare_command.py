@@ -17,7 +17,7 @@ def test_a_comparison_is_one_screen_and_exits_with_0() -> None:
     assert lines[0] == f"Compare  {SEED_002}"
     assert "Why: bubble and idle -4.079 s on the mean rank: weight gradients fill the wait" in lines[4]
     assert 24 <= len(lines) <= 40
-    path = lines.index("Critical paths, what changes most (--json has all)")
+    path = lines.index("Critical paths, what changes most (--all has all)")
     assert lines[path + 2] == ("  compute wg   4.216  0.136  -4.080  mlp_row           4.070  2.803  -1.267")
 
 
@@ -95,8 +95,11 @@ NUMBER = "a percentage of 0 or more is expected, for example 2%"
         ([SEED_002, "--with", "", "--fail-if-slower", "x"], f"--fail-if-slower x: {NUMBER}"),
         ([SEED_002, "--with", "", "--fail-if-slower", "-1%"], f"--fail-if-slower -1%: {NUMBER}"),
         ([TRACE, "--with", "--pp 8"],
-         f"compare {TRACE}: a measured run cannot be simulated with other parameters; "
-         "a workload file is expected"),
+         "--with: --pp has no meaning for a trace; its replay takes --compute-scale, --comm-scale, "
+         "--layer-scale and --slow-rank"),
+        ([SEED_002, TRACE, "--with", "--pp 8"],
+         "--with: --pp has no meaning for a trace; its replay takes --compute-scale, --comm-scale, "
+         "--layer-scale and --slow-rank"),
     ],
 )  # fmt: skip
 def test_wrong_usage_says_what_is_expected(words: list[str], error: str) -> None:
@@ -112,3 +115,76 @@ def test_help_names_what_is_special() -> None:
     assert done.returncode == 0
     assert "--fail-if-slower" in done.stdout
     assert "--with" in done.stdout
+    assert "--against" in done.stdout
+
+
+def test_a_page_has_at_most_40_lines_and_all_has_everything() -> None:
+    words = ["compare", "fixtures/001_moe_128npu_with_mistakes.txt", "--with", "--tp 2"]
+    short, whole = (wltui(*words, *more).stdout.splitlines() for more in ((), ("--all",)))
+    assert len(short) <= 40 < len(whole)
+    assert "Layers that change most (8 more: --all)" in short
+    assert "Layers that change most" in whole
+    assert {line for line in short if line.startswith("  exposed")} <= set(whole)
+
+
+def test_a_workload_stands_beside_a_trace() -> None:
+    done = wltui("compare", SEED_002, TRACE)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"A  14.774 s    {SEED_002}: simulated, tp 8 x dp 8 x pp 16, 16 micro-batches"
+    assert lines[1] == f"B  3.851 s     {TRACE}: measured, 1 micro-batch"
+    assert lines[2] == "B - A  -10.923 s (-73.9 %); 1 stage paired, ranks are not: the mean of each stage"
+    assert lines[3] == (
+        "Not the same layout: micro-batches 16 in A, 1 in B; of B tp, dp, pp not known. "
+        "Paired by stage alone."
+    )
+    assert len(lines) <= 40
+    found = json.loads(wltui("compare", SEED_002, TRACE, "--json").stdout)
+    assert list(found) == [
+        "schema", "a", "b", "difference_ns", "difference_percent", "unlike", "paired_by", "accounts",
+        "stages", "lanes", "movers", "unchanged",
+    ]  # fmt: skip
+    assert (found["schema"], found["paired_by"]) == ("wltui.beside/1", "stage")
+    assert list(found["movers"][0]) == ["stage", "kind", "a_ns", "b_ns", "difference_ns"]
+    assert [side["kind"] for side in (found["a"], found["b"])] == ["simulated", "measured"]
+
+
+def test_parameters_of_the_command_line_are_the_workloads_not_the_traces() -> None:
+    found = json.loads(
+        wltui("compare", SEED_002, TRACE, "--pp", "8", "--compute-scale", "2", "--json").stdout
+    )
+    assert (found["a"]["pp"], found["b"]["kind"]) == (8, "measured")
+    replayed = json.loads(wltui("compare", TRACE, "--with", "--compute-scale 2", "--json").stdout)
+    assert [replayed[side]["kind"] for side in ("a", "b")] == ["measured", "replayed"]
+    assert replayed["difference_ns"] > 0
+
+
+def test_a_plan_without_times_cannot_be_compared(tmp_path: Path) -> None:
+    path = tmp_path / "plan.txt"
+    path.write_text("stage:0:forward_step(batch_id=0, mg_state=warmup, duration=None)\n")
+    done = wltui("compare", SEED_002, str(path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"wltui: compare {path}: found an order of operations without times, expected a trace with "
+        "durations\n"
+    )
+
+
+def test_the_same_on_the_screen_and_without_a_terminal_as_a_page() -> None:
+    page = wltui(TRACE, "--against", SEED_002)
+    assert (page.returncode, page.stderr) == (0, "")
+    assert page.stdout == wltui("compare", SEED_002, TRACE).stdout
+    screen = wltui(TRACE, "--against", SEED_002, "--snapshot", "").stdout
+    lines = screen.splitlines()
+    assert "[6 Compare]" in lines[1]
+    assert lines[2].startswith(" A  against 14.774 s   002_gpt_1024npu.txt, simulated, tp 8 x dp 8 x pp 16")
+    assert lines[3].startswith(" B  opened  3.851 s    004_megatron_rank7_trace.txt, measured, 1 micro-batch")
+    assert "stage 3" in screen
+
+
+def test_against_what_has_nothing_in_common_is_an_error_before_the_screen(tmp_path: Path) -> None:
+    path = tmp_path / "plan.txt"
+    path.write_text("stage:0:forward_step(batch_id=0, mg_state=warmup, duration=None)\n")
+    done = wltui(SEED_002, "--against", str(path), "--snapshot", "")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "found an order of operations without times" in done.stderr

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,13 @@ from tui.cli import main
 with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
     main({words})
 print(json.dumps([name for name in {unwanted} if name in sys.modules]))
+"""
+OURS = """
+import contextlib, io, json, sys
+from tui.cli import main
+with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    main({words})
+print(json.dumps([name for name in sys.modules if name.partition(".")[0] in ("simcore", "tui")]))
 """
 
 
@@ -51,6 +59,73 @@ def test_commands_without_a_screen_import_neither_textual_nor_rich(words: list[s
 )
 def test_a_workload_does_not_pay_for_the_room_of_the_traces(words: list[str]) -> None:
     assert loaded(RUN.format(words=words, unwanted=("simcore.measured", "datetime"))) == []
+
+
+# What the words of `--help` need: the parameters, and the names in the registries.
+NAMES = {
+    "simcore", "simcore.choices", "simcore.diagnostics", "simcore.names", "simcore.networks",
+    "simcore.networks.model", "simcore.networks.places", "simcore.parameters", "simcore.program",
+    "simcore.program.schedules", "simcore.units", "tui", "tui.cli", "tui.commands", "tui.commands.arguments",
+    "tui.commands.inputs", "tui.commands.parser",
+}  # fmt: skip
+HELP = {
+    "": {"tui.commands.view", "tui.screens", "tui.terminal", "tui.terminal.kinds"},
+    "report": {"tui.commands.report"},
+    "check": {"tui.commands.check"},
+    "compare": {"tui.commands.compare"},
+    "export": {
+        "simcore.export", "simcore.export.format", "simcore.export.saving", "simcore.ranks",
+        "tui.commands.amounts", "tui.commands.export", "tui.commands.progress",
+    },
+    "keys": {"tui.commands.keys"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", HELP)
+def test_help_imports_the_names_of_things_and_not_the_things(command: str) -> None:
+    words = [command, "--help"] if command else ["--help"]
+    assert set(loaded(OURS.format(words=words))) - NAMES <= HELP[command]
+
+
+def test_the_version_imports_a_number() -> None:
+    allowed = {"simcore", "simcore.diagnostics", "tui", "tui.cli"}
+    assert set(loaded(OURS.format(words=["--version"]))) == allowed
+
+
+# The rooms that a workload goes through, with what stands beside them.
+ROOMS = {
+    "simcore", "simcore.choices", "simcore.cluster", "simcore.collectives", "simcore.diagnostics",
+    "simcore.engine", "simcore.folding", "simcore.inputs", "simcore.layout", "simcore.names",
+    "simcore.networks", "simcore.overrides", "simcore.parameters", "simcore.policies", "simcore.pricing",
+    "simcore.program", "simcore.ranks", "simcore.simulation", "simcore.timeline", "simcore.units",
+    "simcore.workload", "tui", "tui.cli", "tui.commands",
+}  # fmt: skip
+READING = {
+    "simcore", "simcore.checking", "simcore.diagnostics", "simcore.inputs", "simcore.layout", "simcore.names",
+    "simcore.overrides", "simcore.parameters", "simcore.policies", "simcore.program", "simcore.units",
+    "simcore.workload", "tui", "tui.cli", "tui.commands",
+}  # fmt: skip
+SHOWING = ROOMS | {"simcore.analysis", "simcore.report"}
+COMMANDS = [
+    (["check", SEED_002], READING),
+    (["report", SEED_002], SHOWING),
+    (["report", SEED_002, "--json"], SHOWING),
+    (["compare", SEED_002, "--with", "--schedule gpipe"], SHOWING),
+    (["export", SEED_002, "--format", "simai", "-o", "OUT"], ROOMS | {"simcore.export"}),
+    (["export", SEED_002, "--format", "csv", "-o", "OUT"], ROOMS | {"simcore.analysis", "simcore.export"}),
+    (["export", SEED_002, "--format", "chrome", "-o", "OUT"], ROOMS | {"simcore.analysis", "simcore.export"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "rooms"), COMMANDS, ids=lambda value: " ".join(value[:5:2]) if isinstance(value, list) else ""
+)
+def test_a_command_imports_the_rooms_it_goes_through_and_no_other(
+    tmp_path: Path, words: list[str], rooms: set[str]
+) -> None:
+    out = str(tmp_path / "out")
+    found = loaded(OURS.format(words=[out if word == "OUT" else word for word in words]))
+    assert {".".join(name.split(".")[:2]) for name in found} <= rooms
 
 
 def test_simcore_imports_nothing_of_the_screen() -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simcore.choices import choices
 from simcore.diagnostics import UsageError
 from simcore.parameters import FLAGS, Flag, Parameters, as_dict, as_flags, flag_of, parse_value, replaced
-from simcore.simulation import choices
 from tui.commands.arguments import Parser, add_parameters, parameters_from
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simcore.choices import choices
 from simcore.diagnostics import InputError
 from simcore.parameters import FLAGS, Parameters
 from simcore.parameters_file import parameters_toml, read_parameters
-from simcore.simulation import choices
 from tests.command_line.running import SEED_002, wltui
 
 

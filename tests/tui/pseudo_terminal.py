@@ -14,6 +14,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 from collections.abc import Callable, Sequence
@@ -86,13 +87,15 @@ class Terminal:
         self._set_size(columns, rows)
         self.attributes_before = termios.tcgetattr(self.slave)
         self.started = time.monotonic()
+        # Each program begins anew unless a test says where sessions are.
+        self._state = tempfile.TemporaryDirectory(prefix="wltui-state-")
         self.process = subprocess.Popen(
             [sys.executable, "-ISc", _LOGIN, os.ttyname(self.slave), *words] if controls else list(words),
             stdin=self.slave if stdin is None else stdin,
             stdout=self.slave if stdout is None else stdout,
             stderr=self.slave if stderr is None else stderr,
             cwd=cwd,
-            env=environment(**(env or {})),
+            env=environment(**{"XDG_STATE_HOME": self._state.name, **(env or {})}),
             start_new_session=True,
         )
 
@@ -103,6 +106,7 @@ class Terminal:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        self._state.cleanup()
         for descriptor in (self.master, self.slave):
             if descriptor >= 0:
                 os.close(descriptor)

@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+
+from simcore.analysis import Results
 from simcore.analysis.compare import Comparison
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import seed
+from tests.tui.made_runs import naive_cell, seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
-from tui.compare.model import MOVERS, CompareModel
+from tui.compare.marks import marks
+from tui.compare.model import A_ALONE, B_ALONE, BOTH, MOVERS, CompareModel
+from tui.compare.simulated import SimulatedCompared
+from tui.compare.source import Alike
 from tui.compare.view import CompareView
 from tui.session import Session
+from tui.timeline.lanes import Lane
+from tui.timeline.spans import COMPUTING
 
 
 def model_of(**parameters: object) -> CompareModel:
     """1f1b beside another run of seed 002."""
-    return CompareModel(Comparison(seed(), seed(**parameters)))
+    return CompareModel(SimulatedCompared(Comparison(seed(), seed(**parameters))))
 
 
 def test_the_axis_is_as_long_as_the_longer_step() -> None:
     assert model_of(schedule="zb-h1").window.span_ns == seed().step_time_ns
     assert model_of(compute_scale=2.0).window.span_ns == seed(compute_scale=2.0).step_time_ns
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [({}, {"no_fold": True}), ({"no_fold": True}, {"no_fold": True, "tp": 2})]
+)
+def test_each_pair_has_lanes_where_every_rank_is_simulated(
+    one: dict[str, object], other: dict[str, object]
+) -> None:
+    # Equal ranks are one lane there, and a pair may be of any of them.
+    comparison = Comparison(seed(world=128, **one), seed(world=128, **other))
+    compared = SimulatedCompared(comparison)
+    assert compared.pairs > 1
+    for pair in range(compared.pairs):
+        found = comparison.pairs[compared._order[pair]]
+        for results, number, lane in zip(
+            (comparison.a, comparison.b), found[1:3], compared.lanes(pair), strict=True
+        ):
+            assert results.simulation.timeline.classes[number].ranks.first in lane.among
 
 
 def test_ends_can_be_laid_on_each_other() -> None:
@@ -56,12 +85,111 @@ def test_the_cursor_stays_among_pairs_and_movers() -> None:
     model.next_panel()
     assert model.panel == MOVERS
     model.move(100)
-    assert model.mover == len(model.comparison.movers) - 1
+    assert model.mover == len(model.compared.rows) - 1
     model.move(-100)
     model.go_to_mover()
-    mover = model.comparison.movers[0]
-    assert model.pairs[model.pair].first[0] == mover.place[0]
-    assert model.cursor_ns == mover.a_ns
+    row = model.compared.rows[0]
+    assert (model.compared.where(model.pair), row.measure) == ("stage 15", "start")
+    assert row.words.startswith("stage 15, final_column wg")
+    assert model.cursor_ns == row.a_ns == row.at_ns
+
+
+def test_what_differs_by_duration_or_wait_is_found_too() -> None:
+    model = model_of(schedule="zb-h1")
+    waits = [index for index, row in enumerate(model.compared.rows) if row.measure == "wait"]
+    model.panel, model.mover = MOVERS, waits[0]
+    model.go_to_mover()
+    row = model.compared.rows[waits[0]]
+    assert model.compared.where(model.pair) == "stage 0"
+    assert model.cursor_ns == row.at_ns != row.a_ns
+    assert model.compared.told(model.pair, 0, model.cursor_ns).startswith("input grad final_column")
+
+
+def test_points_and_commas_stop_at_what_moved_by_over_1_percent() -> None:
+    model = model_of(schedule="zb-h1")
+    step = seed().step_time_ns
+    alike = model.compared.alike(0)
+    moved = [one for one in alike if abs(one.b_start - one.a_start) * 100 > step]
+    assert 0 < len(moved) < len(alike)
+    model.cursor_ns = 0
+    assert model.go_to_moved(-1) == "nothing before the cursor moved by over 1 % of the step"
+    for number, one in enumerate(moved[:5], 1):
+        assert (
+            model.go_to_moved(1)
+            == f"{number} of {len(moved)} that moved by over 1 % of the step on this lane"
+        )
+        assert model.cursor_ns == one.a_start
+    model.go_to_moved(-1)
+    assert model.cursor_ns == moved[3].a_start
+    model.cursor_ns = step - 1
+    assert model.go_to_moved(1) == "nothing behind the cursor moved by over 1 % of the step"
+
+
+def test_with_the_ends_aligned_other_ops_have_moved() -> None:
+    model = model_of(schedule="zb-h1")
+    last = model.compared.alike(0)[-1]
+    assert model.has_moved(last)
+    model.toggle_ends()
+    assert not model.has_moved(last), "both end the step"
+    assert model.has_moved(model.compared.alike(0)[0])
+
+
+def test_an_op_that_moved_by_exactly_1_percent_is_no_difference() -> None:
+    model = model_of(schedule="zb-h1")
+    step = model.compared.steps[0]
+    assert not model.has_moved(Alike(0, 1, step // 100, step))
+    assert model.has_moved(Alike(0, 1, step // 100 + 1, step))
+
+
+@pytest.mark.parametrize("parameters", [{"schedule": "zb-h1"}, {"compute_scale": 1.3}, {}])
+def test_marks_say_who_computes(parameters: dict[str, object]) -> None:
+    model = model_of(**parameters)
+    model.resize(97, 4)
+    model.compared.find(lambda: False)
+    for pair in range(model.compared.pairs):
+        lanes = model.compared.lanes(pair)
+        found = marks(model, pair, lanes)
+        assert len(found) == model.columns
+        edges = model.window.edges(model.columns)
+        sums = [naive_computing(lane, edges) for lane in lanes]
+        for column, mark in enumerate(found):
+            a, b = (one[column] for one in sums)
+            width = edges[column + 1] - edges[column]
+            if mark == "A":
+                assert a > b
+            elif mark == "B":
+                assert b > a
+            elif mark == "~":
+                assert min(a, b) > 0
+            elif not parameters:
+                assert a == b
+            assert max(a, b) <= width
+        assert bool(found.strip()) == bool(parameters)
+
+
+def naive_computing(lane: Lane, edges: Sequence[int]) -> list[int]:
+    """ns of compute in each column, span by span."""
+    return [
+        sum(ns for kind, ns in naive_cell(lane, first, last).items() if kind in COMPUTING)
+        for first, last in pairwise(edges)
+    ]
+
+
+def test_the_lanes_of_one_run_alone() -> None:
+    model = model_of(schedule="zb-h1")
+    shown = [model.shown]
+    for _ in range(3):
+        model.next_shown()
+        shown.append(model.shown)
+    assert shown == [BOTH, A_ALONE, B_ALONE, BOTH]
+
+
+def test_pairs_that_differ_most_come_first() -> None:
+    slow = model_of(slow_rank=("1000=2",)).compared
+    assert slow.where(0) == "rank 1000"
+    busy = [slow.busy_ns(pair) for pair in range(slow.pairs)]
+    changes = [abs(round(100 * b / slow.steps[1]) - round(100 * a / slow.steps[0])) for a, b in busy]
+    assert changes == sorted(changes, reverse=True)
 
 
 async def test_one_run_has_nothing_to_be_compared_with(make_app: MakeApp) -> None:
@@ -69,7 +197,10 @@ async def test_one_run_has_nothing_to_be_compared_with(make_app: MakeApp) -> Non
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "6", *"wsadhljkz0", "tab", "enter", "o")
         assert "There is one run: change a parameter (5), or try a change (t on 1 or 4)." in screen_text(app)
-        assert screen_rows(app)[-1].strip() == "there is no other run that was kept: r keeps one (5)"
+        assert (
+            screen_rows(app)[-1].strip()
+            == "there is no other run: r keeps one (5), --against FILE opens one beside it"
+        )
 
 
 async def test_a_changed_run_stands_beside_the_opened_one_with_the_reason(make_app: MakeApp) -> None:
@@ -108,10 +239,20 @@ async def test_it_follows_the_run_on_the_screen_and_o_takes_another_to_compare_w
         view = app.current_view
         assert isinstance(view, CompareView)
         assert view.model is not None
-        assert view.model.comparison.a is session.runs[0]
+        assert compared_runs(view) == (session.runs[0], session.runs[2])
+        assert view.names == ("run 1", "run 3")
         await press(pilot, "o")
-        assert view.model.comparison.a is session.runs[1]
-        await press(pilot, "x")
-        assert view.model.comparison.b is session.current
-        assert view.model.comparison.a is not session.current
+        assert compared_runs(view) == (session.runs[1], session.runs[2])
+        await press(pilot, "O")
+        assert compared_runs(view) == (session.runs[1], session.runs[0])
+        await press(pilot, "O")
+        assert compared_runs(view) == (session.runs[0], session.runs[1])
+        await press(pilot, "O")
+        assert compared_runs(view) == (session.runs[1], session.runs[2]), "the one on the screen again"
         await run_over(pilot)
+
+
+def compared_runs(view: CompareView) -> tuple[Results, Results]:
+    assert view.model is not None
+    assert isinstance(view.model.compared, SimulatedCompared)
+    return view.model.compared.comparison.a, view.model.compared.comparison.b

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
-from simcore.measured import MeasuredRun
+from simcore.measured.replay import MeasuredResults
 from tests.tui.made_runs import seed, small
 from tests.tui.test_arrangement import SOURCES, groups_of, measured, opened
 from tui.frame import ASCII, BLOCKS, Glyphs, text_of, width_of
@@ -194,7 +194,7 @@ KEYS = [
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.sampled_from([small(), seed(slow_rank=("37=1.3",)), measured()]),
+    st.sampled_from([small(), seed(slow_rank=("37=1.3",)), MeasuredResults(measured())]),
     st.lists(st.sampled_from(KEYS) | st.integers(-20, 20), max_size=15),
     st.integers(20, 210),
     st.integers(1, 50),
@@ -202,7 +202,7 @@ KEYS = [
     st.booleans(),
 )
 def test_any_arrangement_fills_the_screen_and_marks_the_lane_of_the_cursor(
-    results: Results | MeasuredRun,
+    results: Results | MeasuredResults,
     actions: list[str | int],
     width: int,
     height: int,

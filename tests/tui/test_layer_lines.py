@@ -204,7 +204,7 @@ def test_unfolding_keeps_the_cursor_on_its_row_and_folding_on_its_group() -> Non
     view.action_each_row()
     assert "from: mlp_column" in text_of(view.frame(120, 33))
     view.action_move(40)
-    name = seed_workload().name[view._table[view.line].group.rows[0].index]
+    name = seed_workload().name[view.table.lines[view.line].group.rows[0].index]
     view.action_each_row()
     assert f"from: {name}," in text_of(view.frame(120, 33))
 

@@ -12,7 +12,10 @@ from syrupy.assertion import SnapshotAssertion
 from simcore.diagnostics import InputError
 from simcore.inputs import open_input, read_input
 from simcore.measured import MeasuredRun
+from simcore.measured.replay import MeasuredResults
+from tests.analysis.test_beside import made_simulation, two_stage_trace
 from tests.command_line.running import ROOT
+from tests.measured.made_steps import Layout
 from tests.measured.test_trace_lines import LAUNCH
 from tests.measured.traces import Op, Sub, step
 from tests.tui.conftest import MakeApp
@@ -70,19 +73,22 @@ FRAMES = {
         "unfolded, at a sub-operation": ("space", "j", "j", "full_stop", "full_stop"),
         "zoomed in on a sub-operation": ("space", "j", "j", "full_stop", "f", "s", "s"),
         "at a gap": ("dollar_sign", "comma"),
+        "summary": ("1",),
+        "summary, the replay beside": ("1", "o", "tab", "tab"),
+        "why": ("4", "o", "tab", "tab", "j"),
         "operations": ("3",),
-        "parameters": ("5",),
+        "parameters": ("5", "h"),
     },
-    "four ranks": {"unfolded": ("j", "space", "j", "w")},
+    "four ranks": {"unfolded": ("j", "space", "j", "w"), "summary": ("1",)},
     "not concurrent": {"whole step": (), "notes": ("exclamation_mark",)},
-    "plan": {"whole step": ("space", "j", "j"), "operations": ("3",)},
+    "plan": {"summary": ("1",), "why": ("4",), "whole step": ("space", "j", "j"), "operations": ("3",)},
 }
 
 
 def app_on(make_app: MakeApp, run: MeasuredRun, **keywords: object) -> WltuiApp:
     """An app on a measured run, with the environment that `make_app` sets."""
     make_app()
-    return WltuiApp(MeasuredSession(run), **keywords)  # type: ignore[arg-type]
+    return WltuiApp(MeasuredSession(MeasuredResults(run)), **{"first": "timeline", **keywords})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("size", SIZES, ids=["120x36", "80x24"])
@@ -130,7 +136,7 @@ def test_lanes_lie_in_the_step_and_cells_add_up(run: str) -> None:
 
 def said(run: MeasuredRun, lane: int, time_ns: int, *, wide: bool = True) -> list[str]:
     """The lines at a time of a lane of the first rank, unfolded."""
-    model = TimelineModel(run)
+    model = TimelineModel(MeasuredResults(run))
     model.toggle_fold()
     model.lane, model.cursor_ns = lane, time_ns
     return [line_text(line) for line in details(model, 120, wide)]
@@ -173,7 +179,7 @@ def test_what_has_no_length_says_why() -> None:
 
 
 def test_ranks_before_their_start_and_after_their_end_say_so() -> None:
-    model = TimelineModel(four_ranks())
+    model = TimelineModel(MeasuredResults(four_ranks()))
     model.lane, model.cursor_ns = 5, 0
     assert line_text(details(model, 120, True)[0]) == (
         "not running yet, the first operation is forward_step   rank 3, stage 1"
@@ -193,7 +199,7 @@ def test_text_of_a_trace_is_safe_and_has_one_cell_a_character(width: int) -> Non
             dtype=HOSTILE, subs=(Sub(name=HOSTILE, collective=HOSTILE, group=HOSTILE),))  # fmt: skip
     run = made(op.line())
     for glyphs in (BLOCKS, ASCII):
-        model = TimelineModel(run)
+        model = TimelineModel(MeasuredResults(run))
         model.toggle_fold()
         for lane in range(len(model.lanes)):
             model.lane = lane
@@ -205,7 +211,7 @@ def test_text_of_a_trace_is_safe_and_has_one_cell_a_character(width: int) -> Non
 
 @pytest.mark.parametrize("run", RUNS)
 def test_every_key_of_the_timeline_works_on_a_measured_run(run: str) -> None:
-    model = TimelineModel(RUNS[run]())
+    model = TimelineModel(MeasuredResults(RUNS[run]()))
     drawing = TimelineFrame(BLOCKS, colour=False)
     for _ in range(3):
         for act in (
@@ -222,3 +228,19 @@ def test_every_key_of_the_timeline_works_on_a_measured_run(run: str) -> None:
 def test_a_trace_that_cannot_be_opened_is_no_session() -> None:
     with pytest.raises(InputError):
         made("rank:0:forward_step(")
+
+
+@pytest.mark.parametrize("size", SIZES, ids=["120x36", "80x24"])
+@pytest.mark.parametrize(
+    "keys", [(), ("tab", "j"), ("w", "full_stop", "z")], ids=["lanes", "what differs", "aligned"]
+)
+async def test_a_trace_beside_a_simulated_run_is_drawn_as_before(
+    make_app: MakeApp, snapshot: SnapshotAssertion, keys: tuple[str, ...], size: tuple[int, int]
+) -> None:
+    make_app()
+    session = MeasuredSession(two_stage_trace(45).run)
+    against = made_simulation(Layout(1, 1, 2, 1))
+    app = WltuiApp(session, first="compare", against=against)
+    text = await frame_after(app, size, keys)
+    assert "2 ranks paired" in text
+    assert text == snapshot

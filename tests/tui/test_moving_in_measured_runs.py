@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcore.measured import MeasuredRun
+from simcore.measured.replay import MeasuredResults
 from tests.analysis.test_measured_ranges import seed
 from tests.tui.made_runs import line_text
 from tui.frame import BLOCKS, text_of
@@ -23,7 +24,7 @@ def run() -> MeasuredRun:
 
 def names(text: str) -> set[str]:
     """The operations that a query finds in the rank's own lane."""
-    model = TimelineModel(run())
+    model = TimelineModel(MeasuredResults(run()))
     lane, ops = model.current, run().ranks[0].ops
     flags = lane.matches(parse_query(text))
     items = (item for item, flag in zip(lane.spans.op, flags, strict=True) if flag)
@@ -51,7 +52,7 @@ def test_words_mean_operations(text: str, found: set[str]) -> None:
 
 
 def test_a_search_finds_sub_operations_where_no_operation_matches() -> None:
-    model = TimelineModel(run())
+    model = TimelineModel(MeasuredResults(run()))
     found = Search(model.source, model.moves, parse_query("linear"), model.unfolded)
     while not found.advance(1.0):
         pass
@@ -62,7 +63,7 @@ def test_a_search_finds_sub_operations_where_no_operation_matches() -> None:
 
 
 def test_a_rank_that_is_not_there_is_said() -> None:
-    model = TimelineModel(run())
+    model = TimelineModel(MeasuredResults(run()))
     problems = {"37": "rank 37 is not in this run", "stage 9": "no rank of stage 9 is in this run"}
     for text, problem in problems.items():
         assert Search(model.source, model.moves, parse_query(text), model.unfolded).problem == problem
@@ -72,7 +73,7 @@ def test_a_rank_that_is_not_there_is_said() -> None:
 
 
 def test_passes_are_the_steps_of_micro_batches() -> None:
-    model = TimelineModel(run())
+    model = TimelineModel(MeasuredResults(run()))
     model.move_to(0)
     step_pass(model, 1)
     assert model.notice.startswith("forward_step of micro-batch 0 (1st of 1), ")
@@ -81,7 +82,7 @@ def test_passes_are_the_steps_of_micro_batches() -> None:
 
 
 def test_waits_are_gaps_and_receives() -> None:
-    model = TimelineModel(run())
+    model = TimelineModel(MeasuredResults(run()))
     longest_wait(model, everywhere=False)
     index = model.current.at(model.cursor_ns)
     assert index is not None
@@ -95,7 +96,7 @@ def test_waits_are_gaps_and_receives() -> None:
 
 
 def test_a_range_has_the_categories_of_the_trace() -> None:
-    model = TimelineModel(run())
+    model = TimelineModel(MeasuredResults(run()))
     take_more(model)
     take_more(model)
     set_mark(model)
@@ -106,7 +107,7 @@ def test_a_range_has_the_categories_of_the_trace() -> None:
 
 
 def test_all_details_have_what_the_file_says() -> None:
-    model = TimelineModel(run())
+    model = TimelineModel(MeasuredResults(run()))
     model.move_to(run().ranks[0].ops.start[0])
     lines = [line_text(line) for line in full_details(model, 120)]
     assert any("83.9 MB = [2048, 2, 5120] float32" in line for line in lines)
@@ -118,7 +119,7 @@ def test_all_details_have_what_the_file_says() -> None:
 
 
 def test_the_filter_leaves_matching_operations() -> None:
-    model = TimelineModel(run())
+    model = TimelineModel(MeasuredResults(run()))
     model.filter.set(parse_query("backward"))
     assert len(model.shown(model.current).spans.start) == 1
     model.move_to(0)
@@ -131,7 +132,7 @@ def test_the_filter_leaves_matching_operations() -> None:
 def test_a_plan_without_times_has_ranges_in_places() -> None:
     from tests.tui.test_measured_screens import RUNS
 
-    model = TimelineModel(RUNS["plan"]())
+    model = TimelineModel(MeasuredResults(RUNS["plan"]()))
     take_more(model)
     assert model.selection.fixed is not None
     text = text_of(TimelineFrame(BLOCKS, colour=True).draw(model, 120, 33))

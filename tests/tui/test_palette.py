@@ -107,3 +107,45 @@ def test_it_works_in_a_terminal_of_80_columns_and_sends_nothing_when_idle(termin
     terminal.pump(1.0)
     assert len(terminal.raw) == before
     terminal.press_each(("\r", "[3 Layers]"))
+
+
+@pytest.mark.parametrize(
+    ("burst", "wanted"),
+    [
+        ("abc\x7fdef\x7f\x7f\x7f\x7f\x7fghijk", "ghijk"),
+        ("bc\x1b[Ha\x1b[Fd", "abcd"),
+        ("zo\x15lay", "lay"),
+    ],
+    ids=["Backspace between letters", "home and end", "all gone and another word"],
+)
+def test_keys_that_edit_keep_their_place_in_a_burst(terminal: Terminal, burst: str, wanted: str) -> None:
+    terminal.press(":")
+    terminal.wait_for(lambda: terminal.lines[0].startswith(" : "))
+    terminal.settle(0.3)
+    terminal.press(burst)
+    terminal.wait_for(lambda: terminal.lines[0].startswith(f" : {wanted} "), patience=5)
+    terminal.press("\x1b")
+    terminal.wait_for(lambda: not terminal.lines[0].startswith(" : "))
+    terminal.settle(0.3)
+
+
+def test_letters_behind_the_colon_and_an_arrow_before_enter_are_the_palettes(terminal: Terminal) -> None:
+    terminal.press(":screen.timelinex\x7f\r")
+    terminal.wait_for("[2 Timeline]", patience=5)
+    terminal.settle(0.3)
+    # `:screen.` alone has the summary first and the timeline behind it.
+    terminal.press(":")
+    terminal.wait_for(" : ")
+    terminal.settle(0.3)
+    terminal.press("screen.\x1b[B\x1b[B\r")
+    terminal.wait_for("[3 Layers]", patience=5)
+
+
+def test_enter_twice_in_one_burst_leaves_once(terminal: Terminal) -> None:
+    for keys in (":screen.notes\r\r", "2/stage 3\r\r"):
+        terminal.settle(0.3)
+        terminal.press(keys)
+    terminal.wait_for("lane 1 of 1", patience=5)
+    terminal.settle(0.3)
+    terminal.press("\x1b")
+    terminal.wait_for("q quit")

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from simcore.choices import choices
 from simcore.cluster import ALGORITHM_NAMES
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
-from simcore.simulation import Simulation, choices
+from simcore.simulation import Simulation
 from simcore.workload import open_workload
 from tests.tui.made_runs import run, seed, two_stages
 from tests.tui.pseudo_terminal import ROOT

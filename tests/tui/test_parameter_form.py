@@ -65,8 +65,10 @@ async def test_old_and_new_step_time_and_the_difference_stand_in_the_form(
         await press(pilot, "H")
         await run_over(pilot)
         text = " ".join(screen_text(app).split())
-        assert "step 7.788 s was 14.774 s -6.987 s (-47.3 %)" in text
-        assert "every screen now shows this run" in text
+        assert "step 7.788 s" in text
+        assert "was 14.774 s" in text
+        assert "-6.987 s (-47.3 %)" in text
+        assert "every screen shows this run" in text
         assert "* compute scale < 0.5 > x was 1" in text
 
 
@@ -100,7 +102,7 @@ async def test_a_refused_value_says_why_and_the_picture_stays(
     async with app.run_test(size=SIZE) as pilot:
         await open_field(pilot, label)
         await type_value(pilot, text)
-        assert complaint in " ".join(" ".join(row[68:] for row in screen_rows(app)).split())
+        assert complaint in " ".join(" ".join(row[1:67] for row in screen_rows(app)).split())
         assert app.session.current is app.session.opened
         assert "step 14.774 s" in screen_rows(app)[1]
 

@@ -13,6 +13,7 @@ from tui.frame import BLOCKS, text_of
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.full_details import full_details
 from tui.timeline.jumps import go_to_mark, set_mark, step_pass, take_more, toggle_range
+from tui.timeline.marks_panel import MarksPanel
 from tui.timeline.model import TimelineModel
 from tui.timeline.selection import Marks, Selection
 from tui.timeline.spans import LaneKey
@@ -237,3 +238,43 @@ def test_a_selection_of_an_empty_step_does_not_fail() -> None:
     model.focus()
     drawn(model)
     assert Selection().stretch(5) is None
+
+
+def marks_panel(model: TimelineModel) -> list[str]:
+    """The lines of the list of marks, 120 cells wide."""
+    return [line_text(line).rstrip() for line in MarksPanel(model, BLOCKS)._make(120)]
+
+
+def test_the_list_of_marks_has_the_distances_and_what_is_done_in_between(model: TimelineModel) -> None:
+    model.move_to(3_100_000_000)
+    set_mark(model)
+    model.move_to(7_000_000_000)
+    set_mark(model)
+    model.move_to(14_000_000_000)
+    text = marks_panel(model)
+    assert text[0].endswith("10.900 s before the cursor")
+    assert text[1].startswith("> b ")
+    assert text[1].endswith("7.000 s before the cursor")
+    assert text[3] == "  From b, on stage 0:"
+    figures = model.moves.figures(model.current.number, 3_100_000_000, 7_000_000_000)
+    (bubble,) = [one for one in figures.of if one.words == "bubble"]
+    assert bubble.ns == figures.room_ns
+    assert text[4].startswith("  b .. cursor    7.000 s  ")
+    assert "bubble" in text[4]
+    assert text[5] == "  b .. a         3.900 s  bubble 100.0 %"
+
+
+def test_a_mark_at_the_cursor_is_at_the_cursor_and_no_stretch(model: TimelineModel) -> None:
+    set_mark(model)
+    text = marks_panel(model)
+    assert text[0].endswith("at the cursor")
+    assert text[-1] == "  a .. cursor        0 s"
+
+
+def test_of_many_marks_the_stretches_to_the_nearest_are_shown(model: TimelineModel) -> None:
+    for _ in range(26):
+        set_mark(model)
+        model.move_cursor(-1)
+    text = marks_panel(model)
+    assert len(text) == 26 + 2 + 1 + 6
+    assert [line.split()[2] for line in text[-6:]] == ["y", "x", "w", "v", "u", "t"]

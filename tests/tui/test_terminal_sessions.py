@@ -209,3 +209,22 @@ def test_ctrl_z_gives_the_shell_its_terminal_back_and_fg_the_screen() -> None:
         terminal.settle(1.0)
         terminal.press("exit\r")
         assert terminal.wait_for_end() == 0
+
+
+def test_two_runs_beside_each_other() -> None:
+    words = ("--compute-scale", "0.8", "--against", "fixtures/004_megatron_rank7_trace.txt")
+    with wltui(SEED, *words, screen=None) as terminal:
+        terminal.wait_for("1 stage paired, ranks are not")
+        assert "[6 Compare]" in terminal.lines[1]
+        assert terminal.lines[3].startswith(" B  run 1 ")
+        terminal.press("x")
+        terminal.wait_for("A alone shown")
+        terminal.press("xx")
+        terminal.wait_for(lambda: "shown" not in terminal.text)
+        terminal.press("z\t")
+        terminal.wait_for("ends aligned")
+        terminal.press("\r.")
+        terminal.wait_for("moved by over 1 % of the step")
+        terminal.press("q")
+        assert terminal.wait_for_end() == 0
+        check_restored(terminal)

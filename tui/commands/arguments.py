@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from simcore.choices import choices
 from simcore.diagnostics import UsageError
 from simcore.parameters import FLAGS, Flag, Parameters, parse_value
-from simcore.simulation import choices
 from tui.commands.parser import Parser
 
-__all__ = ["Parser", "add_parameters", "parameters_from"]
+__all__ = ["Parser", "add_parameters", "parameters_from", "states_parameters"]
 
 
 def add_parameters(parser: argparse.ArgumentParser, only: str | None = None) -> None:
@@ -65,6 +65,12 @@ def _help(flag: Flag) -> str:
     elif flag.default not in (None, ()):
         words += f" (default {flag.default:g})"
     return words + (f" [{flag.unit}]" if flag.unit else "")
+
+
+def states_parameters(arguments: argparse.Namespace) -> bool:
+    """Whether any parameter was given, be it at its default."""
+    fields = ["params", *(flag.field for flag in FLAGS)]
+    return any(getattr(arguments, name, None) not in (None, False) for name in fields)
 
 
 def parameters_from(arguments: argparse.Namespace) -> Parameters:

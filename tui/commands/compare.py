@@ -1,4 +1,4 @@
-"""`wltui compare`: two runs of a workload, or of two files, beside each other."""
+"""`wltui compare`: two runs of a workload, of two files, or of a file and a trace, beside each other."""
 
 from __future__ import annotations
 
@@ -10,30 +10,52 @@ from simcore.diagnostics import UsageError, printable
 from simcore.parameters import FLAGS, Parameters
 from simcore.units import plain_number
 from tui.commands.arguments import Parser, add_parameters, parameters_from
+from tui.commands.opened import as_json, as_page, compared, opened, own_parameters, results_of
 
 if TYPE_CHECKING:
+    import argparse
+
+    from simcore.analysis.beside import Beside
+    from simcore.analysis.compare import Comparison
+    from simcore.measured import MeasuredRun
     from simcore.workload import Workload
 
 _SLOWER = 1
 _DESCRIPTION = (
     "Simulate a workload twice and say what changes and why: step times, accounts, layers, the ops that "
     "move most. A has the parameters of the command line; B has these and, over them, those of --with. "
-    "With two files A is the first one and B the second."
+    "With two files A is the first one and B the second; either may be a rank trace or a directory of them, "
+    "which stands as it was measured, stage by stage and rank by rank (of a trace --with and, beside another "
+    "trace, the command line take the parameters of its replay). The same on the screen: "
+    "wltui FILE2 --against FILE."
 )
 
 
 def main(words: list[str]) -> int:
     """Print the comparison. Exit status 0, or 1 when B is slower than allowed; errors raise."""
     parser = Parser(prog="wltui compare", description=_DESCRIPTION)
-    parser.add_argument("file", metavar="FILE", help="a workload file, or - for standard input")
+    parser.add_argument("file", metavar="FILE", help="a workload file, a trace, or - for standard input")
     parser.add_argument(
-        "other", metavar="FILE2", nargs="?", help="another workload for B, rows matched by their names"
+        "other",
+        metavar="FILE2",
+        nargs="?",
+        help="another workload or trace for B, rows matched by their names",
     )
     parser.add_argument(
         "--with", dest="with_words", metavar='"PARAMETERS"',
         help='the parameters of B that differ from those of A, quoted: --with "--schedule zb-h1"',
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="the figures as JSON (schema wltui.compare/1)")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="all accounts, stages, layers and ops, on as many lines as it takes",
+    )
+    parser.add_argument(
+        "--json", action="store_true",
+        help="the figures as JSON (schema wltui.compare/1; with a trace wltui.beside/1)",
+    )  # fmt: skip
+    parser.add_argument("--run", metavar="STAMP", help="which run of a directory of traces A is")
+    parser.add_argument("--run2", metavar="STAMP", help="which run of a directory of traces B is")
     parser.add_argument(
         "--fail-if-slower",
         metavar="PERCENT",
@@ -41,47 +63,48 @@ def main(words: list[str]) -> int:
     )
     add_parameters(parser)
     arguments = parser.parse_args(_joined(words))
-    if arguments.other is None and arguments.with_words is None:
+    if arguments.other is None and arguments.with_words is None and arguments.run2 is None:
         raise UsageError('compare FILE needs --with "PARAMETERS" or a second FILE to compare with')
     if arguments.file == arguments.other == "-":
         raise UsageError("FILE -: standard input can be read once")
     limit = _percentage(arguments.fail_if_slower)
     parameters = parameters_from(arguments)
-    other_parameters = _with(parameters, arguments.with_words)
+    # Looked at before a file is opened: what is wrong with it needs none.
+    _with(parameters, arguments.with_words)
 
-    from simcore.analysis import Results
-    from simcore.analysis.compare import Comparison
-    from simcore.simulation import simulate
-
-    workload = _workload(arguments.file)
-    other = workload if arguments.other is None else _workload(arguments.other)
+    first = opened(arguments.file, arguments.run)
+    same = arguments.other is None and arguments.run2 is None
+    second = first if same else opened(arguments.other or arguments.file, arguments.run2)
+    mine = own_parameters(first, second, parameters)
+    theirs = _with(own_parameters(second, first, parameters), arguments.with_words)
     try:
-        changed = Results(simulate(other, other_parameters))
+        changed = results_of(second, theirs)
     except UsageError as error:
-        if arguments.with_words is None or _fails(workload, parameters):
+        if arguments.with_words is None or _fails(first, mine):
             raise
         raise UsageError(f"--with: {error}") from None
-    comparison = Comparison(Results(simulate(workload, parameters)), changed)
-    if arguments.json:
-        import json
-
-        from simcore.report.compare_json import compare_json
-
-        print(json.dumps(compare_json(comparison), indent=1, allow_nan=False))
-    else:
-        from simcore.report.compare_text import compare_text
-
-        print(compare_text(comparison), end="")
+    found = compared(results_of(first, mine), changed)
+    _print(found, arguments)
     if limit is None:
         return 0
-    from simcore.report.compare_text import slower_text
+    from simcore.report.changes import slower_words
 
-    slower = slower_text(comparison, limit)
+    slower = slower_words(found.a.step_time_ns, found.b.step_time_ns, limit)
     if slower is None:
         return 0
     sys.stdout.flush()
     print(f"wltui: {slower}", file=sys.stderr)
     return _SLOWER
+
+
+def _print(found: Comparison | Beside, arguments: argparse.Namespace) -> None:
+    """The page, or the JSON."""
+    if arguments.json:
+        import json
+
+        print(json.dumps(as_json(found), indent=1, allow_nan=False))
+    else:
+        print(as_page(found, arguments.all), end="")
 
 
 def _joined(words: list[str]) -> list[str]:
@@ -95,26 +118,10 @@ def _joined(words: list[str]) -> list[str]:
     return joined
 
 
-def _workload(path: str) -> Workload:
-    """The workload at `path`. Raises `UsageError` for a measured run."""
-    from simcore.workload import Workload
-    from tui.commands.inputs import open_input
-
-    opened = open_input(path)
-    if not isinstance(opened, Workload):
-        raise UsageError(
-            f"compare {printable(path)}: a measured run cannot be simulated with other parameters; "
-            "a workload file is expected"
-        )
-    return opened
-
-
-def _fails(workload: Workload, parameters: Parameters) -> bool:
+def _fails(first: Workload | MeasuredRun, parameters: Parameters) -> bool:
     """Whether the run of A fails by itself, so that --with is not to blame."""
-    from simcore.simulation import simulate
-
     try:
-        simulate(workload, parameters)
+        results_of(first, parameters)
     except UsageError:
         return True
     return False

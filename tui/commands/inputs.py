@@ -5,11 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from simcore import inputs
-from simcore.workload import Workload
-
 if TYPE_CHECKING:
     from simcore.measured import MeasuredRun
+    from simcore.workload import Workload
 
 STANDARD_INPUT = "-"
 
@@ -19,6 +17,9 @@ def open_input(path: str, run: str | None = None) -> Workload | MeasuredRun:
 
     Raises: InputError when it cannot be read, UsageError when there is no such run to choose.
     """
+    # Not before: --help must answer at once.
+    from simcore import inputs
+
     if path == STANDARD_INPUT:
         return inputs.read_input(sys.stdin.buffer if sys.stdin is not None else None, run)
     return inputs.open_input(path, run)

@@ -5,11 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from simcore.analysis import Results
 from simcore.diagnostics import UsageError, printable
 from simcore.parameters import Parameters
-from simcore.simulation import simulate
-from simcore.workload import Workload
 from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from, refuse_replay
 from tui.commands.inputs import open_input
 
@@ -61,7 +58,10 @@ def main(words: list[str]) -> int:
 
 
 def _print_explained(path: str, parameters: Parameters, asked: str) -> None:
+    from simcore.analysis import Results
     from simcore.analysis.explain import explained
+    from simcore.simulation import simulate
+    from simcore.workload import Workload
 
     opened = open_input(path)
     if not isinstance(opened, Workload):
@@ -84,12 +84,18 @@ def print_report(
     replay: of a measured run, whether it is run again. what_if: whether it is asked what would help.
     every_layer: all rows of the file in the layer table, in the page alone.
     """
+    from simcore.workload import Workload
+
     opened = open_input(path, run)
     ascii_only = ascii_only or not is_unicode(sys.stdout.encoding)
     if not isinstance(opened, Workload):
         _print_measured(opened, parameters, as_json, ascii_only, replay, what_if)
         return
     refuse_replay(replay)
+    # Not before: a measured run is not simulated, and --help must answer at once.
+    from simcore.analysis import Results
+    from simcore.simulation import simulate
+
     results = Results(simulate(opened, parameters))
     if what_if:
         results.what_if(_show_progress if sys.stderr is not None and sys.stderr.isatty() else _no_progress)

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, TextIO
 
 from simcore.diagnostics import UsageError, printable
 from tui.cli import print_version
-from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from, refuse_replay
+from tui.commands.arguments import (
+    Parser,
+    add_parameters,
+    add_run,
+    parameters_from,
+    refuse_replay,
+    states_parameters,
+)
 from tui.commands.inputs import STANDARD_INPUT
 from tui.screens import SCREENS, screens_of
 from tui.terminal.kinds import can_draw, speaks_utf8
@@ -16,8 +23,13 @@ from tui.terminal.kinds import can_draw, speaks_utf8
 if TYPE_CHECKING:
     import argparse
 
+    from simcore.analysis import Results
+    from simcore.measured.replay import MeasuredResults
     from simcore.parameters import Parameters
     from tui.session import AnySession
+    from tui.state.keeper import Keeper
+
+    AnyResults = Results | MeasuredResults
 
 _DESCRIPTION = (
     "See where the step time of a distributed-training workload goes, and what it would be with other "
@@ -26,7 +38,9 @@ _DESCRIPTION = (
 )
 _COMMANDS = (
     "other commands: wltui report FILE  (text or --json; wltui report --help); "
-    'wltui compare FILE --with "--schedule zb-h1"  (two runs: what changes and why); '
+    'wltui compare FILE --with "--schedule zb-h1"  (two runs: what changes and why; '
+    "on the screen wltui FILE --against FILE2); "
+    "wltui calibrate FILE DIR  (parameters that fit a measured run); "
     "wltui check FILE...  (what is wrong in files); "
     "wltui export FILE --format simai -o OUT  (the workload as parameters make it); "
     "wltui collective all-reduce --size 64MiB  (one collective alone; wltui collective --help); "
@@ -44,13 +58,42 @@ def _session(path: str, arguments: argparse.Namespace, parameters: Parameters) -
         from simcore.measured.parameters import measured_results
         from tui.measured.session import MeasuredSession
 
-        return MeasuredSession(measured_results(opened, parameters, arguments.replay).run)
+        return MeasuredSession(measured_results(opened, parameters, arguments.replay))
     refuse_replay(arguments.replay)
     from simcore.analysis import Results
     from simcore.simulation import simulate
     from tui.session import Session
 
     return Session(opened, Results(simulate(opened, parameters)))
+
+
+def _opened(
+    path: str, arguments: argparse.Namespace, parameters: Parameters
+) -> tuple[AnySession, AnyResults | None]:
+    """The session, and the run of `--against` beside it."""
+    if arguments.against is None:
+        return _session(path, arguments, parameters), None
+    from simcore.analysis import Results
+    from simcore.measured.replay import MeasuredResults
+    from tui.commands.opened import compared, opened, own_parameters, results_of
+
+    mine, other = opened(path, arguments.run), opened(arguments.against, None)
+    session = _session(path, arguments, own_parameters(mine, other, parameters))
+    against = results_of(other, own_parameters(other, mine, parameters))
+    current = session.current
+    # What cannot be compared is a line on the terminal, not a screen without a comparison.
+    compared(against, current if isinstance(current, Results) else MeasuredResults(current))  # type: ignore[arg-type]
+    return session, against
+
+
+def _print_compared(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:
+    """The page of `wltui compare`, where there is no terminal."""
+    from tui.commands.opened import as_page, compared, opened, own_parameters, results_of
+
+    mine, other = opened(path, arguments.run), opened(arguments.against, None)
+    a = results_of(other, own_parameters(other, mine, parameters))
+    b = results_of(mine, own_parameters(mine, other, parameters))
+    print(as_page(compared(a, b), False), end="")
 
 
 def main(words: list[str]) -> int:
@@ -60,6 +103,11 @@ def main(words: list[str]) -> int:
         "file", metavar="FILE", nargs="?", help="a workload file, a rank trace, or a directory of rank traces"
     )
     add_run(parser)
+    parser.add_argument(
+        "--against", metavar="FILE2",
+        help="compare FILE (B) with this workload, trace or directory of traces (A), on screen 6, which "
+        "opens first; parameters are the workloads', or of two traces those of both replays",
+    )  # fmt: skip
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
     parser.add_argument(
@@ -76,6 +124,10 @@ def main(words: list[str]) -> int:
     parser.add_argument(
         "--no-mouse", action="store_true",
         help="leave the mouse to the terminal, for its own selecting (Shift and drag does that, too)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--no-session", action="store_true",
+        help="begin anew: what the last session on FILE has left is not restored, and nothing is kept",
     )  # fmt: skip
     add_parameters(parser)
     arguments = parser.parse_args(words)
@@ -94,6 +146,9 @@ def main(words: list[str]) -> int:
         if given:
             raise UsageError(f"{flag} is of --snapshot KEYS")
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout) and can_draw()):
+        if arguments.against is not None:
+            _print_compared(path, parameters, arguments)
+            return 0
         from tui.commands.report import print_report
 
         print_report(path, parameters, ascii_only=arguments.ascii, run=arguments.run, replay=arguments.replay)
@@ -104,7 +159,7 @@ def main(words: list[str]) -> int:
             "FILE -: the screen needs standard input for its keys; wltui report - and wltui check - read it"
         )
     # The file first: an error in it is a line on the terminal, not on a screen that goes away.
-    session = _session(path, arguments, parameters)
+    session, against = _opened(path, arguments, parameters)
 
     from tui.app import WltuiApp
     from tui.terminal.driver import TerminalDriver
@@ -115,11 +170,27 @@ def main(words: list[str]) -> int:
         del os.environ["NO_COLOR"]
     ascii_only = arguments.ascii or not speaks_utf8(sys.stdout.encoding)
     first = _first(arguments, session)
-    app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap(), first=first)
+    keymap = _keymap()
+    keeper = None if arguments.no_session else _keeper(path, arguments, session)
+    if first is None and keeper is not None and keeper.screen in screens_of(session.measured):
+        first = keeper.screen
+    app = WltuiApp(session, ascii_only=ascii_only, keymap=keymap, first=first, keeper=keeper, against=against)
     app.driver_class = TerminalDriver
     end_on_signals(app)
     app.run(mouse=not arguments.no_mouse)
+    complaint = app.keeping.end()
+    if complaint:
+        print(f"wltui: {complaint}", file=sys.stderr)
     return app.return_code or 0
+
+
+def _keeper(path: str, arguments: argparse.Namespace, session: AnySession) -> Keeper | None:
+    """The session of what is open, restored."""
+    from simcore.measured.replay import MeasuredResults
+    from tui.state.keeper import keeper_of
+
+    run = (session.opened.measured.stamp or "") if isinstance(session.opened, MeasuredResults) else ""
+    return keeper_of(path, run, session, states_parameters(arguments))
 
 
 def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:
@@ -132,10 +203,10 @@ def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Names
     size = size_in(arguments.size) if arguments.size else DEFAULT_SIZE
     from tui.app import WltuiApp
 
-    session = _session(path, arguments, parameters)
+    session, against = _opened(path, arguments, parameters)
     ascii_only = arguments.ascii or not _is_unicode(sys.stdout)
     first = _first(arguments, session)
-    app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap(), first=first)
+    app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap(), first=first, against=against)
     print(snapshot(app, keys, size, arguments.svg), end="" if not arguments.svg else "\n")
 
 
@@ -149,7 +220,7 @@ def _first(arguments: argparse.Namespace, session: AnySession) -> str | None:
     if arguments.screen is not None and arguments.screen not in names:
         raise UsageError(f"--screen: found {printable(arguments.screen, 40)}, expected {', '.join(names)}")
     first: str | None = arguments.screen
-    return first
+    return "compare" if first is None and arguments.against is not None else first
 
 
 def _keymap() -> dict[str, str]:

@@ -1,176 +1,144 @@
-"""The compare screen as a frame: both runs in words, their lanes in pairs, accounts and movers."""
+"""The compare screen as a frame: both runs in words, their lanes in pairs, accounts and what differs most."""
 
 from __future__ import annotations
 
-from simcore.analysis.accounts import ACCOUNTS
-from simcore.analysis.compare import Change
-from simcore.analysis.compare.matching import ClassPair
-from simcore.report.compare_text import difference_words, matched_words, op_words, side_words
-from simcore.units import column_unit, duration
-from tui.boxes import beside, box
-from tui.compare.model import MOVERS, PAIRS, CompareModel
-from tui.frame import Glyphs, Line, cells, fitted, rule, wrapped
+from simcore.report.changes import difference_of
+from simcore.units import duration
+from tui.compare.marks import MOVED, ONLY_A, ONLY_B, ROLES, marked, marks, reversed_at, tinted
+from tui.compare.model import A_ALONE, B_ALONE, BOTH, PAIRS, CompareModel
+from tui.compare.panels import panels
+from tui.frame import Glyphs, Line, fitted, rule, width_of, wrapped
 from tui.timeline.axis import clock
 from tui.timeline.drawing import draw_lane
+from tui.timeline.legend import legend
 from tui.timeline.ruler import ticks
 
 _WIDE, _TALL = 100, 28
-_LOWER = 12
-# The account of a difference, as the screen names it: phases of compute by their words.
-_NAMES = {
-    "compute fwd": "forward", "compute ig": "input grad", "compute wg": "weight grad",
-    "compute opt": "optimizer", "compute recompute": "recompute",
-}  # fmt: skip
+_LOWER, _LEAST_LOWER = 11, 4
+# Of a pair: A, B, and what differs below them.
+_ROWS_OF_BOTH = 3
+_MARKS = ((ONLY_A, "A only"), (ONLY_B, "B only"), (MOVED, "moved"))
 
 
 def draw(
-    model: CompareModel, width: int, height: int, glyphs: Glyphs, colour: bool, movers: bool
-) -> list[Line]:
-    """The lines of the screen. movers: whether they are found; until then nothing is said of single ops."""
-    lines = _head(model, width, movers)
+    model: CompareModel, names: tuple[str, str], width: int, height: int, glyphs: Glyphs, colour: bool,
+    found: bool,
+) -> list[Line]:  # fmt: skip
+    """The lines of the screen. names: of the two runs. found: whether what takes long is found; until then
+    nothing is said of single ops.
+    """
+    lines = _head(model, names, width, found)
     wide = width >= _WIDE
-    if height >= _TALL:
-        lower = _lower(model, width, glyphs, movers) if wide else _one_below(model, width, glyphs, movers)
-    else:
-        lower = _one_below(model, width, glyphs, movers)[: max(height // 3, 4)]
+    rows = _LOWER if height >= _TALL else _LEAST_LOWER
+    lower = panels(model, width, rows, glyphs, found, wide and height >= _TALL)[:rows]
+    told = _told(model, wide)
     left = 23 if wide else 13
-    columns = max(width - left - 1, 1)
-    room = height - len(lines) - 2 - len(lower) - 1
-    model.resize(columns, max(room // 2, 1))
+    room = height - len(lines) - 2 - len(lower) - len(told) - 2
+    each = _ROWS_OF_BOTH if model.shown == BOTH else 1
+    model.resize(max(width - left - 1, 1), max(room // each, 1))
     lines += _ruler(model, left, glyphs)
-    for index in range(model.top, min(model.top + model.rows, len(model.pairs))):
-        lines += _pair(model, model.pairs[index], index, left, glyphs, colour)
-    shown = min(model.rows, len(model.pairs) - model.top)
-    below = len(model.pairs) - model.top - shown
-    lines += [[] for _ in range(max(room - 2 * shown, 0))]
-    words = f"{below} more pairs below" if below else "At the cursor"
-    align = "ends aligned" if model.ends else "starts aligned"
-    lines.append(rule(f"{words}, {clock(model.cursor_ns)}, {align}", width, glyphs))
-    return [*lines, *lower][:height]
+    pairs = range(model.top, min(model.top + model.rows, model.compared.pairs))
+    for pair in pairs:
+        lines += _pair(model, pair, left, glyphs, colour)
+    lines += [[] for _ in range(max(room - each * len(pairs), 0))]
+    below = model.compared.pairs - model.top - len(pairs)
+    words = [f"{below} more pairs below"] if below else []
+    words += [] if model.shown == BOTH else [f"{model.shown} shown"]
+    words.append("ends aligned" if model.ends else "starts aligned")
+    lines.append(rule(", ".join(words), width, glyphs))
+    bottom = [_legend(model, glyphs, width, colour), *told]
+    return [*lines, *lower, *bottom][:height]
 
 
-def _head(model: CompareModel, width: int, movers: bool) -> list[Line]:
-    found = model.comparison
+def _head(model: CompareModel, names: tuple[str, str], width: int, found: bool) -> list[Line]:
+    compared = model.compared
     lines: list[Line] = []
-    for side, results in enumerate((found.a, found.b)):
-        step = duration(results.step_time_ns)
+    for side, (name, step, words) in enumerate(zip(names, compared.steps, compared.sides, strict=True)):
+        role = ROLES["AB"[side]]
+        who = f"{name:<8}" if name else ""
         lines.append(
-            [(f" {'AB'[side]}  ", "accent"), (f"{step:<10}", "bright"), (f" {side_words(found, side)}", "")]
+            [(f" {'AB'[side]}  ", role), (who, ""), (f"{duration(step):<10}", "bright"), (f" {words}", "")]
         )
-    matched = f"; {matched_words(found)}" if movers else ""
-    role = "worse" if found.difference_ns > 0 else "better" if found.difference_ns else "dim"
-    lines.append([(" B - A  ", "dim"), (difference_words(found), role), (matched, "dim")])
+    matched = f"; {compared.matched}" if found else ""
+    difference = compared.steps[1] - compared.steps[0]
+    role = "worse" if difference > 0 else "better" if difference < 0 else "dim"
+    lines.append([(" B - A  ", "dim"), (difference_of(*compared.steps), role), (matched, "dim")])
     why = [
         (f" {line}" if not number else f"      {line}")
-        for number, line in enumerate(wrapped(f"Why: {found.why}.", width - 8))
+        for number, line in enumerate(wrapped(f"Why: {compared.why}.", width - 8))
     ]
     return [fitted(line, width) for line in [*lines, *([(line, "")] for line in why[:2])]]
 
 
 def _ruler(model: CompareModel, left: int, glyphs: Glyphs) -> list[Line]:
-    labels = marks = ""
+    labels = marks_ = ""
     for column, label in ticks(model.window, model.columns):
         if column + len(label) <= model.columns and len(labels) <= column:
             labels = labels.ljust(column) + label + " "
-        marks = marks.ljust(column, glyphs.horizontal) + glyphs.tee
+        marks_ = marks_.ljust(column, glyphs.horizontal) + glyphs.tee
     labels = labels[: model.columns].ljust(model.columns)
-    marks = marks[: model.columns].ljust(model.columns, glyphs.horizontal)
+    marks_ = marks_[: model.columns].ljust(model.columns, glyphs.horizontal)
     heading = "  lane pair   busy diff" if left > 20 else " pair   busy"
     at = model.cursor_column
     return [
         [(heading.ljust(left), "dim"), (glyphs.vertical, "dim"), (labels, "")],
-        [(glyphs.horizontal * left + glyphs.cross + marks[:at], "dim"), (glyphs.cursor, "accent"),
-         (marks[at + 1 :], "dim")],
+        [(glyphs.horizontal * left + glyphs.cross + marks_[:at], "dim"), (glyphs.cursor, "accent"),
+         (marks_[at + 1 :], "dim")],
     ]  # fmt: skip
 
 
-def _pair(
-    model: CompareModel, pair: ClassPair, index: int, left: int, glyphs: Glyphs, colour: bool
-) -> list[Line]:
-    """The two lanes of a pair, with how much of the step they compute and the difference."""
-    at = model.panel == PAIRS and index == model.pair
-    lines: list[Line] = []
-    one, other = model.comparison.a.accounts[pair.a], model.comparison.b.accounts[pair.b]
-    steps = model.comparison.a.step_time_ns, model.comparison.b.step_time_ns
+def _pair(model: CompareModel, pair: int, left: int, glyphs: Glyphs, colour: bool) -> list[Line]:
+    """The lanes of a pair that are shown, how much of the step they compute, and where they differ."""
+    at = model.panel == PAIRS and pair == model.pair
+    lanes = model.compared.lanes(pair)
     shares = [
-        100 * found.busy_ns / step if step else 0.0 for found, step in zip((one, other), steps, strict=True)
+        100 * ns / step if step else 0.0
+        for ns, step in zip(model.compared.busy_ns(pair), model.compared.steps, strict=True)
     ]
-    for side, lane in enumerate(model.lanes(pair)):
-        mark = ">" if at and not side else " "
-        title = f"{mark} {lane.short_title if left < 20 else lane.title}" if not side else "   " + lane.count
+    differ = marks(model, pair, lanes) if model.shown == BOTH else ""
+    lines: list[Line] = []
+    for side, lane in enumerate(lanes):
+        if model.shown == (B_ALONE, A_ALONE)[side]:
+            continue
+        first = not lines
+        mark = ">" if at and first else " "
+        name = model.compared.where(pair)
+        name = name.replace("stage ", "").replace("rank ", "") if left < 20 else name
+        title = f"{mark} {name}" if first else "   " + lane.count
         busy = f"{'AB'[side]}{shares[side]:4.0f}%"
         diff = f"{shares[1] - shares[0]:+4.0f}" if side and round(shares[1]) != round(shares[0]) else "    "
         tail = busy + (diff if left > 20 else "")
         label = f"{title[: left - len(tail) - 1]:<{left - len(tail)}}{tail}"
         drawn = draw_lane(lane, model.shifted(side), model.columns, glyphs, colour)
+        if differ and colour:
+            drawn = tinted(drawn, differ, "AB"[side])
+        if at:
+            drawn = reversed_at(drawn, model.cursor_column)
         lines.append([(label, "accent" if at else ""), (glyphs.vertical, "dim"), *drawn])
+    if differ:
+        lines.append([(" " * left, ""), (glyphs.vertical, "dim"), *marked(differ)])
     return lines
 
 
-def _lower(model: CompareModel, width: int, glyphs: Glyphs, movers: bool) -> list[Line]:
-    left = width * 42 // 100
-    rows = _LOWER - 2
-    accounts = box(
-        "Accounts, mean of all ranks", "A   B   B - A", _accounts(model, left - 2, rows), left, _LOWER, glyphs
-    )
-    table = _movers(model, width - left - 2, rows, movers)
-    focused = model.panel == MOVERS
-    moved = box("Ops that differ most", "Enter goes there", table, width - left, _LOWER, glyphs, focused)
-    return beside(accounts, moved)
+def _legend(model: CompareModel, glyphs: Glyphs, width: int, colour: bool) -> Line:
+    """What the marks mean, then what the cells do."""
+    line: Line = []
+    for mark, words in _MARKS if model.shown == BOTH else ():
+        line += [(f" {mark}", ROLES[mark]), (f" {words} ", "")]
+    return [*line, *legend(model.compared.legend, glyphs, width - width_of(line), colour, False, False)]
 
 
-def _one_below(model: CompareModel, width: int, glyphs: Glyphs, movers: bool) -> list[Line]:
-    """A narrow screen: the accounts, or the movers where they have the focus."""
-    if model.panel == MOVERS:
-        return [
-            rule("Ops that differ most, Tab: accounts", width, glyphs),
-            *_movers(model, width, _LOWER - 1, movers),
-        ]
-    return [rule("Accounts, Tab: ops that differ most", width, glyphs), *_accounts(model, width, _LOWER - 1)]
-
-
-def _accounts(model: CompareModel, width: int, rows: int) -> list[Line]:
-    """The accounts that are there, those that change most first where not all fit; the step below."""
-    found = model.comparison
-    steps = (found.a.step_time_ns, found.b.step_time_ns)
-    unit_ns, unit = column_unit(max(steps))
-    there = [one for one in found.accounts if one.a_ns or one.b_ns]
-    if len(there) > rows - 1:
-        kept = sorted(there, key=lambda one: -abs(one.ns))[: rows - 1]
-        there = [one for one in there if one in kept]
-    most = max([abs(one.ns) for one in there] + [1])
-    bar = max(width - 46, 0)
-    lines: list[Line] = []
-    for one in [*there, Change("step", *steps)]:
-        name = _NAMES.get(one.name, one.name)
-        name = f"{name}, {unit}" if one.name == "step" else name
-        figures = f" {name:<14}{one.a_ns / unit_ns:>9.3f}{one.b_ns / unit_ns:>9.3f}"
-        diff = f"{one.ns / unit_ns:>+10.3f} " if one.ns else f"{'=':>10} "
-        role = "worse" if one.ns > 0 and one.name not in ACCOUNTS[:5] else "better" if one.ns < 0 else ""
-        length = round(bar * abs(one.ns) / most) if one.name != "step" else 0
-        lines.append([(figures, ""), (diff, role), (("+" if one.ns > 0 else "-") * length, role)])
-    return lines
-
-
-def _movers(model: CompareModel, width: int, rows: int, movers: bool) -> list[Line]:
-    found = model.comparison
-    if not movers:
-        return [[(" comparing op by op", "dim")]]
-    lines: list[Line] = []
-    size = max(width - 41, 12)
-    for index, one in enumerate(found.movers[: rows - 2]):
-        at = model.panel == MOVERS and index == model.mover
-        words = cells(op_words(found, one), size)
-        change = one.b_ns - one.a_ns
-        figures = f"{duration(one.a_ns):>10}{duration(one.b_ns):>10}{duration(change):>10}"
-        text = f"{'>' if at else ' '}{words:<{size}} {one.measure:<8}{figures}"
-        lines.append([(text, "accent" if at else "")])
-    if not lines:
-        lines.append([(" no op differs", "dim")])
-    unchanged = f" unchanged: {', '.join(found.unchanged) or 'nothing'}"
-    lines.append([(unchanged[:width], "dim")])
-    if found.cost is not None:
-        cost = found.cost
-        words = f" cost: stage {cost.stage} keeps {cost.b} micro-batches in memory, in A {cost.a}"
-        lines.append([(words[:width], "warn" if cost.b > cost.a else "dim")])
-    return lines
+def _told(model: CompareModel, wide: bool) -> list[Line]:
+    """What A and B do at the cursor: one line where there is room for both."""
+    place = f" {clock(model.cursor_ns)}, {model.compared.where(model.pair)}"
+    said: list[Line] = []
+    for side, shown in ((0, A_ALONE), (1, B_ALONE)):
+        if model.shown in (BOTH, shown):
+            words = model.compared.told(model.pair, side, model.cursor_ns - model.later(side))
+            said.append([(f"   {'AB'[side]} ", ROLES["AB"[side]]), (words, "")])
+    if wide:
+        return [[(place, "bright"), *(piece for line in said for piece in line)]]
+    place = f" {duration(model.cursor_ns)}"
+    return [
+        [(place if not number else " " * len(place), "bright"), *line] for number, line in enumerate(said)
+    ]

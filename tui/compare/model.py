@@ -2,60 +2,53 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from simcore.analysis.compare import Comparison
-from simcore.analysis.compare.matching import ClassPair
-from tui.timeline.lanes import SimulatedLanes
-from tui.timeline.spans import SpanLane
+from tui.compare.source import Alike, Compared
 from tui.timeline.window import Window
 
 PAIRS, MOVERS = "pairs", "movers"
+BOTH, A_ALONE, B_ALONE = "A and B", "A alone", "B alone"
+_SHOWN = (BOTH, A_ALONE, B_ALONE)
+# What moved by more than this share of step A is a difference to stop at: 1 / 100.
+_MOVED = 100
 
 
 @dataclass(slots=True)
 class CompareModel:
-    """comparison: run B against run A. window: of an axis as long as the longer step.
+    """compared: run B against run A. window: of an axis as long as the longer step.
 
-    pair: index of the pair with the cursor; top: first pair on the screen. cursor_ns: on A's axis.
-    ends: whether the ends of the steps are laid on each other instead of their starts. columns,
-    rows: of the lane area in cells and pairs, set when drawn. panel, mover: what has the focus, and
-    the row of the cursor among the movers.
+    pair: index of the pair with the cursor; top: first pair on the screen. cursor_ns: on the axis.
+    ends: whether the ends of the steps are laid on each other instead of their starts. shown: whose
+    lanes. columns, rows: of the lane area in cells and pairs, set when drawn. panel, mover: what has
+    the focus, and the row of the cursor among what differs most.
     """
 
-    comparison: Comparison
+    compared: Compared
     window: Window = field(init=False)
-    a: SimulatedLanes = field(init=False)
-    b: SimulatedLanes = field(init=False)
     pair: int = 0
     top: int = 0
     cursor_ns: int = 0
     ends: bool = False
+    shown: str = BOTH
     columns: int = 80
     rows: int = 5
     panel: str = PAIRS
     mover: int = 0
 
     def __post_init__(self) -> None:
-        one, other = self.comparison.a, self.comparison.b
-        self.a, self.b = SimulatedLanes(one), SimulatedLanes(other)
-        self.window = Window.whole(max(one.step_time_ns, other.step_time_ns))
+        self.window = Window.whole(max(self.compared.steps))
         self.cursor_ns = self.window.span_ns // 2
 
-    @property
-    def pairs(self) -> list[ClassPair]:
-        """Ranks that are in one class of each run."""
-        return self.comparison.pairs
-
-    def lanes(self, pair: ClassPair) -> tuple[SpanLane, SpanLane]:
-        """The lanes of a pair in A and in B."""
-        return self.a.lane(pair.a), self.b.lane(pair.b)
+    def later(self, side: int) -> int:
+        """How much later than its step begins run A (0) or B (1) lies on the axis, ns."""
+        steps = self.compared.steps
+        return max(steps) - steps[side] if self.ends else 0
 
     def shifted(self, side: int) -> Window:
         """The window on the axis of run A (0) or B (1): the longer step lies as it is."""
-        steps = (self.comparison.a.step_time_ns, self.comparison.b.step_time_ns)
-        by = max(steps) - steps[side] if self.ends else 0
-        return Window(self.window.first_ns - by, self.window.span_ns, self.window.step_ns)
+        return Window(self.window.first_ns - self.later(side), self.window.span_ns, self.window.step_ns)
 
     @property
     def cursor_column(self) -> int:
@@ -68,7 +61,7 @@ class CompareModel:
         self._keep_in_view()
 
     def _keep_in_view(self) -> None:
-        self.top = max(0, min(self.top, len(self.pairs) - self.rows))
+        self.top = max(0, min(self.top, self.compared.pairs - self.rows))
         self.top = min(max(self.top, self.pair - self.rows + 1), self.pair)
 
     def next_panel(self) -> None:
@@ -78,15 +71,17 @@ class CompareModel:
     def move(self, by: int) -> None:
         """The cursor `by` pairs, or movers, down."""
         if self.panel == MOVERS:
-            self.mover = max(0, min(self.mover + by, len(self.comparison.movers) - 1))
+            self.mover = max(0, min(self.mover + by, len(self.compared.rows) - 1))
             return
-        self.pair = max(0, min(self.pair + by, len(self.pairs) - 1))
+        self.pair = max(0, min(self.pair + by, self.compared.pairs - 1))
         self._keep_in_view()
 
     def move_cursor(self, by: int) -> None:
         """The cursor `by` columns to the right; the view follows at its edge."""
-        self.cursor_ns += by * max(self.window.span_ns // self.columns, 1)
-        self.cursor_ns = max(0, min(self.cursor_ns, self.window.step_ns - 1))
+        self._go(self.cursor_ns + by * max(self.window.span_ns // self.columns, 1))
+
+    def _go(self, time_ns: int) -> None:
+        self.cursor_ns = max(0, min(time_ns, self.window.step_ns - 1))
         if not self.window.first_ns <= self.cursor_ns < self.window.last_ns:
             first = self.cursor_ns - self.window.span_ns // 2
             self.window = self.window.moved(first, self.window.span_ns, self.columns)
@@ -109,15 +104,42 @@ class CompareModel:
         """Lay the ends on each other, or the starts again."""
         self.ends = not self.ends
 
+    def next_shown(self) -> None:
+        """The lanes of both runs, of A alone, of B alone."""
+        self.shown = _SHOWN[(_SHOWN.index(self.shown) + 1) % len(_SHOWN)]
+
+    # -- what moved ------------------------------------------------------------------
+
+    def has_moved(self, one: Alike) -> bool:
+        """Whether, as the runs lie now, it starts more than 1 % of step A elsewhere."""
+        by = one.b_start + self.later(1) - one.a_start - self.later(0)
+        return abs(by) * _MOVED > self.compared.steps[0]
+
+    def go_to_moved(self, direction: int) -> str:
+        """The cursor to the next (1) or previous (-1) op of the pair that moved, at its start in A: what
+        there is to say of it.
+        """
+        later = self.later(0)
+        moved = [one for one in self.compared.alike(self.pair) if self.has_moved(one)]
+        here = self.cursor_ns - later
+        found = [one for one in moved if (one.a_start > here if direction > 0 else one.a_start < here)]
+        if not found:
+            return (
+                f"nothing {'behind' if direction > 0 else 'before'} the cursor moved by over 1 % of the step"
+            )
+        one = found[0] if direction > 0 else found[-1]
+        self.panel = PAIRS
+        self._go(one.a_start + later)
+        number = bisect_right([other.a_start for other in moved], one.a_start)
+        return f"{number} of {len(moved)} that moved by over 1 % of the step on this lane"
+
     def go_to_mover(self) -> None:
         """The cursor to where the mover begins in A, on the pair that it is of."""
-        movers = self.comparison.movers
-        if not movers:
+        rows = self.compared.rows
+        if not rows:
             return
-        place, at = movers[self.mover].place, movers[self.mover].a_ns
-        stages = [index for index, pair in enumerate(self.pairs) if pair.first <= place]
-        self.panel, self.pair = PAIRS, stages[-1] if stages else 0
+        row = rows[self.mover]
+        self.panel, self.pair = PAIRS, row.pair
         self._keep_in_view()
-        if movers[self.mover].measure == "start":
-            self.cursor_ns = min(at, self.window.step_ns - 1)
-            self.move_cursor(0)
+        if row.at_ns is not None:
+            self._go(row.at_ns + self.later(0))

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 
-from simcore.analysis import Results
-from simcore.analysis.compare import Comparison
-from tui.background import IsCancelled, Progress
+from simcore.diagnostics import UsageError
+from tui.compare.choice import AnyResults, Choice, compared
 from tui.compare.frame import draw
 from tui.compare.model import MOVERS, CompareModel
-from tui.frame import Line, rule
+from tui.frame import Line, rule, wrapped
 from tui.screen_view import ScreenView, binding
-from tui.session import Run, Session
+from tui.session import AnySession, Run
 
 if TYPE_CHECKING:
     from tui.app import WltuiApp
 
+_ONE_RUN = "There is one run: change a parameter (5), or try a change (t on 1 or 4)."
+_ONE_TRACE = "There is one run: wltui THIS --against FILE opens a workload or another trace beside it."
+
+_HINTS = (
+    ("w s", "zoom"), ("a d", "pan"), ("hjkl", "cursor"), ("x", "A B both"), ("z", "align ends"),
+    (", .", "moved"), ("o O", "other A, B"), ("Tab", "what differs"),
+)  # fmt: skip
+
 
 class CompareView(ScreenView):
-    """The run on the screen, B, beside one that was kept, A."""
+    """The run on the screen, B, beside another, A: one that was kept, or what was opened beside it."""
 
-    hints = (
-        ("w s", "zoom"), ("a d", "pan"), ("hjkl", "cursor"), ("z", "align ends"), ("o", "other A"),
-        ("x", "swap"), ("Tab", "ops"), ("2", "timeline"),
-    )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
         binding("w,plus,equals_sign", "zoom(1, 2)", "zoom in at the cursor, both runs", "compare.zoom-in"),
         binding("s,minus", "zoom(2, 1)", "zoom out", "compare.zoom-out"),
@@ -35,100 +39,110 @@ class CompareView(ScreenView):
         binding("D,shift+right", "pan(1, 1)", "page right", "compare.page-right"),
         binding("h,left", "cursor(-1)", "cursor left", "compare.cursor-left"),
         binding("l,right", "cursor(1)", "cursor right", "compare.cursor-right"),
-        binding("j,down", "move(1)", "next pair of lanes, or next op", "compare.down"),
-        binding("k,up", "move(-1)", "pair above, or op above", "compare.up"),
+        binding("j,down", "move(1)", "next pair of lanes, or next line", "compare.down"),
+        binding("k,up", "move(-1)", "pair above, or line above", "compare.up"),
         binding("pagedown", "move(5)", "five on", "compare.page-down"),
         binding("pageup", "move(-5)", "five back", "compare.page-up"),
+        binding("full_stop", "moved(1)", "next op that moved by over 1 % of the step", "compare.next-moved"),
+        binding("comma", "moved(-1)", "the one before", "compare.previous-moved"),
         binding("f,0", "all", "both steps whole", "compare.all"),
+        binding("x", "shown", "the lanes of A, of B, or of both", "compare.shown"),
         binding("z", "ends", "lay the ends of the steps on each other, or the starts", "compare.ends"),
-        binding("tab", "panel", "to the ops that differ most, and back", "compare.panel"),
-        binding("enter", "go", "show the op in the lanes", "compare.go"),
-        binding("o", "other", "compare with another run that was kept", "compare.other"),
+        binding("tab", "panel", "to what differs most, and back", "compare.panel"),
+        binding("enter", "go", "show it in the lanes", "compare.go"),
+        binding("o", "other_a", "another run as A", "compare.other"),
+        binding("O", "other_b", "another run as B", "compare.other-b"),
         binding("escape", "app.open('timeline')", "back to the timeline", "compare.leave"),
     ]
 
-    session: Session
-
-    def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
+    def __init__(self, session: AnySession, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
-        self._first = 0
+        self._choice = Choice(session, self._app.against)
+        self._runs: tuple[AnyResults, AnyResults] | None = None
+        self.names = ("", "")
         self.model: CompareModel | None = None
+        self.refused = ""
         self._compare()
 
     def _compare(self) -> None:
-        """The run on the screen against the chosen one, or the first that is another."""
-        current = self.session.current
-        others = [
-            run for run in self.session.runs if run.simulation.parameters != current.simulation.parameters
-        ]
-        self.model = CompareModel(Comparison(others[self._first % len(others)], current)) if others else None
+        """The model over the chosen runs: a new one where these are others."""
+        pair = self._choice.pair
+        if pair is None:
+            self.model, self._runs, self.hints = None, None, (("2", "timeline"),)
+            return
+        a, b = pair
+        self.names = (a.name, b.name)
+        if self._runs is not None and self._runs[0] is a.results and self._runs[1] is b.results:
+            return
+        self._runs, self.hints = (a.results, b.results), _HINTS
+        try:
+            self.model, self.refused = CompareModel(compared(*self._runs)), ""
+        except UsageError as error:
+            self.model, self.refused = None, str(error)
 
     def draw(self, width: int, height: int) -> list[Line]:
         model = self.model
         if model is None:
-            words = "There is one run: change a parameter (5), or try a change (t on 1 or 4)."
-            return [rule("Compare", width, self.glyphs), [(f"  {words}", "")]]
-        found = self._app.comparisons.of(model.comparison, lambda *_: _ops(model.comparison, *_))
-        return draw(model, width, height, self.glyphs, self.colour, found is not None)
+            one = _ONE_TRACE if self.session.measured else _ONE_RUN
+            words = wrapped(self.refused or one, width - 4)
+            return [rule("Compare", width, self.glyphs), *([(f"  {line}", "")] for line in words)]
+        found = self._app.comparisons.of(
+            model.compared, lambda _, is_cancelled: (model.compared.find(is_cancelled),)
+        )
+        return draw(model, self.names, width, height, self.glyphs, self.colour, found is not None)
 
     @property
     def _app(self) -> WltuiApp:
         return cast("WltuiApp", self.app)
 
     def show(self, results: Run) -> None:
-        assert isinstance(results, Results)
         self._compare()
         self.redraw()
+
+    def _do(self, act: Callable[[CompareModel], object]) -> None:
+        if self.model is not None:
+            act(self.model)
+            self.redraw()
 
     def action_zoom(self, numerator: int, denominator: int) -> None:
-        if self.model is not None:
-            self.model.zoom(numerator, denominator)
-            self.redraw()
+        self._do(lambda model: model.zoom(numerator, denominator))
 
     def action_pan(self, numerator: int, denominator: int) -> None:
-        if self.model is not None:
-            self.model.pan(numerator, denominator)
-            self.redraw()
+        self._do(lambda model: model.pan(numerator, denominator))
 
     def action_cursor(self, by: int) -> None:
-        if self.model is not None:
-            self.model.move_cursor(by)
-            self.redraw()
+        self._do(lambda model: model.move_cursor(by))
 
     def action_move(self, by: int) -> None:
-        if self.model is not None:
-            self.model.move(by)
-            self.redraw()
+        self._do(lambda model: model.move(by))
+
+    def action_moved(self, direction: int) -> None:
+        self._do(lambda model: self._app.say(model.go_to_moved(direction)))
 
     def action_all(self) -> None:
-        if self.model is not None:
-            self.model.show_all()
-            self.redraw()
+        self._do(CompareModel.show_all)
+
+    def action_shown(self) -> None:
+        self._do(CompareModel.next_shown)
 
     def action_ends(self) -> None:
-        if self.model is not None:
-            self.model.toggle_ends()
-            self.redraw()
+        self._do(CompareModel.toggle_ends)
 
     def action_panel(self) -> None:
-        if self.model is not None:
-            self.model.next_panel()
-            self.redraw()
+        self._do(CompareModel.next_panel)
 
     def action_go(self) -> None:
-        if self.model is not None and self.model.panel == MOVERS:
-            self.model.go_to_mover()
+        self._do(lambda model: model.go_to_mover() if model.panel == MOVERS else None)
+
+    def action_other_a(self) -> None:
+        self._other(self._choice.next_a())
+
+    def action_other_b(self) -> None:
+        self._other(self._choice.next_b())
+
+    def _other(self, is_another: bool) -> None:
+        if is_another:
+            self._compare()
             self.redraw()
-
-    def action_other(self) -> None:
-        if len(self.session.runs) < 2:
-            self._app.say("there is no other run that was kept: r keeps one (5)")
-            return
-        self._first += 1
-        self._compare()
-        self.redraw()
-
-
-def _ops(comparison: Comparison, progress: Progress, is_cancelled: IsCancelled) -> Any:
-    """What takes long: every op of the one run beside its like in the other."""
-    return comparison.movers
+        else:
+            self._app.say("there is no other run: r keeps one (5), --against FILE opens one beside it")

@@ -29,7 +29,8 @@ def actions(bindings: Iterable[BindingType], keymap: Keymap) -> list[Action]:
     found = []
     for one in bindings:
         assert isinstance(one, Binding)
-        assert one.id is not None
+        if one.id is None:  # a key that is part of another action, as a digit of typing a value is
+            continue
         keys = (keymap.get(one.id) or one.key).split(",")
         found.append(Action(one.id, one.description, tuple(map(key_name, keys)), one.action))
     return found

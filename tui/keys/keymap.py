@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from textual.binding import Binding, BindingType
 
 from simcore.diagnostics import Diagnostic, InputError, printable
+from simcore.toml_text import TomlProblem, parse_toml, place_in_table
 from tui.keys.actions import Action, actions
 from tui.keys.names import key_of
 
@@ -91,20 +90,10 @@ class _Reader:
         return found
 
     def _table(self) -> dict[str, Any]:
-        if sys.version_info >= (3, 11):
-            import tomllib
-        else:
-            import tomli as tomllib
         try:
-            table: dict[str, Any] = tomllib.loads(self.text)
-        except tomllib.TOMLDecodeError as error:
-            message, _, where = str(error).partition(" (at ")
-            at = re.match(r"line (\d+), column (\d+)", where)
-            place = (int(at[1]), int(at[2])) if at else None
-            raise _refusal(self.path, f"this is not TOML: {message}", place) from None
-        except RecursionError:
-            raise _refusal(self.path, "found too many nested lists, expected keys") from None
-        return table
+            return parse_toml(self.text, "keys")
+        except TomlProblem as problem:
+            raise _refusal(self.path, problem.message, problem.place) from None
 
     def _keys(self, table: str, name: str, value: object) -> list[str]:
         given = [value] if isinstance(value, str) else value
@@ -136,21 +125,7 @@ class _Reader:
                 raise self._wrong(message, *one.split(".", 1))
 
     def _wrong(self, message: str, table: str, name: str = "") -> InputError:
-        return _refusal(self.path, message, self._place(table, name))
-
-    def _place(self, table: str, name: str) -> tuple[int, int] | None:
-        """Where a table, or a name in it, stands; None where it cannot be found as people write it."""
-        quote = "[\"']?"
-        head = re.search(rf"^[ \t]*\[?[ \t]*({quote}{re.escape(table)})\b", self.text, re.MULTILINE)
-        if head is None:
-            return None
-        at = head.start(1)
-        if name:
-            inside = rf"^[ \t]*(?:{re.escape(table)}\.)?({quote}{re.escape(name)})\b"
-            found = re.compile(inside, re.MULTILINE).search(self.text, head.start())
-            at = at if found is None else found.start(1)
-        line = self.text.count("\n", 0, at) + 1
-        return line, at - self.text.rfind("\n", 0, at)
+        return _refusal(self.path, message, place_in_table(self.text, table, name))
 
 
 def _quoted(value: object) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from simcore.analysis import LayerGroup, Results
-from simcore.analysis.layers import LayerCell, LayerGroups, LayerRows
+from simcore.analysis.layer_order import LayerOrder
+from simcore.analysis.layers import LayerCell, LayerRows
 from simcore.analysis.on_demand import OnDemand
 from simcore.collectives import NAMES
 from simcore.units import percent
@@ -27,53 +29,116 @@ class TableLine:
     first: bool
 
 
+# Of a unit in which some phases have a line, what its lines are: by those phases as bits.
+_PHASES_OF = [
+    [phase for phase in range(len(PHASES)) if bits >> phase & 1] for bits in range(1 << len(PHASES))
+]
+
+
 class TableLines(OnDemand[TableLine]):
     """The lines of the table, each made when it is asked for.
 
-    groups: of equal rows, or None where each row of the file has its own lines.
+    layers: what the lines are of. units: which of them, in this order; has_line: of each of all
+    units the phases that have a line, as bits.
     """
 
-    def __init__(self, rows: LayerRows, groups: LayerGroups | None) -> None:
-        workload = rows.table.simulation.workload
-        self._table = rows.table
-        self._groups = groups
-        # The first row of each group: its cells are those of the others.
-        firsts = range(len(rows)) if groups is None else groups.first_row
-        shown = [
-            [
-                stated not in _NOT_MODELLED or size
-                for stated, size in zip(column.compute_ns, column.bytes, strict=True)
-            ]
-            for column in map(workload.cells, PHASES)
-        ]
-        # Of each line, the place of its group and its phase in one number.
-        codes: list[int] = []
-        for phase, has_line in enumerate(shown):
-            codes += [len(PHASES) * place + phase for place, row in enumerate(firsts) if has_line[row]]
-        self._codes = array("q", sorted(codes))
-        super().__init__(len(self._codes))
+    def __init__(self, layers: LayerOrder, has_line: Sequence[int], units: Sequence[int]) -> None:
+        self._table = layers.rows.table
+        self._groups = layers.groups
+        self._has_line = has_line
+        self.units = units
+        counts = map([len(phases) for phases in _PHASES_OF].__getitem__, map(has_line.__getitem__, units))
+        # Of each unit its first line, and how many lines there are.
+        self._begin = list(accumulate(counts, initial=0))
+        super().__init__(self._begin[-1])
+
+    def _place(self, line: int) -> int:
+        """The place among the units of the one that a line is of."""
+        return bisect_right(self._begin, line) - 1
 
     def make(self, place: int) -> TableLine:
-        at, phase = divmod(self._codes[place], len(PHASES))
-        first = not place or self._codes[place - 1] // len(PHASES) != at
-        group = self._alone(at) if self._groups is None else self._groups[at]
-        return TableLine(group, PHASES[phase], self._table.cell(group.rows.indices[0], PHASES[phase]), first)
+        at = self._place(place)
+        unit, inside = self.units[at], place - self._begin[at]
+        phase = PHASES[_PHASES_OF[self._has_line[unit]][inside]]
+        group = self._alone(unit) if self._groups is None else self._groups[unit]
+        return TableLine(group, phase, self._table.cell(group.rows.indices[0], phase), not inside)
 
     def line_of(self, row: int) -> int:
         """The first line of the group that row `row` of the file is in; 0 where it has none."""
-        at = row if self._groups is None else self._groups.place_of(row)
-        line = bisect_left(self._codes, len(PHASES) * at)
-        has_one = line < len(self) and self._codes[line] // len(PHASES) == at
-        return line if has_one else 0
+        unit = row if self._groups is None else self._groups.place_of(row)
+        if unit not in self.units:
+            return 0
+        at = self.units.index(unit)
+        return self._begin[at] if self._begin[at] < self._begin[at + 1] else 0
+
+    def next_of(self, units: Collection[int], line: int, direction: int) -> int | None:
+        """The first line of one of some units, from `line` on (1) or back (-1), past the end if need be."""
+        begin = self._begin
+        begins = [
+            begin[at] for at, unit in enumerate(self.units) if unit in units and begin[at] < begin[at + 1]
+        ]
+        if not begins:
+            return None
+        if direction > 0:
+            return next((place for place in begins if place >= line), begins[0])
+        return next((place for place in reversed(begins) if place <= line), begins[-1])
 
     def _alone(self, index: int) -> LayerGroup:
         row = self._table.row(index)
         return LayerGroup(row.name, LayerRows(self._table, (index,)), row.compute_ns, row.exposed_ns)
 
 
+class Table:
+    """The table of a run: its lines in an order, those that are left by a filter.
+
+    every_row: whether each row of the file has its own lines. key, descending: what it is sorted by,
+    as in `LayerOrder`; "" for the order it opens in. typed: the filter, "" without one.
+    """
+
+    def __init__(self, results: Results, every_row: bool) -> None:
+        self.layers = LayerOrder(results.layers, None if every_row else results.layer_groups)
+        self.key, self.descending, self.typed = "", True, ""
+        columns = [results.simulation.workload.cells(phase) for phase in PHASES]
+        pairs = zip(*(column for one in columns for column in (one.compute_ns, one.bytes)), strict=True)
+        shown = [
+            (1 if fwd_bytes or fwd not in _NOT_MODELLED else 0)
+            | (2 if ig_bytes or ig not in _NOT_MODELLED else 0)
+            | (4 if wg_bytes or wg not in _NOT_MODELLED else 0)
+            for fwd, fwd_bytes, ig, ig_bytes, wg, wg_bytes in pairs
+        ]
+        self._has_line = shown if every_row else [shown[row] for row in self.layers.first_row]
+        self._order: Sequence[int] = range(len(self._has_line))
+        self.lines = TableLines(self.layers, self._has_line, self._order)
+
+    def sort(self, key: str, descending: bool) -> None:
+        """Another order; "" for the first one."""
+        self.key, self.descending = key, descending
+        units = range(len(self._has_line))
+        self._order = self.layers.sorted(key, descending) if key else units
+        self.filter(self.typed)
+
+    def filter(self, typed: str) -> None:
+        """Only what holds every word of `typed`."""
+        self.typed = typed.strip()
+        self.lines = TableLines(self.layers, self._has_line, self.layers.matching(typed, self._order))
+
+    def rows(self) -> tuple[int, int]:
+        """(rows of the file that the filter leaves, all that have a line)."""
+        sizes = self.layers.values("rows")
+        with_line = [unit for unit in range(len(self._has_line)) if self._has_line[unit]]
+        left = self.layers.matching(self.typed, with_line)
+        return sum(int(sizes[unit]) for unit in left), sum(int(sizes[unit]) for unit in with_line)
+
+    def find(self, typed: str, line: int, direction: int) -> int | None:
+        """The first line of what holds every word of `typed`, from `line` on (1) or back (-1), and round."""
+        if not typed.strip():
+            return None
+        return self.lines.next_of(frozenset(self.layers.matching(typed, self.lines.units)), line, direction)
+
+
 def table_lines(results: Results, every_row: bool) -> TableLines:
     """The lines of the table, the most expensive first; in file order when each row has its own."""
-    return TableLines(results.layers, None if every_row else results.layer_groups)
+    return Table(results, every_row).lines
 
 
 def is_modelled(cell: LayerCell) -> bool:
@@ -97,6 +162,17 @@ COLUMNS = (
     ("exposed ms", 10, False, 0),
     ("% step", 6, False, 0),
 )
+
+# What a column sorts by, and whether the largest comes first.
+SORTED_BY = {
+    "layer": ("name", False), "rows": ("rows", True), "comp. ms": ("compute", True),
+    "collective": ("collective", False), "group": ("group", False), "MB": ("bytes", True),
+    "alone ms": ("alone", True), "algbw": ("algbw", True), "busbw": ("busbw", True), "all ms": ("all", True),
+    "exposed ms": ("exposed", True), "% step": ("cost", True),
+}  # fmt: skip
+# Sorting by these prices a collective for each row, 25 us: a key must not take seconds.
+PRICED = ("alone", "algbw", "busbw")
+MOST_PRICED = 2000
 
 
 def columns_for(width: int) -> list[tuple[str, int, bool]]:

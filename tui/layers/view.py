@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 
 from simcore.analysis import Results
+from simcore.analysis.layer_places import longest_span
 from simcore.collectives import NAMES
 from simcore.simulation import explain_alone
-from simcore.units import duration
-from tui.frame import Line, cells, rule, wrapped
-from tui.layers.table import TableLine, columns_for, is_modelled, row_texts, table_lines
+from simcore.units import duration, plural
+from tui.frame import Line, cells, fitted, rule, wrapped
+from tui.frame_view import FrameView
+from tui.layers.table import (
+    MOST_PRICED,
+    PRICED,
+    SORTED_BY,
+    Table,
+    TableLine,
+    columns_for,
+    is_modelled,
+    row_texts,
+)
+from tui.prompt import LivePrompt
 from tui.screen_view import ScreenView, binding
 from tui.session import Run, Session
+
+if TYPE_CHECKING:
+    from tui.app import WltuiApp
 
 
 class LayersView(ScreenView):
     """Rows of the file with their times, collectives and bandwidths."""
 
-    hints = (
-        ("jk", "row"),
-        ("PageDown PageUp", "page"),
-        ("Space", "each row / equal rows together"),
-        ("2", "timeline"),
-    )
     BINDINGS: ClassVar[list[BindingType]] = [
         binding("j,down", "move(1)", "next line", "layers.down"),
         binding("k,up", "move(-1)", "line above", "layers.up"),
@@ -32,8 +41,17 @@ class LayersView(ScreenView):
         binding("pageup", "move(-20)", "page up", "layers.page-up"),
         binding("g,home", "move(-10000000)", "first line", "layers.first"),
         binding("G,end", "move(10000000)", "last line", "layers.last"),
-        binding("space,enter", "each_row", "each row of the file, or equal rows together", "layers.unfold"),
-        binding("escape", "app.open('timeline')", "back to the timeline", "layers.leave"),
+        binding("l,right,greater_than_sign", "column(1)", "next column", "layers.column-right"),
+        binding("h,left,less_than_sign", "column(-1)", "column before", "layers.column-left"),
+        binding("s", "sort", "sort by this column; again: the other way round", "layers.sort"),
+        binding("S", "unsort", "the order that the table opens in", "layers.unsort"),
+        binding("slash", "search", "find a name, a collective, a group", "layers.search"),
+        binding("n", "match(1)", "next match", "layers.next-match"),
+        binding("N", "match(-1)", "match before", "layers.previous-match"),
+        binding("backslash", "filter", "show only what has these words", "layers.filter"),
+        binding("space", "each_row", "each row of the file, or equal rows together", "layers.unfold"),
+        binding("enter", "go", "the timeline at its longest span", "layers.go"),
+        binding("escape", "leave", "remove the filter; again: back to the timeline", "layers.leave"),
     ]
 
     session: Session
@@ -43,35 +61,86 @@ class LayersView(ScreenView):
         self.every_row = False
         self.line = 0
         self.top = 0
-        self._table = table_lines(session.current, self.every_row)
+        self.column = 0
+        self._found = ""
+        self._prompt: LivePrompt | None = None
+        self._before: tuple[int, str] = (0, "")
+        self.table = Table(session.current, self.every_row)
+        self.hints = self._hints()
+
+    @property
+    def _app(self) -> WltuiApp:
+        return cast("WltuiApp", self.app)
+
+    def _hints(self) -> tuple[tuple[str, str], ...]:
+        """Only keys that do something here and now."""
+        hints = [("jk", "row"), ("hl", "column"), ("s", "sort")]
+        hints.append(("Esc", "no filter") if self.table.typed else ("\\", "filter"))
+        hints.append(("n N", "match") if self._found else ("/", "find"))
+        return (*hints, ("Enter", "timeline"), ("Space", "each row / equal rows together"))
 
     def show(self, results: Run) -> None:
         assert isinstance(results, Results)
-        self._table = table_lines(results, self.every_row)
+        self._new_table(results)
         self.action_move(0)
+
+    def _new_table(self, results: Results) -> None:
+        """The table of another run or of other units, in the order and with the filter of this one."""
+        old, self.table = self.table, Table(results, self.every_row)
+        self.table.filter(old.typed)
+        if old.key and not self._too_many(old.key):
+            self.table.sort(old.key, old.descending)
 
     def draw(self, width: int, height: int) -> list[Line]:
         columns = columns_for(width)
+        self.column = min(self.column, len(columns) - 1)
         origin = self._origin(width)
         rows = max(height - 3 - len(origin), 1)
-        self.top = max(0, min(self.top, len(self._table) - rows))
+        table = self.table.lines
+        self.top = max(0, min(self.top, len(table) - rows))
         self.top = min(max(self.top, self.line - rows + 1), self.line)
-        order = "in file order" if self.every_row else "equal ones together, the most expensive first"
-        workload = self.session.workload
-        lines: list[Line] = [
-            [
-                (
-                    f" {len(workload)} rows, {order}; all, exposed: a rank's step",
-                    "dim",
-                )
-            ],
-            [(" ", ""), *((self._aligned(heading, size, left), "bright") for heading, size, left in columns)],
-            rule("", width, self.glyphs),
-        ]
-        for index, line in enumerate(self._table[self.top : self.top + rows], self.top):
+        heading: Line = [(" ", "")]
+        for place, (name, size, left) in enumerate(columns):
+            here = " reversed" if place == self.column else ""
+            sign = self._sign(name)
+            # Where a heading fills its column the sign stands behind it.
+            inside = sign if len(name) < size else ""
+            words = self._aligned(f"{name}{inside}" if left else f"{inside}{name}", size, left)
+            role = f"{'accent' if sign else 'bright'}{here}"
+            heading += [(words[:-1], role), (" " if inside else sign or " ", "accent")]
+        # Under the heading of the chosen column, for who sees no reversed cells.
+        left_of = 1 + sum(size + 1 for _, size, _ in columns[: self.column])
+        under = self.glyphs.view * columns[self.column][1]
+        line_below = [(self.glyphs.horizontal * left_of, "dim"), (under, "accent")]
+        line_below.append((self.glyphs.horizontal * width, "dim"))
+        lines: list[Line] = [self._title(), heading, fitted(line_below, width)]
+        for index, line in enumerate(table[self.top : self.top + rows], self.top):
             lines.append(self._row(line, columns, index == self.line, width))
         lines += [[] for _ in range(3 + rows - len(lines))]
         return lines + origin
+
+    def _title(self) -> Line:
+        """How many rows, in which order, which of them."""
+        order = "in file order" if self.every_row else "equal ones together, the most expensive first"
+        if self.table.key:
+            name = next(name for name, (key, _) in SORTED_BY.items() if key == self.table.key)
+            order = (
+                f"sorted by {name}, {'from the largest' if self.table.descending else 'from the smallest'}"
+            )
+        words = f" {len(self.session.workload)} rows, {order}; all, exposed: a rank's step"
+        if not self.table.typed:
+            return [(words, "dim")]
+        left, whole = self.table.rows()
+        return [
+            (f" filter {cells(self.table.typed, 30)}: {left} of {whole} rows", "accent"),
+            (f" {words}", "dim"),
+        ]
+
+    def _sign(self, heading: str) -> str:
+        """Which way round a column is sorted; "" for the others."""
+        if not self.table.key or SORTED_BY.get(heading, ("",))[0] != self.table.key:
+            return ""
+        return "v" if self.table.descending else "^"
 
     def _row(self, line: TableLine, columns: list[tuple[str, int, bool]], focused: bool, width: int) -> Line:
         texts = row_texts(line, self.session.current.simulation.step_time_ns)
@@ -85,9 +154,10 @@ class LayersView(ScreenView):
 
     def _origin(self, width: int) -> list[Line]:
         """Where the price under the cursor comes from."""
-        if not self._table:
-            return [rule("no rows", width, self.glyphs)]
-        line = self._table[self.line]
+        if not self.table.lines:
+            none = "no row has these words" if self.table.typed else "no rows"
+            return [rule(none, width, self.glyphs)]
+        line = self.table.lines[self.line]
         cell = line.cell
         rows = line.group.rows
         where = f"line {rows[0].line}" + (f" and {len(rows) - 1} more" if len(rows) > 1 else "")
@@ -111,13 +181,140 @@ class LayersView(ScreenView):
         lines.append([("  " + compute, "dim")])
         return lines
 
+    def changed(self) -> None:
+        """Show where one is now, and the keys that do something there."""
+        self.line = max(0, min(self.line, len(self.table.lines) - 1))
+        self.redraw()
+        hints = self._hints()
+        if hints != self.hints:
+            self.hints = hints
+            for footer in self.app.query("Footer").results(FrameView):
+                footer.redraw()
+
     def action_move(self, by: int) -> None:
-        self.line = max(0, min(self.line + by, len(self._table) - 1))
+        self.line = max(0, min(self.line + by, len(self.table.lines) - 1))
         self.redraw()
 
     def action_each_row(self) -> None:
-        current = self._table[self.line].group.rows[0].index if self._table else 0
+        row = self._row_here()
         self.every_row = not self.every_row
-        self._table = table_lines(self.session.current, self.every_row)
-        self.line = self._table.line_of(current)
+        self._new_table(self.session.current)
+        self.line = 0 if row is None else self.table.lines.line_of(row)
         self.redraw()
+
+    def _row_here(self) -> int | None:
+        """The row of the file that the cursor is on, the first of equal ones."""
+        return self.table.lines[self.line].group.rows.indices[0] if self.table.lines else None
+
+    async def action_go(self) -> None:
+        """The timeline at the longest span of the line's phase, else of its rows."""
+        if not self.table.lines:
+            return
+        line = self.table.lines[self.line]
+        rows, timeline = frozenset(line.group.rows.indices), self.session.current.simulation.timeline
+        seen = longest_span(timeline, rows, line.phase) or longest_span(timeline, rows)
+        if seen is None:
+            self._app.say("these rows take no time in the step")
+        else:
+            await self._app.go_to(*seen)
+
+    # -- order -------------------------------------------------------------------------
+
+    def action_column(self, by: int) -> None:
+        self.column = max(0, min(self.column + by, len(columns_for(self.size.width)) - 1))
+        self.redraw()
+
+    def action_sort(self) -> None:
+        """By the column of the cursor; the cursor stays on its row."""
+        name = columns_for(self.size.width)[self.column][0]
+        if name not in SORTED_BY:
+            self._app.say("the phases of a row stay together: another column sorts")
+            return
+        key, descending = SORTED_BY[name]
+        if self._too_many(key):
+            words = f"{name} is priced row by row: not for more than {MOST_PRICED} rows"
+            self._app.say(words)
+        else:
+            self._sort(key, not self.table.descending if self.table.key == key else descending)
+
+    def _too_many(self, key: str) -> bool:
+        return key in PRICED and len(self.table.layers.first_row) > MOST_PRICED
+
+    def action_unsort(self) -> None:
+        self._sort("", True)
+
+    def _sort(self, key: str, descending: bool) -> None:
+        row = self._row_here()
+        self.table.sort(key, descending)
+        self.line = 0 if row is None else self.table.lines.line_of(row)
+        self.redraw()
+
+    # -- find and filter ---------------------------------------------------------------
+
+    def action_filter(self) -> None:
+        """Only what has the words, while they are typed; Esc leaves the table as it was."""
+        self._before = self.line, self.table.typed
+        self._prompt = LivePrompt("filter", self.table.typed, self._filter_typed)
+        self.app.push_screen(self._prompt, self._filtered)
+
+    def _filter_typed(self, text: str) -> None:
+        row = self._row_here()
+        self.table.filter(text)
+        self.line = 0 if row is None else self.table.lines.line_of(row)
+        if self._prompt is not None:
+            left, whole = self.table.rows()
+            self._prompt.say(f"{left} of {plural(whole, 'row')}")
+        self.changed()
+
+    def _filtered(self, text: str | None) -> None:
+        self._prompt = None
+        if text is None:
+            line, typed = self._before
+            self.table.filter(typed)
+            self.line = line
+        self.changed()
+
+    def action_search(self) -> None:
+        """To the first row that has the words, while they are typed; Esc goes back."""
+        self._before = self.line, self._found
+        self._prompt = LivePrompt("/", "", self._search_typed)
+        self.app.push_screen(self._prompt, self._searched)
+
+    def _search_typed(self, text: str) -> None:
+        self.line = self._before[0]
+        place = self.table.find(text, self.line, 1)
+        if place is not None:
+            self.line = place
+        if self._prompt is not None:
+            self._prompt.say("no row has these words" if place is None and text.strip() else "")
+        self.redraw()
+
+    def _searched(self, text: str | None) -> None:
+        self._prompt = None
+        if text is None or not text.strip():
+            self.line, self._found = self._before
+        else:
+            self._found = text
+        self.changed()
+
+    def action_match(self, direction: int) -> None:
+        if not self._found:
+            self._app.say("nothing was searched for: / does")
+            return
+        place = self.table.find(self._found, self.line + direction, direction)
+        if place is None:
+            words = f"no row has these words: {cells(self._found, 40)}"
+            self._app.say(words)
+        else:
+            self.line = place
+            self.redraw()
+
+    async def action_leave(self) -> None:
+        """The filter off, else back to the timeline."""
+        if self.table.typed:
+            row = self._row_here()
+            self.table.filter("")
+            self.line = 0 if row is None else self.table.lines.line_of(row)
+            self.changed()
+        else:
+            await self._app.action_open("timeline")

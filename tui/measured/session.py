@@ -2,39 +2,91 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import shlex
+from dataclasses import dataclass, field
 
-from simcore.measured import MeasuredRun
+from simcore.measured.replay import MeasuredResults
+from simcore.measured.replay.scales import Scales
 from simcore.report.measured_words import ranks_words, step_words
 from simcore.units import plural
+from tui.measured.scale_flags import flags_of
 
 
 @dataclass(slots=True)
 class MeasuredSession:
-    """What all screens share over a measured run, or over its replay; no screen changes it."""
+    """What all screens share over a measured run. opened: as the program started with it, measured or
+    replayed. current: the run on the screen. draft: the scales being edited. other: the run that was
+    shown before.
+    """
 
-    opened: MeasuredRun
+    opened: MeasuredResults
+    current: MeasuredResults = field(init=False)
+    draft: Scales = field(init=False)
     error: str = ""
     running: bool = False
+    other: MeasuredResults | None = None
+    _undo: list[Scales] = field(default_factory=list)
+    _redo: list[Scales] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.current = self.opened
+        self.draft = self.opened.scales or Scales()
 
     @property
     def measured(self) -> bool:
         return True
 
     @property
-    def current(self) -> MeasuredRun:
-        return self.opened
-
-    @property
     def step(self) -> str:
-        return step_words(self.opened)
+        return step_words(self.current.run)
 
     def facts(self, wide: bool) -> list[str]:
         """Ranks, and that they were measured or replayed."""
-        run = self.opened
+        run = self.current.run
         what = "schedule plan" if not run.timed else "replayed" if run.replayed else "measured"
         if not wide:
             return [plural(len(run.ranks), run.unit), what]
         if run.microbatches:
             what += f", {plural(run.microbatches, 'micro-batch')}"
         return [ranks_words(run), what, *([] if run.concurrent else ["not concurrent"])]
+
+    def show(self, results: MeasuredResults) -> None:
+        """Another run on the screen; the one before is a key away."""
+        if results is not self.current:
+            self.other = self.current
+        self.current = results
+
+    def edit(self, scales: Scales) -> None:
+        """Take changed scales as the draft; the old ones can be had back."""
+        self._undo.append(self.draft)
+        self._redo.clear()
+        self.draft = scales
+
+    def undo(self) -> bool:
+        """The draft before the last edit; False if there is none."""
+        if not self._undo:
+            return False
+        self._redo.append(self.draft)
+        self.draft = self._undo.pop()
+        return True
+
+    def redo(self) -> bool:
+        """The draft that `undo` took away; False if there is none."""
+        if not self._redo:
+            return False
+        self._undo.append(self.draft)
+        self.draft = self._redo.pop()
+        return True
+
+    def command(self) -> str | None:
+        """The command line that opens the run on the screen; None where no flag says one of its changes."""
+        scales = self.current.scales
+        words = ["wltui", self.current.path]
+        if self.opened.measured.stamp is not None:
+            words += ["--run", self.opened.measured.stamp]
+        if scales is not None:
+            flags = flags_of(scales)
+            if flags is None:
+                return None
+            words += flags or ["--replay"]
+        return " ".join(map(shlex.quote, words))

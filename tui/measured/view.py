@@ -1,4 +1,4 @@
-"""The layers and parameters screens of a measured run: what there is to say, in words."""
+"""The layers screen of a measured run: its operations, in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from simcore.report.measured_words import op_lines
-from tui.frame import Line, cells, rule, wrapped
+from tui.frame import Line, cells, rule
 from tui.measured.session import MeasuredSession
 from tui.screen_view import ScreenView, binding
 from tui.session import AnySession
@@ -52,25 +52,4 @@ class OperationsView(_WordsView):
 
     def lines(self, width: int) -> list[Line]:
         first = rule("A trace has operations instead of layers", width, self.glyphs)
-        return [first, *([(cells(line, 400), "")] for line in op_lines(self.session.opened, width))]
-
-
-class NoParametersView(_WordsView):
-    """In place of the form: that nothing of a measured run can be changed, and what can be chosen."""
-
-    def lines(self, width: int) -> list[Line]:
-        run = self.session.opened
-        words = [
-            "This is a measured run: it is shown as it was measured, and nothing here changes it.",
-            "What the step would be with other durations is seen by opening it with --compute-scale, "
-            "--comm-scale, --layer-scale OP=X or --slow-rank R=X: its operations are then run again. "
-            "wltui report --what-if asks for everything at once.",
-        ]
-        if run.replayed:
-            words[0] = "This is the replay of a measured run: its operations run again with other durations."
-        if run.stamp is not None:
-            words.append(f"Open is the run {run.stamp}. Another run of its directory opens with --run STAMP.")
-        lines: list[Line] = [rule("No parameters", width, self.glyphs)]
-        for text in words:
-            lines += [[], *([(f"  {line}", "")] for line in wrapped(text, width - 4))]
-        return lines
+        return [first, *([(cells(line, 400), "")] for line in op_lines(self.session.current.run, width))]

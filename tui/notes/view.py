@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
+from simcore.units import plural
 from tui.frame import Line, cells, rule
 from tui.screen_view import ScreenView, binding
 
@@ -31,7 +32,7 @@ class NotesView(ScreenView):
     def draw(self, width: int, height: int) -> list[Line]:
         run = self.session.current
         found = run.diagnostics
-        lines = [rule(f"{len(found)} notes on the file and the run", width, self.glyphs)]
+        lines = [rule(f"{plural(len(found), 'note')} on the file and the run", width, self.glyphs)]
         for one in found:
             place = f"line {one.line}" if one.line is not None else "run"
             if one.line is not None and one.column is not None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from simcore.choices import choices
 from simcore.cluster import (
     ALGORITHM_NAMES,
     DEFAULT_PRESET,
@@ -18,7 +20,7 @@ from simcore.diagnostics import UsageError
 from simcore.networks import NETWORKS, network_model
 from simcore.networks.simai_inputs import simai_bandwidths
 from simcore.parameters import FLAGS, Flag, Parameters, flag_of, parse_value, replaced
-from simcore.simulation import Simulation, choices
+from simcore.simulation import Simulation
 from simcore.units import number
 
 # Names that would fill their column.
@@ -26,6 +28,8 @@ _SHORT = {"overlap_grad_reduce": "overlap reduce", "overlap_param_gather": "over
 _DEGREES = ("world", "tp", "ep", "pp")
 # What the type of the GPU or NIC gives where it is not given.
 _OF_TYPE = ("nvlink", "nic")
+# What a file says where nothing is given.
+_IN_THE_FILE = ("world", "tp", "ep", "pp", "microbatches", "dialect")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,10 @@ class Field:
     label: str
     unit: str
     help: str
+
+    def words(self, text: str) -> str:
+        """The parameter with a value, in a few words."""
+        return " ".join(f"{self.label} {text} {self.unit}".split())
 
     def text(self, parameters: Parameters, simulation: Simulation) -> str:
         """The value now. simulation: the run on the screen, for what is not given."""
@@ -53,6 +61,18 @@ class Field:
 
     def reset(self, parameters: Parameters, opened: Simulation) -> Parameters:
         """The parameters with this value as it was when the file was opened."""
+        raise NotImplementedError
+
+    def origin(self, parameters: Parameters, simulation: Simulation) -> str:
+        """Where the value comes from, in a word or three."""
+        raise NotImplementedError
+
+    def differs(self, one: Simulation, other: Simulation) -> bool:
+        """Whether the two runs were given different values."""
+        raise NotImplementedError
+
+    def moved(self, source: Simulation, target: Simulation) -> Parameters:
+        """The target's parameters with this value of the source's. Raises `UsageError`."""
         raise NotImplementedError
 
 
@@ -116,6 +136,22 @@ class FlagField(Field):
             return self._checked(parameters, max(round(changed_scale, 4), 0.0))
         return self._checked(parameters, scrubbed_figure(value, direction, large))
 
+    def origin(self, parameters: Parameters, simulation: Simulation) -> str:
+        field = self.flag.field
+        value = getattr(parameters, field)
+        if value is not None:
+            return "default" if value == self.flag.default else "given"
+        if field in _IN_THE_FILE:
+            return "in the file"
+        return _of_cluster(parameters) if field in parameter_values(simulation.cluster) else "default"
+
+    def differs(self, one: Simulation, other: Simulation) -> bool:
+        return bool(getattr(one.parameters, self.flag.field) != getattr(other.parameters, self.flag.field))
+
+    def moved(self, source: Simulation, target: Simulation) -> Parameters:
+        value = getattr(source.parameters, self.flag.field)
+        return replaced(target.parameters, self.flag.field, value)
+
     def _checked(self, parameters: Parameters, value: int | float) -> Parameters:
         """The parameters with a value that the command line takes too. Raises `UsageError`."""
         return replaced(parameters, self.flag.field, parse_value(self.flag, repr(value)))
@@ -157,6 +193,9 @@ class TextField(FlagField):
         changed = replaced(parameters, self.flag.field, getattr(opened.parameters, self.flag.field))
         return replaced(changed, "dim", opened.parameters.dim) if self.flag.field == "cluster" else changed
 
+    def moved(self, source: Simulation, target: Simulation) -> Parameters:
+        return self.reset(target.parameters, source)
+
 
 @dataclass(frozen=True, slots=True)
 class NetworkField(FlagField):
@@ -180,6 +219,10 @@ class DimensionField(Field):
 
     index: int
     attribute: str
+
+    def words(self, text: str) -> str:
+        name = "at" if self.attribute == "bandwidth" else "latency"
+        return f"dim {self.index} {name} {text} {self.unit}"
 
     def text(self, parameters: Parameters, simulation: Simulation) -> str:
         dims = _dims(parameters, simulation)
@@ -206,6 +249,17 @@ class DimensionField(Field):
             # As when none was given: then the default cluster grows with the world again.
             return replaced(changed, "dim", ())
         return changed
+
+    def origin(self, parameters: Parameters, simulation: Simulation) -> str:
+        return "given" if parameters.dim else _of_cluster(parameters)
+
+    def differs(self, one: Simulation, other: Simulation) -> bool:
+        given = one.parameters.dim != other.parameters.dim
+        return given and self.text(one.parameters, one) != self.text(other.parameters, other)
+
+    def moved(self, source: Simulation, target: Simulation) -> Parameters:
+        text = self.text(source.parameters, source)
+        return self.typed(target.parameters, target, text)
 
     def _with(self, parameters: Parameters, simulation: Simulation, value: float) -> Parameters:
         dims = list(self._dims(parameters, simulation))
@@ -240,6 +294,15 @@ class AlgorithmField(Field):
     def reset(self, parameters: Parameters, opened: Simulation) -> Parameters:
         return self.typed(parameters, opened, self.text(opened.parameters, opened))
 
+    def origin(self, parameters: Parameters, simulation: Simulation) -> str:
+        return "by kind" if self.text(parameters, simulation) == "default" else "given"
+
+    def differs(self, one: Simulation, other: Simulation) -> bool:
+        return self.text(one.parameters, one) != self.text(other.parameters, other)
+
+    def moved(self, source: Simulation, target: Simulation) -> Parameters:
+        return self.reset(target.parameters, source)
+
     def typed(self, parameters: Parameters, simulation: Simulation, text: str) -> Parameters:
         if text != "default" and not is_algorithm(text):
             raise UsageError(f"{self.label}: one of default, {', '.join(ALGORITHM_NAMES)} is expected")
@@ -262,8 +325,8 @@ def fields_for(simulation: Simulation) -> list[Field]:
         if flag.group == "network" and flag.field not in ("network", *model.flags):
             continue
         if flag.field == "dim":
-            for index, dimension in enumerate(simulation.cluster.dims):
-                found += _dimension_fields(index, dimension)
+            for index in range(len(simulation.cluster.dims)):
+                found += _dimension_fields(index, simulation.cluster.dims)
         elif not _is_left_out(flag, simulation):
             # A label has 22 columns.
             label = _SHORT.get(flag.field) or flag.field.replace("_", " ").removeprefix("collective ")
@@ -280,12 +343,20 @@ def _is_left_out(flag: Flag, simulation: Simulation) -> bool:
     return flag.field == "algorithm" or (flag.kind == "word" and len(choices(flag.field)) == 1)
 
 
-def _dimension_fields(index: int, dimension: Dimension) -> list[Field]:
+def dimension_place(index: int, dims: Sequence[Dimension]) -> str:
+    """What a dimension is in a cluster of servers behind switches; empty for other clusters."""
+    if len(dims) != 2 or dims[-1].kind == "ring":
+        return ""
+    return ("inside a server", "between servers")[index]
+
+
+def _dimension_fields(index: int, dims: Sequence[Dimension]) -> list[Field]:
     """The fields of one dimension of the cluster."""
-    name = f"dim {index}"
-    place = f"on dimension {index} (inner first)"
-    bandwidth = f"{flag_of('dim').option}  bandwidth of one message {place}"
-    latency = f"{flag_of('dim').option}  latency of a hop {place}"
+    name, dimension = f"dim {index}", dims[index]
+    where = dimension_place(index, dims)
+    place = f"on dimension {index} ({where or 'inner first'})"
+    bandwidth = f"{flag_of('dim').option}  bandwidth {place}"
+    latency = f"{flag_of('dim').option}  latency {place}"
     algorithm = f"{flag_of('algorithm').option}  collective algorithm {place}"
     return [
         DimensionField(
@@ -294,6 +365,13 @@ def _dimension_fields(index: int, dimension: Dimension) -> list[Field]:
         DimensionField("cluster", f"{name}  latency", "ns a hop", latency, index, "latency_ns"),
         AlgorithmField("cluster", f"{name}  algorithm", "", algorithm, index),
     ]
+
+
+def _of_cluster(parameters: Parameters) -> str:
+    """Where the values of the cluster come from."""
+    if parameters.cluster is None:
+        return "default" if parameters.system is None else "the files"
+    return "preset" if parameters.cluster in PRESETS else "the file"
 
 
 def _dims(parameters: Parameters, simulation: Simulation) -> tuple[Dimension, ...]:

@@ -3,51 +3,81 @@
 from __future__ import annotations
 
 import shlex
-import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from textual.binding import BindingType
+from textual.actions import SkipAction
+from textual.binding import Binding, BindingType
+from textual.events import Click
 
 from simcore.analysis import Results
-from simcore.diagnostics import UsageError
+from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters, as_flags
-from simcore.units import duration
-from tui.chrome import difference
-from tui.frame import Line, cells, fitted, rule
-from tui.parameters.fields import Field, fields_for
+from tui.boxes import beside, box
+from tui.frame import Line, cells, rule
+from tui.parameters.changes import ChangeTimes, StepTimes, changes_of
+from tui.parameters.effect import compact_lines, effect_lines, state_lines
+from tui.parameters.fields import Field, dimension_place, fields_for
+from tui.parameters.form import FormRow, form_lines, help_lines, scrolled, titled
+from tui.parameters.saved import SavedParameters
 from tui.screen_view import ScreenView, binding
 from tui.session import Run, Session
 
 if TYPE_CHECKING:
     from tui.app import WltuiApp
 
-_FIELDS_WIDTH = 66
+# From here on form and effect stand beside each other.
+_WIDE = 118
+_FORM_WIDTH = 68
 _EFFECT_ROWS = 7
+_HINTS = (
+    ("jk", "field"), ("Tab", "group"), ("Left Right", "change"), ("shift", "x2"), ("Enter", "type a value"),
+    ("u", "undo"), ("r", "keep as a run"), ("S", "save"), ("O", "load"), ("Delete", "as opened"),
+    ("2", "timeline"),
+)  # fmt: skip
+# On a field that one has moved to digits begin a value; else they lead to the screens.
+_AIMED_HINTS = (("0-9", "type a value"), *(hint for hint in _HINTS if hint[0] not in ("Enter", "2")))
+_DIGITS = {**{char: char for char in "0123456789"}, "full_stop": ".", "minus": "-"}
+_RUNNING_HINTS = (("Esc", "stop the run"), *_HINTS)
 
 
 class ParametersView(ScreenView):
     """Every parameter; a change runs at once in a worker and its effect stands beside it."""
 
-    hints = (
-        ("jk", "field"), ("Left Right", "change"), ("shift", "x2"), ("Enter", "type a value"), ("u", "undo"),
-        ("Delete", "as opened"), ("2", "timeline"),
-    )  # fmt: skip
+    hints: tuple[tuple[str, str], ...] = _HINTS
+    mouse = (("click", "the cursor to the field"),)
     BINDINGS: ClassVar[list[BindingType]] = [
         binding("j,down", "move(1)", "next field", "parameters.down"),
         binding("k,up", "move(-1)", "field above", "parameters.up"),
+        binding("pagedown", "move(10)", "ten fields on", "parameters.page-down"),
+        binding("pageup", "move(-10)", "ten fields back", "parameters.page-up"),
+        binding("tab", "group(1)", "next group", "parameters.next-group"),
+        binding("shift+tab", "group(-1)", "group before", "parameters.previous-group"),
+        binding("g,home", "move(-1000)", "first field", "parameters.first"),
+        binding("G,end", "move(1000)", "last field", "parameters.last"),
         binding("h,left", "scrub(-1, False)", "less, or the choice before", "parameters.less"),
         binding("l,right,space", "scrub(1, False)", "more, or the next choice", "parameters.more"),
         binding("H,shift+left", "scrub(-1, True)", "half", "parameters.half"),
         binding("L,shift+right", "scrub(1, True)", "twice", "parameters.twice"),
-        binding("enter,e", "type", "type a value", "parameters.type"),
+        binding(
+            "enter,e",
+            "type",
+            "type a value; on a field moved to, digits do, too",
+            "parameters.type",
+        ),
         binding(
             "delete,backspace", "reset", "this field as it was when the file was opened", "parameters.reset"
         ),
         binding("r", "app.keep", "keep this run, to come back to and to compare", "parameters.keep"),
         binding("u", "undo", "take back the last change", "parameters.undo"),
         binding("ctrl+r", "redo", "make it again", "parameters.redo"),
-        binding("escape", "leave", "clear a refusal; else back to the timeline", "parameters.leave"),
+        binding("S", "save", "save the parameters as a file, for --params", "parameters.save"),
+        binding("O", "load", "load parameters from a file", "parameters.load"),
+        binding(
+            "escape", "leave", "stop a run; clear a refusal; else back to the timeline", "parameters.leave"
+        ),
+        # Without a name: they are what they are in every keymap. As bindings they come in their turn.
+        *(Binding(key, f"digit('{char}')", show=False) for key, char in _DIGITS.items()),
     ]
 
     session: Session
@@ -57,104 +87,116 @@ class ParametersView(ScreenView):
         self.fields = fields_for(session.current.simulation)
         self.field = 0
         self.top = 0
+        # Why the last change could not be; of the field at the cursor, or of a file.
         self.complaint = ""
+        self.file_complaint = ""
+        # The field that was changed last; None when a file or a key changed several.
+        self._touched: str | None = None
+        # Whether digits begin a value.
+        self.aimed = False
+        self._step_times = StepTimes()
+        self._places: list[int] = []
+        self._saved = SavedParameters(self)
+
+    @property
+    def _app(self) -> WltuiApp:
+        return cast("WltuiApp", self.app)
 
     def show(self, results: Run) -> None:
         assert isinstance(results, Results)
+        # The cursor stays on its field when others come or go.
+        label = self.fields[self.field].label
         self.fields = fields_for(results.simulation)
-        self.field = min(self.field, len(self.fields) - 1)
-        self.redraw()
+        labels = [field.label for field in self.fields]
+        self.field = labels.index(label) if label in labels else min(self.field, len(labels) - 1)
+        self._step_times.remember(results.simulation)
+        self.changed()
 
     # -- drawing ---------------------------------------------------------------------
 
     def draw(self, width: int, height: int) -> list[Line]:
-        if width < 100:
+        session, glyphs = self.session, self.glyphs
+        changes, progress = self._change_times()
+        if width < _WIDE:
             rows = max(height - _EFFECT_ROWS - 1, 3)
-            effect = self._effect(width - 1, compact=True)
-            return [*self._form(width, rows), rule("Effect", width, self.glyphs), *effect[:_EFFECT_ROWS]]
-        form = self._form(_FIELDS_WIDTH, height)
-        effect = self._effect(width - _FIELDS_WIDTH - 3, compact=False)
-        lines = []
-        for y in range(height):
-            left = fitted(form[y] if y < len(form) else [], _FIELDS_WIDTH)
-            right = effect[y] if y < len(effect) else []
-            lines.append([*left, (f" {self.glyphs.vertical} ", "dim"), *right])
-        return lines
-
-    def _form(self, width: int, height: int) -> list[Line]:
-        session = self.session
-        lines: list[Line] = []
-        places = []
-        group = ""
-        for index, field in enumerate(self.fields):
-            if field.group != group:
-                group = field.group
-                lines.append(rule(group, width, self.glyphs))
-            places.append(len(lines))
-            lines.append(self._field(field, index == self.field))
-        rows = max(height - 3, 1)
-        place = places[self.field]
-        first = 0 if self.field == 0 else place
-        self.top = max(min(self.top, first), place - rows + 1, 0)
-        shown = lines[self.top : self.top + rows]
-        shown += [[] for _ in range(rows - len(shown))]
-        flags = " ".join(map(shlex.quote, as_flags(session.draft))) or "(as in the file)"
-        return [
-            *shown,
-            rule("", width, self.glyphs),
-            [(f" {self.fields[self.field].help}"[: width - 1], "")],
-            [(f" {cells(flags)}"[: width - 1], "dim")],
-        ]
-
-    def _field(self, field: Field, focused: bool) -> Line:
-        session = self.session
-        now = field.text(session.draft, session.current.simulation)
-        opened = session.opened.simulation
-        was = field.text(opened.parameters, opened)
-        changed = now != was
-        value = f"< {now} >" if focused else f"  {now}"
-        line: Line = [
-            (
-                f"{'>' if focused else ' '}{'*' if changed else ' '} {field.label:<20}",
-                "accent" if focused else "",
+            state = self._state(width - 2)
+            effect = compact_lines(session.opened, session.current, state, changes, progress, width - 2)
+            effect = [[(" ", ""), *line] for line in effect[:_EFFECT_ROWS]]
+            return [*self._form(width, rows, 0), rule("Effect", width, glyphs), *effect]
+        room = width - _FORM_WIDTH - 3
+        effect = effect_lines(
+            session.opened, session.current, self._state(room), changes, progress, (room, height - 2), glyphs
+        )
+        effect = [[(" ", ""), *line] for line in effect]
+        count = sum(bool(row.was) for row in self._rows())
+        form = self._form(_FORM_WIDTH - 2, height - 2, 1)
+        return beside(
+            box("Parameters", f"{count} changed", form, _FORM_WIDTH, height, glyphs, True),
+            box(
+                "Effect, against the run as opened", self._live(), effect, width - _FORM_WIDTH, height, glyphs
             ),
-            (f"{value:<18} ", "accent" if focused else "bright" if changed else ""),
-        ]
-        # Words have no unit: their old value may begin where the unit would stand.
-        line += [(f"{field.unit:<9}", "dim")] if field.unit or not changed else []
-        return [*line, (f"was {was}", "warn")] if changed else line
+        )
 
-    def _effect(self, width: int, compact: bool) -> list[Line]:
+    def _live(self) -> str:
+        return "simulating" if self.session.running else "live"
+
+    def _rows(self) -> list[FormRow]:
         session = self.session
-        was, now = session.opened.simulation, session.current.simulation
-        head: Line = [("step ", ""), (duration(now.step_time_ns), "bright")]
-        if session.current is not session.opened:
-            head += [("   was ", "dim"), (duration(was.step_time_ns), ""), ("   ", ""),
-                     *difference(was.step_time_ns, now.step_time_ns)]  # fmt: skip
-        lines: list[Line] = [head, *self._state(width)]
-        if compact:
-            for role, words in self._accounts()[1:]:
-                lines.append([(words, role)])
-            return [[(" ", ""), *line] for line in lines]
-        lines.append([])
-        lines += [[(words, role)] for role, words in self._accounts()]
-        return lines
+        now, opened = session.current.simulation, session.opened.simulation
+        dims = now.cluster.dims
+        places = [dimension_place(index, dims) for index in range(len(dims))]
+        rows = []
+        for field in self.fields:
+            value, was = field.text(session.draft, now), field.text(opened.parameters, opened)
+            group = titled(field.group, places if field.group == "cluster" else ())
+            origin = field.origin(opened.parameters, opened)
+            rows.append(FormRow(group, field.label, value, field.unit, was if was != value else "", origin))
+        return rows
+
+    def _form(self, width: int, height: int, above: int) -> list[Line]:
+        """above: rows over the form, for the mouse."""
+        lines, place = form_lines(
+            self._rows(), self.field, self._refused(), self._refusal(), width, self.glyphs
+        )
+        rows = max(height - 3, 1)
+        self.top = scrolled(lines, place, self.top, rows)
+        shown = lines[self.top : self.top + rows]
+        self._places = [-1] * above + [self._field_of(line) for line in shown]
+        shown += [[] for _ in range(rows - len(shown))]
+        flags = " ".join(map(shlex.quote, as_flags(self.session.draft))) or "(as in the file)"
+        hidden = len(lines) - self.top - rows
+        title = f"{hidden} more below" if hidden > 0 else ""
+        return [*shown, rule(title, width, self.glyphs),
+                *help_lines(self.fields[self.field].help, flags, width)]  # fmt: skip
+
+    def _field_of(self, line: Line) -> int:
+        """The field that a line of the form shows; -1 for another line."""
+        label = line[0][0][3:].rstrip() if line else ""
+        return next((i for i, field in enumerate(self.fields) if label and field.label == label), -1)
+
+    def _refused(self) -> int:
+        """The field whose value cannot be; -1 if there is none on the form."""
+        labels = [field.label for field in self.fields]
+        return labels.index(self._touched) if self._refusal() and self._touched in labels else -1
+
+    def _refusal(self) -> str:
+        """Why the draft cannot be."""
+        return cells((self.complaint or self.session.error).replace("\n", "; "), 400)
 
     def _state(self, width: int) -> list[Line]:
-        """What the draft is: refused and why, running, as opened, or on every screen."""
-        error = self.complaint or self.session.error
-        words, role = "every screen now shows this run; u takes the last change back", "dim"
-        if error:
-            words, role = cells(error.replace("\n", "; "), 400), "worse"
-        elif self.session.running:
+        """What the draft is: refused, running, as opened, or on every screen."""
+        session = self.session
+        words = "every screen shows this run; u takes the last change back"
+        refusal = cells(self.file_complaint, 400) or (self._refusal() if self._refused() < 0 else "")
+        if session.error or self.complaint:
+            words = "not run: the picture is still the run before"
+        elif session.running:
+            seconds = self._app.run_seconds
             words = "simulating; the picture is still the run before"
-        elif self.session.current is self.session.opened:
+            words = f"simulating for {seconds:.1f} s, Esc stops it" if seconds else words
+        elif session.current is session.opened:
             words = "as opened: change a value, its effect shows here and in the timeline"
-        room = max(width - 1, 20)
-        lines: list[Line] = [[(line, role)] for line in textwrap.wrap(words, room)]
-        for found in self._new_warnings():
-            lines += [[(line, "warn")] for line in textwrap.wrap(f"! {cells(found, 400)}", room)]
-        return lines
+        return state_lines(refusal, words, self._new_warnings(), width)
 
     def _new_warnings(self) -> list[str]:
         """What the change makes doubtful: warnings that the run as opened did not have."""
@@ -165,82 +207,166 @@ class ParametersView(ScreenView):
             if found.severity == "warning" and found.code not in opened
         ]
 
-    def _accounts(self) -> list[tuple[str, str]]:
-        """Accounts of the first stage's first ranks, as opened and now."""
-        before, after = self.session.opened, self.session.current
-        old, new = before.accounts[0], after.accounts[0]
-        lines = [("bright", f"{'stage 0':<16}{'opened':>9} {'now':>9} {'diff':>10}")]
-        rows = [("compute", old.busy_ns, new.busy_ns)]
-        rows += [
-            (f"exposed {kind}", ns, new.exposed_ns()[kind])
-            for kind, ns in old.exposed_ns().items()
-            if ns or new.exposed_ns()[kind]
-        ]
-        rows += [("wait", old.wait_ns, new.wait_ns)] if old.wait_ns or new.wait_ns else []
-        rows += [("bubble", old.bubble_ns, new.bubble_ns), ("idle", old.idle_ns, new.idle_ns)]
-        for name, was, now in rows:
-            diff = "=" if now == was else ("+" if now > was else "") + duration(now - was)
-            lines.append(("", f"  {name:<14}{duration(was):>9} {duration(now):>9} {diff:>10}"))
-        return lines
+    def _change_times(self) -> tuple[list[ChangeTimes], str]:
+        """Of two or more changes: the step times of each, or how far the search for them is."""
+        session, now = self.session, self.session.current
+        changes = changes_of(self.fields, session.opened.simulation, now.simulation)
+        if len(changes) < 2 or not self.is_attached:
+            return [], ""
+        if session.running:
+            return [], "after the run"
+        found = self._app.change_times
+        times = found.of(
+            now,
+            lambda progress, cancelled: self._step_times.of(changes, now.simulation, progress, cancelled),
+        )
+        return (times, "") if times is not None else ([], found.progress)
+
+    def changed(self) -> None:
+        """Draw again, and say which keys do something now."""
+        self.redraw()
+        hints = _RUNNING_HINTS if self.session.running else _AIMED_HINTS if self.aimed else _HINTS
+        if hints != self.hints:
+            self.hints = hints
+            self._app.redraw_hints()
 
     # -- keys ------------------------------------------------------------------------
 
     def action_move(self, by: int) -> None:
         self.field = max(0, min(self.field + by, len(self.fields) - 1))
-        self.complaint = ""
-        self.redraw()
+        self.complaint = self.file_complaint = ""
+        self.aimed = True
+        self.changed()
+
+    def action_group(self, by: int) -> None:
+        """To the first field of the next group, or of this one or the one before; they go round."""
+        starts = [
+            index
+            for index, field in enumerate(self.fields)
+            if index == 0 or field.group != self.fields[index - 1].group
+        ]
+        if by > 0:
+            place = next((start for start in starts if start > self.field), 0)
+        else:
+            place = next((start for start in reversed(starts) if start < self.field), starts[-1])
+        self.action_move(place - self.field)
+
+    def on_click(self, event: Click) -> None:
+        """The cursor to a field."""
+        place = self._places[event.y] if event.y < len(self._places) else -1
+        if place >= 0 and (event.x < _FORM_WIDTH or self.size.width < _WIDE):
+            self.action_move(place - self.field)
+
+    def action_digit(self, key: str) -> None:
+        """A digit begins a value; where none is to be typed the key is that of a screen."""
+        if not self.aimed:
+            raise SkipAction
+        self._ask(key, begun=True)
 
     async def action_leave(self) -> None:
-        if self.complaint:
-            self.complaint = ""
-            self.redraw()
+        if self.session.running:
+            self._app.cancel_run()
+        elif self.complaint or self.file_complaint or self.aimed:
+            self.complaint = self.file_complaint = ""
+            self.aimed = False
+            self.changed()
         else:
-            await cast("WltuiApp", self.app).action_open("timeline")
+            await self._app.action_open("timeline")
 
     def action_scrub(self, direction: int, large: bool) -> None:
         field = self.fields[self.field]
         simulation = self.session.current.simulation
-        self._take(lambda: field.scrubbed(self.session.draft, simulation, direction, large))
+        self._touched = field.label
+        self.take(lambda: field.scrubbed(self.session.draft, simulation, direction, large))
 
     def action_reset(self) -> None:
         field = self.fields[self.field]
-        self._take(lambda: field.reset(self.session.draft, self.session.opened.simulation))
+        self._touched = field.label
+        self.take(lambda: field.reset(self.session.draft, self.session.opened.simulation))
 
     def action_type(self) -> None:
-        from tui.prompt import Prompt
+        field = self.fields[self.field]
+        self._ask(field.text(self.session.draft, self.session.current.simulation), begun=False)
+
+    def _ask(self, value: str, begun: bool) -> None:
+        """A prompt for the value at the cursor, that says while one types why it cannot be."""
+        from tui.prompt import LivePrompt
 
         field = self.fields[self.field]
-        value = field.text(self.session.draft, self.session.current.simulation)
         unit = f" [{field.unit}]" if field.unit else ""
-        self.app.push_screen(Prompt(f"{field.label}{unit}", value), self._typed)
+
+        def changed(text: str) -> None:
+            prompt.say(self._unfit(field, text.strip()))
+
+        prompt = LivePrompt(f"{field.label}{unit}", value, changed, begun=begun)
+        self.app.push_screen(prompt, self._typed)
+
+    def _unfit(self, field: Field, text: str) -> str:
+        """Why a text is no value of the field; nothing if it is."""
+        session = self.session
+        try:
+            field.typed(session.draft, session.current.simulation, text)
+        except UsageError as error:
+            return cells(str(error).rpartition(": ")[2], 80)
+        return ""
 
     def _typed(self, text: str | None) -> None:
         field = self.fields[self.field]
+        self.aimed = False
         if text is not None and text.strip() != field.text(
             self.session.draft, self.session.current.simulation
         ):
-            self._take(lambda: field.typed(self.session.draft, self.session.current.simulation, text.strip()))
+            self._touched = field.label
+            self.take(lambda: field.typed(self.session.draft, self.session.current.simulation, text.strip()))
+        self.changed()
 
     def action_undo(self) -> None:
+        self._touched = None
         if self.session.undo():
             self._run()
+        else:
+            self._app.say("no change to take back")
 
     def action_redo(self) -> None:
+        self._touched = None
         if self.session.redo():
             self._run()
+        else:
+            self._app.say("no change was taken back")
 
-    def _take(self, change: Callable[[], Parameters]) -> None:
-        """Make a change the draft and run it; what cannot be is said in its place."""
+    def action_save(self) -> None:
+        self._saved.save()
+
+    def action_load(self) -> None:
+        self._touched = None
+        self._saved.load()
+
+    def take(self, change: Callable[[], Parameters]) -> None:
+        """Make a change the draft and run it; what cannot be is said in its place.
+
+        Where the draft cannot be run, the next change goes on from it: scrubbing leads past it.
+        """
+        self.aimed = False
+        self.complaint = self.file_complaint = ""
         try:
             parameters = change()
         except UsageError as error:
             self.complaint = str(error)
-            self.redraw()
-            return
-        if parameters != self.session.draft:
-            self.session.edit(parameters)
-            self._run()
+        except InputError as error:
+            self.file_complaint = str(error)
+        else:
+            if parameters != self.session.draft:
+                self.session.edit(parameters)
+                self._run()
+        self.changed()
+
+    def say_of_file(self, words: str) -> None:
+        """Why a file could not be saved."""
+        self.file_complaint = words
+        self.changed()
 
     def _run(self) -> None:
-        self.complaint = ""
-        cast("WltuiApp", self.app).run_draft()
+        self.aimed = False
+        self.complaint = self.file_complaint = ""
+        self._app.run_draft()
+        self.changed()

@@ -84,10 +84,10 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
     return lines[:height]
 
 
-def legend(width: int, glyphs: Glyphs) -> Line:
-    """What the parts of a bar are."""
+def legend(width: int, glyphs: Glyphs, parts: tuple[tuple[str, str, str], ...] = _LEGEND) -> Line:
+    """What the parts of a bar are: fill, role and words of each."""
     short = width < _WIDE
-    named = [(fill, role, words.split()[0] if short else words) for fill, role, words in _LEGEND]
+    named = [(fill, role, words.split()[0] if short else words) for fill, role, words in parts]
     # Two cells between the parts where there is room for them.
     gap = "  " if sum(len(words) + 4 for _, _, words in named) <= width + 1 else " "
     line: Line = []

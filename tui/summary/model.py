@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from simcore.analysis import Results
 from simcore.analysis.rank_map import MEASURES, MapRow
 from simcore.analysis.stages import StageAccounts
 from simcore.analysis.what_if import WhatIf
+from tui.summary.cursor import HELP, MAP, NOTES, STAGES, WORST, PanelCursor
 
-STAGES, MAP, WORST, HELP, NOTES = "stages", "map", "worst", "help", "notes"
+__all__ = ["HELP", "MAP", "NOTES", "STAGES", "WORST", "SummaryModel", "Target"]
 
 
 class Target(NamedTuple):
@@ -22,51 +23,23 @@ class Target(NamedTuple):
 
 
 @dataclass(slots=True)
-class SummaryModel:
-    """panels: those that are drawn, in the order of Tab. at: the cursor in each: row and column.
-
-    measure: what the map shows, a name of MEASURES. joined: how many stages stand in one row.
+class SummaryModel(PanelCursor):
+    """measure: what the map shows, a name of MEASURES. joined: how many stages stand in one row.
     knobs: the what-if table, None while it is not there yet.
     """
 
     results: Results
-    panels: tuple[str, ...] = (STAGES, MAP, WORST, HELP, NOTES)
-    panel: str = STAGES
     measure: str = "bubble"
     joined: int = 1
     knobs: list[WhatIf] | None = None
-    at: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def show(self, results: Results) -> None:
         """Another run; the cursor stays where it is, as far as there is such a place."""
         self.results, self.knobs = results, None
         for panel in self.panels:
-            self._place(panel, *self.cursor(panel))
+            self.place(panel, *self.cursor(panel))
 
-    def set_panels(self, panels: tuple[str, ...]) -> None:
-        """The panels that the screen has room for."""
-        self.panels = panels
-        if self.panel not in panels:
-            self.panel = panels[0]
-
-    def next_panel(self, by: int) -> None:
-        """The focus to the next panel, or to the one before."""
-        self.panel = self.panels[(self.panels.index(self.panel) + by) % len(self.panels)]
-
-    def cursor(self, panel: str) -> tuple[int, int]:
-        """(row, column) of the cursor in a panel."""
-        return self.at.get(panel, (0, 0))
-
-    def move(self, rows: int, columns: int) -> None:
-        """The cursor of the panel that has the focus."""
-        row, column = self.cursor(self.panel)
-        self._place(self.panel, row + rows, column + columns)
-
-    def _place(self, panel: str, row: int, column: int) -> None:
-        rows, columns = self._extent(panel)
-        self.at[panel] = (max(0, min(row, rows - 1)), max(0, min(column, columns - 1)))
-
-    def _extent(self, panel: str) -> tuple[int, int]:
+    def extent(self, panel: str) -> tuple[int, int]:
         results = self.results
         if panel == STAGES:
             return len(self.stage_rows()), 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from simcore.analysis.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
 from simcore.analysis.rank_map import MapRow
@@ -16,6 +17,12 @@ from simcore.units import duration
 from tui.frame import Glyphs, Line, cells, fitted
 from tui.summary.digits import large
 from tui.summary.model import HELP, SummaryModel
+
+if TYPE_CHECKING:
+    from simcore.analysis.worst import Place
+    from simcore.measured.replay.what_if import Knob
+    from simcore.measured.replay.worst import Place as MeasuredPlace
+    from tui.measured.summary_model import MeasuredSummaryModel
 
 _DRAWN = {"fwd": "fwd", "ig": "bwd", "wg": "bwd", "opt": "opt", "recompute": "fwd"}
 # Parts of a stage's bar, in their order: fill and role of each account.
@@ -37,12 +44,7 @@ def step_lines(model: SummaryModel, glyphs: Glyphs, height: int) -> list[Line]:
     results = model.results
     step = results.step_time_ns
     words = duration(step)
-    ascii_only = glyphs.corners[0] == "+"
-    figure: list[Line] = (
-        [[], [(f"  {words}", "bright")], []]
-        if ascii_only
-        else [[(f"  {row}", "bright")] for row in large(words)]
-    )
+    figure = figure_lines(words, glyphs)
     ranks = sum(stage.ranks for stage in results.stages)
     compute = sum(sum(stage.sum_ns[:FIRST_EXPOSED]) for stage in results.stages) // max(ranks, 1)
     share = f" = {100 * compute / step:.0f} % of it" if step else ""
@@ -51,6 +53,13 @@ def step_lines(model: SummaryModel, glyphs: Glyphs, height: int) -> list[Line]:
     if results.simulation.program.pipelined and count:
         more.append([(f"  {count} micro-batches: {duration(step // count)} for each", "")])
     return [*figure, *more][:height]
+
+
+def figure_lines(words: str, glyphs: Glyphs) -> list[Line]:
+    """A figure with its unit in three rows: large, in plain letters where there is ASCII alone."""
+    if glyphs.corners[0] == "+":
+        return [[], [(f"  {words}", "bright")], []]
+    return [[(f"  {row}", "bright")] for row in large(words)]
 
 
 def stage_lines(model: SummaryModel, width: int, rows: int, glyphs: Glyphs, focused: bool) -> list[Line]:
@@ -67,9 +76,9 @@ def stage_lines(model: SummaryModel, width: int, rows: int, glyphs: Glyphs, focu
     left = 8 + (len(_range(last.first_rank, last.last_rank)) + 1 if wide else 0)
     bar = max(width - left - size * len(names) - 1, 4)
     head = " stage ranks" if wide else " stage"
-    scale = _scale(step, bar)
+    ruler = scale(step, bar)
     lines: list[Line] = [
-        [(head.ljust(left) + scale + "".join(f"{heads[name]:>{size}}" for name in names), "dim")]
+        [(head.ljust(left) + ruler + "".join(f"{heads[name]:>{size}}" for name in names), "dim")]
     ]
     row, _ = model.cursor("stages")
     for index, stages in enumerate(found):
@@ -98,25 +107,31 @@ def _stage_line(
     if wide:
         label += _range(first.first_rank, last.last_rank)
     line: Line = [(fitted([(label, "")], left)[0][0], "accent" if at else "")]
-    done = drawn = 0
-    for account in _ORDER:
-        done += sums[account]
-        end = round(bar * done / whole) if whole else 0
-        fill, role = _BAR[account]
-        line.append((glyphs.fills[fill] * (end - drawn), "" if role == "idle" else role))
-        drawn = max(end, drawn)
-    line.append((" " * (bar - drawn), ""))
+    line += account_bar(sums, whole, bar, glyphs)
     shares = {name: sum(stage.shares(step)[name] * stage.ranks for stage in stages) / ranks for name in names}
     figures = "".join(f"{100 * shares[name]:>{size}.{1 if wide else 0}f}" for name in names)
     line.append((figures, "accent" if at else ""))
     return line
 
 
+def account_bar(sums: Sequence[int], whole: int, width: int, glyphs: Glyphs) -> Line:
+    """Accounts beside each other, ns each, on `width` cells that stand for `whole` ns."""
+    line: Line = []
+    done = drawn = 0
+    for account in _ORDER:
+        done += sums[account]
+        end = round(width * done / whole) if whole else 0
+        fill, role = _BAR[account]
+        line.append((glyphs.fills[fill] * (end - drawn), "" if role == "idle" else role))
+        drawn = max(end, drawn)
+    return [*line, (" " * (width - drawn), "")]
+
+
 def _range(first: int, last: int) -> str:
     return f"{first}-{last}" if last > first else str(first)
 
 
-def _scale(step: int, width: int) -> str:
+def scale(step: int, width: int) -> str:
     """`0 s` on the left of the bars and the step time on their right."""
     right = duration(step)
     return f"0{right:>{width - 1}}" if width > len(right) + 2 else " " * width
@@ -190,11 +205,12 @@ def _short(ranks: RankSet) -> str:
     return text if len(text) <= 6 else f"x{len(ranks)}"
 
 
-def worst_lines(model: SummaryModel, width: int, focused: bool) -> list[Line]:
+def worst_lines(model: SummaryModel | MeasuredSummaryModel, width: int, focused: bool) -> list[Line]:
     """The places worth a look."""
     row, _ = model.cursor("worst")
     lines: list[Line] = []
-    for index, place in enumerate(model.results.worst):
+    places: Sequence[Place | MeasuredPlace] = model.results.worst
+    for index, place in enumerate(places):
         at = focused and index == row
         words = cells(place.words, max(width - 10, 10))
         mark = ">" if at else " "
@@ -217,7 +233,9 @@ def note_lines(found: Sequence[Diagnostic], row: int, width: int, rows: int, foc
     return lines or [[(" none", "dim")]]
 
 
-def help_lines(model: SummaryModel, width: int, rows: int, progress: str) -> list[Line]:
+def help_lines(
+    model: SummaryModel | MeasuredSummaryModel, width: int, rows: int, progress: str
+) -> list[Line]:
     """The changes that gain most, those around the cursor."""
     if not model.knobs:
         return [[(" nothing to change" if model.knobs is not None else f" {progress}", "dim")]]
@@ -225,11 +243,12 @@ def help_lines(model: SummaryModel, width: int, rows: int, progress: str) -> lis
     first = min(max(row - rows + 1, 0), max(len(model.knobs) - rows, 0))
     step = model.results.step_time_ns
     size = max(width - 22, 14)
-    shown = list(enumerate(model.knobs))[first : first + rows]
+    knobs: Sequence[WhatIf | Knob] = model.knobs
+    shown = list(enumerate(knobs))[first : first + rows]
     return [help_line(knob, step, size, focused and index == row) for index, knob in shown]
 
 
-def help_line(knob: WhatIf, step: int, size: int, at: bool) -> Line:
+def help_line(knob: WhatIf | Knob, step: int, size: int, at: bool) -> Line:
     """A change in words, the step time with it, and the difference."""
     words = knob.knob.removeprefix("--schedule ").replace(" --", ", ")
     words += "" if knob.free_ns is None else ", 10 % less"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from tui.frame import ASCII, Glyphs, Line
@@ -47,7 +48,8 @@ def drawn_lane(lane: SpanLane, window: Window, columns: int, glyphs: Glyphs, col
     crowded = False
     found_edges: dict[int, Edge] = {}
     if lane.by_majority:
-        pieces = [_majority_piece(kind, glyphs) for kind in kinds]
+        cell_of = {kind: _majority_piece(kind, glyphs) for kind in set(kinds)}
+        pieces = list(map(cell_of.__getitem__, kinds))
         if not lane.covers_all:
             kinds = _half_empty_left_out(pieces, kinds, sums, edges, glyphs)
         runs = _runs(kinds)
@@ -63,12 +65,7 @@ def drawn_lane(lane: SpanLane, window: Window, columns: int, glyphs: Glyphs, col
     if not colour:
         # One style for all: glyphs tell kinds apart, and the row is one segment.
         pieces = [(text, "") for text, _ in pieces]
-    line: Line = []
-    for text, role in pieces:
-        if line and line[-1][1] == role:
-            line[-1] = (line[-1][0] + text, role)
-        else:
-            line.append((text, role))
+    line = [("".join(text for text, _ in cells), role) for role, cells in groupby(pieces, key=itemgetter(1))]
     return Drawn(line, crowded)
 
 

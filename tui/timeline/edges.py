@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
+from operator import ne
 from typing import NamedTuple
 
 from tui.timeline.spans import DRAWN
@@ -38,11 +40,12 @@ def edge_cells(kinds: Sequence[int], sums: dict[int, list[int]], edges: Sequence
     kinds: what fills most of each column. sums: ns of each kind by column.
     """
     found: dict[int, Edge] = {}
-    for column in range(1, len(kinds) - 1):
+    columns = range(1, len(kinds) - 1)
+    for column in compress(columns, map(ne, kinds, kinds[2:])):
         left, right = kinds[column - 1], kinds[column + 1]
-        if left == right or not (
-            _fills(kinds, left, range(column - _LONG, column))
-            or _fills(kinds, right, range(column + 1, column + 1 + _LONG))
+        if not (
+            _is_one_kind(kinds[max(column - _LONG, 0) : column])
+            or _is_one_kind(kinds[column + 1 : column + 1 + _LONG])
         ):
             continue
         whole = edges[column + 1] - edges[column]
@@ -60,9 +63,9 @@ def edge_cells(kinds: Sequence[int], sums: dict[int, list[int]], edges: Sequence
     return found
 
 
-def _fills(kinds: Sequence[int], kind: int, columns: range) -> bool:
-    """Whether all of these columns are of one kind, those beyond the ends of the row too."""
-    return all(kinds[column] == kind for column in columns if 0 <= column < len(kinds))
+def _is_one_kind(kinds: Sequence[int]) -> bool:
+    """Whether some columns are of one kind; those beyond the ends of the row would be too."""
+    return kinds.count(kinds[0]) == len(kinds)
 
 
 def put_edges(pieces: list[tuple[str, str]], found: dict[int, Edge]) -> None:

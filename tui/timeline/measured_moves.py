@@ -12,11 +12,13 @@ from simcore.measured import MeasuredRun
 from simcore.measured.columns import FUSED, INSTANT, MEASURED
 from simcore.measured.facts import neighbours, span_facts
 from simcore.measured.lanes import rank_spans
+from simcore.measured.replay import MeasuredResults
 from simcore.measured.run import SLOT
 from simcore.measured.vocabulary import CATEGORIES
 from simcore.units import byte_size, duration, plural
 from tui.frame import cells
 from tui.timeline.axis import TIME, Axis, order_axis
+from tui.timeline.measured_walking import critical, walk
 from tui.timeline.moves import Figure, Figures, Stretch, microbatch_words
 from tui.timeline.query import Query
 from tui.timeline.spans import SpanLane
@@ -35,10 +37,15 @@ _FIGURES = tuple(
 
 @dataclass
 class MeasuredMoves:
-    """Over a measured run; number: index of a rank in it."""
+    """Over a measured or replayed run; number: index of a rank in it."""
 
-    run: MeasuredRun
+    results: MeasuredResults
     _waits: dict[int, list[int]] = field(default_factory=dict)
+
+    @property
+    def run(self) -> MeasuredRun:
+        """The run with the times that are shown."""
+        return self.results.run
 
     @cached_property
     def _ranges(self) -> MeasuredRanges:
@@ -124,10 +131,10 @@ class MeasuredMoves:
         return ""
 
     def walk(self, lane: SpanLane, index: int, rank: int | None, direction: int) -> Sequence[Step]:
-        return ()
+        return walk(self.results, lane, index, direction)
 
     def critical(self, time_ns: int, direction: int) -> Step | None:
-        return None
+        return critical(self.results, time_ns, direction)
 
     def all_of(self, lane: SpanLane, index: int, rank: int | None) -> list[tuple[str, str]]:
         trace, spans = self.run.ranks[lane.number], lane.spans
@@ -169,6 +176,11 @@ class MeasuredMoves:
             found.append(("inside it", words))
         if facts.description is not None:
             found.append(("description", cells(facts.description, 200)))
+        found += [
+            (label, step.words)
+            for label, direction in (("[ waited for", -1), ("] holds back", 1))
+            for step in walk(self.results, lane, index, direction)[:3]
+        ]
         found.append(("line", f"{facts.line} of {cells(facts.path)}"))
         return found
 

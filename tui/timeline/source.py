@@ -14,19 +14,19 @@ def lane_source(run: Run) -> LaneSource:
     """The lanes of a run."""
     if isinstance(run, Results):
         return SimulatedLanes(run)
-    from simcore.measured import MeasuredRun
+    from simcore.measured.replay import MeasuredResults
     from tui.timeline.measured_lanes import MeasuredLanes
 
-    assert isinstance(run, MeasuredRun)
-    return MeasuredLanes(run)
+    assert isinstance(run, MeasuredResults)
+    return MeasuredLanes(run.run)
 
 
 def moves_of(run: Run) -> Moves:
     """What one moves by in a run."""
     if isinstance(run, Results):
         return SimulatedMoves(run)
-    from simcore.measured import MeasuredRun
+    from simcore.measured.replay import MeasuredResults
     from tui.timeline.measured_moves import MeasuredMoves
 
-    assert isinstance(run, MeasuredRun)
+    assert isinstance(run, MeasuredResults)
     return MeasuredMoves(run)

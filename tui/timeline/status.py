@@ -7,6 +7,9 @@ from tui.frame import Line, cells, width_of
 from tui.timeline.model import TimelineModel
 from tui.timeline.moves import Figures
 
+# From so many cells on a line has room for the whole words.
+WIDE = 100
+
 
 def range_title(model: TimelineModel) -> str:
     """The range in words: its ends, its length, the spans of this lane in it; "" without a range."""
@@ -90,8 +93,15 @@ def mark_line(model: TimelineModel, width: int, wide: bool) -> Line:
     if first == last:
         return start
     start.append((", this lane: " if wide else ": ", ""))
+    return start + stretch_figures(model, first, last, start, width)
+
+
+def stretch_figures(model: TimelineModel, first: int, last: int, start: Line, width: int) -> Line:
+    """What the ranks of the cursor's lane do from `first` to `last` ns, behind `start`; [] for no time."""
+    if first == last:
+        return []
     figures = model.moves.figures(model.current.number, first, last)
-    return start + _figures(model, figures, width - width_of(start), wide, times=False)
+    return _figures(model, figures, width - width_of(start), width >= WIDE, times=False)
 
 
 def filter_words(model: TimelineModel) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 from textual.events import (
@@ -22,13 +22,18 @@ from tui.frame_view import FrameView
 from tui.panel import Panel
 from tui.screen_view import ScreenView, binding
 from tui.session import AnySession, Run
-from tui.timeline import jumps
+from tui.timeline import jumps, restoring
 from tui.timeline.asking import Asking
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.full_details import full_details
 from tui.timeline.marks_panel import MarksPanel
 from tui.timeline.model import TimelineModel
 from tui.timeline.pointer import Area, Pointer
+from tui.timeline.saved import SavedTimeline
+
+if TYPE_CHECKING:
+    from tui.app import WltuiApp
+    from tui.state.stored import ScreenState
 
 
 class TimelineView(ScreenView):
@@ -88,7 +93,12 @@ class TimelineView(ScreenView):
         binding("V", "take", "this span as the range; again: its pass; the step", "timeline.take-range"),
         binding("m", "mark", "mark this place", "timeline.mark"),
         binding("apostrophe", "marks", "the marks: jump to one, remove one", "timeline.marks"),
-        binding("escape", "leave", "remove the range; again: the filter", "timeline.leave"),
+        binding(
+            "escape",
+            "leave",
+            "remove the range; again: the filter; else back",
+            "timeline.leave",
+        ),
     ]
 
     def __init__(self, session: AnySession, *, ascii_only: bool, id: str | None = None) -> None:
@@ -114,8 +124,7 @@ class TimelineView(ScreenView):
         if model.filter.is_on and not model.selection.is_there:
             hints.insert(0, ("Esc", "no filter"))
         hints.append(("Enter", "details"))
-        # Nothing of a measured run can be changed.
-        return (*hints, ("3", "operations") if self.session.measured else ("5", "change parameters"))
+        return (*hints, ("5", "change scales" if self.session.measured else "change parameters"))
 
     def draw(self, width: int, height: int) -> list[Line]:
         if self._drawing is None:
@@ -125,6 +134,14 @@ class TimelineView(ScreenView):
     def show(self, results: Run) -> None:
         self.model.show(results)
         self.changed()
+
+    def saved(self) -> SavedTimeline:
+        return restoring.saved(self.model)
+
+    def restore(self, state: ScreenState, places: bool) -> None:
+        assert isinstance(state, SavedTimeline)
+        restoring.restore(self.model, state, places)
+        self.hints = self._hints()
 
     def changed(self) -> None:
         """Show where one is now, and the keys that do something there."""
@@ -240,8 +257,14 @@ class TimelineView(ScreenView):
         mark = self.model.marks.of(letter) if letter else None
         self._do(lambda: None if mark is None else jumps.go_to_mark(self.model, mark))
 
-    def action_leave(self) -> None:
-        self._do(self.model.leave)
+    async def action_leave(self) -> None:
+        """The range off, else the filter, else back to the screen that led here."""
+        model, app = self.model, cast("WltuiApp", self.app)
+        origin = app.came_from
+        if origin and not model.selection.is_there and not model.filter.is_on:
+            await app.action_open(origin)
+        else:
+            self._do(model.leave)
 
     def action_details(self) -> None:
         """All that is known of the span at the cursor."""

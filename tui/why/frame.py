@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from simcore.analysis.legs import Leg
-from simcore.analysis.what_if import WhatIf
+from typing import TYPE_CHECKING
+
 from simcore.units import duration, percent
 from tui.boxes import beside, box
 from tui.frame import Glyphs, Line, cells, rule
 from tui.timeline.axis import clock
-from tui.why.model import LEGS, SUMS, WHAT_IF, WhyModel
+from tui.why.path import LEGS, SUMS, WHAT_IF, LegLine, PathModel
+
+if TYPE_CHECKING:
+    from simcore.analysis.what_if import WhatIf
+    from simcore.measured.replay.what_if import Knob
 
 _WIDE, _TALL = 100, 24
 _TITLES = {SUMS: "Critical path by {}", WHAT_IF: "What if", LEGS: "The critical path, leg by leg"}
 
 
-def draw(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
+def draw(model: PathModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """The lines of the screen. progress: how far the what-if table is, while it is not there."""
     if width < _WIDE or height < _TALL:
         return _one(model, width, height, glyphs, progress)
@@ -33,7 +37,7 @@ def draw(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str
     return [*beside(sums, knobs), *legs]
 
 
-def _one(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
+def _one(model: PathModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """The panel with the focus alone, the others a Tab away."""
     title = _TITLES[model.panel].format(model.grouping)
     others = ", ".join(
@@ -60,9 +64,9 @@ def _marked(words: str, at: bool) -> Line:
     return [(f"{'>' if at else ' '}{words}", "accent" if at else "")]
 
 
-def sum_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
+def sum_lines(model: PathModel, width: int, rows: int) -> list[Line]:
     """A line for each part of the path: its time, its share and a bar."""
-    found, step = model.sums(), model.results.step_time_ns
+    found, step = model.sums(), model.step_ns
     if not found:
         return [[(" nothing takes any time", "dim")]]
     row, focused = model.row(SUMS), model.panel == SUMS
@@ -77,22 +81,23 @@ def sum_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
     return lines
 
 
-def knob_lines(model: WhyModel, width: int, rows: int, progress: str) -> list[Line]:
+def knob_lines(model: PathModel, width: int, rows: int, progress: str) -> list[Line]:
     """A line a knob: the step with it at nothing and at nine tenths; of a schedule the step under it."""
-    if model.knobs is None:
+    changes = model.changes
+    if changes is None:
         return [[(f" {progress}", "dim")]]
-    if not model.knobs:
+    if not changes:
         return [[(" nothing to change", "dim")]]
-    step = model.results.step_time_ns
+    step = model.step_ns
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
     size = max(width - 42, 14)
     head = f" {'cheaper, or another way':<{size}}{'10 % less':>10}{'change':>9}{'free':>11}{'change':>9}"
-    shown = _window(len(model.knobs), row, rows - 1)
-    lines = [knob_line(model.knobs[index], step, size, focused and index == row) for index in shown]
+    shown = _window(len(changes), row, rows - 1)
+    lines = [knob_line(changes[index], step, size, focused and index == row) for index in shown]
     return [[(head, "dim")], *lines]
 
 
-def knob_line(knob: WhatIf, step: int, size: int, at: bool) -> Line:
+def knob_line(knob: WhatIf | Knob, step: int, size: int, at: bool) -> Line:
     """A knob, its name in `size` cells, and the step times that it gives."""
     # A schedule is known by its name: the words of the flags would leave no room for the figures.
     words = knob.knob.removeprefix("--schedule ").replace(" --", ", ")
@@ -113,29 +118,34 @@ def _change(was: int, now: int) -> tuple[str, str]:
     return f"{share:+8.1f}%", "worse" if now > was else "better"
 
 
-def leg_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
+def leg_lines(model: PathModel, width: int, rows: int) -> list[Line]:
     """A line a leg: when, how long, who, what, and why not earlier."""
-    legs = model.legs
-    if not legs:
+    if not model.leg_count:
         return [[(" nothing takes any time", "dim")]]
     row, focused = model.row(LEGS), model.panel == LEGS
     wide = width >= _WIDE - 2
+    size = model.WHAT_CELLS[0 if wide else 1]
     head = f" {'from':<{19 if wide else 15}}{'takes':>9}"
-    head += f"  {'stage':>5} {'rank':>7}  {'what':<25}" if wide else f" {'st':>3} {'rank':>6} {'what':<15}"
+    head += (
+        f"  {'stage':>5} {'rank':>7}  {'what':<{size}}"
+        if wide
+        else f" {'st':>3} {'rank':>6} {'what':<{size}}"
+    )
     head += "not earlier, because"
-    shown = _window(len(legs), row, rows - 1)
+    shown = _window(model.leg_count, row, rows - 1)
     lines = [
-        _marked(_leg(model, legs[index], wide)[: width - 1], focused and index == row) for index in shown
+        _marked(_leg(model.leg_line(index), wide, size)[: width - 1], focused and index == row)
+        for index in shown
     ]
     return [[(head[:width], "dim")], *lines]
 
 
-def _leg(model: WhyModel, leg: Leg, wide: bool) -> str:
-    stage = model.results.simulation.timeline.classes[leg.number].stage
+def _leg(leg: LegLine, wide: bool, size: int) -> str:
     of = "of micro-batch" if wide else "mb"
-    what = leg.what + (f" {of} {leg.microbatch}" if leg.microbatch >= 0 else "")
+    of_batch = f" {of} {leg.microbatch}" if leg.microbatch >= 0 else ""
+    what = cells(leg.what, max(size - 1 - len(of_batch), 8)) + of_batch
     start, takes, reason = clock(leg.start_ns), duration(leg.ns), cells(leg.reason, 200)
     if wide:
-        return f"{start:<19}{takes:>9}  {stage:>5} {leg.rank:>7}  {what:<25}{reason}"
+        return f"{start:<19}{takes:>9}  {leg.stage:>5} {leg.rank:>7}  {what:<{size}}{reason}"
     # Whole us: the axis of the timeline has the rest.
-    return f"{start[:-6] + ' s':<15}{takes:>9} {stage:>3} {leg.rank:>6} {what:<15}{reason}"
+    return f"{start[:-6] + ' s':<15}{takes:>9} {leg.stage:>3} {leg.rank:>6} {what:<{size}}{reason}"

@@ -1,60 +1,46 @@
-"""What the why screen shows and has the cursor on: sums of the critical path, its legs, the what-if table."""
+"""The why screen of a simulated run."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from simcore.analysis import Results
 from simcore.analysis.legs import Leg
 from simcore.analysis.what_if import WhatIf
+from tui.why.path import LEGS, PANELS, SUMS, WHAT_IF, LegLine, PathModel
 
-SUMS, LEGS, WHAT_IF = "sums", "legs", "what-if"
-PANELS = (SUMS, WHAT_IF, LEGS)
+if TYPE_CHECKING:
+    from simcore.measured.replay.what_if import Knob
+
+__all__ = ["GROUPINGS", "LEGS", "PANELS", "SUMS", "WHAT_IF", "WhyModel"]
 GROUPINGS = ("kind", "layer", "stage", "rank")
 
 
 @dataclass(slots=True)
-class WhyModel:
-    """panel: the one with the focus. grouping: what the sums are by. at: the row of the cursor in each.
+class WhyModel(PathModel):
+    """knobs: the what-if table, None while it is not there yet."""
 
-    knobs: the what-if table, None while it is not there yet.
-    """
+    GROUPINGS: ClassVar[tuple[str, ...]] = GROUPINGS
 
     results: Results
-    panel: str = SUMS
-    grouping: str = "kind"
     knobs: list[WhatIf] | None = None
-    at: dict[str, int] = field(default_factory=dict)
 
     def show(self, results: Results) -> None:
         """Another run; the cursor stays where it is as far as there is such a row."""
         self.results, self.knobs = results, None
-        for panel in PANELS:
-            self._place(panel, self.at.get(panel, 0))
+        self.place_all()
 
-    def next_panel(self, by: int) -> None:
-        """The focus to the next panel, or to the one before."""
-        self.panel = PANELS[(PANELS.index(self.panel) + by) % len(PANELS)]
+    @property
+    def step_ns(self) -> int:
+        return self.results.step_time_ns
 
-    def next_grouping(self) -> None:
-        """Sum by something else."""
-        self.grouping = GROUPINGS[(GROUPINGS.index(self.grouping) + 1) % len(GROUPINGS)]
-        self._place(SUMS, 0)
-
-    def move(self, by: int) -> None:
-        """The cursor of the panel with the focus, `by` rows down."""
-        self._place(self.panel, self.at.get(self.panel, 0) + by)
-
-    def _place(self, panel: str, row: int) -> None:
-        rows = {SUMS: len(self.sums()), LEGS: len(self.legs), WHAT_IF: len(self.knobs or ())}[panel]
-        self.at[panel] = max(0, min(row, rows - 1))
-
-    def row(self, panel: str) -> int:
-        """The row of the cursor in a panel."""
-        return self.at.get(panel, 0)
+    @property
+    def changes(self) -> Sequence[WhatIf | Knob] | None:
+        return self.knobs
 
     def sums(self) -> list[tuple[str, int]]:
-        """(what, ns) of the critical path by the chosen grouping, the longest first."""
         path = self.results.critical_path
         if self.grouping == "kind":
             return list(path.by_kind().items())
@@ -68,6 +54,15 @@ class WhyModel:
     def legs(self) -> list[Leg]:
         """The path, one line for what a rank does of a micro-batch."""
         return self.results.legs
+
+    @property
+    def leg_count(self) -> int:
+        return len(self.legs)
+
+    def leg_line(self, index: int) -> LegLine:
+        leg = self.legs[index]
+        stage = self.results.simulation.timeline.classes[leg.number].stage
+        return LegLine(leg.start_ns, leg.ns, str(stage), leg.rank, leg.what, leg.microbatch, leg.reason)
 
     def target(self) -> tuple[int, int, int] | None:
         """(rank class, start, end) that Enter leads to; None where it leads nowhere."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from simcore.analysis.accounts import ACCOUNTS
 from simcore.analysis.compare.matching import ClassPair, class_pairs, rows_in
-from simcore.analysis.compare.movers import Matched, Mover, compared_ops
+from simcore.analysis.compare.movers import Matched, MatchedOp, Mover, compared_ops, computed_ops
 from simcore.analysis.compare.paths import Change, PathChanges, path_changes
 from simcore.analysis.compare.reasons import signed, why
 from simcore.analysis.effective import effective_parameters
@@ -85,9 +85,16 @@ class Comparison:
         return class_pairs(self.a.simulation, self.b.simulation)
 
     @cached_property
+    def _rows(self) -> list[int]:
+        return rows_in(self.a.simulation.workload, self.b.simulation.workload)
+
+    @cached_property
     def _ops(self) -> tuple[Matched, list[Mover]]:
-        rows = rows_in(self.a.simulation.workload, self.b.simulation.workload)
-        return compared_ops(self.a.simulation, self.b.simulation, self.pairs, rows)
+        return compared_ops(self.a.simulation, self.b.simulation, self.pairs, self._rows)
+
+    def computed_ops(self, pair: ClassPair) -> list[MatchedOp]:
+        """The compute ops that the ranks of a pair have in both runs, with when they run in each."""
+        return computed_ops(self.a.simulation, self.b.simulation, pair, self._rows)
 
     @property
     def matched(self) -> Matched:
@@ -202,6 +209,7 @@ __all__ = [
     "Cost",
     "LayerChange",
     "Matched",
+    "MatchedOp",
     "Mover",
     "PathChanges",
     "signed",

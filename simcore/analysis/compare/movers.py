@@ -21,8 +21,9 @@ _MOST_OF_A_MEASURE = 3
 class Mover(NamedTuple):
     """One op with what differs most about it, ns in the one run and in the other.
 
-    wait: how long compute stands still right before it. place: (stage, dp, tp) of the lowest
-    rank that it is of. kind: `compute`, `send` or a collective's name. name: "" for a transfer.
+    wait: how long compute stands still right before it. a_start_ns, b_start_ns: when it starts. place:
+    (stage, dp, tp) of the lowest rank that it is of. kind: `compute`, `send` or a collective's name.
+    name: "" for a transfer.
     """
 
     measure: Measure
@@ -34,6 +35,17 @@ class Mover(NamedTuple):
     microbatch: int
     a_ns: int
     b_ns: int
+    a_start_ns: int
+    b_start_ns: int
+
+
+class MatchedOp(NamedTuple):
+    """An op that both runs have, ns of each step."""
+
+    a_start_ns: int
+    a_end_ns: int
+    b_start_ns: int
+    b_end_ns: int
 
 
 @dataclass(slots=True)
@@ -92,14 +104,26 @@ def compared_ops(
                 rank = (-abs(of_b - of_a), *pair.first, ops.row[op], ops.phase[op], ops.microbatch[op])
                 if key not in most[measure] or rank < most[measure][key][0]:
                     mover = Mover(
-                        measure, pair.first, pair.ranks, name, phase, kind, ops.microbatch[op], of_a, of_b
-                    )
+                        measure, pair.first, pair.ranks, name, phase, kind, ops.microbatch[op], of_a, of_b,
+                        start[op], other_start[like],
+                    )  # fmt: skip
                     most[measure][key] = (rank, mover)
     movers = []
     for measure in MEASURES:
         largest = sorted(most[measure].values(), key=lambda entry: entry[0])
         movers += [mover for _, mover in largest[:_MOST_OF_A_MEASURE]]
     return found, movers
+
+
+def computed_ops(a: Simulation, b: Simulation, pair: ClassPair, rows: Sequence[int]) -> list[MatchedOp]:
+    """The compute ops that both lanes of a pair have and that take time, in the order of issue of A."""
+    ops, start, end = a.timeline.columns(pair.a)
+    other, other_start, other_end = b.timeline.columns(pair.b)
+    return [
+        MatchedOp(start[op], end[op], other_start[like], other_end[like])
+        for op, like in matched_ops(ops, other, rows)
+        if ops.stream[op] == COMPUTE and end[op] > start[op]
+    ]
 
 
 def _note_costs(

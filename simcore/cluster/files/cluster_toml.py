@@ -11,16 +11,15 @@ collective_optimization = "baseline"
 
 from __future__ import annotations
 
-import re
-import sys
 from typing import Any
 
 from simcore.cluster.files.source import Source, quoted
-from simcore.cluster.model import OPTIMIZATIONS, Optimization
 from simcore.cluster.parsing import BANDWIDTHS, either, parse_algorithm, parse_dimension
 from simcore.cluster.settings import Settings
 from simcore.diagnostics import InputError, UsageError
+from simcore.names import OPTIMIZATIONS, Optimization
 from simcore.parameters import MOST_CHUNKS
+from simcore.toml_text import TomlProblem, parse_toml, place_of_key
 
 _CODE = "cluster-toml"
 _KEYS = (
@@ -34,7 +33,9 @@ def read_cluster_toml(source: Source) -> Settings:
     table = _table(source)
     for key in table:
         if key not in _KEYS:
-            raise source.refusal(_CODE, f"found {quoted(key)}, expected {either(_KEYS)}", _place(source, key))
+            raise source.refusal(
+                _CODE, f"found {quoted(key)}, expected {either(_KEYS)}", place_of_key(source.text, key)
+            )
     if "dim" not in table:
         raise source.refusal(_CODE, 'found no dim, expected for example dim = ["switch:8:450:500"]')
     dims = [_parsed(source, "dim", text, parse_dimension) for text in _texts(source, table, "dim")]
@@ -60,20 +61,10 @@ def read_cluster_toml(source: Source) -> Settings:
 
 
 def _table(source: Source) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     try:
-        table: dict[str, Any] = tomllib.loads(source.text)
-    except tomllib.TOMLDecodeError as error:
-        message, _, where = str(error).partition(" (at ")
-        found = re.match(r"line (\d+), column (\d+)", where)
-        place = (int(found[1]), int(found[2])) if found else None
-        raise source.refusal(_CODE, f"this is not TOML: {message}", place) from None
-    except RecursionError:
-        raise source.refusal(_CODE, "found too many nested lists, expected single values") from None
-    return table
+        return parse_toml(source.text, "single values")
+    except TomlProblem as problem:
+        raise source.refusal(_CODE, problem.message, problem.place) from None
 
 
 def _texts(source: Source, table: dict[str, Any], key: str) -> list[str]:
@@ -91,7 +82,7 @@ def _parsed(source: Source, key: str, text: str, parse: Any) -> Any:
         return parse(text)
     except UsageError as error:
         message = f"{key} {str(error).removeprefix('--' + key + ' ')}"
-        raise source.refusal(_CODE, message, _place(source, key, text)) from None
+        raise source.refusal(_CODE, message, place_of_key(source.text, key, text)) from None
 
 
 def _count(source: Source, table: dict[str, Any], key: str, least: int, most: int) -> int | None:
@@ -108,15 +99,6 @@ def _is_number(value: object) -> bool:
 
 
 def _wrong(source: Source, key: str, value: object, expected: str) -> InputError:
-    return source.refusal(_CODE, f"found {quoted(value)} for {key}, expected {expected}", _place(source, key))
-
-
-def _place(source: Source, key: str, text: str = "") -> tuple[int, int] | None:
-    """Where `text` stands in the value of a key of the top level, or else the key itself."""
-    found = re.search(
-        rf"^[ \t]*\[*[ \t]*[\"']?({re.escape(key)})[\"']?[ \t]*[=.\]]", source.text, re.MULTILINE
+    return source.refusal(
+        _CODE, f"found {quoted(value)} for {key}, expected {expected}", place_of_key(source.text, key)
     )
-    if found is None:
-        return None
-    at = source.text.find(text, found.end()) if text else -1
-    return source.place(at if at >= 0 else found.start(1))

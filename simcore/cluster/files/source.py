@@ -6,6 +6,7 @@ import os
 import stat
 
 from simcore.diagnostics import Diagnostic, InputError, printable
+from simcore.toml_text import place_at
 
 # A cluster is a page of text; more is another kind of file.
 _MOST_BYTES = 1 << 20
@@ -41,7 +42,7 @@ class Source:
 
     def place(self, offset: int) -> tuple[int, int]:
         """Line and column of the character at `offset`, from 1."""
-        return self.text.count("\n", 0, offset) + 1, offset - self.text.rfind("\n", 0, offset)
+        return place_at(self.text, offset)
 
     def refusal(self, code: str, message: str, place: tuple[int, int] | None = None) -> InputError:
         """The error that says what was found and what was expected, at a (line, column)."""

@@ -24,6 +24,7 @@ ACCOUNTS = (
     "host",
     "idle",
 )
+FIRST_EXPOSED = len(COMPUTE)
 WAIT, BUBBLE, HOST, IDLE = (ACCOUNTS.index(name) for name in ("wait", "bubble", "host", "idle"))
 _OF_CATEGORY = {name: ACCOUNTS.index(f"compute {name}") for name in COMPUTE}
 _OF_CATEGORY |= {name: ACCOUNTS.index(f"exposed {name}") for name in EXPOSED}

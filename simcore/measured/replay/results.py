@@ -14,8 +14,10 @@ from simcore.measured.replay.critical_path import Segment, critical_path
 from simcore.measured.replay.durations import Durations
 from simcore.measured.replay.evaluate import evaluate
 from simcore.measured.replay.graph import Graph, Times, graph_of
+from simcore.measured.replay.legs import Leg, legs
 from simcore.measured.replay.pieces import AWAIT, GAP, Pieces
 from simcore.measured.replay.scales import Scales
+from simcore.measured.replay.worst import Place, worst_places
 from simcore.measured.run import MeasuredRun
 from simcore.units import plural
 
@@ -50,8 +52,20 @@ class MeasuredResults:
         return self.graph.measured if self.scales is None else evaluate(self.durations, self.scales)
 
     @property
+    def path(self) -> str:
+        """What was opened, as the user gave it."""
+        return self.measured.path
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Of the files, and what a replay leaves as it was."""
+        return self.run.diagnostics
+
+    @property
     def step_time_ns(self) -> int:
-        """When the last rank's last operation ends, ns."""
+        """When the last rank's last operation ends, ns; 0 of an order without times."""
+        if self.scales is None:
+            return self.measured.step_time_ns
         return max(end[-1] if end else 0 for end in self.times.end)
 
     @cached_property
@@ -83,6 +97,16 @@ class MeasuredResults:
     def critical_path(self) -> list[Segment]:
         """What the step time is made of, 0 to the end; of the longest rank where clocks differ."""
         return critical_path(self.graph, self.times)
+
+    @cached_property
+    def worst(self) -> list[Place]:
+        """The places worth a look: the last rank, the longest wait, bubble, operation, communication."""
+        return worst_places(self)
+
+    @cached_property
+    def legs(self) -> list[Leg]:
+        """The critical path, one leg for what a rank does in one operation."""
+        return legs(self)
 
     @property
     def as_measured(self) -> MeasuredResults:

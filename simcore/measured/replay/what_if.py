@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from simcore.diagnostics import UsageError
+from simcore.diagnostics import Cancelled, UsageError
 from simcore.measured.replay.accounts import EXPOSED
 from simcore.measured.replay.results import MeasuredResults
 from simcore.measured.replay.scales import Scales
@@ -19,13 +20,24 @@ _MOST_RANKS = 16
 class Knob:
     """One thing changed. free_ns: the step time when it takes no time, better10_ns: when it takes a tenth
     less; for a change that is made or not (`balanced stages`) the step time with it, free_ns None.
-    worse10_ns: with a tenth more, of single ranks; else None.
+    worse10_ns: with a tenth more, of single ranks; else None. scales: those of `better10_ns`.
     """
 
     name: str
     free_ns: int | None
     better10_ns: int
+    scales: Scales
     worse10_ns: int | None = None
+
+    @property
+    def knob(self) -> str:
+        """The name, as what-if of a simulated run has it."""
+        return self.name
+
+    @property
+    def anomaly(self) -> bool:
+        """Never: nothing shares a replay's time with anything, so what is shorter makes nothing longer."""
+        return False
 
     @property
     def best_ns(self) -> int:
@@ -33,8 +45,11 @@ class Knob:
         return self.better10_ns if self.free_ns is None else min(self.free_ns, self.better10_ns)
 
 
-def answers(results: MeasuredResults) -> list[Knob]:
-    """The knobs of a run, the one that gains most first; each beside the scales that the run has."""
+def answers(results: MeasuredResults, cancelled: Callable[[], bool] = lambda: False) -> list[Knob]:
+    """The knobs of a run, the one that gains most first; each beside the scales that the run has.
+
+    Raises `UsageError` for an order without times, `Cancelled` when `cancelled()` becomes true.
+    """
     run, graph = results.measured, results.graph
     if not run.timed:
         raise UsageError(
@@ -43,12 +58,23 @@ def answers(results: MeasuredResults) -> list[Knob]:
     base = results.scales or Scales()
 
     def step(scales: Scales) -> int:
+        if cancelled():
+            raise Cancelled
         return results.with_scales(base.times(scales)).step_time_ns
 
+    def knob(name: str, free: Scales | None, better: Scales, worse: Scales | None = None) -> Knob:
+        return Knob(
+            name,
+            None if free is None else step(free),
+            step(better),
+            base.times(better),
+            None if worse is None else step(worse),
+        )
+
     knobs = [
-        Knob("all compute", step(Scales(compute=0)), step(Scales(compute=_BETTER))),
-        Knob("all communication", step(Scales(comm=0)), step(Scales(comm=_BETTER))),
-        Knob("host gaps", step(Scales(gaps=0)), step(Scales(gaps=_BETTER))),
+        knob("all compute", Scales(compute=0), Scales(compute=_BETTER)),
+        knob("all communication", Scales(comm=0), Scales(comm=_BETTER)),
+        knob("host gaps", Scales(gaps=0), Scales(gaps=_BETTER)),
     ]
     names: dict[str, str] = {}
     for rank in run.ranks:
@@ -56,13 +82,12 @@ def answers(results: MeasuredResults) -> list[Knob]:
             names.setdefault(name, category_of_op(name, group))
     for name, category in names.items():
         if category in (*COMPUTE, "host"):
-            free, better = Scales(ops={name: 0.0}), Scales(ops={name: _BETTER})
-            knobs.append(Knob(name, step(free), step(better)))
+            knobs.append(knob(name, Scales(ops={name: 0.0}), Scales(ops={name: _BETTER})))
     accounts = results.with_scales(base).accounts
     for kind in EXPOSED:
         if any(one.ns(f"exposed {kind}") for one in accounts):
             free, better = Scales(kinds={kind: 0.0}), Scales(kinds={kind: _BETTER})
-            knobs.append(Knob(f"{kind} communication", step(free), step(better)))
+            knobs.append(knob(f"{kind} communication", free, better))
     compute = [sum(one.compute_ns().values()) for one in accounts]
     stages: dict[int | None, list[int]] = {}
     for rank, ns in zip(run.ranks, compute, strict=True):
@@ -70,13 +95,30 @@ def answers(results: MeasuredResults) -> list[Knob]:
     if len(stages) > 1:
         for stage in stages:
             free, better = Scales(stages={stage: 0.0}), Scales(stages={stage: _BETTER})
-            knobs.append(Knob(f"compute of stage {stage}", step(free), step(better)))
-        means = {stage: sum(ns) / len(ns) for stage, ns in stages.items()}
-        mean = sum(means.values()) / len(means)
-        even = {stage: mean / own if own else 1.0 for stage, own in means.items()}
-        knobs.append(Knob("balanced stages", None, step(Scales(stages=even))))
+            knobs.append(knob(f"compute of stage {stage}", free, better))
+        knobs.append(knob("balanced stages", None, Scales(stages=_even(stages))))
     slowest = sorted(range(len(compute)), key=lambda rank: (-compute[rank], rank))[:_MOST_RANKS]
     for number in sorted(graph.run.ranks[rank].number for rank in slowest):
         free, better, worse = (Scales(ranks={number: factor}) for factor in (0.0, _BETTER, _WORSE))
-        knobs.append(Knob(f"compute of rank {number}", step(free), step(better), step(worse)))
+        knobs.append(knob(f"compute of rank {number}", free, better, worse))
     return sorted(knobs, key=lambda knob: (knob.best_ns, knob.better10_ns, knob.name))
+
+
+def balanced(results: MeasuredResults) -> Scales:
+    """The scales of a run and, beside them, those that make all stages compute equally long.
+
+    Raises `UsageError` where there is one stage alone.
+    """
+    stages: dict[int | None, list[int]] = {}
+    for rank, one in zip(results.measured.ranks, results.accounts, strict=True):
+        stages.setdefault(rank.stage, []).append(sum(one.compute_ns().values()))
+    if len(stages) < 2:
+        raise UsageError("one stage alone cannot be balanced: found ranks of a single stage")
+    return (results.scales or Scales()).times(Scales(stages=_even(stages)))
+
+
+def _even(stages: dict[int | None, list[int]]) -> dict[int | None, float]:
+    """Stage -> the factor with which its ranks compute as long as those of all stages do on average."""
+    means = {stage: sum(ns) / len(ns) for stage, ns in stages.items()}
+    mean = sum(means.values()) / len(means)
+    return {stage: mean / own if own else 1.0 for stage, own in means.items()}

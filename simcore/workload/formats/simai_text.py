@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
+from simcore.names import Dialect
 from simcore.workload.formats.cell import Cell, cells_of, read_number
 from simcore.workload.formats.findings import Findings
 from simcore.workload.formats.format import Format, Head
@@ -17,7 +18,7 @@ from simcore.workload.formats.simai_header import HeaderReader
 from simcore.workload.formats.simai_lines import read_rows, starts_row
 from simcore.workload.formats.simai_rows import PROCESS, ROW_CELLS, Rows
 from simcore.workload.formats.text import decoded, lines_of, skip_to_content
-from simcore.workload.model import LARGEST, Cells, Dialect, Workload
+from simcore.workload.model import LARGEST, Cells, Workload
 from simcore.workload.policies import CUSTOMIZED, NO_POLICY, OF_BOTH_DIALECTS, TRANSFORMER
 
 _SIMAI_KEYS = ("ep", "pp", "vpp", "ga", "all_gpus", "pp_comm")

@@ -1,0 +1,108 @@
+"""The form from outside: from a scrubbing key to the picture with the new step time, and ten keys at once.
+
+Drives the real program in the pseudo-terminal of `screen.py`, on seed 002: with one change, and with
+two others in place, whose effects alone are simulated behind the picture.
+
+Usage: python benchmarks/scrubbing.py [ROUNDS]. Exit status 1 when a budget is missed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import statistics
+import sys
+import time
+
+import pyte
+from screen import COLUMNS, FILE, QUESTION, ROOT, ROWS, Budgets, Terminal
+
+CHANGE_MS = 300.0
+BURST = 10
+# Others in place: a schedule, and twice the bandwidth between servers.
+RUNS = {
+    "one change": [FILE, "--screen", "parameters"],
+    "two others": [FILE, "--screen", "parameters"],
+}
+OTHERS = "jjjjjll" + "j" * 13 + "L" + "k" * 12
+FIRST = "jjjjjj"
+_VALUE = re.compile(r"microbatches +< (\d+) >")
+_STEP = re.compile(r"step (\d[\d.]* \w+)")
+_BEGIN = 16
+
+
+class Form:
+    """The form in a terminal, its cursor on the number of micro-batches."""
+
+    def __init__(self, words: list[str], keys: str) -> None:
+        self.terminal = Terminal([sys.executable, "-m", "tui", *words])
+        self._screen = pyte.Screen(COLUMNS, ROWS)
+        self._stream = pyte.ByteStream(self._screen)
+        self._fed = 0
+        while not self.terminal.read(60.0).pictures:
+            pass
+        self.terminal.read(1.0)
+        for key in keys:
+            self.terminal.press(key)
+            # What the change sets off behind the picture.
+            self.terminal.read(0.5)
+        self.feed()
+
+    def feed(self) -> list[tuple[float, str, int]]:
+        """(seconds since the keys, step time shown, value shown) after each piece that came."""
+        found = []
+        for seconds, data in self.terminal.chunks[self._fed :]:
+            self._stream.feed(data.replace(QUESTION, b""))
+            text = "\n".join(self._screen.display)
+            value, step = _VALUE.search(text), _STEP.search(text)
+            # The old step stays until the new run is there; beside it stands that one simulates.
+            if value and step and "simulating" not in text:
+                found.append((seconds, step[1], int(value[1])))
+        self._fed = len(self.terminal.chunks)
+        return found
+
+    def press(self, keys: str) -> tuple[float, int]:
+        """(seconds until the step time of the last value is shown, that value)."""
+        self.terminal.begun = time.perf_counter()
+        os.write(self.terminal.master, keys.encode())
+        until = time.perf_counter() + 5
+        seen: list[tuple[float, str, int]] = []
+        while time.perf_counter() < until:
+            answer = self.terminal.read(0.6)
+            seen += self.feed()
+            if not answer.sent:
+                break
+        if not seen:
+            raise SystemExit(f"no new step time within 5 s of {keys}")
+        _, step, value = seen[-1]
+        return next(seconds for seconds, *shown in seen if shown == [step, value]), value
+
+
+def main(words: list[str]) -> int:
+    """Print the table. Exit status 1 when a budget is missed."""
+    rounds = next((int(word) for word in words if word.isdigit()), 15)
+    print(f"{'':<24}   median  slowest   budget {CHANGE_MS:.0f} ms")
+    missed: list[str] = []
+    for name, command in RUNS.items():
+        form = Form(command, OTHERS if name == "two others" else FIRST)
+        budgets = Budgets(name)
+        for title, keys in (("a key", "l"), (f"{BURST} keys at once", "l" * BURST)):
+            times, counted = [], []
+            for _ in range(rounds):
+                seconds, value = form.press(keys)
+                times.append(seconds * 1000)
+                counted.append(value - _BEGIN)
+                form.press("\x7f")
+            line = f"{name}, {title:<16} {statistics.median(times):6.0f} ms {max(times):5.0f} ms"
+            print(f"{line}   keys that counted: {min(counted)} of {len(keys)}")
+            budgets.judge(f"{title}, median ms", statistics.median(times), CHANGE_MS)
+            budgets.judge(f"{title}, keys lost", len(keys) - min(counted), 0)
+        form.terminal.end()
+        missed += budgets.missed
+    print(*(f"over budget: {words}" for words in missed or ["nothing"]), sep="\n")
+    return int(bool(missed))
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,12 @@
+"""A measured run beside a simulated one, or beside another measured one: in the same words, on one axis.
+
+Two simulated runs have more in common, op by op: see `simcore.analysis.compare`. Import from here:
+`Beside`, `Side` and what they consist of.
+"""
+
+from simcore.analysis.beside.pairs import Beside, LanePair, StagePair
+from simcore.analysis.beside.passes import MatchedPass, TimedPass
+from simcore.analysis.beside.side import Layout, Seat, Side
+from simcore.analysis.beside.words import ALIKE
+
+__all__ = ["ALIKE", "Beside", "LanePair", "Layout", "MatchedPass", "Seat", "Side", "StagePair", "TimedPass"]

@@ -1,0 +1,100 @@
+"""What the layer table is sorted and searched by: a figure or a text for each of its rows or groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import add
+
+from simcore.analysis.layers import LayerGroups, LayerRows
+from simcore.collectives import NAMES
+from simcore.workload.model import PHASES, base_name
+
+# What a key makes of a unit's cells: the largest of its phases.
+_OF_CELLS: dict[str, str] = {"alone": "comm_ns", "algbw": "algbw", "busbw": "busbw"}
+
+
+@dataclass
+class LayerOrder:
+    """The units of a table, rows or groups of equal ones, by number in their first order.
+
+    groups: None where each row is a unit. Keys, each computed once: `name`, `collective`, `group` as
+    text; `rows`, `bytes`, `compute` (one run, the largest of the phases;
+    as written where one factor is of all), `alone`, `algbw`, `busbw`,
+    `all` (compute of a rank's step), `exposed`, `cost` (both together).
+    """
+
+    rows: LayerRows
+    groups: LayerGroups | None
+    _known: dict[str, Sequence[int] | Sequence[float] | Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def first_row(self) -> Sequence[int]:
+        """The row of the file that stands for each unit: its equals have the same cells."""
+        return range(len(self.rows)) if self.groups is None else self.groups.first_row
+
+    def values(self, key: str) -> Sequence[int] | Sequence[float] | Sequence[str]:
+        """The key of each unit."""
+        if key not in self._known:
+            self._known[key] = self._computed(key)
+        return self._known[key]
+
+    def sorted(self, key: str, descending: bool) -> list[int]:
+        """The units by a key; equal ones in their first order."""
+        values = self.values(key)
+        return sorted(range(len(values)), key=values.__getitem__, reverse=descending)
+
+    def matching(self, typed: str, units: Sequence[int]) -> Sequence[int]:
+        """Those of some units whose name, collectives or groups hold every word of what was typed."""
+        for word in typed.lower().split():
+            text = self.values("text")
+            units = [unit for unit in units if word in text[unit]]  # type: ignore[operator]
+        return units
+
+    def _computed(self, key: str) -> Sequence[int] | Sequence[float] | Sequence[str]:
+        workload, table = self.rows.table.simulation.workload, self.rows.table
+        first = self.first_row
+        if key in ("all", "exposed"):
+            of = table if self.groups is None else self.groups
+            return of.compute_ns if key == "all" else of.exposed_ns
+        if key == "cost":
+            of = table if self.groups is None else self.groups
+            return list(map(add, of.compute_ns, of.exposed_ns))
+        if key == "rows":
+            return [1] * len(first) if self.groups is None else self.groups.sizes
+        if key == "name":
+            names = [workload.name[row] for row in first]
+            return names if self.groups is None else list(map(base_name, names))
+        if key in ("collective", "group", "text"):
+            return self._texts(key)
+        columns = [workload.cells(phase) for phase in PHASES]
+        if key == "bytes":
+            largest = list(map(max, *(one.bytes for one in columns)))
+            return largest if self.groups is None else [largest[row] for row in first]
+        if key == "compute":
+            if not table.has_scales:
+                # One factor for all: the largest as written is the largest.
+                stated = list(map(max, *(one.compute_ns for one in columns)))
+                return stated if self.groups is None else [stated[row] for row in first]
+            return [max(table.cell_compute_ns(row, phase) for phase in PHASES) for row in first]
+        return [max(getattr(table.cell(row, phase), _OF_CELLS[key]) for phase in PHASES) for row in first]
+
+    def _texts(self, key: str) -> list[str]:
+        """Names of collectives or groups of each unit; or all words, in small letters, to search in."""
+        workload = self.rows.table.simulation.workload
+        columns = [workload.cells(phase) for phase in PHASES]
+        pairs = [(one.collective, one.group) for one in columns]
+        rows = zip(*(column for pair in pairs for column in pair), strict=True)
+        words: dict[tuple[str | None, ...], str] = {}
+        texts = [words.get(row) or words.setdefault(row, _words(row, key)) for row in rows]
+        texts = [texts[row] for row in self.first_row]
+        if key != "text":
+            return texts
+        return [f"{name}\n{text}".lower() for name, text in zip(self.values("name"), texts, strict=True)]
+
+
+def _words(row: tuple[str | None, ...], key: str) -> str:
+    """Of the collectives and groups of the three phases the ones that are asked for."""
+    collectives = [NAMES.get(one, "send-recv") for one in row[::2] if one is not None]
+    groups = [one for one in row[1::2] if one is not None]
+    return " ".join({"collective": collectives, "group": groups}.get(key, [*collectives, *groups]))

@@ -1,0 +1,141 @@
+"""Bandwidths of a cluster's dimensions that make communication take as long as it was measured.
+
+Each search is over one number: the kinds that cross one dimension alone decide its bandwidth, so that what
+they take together equals what was measured; with that known, kinds that cross it and one other
+dimension decide the other, and so on. Where no kind crosses any of several dimensions alone, these
+get one common factor. Latencies stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from simcore.cluster import Cluster
+from simcore.cluster.parsing import BANDWIDTHS
+
+# A search ends when it knows the factor this well; six figures of it are kept.
+_EXACT = 1e-9
+# 2^-30 to 2^30 times as slow: beyond any slip of a unit.
+_MOST_DOUBLINGS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A kind to fit by. dimensions: that it crosses. measured_ns: of all its calls. ns_on: what these take
+    on a cluster, which never grows with a bandwidth.
+    """
+
+    name: str
+    dimensions: frozenset[int]
+    measured_ns: int
+    ns_on: Callable[[Cluster], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What became of a dimension. gbps: its bandwidth, the old one where it could not be fitted. by: names
+    of the kinds that decided. together: the dimensions that got one factor, if it is not this one alone.
+    why: it was not fitted, "" if it was.
+    """
+
+    dimension: int
+    gbps: float
+    by: tuple[str, ...] = ()
+    together: tuple[int, ...] = ()
+    why: str = ""
+
+
+def fit_bandwidths(cluster: Cluster, targets: Sequence[Target]) -> list[Found]:
+    """One entry for each dimension, inner first."""
+    found: dict[int, Found] = {}
+    left = list(targets)
+    while left:
+        dimensions, deciding = _next(left, found)
+        left = [target for target in left if target not in deciding]
+        if not dimensions:
+            continue
+        for one in _fitted(cluster, dimensions, deciding):
+            found[one.dimension] = one
+            cluster = _with(cluster, {one.dimension: one.gbps})
+    nothing = "nothing that could be compared crosses it"
+    return [
+        found.get(index) or Found(index, dimension.bandwidth, why=nothing)
+        for index, dimension in enumerate(cluster.dims)
+    ]
+
+
+def _next(left: list[Target], found: Mapping[int, Found]) -> tuple[tuple[int, ...], list[Target]]:
+    """The fewest dimensions that a kind depends on beyond those found, and all kinds that need no others."""
+    open_sets = [target.dimensions - found.keys() for target in left]
+    fewest = min(open_sets, key=lambda one: (len(one), sorted(one)))
+    return tuple(sorted(fewest)), [
+        target for target, one in zip(left, open_sets, strict=True) if one <= fewest
+    ]
+
+
+def _fitted(cluster: Cluster, dimensions: tuple[int, ...], deciding: Sequence[Target]) -> Iterable[Found]:
+    names = tuple(target.name for target in deciding)
+    goal = sum(target.measured_ns for target in deciding)
+    old = {index: cluster.dims[index].bandwidth for index in dimensions}
+
+    def ns(slower: float) -> int:
+        other = _with(cluster, {index: gbps / slower for index, gbps in old.items()})
+        return sum(target.ns_on(other) for target in deciding)
+
+    together = dimensions if len(dimensions) > 1 else ()
+    least = 2.0**-_MOST_DOUBLINGS
+    if ns(least) >= goal:
+        why = "latency and other fixed costs alone take as long as was measured, or longer"
+        return [Found(index, gbps, names, together, why) for index, gbps in old.items()]
+    slower = _slowness(ns, goal)
+    if slower is None:
+        why = "no bandwidth is low enough for what was measured"
+        return [Found(index, gbps, names, together, why) for index, gbps in old.items()]
+    return [Found(index, _within(gbps / slower), names, together) for index, gbps in old.items()]
+
+
+def _slowness(ns: Callable[[float], int], goal: int) -> float | None:
+    """The factor on the time of a byte at which `ns`, which never falls with it, is `goal`.
+
+    Times are whole ns, so a stretch of factors gives the same: its middle is taken. None where it is out
+    of reach.
+    """
+    high = 1.0
+    for _ in range(_MOST_DOUBLINGS):
+        if ns(high) > goal:
+            break
+        high *= 2
+    else:
+        return None
+    low = high / 2
+    while ns(low) >= goal:
+        low /= 2
+    first = _edge(low, high, lambda slower: ns(slower) >= goal)
+    last = _edge(low, high, lambda slower: ns(slower) > goal)
+    return (first + last) / 2
+
+
+def _edge(low: float, high: float, is_above: Callable[[float], bool]) -> float:
+    """Where `is_above`, False at `low` and True at `high`, changes."""
+    while high - low > _EXACT * high:
+        middle = (low + high) / 2
+        if is_above(middle):
+            high = middle
+        else:
+            low = middle
+    return (low + high) / 2
+
+
+def _within(gbps: float) -> float:
+    """Six figures of a bandwidth that `--dim` takes."""
+    least, most = BANDWIDTHS
+    return float(f"{min(max(gbps, least), most):.6g}")
+
+
+def _with(cluster: Cluster, bandwidths: Mapping[int, float]) -> Cluster:
+    dims = tuple(
+        replace(dimension, bandwidth=bandwidths.get(index, dimension.bandwidth))
+        for index, dimension in enumerate(cluster.dims)
+    )
+    return replace(cluster, dims=dims)

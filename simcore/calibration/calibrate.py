@@ -1,0 +1,238 @@
+"""The calibration itself: which ranks and kinds are compared, what is minimised, the run with the result.
+
+* Compute scale: the X that makes the sum over ranks of |measured - X simulated| compute least, of the kinds
+  that both steps have. That is a weighted median of the ranks' ratios: a single slow rank moves it little.
+* Bandwidths: see `bandwidths`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from simcore.calibration.bandwidths import Target, fit_bandwidths
+from simcore.calibration.calibration import BandwidthFit, Calibration, ComputeFit, KindFit, RankFit
+from simcore.calibration.kinds import COMPUTE_KINDS, in_order
+from simcore.calibration.matching_ranks import matching_ranks
+from simcore.calibration.measured_kinds import MeasuredTimes, measured_times
+from simcore.calibration.simulated_kinds import SimulatedKind, compute_of_ranks, kind_ns, simulated_kinds
+from simcore.diagnostics import printable
+from simcore.measured import MeasuredRun
+from simcore.measured.replay.results import MeasuredResults
+from simcore.networks import Sharing
+from simcore.parameters import Parameters
+from simcore.simulation import Simulation, simulate
+from simcore.units import number, plural
+from simcore.workload import Workload
+
+# A rank is off the fit from this on.
+_OFF = 0.1
+
+
+def calibrate(workload: Workload, parameters: Parameters, measured: MeasuredRun) -> Calibration:
+    """Fit `parameters` for a run of `workload` to a measured step.
+
+    Raises `UsageError` for steps that cannot be compared (layouts or micro-batches that differ, a trace
+    without times, dialect astra-sim-1), and what `simulate` raises.
+    """
+    before = simulate(workload, parameters)
+    results = MeasuredResults(measured)
+    ranks, is_assumed = matching_ranks(before, results)
+    simulated_ranks = [simulated for _, simulated in ranks]
+    times = measured_times(results)
+    measured_compute = [times.compute_ns[index] for index, _ in ranks]
+    compute = _fit_compute(
+        parameters.compute_scale, measured_compute, compute_of_ranks(before, simulated_ranks)
+    )
+    kinds_before = simulated_kinds(before, simulated_ranks)
+    refused = _refused(times, kinds_before)
+    bandwidths = _fit_bandwidths(before, times, kinds_before, refused)
+    after = _fitted_run(before, compute, bandwidths)
+    numbers = [measured.ranks[index].number for index, _ in ranks]
+    slowdowns = [_slowdown(before, rank) for rank in simulated_ranks]
+    off = _off(
+        list(zip(simulated_ranks, numbers, slowdowns, strict=True)),
+        measured_compute,
+        compute_of_ranks(after, simulated_ranks),
+    )
+    kinds_after = simulated_kinds(after, simulated_ranks)
+    return Calibration(
+        results, before, after, after.parameters, len(ranks), compute, bandwidths,
+        _kinds(measured_compute, times, (kinds_before, kinds_after), (compute, bandwidths), refused),
+        off, _slowed_step_ns(after, off), times.host_ns, times.gaps_ns, _notes(before, measured, is_assumed),
+    )  # fmt: skip
+
+
+def _fit_compute(
+    scale: float, measured: Sequence[dict[str, int]], simulated: Sequence[dict[str, int]]
+) -> ComputeFit:
+    both = tuple(
+        kind
+        for kind in COMPUTE_KINDS
+        if any(one[kind] for one in measured) and any(one[kind] for one in simulated)
+    )
+    if not both:
+        return ComputeFit(scale, scale, (), "no compute takes time in both steps")
+    pairs = []
+    for own, model in zip(measured, simulated, strict=True):
+        have, has = sum(own[kind] for kind in both), sum(model[kind] for kind in both)
+        if has:
+            pairs.append((have / has, has))
+    factor = _weighted_median(pairs)
+    if not factor:
+        return ComputeFit(scale, scale, both, "most ranks of the trace compute nothing")
+    return ComputeFit(scale, float(f"{scale * factor:.6g}"), both)
+
+
+def _weighted_median(pairs: list[tuple[float, int]]) -> float:
+    """Of (value, weight): half of the weight on either side; the mean of two values where it lies between."""
+    pairs = sorted(pairs)
+    whole = sum(weight for _, weight in pairs)
+    below = 0
+    for place, (value, weight) in enumerate(pairs):
+        below += weight
+        if 2 * below == whole:
+            return (value + pairs[place + 1][0]) / 2
+        if 2 * below > whole:
+            return value
+    raise AssertionError("weights are positive")
+
+
+def _refused(times: MeasuredTimes, simulated: dict[str, SimulatedKind]) -> dict[str, str]:
+    """Kinds of communication that decide nothing, and why."""
+    refused = {}
+    for kind in {*times.kinds, *simulated}.difference(COMPUTE_KINDS):
+        if kind not in simulated:
+            refused[kind] = "only in the trace"
+        elif kind not in times.kinds:
+            refused[kind] = "only in the workload"
+        elif not times.kinds[kind].is_whole:
+            unknown = times.kinds[kind].unknown.most_common()
+            refused[kind] = ", ".join(f"{plural(count, 'call')} {why}" for why, count in unknown)
+        elif not times.kinds[kind].total_ns:
+            refused[kind] = "takes no time in the trace"
+    return refused
+
+
+def _fit_bandwidths(
+    before: Simulation, times: MeasuredTimes, simulated: dict[str, SimulatedKind], refused: dict[str, str]
+) -> tuple[BandwidthFit, ...]:
+    """One for each dimension; none on a network without dimensions."""
+    if not before.has_dimensions:
+        return ()
+    targets = [
+        Target(
+            kind,
+            frozenset(simulated[kind].dimensions),
+            times.kinds[kind].total_ns,
+            partial(kind_ns, before, simulated[kind]),
+        )
+        for kind in in_order(set(simulated))
+        if kind not in COMPUTE_KINDS and kind not in refused
+    ]
+    found = fit_bandwidths(before.cluster, targets)
+    return tuple(
+        BandwidthFit(
+            one.dimension, dimension.text(), dimension.bandwidth, one.gbps, one.by, one.together, one.why
+        )
+        for dimension, one in zip(before.cluster.dims, found, strict=True)
+    )
+
+
+def _fitted_run(before: Simulation, compute: ComputeFit, bandwidths: Sequence[BandwidthFit]) -> Simulation:
+    """The run with what was fitted, its parameters in it."""
+    fitted = replace(before.parameters, compute_scale=compute.after)
+    if any(not one.why for one in bandwidths):
+        dims = zip(before.cluster.dims, bandwidths, strict=True)
+        flags = tuple(replace(dimension, bandwidth=one.after).flag() for dimension, one in dims)
+        fitted = replace(fitted, dim=flags)
+    after = simulate(before.workload, fitted)
+    if after.layout != before.layout:
+        # Where nothing else tells the number of ranks, stated dimensions do.
+        after = simulate(before.workload, replace(fitted, world=before.layout.world))
+    return after
+
+
+def _kinds(
+    measured_compute: Sequence[dict[str, int]],
+    times: MeasuredTimes,
+    simulated: tuple[dict[str, SimulatedKind], dict[str, SimulatedKind]],
+    fits: tuple[ComputeFit, Sequence[BandwidthFit]],
+    refused: dict[str, str],
+) -> tuple[KindFit, ...]:
+    """A line for each kind that either step has; simulated: before and after."""
+    before, after = simulated
+    compute, bandwidths = fits
+    deciding = {kind for one in bandwidths if not one.why for kind in one.by}
+    deciding |= set(() if compute.why else compute.by)
+    compute_ns = {kind: sum(one[kind] for one in measured_compute) for kind in COMPUTE_KINDS}
+    found = []
+    for kind in in_order({*before, *times.kinds, *(kind for kind, ns in compute_ns.items() if ns)}):
+        ours = before.get(kind)
+        if kind in COMPUTE_KINDS:
+            calls, ns = None, compute_ns[kind] or None
+            why = "only in the trace" if ours is None else "only in the workload" if ns is None else ""
+        else:
+            theirs = times.kinds.get(kind)
+            calls = theirs.calls if theirs else None
+            ns = theirs.total_ns if theirs and theirs.is_whole else None
+            why = refused.get(kind, "")
+        here = (ours.calls, ours.total_ns, after[kind].total_ns) if ours else (None, None, None)
+        found.append(KindFit(kind, calls, here[0], ns, here[1], here[2], kind in deciding, why))
+    return tuple(found)
+
+
+def _slowdown(simulation: Simulation, rank: int) -> float:
+    folding = simulation.timeline.folding
+    return folding.classes[folding.class_of(rank)].slowdown
+
+
+def _off(
+    ranks: Sequence[tuple[int, int, float]],
+    measured: Sequence[dict[str, int]],
+    after: Sequence[dict[str, int]],
+) -> tuple[RankFit, ...]:
+    """Ranks whose compute is far from the fit. ranks: (rank, its number in the trace, its slowdown)."""
+    found = []
+    for (rank, measured_rank, slowdown), own, model in zip(ranks, measured, after, strict=True):
+        both = [kind for kind in COMPUTE_KINDS if own[kind] and model[kind]]
+        has, have = sum(model[kind] for kind in both), sum(own[kind] for kind in both)
+        if has and abs(have - has) > _OFF * has:
+            factor = have / has
+            found.append(
+                RankFit(rank, measured_rank, float(f"{factor:.3g}"), float(f"{slowdown * factor:.3g}"))
+            )
+    return tuple(sorted(found, key=lambda one: (-abs(one.factor - 1), one.rank)))
+
+
+def _slowed_step_ns(after: Simulation, off: Sequence[RankFit]) -> int | None:
+    """The step time with the ranks that are off as far off."""
+    if not off:
+        return None
+    numbers = {one.rank for one in off}
+    kept = [text for text in after.parameters.slow_rank if int(text.partition("=")[0]) not in numbers]
+    slow_rank = (*kept, *(f"{one.rank}={number(one.slow_rank)}" for one in off))
+    return simulate(after.workload, replace(after.parameters, slow_rank=slow_rank)).step_time_ns
+
+
+def _notes(before: Simulation, measured: MeasuredRun, is_assumed: bool) -> tuple[str, ...]:
+    notes = []
+    if is_assumed:
+        notes.append("the trace does not say how its ranks are laid out: taken to be as in the workload")
+    if not measured.concurrent:
+        notes.append(
+            "the ranks of the trace did not run together: the measured step is that of the longest rank"
+        )
+    if len(measured.ranks) < before.layout.world:
+        notes.append(f"of {plural(before.layout.world, 'rank')} the trace has {len(measured.ranks)}")
+    if not before.has_dimensions:
+        network = printable(before.parameters.network, 60)
+        notes.append(f"--network {network} has no dimensions whose bandwidths could be fitted")
+    if isinstance(before.network, Sharing):
+        notes.append(
+            "bandwidths are fitted to an idle network; what traffic costs is in the simulated times alone"
+        )
+    if before.parameters.comm_scale != 1.0:
+        notes.append(f"bandwidths are fitted beside --comm-scale {number(before.parameters.comm_scale)}")
+    return tuple(notes)

@@ -1,0 +1,137 @@
+"""The worst places of a measured run, each with its figure and where it is: one rule a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from simcore.diagnostics import printable
+from simcore.measured.replay.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
+from simcore.measured.replay.pieces import GAP
+from simcore.units import duration, percent
+
+if TYPE_CHECKING:
+    from simcore.measured.replay.results import MeasuredResults
+
+GAP_NAME = "host gap"
+_NAME = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place of a run worth a look. what: `rank`, `wait` ... words: what there is to see.
+
+    number: the rank (its index); start_ns..end_ns: when; ns: the figure that makes it the worst.
+    """
+
+    what: str
+    words: str
+    number: int
+    start_ns: int
+    end_ns: int
+    ns: int
+
+
+def worst_places(results: MeasuredResults) -> list[Place]:
+    """The worst rank, wait, bubble, operation, communication and gap, as far as there are, in this order."""
+    if not results.step_time_ns:
+        return []
+    return [place for rule in _RULES if (place := rule(results)) is not None]
+
+
+def piece_name(results: MeasuredResults, rank: int, piece: int) -> str:
+    """The operation or sub-operation of a piece, as the file has it; `host gap` between two."""
+    pieces, trace = results.graph.pieces[rank], results.measured.ranks[rank]
+    if not 0 <= piece < len(pieces) or pieces.kind[piece] == GAP:
+        return GAP_NAME
+    sub = pieces.sub[piece]
+    return trace.subs.name[sub] if sub >= 0 else trace.ops.name[pieces.op[piece]]
+
+
+def longest_wait(results: MeasuredResults, early: int, name: str) -> tuple[int, int] | None:
+    """(start, end) of the longest time that a rank (its index) waits in an operation of this name."""
+    one = results.accounts[early]
+    waits = [
+        (one.edge[index] - one.edge[index + 1], one.edge[index], one.edge[index + 1])
+        for index, account in enumerate(one.account)
+        if account in (WAIT, BUBBLE) and piece_name(results, early, one.piece[index]) == name
+    ]
+    return min(waits)[1:] if waits else None
+
+
+def _number(results: MeasuredResults, rank: int) -> int:
+    return results.measured.ranks[rank].number
+
+
+def _rank(results: MeasuredResults) -> Place | None:
+    """The rank that ends last."""
+    ends = [rank.last_ns for rank in results.run.ranks]
+    number = ends.index(max(ends))
+    ops = results.run.ranks[number].ops
+    start = max((start for start, end in zip(ops.start, ops.end, strict=True) if end == ends[number]))
+    words = f"last to end, at {duration(ends[number])}: rank {_number(results, number)}"
+    return Place("rank", words, number, start, ends[number], ends[number])
+
+
+def _wait(results: MeasuredResults) -> Place | None:
+    """Who waits longest in all for another rank in a collective."""
+    return _waiting(results, WAIT, "wait")
+
+
+def _bubble(results: MeasuredResults) -> Place | None:
+    """The longest bubble at a stretch."""
+    return _waiting(results, BUBBLE, "bubble")
+
+
+def _waiting(results: MeasuredResults, account: int, what: str) -> Place | None:
+    found = _longest(results, lambda one: one == account)
+    if found is None:
+        return None
+    number, start, end, piece = found
+    name = printable(piece_name(results, number, piece), _NAME)
+    share = percent(end - start, results.step_time_ns)
+    words = f"rank {_number(results, number)} in {name}, {duration(end - start)} = {share} %"
+    return Place(what, words, number, start, end, end - start)
+
+
+def _op(results: MeasuredResults) -> Place | None:
+    """The longest computation at a stretch."""
+    found = _longest(results, lambda one: one < FIRST_EXPOSED)
+    return None if found is None else _place(results, "op", *found)
+
+
+def _exposed(results: MeasuredResults) -> Place | None:
+    """The longest communication at a stretch."""
+    found = _longest(results, lambda one: FIRST_EXPOSED <= one < WAIT)
+    return None if found is None else _place(results, "exposed", *found)
+
+
+def _gap(results: MeasuredResults) -> Place | None:
+    """The longest time that a rank is idle: a host gap, or before its first operation or behind its last."""
+    found = _longest(results, lambda one: one == IDLE)
+    if found is None:
+        return None
+    number, start, end, _ = found
+    words = f"rank {_number(results, number)}, {duration(end - start)} from {duration(start)} on"
+    return Place("idle", words, number, start, end, end - start)
+
+
+def _place(results: MeasuredResults, what: str, number: int, start: int, end: int, piece: int) -> Place:
+    name = printable(piece_name(results, number, piece), _NAME)
+    words = f"{name} of rank {_number(results, number)}, {duration(end - start)}"
+    return Place(what, words, number, start, end, end - start)
+
+
+def _longest(results: MeasuredResults, is_one: Callable[[int], bool]) -> tuple[int, int, int, int] | None:
+    """(rank, start, end, piece) of the longest segment with such an account; the first of equal ones."""
+    best: tuple[int, int, int, int] | None = None
+    for number, found in enumerate(results.accounts):
+        edge = found.edge
+        for index, account in enumerate(found.account):
+            if is_one(account) and (best is None or edge[index + 1] - edge[index] > best[2] - best[1]):
+                best = (number, edge[index], edge[index + 1], found.piece[index])
+    return best
+
+
+_RULES: tuple[Callable[[MeasuredResults], Place | None], ...] = (_rank, _wait, _bubble, _op, _exposed, _gap)

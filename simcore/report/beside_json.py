@@ -1,0 +1,75 @@
+"""A measured run beside another run as JSON, schema `wltui.beside/1`: keys are added, never renamed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simcore.analysis.beside import Beside, LanePair, Seat, Side, StagePair
+from simcore.analysis.compare import Change
+
+SCHEMA = "wltui.beside/1"
+
+
+def beside_json(beside: Beside) -> dict[str, Any]:
+    """All differences as plain values; times in ns, differences B - A."""
+    step = beside.a.step_time_ns
+    return {
+        "schema": SCHEMA,
+        "a": _side(beside.a),
+        "b": _side(beside.b),
+        "difference_ns": beside.difference_ns,
+        "difference_percent": 100 * beside.difference_ns / step if step else None,
+        "unlike": [{"what": name, "a": a, "b": b} for name, a, b in beside.unlike],
+        "paired_by": "rank" if beside.by_rank else "stage",
+        "accounts": _accounts(beside.whole),
+        "stages": [
+            {"stage": one.stage, "accounts": _accounts(one), "passes": _passes(one)} for one in beside.stages
+        ],
+        "lanes": [_lanes(beside, pair) for pair in beside.pairs],
+        "movers": [
+            {"stage": one.stage, "kind": one.change.name, **_change(one.change)} for one in beside.movers
+        ],
+        "unchanged": beside.unchanged,
+    }
+
+
+def _side(side: Side) -> dict[str, Any]:
+    return {
+        "file": side.path,
+        "kind": side.kind,
+        "step_time_ns": side.step_time_ns,
+        "together": side.together,
+        **side.layout._asdict(),
+    }
+
+
+def _accounts(stage: StagePair) -> list[dict[str, Any]]:
+    return [{"account": one.name, **_change(one)} for one in stage.accounts]
+
+
+def _passes(stage: StagePair) -> list[dict[str, Any]]:
+    return [
+        {
+            "direction": one.a.direction, "microbatch": one.a.microbatch, "part": one.a.part,
+            "a_start_ns": one.a.start_ns, "a_end_ns": one.a.end_ns,
+            "b_start_ns": one.b.start_ns, "b_end_ns": one.b.end_ns,
+        }
+        for one in stage.passes
+    ]  # fmt: skip
+
+
+def _lanes(beside: Beside, pair: LanePair) -> dict[str, Any]:
+    return {
+        "stage": pair.stage,
+        "ranks": pair.ranks,
+        "a": _seat(beside.a, pair.a),
+        "b": _seat(beside.b, pair.b),
+    }
+
+
+def _seat(side: Side, seat: Seat) -> dict[str, Any]:
+    return {"first_rank": seat.first_rank, "accounts_ns": side.in_words(seat)}
+
+
+def _change(change: Change) -> dict[str, int]:
+    return {"a_ns": change.a_ns, "b_ns": change.b_ns, "difference_ns": change.ns}

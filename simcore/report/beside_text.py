@@ -1,0 +1,173 @@
+"""A measured run beside another run as a page of text."""
+
+from __future__ import annotations
+
+import textwrap
+
+from simcore.analysis.beside import Beside, Side, StagePair
+from simcore.analysis.compare import Change
+from simcore.diagnostics import printable
+from simcore.report.changes import change_figures, difference_of
+from simcore.report.table import Column, table
+from simcore.units import column_unit, duration, plural
+
+_WIDTH = 110
+# What a person reads at once is 40 lines; --all has everything.
+_STAGES, _ACCOUNTS, _MOVERS = 4, 9, 6
+_NO_LIMIT = 1 << 30
+
+
+def beside_text(beside: Beside, everything: bool = False) -> str:
+    """The page: both runs, what of them is not alike, accounts, stages, what changes most.
+
+    everything: all stages, accounts and changes; else at most 40 lines.
+    """
+    most = (_NO_LIMIT,) * 3 if everything else (_ACCOUNTS, _STAGES, _MOVERS)
+    parts = [_head(beside), _accounts(beside, most[0]), _passes(beside, most[1]), _movers(beside, most[2])]
+    return "\n".join([*(part for part in parts if part), _rest(beside)])
+
+
+def side_facts(side: Side) -> str:
+    """`measured, tp 2 x dp 1 x pp 4, 1 micro-batch`: what a side is, without its name."""
+    layout = side.layout
+    degrees = [
+        f"{name} {degree}"
+        for name, degree in zip(("tp", "dp", "pp"), layout[:3], strict=True)
+        if degree is not None
+    ]
+    words = [side.kind, *([" x ".join(degrees)] if degrees else [])]
+    words += [plural(layout.microbatches, "micro-batch")] if layout.microbatches else []
+    return ", ".join(words)
+
+
+def paired_words(beside: Beside) -> str:
+    """How lanes were paired: `8 ranks paired`, or by stage alone."""
+    if beside.by_rank:
+        return f"{plural(sum(pair.ranks for pair in beside.pairs), 'rank')} paired"
+    return f"{plural(len(beside.stages), 'stage')} paired, ranks are not: the mean of each stage"
+
+
+def notices(beside: Beside) -> list[str]:
+    """What has to be known before the figures are believed."""
+    lines = []
+    if beside.unlike:
+        words = [f"{name} {a} in A, {b} in B" for name, a, b in beside.unlike if None not in (a, b)]
+        for letter, number in (("A", 1), ("B", 2)):
+            unknown = [one[0] for one in beside.unlike if one[number] is None]
+            words += [f"of {letter} {', '.join(unknown)} not known"] if unknown else []
+        lines.append(f"Not the same layout: {'; '.join(words)}. Paired by stage alone.")
+    for side, name in ((beside.a, "A"), (beside.b, "B")):
+        if not side.together:
+            lines.append(f"The ranks of {name} did not run together: who waits for whom is not known.")
+    return lines
+
+
+def why_words(beside: Beside) -> str:
+    """What changes most, and where."""
+    if not beside.movers:
+        return "nothing changes: the accounts are equal on every stage"
+    most = max(beside.whole.accounts, key=lambda one: abs(one.ns))
+    first = beside.movers[0]
+    on_stage = difference_of(first.change.a_ns, first.change.b_ns)
+    where = f"most on stage {first.stage}: {first.change.name} {on_stage}"
+    return f"{most.name} {difference_of(most.a_ns, most.b_ns)} on the mean rank, {where}"
+
+
+def _head(beside: Beside) -> str:
+    lines = []
+    for side, name in ((beside.a, "A"), (beside.b, "B")):
+        text = f"{name}  {duration(side.step_time_ns):<11} {printable(side.path)}: {side_facts(side)}"
+        lines.append(text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "...")
+    steps = difference_of(beside.a.step_time_ns, beside.b.step_time_ns)
+    lines.append(f"B - A  {steps}; {paired_words(beside)}")
+    for line in (*notices(beside), f"Most: {why_words(beside)}."):
+        lines += textwrap.wrap(line, _WIDTH, subsequent_indent="     ")
+    return "\n".join(lines) + "\n"
+
+
+def _accounts(beside: Beside, most: int) -> str:
+    """The mean of all ranks, and the stage that moves most."""
+    steps = Change("step", beside.a.step_time_ns, beside.b.step_time_ns)
+    unit_ns, unit = column_unit(max(steps[1:]))
+    worst = _by_change(beside)[0]
+    there = [
+        pair
+        for pair in zip(beside.whole.accounts, worst.accounts, strict=True)
+        if any((*pair[0][1:], *pair[1][1:]))
+    ]
+    kept = sorted(there, key=lambda pair: -max(abs(one.ns) for one in pair))[:most]
+    rows = [
+        [mean.name, *change_figures(mean, unit_ns), *change_figures(of_stage, unit_ns)]
+        for mean, of_stage in [*(pair for pair in there if pair in kept), (steps, steps)]
+    ]
+    columns = [Column(f"account, {unit}", left=True)]
+    columns += [Column(name) for name in ("A", "B", "B - A") * 2]
+    left = len(there) - len(kept)
+    more = f" ({left} that change less: --all)" if left else ""
+    head = f"Accounts: the mean of the paired stages, then stage {worst.stage}, which changes most{more}"
+    return "\n".join([head, *table(columns, rows), ""])
+
+
+def _by_change(beside: Beside) -> list[StagePair]:
+    """The stages, those whose accounts change most first."""
+    return sorted(beside.stages, key=lambda one: -sum(abs(change.ns) for change in one.accounts))
+
+
+def _passes(beside: Beside, most: int) -> str:
+    """What a forward and a backward pass takes on each stage."""
+    there = [
+        (stage, forward, backward)
+        for stage in beside.stages
+        for forward, backward in [(stage.pass_ns("forward"), stage.pass_ns("backward"))]
+        if forward is not None or backward is not None
+    ]
+    if not there:
+        return ""
+
+    def moved(one: tuple[StagePair, Change | None, Change | None]) -> int:
+        return -sum(abs(change.ns) for change in one[1:] if change is not None)
+
+    kept = sorted(there, key=moved)[:most]
+    shown = [one for one in there if one in kept]
+    largest = max(ns for _, *both in shown for change in both if change is not None for ns in change[1:])
+    unit_ns, unit = column_unit(largest)
+    columns = [Column("stage", left=True), Column("passes"), Column(f"forward A, {unit}"), Column("B"),
+               Column("B - A"), Column(f"backward A, {unit}"), Column("B"), Column("B - A")]  # fmt: skip
+    rows = [
+        [
+            str(stage.stage),
+            str(len(stage.passes)),
+            *(change_figures(forward, unit_ns) if forward is not None else ["-"] * 3),
+            *(change_figures(backward, unit_ns) if backward is not None else ["-"] * 3),
+        ]
+        for stage, forward, backward in shown
+    ]
+    left = len(there) - len(shown)
+    more = f" ({plural(left, 'stage')} more: --all)" if left else ""
+    head = f"One pass of a micro-batch, communication in it included, the mean of those that both have{more}"
+    return "\n".join([head, *table(columns, rows), ""])
+
+
+def _movers(beside: Beside, most: int) -> str:
+    shown = beside.movers[:most]
+    if not shown:
+        return ""
+    columns = [
+        Column("where", left=True),
+        Column("what", left=True),
+        Column("A"),
+        Column("B"),
+        Column("B - A"),
+    ]
+    rows = []
+    for stage, change in shown:
+        difference = difference_of(change.a_ns, change.b_ns)
+        rows.append([f"stage {stage}", change.name, duration(change.a_ns), duration(change.b_ns), difference])
+    left = len(beside.movers) - len(shown)
+    more = f" ({left} more: --all)" if left else ""
+    return "\n".join([f"What differs most, the mean of a stage's ranks{more}", *table(columns, rows), ""])
+
+
+def _rest(beside: Beside) -> str:
+    words = f"Unchanged: {', '.join(beside.unchanged) or 'nothing'}"
+    return "\n".join(textwrap.wrap(words, _WIDTH, subsequent_indent="  ")) + "\n"

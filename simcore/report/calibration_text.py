@@ -1,0 +1,147 @@
+"""A calibration on one screen of text: the steps, what was fitted by what, what is left per kind of work."""
+
+from __future__ import annotations
+
+import textwrap
+
+from simcore.calibration import BandwidthFit, Calibration, KindFit
+from simcore.diagnostics import printable
+from simcore.report.table import Column, table
+from simcore.units import column_unit, duration, number, plural
+
+_WIDTH = 110
+_MOST_RANKS = 4
+
+
+def calibration_text(calibration: Calibration) -> str:
+    """The page."""
+    parts = [_head(calibration), _fitted(calibration), _kinds(calibration), _rest(calibration)]
+    return "\n".join(part for part in parts if part)
+
+
+def _head(calibration: Calibration) -> str:
+    step = calibration.measured_step_ns
+
+    def beside(ns: int) -> str:
+        off = _off(ns, step)
+        return f"{duration(ns)} ({off})" if off else duration(ns)
+
+    lines = [
+        f"Calibrate  {printable(calibration.before.workload.path)}",
+        f"to         {printable(calibration.measured.measured.path)}",
+        "",
+        f"Measured step   {duration(step)}",
+        f"Simulated step  {beside(calibration.before.step_time_ns)} as given, "
+        f"{beside(calibration.after.step_time_ns)} as fitted",
+    ]
+    if calibration.slowed_step_ns is not None:
+        lines.append(
+            f"                {beside(calibration.slowed_step_ns)} with the --slow-rank below as well"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _fitted(calibration: Calibration) -> str:
+    compute = calibration.compute
+    if compute.why:
+        words = f"not fitted, {compute.why}"
+    else:
+        words = f"{number(compute.before)} -> {number(compute.after)}, by {_words(compute.by)}"
+    rows = [("compute scale", words)]
+    rows += [(f"dimension {one.dimension}", _bandwidth(one)) for one in calibration.bandwidths]
+    width = max(len(name) for name, _ in rows)
+    lines = ["Fitted" if calibration.is_fitted else "Nothing could be fitted"]
+    for name, text in rows:
+        first = f"  {name:<{width}}  "
+        lines += textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=" " * len(first))
+    return "\n".join(lines) + "\n"
+
+
+def _bandwidth(one: BandwidthFit) -> str:
+    if one.why:
+        by = f" ({_words(one.by)})" if one.by else ""
+        return f"{one.text}: not fitted, {one.why}{by}"
+    text = f"{one.text} -> {number(one.after)} GB/s, by {_words(one.by)}"
+    if one.together:
+        others = [str(other) for other in one.together if other != one.dimension]
+        text += f"; one factor with {_words(others)}, as nothing crosses one of them alone"
+    return text
+
+
+def _kinds(calibration: Calibration) -> str:
+    ranks = calibration.ranks
+    known = [ns for one in calibration.kinds for ns in (one.measured_ns, one.before_ns, one.after_ns) if ns]
+    unit_ns, unit = column_unit(max(known, default=0) // ranks)
+    columns = [Column(f"kind, {unit}", left=True)]
+    columns += [Column(name) for name in ("calls", "measured", "as given", "off", "as fitted", "off")]
+    columns.append(Column("", left=True))
+    rows = [
+        [
+            one.name,
+            _calls(one, ranks),
+            _figure(one.measured_ns, ranks, unit_ns),
+            _figure(one.before_ns, ranks, unit_ns),
+            _off(one.before_ns, one.measured_ns),
+            _figure(one.after_ns, ranks, unit_ns),
+            _off(one.after_ns, one.measured_ns),
+            one.why,
+        ]
+        for one in calibration.kinds
+    ]
+    who = f"the mean of {plural(ranks, 'rank')}" if ranks > 1 else "of one rank"
+    return "\n".join([f"Time of each kind of work, waiting left out, {who}", *table(columns, rows), ""])
+
+
+def _calls(one: KindFit, ranks: int) -> str:
+    """Calls of a rank: in the trace and, where they differ, in the simulation; nothing for compute."""
+    if one.measured_calls is None and one.measured_ns is not None:
+        return ""
+    calls = (one.measured_calls, one.simulated_calls)
+    there, here = ("-" if count is None else number(round(count / ranks, 1)) for count in calls)
+    return there if there == here else f"{there} / {here}"
+
+
+def _rest(calibration: Calibration) -> str:
+    lines = []
+    for one in calibration.off[:_MOST_RANKS]:
+        name = f"Rank {one.measured_rank}"
+        if one.measured_rank != one.rank:
+            name += f", rank {one.rank} of the simulation,"
+        lines.append(
+            f"{name} computes {number(one.factor)} times as long as fitted: "
+            f"--slow-rank {one.rank}={number(one.slow_rank)}"
+        )
+    if len(calibration.off) > _MOST_RANKS:
+        lines.append(f"{plural(len(calibration.off) - _MOST_RANKS, 'more rank')} off by more than 10 %")
+    ranks = calibration.ranks
+    host = [
+        (calibration.host_ns // ranks, "operations of the host"),
+        (calibration.gaps_ns // ranks, "gaps between operations"),
+    ]
+    words = [f"{duration(ns)} of {name}" for ns, name in host if ns]
+    if words:
+        lines.append(f"In the trace alone, the mean of a rank: {' and '.join(words)}")
+    lines += [f"{note[0].upper()}{note[1:]}" for note in calibration.notes]
+    wrapped = [piece for line in lines for piece in textwrap.wrap(line, _WIDTH, subsequent_indent="  ")]
+    return "".join(f"{line}\n" for line in wrapped)
+
+
+def _figure(ns: int | None, ranks: int, unit_ns: int) -> str:
+    if ns is None:
+        return "-"
+    return f"{ns / ranks / unit_ns:.3f}" if unit_ns > 1 else str(round(ns / ranks))
+
+
+def _off(ns: int | None, measured_ns: int | None) -> str:
+    """How far a simulated time is from a measured one: `+3.1 %`, or `x 12` of it."""
+    if ns is None or not measured_ns:
+        return ""
+    if ns >= 10 * measured_ns:
+        return f"x {ns / measured_ns:.0f}"
+    percent = f"{100 * (ns - measured_ns) / measured_ns:+.1f}"
+    return f"{'0.0' if percent in ('+0.0', '-0.0') else percent} %"
+
+
+def _words(names: list[str] | tuple[str, ...]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

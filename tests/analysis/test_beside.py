@@ -1,0 +1,173 @@
+"""A measured run beside a simulated one, and beside another: pairs, accounts in the same words, passes."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simcore.analysis import Results
+from simcore.analysis.beside import ALIKE, Beside, Side
+from simcore.analysis.beside.words import mean_ns
+from simcore.diagnostics import UsageError
+from simcore.measured import read_run
+from simcore.measured.replay import MeasuredResults
+from simcore.measured.replay.scales import Scales
+from simcore.parameters import Parameters
+from simcore.report.beside_json import beside_json
+from simcore.report.beside_text import beside_text, notices
+from simcore.simulation import simulate
+from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
+from tests.measured.traces import STAMP, Op
+from tests.strategies import Cell, Row, make_workload
+
+_LAYOUTS = st.builds(
+    Layout, st.sampled_from([1, 2]), st.sampled_from([1, 2]), st.sampled_from([1, 2, 3]), st.integers(1, 3)
+)
+
+
+def made_trace(layout: Layout, seed: int) -> MeasuredResults:
+    """A trace of this layout, with made up durations."""
+    steps = actions(layout, Random(seed))
+    return MeasuredResults(made_run(trace_text(layout, steps, simulated(steps, Factors())), layout))
+
+
+def made_simulation(layout: Layout, **parameters: object) -> Results:
+    """A workload of this layout: 5 ms forward, 7 and 4 ms backward a layer and micro-batch."""
+    row = Row("mlp_row", Cell(5_000_000, "ALLGATHER", "tp", 4000), Cell(7_000_000), Cell(4_000_000))
+    world = layout.tp * layout.dp * layout.pp
+    workload = make_workload([row] * layout.microbatches, tp=layout.tp, pp=layout.pp, all_gpus=world)
+    given = Parameters(microbatches=layout.microbatches, schedule="1f1b", **parameters)  # type: ignore[arg-type]
+    return Results(simulate(workload, given))
+
+
+def beside(a: Results | MeasuredResults, b: Results | MeasuredResults) -> Beside:
+    return Beside(Side(a), Side(b))
+
+
+@settings(max_examples=40, deadline=None)
+@given(_LAYOUTS, st.integers(0, 10**6))
+def test_stages_of_one_layout_sum_to_both_steps_and_every_rank_has_its_pair(
+    layout: Layout, seed: int
+) -> None:
+    found = beside(made_simulation(layout), made_trace(layout, seed))
+    assert (found.unlike, found.by_rank) == ([], True)
+    assert [stage.stage for stage in found.stages] == list(range(layout.pp))
+    steps = (found.a.step_time_ns, found.b.step_time_ns)
+    for stage in (*found.stages, found.whole):
+        assert [one.name for one in stage.accounts] == list(ALIKE)
+        sums = (sum(one.a_ns for one in stage.accounts), sum(one.b_ns for one in stage.accounts))
+        assert sums == steps
+    paired = {pair.b.first_rank: pair for pair in found.pairs}
+    assert set(paired) == set(range(layout.world)), "each measured rank has a lane"
+    assert isinstance(found.a.results, Results)
+    for rank, pair in paired.items():
+        of_class = found.a.results.simulation.timeline.classes[pair.a.number]
+        assert rank in of_class.ranks
+        assert pair.stage == of_class.stage
+    assert beside_text(found).count("\n") <= 40
+    assert beside_json(found)["difference_ns"] == steps[1] - steps[0]
+
+
+@settings(max_examples=30, deadline=None)
+@given(_LAYOUTS, st.integers(0, 10**6), st.integers(0, 10**6))
+def test_the_other_way_round_every_difference_has_the_other_sign(layout: Layout, one: int, two: int) -> None:
+    a, b = made_trace(layout, one), made_trace(layout, two)
+    there, back = beside(a, b), beside(b, a)
+    assert there.difference_ns == -back.difference_ns
+    for stage, other in zip(there.stages, back.stages, strict=True):
+        assert [change.ns for change in stage.accounts] == [-change.ns for change in other.accounts]
+        assert [(two, one) for one, two in stage.passes] == sorted_as(other.passes, stage.passes)
+    itself = beside(a, a)
+    assert (itself.movers, itself.difference_ns) == ([], 0)
+    assert all(one.a == one.b for stage in itself.stages for one in stage.passes)
+
+
+def sorted_as(passes: list[tuple[object, object]], like: list[tuple[object, object]]) -> list[object]:
+    """`passes` in the order of their other side in `like`."""
+    order = {b: place for place, (_, b) in enumerate(like)}
+    return [(a, b) for a, b in sorted(passes, key=lambda one: order[one[0]])]
+
+
+@given(st.lists(st.integers(0, 10**12), min_size=1, max_size=15), st.integers(1, 9))
+def test_means_sum_to_the_mean_of_the_whole(sums: list[int], count: int) -> None:
+    means = mean_ns(sums, count)
+    assert sum(means) == sum(sums) // count
+    assert all(abs(mean - ns / count) <= 1 for mean, ns in zip(means, sums, strict=True))
+
+
+def two_stage_trace(first_forward_ms: int) -> MeasuredResults:
+    """Two stages, one micro-batch: forward of so many ms on stage 0, 5 on 1; backward 11 ms on both."""
+    f = first_forward_ms
+    lines = [
+        Op("forward_step", str(1000 + f), str(f), batch=0, stage=0).line(0),
+        Op("send_forward", str(1001 + f), "1", batch=0, group="pp", stage=0).line(0),
+        Op("recv_backward", str(1018 + f), "17", batch=0, group="pp", stage=0).line(0),
+        Op("backward_step", str(1029 + f), "11", batch=0, stage=0).line(0),
+        Op("recv_forward", str(1001 + f), str(1 + f), batch=0, group="pp", stage=1).line(1),
+        Op("forward_step", str(1006 + f), "5", batch=0, stage=1).line(1),
+        Op("backward_step", str(1017 + f), "11", batch=0, stage=1).line(1),
+        Op("send_backward", str(1018 + f), "1", batch=0, group="pp", stage=1).line(1),
+    ]
+    text = "".join(f"{line}\n" for line in lines)
+    return MeasuredResults(read_run(f"wd2_tp1_pp2_rank0_{STAMP}.txt", text.encode()))
+
+
+def test_a_forward_that_takes_longer_than_simulated_is_what_differs_most() -> None:
+    simulation = made_simulation(Layout(1, 1, 2, 1))
+    found = beside(simulation, two_stage_trace(45))
+    first, second = found.stages
+    forward = {stage.stage: stage.accounts[ALIKE.index("forward")] for stage in found.stages}
+    assert (forward[0].a_ns, forward[0].b_ns) == (5_000_000, 45_000_000)
+    assert (forward[1].a_ns, forward[1].b_ns) == (5_000_000, 5_000_000)
+    backward = first.accounts[ALIKE.index("backward")]
+    assert (backward.a_ns, backward.b_ns) == (11_000_000, 11_000_000), "input and weight gradient are one"
+    # Stage 1 waits for the forward in both: what is more is bubble there.
+    bubble = second.accounts[ALIKE.index("bubble")]
+    assert bubble.b_ns == 45_000_000
+    assert [(one.stage, one.change.name) for one in found.movers[:2]] == [(0, "forward"), (1, "bubble")]
+    one = first.pass_ns("forward")
+    assert one is not None
+    assert (one.a_ns, one.b_ns) == (5_000_000, 45_000_000)
+    page = beside_text(found)
+    assert "B - A  +41.998 ms (+131.2 %)" in page
+    assert "2 ranks paired" in page
+
+
+def test_another_layout_is_said_and_paired_by_stage() -> None:
+    found = beside(made_simulation(Layout(2, 1, 2, 3)), two_stage_trace(5))
+    assert found.unlike == [("tp", 2, 1), ("micro-batches", 3, 1)]
+    assert not found.by_rank
+    assert [(pair.stage, pair.ranks) for pair in found.pairs] == [(0, 1), (1, 1)]
+    assert notices(found) == [
+        "Not the same layout: tp 2 in A, 1 in B; micro-batches 3 in A, 1 in B. Paired by stage alone."
+    ]
+
+
+def test_what_a_trace_does_not_tell_is_said() -> None:
+    trace = MeasuredResults(read_run("trace.txt", (Op(batch=0, stage=1).line(3) + "\n").encode()))
+    found = beside(made_simulation(Layout(1, 1, 2, 1)), trace)
+    assert notices(found) == ["Not the same layout: of B tp, dp, pp not known. Paired by stage alone."]
+    assert [pair.stage for pair in found.pairs] == [1]
+
+
+def test_nothing_in_common_is_an_error() -> None:
+    trace = MeasuredResults(read_run("trace.txt", (Op(batch=0, stage=7).line(3) + "\n").encode()))
+    with pytest.raises(UsageError) as caught:
+        beside(made_simulation(Layout(1, 1, 2, 1)), trace)
+    assert str(caught.value) == (
+        "compare: found no rank or stage that both runs have; expected traces that name their stages "
+        "(stage_id, or degrees in their names)"
+    )
+
+
+def test_a_run_beside_its_replay_at_twice_the_speed() -> None:
+    trace = made_trace(Layout(1, 1, 2, 2), 5)
+    found = beside(trace, trace.with_scales(Scales(compute=0.5)))
+    assert (found.a.kind, found.b.kind) == ("measured", "replayed")
+    for stage in found.stages:
+        for name in ("forward", "backward"):
+            change = stage.accounts[ALIKE.index(name)]
+            assert abs(change.b_ns * 2 - change.a_ns) <= 20

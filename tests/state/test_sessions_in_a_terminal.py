@@ -1,0 +1,229 @@
+"""Sessions as a user has them: what one leaves in a terminal is there when the same file is opened again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.tui.pseudo_terminal import ROOT, SEED, Terminal, wltui
+
+TIMELINE = "At the cursor"
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """A state directory for the programs of one test."""
+    return tmp_path / "state"
+
+
+def opened(state: Path, *words: str, file: str = SEED, **keywords: object) -> Terminal:
+    """wltui with its sessions in a directory."""
+    return wltui(file, *words, screen=None, env={"XDG_STATE_HOME": str(state)}, **keywords)
+
+
+def quit(terminal: Terminal) -> None:
+    """Quit; nothing is left on the terminal."""
+    terminal.press("q")
+    assert terminal.wait_for_end() == 0
+
+
+def session_files(state: Path) -> list[str]:
+    """What is in the directory, without the checksum of the path."""
+    return sorted(path.name.rsplit("-", 1)[0] for path in state.glob("wltui/*"))
+
+
+def test_what_was_left_is_there_when_the_file_is_opened_again(state: Path) -> None:
+    with opened(state) as terminal:
+        terminal.wait_for("[1 Summary]")
+        terminal.press_each(
+            ("5", ">  world"), ("jjj", ">  pp "), ("\r", "pp [stages]"), ("8\r", "was 14.774 s")
+        )
+        terminal.press_each(
+            ("r", "kept as run 2"), ("2", TIMELINE), ("jj", ">+ stage  2"), ("p", ">+ stage  2")
+        )
+        terminal.press_each(("wwm", "mark a is set"), ("l", "a .. cursor 43.257 ms"))
+        # What the mark had to say is gone with the next key.
+        terminal.settle(0.3)
+        rows = terminal.lines[:34]
+        quit(terminal)
+    assert session_files(state) == ["002_gpt_1024npu.txt"]
+    with opened(state) as terminal:
+        terminal.wait_for("as left last time: view, parameters, 1 more run (R); anew: --no-session")
+        terminal.wait_for(lambda: terminal.lines[:34] == rows, patience=8)
+        terminal.press_each(("'", "stage 2"), ("\x1b", TIMELINE))
+        terminal.settle(0.3)
+        terminal.press_each(("R", ">  *  2"))
+        assert "--pp 8" in terminal.line_with(">  *  2")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_keeps_the_session(state: Path, number: signal.Signals) -> None:
+    with opened(state) as terminal:
+        terminal.wait_for("[1 Summary]")
+        terminal.press("2jjj")
+        terminal.wait_for(">+ stage  3")
+        terminal.kill(number)
+        assert terminal.wait_for_end() == 128 + number
+    with opened(state) as terminal:
+        terminal.wait_for(">+ stage  3")
+
+
+def test_a_terminal_that_goes_away_keeps_the_session(state: Path) -> None:
+    with opened(state) as terminal:
+        terminal.wait_for("[1 Summary]")
+        terminal.press("2jjj")
+        terminal.wait_for(">+ stage  3")
+        terminal.settle()
+        terminal.hang_up()
+        terminal.wait_for_end(15)
+    with opened(state) as terminal:
+        terminal.wait_for(">+ stage  3")
+
+
+def test_the_session_is_kept_some_seconds_after_a_change_and_kill_9_loses_no_more(state: Path) -> None:
+    with opened(state) as terminal:
+        terminal.wait_for("[1 Summary]")
+        terminal.press("2jjj")
+        terminal.wait_for(">+ stage  3")
+        terminal.wait_for(lambda: session_files(state) != [])
+        before = len(terminal.raw)
+        terminal.settle(1.0)
+        # Keeping it shows nothing: an idle screen sends nothing.
+        assert len(terminal.raw) == before
+        terminal.kill(signal.SIGKILL)
+        terminal.wait_for_end()
+    with opened(state) as terminal:
+        terminal.wait_for(">+ stage  3")
+
+
+def test_flags_of_the_command_line_win_and_what_was_there_is_in_the_history(state: Path) -> None:
+    with opened(state) as terminal:
+        terminal.wait_for("[1 Summary]")
+        terminal.press_each(
+            ("5", ">  world"), ("jjj", ">  pp "), ("\r", "pp [stages]"), ("8\r", "was 14.774 s")
+        )
+        quit(terminal)
+    with opened(state, "--tp", "4") as terminal:
+        terminal.wait_for("as left last time: 2 more runs (R); anew: --no-session")
+        assert "tp 4 x dp 16 x pp 16" in terminal.lines[0]
+        assert "run 1 of 3" in terminal.lines[1]
+        terminal.press_each(("R", "--pp 8"))
+        assert terminal.line_with("(as in the file)").split()[:2] == ["2", "14.774"]
+        assert "not run yet" in terminal.line_with("--pp 8")
+        terminal.press("\x1b")
+        terminal.wait_for("[5 Parameters]")
+        terminal.settle(0.3)
+        quit(terminal)
+    # What the command line stated was not the session's.
+    with opened(state) as terminal:
+        terminal.wait_for("as left last time: 2 more runs (R)")
+        assert "tp 8 x dp 8 x pp 16" in terminal.lines[0]
+
+
+def test_no_session_neither_restores_nor_keeps(state: Path) -> None:
+    with opened(state) as terminal:
+        terminal.wait_for("[1 Summary]")
+        terminal.press("2jjj")
+        terminal.wait_for(">+ stage  3")
+        quit(terminal)
+    files = {path: path.read_bytes() for path in state.glob("wltui/*")}
+    with opened(state, "--no-session") as terminal:
+        terminal.wait_for("[1 Summary]")
+        terminal.press("2j")
+        terminal.wait_for(">+ stage  1")
+        quit(terminal)
+    assert {path: path.read_bytes() for path in state.glob("wltui/*")} == files
+
+
+def test_of_a_file_that_changed_the_runs_are_kept_and_the_place_is_not(state: Path, tmp_path: Path) -> None:
+    file = tmp_path / "workload.txt"
+    shutil.copy(ROOT / SEED, file)
+    with opened(state, file=str(file)) as terminal:
+        terminal.wait_for("[1 Summary]")
+        terminal.press_each(
+            ("5", ">  world"), ("jjj", ">  pp "), ("\r", "pp [stages]"), ("8\r", "was 14.774 s")
+        )
+        terminal.press_each(("2", TIMELINE))
+        terminal.press("www")
+        terminal.settle(0.3)
+        quit(terminal)
+    text = file.read_text().replace("mlp_row", "mlp_RoW")
+    file.write_text(text)
+    with opened(state, file=str(file)) as terminal:
+        terminal.wait_for("the input changed since: lanes, marks, 1 more run (R) kept, not the place in it")
+        assert "[2 Timeline]" in terminal.lines[1]
+        assert "run 1 of 2" in terminal.lines[1]
+        terminal.wait_for("view 0.000 000 000 s .. 14.774 124 906 s")
+
+
+def test_parameters_that_fit_no_more_are_refused_as_if_typed(state: Path) -> None:
+    with opened(state) as terminal:
+        terminal.wait_for("[1 Summary]")
+        terminal.press_each(
+            ("5", ">  world"), ("jjj", ">  pp "), ("\r", "pp [stages]"), ("8\r", "was 14.774 s")
+        )
+        quit(terminal)
+    (path,) = state.glob("wltui/*")
+    values = json.loads(path.read_text())
+    values["parameters"] = {"tp": 3}
+    path.write_text(json.dumps(values))
+    with opened(state) as terminal:
+        terminal.wait_for("change not run")
+        terminal.wait_for("world 1024 is not a multiple of tp 3 x pp 16")
+
+
+def test_a_damaged_session_is_said_on_the_screen_and_nothing_of_it_reaches_the_terminal(state: Path) -> None:
+    with opened(state) as terminal:
+        terminal.wait_for("[1 Summary]")
+        quit(terminal)
+    (path,) = state.glob("wltui/*")
+    path.write_text('{"format": "\x7f\\u001b[2JHELLO"}')
+    with opened(state) as terminal:
+        terminal.wait_for(f"session damaged, set aside as {path.name}.damaged: format: found")
+        assert b"[2JHELLO" not in bytes(terminal.raw).replace(b"\\u001b[2JHELLO", b"")
+        quit(terminal)
+    assert len(session_files(state)) == 2
+
+
+def test_a_state_directory_that_cannot_be_is_one_line_at_the_end(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.write_text("mine")
+    with opened(state) as terminal:
+        terminal.wait_for("no session is restored: ")
+        terminal.press("2")
+        terminal.wait_for(TIMELINE)
+        terminal.press("q")
+        assert terminal.wait_for_end() == 0
+        terminal.settle()
+        behind = bytes(terminal.raw).rpartition(b"\x1b[?1049l")[2]
+        assert f"wltui: the session is not kept: {state}/wltui: Not a directory\r\n".encode() in behind
+
+
+def test_a_measured_run_has_a_session_too(state: Path) -> None:
+    file = "fixtures/004_megatron_rank7_trace.txt"
+    with opened(state, file=file) as terminal:
+        terminal.wait_for(TIMELINE)
+        terminal.press("wwm")
+        terminal.wait_for("mark a ")
+        terminal.press("R")
+        terminal.wait_for("a measured run is the only one there is")
+        terminal.press("l")
+        terminal.settle(0.3)
+        rows = terminal.lines[2:35]
+        quit(terminal)
+    with opened(state, file=file) as terminal:
+        terminal.wait_for("as left last time: view; anew: --no-session")
+        terminal.wait_for(lambda: terminal.lines[2:35] == rows)
+
+
+def test_without_a_terminal_nothing_is_read_or_written(state: Path) -> None:
+    from tests.command_line.running import wltui as run
+
+    state.mkdir()
+    for words in ([SEED], [SEED, "--snapshot", "2jj"], ["report", SEED]):
+        assert run(*words, XDG_STATE_HOME=str(state)).returncode == 0
+    assert list(state.iterdir()) == []

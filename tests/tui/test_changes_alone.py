@@ -1,0 +1,123 @@
+"""Each change alone: the step time with it alone and with all others, found behind the picture."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from textual.pilot import Pilot
+
+from simcore.diagnostics import Cancelled, InputError, UsageError
+from simcore.parameters import Parameters
+from simcore.simulation import simulate
+from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import run, seed, small, two_stages
+from tests.tui.screen_reading import press, run_over, screen_text
+from tests.tui.test_parameter_form import open_field, type_value
+from tui.parameters.changes import StepTimes, changes_of
+from tui.parameters.fields import fields_for
+
+DIMS = ("switch:2:4:50", "switch:4:2:300")
+VALUES: dict[str, tuple[object, ...]] = {
+    "schedule": ("gpipe", "zb-h1"),
+    "microbatches": (1, 4),
+    "compute_scale": (0.5, 2.0),
+    "comm_scale": (0.0, 3.0),
+    "splits": (2,),
+    "algorithm": (("0=ring",), ("1=direct",), ("0=direct", "1=ring")),
+    "dim": (("switch:2:8:50", DIMS[1]), (DIMS[0], "switch:4:4:300"), ("switch:2:4:5", "switch:4:9:300")),
+    "slow_rank": (("1=1.5",),),
+}
+SOME = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in VALUES.items()})
+
+
+@settings(max_examples=60, deadline=None)
+@given(SOME)
+def test_one_change_alone_is_the_run_and_of_two_each_is_the_run_without_the_other(
+    values: dict[str, object],
+) -> None:
+    opened = small().simulation
+    try:
+        now = run(two_stages(), **{"dim": DIMS, **values}).simulation
+    except (UsageError, InputError):
+        assume(False)
+        raise
+    changes = changes_of(fields_for(now), opened, now)
+    times = StepTimes().of(changes, now, lambda done, total: None, lambda: False)
+    if len(changes) == 1:
+        assert [(one.alone_ns, one.without_ns) for one in times] == [(now.step_time_ns, opened.step_time_ns)]
+    if len(changes) == 2:
+        assert times[0].alone_ns == times[1].without_ns
+        assert times[1].alone_ns == times[0].without_ns
+    # A change that is made over the opened run is one change.
+    for change in changes:
+        if change.alone is not None:
+            alone = simulate(two_stages(), change.alone)
+            assert [one.words for one in changes_of(fields_for(now), opened, alone)] == [change.words]
+
+
+def test_a_change_that_is_not_possible_alone_says_so_instead_of_a_time() -> None:
+    opened = seed().simulation
+    now = seed(schedule="interleaved", virtual_stages=2).simulation
+    found = StepTimes().of(
+        changes_of(fields_for(now), opened, now), now, lambda done, total: None, lambda: False
+    )
+    assert [(one.words, one.alone_ns is None) for one in found] == [
+        ("schedule interleaved", True),
+        ("virtual stages 2 chunks", False),
+    ]
+
+
+def test_known_step_times_are_not_simulated_again_and_others_can_be_stopped() -> None:
+    now = run(two_stages(), dim=DIMS, compute_scale=2.0, comm_scale=3.0).simulation
+    changes = changes_of(fields_for(now), small().simulation, now)
+    times = StepTimes()
+    counted: list[tuple[int, int]] = []
+    times.of(changes, now, lambda done, total: counted.append((done, total)), lambda: False)
+    assert counted == [(0, 2), (1, 2)]
+    times.of(changes, now, lambda done, total: counted.append((done, total)), lambda: True)
+    assert counted == [(0, 2), (1, 2)]
+    large = seed(compute_scale=2.0, comm_scale=3.0).simulation
+    with pytest.raises(Cancelled):
+        StepTimes().of(
+            changes_of(fields_for(large), seed().simulation, large),
+            large,
+            lambda done, total: None,
+            lambda: True,
+        )
+
+
+async def change_two(pilot: Pilot[None]) -> None:
+    """Another schedule and twice the bandwidth between servers."""
+    await open_field(pilot, "schedule")
+    await type_value(pilot, "zb-h1")
+    await open_field(pilot, "dim 1  switch 128")
+    await press(pilot, "L")
+    await run_over(pilot)
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24)])
+async def test_two_changes_stand_beside_the_form_each_alone(make_app: MakeApp, size: tuple[int, int]) -> None:
+    app = make_app()
+    async with app.run_test(size=size) as pilot:
+        await change_two(pilot)
+        text = " ".join(screen_text(app).split())
+        assert "each change alone all but it" in text
+        assert "schedule zb-h1 10.695 s -27.6 % 14.597 s" in text
+        assert "dim 1 at 100 GB/s 14.597 s -1.2 % 10.695 s" in text
+        await press(pilot, "u")
+        await run_over(pilot)
+        assert "each change" not in screen_text(app)
+
+
+async def test_after_a_refused_value_the_changes_of_the_run_that_is_shown_are_found_again(
+    make_app: MakeApp,
+) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await change_two(pilot)
+        await open_field(pilot, "tp")
+        await type_value(pilot, "3")
+        assert app.session.error
+        assert "14.597 s -1.2 % 10.695 s" in " ".join(screen_text(app).split())
+        assert Parameters(tp=3).tp == app.session.draft.tp

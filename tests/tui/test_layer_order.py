@@ -1,0 +1,167 @@
+"""The layer table sorted, filtered and searched, and the way to the timeline and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simcore.analysis.layer_places import longest_span
+from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import seed, small
+from tests.tui.pseudo_terminal import SEED, Terminal, wltui
+from tests.tui.screen_reading import press, screen_rows
+from tui.layers.table import SORTED_BY, Table, row_texts
+from tui.layers.view import LayersView
+
+
+def first_lines(table: Table) -> list[dict[str, str]]:
+    """The texts of the first line of each unit, from the top."""
+    return [row_texts(line, seed().step_time_ns) for line in table.lines if line.first]
+
+
+def figures(table: Table, heading: str) -> list[float]:
+    """Of each unit, from the top, the largest figure of its lines in a column."""
+    found: list[float] = []
+    for line in table.lines:
+        text = row_texts(line, seed().step_time_ns)[heading].removeprefix("x")
+        value = float(text) if text not in ("", "-") else 0.0
+        if line.first:
+            found.append(value)
+        else:
+            found[-1] = max(found[-1], value)
+    return found
+
+
+@pytest.mark.parametrize("heading", [name for name, (_, descending) in SORTED_BY.items() if descending])
+@pytest.mark.parametrize("every_row", [False, True])
+def test_a_column_of_figures_is_sorted_by_what_it_shows(heading: str, every_row: bool) -> None:
+    table = Table(seed(), every_row)
+    before = len(table.lines)
+    table.sort(SORTED_BY[heading][0], True)
+    # What is shown is rounded, and compute that the file does not model is a dash.
+    shown = [round(one, 1) for one in figures(table, heading)]
+    assert heading == "comp. ms" or shown == sorted(shown, reverse=True)
+    table.sort(SORTED_BY[heading][0], False)
+    shown = [round(one, 1) for one in figures(table, heading)]
+    assert heading == "comp. ms" or shown == sorted(shown)
+    assert len(table.lines) == before
+
+
+def test_names_are_sorted_from_a_to_z_and_units_stay_whole() -> None:
+    table = Table(seed(), False)
+    table.sort("name", False)
+    names = [line["layer"] for line in first_lines(table)]
+    assert names == sorted(names)
+    assert [line.phase for line in table.lines if line.group.name == "mlp_row"] == ["fwd", "ig", "wg"]
+
+
+def test_the_filter_leaves_what_has_every_word_in_name_collective_or_group() -> None:
+    table = Table(seed(), False)
+    table.filter("GRAD gather")
+    assert [line["layer"] for line in first_lines(table)] == ["grad_gather"]
+    table.filter("dp")
+    assert {line["layer"] for line in first_lines(table)} == {"grad_gather", "grad_param_comm"}
+    assert table.rows() == (2, 555)
+    table.filter("nothing has this")
+    assert len(table.lines) == 0
+    table.filter("")
+    assert table.rows() == (555, 555)
+
+
+@given(
+    st.sampled_from(["mlp", "grad", "all-gather", "tp", "zzz"]), st.integers(0, 30), st.sampled_from([1, -1])
+)
+def test_a_match_is_the_nearest_first_line_that_has_the_word(word: str, line: int, direction: int) -> None:
+    table = Table(seed(), False)
+    naive = []
+    for place, one in enumerate(table.lines):
+        cells = one.group.cells.values()
+        text = " ".join([one.group.name, *(f"{c.collective} {c.group}" for c in cells)]).lower()
+        text = text.replace("allgather", "all-gather")
+        if one.first and word in text:
+            naive.append(place)
+    ahead = [place for place in naive if (place - line) * direction >= 0]
+    wanted = min(ahead, key=lambda place: abs(place - line)) if ahead else None
+    if wanted is None and naive:
+        wanted = naive[0] if direction > 0 else naive[-1]
+    assert table.find(word, line, direction) == wanted
+
+
+def test_each_line_of_a_sorted_and_filtered_table_is_found_again() -> None:
+    table = Table(small(), True)
+    table.sort("exposed", True)
+    table.filter("row")
+    for place, line in enumerate(table.lines):
+        if line.first:
+            assert table.lines.line_of(line.group.rows.indices[0]) == place
+
+
+def test_the_longest_span_of_rows_is_that_of_the_timeline() -> None:
+    timeline = seed().simulation.timeline
+    rows = frozenset(next(group for group in seed().layer_groups if group.name == "mlp_row").rows.indices)
+    seen = longest_span(timeline, rows, "ig")
+    assert seen is not None
+    ops, start, end = timeline.columns(seen.number)
+    lengths = [end[op] - start[op] for op in range(len(ops)) if ops.row[op] in rows and ops.phase[op] == 1]
+    assert seen.end_ns - seen.start_ns == max(lengths)
+    assert longest_span(timeline, frozenset()) is None
+
+
+async def test_enter_leads_to_the_timeline_and_escape_back_to_the_table_as_it_was(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "3", "l", "l", "l", "s", "j", "j")
+        before = screen_rows(app)
+        await press(pilot, "enter")
+        assert app.screen_name == "timeline"
+        assert any("weight grad   mlp_row" in row for row in screen_rows(app)[24:])
+        await press(pilot, "v", "escape")
+        assert app.screen_name == "timeline"
+        await press(pilot, "escape")
+        assert screen_rows(app) == before
+        await press(pilot, "2", "escape")
+        assert app.screen_name == "timeline"
+
+
+async def test_prices_of_very_many_rows_are_not_sorted_by(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui.layers.view.MOST_PRICED", 3)
+    app = make_app(first="layers")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, *"lllllll", "s")
+        words = "alone ms is priced row by row: not for more than 3 rows"
+        assert screen_rows(app)[-1].strip() == words
+        view = app.current_view
+        assert isinstance(view, LayersView)
+        assert view.table.key == ""
+
+
+@pytest.fixture(scope="module")
+def terminal() -> Iterator[Terminal]:
+    with wltui(SEED, screen="layers") as found:
+        found.wait_for("q quit")
+        yield found
+
+
+def test_the_table_is_filtered_while_one_types(terminal: Terminal) -> None:
+    terminal.press("\\")
+    terminal.wait_for(lambda: terminal.lines[-1].startswith(" filter "))
+    terminal.press_each(
+        ("grad", "4 of 555 rows"), (" dp", "2 of 555 rows"), ("\x7f\x7f\x7f", "4 of 555 rows")
+    )
+    terminal.press_each(("\r", "Esc no filter"))
+    terminal.settle(0.3)
+    terminal.press("\x1b")
+    terminal.wait_for("\\ filter")
+
+
+def test_a_row_is_found_while_one_types_and_n_goes_on(terminal: Terminal) -> None:
+    terminal.press_each(("/grad", ">grad_param_comm"), ("\r", "n N match"), ("n", ">grad_gather"))
+    terminal.press_each(("N", ">grad_param_comm"), ("/zzz", "no row has these words"))
+    terminal.settle(0.3)
+    terminal.press("\x1b")
+    terminal.wait_for(">grad_param_comm")

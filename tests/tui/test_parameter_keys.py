@@ -1,0 +1,261 @@
+"""Keys of the form: digits begin a value, Esc stops a run, files are saved and loaded, nothing is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from simcore.parameters import Parameters
+from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import small
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
+from tests.tui.test_parameter_form import open_field
+from tests.tui.test_runs_in_the_background import Gate, gate  # noqa: F401
+from tui.app import WltuiApp
+from tui.parameters.view import ParametersView
+
+SIZE = (120, 36)
+
+
+def form_of(app: WltuiApp) -> ParametersView:
+    """The open form."""
+    view = app.current_view
+    assert isinstance(view, ParametersView)
+    return view
+
+
+async def test_a_digit_on_a_field_that_one_has_moved_to_begins_a_value(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "microbatches")
+        await pilot.pause()
+        assert screen_rows(app)[-1].startswith(" 0-9 type a value")
+        # All at once, as they come over a slow line.
+        await pilot.press("3", "2", "enter")
+        await run_over(pilot)
+        assert app.session.draft == Parameters(microbatches=32)
+        assert app.screen_name == "parameters"
+
+
+async def test_after_a_change_digits_lead_to_the_screens_again(make_app: MakeApp) -> None:
+    app = make_app(small())
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "5", "2")
+        assert app.screen_name == "timeline"
+        await open_field(pilot, "microbatches")
+        await press(pilot, "l")
+        await run_over(pilot)
+        assert "2 timeline" in screen_rows(app)[-1] or "Enter type a value" in screen_rows(app)[-1]
+        await press(pilot, "2")
+        assert app.screen_name == "timeline"
+        await press(pilot, "5", "j", "escape", "3")
+        assert app.screen_name == "layers"
+
+
+async def test_a_value_that_cannot_be_is_said_while_it_is_typed(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "pp")
+        await press(pilot, "0")
+        assert "a whole number from 1 to 2^40 is expected" in screen_rows(app)[-1]
+        await press(pilot, "backspace", "8")
+        assert "expected" not in screen_rows(app)[-1]
+        await press(pilot, "escape")
+        assert app.session.draft == Parameters()
+
+
+async def test_a_click_on_a_field_moves_the_cursor_to_it(make_app: MakeApp) -> None:
+    app = make_app(small())
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "5")
+        row = next(y for y, text in enumerate(screen_rows(app)) if "  microbatches " in text)
+        await pilot.click(offset=(10, row))
+        await pilot.pause()
+        view = form_of(app)
+        assert view.fields[view.field].label == "microbatches"
+
+
+async def test_escape_stops_a_run_and_the_picture_stays(make_app: MakeApp, gate: Gate) -> None:  # noqa: F811
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "compute scale")
+        await press(pilot, "L")
+        await wait_until(pilot, lambda: gate.begun)
+        await wait_until(pilot, lambda: "Esc stops it" in screen_text(app))
+        assert screen_rows(app)[-1].startswith(" Esc stop the run")
+        await press(pilot, "escape")
+        await wait_until(pilot, lambda: gate.cancelled)
+        await run_over(pilot)
+        assert app.session.draft == Parameters()
+        assert app.session.current is app.session.opened
+        assert "the run was stopped; u has the change again" in screen_rows(app)[-1]
+        assert app.screen_name == "parameters"
+        gate.opened.set()
+        await press(pilot, "u")
+        await run_over(pilot)
+        assert app.session.current.simulation.parameters.compute_scale == 2.0
+
+
+async def test_scrubbing_goes_past_a_schedule_that_is_refused(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "schedule")
+        await press(pilot, "l")
+        await run_over(pilot)
+        rows = [row[1:67].rstrip() for row in screen_rows(app)]
+        place = next(y for y, row in enumerate(rows) if row.startswith(">! schedule"))
+        assert rows[place + 1] == "      --schedule interleaved needs --virtual-stages; 1, 2, 4, 8"
+        assert rows[place + 2] == "      would fit"
+        assert "step 14.774 s" in screen_rows(app)[1]
+        await press(pilot, "l")
+        await run_over(pilot)
+        assert app.session.current.simulation.program.schedule == "zb-h1"
+        assert "would fit" not in screen_text(app)
+
+
+async def test_ten_keys_at_once_all_count_and_the_last_value_wins(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "microbatches")
+        await pilot.press(*["l"] * 10)
+        await run_over(pilot)
+        assert app.session.draft == Parameters(microbatches=26)
+        assert app.session.current.simulation.program.microbatches == 26
+
+
+async def test_undo_and_redo_work_through_the_palette(make_app: MakeApp) -> None:
+    app = make_app(small())
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "compute scale")
+        await press(pilot, "L")
+        await run_over(pilot)
+        for words, scale in (("parameters.undo", 1.0), ("parameters.redo", 2.0)):
+            await press(pilot, "colon", *words.replace(".", "."), "enter")
+            await run_over(pilot)
+            assert app.session.current.simulation.parameters.compute_scale == scale
+        await press(pilot, "ctrl+r")
+        assert "no change was taken back" in screen_rows(app)[-1]
+        await press(pilot, "u", "u")
+        await run_over(pilot)
+        await press(pilot, "u")
+        assert "no change to take back" in screen_rows(app)[-1]
+
+
+# -- files -----------------------------------------------------------------------------
+
+
+async def answer(pilot: Pilot[None], text: str) -> None:
+    """Type into the prompt in place of what it offers."""
+    pilot.app.screen.query_one(Input).value = text
+    await press(pilot, "enter")
+    await run_over(pilot)
+
+
+async def test_saved_parameters_are_loaded_again(make_app: MakeApp, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    app = make_app(small())
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "compute scale")
+        await press(pilot, "L", "S")
+        await answer(pilot, str(path))
+        assert "saved: " in screen_rows(app)[-1]
+        draft = app.session.draft
+        assert draft.compute_scale == 2.0
+        assert path.read_text(encoding="utf-8") == (
+            "# Parameters of wltui: wltui FILE --params THIS_FILE\n"
+            'dim = ["switch:2:4:50", "switch:4:2:300"]\ncompute_scale = 2.0\n'
+        )
+        await press(pilot, "u", "O")
+        await answer(pilot, str(path))
+        assert app.session.draft == draft
+        assert app.session.current.simulation.parameters == draft
+        await press(pilot, "O")
+        await answer(pilot, str(path))
+        assert "the parameters are those of the file already" in screen_rows(app)[-1]
+
+
+@pytest.mark.parametrize(("words", "is_written"), [("yes", True), ("y", True), ("no", False), ("", False)])
+async def test_a_file_that_is_there_is_written_over_only_after_yes(
+    make_app: MakeApp, tmp_path: Path, words: str, is_written: bool
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("old", encoding="utf-8")
+    app = make_app(small())
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "5", "S")
+        await answer(pilot, str(path))
+        assert "is there already. Write over it? (yes or no)" in screen_rows(app)[-1]
+        await answer(pilot, words)
+        said = "saved: " if is_written else "not saved: "
+        assert said in screen_rows(app)[-1]
+        assert (path.read_text(encoding="utf-8") == "old") is not is_written
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("tp = 0\n", "1:1: error parameters-file tp 0: a whole number from 1 to 2^40 is expected"),
+        (
+            "tp = 2\n splts = 1\n",
+            "2:2: error parameters-file found `splts`, expected the name of a parameter, for example splits",
+        ),
+        (
+            "tp 2",
+            "1:4: error parameters-file this is not TOML: Expected '=' after a key in a key/value pair",
+        ),
+        ("schedule = '1f2b'", "1:1: error parameters-file found `1f2b` for schedule, expected one of "),
+    ],
+)  # fmt: skip
+async def test_a_file_that_cannot_be_loaded_says_where_and_changes_nothing(
+    make_app: MakeApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, complaint: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text(text, encoding="utf-8")
+    app = make_app(small())
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "5", "O")
+        await answer(pilot, "mine.toml")
+        said = " ".join(" ".join(row[69:-1].split()) for row in screen_rows(app)[2:-1])
+        assert f"mine.toml:{complaint}" in " ".join(said.split())
+        assert app.session.draft == small().simulation.parameters
+        await press(pilot, "escape")
+        assert "mine.toml" not in screen_text(app)
+        assert app.screen_name == "parameters"
+
+
+@pytest.mark.parametrize(
+    ("path", "complaint"),
+    [
+        ("folder", "folder is a directory: name a file to write"),
+        ("new/", "new/ is a directory: name a file to write"),
+        ("nowhere/mine.toml", "nowhere/mine.toml: error unwritable-file "),
+    ],
+)
+async def test_a_place_that_cannot_be_written_says_why(
+    make_app: MakeApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, complaint: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    app = make_app(small())
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "5", "S")
+        await answer(pilot, path)
+        said = " ".join(" ".join(row[69:-1].split()) for row in screen_rows(app)[2:-1])
+        assert complaint in said
+
+
+async def test_parameters_of_a_file_that_cannot_be_run_are_refused_beside_the_form(
+    make_app: MakeApp, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("tp = 3\n", encoding="utf-8")
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "5", "O")
+        await answer(pilot, str(path))
+        said = " ".join(" ".join(row[69:-1].split()) for row in screen_rows(app)[2:-1])
+        assert "world 1024 is not a multiple of tp 3 x pp 16 = 48" in said
+        assert app.session.current is app.session.opened

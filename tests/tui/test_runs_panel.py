@@ -1,0 +1,141 @@
+"""`R`: the history of runs, and what can be done with each."""
+
+from __future__ import annotations
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from textual.pilot import Pilot
+
+from simcore.parameters import Parameters
+from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import seed
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
+from tui.app import WltuiApp
+from tui.compare.view import CompareView
+from tui.session import KeptRun, Session
+
+SIZES = [(120, 36), (80, 24)]
+
+
+def session_of(app: WltuiApp) -> Session:
+    assert isinstance(app.session, Session)
+    return app.session
+
+
+def with_history(make_app: MakeApp) -> WltuiApp:
+    """Seed 002 with two runs of an earlier session: one whose step time is known, one that has a name."""
+    app = make_app()
+    session_of(app).recall(KeptRun(Parameters(schedule="zb-h1"), "", 10_700_000_000))
+    session_of(app).recall(KeptRun(Parameters(pp=8, comm_scale=0.5), "half the \x1b[31mtraffic"))
+    return app
+
+
+def rows_of_runs(app: WltuiApp) -> list[str]:
+    """The lines of the panel, without empty ones."""
+    return [row.rstrip() for row in screen_rows(app) if row.strip()]
+
+
+async def shown(pilot: Pilot[None], number: int, count: int) -> None:
+    """Wait until a run of the history is on the screen."""
+    app = pilot.app
+    assert isinstance(app, WltuiApp)
+    await wait_until(pilot, lambda: f"run {number} of {count}" in screen_text(app))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+async def test_the_panel(make_app: MakeApp, snapshot: SnapshotAssertion, size: tuple[int, int]) -> None:
+    app = with_history(make_app)
+    async with app.run_test(size=size) as pilot:
+        await press(pilot, "R", "j", "space", "j", "space")
+        assert "\n".join(rows_of_runs(app)) == snapshot
+
+
+async def test_with_one_run_it_says_how_there_are_more(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "R")
+        assert "r on screen 5 keeps the run that is shown; t tries a change" in screen_text(app)
+        await press(pilot, "c")
+        assert "mark another run with Space first: it is compared with this one" in screen_text(app)
+        await press(pilot, "delete")
+        assert "the run as opened stays: the others are compared with it" in screen_text(app)
+        await press(pilot, "escape")
+        assert "[2 Timeline]" in screen_text(app)
+
+
+async def test_enter_simulates_a_run_of_an_earlier_session_and_shows_it(make_app: MakeApp) -> None:
+    app = with_history(make_app)
+    session = session_of(app)
+    async with app.run_test(size=(120, 36)) as pilot:
+        assert [run.results is None for run in session.history] == [False, True, True]
+        await press(pilot, "R", "j", "j", "enter")
+        await run_over(pilot)
+        await shown(pilot, 3, 3)
+        assert session.current.simulation.parameters == Parameters(pp=8, comm_scale=0.5)
+        assert session.draft == session.current.simulation.parameters
+        # Its step time is now known, and the other one still waits.
+        assert [run.results is None for run in session.history] == [False, True, False]
+        assert session.history[2].step_ns == session.current.step_time_ns
+        await press(pilot, "R", "k", "k", "enter")
+        await shown(pilot, 1, 3)
+        assert session.current is session.opened
+
+
+async def test_n_gives_a_run_a_name(make_app: MakeApp) -> None:
+    app = with_history(make_app)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "R", "j", "n", *"zero", "enter")
+        assert session_of(app).history[1].name == "zero"
+        assert any(" 2  zero  " in row for row in rows_of_runs(app))
+        await press(pilot, "n", "x", "escape")
+        assert session_of(app).history[1].name == "zero"
+
+
+async def test_delete_takes_a_run_away(make_app: MakeApp) -> None:
+    app = with_history(make_app)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "R", "j", "j", "delete")
+        assert [run.parameters for run in session_of(app).history] == [
+            Parameters(), Parameters(schedule="zb-h1"),
+        ]  # fmt: skip
+        assert any(row.startswith(">     2") for row in rows_of_runs(app))
+
+
+async def test_two_marked_runs_are_compared_the_first_as_a(make_app: MakeApp) -> None:
+    app = with_history(make_app)
+    session = session_of(app)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "R", "j", "space", "j", "space", "c")
+        await run_over(pilot)
+        await wait_until(pilot, lambda: app.screen_name == "compare")
+        await run_over(pilot)
+        view = app.current_view
+        assert isinstance(view, CompareView)
+        assert view.model is not None
+        assert view.model.comparison.a.simulation.parameters == Parameters(schedule="zb-h1")
+        assert view.model.comparison.b.simulation.parameters == Parameters(pp=8, comm_scale=0.5)
+        # And once more, with the screen there already: the one at the cursor with the marked one.
+        await press(pilot, "R", "k", "space", "k", "c")
+        await run_over(pilot)
+        await wait_until(pilot, lambda: session.current is session.opened)
+        await run_over(pilot)
+        assert view.model.comparison.a.simulation.parameters == Parameters(schedule="zb-h1")
+        assert view.model.comparison.b is session.opened
+
+
+async def test_a_run_that_cannot_be_simulated_is_said_and_stays_in_the_history(make_app: MakeApp) -> None:
+    app = make_app()
+    session = session_of(app)
+    session.recall(KeptRun(Parameters(tp=3)))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "R", "j", "enter")
+        await run_over(pilot)
+        await wait_until(pilot, lambda: "change not run" in screen_text(app))
+        assert session.current is session.opened
+        assert len(session.history) == 2
+
+
+def test_a_run_that_is_there_already_gets_the_name_of_its_like() -> None:
+    session = Session(seed().simulation.workload, seed())
+    session.recall(KeptRun(Parameters(), "base"))
+    assert [(run.name, run.results) for run in session.history] == [("base", seed())]

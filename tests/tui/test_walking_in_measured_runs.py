@@ -1,0 +1,101 @@
+"""What a measured span waited for and holds back, and the path: on traces whose answers are known by hand."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from simcore.measured.replay import MeasuredResults
+from simcore.measured.replay.legs import path_sums
+from simcore.measured.replay.scales import Scales
+from tests.measured.test_replay_by_hand import MS, SLOW_RANK, op, run_of
+from tui.timeline import jumps
+from tui.timeline.model import TimelineModel
+from tui.timeline.spans import LaneKey
+
+# The second of two stages waits for what the first one sends.
+TWO_STAGES = (
+    op(0, "forward_step", 0, 10, stage=0)
+    + op(0, "send_forward", 10, 12, "pp", stage=0)
+    + op(1, "recv_forward", 0, 12, "pp", stage=1)
+    + op(1, "forward_step", 12, 30, stage=1)
+)
+
+
+@cache
+def slow() -> MeasuredResults:
+    return MeasuredResults(run_of(SLOW_RANK, 2))
+
+
+def model_at(results: MeasuredResults, number: int, ns: int) -> TimelineModel:
+    model = TimelineModel(results)
+    model.resize(80, 20)
+    model.go_to(LaneKey((), number))
+    model.cursor_ns = ns
+    return model
+
+
+def place(model: TimelineModel) -> tuple[int, int]:
+    """(rank, ms) of the cursor."""
+    return model.current.number, model.cursor_ns // MS
+
+
+def test_a_collective_that_waited_leads_to_the_operation_of_the_last_rank() -> None:
+    model = model_at(slow(), 0, 20 * MS)
+    jumps.follow(model, -1)
+    assert place(model) == (1, 0)
+    assert model.notice == "waited for forward_step, rank 1, 30.000 ms: rank 1 came last (and 1 more: Enter)"
+    jumps.follow(model, 1)
+    assert place(model) == (0, 10)
+    assert model.notice == (
+        "holds back dp_allreduce, rank 0, 25.000 ms: rank 0 waits for it there (and 1 more: Enter)"
+    )
+
+
+def test_a_receive_leads_to_its_send_and_the_send_to_its_receive() -> None:
+    model = model_at(MeasuredResults(run_of(TWO_STAGES, 2, pp=2)), 1, 5 * MS)
+    jumps.follow(model, -1)
+    assert place(model) == (0, 10)
+    assert "send_forward, rank 0 of stage 0, 2.000 ms: it needs what rank 0 sends" in model.notice
+    jumps.follow(model, 1)
+    assert place(model) == (1, 0)
+    assert "recv_forward, rank 1 of stage 1, 12.000 ms: rank 1 receives it" in model.notice
+
+
+def test_what_begins_the_step_waited_for_nothing_and_what_ends_it_holds_nothing_back() -> None:
+    model = model_at(slow(), 1, 5 * MS)
+    jumps.follow(model, -1)
+    assert model.notice == "nothing held this back"
+    model = model_at(slow(), 0, 38 * MS)
+    jumps.follow(model, 1)
+    assert model.notice == "nothing waits for this alone"
+
+
+def test_the_critical_path_is_walked_leg_by_leg_over_the_ranks() -> None:
+    model = model_at(slow(), 0, 0)
+    places = []
+    for _ in slow().legs[1:]:
+        jumps.step_critical(model, 1)
+        places.append((model.current.number, model.cursor_ns))
+    assert places == [(leg.rank, leg.start_ns) for leg in slow().legs[1:]]
+    jumps.step_critical(model, 1)
+    assert model.notice == "the critical path ends here"
+
+
+@pytest.mark.parametrize("by", ["kind", "op", "stage", "rank"])
+@pytest.mark.parametrize("scales", [None, Scales(compute=2.0, gaps=0.0)])
+def test_the_sums_and_the_legs_of_the_path_are_the_step(by: str, scales: Scales | None) -> None:
+    results = slow() if scales is None else slow().with_scales(scales)
+    assert sum(ns for _, ns in path_sums(results, by)) == results.step_time_ns
+    edges = [leg.start_ns for leg in results.legs] + [results.step_time_ns]
+    assert [leg.end_ns for leg in results.legs] == edges[1:]
+    assert edges[0] == 0
+
+
+def test_the_worst_places_are_the_slow_rank_and_who_waits_for_it() -> None:
+    found = {place.what: (place.number, place.start_ns // MS, place.end_ns // MS) for place in slow().worst}
+    assert found == {
+        "rank": (0, 36, 40), "wait": (0, 10, 30), "op": (1, 0, 30), "exposed": (0, 30, 35),
+        "idle": (0, 35, 36),
+    }  # fmt: skip

@@ -1,0 +1,137 @@
+"""Two runs of which at least one was measured, as the compare screen needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+from simcore.analysis import Results
+from simcore.analysis.beside import ALIKE, Beside, Side
+from simcore.analysis.compare import Change
+from simcore.report.beside_text import notices, paired_words, side_facts, why_words
+from tui.compare.source import Alike, Row, by_difference, joined_legend
+from tui.frame import cells
+from tui.timeline.lanes import SimulatedLanes
+from tui.timeline.measured_lanes import MeasuredLanes
+from tui.timeline.spans import DRAWN, Kind, LaneSource, SpanLane
+
+_COMPUTE = tuple(ALIKE.index(name) for name in ("forward", "backward", "optimizer"))
+_WORDS = {"fwd": "forward", "bwd": "backward", "wg": "weight grad", "opt": "optimizer"}
+_NOT_NAMED = ("wait", "bubble", "idle")
+_ROWS = 20
+
+
+def _lanes(side: Side) -> LaneSource:
+    if isinstance(side.results, Results):
+        return SimulatedLanes(side.results)
+    return MeasuredLanes(side.results.run)
+
+
+class MeasuredCompared:
+    """Kind by kind and pass by pass: `Beside` has all figures."""
+
+    accounts_title = "Accounts, mean of the paired stages"
+
+    def __init__(self, beside: Beside) -> None:
+        self.beside = beside
+        self._sources = _lanes(beside.a), _lanes(beside.b)
+        self._alike: dict[int, list[Alike]] = {}
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        return self.beside.a.step_time_ns, self.beside.b.step_time_ns
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return _named(self.beside.a), _named(self.beside.b)
+
+    @cached_property
+    def _order(self) -> list[int]:
+        return by_difference([self._busy_ns(number) for number in range(self.pairs)], self.steps)
+
+    @property
+    def pairs(self) -> int:
+        return len(self.beside.pairs)
+
+    def _busy_ns(self, number: int) -> tuple[int, int]:
+        pair = self.beside.pairs[number]
+        of_a, of_b = self.beside.a.total_ns(pair.a), self.beside.b.total_ns(pair.b)
+        return sum(of_a[index] for index in _COMPUTE), sum(of_b[index] for index in _COMPUTE)
+
+    def busy_ns(self, pair: int) -> tuple[int, int]:
+        return self._busy_ns(self._order[pair])
+
+    def where(self, pair: int) -> str:
+        found = self.beside.pairs[self._order[pair]]
+        return f"rank {found.b.first_rank}" if self.beside.by_rank else f"stage {found.stage}"
+
+    def lanes(self, pair: int) -> tuple[SpanLane, SpanLane]:
+        found = self.beside.pairs[self._order[pair]]
+        return self._sources[0].lane(found.a.number), self._sources[1].lane(found.b.number)
+
+    def alike(self, pair: int) -> Sequence[Alike]:
+        if pair not in self._alike:
+            passes = self.beside.passes(self.beside.pairs[self._order[pair]])
+            found = [Alike(one.a.start_ns, one.a.end_ns, one.b.start_ns, one.b.end_ns) for one in passes]
+            self._alike[pair] = sorted(found)
+        return self._alike[pair]
+
+    def known_alike(self, pair: int) -> Sequence[Alike]:
+        return self._alike.get(pair, ())
+
+    def find(self, is_cancelled: Callable[[], bool]) -> object:
+        found = self.beside.movers
+        for pair in range(self.pairs):
+            if is_cancelled():
+                break
+            self.alike(pair)
+        return found
+
+    def told(self, pair: int, side: int, time_ns: int) -> str:
+        lane = self.lanes(pair)[side]
+        index = lane.at(time_ns)
+        if index is None or not 0 <= time_ns < self.steps[side]:
+            return "nothing: the step is over" if time_ns >= self.steps[side] else "nothing"
+        kind = DRAWN[lane.spans.category[index]]
+        words = _WORDS.get(kind, kind)
+        name = "" if lane.spans.op[index] < 0 or kind in _NOT_NAMED else lane.label(lane.spans.op[index], 28)
+        seat = (self.beside.pairs[self._order[pair]].a, self.beside.pairs[self._order[pair]].b)[side]
+        passes = (self.beside.a, self.beside.b)[side].passes(seat)
+        batch = next((one.microbatch for one in passes if one.start_ns <= time_ns < one.end_ns), None)
+        return f"{words} {cells(name, 28)}".rstrip() + ("" if batch is None else f", micro-batch {batch}")
+
+    @property
+    def why(self) -> str:
+        return why_words(self.beside)
+
+    @property
+    def accounts(self) -> Sequence[Change]:
+        return [one for one in self.beside.whole.accounts if one.a_ns or one.b_ns]
+
+    @cached_property
+    def legend(self) -> Sequence[Kind]:
+        return joined_legend([source.legend for source in self._sources])
+
+    @property
+    def matched(self) -> str:
+        return paired_words(self.beside)
+
+    @cached_property
+    def rows(self) -> Sequence[Row]:
+        stages = [self.beside.pairs[number].stage for number in self._order]
+        return [
+            Row(f"stage {stage}, {change.name}", "sum", change.a_ns, change.b_ns, stages.index(stage), None)
+            for stage, change in self.beside.movers[:_ROWS]
+        ]
+
+    @property
+    def unchanged(self) -> Sequence[str]:
+        return self.beside.unchanged
+
+    @property
+    def notices(self) -> Sequence[str]:
+        return notices(self.beside)
+
+
+def _named(side: Side) -> str:
+    return f"{cells(side.path.rstrip('/').rsplit('/', 1)[-1], 40)}, {side_facts(side)}"

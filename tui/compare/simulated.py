@@ -1,0 +1,136 @@
+"""Two simulated runs as the compare screen needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+from simcore.analysis.accounts import ACCOUNTS
+from simcore.analysis.compare import Change, Comparison
+from simcore.analysis.facts import op_facts
+from simcore.report.compare_text import cost_words, matched_words, op_words, side_words
+from tui.compare.source import Alike, Row, by_difference, joined_legend
+from tui.frame import cells
+from tui.timeline.lanes import Lane, SimulatedLanes
+from tui.timeline.simulated_words import PHASE_WORDS
+from tui.timeline.spans import Kind
+
+# Beyond so many ops the lists of all lanes are not made ahead, only those of the lane at the cursor.
+_MOST_OPS_AHEAD = 500_000
+_NAME = 28
+_COMPUTE = {f"compute {phase}": words for phase, words in PHASE_WORDS.items()}
+
+
+class SimulatedCompared:
+    """Op by op: `Comparison` has all figures."""
+
+    accounts_title = "Accounts, mean of all ranks"
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison = comparison
+        self._sources = SimulatedLanes(comparison.a), SimulatedLanes(comparison.b)
+        self._alike: dict[int, list[Alike]] = {}
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        return self.comparison.a.step_time_ns, self.comparison.b.step_time_ns
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return side_words(self.comparison, 0), side_words(self.comparison, 1)
+
+    @cached_property
+    def _order(self) -> list[int]:
+        busy = [self._busy_ns(number) for number in range(len(self.comparison.pairs))]
+        return by_difference(busy, self.steps)
+
+    @property
+    def pairs(self) -> int:
+        return len(self.comparison.pairs)
+
+    def _busy_ns(self, number: int) -> tuple[int, int]:
+        pair = self.comparison.pairs[number]
+        return self.comparison.a.accounts[pair.a].busy_ns, self.comparison.b.accounts[pair.b].busy_ns
+
+    def busy_ns(self, pair: int) -> tuple[int, int]:
+        return self._busy_ns(self._order[pair])
+
+    def where(self, pair: int) -> str:
+        # Of the lane that stands for fewer ranks: a slow rank of B is one of a whole stage of A.
+        return " ".join(min(self.lanes(pair), key=lambda lane: lane.ranks).title.split())
+
+    def lanes(self, pair: int) -> tuple[Lane, Lane]:
+        found = self.comparison.pairs[self._order[pair]]
+        return self._sources[0].lane(found.a), self._sources[1].lane(found.b)
+
+    def alike(self, pair: int) -> Sequence[Alike]:
+        if pair not in self._alike:
+            found = self.comparison.computed_ops(self.comparison.pairs[self._order[pair]])
+            self._alike[pair] = sorted(map(Alike._make, found))
+        return self._alike[pair]
+
+    def known_alike(self, pair: int) -> Sequence[Alike]:
+        return self._alike.get(pair, ())
+
+    def find(self, is_cancelled: Callable[[], bool]) -> object:
+        found = self.comparison.movers
+        left = _MOST_OPS_AHEAD
+        for pair in range(self.pairs):
+            left -= len(self.lanes(pair)[0].spans.start)
+            if left < 0 or is_cancelled():
+                break
+            self.alike(pair)
+        return found
+
+    def told(self, pair: int, side: int, time_ns: int) -> str:
+        lane = self.lanes(pair)[side]
+        index = lane.at(time_ns)
+        accounts = lane.results.accounts[lane.number]
+        if index is None or not 0 <= time_ns < lane.results.step_time_ns:
+            return "nothing: the step is over" if time_ns > 0 else "nothing yet"
+        account = ACCOUNTS[accounts.account[index]]
+        account = _COMPUTE.get(account, account)
+        facts = op_facts(lane.results.simulation, lane.number, accounts.op[index])
+        if facts is None:
+            return account
+        name = cells(facts.name, _NAME) if facts.name else facts.kind
+        batch = f", micro-batch {facts.microbatch}" if facts.microbatch >= 0 else ""
+        waits = "for " if account in ("wait", "bubble") or account.startswith("exposed") else ""
+        return f"{account} {waits}{name}{batch}"
+
+    @property
+    def why(self) -> str:
+        return self.comparison.why
+
+    @property
+    def accounts(self) -> Sequence[Change]:
+        return [
+            one._replace(name=_COMPUTE.get(one.name, one.name))
+            for one in self.comparison.accounts
+            if one.a_ns or one.b_ns
+        ]
+
+    @cached_property
+    def legend(self) -> Sequence[Kind]:
+        return joined_legend([source.legend for source in self._sources])
+
+    @property
+    def matched(self) -> str:
+        return matched_words(self.comparison)
+
+    @cached_property
+    def rows(self) -> Sequence[Row]:
+        places = [self.comparison.pairs[number].first for number in self._order]
+        return [
+            Row(op_words(self.comparison, one), one.measure, one.a_ns, one.b_ns, places.index(one.place),
+                one.a_start_ns)
+            for one in self.comparison.movers
+        ]  # fmt: skip
+
+    @property
+    def unchanged(self) -> Sequence[str]:
+        return self.comparison.unchanged
+
+    @property
+    def notices(self) -> Sequence[str]:
+        return [cost_words(self.comparison)] if self.comparison.cost is not None else []

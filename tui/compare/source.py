@@ -1,0 +1,120 @@
+"""Two runs as the compare screen needs them, simulated or measured: pairs of lanes and what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from simcore.analysis.compare import Change
+from tui.timeline.spans import Kind, SpanLane
+
+
+class Alike(NamedTuple):
+    """An op, or a pass, that both runs have: ns of each step."""
+
+    a_start: int
+    a_end: int
+    b_start: int
+    b_end: int
+
+
+class Row(NamedTuple):
+    """One line of what differs most. measure: of what a_ns and b_ns are. pair: index of where it is.
+
+    at_ns: when it begins in A, None for a sum.
+    """
+
+    words: str
+    measure: str
+    a_ns: int
+    b_ns: int
+    pair: int
+    at_ns: int | None
+
+
+class Compared(Protocol):
+    """Run B against run A. Pairs of lanes are numbered by how much their busy share differs."""
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """Both step times, ns."""
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What A and B are, in words."""
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs of lanes there are."""
+
+    def where(self, pair: int) -> str:
+        """`stage 3`, `rank 17`."""
+
+    def lanes(self, pair: int) -> tuple[SpanLane, SpanLane]:
+        """The lanes of a pair in A and in B."""
+
+    def busy_ns(self, pair: int) -> tuple[int, int]:
+        """What they compute."""
+
+    def alike(self, pair: int) -> Sequence[Alike]:
+        """What both lanes have, by its start in A."""
+
+    def known_alike(self, pair: int) -> Sequence[Alike]:
+        """The same if it was found already, else nothing: what drawing may ask for."""
+
+    def told(self, pair: int, side: int, time_ns: int) -> str:
+        """What lane A (0) or B (1) of a pair does at a time of its step."""
+
+    def find(self, is_cancelled: Callable[[], bool]) -> object:
+        """What takes long, in a worker: `matched`, `rows`, `unchanged`, `notices` and `known_alike`."""
+
+    @property
+    def why(self) -> str:
+        """What changes most and why, a sentence without its full stop."""
+
+    @property
+    def accounts(self) -> Sequence[Change]:
+        """The accounts that are there, by the names of the screen."""
+
+    @property
+    def accounts_title(self) -> str:
+        """Of which ranks."""
+
+    @property
+    def legend(self) -> Sequence[Kind]:
+        """Each kind of cell that occurs in A or B."""
+
+    @property
+    def matched(self) -> str:
+        """What of the two was matched."""
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """What differs most, the largest first."""
+
+    @property
+    def unchanged(self) -> Sequence[str]:
+        """What is the same in both."""
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """What it costs, or what has to be known before the figures are believed."""
+
+
+def by_difference(busy: Sequence[tuple[int, int]], steps: tuple[int, int]) -> list[int]:
+    """The order of pairs: those whose busy share changes by most percent first, equal ones as they are."""
+
+    def changed(number: int) -> int:
+        a, b = (100 * ns / step if step else 0.0 for ns, step in zip(busy[number], steps, strict=True))
+        return -abs(round(b) - round(a))
+
+    return sorted(range(len(busy)), key=changed)
+
+
+def joined_legend(legends: Sequence[Sequence[Kind]]) -> list[Kind]:
+    """The kinds of both runs, each once; the first run's words."""
+    found: dict[tuple[str, str], Kind] = {}
+    for kinds in legends:
+        for kind in kinds:
+            found.setdefault((kind.fill, kind.role), kind)
+    return list(found.values())

@@ -1,0 +1,126 @@
+"""What the summary of a measured run has the cursor on, and where Enter leads from there."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from simcore.measured.replay import MeasuredResults
+from simcore.measured.replay.difference import Difference, differences
+from simcore.measured.replay.scales import Scales
+from simcore.measured.replay.what_if import Knob
+from simcore.measured.replay.worst import longest_wait
+from simcore.ranks import RankSet
+from tui.summary.cursor import HELP, MAP, NOTES, STAGES, WORST, PanelCursor
+from tui.summary.model import Target
+
+# What the panel beside the accounts has: who waits for whom, or the replay's difference to the measured run.
+WAITS, DIFFERENCE = "waits", "difference"
+
+
+class Row(NamedTuple):
+    """Ranks (their indices) that share a bar. label: their numbers; stage: theirs, "" if not known."""
+
+    label: str
+    stage: str
+    ranks: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class MeasuredSummaryModel(PanelCursor):
+    """knobs: the what-if table, None while it is not there yet. beside: WAITS or DIFFERENCE.
+    room: rows that there are for the bars.
+    """
+
+    results: MeasuredResults
+    knobs: list[Knob] | None = None
+    beside: str = WAITS
+    room: int = 16
+    _replay: list[Difference] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._begin()
+
+    def show(self, results: MeasuredResults) -> None:
+        """Another run; the cursor stays where it is, as far as there is such a place."""
+        self.results, self.knobs, self._replay = results, None, None
+        self._begin()
+        for panel in self.panels:
+            self.place(panel, *self.cursor(panel))
+
+    def _begin(self) -> None:
+        """A changed run is asked what changed."""
+        self.beside = WAITS if self.results.scales is None else DIFFERENCE
+
+    def extent(self, panel: str) -> tuple[int, int]:
+        results = self.results
+        found: dict[str, Sized] = {
+            STAGES: self.rows, WORST: results.worst, HELP: self.knobs or (), NOTES: results.diagnostics,
+            MAP: results.waiting if self.beside == WAITS else self.differences,
+        }  # fmt: skip
+        return len(found[panel]), 1
+
+    def next_beside(self) -> None:
+        """The other of the two tables."""
+        self.beside = DIFFERENCE if self.beside == WAITS else WAITS
+        self.place(MAP, 0, 0)
+
+    @property
+    def rows(self) -> list[Row]:
+        """A row a rank where there is room, else a row a stage, else a few neighbouring ranks in each."""
+        ranks = self.results.measured.ranks
+        rows = [Row(str(one.number), _stage(one.stage), (index,)) for index, one in enumerate(ranks)]
+        if len(rows) <= self.room:
+            return rows
+        stages: dict[int | None, list[int]] = {}
+        for index, one in enumerate(ranks):
+            stages.setdefault(one.stage, []).append(index)
+        groups = [(_stage(stage), members) for stage, members in stages.items()]
+        if len(groups) > self.room or len(groups) == 1:
+            size = -(-len(ranks) // max(self.room, 1))
+            every = range(len(ranks))
+            groups = [("", list(every[first : first + size])) for first in range(0, len(ranks), size)]
+        return [
+            Row(RankSet.of(ranks[index].number for index in members).text(), stage, tuple(members))
+            for stage, members in groups
+        ]
+
+    @property
+    def differences(self) -> list[Difference]:
+        """Each rank's replayed end against the measured one; of a measured run, its own replay's."""
+        if self._replay is None:
+            results = self.results
+            replayed = results if results.scales is not None else results.with_scales(Scales())
+            self._replay = differences(replayed)
+        return self._replay
+
+    def knob(self) -> Knob | None:
+        """The change under the cursor of the what-if panel; elsewhere the best one."""
+        if not self.knobs:
+            return None
+        return self.knobs[self.cursor(HELP)[0] if self.panel == HELP else 0]
+
+    def target(self) -> Target | None:
+        """Where Enter leads in the timeline; None where it leads elsewhere or nowhere."""
+        row, _ = self.cursor(self.panel)
+        results = self.results
+        if self.panel == STAGES:
+            return Target(self.rows[row].ranks[0], 0, results.step_time_ns)
+        if self.panel == WORST and results.worst:
+            place = results.worst[row]
+            return Target(place.number, place.start_ns, place.end_ns)
+        if self.panel == MAP and self.beside == DIFFERENCE:
+            return Target(row, 0, results.step_time_ns)
+        if self.panel == MAP and results.waiting:
+            one = results.waiting[row]
+            early = next(
+                index for index, rank in enumerate(results.measured.ranks) if rank.number == one.early
+            )
+            found = longest_wait(results, early, one.name)
+            return None if found is None else Target(early, *found)
+        return None
+
+
+def _stage(stage: int | None) -> str:
+    return "" if stage is None else str(stage)

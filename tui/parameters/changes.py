@@ -1,0 +1,92 @@
+"""Each change alone: the step time if only it were made, and if all but it were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from simcore.diagnostics import Cancelled, InputError, UsageError
+from simcore.parameters import Parameters
+from simcore.simulation import Simulation, simulate
+from tui.parameters.fields import Field
+
+# Step times that are remembered while one scrubs.
+_MOST_KNOWN = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One changed field in words. alone: the opened run's parameters with it; without: those of the
+    run without it; None where the value does not fit there."""
+
+    words: str
+    alone: Parameters | None
+    without: Parameters | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTimes:
+    """A change. alone_ns: the step time with it alone, without_ns: with all others; None: it cannot be."""
+
+    words: str
+    alone_ns: int | None
+    without_ns: int | None
+
+
+def changes_of(fields: Sequence[Field], opened: Simulation, now: Simulation) -> list[Change]:
+    """What was changed in the run since it was opened, in the order of the form."""
+    found = []
+    for field in fields:
+        if field.differs(opened, now):
+            words = field.words(field.text(now.parameters, now))
+            found.append(Change(words, _moved(field, now, opened), _moved(field, opened, now)))
+    return found
+
+
+def _moved(field: Field, source: Simulation, target: Simulation) -> Parameters | None:
+    try:
+        return field.moved(source, target)
+    except UsageError:
+        return None
+
+
+class StepTimes:
+    """Step times by parameters, each simulated once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Parameters, int | None] = {}
+
+    def remember(self, simulation: Simulation) -> None:
+        """Take the step time of a run that was simulated anyway."""
+        self._known[simulation.parameters] = simulation.step_time_ns
+
+    def of(
+        self,
+        changes: Sequence[Change],
+        now: Simulation,
+        progress: Callable[[int, int], None],
+        cancelled: Callable[[], bool],
+    ) -> list[ChangeTimes]:
+        """The times of all changes of a run. Raises `Cancelled` when `cancelled()` becomes true."""
+        asked = dict.fromkeys(one for change in changes for one in (change.alone, change.without) if one)
+        # A copy: a search that was cancelled may still write.
+        known = dict(self._known)
+        # None is the parameters that cannot be, and has no time.
+        times: dict[Parameters | None, int | None] = {None: None}
+        times.update((one, known[one]) for one in asked if one in known)
+        missing = [one for one in asked if one not in known]
+        if len(known) + len(missing) > _MOST_KNOWN:
+            self._known = {one: known[one] for one in asked if one in known}
+        for done, parameters in enumerate(missing):
+            if cancelled():
+                raise Cancelled
+            progress(done, len(missing))
+            times[parameters] = self._known[parameters] = _step_ns(now, parameters, cancelled)
+        return [ChangeTimes(one.words, times[one.alone], times[one.without]) for one in changes]
+
+
+def _step_ns(now: Simulation, parameters: Parameters, cancelled: Callable[[], bool]) -> int | None:
+    try:
+        return simulate(now.workload, parameters, cancelled).step_time_ns
+    except (UsageError, InputError):
+        return None

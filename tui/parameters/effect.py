@@ -1,0 +1,160 @@
+"""What the changes do, as lines: step time, each change alone, accounts, where the stages' time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simcore.analysis import Results
+from simcore.units import duration
+from tui.chrome import difference
+from tui.frame import ASCII, Glyphs, Line, cells, wrapped
+from tui.parameters.changes import ChangeTimes
+from tui.summary.digits import large
+from tui.summary.panels import account_bar
+
+# Rows of the accounts of both runs and of two bars: with less room the bars are left out.
+_LEAST_BARS = 5
+_LEGEND = (
+    ("fwd", "forward"),
+    ("bwd", "backward"),
+    ("exposed", "exposed"),
+    ("wait", "wait"),
+    ("bubble", "bubble"),
+)
+
+
+def effect_lines(
+    opened: Results,
+    now: Results,
+    state: list[Line],
+    changes: Sequence[ChangeTimes],
+    progress: str,
+    size: tuple[int, int],
+    glyphs: Glyphs,
+) -> list[Line]:
+    """The panel beside the form. state: what the draft is, and what it is refused or warned for.
+    progress: of looking for the changes' times; empty when there are none, or all are there.
+    """
+    width, height = size
+    lines = [*_figure(opened, now, glyphs), *state]
+    alone = change_lines(changes, progress, opened.step_time_ns, width)
+    lines += [[], *alone] if alone else []
+    lines += [[], *account_lines(opened, now)]
+    room = height - len(lines) - 3
+    if room >= _LEAST_BARS:
+        lines += [[], *_bars(opened, now, width, room, glyphs), _legend(glyphs)]
+    return lines
+
+
+def compact_lines(
+    opened: Results,
+    now: Results,
+    state: list[Line],
+    changes: Sequence[ChangeTimes],
+    progress: str,
+    width: int,
+) -> list[Line]:
+    """The few rows under the form of a small terminal: a change more leaves room for an account less."""
+    head: Line = [("step ", ""), (duration(now.step_time_ns), "bright")]
+    if now is not opened:
+        head += [("   was ", "dim"), (duration(opened.step_time_ns), ""), ("   ", ""),
+                 *difference(opened.step_time_ns, now.step_time_ns)]  # fmt: skip
+    alone = change_lines(changes, progress, opened.step_time_ns, width)
+    return [head, *state, *alone, *account_lines(opened, now)[0 if not alone else 1 :]]
+
+
+def _figure(opened: Results, now: Results, glyphs: Glyphs) -> list[Line]:
+    """The step time in large digits, beside it what it was."""
+    words = duration(now.step_time_ns)
+    rows = ["", words, ""] if glyphs is ASCII else large(words)
+    left = max(len(row) for row in rows) + 4
+    was: list[Line] = [[], [], []]
+    if now is not opened:
+        was = [
+            [("was ", "dim"), (duration(opened.step_time_ns), "")],
+            difference(opened.step_time_ns, now.step_time_ns),
+            [],
+        ]
+    return [[(f"{row:<{left}}", "bright"), *more] for row, more in zip(rows, was, strict=True)]
+
+
+def change_lines(changes: Sequence[ChangeTimes], progress: str, step: int, width: int) -> list[Line]:
+    """A line a change: with it alone, against the opened run, and with all others but not this one."""
+    if not changes and not progress:
+        return []
+    size = max(width - 30, 10)
+    head = f"{'each change':<{size}}{'alone':>10}{'':>9}{'all but it':>11}"
+    lines: list[Line] = [[(head, "bright")]]
+    if progress:
+        return [*lines, [(f" {progress}", "dim")]]
+    for one in changes:
+        line: Line = [(f"{' ' + cells(one.words, size - 2):<{size}}", "")]
+        if one.alone_ns is None:
+            line.append((f"{'not possible':>19}", "dim"))
+        else:
+            share = f"{100 * (one.alone_ns - step) / step:+.1f} %" if step else ""
+            role = "better" if one.alone_ns < step else "worse" if one.alone_ns > step else "dim"
+            line += [(f"{duration(one.alone_ns):>10}", ""), (f"{share:>9}", role)]
+        without = "not possible" if one.without_ns is None else duration(one.without_ns)
+        lines.append([*line, (f"{without:>11}", "")])
+    return lines
+
+
+def account_lines(opened: Results, now: Results) -> list[Line]:
+    """Accounts of the first stage's first ranks, as opened and now."""
+    old, new = opened.accounts[0], now.accounts[0]
+    lines: list[Line] = [[(f"{'stage 0':<16}{'opened':>9} {'now':>9} {'diff':>10}", "bright")]]
+    rows = [("compute", old.busy_ns, new.busy_ns)]
+    rows += [
+        (f"exposed {kind}", ns, new.exposed_ns()[kind])
+        for kind, ns in old.exposed_ns().items()
+        if ns or new.exposed_ns()[kind]
+    ]
+    rows += [("wait", old.wait_ns, new.wait_ns)] if old.wait_ns or new.wait_ns else []
+    rows += [("bubble", old.bubble_ns, new.bubble_ns), ("idle", old.idle_ns, new.idle_ns)]
+    for name, was, is_now in rows:
+        diff = "=" if is_now == was else ("+" if is_now > was else "") + duration(is_now - was)
+        lines.append([(f"  {name:<14}{duration(was):>9} {duration(is_now):>9} {diff:>10}", "")])
+    return lines
+
+
+def _bars(opened: Results, now: Results, width: int, room: int, glyphs: Glyphs) -> list[Line]:
+    """Stages spread over the pipeline, each as opened and now, on one scale."""
+    changed = now is not opened
+    runs = [("opened", opened), ("now", now)] if changed else [("", now)]
+    whole = max(run.step_time_ns for _, run in runs)
+    left = 17 if changed else 15
+    bar = max(width - left - 1, 4)
+    end = duration(whole)
+    lines: list[Line] = [[(f"{'where it goes':<{left}}0{end:>{max(bar - 1, 0)}}", "dim")]]
+    for stage in _spread(min(len(run.stages) for _, run in runs), (room - 1) // len(runs)):
+        for number, (name, run) in enumerate(runs):
+            found = run.stages[stage]
+            label = f" stage {stage:>2}" if number == 0 else ""
+            label = f"{label:<10}{name}"
+            lines.append([(f"{label:<{left}}", ""),
+                          *account_bar(found.sum_ns, whole * found.ranks, bar, glyphs)])  # fmt: skip
+    return lines
+
+
+def _legend(glyphs: Glyphs) -> Line:
+    """What the parts of the bars are; an optimizer is too short to be seen in them."""
+    line: Line = []
+    for fill, words in _LEGEND:
+        line += [(glyphs.fills[fill], "comm" if fill == "exposed" else fill), (f" {words} ", "")]
+    return line
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """At most `most` of 0..count-1, the first and the last among them."""
+    if count <= most or most < 2:
+        return list(range(count))[: max(most, 1)]
+    return [index * (count - 1) // (most - 1) for index in range(most)]
+
+
+def state_lines(refusal: str, words: str, warnings: Sequence[str], width: int) -> list[Line]:
+    """What the draft is; a refusal that no field has takes its place."""
+    lines: list[Line] = [[(line, "worse" if refusal else "dim")] for line in wrapped(refusal or words, width)]
+    for found in warnings:
+        lines += [[(line, "warn")] for line in wrapped(f"! {cells(found, 400)}", width)]
+    return lines

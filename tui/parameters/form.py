@@ -1,0 +1,76 @@
+"""The form as lines: fields in their groups, what the one under the cursor means, and why it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tui.frame import Glyphs, Line, cells, rule, wrapped
+
+
+@dataclass(frozen=True, slots=True)
+class FormRow:
+    """A field as it is shown. was: the value when the file was opened, empty if it is that still.
+    origin: where a value that was not changed comes from."""
+
+    group: str
+    label: str
+    value: str
+    unit: str
+    was: str
+    origin: str
+
+
+def form_lines(
+    rows: Sequence[FormRow], at: int, refused: int, refusal: str, width: int, glyphs: Glyphs
+) -> tuple[list[Line], tuple[int, int]]:
+    """(a line a field under the titles of the groups, first and last line of the field at the cursor).
+
+    refusal: why the value of the field `refused` (-1: of none) cannot be; it stands under it.
+    """
+    lines: list[Line] = []
+    place = (0, 0)
+    group = ""
+    for index, row in enumerate(rows):
+        if row.group != group:
+            group = row.group
+            lines.append(rule(group, width, glyphs))
+        first = len(lines)
+        lines.append(_row(row, index == at, index == refused))
+        if index == refused:
+            lines += [[("      ", ""), (words, "worse")] for words in wrapped(refusal, width - 8)]
+        if index == at:
+            place = (first, len(lines) - 1)
+    return lines, place
+
+
+def _row(row: FormRow, at: bool, refused: bool) -> Line:
+    mark = "!" if refused else "*" if row.was else " "
+    role = "accent" if at else ""
+    value = f"< {row.value} >" if at else f"  {row.value}"
+    line: Line = [
+        (f"{'>' if at else ' '}{mark} {row.label:<20}", role),
+        (f"{value:<18} ", role or ("bright" if row.was else "")),
+    ]
+    # Words have no unit: their old value may begin where the unit would stand.
+    line += [(f"{row.unit:<9}", "dim")] if row.unit or not row.was else []
+    return [*line, (f"was {row.was}", "warn") if row.was else (row.origin, "dim")]
+
+
+def scrolled(lines: list[Line], place: tuple[int, int], top: int, rows: int) -> int:
+    """The first line to show of `lines`, so that the place can be seen; `top`: that of the picture before."""
+    first, last = place
+    # The title of the first group is seen with its first field.
+    first = 0 if first == 1 and last < rows else first
+    return max(min(top, first), min(last - rows + 1, first), 0) if len(lines) > rows else 0
+
+
+def help_lines(words: str, flags: str, width: int) -> list[Line]:
+    """What the field means, and the flags of the draft."""
+    return [[(f" {cells(words, width - 2)}", "")], [(f" {cells(flags, width - 2)}", "dim")]]
+
+
+def titled(group: str, place: Sequence[str]) -> str:
+    """A group's title; that of the cluster says what its dimensions are."""
+    named = [f"dim {index} {words}" for index, words in enumerate(place) if words]
+    return f"{group}: {', '.join(named)}" if named else group

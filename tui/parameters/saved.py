@@ -1,0 +1,99 @@
+"""Parameters as files: saving the draft for `--params`, and loading such a file as a draft."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, cast
+
+from simcore.diagnostics import InputError, UsageError
+from simcore.parameters import Parameters
+from tui.frame import cells
+
+if TYPE_CHECKING:
+    from tui.app import WltuiApp
+    from tui.parameters.view import ParametersView
+
+_HEAD = "# Parameters of wltui: wltui FILE --params THIS_FILE\n"
+_FIRST_NAME = "parameters.toml"
+
+
+class SavedParameters:
+    """The prompts of saving and loading. The path that was used last is offered again."""
+
+    def __init__(self, view: ParametersView) -> None:
+        self._view = view
+        self._path = _FIRST_NAME
+
+    @property
+    def _app(self) -> WltuiApp:
+        return cast("WltuiApp", self._view.app)
+
+    def save(self) -> None:
+        """Ask where to, and before anything is written over."""
+        from tui.prompt import Prompt
+
+        self._app.push_screen(Prompt("save the parameters as", self._path), self._save_as)
+
+    def _save_as(self, typed: str | None) -> None:
+        from simcore.export.saving import check_file
+        from tui.prompt import Prompt
+
+        if not typed or not typed.strip():
+            return
+        path = os.path.expanduser(typed.strip())
+        if path.endswith(os.sep):
+            self._view.say_of_file(f"{path} is a directory: name a file to write")
+            return
+        try:
+            _, mode = check_file(path, force=True)
+        except (UsageError, InputError) as error:
+            self._view.say_of_file(str(error))
+            return
+        if mode is None:
+            self._write(path, force=False)
+            return
+        question = f"{cells(path, 40)} is there already. Write over it? (yes or no)"
+        self._app.push_screen(Prompt(question, "no"), lambda answer: self._answered(path, answer))
+
+    def _answered(self, path: str, answer: str | None) -> None:
+        if (answer or "").strip().lower() in ("y", "yes"):
+            self._write(path, force=True)
+        else:
+            self._app.say(f"not saved: {cells(path, 100)} is as it was")
+
+    def _write(self, path: str, force: bool) -> None:
+        from simcore.export.saving import save
+        from simcore.parameters_file import parameters_toml
+
+        text = _HEAD + parameters_toml(self._view.session.draft)
+        try:
+            save(path, [text.encode()], force)
+        except (UsageError, InputError) as error:
+            self._view.say_of_file(str(error))
+            return
+        self._path = path
+        self._app.say(f"saved: {cells(path, 200)}")
+
+    def load(self) -> None:
+        """Ask which file, and make it the draft."""
+        from tui.prompt import Prompt
+
+        self._app.push_screen(Prompt("load parameters from", self._path), self._load_from)
+
+    def _load_from(self, typed: str | None) -> None:
+        from simcore.choices import choices
+        from simcore.parameters_file import read_parameters
+
+        if not typed or not typed.strip():
+            return
+        path = os.path.expanduser(typed.strip())
+
+        def read() -> Parameters:
+            # What the file does not name is at its default, as it is with --params alone.
+            found = Parameters(**read_parameters(path, choices))
+            self._path = path
+            if found == self._view.session.draft:
+                self._app.say("the parameters are those of the file already")
+            return found
+
+        self._view.take(read)

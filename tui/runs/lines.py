@@ -1,0 +1,55 @@
+"""The history as lines: what each run is, how long its step takes, and against the first."""
+
+from __future__ import annotations
+
+import shlex
+
+from simcore.parameters import as_flags
+from simcore.units import duration
+from tui.chrome import difference
+from tui.frame import Line, cells, fitted
+from tui.session import KeptRun, Session
+
+_NAME = 22
+_STEP = 12
+_DIFFERENCE = 24
+# Narrower than that, the flags stand in a line of their own.
+_WIDE = 100
+
+
+def heading(width: int) -> Line:
+    """What stands over the columns."""
+    line = f"     run  {'name':<{_NAME}} {'step':>{_STEP}}  {'to run 1':<{_DIFFERENCE - 1}}"
+    return [(line + ("parameters" if width >= _WIDE else ""), "dim")]
+
+
+def run_lines(session: Session, chosen: int, marked: list[KeptRun], width: int) -> list[list[Line]]:
+    """The lines of each run. chosen: the one with the cursor. marked: those to compare, A first."""
+    found = []
+    first = session.history[0]
+    current = session.current.simulation.parameters
+    for place, run in enumerate(session.history):
+        sign = ">" if place == chosen else " "
+        letter = "AB"[marked.index(run)] if run in marked else " "
+        shown = "*" if run.parameters == current else " "
+        name = cells(run.name, _NAME) if run.name else "as opened" if run is first else ""
+        role = "accent" if place == chosen else ""
+        head: Line = [(f"{sign} {letter}", "key"), (f"{shown}{place + 1:>3}  ", role)]
+        head += [(f"{name:<{_NAME}} ", role or "bright" if run.name else role or "dim"), *_step(run, first)]
+        flags = " ".join(map(shlex.quote, as_flags(run.parameters))) or "(as in the file)"
+        if width >= _WIDE:
+            found.append([[*head, (cells(flags, 400), "dim")]])
+        else:
+            found.append([head, [(" " * 8, ""), (cells(flags, 400), "dim")]])
+    return found
+
+
+def _step(run: KeptRun, first: KeptRun) -> Line:
+    """The step time and the difference to the first run's. Bright once it is simulated in this session."""
+    if run.step_ns is None:
+        return [(f"{'not run yet':>{_STEP}}  {'':{_DIFFERENCE - 1}}", "dim")]
+    line: Line = [(f"{duration(run.step_ns):>{_STEP}}  ", "bright" if run.results is not None else "")]
+    beside: Line = []
+    if run is not first and first.step_ns is not None:
+        beside = difference(first.step_ns, run.step_ns)
+    return [*line, *fitted(beside, _DIFFERENCE - 2), (" ", "")]

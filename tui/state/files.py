@@ -1,0 +1,101 @@
+"""Session files on the disk: where they are, and how they are written so that each is always whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+import time
+from collections.abc import Mapping
+
+from tui.state.checking import Damaged
+
+# A session is some kilobytes; more is another kind of file.
+MOST_BYTES = 4 << 20
+_MOST_NAME = 60
+# A file that a killed program has left half-written: nobody writes that long.
+_STALE_SECONDS = 3600
+
+
+def state_directory(environ: Mapping[str, str] = os.environ) -> str:
+    """wltui in the user's state directory: $XDG_STATE_HOME, which has to be absolute, or ~/.local/state."""
+    base = environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.expanduser("~/.local/state")
+    return os.path.join(base, "wltui")
+
+
+def session_path(opened: str, run: str = "", environ: Mapping[str, str] = os.environ) -> str:
+    """The session file of what was opened: its name, and a checksum of its real path.
+
+    run: which of a directory's measured runs.
+    """
+    real = os.path.realpath(opened)
+    name = re.sub(r"[^A-Za-z0-9._-]+", "_", os.path.basename(real))[:_MOST_NAME].lstrip(".") or "input"
+    return os.path.join(state_directory(environ), f"{name}-{short_sha(os.fsencode(real), run)}.json")
+
+
+def short_sha(data: bytes, run: str = "") -> str:
+    """Twelve digits of the SHA-256 of a path and a run."""
+    import hashlib
+
+    return hashlib.sha256(data + b"\0" + run.encode("utf-8", "replace")).hexdigest()[:12]
+
+
+def read_text(path: str) -> str | None:
+    """The text of a session file, None if there is none. Raises OSError, and `Damaged` for another file."""
+    try:
+        # Not a FIFO or a device: opening one of those may wait for ever.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise Damaged("found no regular file")
+        with open(path, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    if len(data) > MOST_BYTES:
+        raise Damaged(f"found more than {MOST_BYTES >> 20} MiB")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Damaged(f"found byte 0x{data[error.start]:02x}, expected UTF-8 text") from None
+
+
+def write_text(path: str, text: str) -> None:
+    """Put a text in place of a file, which is at every moment whole: the old one or the new one.
+
+    Raises OSError; the old file is then as it was.
+    """
+    directory, name = os.path.split(path)
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    _remove_stale(directory, name)
+    made = os.path.join(directory, f".{name}.{os.getpid()}.{time.monotonic_ns():x}.tmp")
+    try:
+        # A file of this name is nobody else's: not a link to somewhere, either.
+        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(made, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(made)
+        raise
+
+
+def set_aside(path: str) -> str:
+    """Rename a file that cannot be read to `NAME.damaged`; the new path. Raises OSError."""
+    aside = path + ".damaged"
+    os.replace(path, aside)
+    return aside
+
+
+def _remove_stale(directory: str, name: str) -> None:
+    """Remove what killed programs have left of this file."""
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.startswith(f".{name}.") and entry.name.endswith(".tmp"):
+                with contextlib.suppress(OSError):
+                    if time.time() - entry.stat(follow_symlinks=False).st_mtime > _STALE_SECONDS:
+                        os.unlink(entry.path)

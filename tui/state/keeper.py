@@ -1,0 +1,154 @@
+"""The session of what is open: found when the program starts, and kept while it runs and when it ends."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from simcore import __version__
+from simcore.parameters import Parameters
+from simcore.units import plural
+from tui.frame import cells
+from tui.session import AnySession, KeptRun, Session
+from tui.state.checking import Damaged
+from tui.state.files import read_text, session_path, set_aside, write_text
+from tui.state.identity import Identity, identity_of
+
+if TYPE_CHECKING:
+    from tui.screen_view import ScreenView
+    from tui.state.stored import ScreenState, Stored
+
+
+class Keeper:
+    """Keeps a session in its file. path: the file; identity: of the input.
+
+    notice: what there is to say of the session that was found, "" for nothing. screen: the one that was
+    open, parameters: of the run to go on with, None for the one as opened. screens: what screens that
+    have not been opened yet begin with; places: whether places in time still mean the same.
+    """
+
+    def __init__(self, path: str, identity: Identity) -> None:
+        self.path, self.identity = path, identity
+        self.notice = ""
+        self.screen: str | None = None
+        self.parameters: Parameters | None = None
+        self.screens: dict[str, ScreenState] = {}
+        self.places = True
+        self._wanted = self._written = self._complaint = ""
+        self._lock = threading.Lock()
+
+    # -- what was kept ---------------------------------------------------------------
+
+    def resume(self, stored: Stored, session: AnySession, parameters_given: bool) -> None:
+        """Go on with a session that was found.
+
+        The runs come into the history. Of another input, or where the command line states parameters,
+        the run that was on the screen is only one more of them; of another input places in time are left.
+        """
+        same = stored.input.is_of(self.identity)
+        known = same and stored.version == __version__
+        self.screen = stored.screen
+        self.screens = dict(stored.screens)
+        self.places = same
+        found = ["view"] if self.screens and same else ["lanes, marks"] if self.screens else []
+        if isinstance(session, Session):
+            for run in stored.runs:
+                session.recall(KeptRun(run.parameters, run.name, run.step_ns if known else None))
+            opened = session.opened.simulation.parameters
+            if stored.parameters is not None and stored.parameters != opened:
+                if same and not parameters_given:
+                    self.parameters = stored.parameters
+                    found.append("parameters")
+                else:
+                    session.recall(KeptRun(stored.parameters))
+            if len(session.history) > 1:
+                found.append(f"{plural(len(session.history) - 1, 'more run')} (R)")
+        if not same:
+            self.notice = (
+                f"the input changed since: {', '.join(found) or 'nothing'} kept, not the place in it"
+            )
+        elif found:
+            self.notice = f"as left last time: {', '.join(found)}; anew: --no-session"
+
+    def restore(self, name: str, view: ScreenView) -> None:
+        """Give a screen its part, if there is one."""
+        state = self.screens.get(name)
+        if state is not None:
+            view.restore(state, self.places)
+
+    # -- keeping ---------------------------------------------------------------------
+
+    def take(self, session: AnySession, screen: str, views: Mapping[str, ScreenView]) -> bool:
+        """Take down how all is now; whether that is something else than what was written."""
+        from tui.state.stored import MOST_RUNS, Stored, StoredRun, as_text
+
+        for name, view in views.items():
+            state = view.saved()
+            if state is not None:
+                self.screens[name] = state
+        parameters, runs = None, []
+        if isinstance(session, Session):
+            # The run as opened is what the command line says, which is not the session's.
+            if session.running:
+                parameters = session.draft
+            elif session.current is not session.opened:
+                parameters = session.current.simulation.parameters
+            runs = [StoredRun(one.parameters, one.name, one.step_ns) for one in session.history]
+            # The one as opened, and the newest.
+            runs = [runs[0], *runs[1:][1 - MOST_RUNS :]]
+        stored = Stored(self.identity, __version__, screen, parameters, tuple(runs), self.screens)
+        self._wanted = as_text(stored)
+        return self._wanted != self._written
+
+    def write(self) -> str:
+        """Write what was taken down last; what there is to say if that cannot be, else ""."""
+        # A slow disk may still be at the one before.
+        with self._lock:
+            wanted = self._wanted
+            if wanted == self._written:
+                return ""
+            try:
+                write_text(self.path, wanted)
+            except OSError as error:
+                # Said once: a directory that cannot be written stays so most of the time.
+                complaint = f"the session is not kept: {cells(_where(error, self.path))}"
+                again = complaint == self._complaint
+                self._complaint = complaint
+                return "" if again else complaint
+            self._written = wanted
+        return ""
+
+
+def keeper_of(opened: str, run: str, session: AnySession, parameters_given: bool) -> Keeper | None:
+    """The keeper of what is open, its session restored.
+
+    run: which of a directory's measured runs. parameters_given: whether the command line states any.
+    None when what is open has gone meanwhile. A file that cannot be read is set aside and said.
+    """
+    try:
+        identity = identity_of(opened)
+        path = session_path(opened, run)
+    except (OSError, ValueError):
+        return None
+    keeper = Keeper(path, identity)
+    try:
+        text = read_text(path)
+        if text is not None:
+            from tui.state.stored import from_text
+
+            keeper.resume(from_text(text), session, parameters_given)
+    except Damaged as damage:
+        try:
+            aside = f"set aside as {cells(os.path.basename(set_aside(path)))}"
+        except OSError as error:
+            aside = f"cannot be set aside ({cells(error.strerror or str(error))})"
+        keeper.notice = f"session damaged, {aside}: {cells(str(damage))}"
+    except OSError as error:
+        keeper.notice = f"no session is restored: {cells(_where(error, path))}"
+    return keeper
+
+
+def _where(error: OSError, path: str) -> str:
+    return f"{os.path.dirname(path)}: {error.strerror or error}"

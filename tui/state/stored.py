@@ -1,0 +1,151 @@
+"""What a session file holds: JSON of the format `wltui.session/1`, checked value by value when it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
+
+from simcore.diagnostics import UsageError
+from simcore.parameters import FLAGS, Flag, Parameters, parse_value
+from tui.screens import SCREENS
+from tui.state.checking import (
+    MOST_RANKS,
+    Damaged,
+    items,
+    optional,
+    parsed,
+    table,
+    text,
+    whole,
+    wrong,
+)
+from tui.state.identity import Identity
+from tui.timeline.saved import SavedTimeline
+
+FORMAT = "wltui.session/1"
+# Of the runs that were kept, the newest so many are kept in the file.
+MOST_RUNS = 200
+MOST_NAME = 60
+_MOST_VALUES = 1000
+
+
+class ScreenState(Protocol):
+    """A screen's part of a session."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As JSON takes it."""
+
+
+# The screens that have a part, with its reader. Raises `Damaged`.
+READERS: dict[str, Callable[[object, str], ScreenState]] = {"timeline": SavedTimeline.read}
+
+
+class StoredRun(NamedTuple):
+    """A run that was kept. name: the user's, "" for none. step_ns: its step time, None if it was not run."""
+
+    parameters: Parameters
+    name: str = ""
+    step_ns: int | None = None
+
+
+class Stored(NamedTuple):
+    """A session. version: of the program that wrote it. screen: the open one. parameters: of the run on
+    the screen, None of the one as opened. runs: none of a measured run. screens: the parts of those that
+    have one.
+    """
+
+    input: Identity
+    version: str
+    screen: str
+    parameters: Parameters | None = None
+    runs: tuple[StoredRun, ...] = ()
+    screens: Mapping[str, ScreenState] = MappingProxyType({})
+
+
+def as_text(stored: Stored) -> str:
+    """The file's text."""
+    import json
+
+    values = {
+        "format": FORMAT,
+        "version": stored.version,
+        "input": stored.input.as_json(),
+        "screen": stored.screen,
+        "parameters": None if stored.parameters is None else _stated(stored.parameters),
+        "runs": [
+            {"name": run.name, "parameters": _stated(run.parameters), "step_ns": run.step_ns}
+            for run in stored.runs
+        ],
+        "screens": {name: state.as_json() for name, state in stored.screens.items()},
+    }
+    return json.dumps(values, separators=(",", ":")) + "\n"
+
+
+def from_text(given: str) -> Stored:
+    """The session of a file. Raises `Damaged` that says where, what was found and what was expected."""
+    found = table(parsed(given), "the file")
+    if found.get("format") != FORMAT:
+        raise wrong(found.get("format"), "format", f'"{FORMAT}"')
+    screen = text(found.get("screen"), "screen")
+    if screen not in SCREENS:
+        raise wrong(screen, "screen", f"one of {', '.join(SCREENS)}")
+    screens = table(found.get("screens"), "screens")
+    return Stored(
+        Identity.read(found.get("input"), "input"),
+        text(found.get("version"), "version", 60),
+        screen,
+        optional(found.get("parameters"), "parameters", _parameters),
+        items(found.get("runs"), "runs", _run, MOST_RUNS),
+        {
+            name: read(screens[name], f"screens.{name}")
+            for name, read in READERS.items()
+            if screens.get(name) is not None
+        },
+    )
+
+
+def _run(value: object, where: str) -> StoredRun:
+    found = table(value, where)
+    return StoredRun(
+        _parameters(found.get("parameters"), f"{where}.parameters"),
+        text(found.get("name"), f"{where}.name", MOST_NAME),
+        optional(found.get("step_ns"), f"{where}.step_ns", whole),
+    )
+
+
+def _stated(parameters: Parameters) -> dict[str, Any]:
+    """The parameters that are not at their default."""
+    values = {flag.field: getattr(parameters, flag.field) for flag in FLAGS}
+    return {flag.field: values[flag.field] for flag in FLAGS if values[flag.field] != flag.default}
+
+
+def _parameters(value: object, where: str) -> Parameters:
+    found = table(value, where)
+    known = {flag.field: flag for flag in FLAGS}
+    values = {}
+    for name, one in found.items():
+        if name not in known:
+            raise wrong(name, where, "the name of a parameter")
+        values[name] = _value(known[name], one, f"{where}.{name}")
+    return Parameters(**values)
+
+
+def _value(flag: Flag, value: object, where: str) -> Any:
+    """A value of a parameter, as the command line would take it."""
+    if flag.kind == "switch":
+        if not isinstance(value, bool):
+            raise wrong(value, where, "true or false")
+        return value
+    if flag.kind == "words":
+        return items(value, where, text, _MOST_VALUES)
+    if flag.kind in ("word", "text"):
+        return text(value, where)
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise wrong(value, where, "a number")
+    if flag.kind == "count":
+        value = whole(value, where, -MOST_RANKS, MOST_RANKS)
+    try:
+        return parse_value(flag, repr(value))
+    except UsageError as error:
+        raise Damaged(f"{where}: {str(error).removeprefix(flag.option + ' ')}") from None

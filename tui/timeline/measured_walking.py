@@ -1,0 +1,70 @@
+"""Walking along causes in a measured run: what a span waited for, what it holds back, the critical path."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from simcore.measured.lanes import COMPUTE_LANE, NO_GROUP
+from simcore.measured.replay import MeasuredResults
+from simcore.measured.replay.dependencies import Dependency, causes, effects, pieces_of_item
+from simcore.measured.replay.pieces import GAP
+from simcore.measured.replay.worst import piece_name
+from simcore.measured.vocabulary import COMPUTE, category_of_op, group_of_op
+from simcore.units import duration
+from tui.frame import cells
+from tui.timeline.spans import SpanLane
+from tui.timeline.walking import Step
+
+
+def walk(results: MeasuredResults, lane: SpanLane, index: int, direction: int) -> list[Step]:
+    """What span `index` of a lane waited for (-1), what bound it first, or what it holds back (1)."""
+    if not results.measured.timed:
+        return []
+    spans, number = lane.spans, lane.number
+    own = pieces_of_item(results, number, spans.op[index], (spans.start[index], spans.end[index]))
+    found = (effects if direction > 0 else causes)(results, number, own)
+    return [_step(results, lane, one) for one in found]
+
+
+def critical(results: MeasuredResults, time_ns: int, direction: int) -> Step | None:
+    """The leg of the critical path behind (1) or before (-1) the one at a time; None past its ends."""
+    if not results.measured.timed:
+        return None
+    legs = results.legs
+    index = bisect_right([leg.start_ns for leg in legs], time_ns) - 1 + direction
+    if not 0 <= index < len(legs):
+        return None
+    leg = legs[index]
+    words = (
+        f"critical path {index + 1} of {len(legs)}: {cells(leg.what, 40)}, {duration(leg.ns)}; {leg.reason}"
+    )
+    return Step(leg.rank, None, leg.start_ns, results.measured.ranks[leg.rank].number, words)
+
+
+def _step(results: MeasuredResults, lane: SpanLane, one: Dependency) -> Step:
+    times, rank = results.times, results.measured.ranks[one.rank]
+    start, end = times.start[one.rank][one.piece], times.end[one.rank][one.piece]
+    stream = None if lane.stream is None else _stream(results, one)
+    own = results.measured.ranks[lane.number]
+    where = ""
+    if one.rank != lane.number:
+        stage = f" of stage {rank.stage}" if rank.stage not in (None, own.stage) else ""
+        where = f", rank {rank.number}{stage}"
+    words = (
+        f"{cells(piece_name(results, one.rank, one.piece), 40)}{where}, {duration(end - start)}: {one.reason}"
+    )
+    return Step(one.rank, stream, start, rank.number, words)
+
+
+def _stream(results: MeasuredResults, one: Dependency) -> str | None:
+    """The lane below a rank's own that shows a piece; None for a gap, which its own lane alone shows."""
+    pieces, trace = results.graph.pieces[one.rank], results.measured.ranks[one.rank]
+    if pieces.kind[one.piece] == GAP:
+        return None
+    op, sub = pieces.op[one.piece], pieces.sub[one.piece]
+    if sub >= 0:
+        return trace.subs.group[sub] or NO_GROUP
+    name, group = trace.ops.name[op], trace.ops.group[op]
+    if category_of_op(name, group) in (*COMPUTE, "host"):
+        return COMPUTE_LANE
+    return group_of_op(name, group)

@@ -203,7 +203,9 @@ class Session:
         self._wait(lambda: self.sent > count, "Ctrl+L")
         self._settle("Ctrl+L")
         after = self.terminal.lines
-        wrong = [pair for pair in zip(before, after, strict=True) if pair[0] != pair[1]]
+        # What is said in the last row stays until the next key, which this one is.
+        pairs = zip(before[:-1], after[:-1], strict=True)
+        wrong = [pair for pair in pairs if pair[0] != pair[1]]
         if wrong:
             shown = "\n".join(f"  {old.rstrip()}\n  {new.rstrip()}" for old, new in wrong[:6])
             raise Found(f"{len(wrong)} rows differ when the same is drawn again:\n{shown}")

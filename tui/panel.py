@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 
 from tui.frame import Glyphs, Line, rule
 from tui.frame_view import FrameView
+from tui.modal import Modal
 
 
 class ScrolledLines(FrameView):
@@ -39,7 +39,7 @@ class ScrolledLines(FrameView):
         return lines[self.top :]
 
 
-class Panel(ModalScreen[Any]):
+class Panel(Modal[Any]):
     """Covers the screen with lines; Esc, Enter or `q` go back."""
 
     CSS = "Panel { background: $background; }"

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.events import Key
-from textual.screen import ModalScreen
 from textual.widgets import Input, Label
+
+from tui.modal import Modal
 
 
 class Field(Input):
@@ -35,7 +35,7 @@ class Field(Input):
         await super()._on_key(event)
 
 
-class FieldScreen(ModalScreen["str | None"]):
+class FieldScreen(Modal["str | None"]):
     """A screen over the others with one field that all keys are for."""
 
     def __init__(self, field: Field) -> None:
@@ -44,10 +44,6 @@ class FieldScreen(ModalScreen["str | None"]):
 
     def on_mount(self) -> None:
         self._field.cursor_blink = False
-
-    def dismiss(self, result: str | None = None) -> AwaitComplete:
-        """Leave with a result, once: Enter may have been pressed again before the first one was done."""
-        return super().dismiss(result) if self.is_active else AwaitComplete()
 
     def typed_ahead(self, event: Key) -> bool:
         """Take a key that was typed before the field was there; False if it was given to it already.

@@ -21,7 +21,7 @@ from simcore.analysis.streams import StreamUse, stream_use
 from simcore.analysis.variants import Variants
 from simcore.analysis.waiting import Waiting, who_waits
 from simcore.analysis.worst import Place, worst_places
-from simcore.diagnostics import Cancelled, Diagnostic
+from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.parameters import replaced
 from simcore.simulation import Simulation, simulate
 from simcore.workload.model import base_name
@@ -268,8 +268,9 @@ class Results:
     def megatron_step_ns(self) -> int | None:
         """The step time with Megatron's stage layout, ns.
 
-        None where it is used, where there is no pipeline, and under jitter, which makes the
-        second run as long as the first.
+        None where it is used, where it cannot be (the rows it leaves out of stages may hold collectives
+        over all ranks), where there is no pipeline, and under jitter, which makes the second run as long
+        as the first.
         """
         simulation = self.simulation
         if simulation.program.schedule == "layer-loop" or simulation.layout.pp == 1:
@@ -278,7 +279,10 @@ class Results:
             return None
         # Folding gives the same figure at a fraction of the cost.
         other = replaced(replaced(simulation.parameters, "stage_layout", "megatron"), "no_fold", False)
-        return simulate(simulation.workload, other).step_time_ns
+        try:
+            return simulate(simulation.workload, other).step_time_ns
+        except UsageError:
+            return None
 
     @property
     def pass_end_ns(self) -> list[int]:

@@ -36,8 +36,8 @@ PIECES = (
     b"\r\n", b"\n", b"\t", b" ", b"#", b"//", b":", b",", b'"', b"{", b"]", b"\\u0000", b"NONE",
     b"ALLREDUCE_EP", b"SENDRECV", b"\x1f\x8b",
 )  # fmt: skip
-
-
+# What a terminal must never get from a file.
+UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _UNOPENED = re.compile("rank|astra-sim__|libra|yleintel|all_gather")
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.mutants import mutant, originals
+from tests.fuzz.mutants import UNSAFE, mutant, originals
 from tui.cli import main
 
 COUNT = int(os.environ.get("WLTUI_MUTANTS", "400"))
@@ -26,8 +26,6 @@ SHARED = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 PARTS = 8
 LINE = re.compile(r"(?P<place>\S+?)(:\d+(:\d+)?)?: (?P<severity>error|warning|note) [a-z0-9-]+ \S.*")
 ERROR = re.compile(r"\S+?:\d+:\d+: error [a-z0-9-]+ \S.*")
-# What a terminal must never get from a file.
-UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def run(words: list[str]) -> tuple[int, str, str]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from simcore.analysis import Results
-from simcore.diagnostics import Diagnostic
+from simcore.diagnostics import Diagnostic, UsageError
 from simcore.layout import Layout
 from simcore.parameters import Parameters
 from simcore.report import text_report
@@ -149,6 +149,21 @@ def test_nothing_of_a_file_can_steer_the_terminal(bad: str) -> None:
 
 def test_a_long_name_is_cut() -> None:
     assert "x" * 33 not in page(run([layer("x" * 5000, 5)], {}))
+
+
+def test_a_layout_that_cannot_be_is_not_said_beside_the_one_that_was_run() -> None:
+    # Megatron's layout gives the loss to the last stage alone: an all-reduce over all ranks would hang there.
+    rows = [
+        layer("embedding_layer", 5),
+        layer("mlp", 5),
+        Row("cross_entropy1", wg=Cell(0, "ALLREDUCE", "all", 1)),
+    ]
+    simulation = run(rows, {"tp": 1, "pp": 2, "pp_comm": None})
+    with pytest.raises(UsageError, match="would hang"):
+        simulate(simulation.workload, dataclasses.replace(simulation.parameters, stage_layout="megatron"))
+    text = page(simulation)
+    assert text.startswith(f"Step time  {duration(simulation.step_time_ns)}\n")
+    assert "--stage-layout megatron" not in text
 
 
 @settings(max_examples=40)

@@ -76,6 +76,7 @@ class Terminal:
         stderr: int | None = None,
         answers: bool = False,
         controls: bool = True,
+        cwd: str | Path = ROOT,
     ) -> None:
         self._answers = answers
         self.screen = pyte.Screen(columns, rows)
@@ -93,7 +94,7 @@ class Terminal:
             stdin=self.slave if stdin is None else stdin,
             stdout=self.slave if stdout is None else stdout,
             stderr=self.slave if stderr is None else stderr,
-            cwd=ROOT,
+            cwd=cwd,
             env=environment(**{"XDG_STATE_HOME": self._state.name, **(env or {})}),
             start_new_session=True,
         )

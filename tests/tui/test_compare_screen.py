@@ -32,6 +32,24 @@ def test_the_axis_is_as_long_as_the_longer_step() -> None:
     assert model_of(compute_scale=2.0).window.span_ns == seed(compute_scale=2.0).step_time_ns
 
 
+@pytest.mark.parametrize(
+    ("one", "other"), [({}, {"no_fold": True}), ({"no_fold": True}, {"no_fold": True, "tp": 2})]
+)
+def test_each_pair_has_lanes_where_every_rank_is_simulated(
+    one: dict[str, object], other: dict[str, object]
+) -> None:
+    # Equal ranks are one lane there, and a pair may be of any of them.
+    comparison = Comparison(seed(world=128, **one), seed(world=128, **other))
+    compared = SimulatedCompared(comparison)
+    assert compared.pairs > 1
+    for pair in range(compared.pairs):
+        found = comparison.pairs[compared._order[pair]]
+        for results, number, lane in zip(
+            (comparison.a, comparison.b), found[1:3], compared.lanes(pair), strict=True
+        ):
+            assert results.simulation.timeline.classes[number].ranks.first in lane.among
+
+
 def test_ends_can_be_laid_on_each_other() -> None:
     model = model_of(schedule="zb-h1")
     other = seed(schedule="zb-h1").step_time_ns

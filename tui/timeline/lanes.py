@@ -347,7 +347,8 @@ class SimulatedLanes:
         return self._first[number]
 
     def lane(self, number: int, rank: int = ALL, left: int = 0) -> Lane:
-        found = self._lane(number, rank, None)
+        # A comparison asks for a class of any rank, not only for those that stand for their equals.
+        found = self._lane(self._first[number], rank, None)
         # How many are left changes with every rank that is shown apart.
         return (
             Lane(self.results, number, None, OTHERS, found.among, "the others", found.like, left)

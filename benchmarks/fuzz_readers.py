@@ -1,0 +1,304 @@
+"""Coverage-guided fuzzing of every reader: a file is read, or refused in the project's own words.
+
+A finding is any other exception, a control character in a message, an input that takes longer or more
+memory than MOST_SECONDS and MOST_MB, or the end of the process. One is kept of each kind and place, in
+--folder beside the corpus, which the next run begins with. Half of the mutations are libFuzzer's, half are
+those of tests/fuzz, which know lines, columns and numbers.
+
+Usage: python benchmarks/fuzz_readers.py [TARGET]... [--minutes N] [--seed N] [--folder FOLDER]
+Needs atheris (pip install atheris). The minutes are those of all targets together. Exit status 1 when
+something was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.fuzz.mutants import CHANGES, SMALL, UNSAFE, Chooser  # noqa: E402
+
+MOST_BYTES = 8192
+# Of the processor, for an instrumented reader: a page of text takes it a few milliseconds.
+MOST_SECONDS = 2.0
+MOST_MB = 200
+# For what never returns, and for what fills the memory before it does.
+END_SECONDS, END_MB = 60, 1500
+KEPT = ("busbw.yaml", "busbw_docs.yaml", "busbw_fixed.yaml")
+FIGURES = re.compile(r"cov: (\d+) ft: (\d+) corp: (\d+)")
+POLICIES = b"""HYBRID_DLRM 1
+3
+a -1 10 ALLTOALL 400 20 NONE 0 30 ALLREDUCE 900 10
+b -1 10 NONE 0 20 ALLGATHER 64 30 REDUCESCATTER 900 10
+embedding -1 10 ALLTOALL 400 20 ALLTOALL 0 30 NONE 0 10
+"""
+CUSTOMIZED = b"""HYBRID_CUSTOMIZED
+1
+a -1 10 ALLREDUCE 400 20 NONE 0 30 ALLREDUCE 900 10 1,0 0,1 1,1
+"""
+CLUSTER = b"""# ours
+dim = ["ring:4:400:500", "switch:8:50:1000"]
+algorithm = ["1=ring"]
+splits = 4
+active_chunks = 2
+endpoint_delay = 0
+local_mem_bw = 1200.5
+collective_optimization = "baseline"
+"""
+NETWORK = b"""# two dimensions
+topology: [ Ring, Switch ]  # Ring, Switch, FullyConnected
+npus_count: [ 4, 8 ]
+bandwidth: [ 400.0, 50 ]    # GB/s
+latency: [ 500.0, 2e3 ]     # ns
+"""
+NETWORK_1 = b"""{"topology-name": "Hierarchical", "topologies-per-dim": ["Ring", "FullyConnected", "Switch"],
+"dimension-type": ["N", "P", "P"], "dimensions-count": 3, "units-count": [4, 5, 2], "links-count": [2, 2, 3],
+"link-latency": [500, 1, 0], "link-bandwidth": [25.0, 100, 50], "nic-latency": [0, 0, 0]}
+"""
+SYSTEM = b"""{"scheduling-policy": "LIFO", "endpoint-delay": 7, "active-chunks-per-dimension": 2,
+"preferred-dataset-splits": 4, "all-reduce-implementation": ["ring", "halvingDoubling"],
+"all-to-all-implementation": ["direct2", "oneDirect4"], "collective-optimization": "baseline",
+"local-mem-bw": 1600}
+"""
+SYSTEM_1 = b"""scheduling-policy: FIFO
+endpoint-delay: 1
+preferred-dataset-splits: 64
+boost-mode: 0
+all-reduce-implementation: ring_halvingDoubling
+all-to-all-implementation: direct_direct3
+collective-optimization: baseline
+"""
+PARAMETERS = b"""compute_scale = 0.9
+slow_rank = ["37=1.3", "0-7=2"]
+overlap_grad_reduce = true
+cluster = "h200-8"
+schedule = "interleaved"
+microbatches = 4
+"""
+KEYMAP = b"""[timeline]
+zoom_in = "i"
+pan_left = ["Left", "Ctrl+b"]
+[general]
+help = "F1"
+"""
+
+
+def workload(path: str, data: bytes) -> Any:
+    """The file, and what a check says of it."""
+    from simcore.checking import check_file_of
+    from simcore.inputs import read_input
+
+    return check_file_of(lambda: read_input(BytesIO(data), name=path))
+
+
+def cluster(path: str, data: bytes) -> Any:
+    from simcore.cluster.files import read_cluster_file
+
+    return read_cluster_file(path)
+
+
+def system(path: str, data: bytes) -> Any:
+    from simcore.cluster.files import read_system_file
+
+    return read_system_file(path, 2)
+
+
+def busbw(path: str, data: bytes) -> Any:
+    from simcore.networks.busbw_file import BusbwFile
+
+    return BusbwFile(path)
+
+
+def parameters(path: str, data: bytes) -> Any:
+    from simcore.parameters_file import read_parameters
+    from simcore.simulation import choices
+
+    return read_parameters(path, choices)
+
+
+def keymap(path: str, data: bytes) -> Any:
+    from tui.app import WltuiApp
+    from tui.keys import read_keymap
+    from tui.screens import all_bindings
+
+    return read_keymap(path, all_bindings(), WltuiApp.BINDINGS)
+
+
+def _fixture(name: str, most: int = MOST_BYTES // 2) -> bytes:
+    """The beginning of a fixture, whole lines."""
+    data = next((ROOT / "fixtures").glob(f"{name}*")).read_bytes()[:most]
+    return data[: data.rfind(b"\n") + 1] or data
+
+
+def _small_simai() -> list[bytes]:
+    """SimAI's texts with the count that fits the rows left over, so that they are read to the end."""
+    whole = [_fixture(name) for name in ("000", "001", "002")]
+    rows = [b"\n".join([*text.split(b"\n")[:1], b"3", *text.split(b"\n")[2:5], b""]) for text in whole]
+    return [*whole, *rows, SMALL["old_transformer.txt"]]
+
+
+# What reads, and what it is seeded with.
+TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]] = {
+    "simai": (workload, _small_simai),
+    "policies": (workload, lambda: [POLICIES, CUSTOMIZED, POLICIES.replace(b"HYBRID_DLRM 1", b"DATA")]),
+    "op-table-csv": (workload, lambda: [_fixture("003"), _fixture("003", 700)]),
+    "op-table-json": (workload, lambda: [SMALL["op_table.json"]]),
+    "rank-trace": (workload, lambda: [_fixture("004"), _fixture("004", 2000)]),
+    "cluster-toml": (cluster, lambda: [CLUSTER]),
+    "astra-network": (cluster, lambda: [NETWORK, NETWORK_1]),
+    "astra-system": (system, lambda: [SYSTEM, SYSTEM_1]),
+    "busbw": (busbw, lambda: [(ROOT / "tests/networks/simai" / name).read_bytes() for name in KEPT]),
+    "parameters": (parameters, lambda: [PARAMETERS]),
+    "keymap": (keymap, lambda: [KEYMAP]),
+}
+
+
+class Judge:
+    """Reads inputs, and keeps the first one of each finding."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self._read = TARGETS[name][0]
+        self._folder = folder
+        self._path = str(folder / "input")
+        self._known: set[tuple[str, str]] = set()
+
+    def opened(self, data: bytes) -> list[str]:
+        """What is said of an input."""
+        from simcore.diagnostics import InputError
+
+        if self._read is not workload:
+            Path(self._path).write_bytes(data)
+        try:
+            found = self._read(self._path, data)
+        except InputError as error:
+            return str(error).split("\n")
+        return [one.text() for one in getattr(found, "diagnostics", ())]
+
+    def one(self, data: bytes) -> None:
+        """One input."""
+        begin, before = time.process_time(), _resident_mb()
+        said: list[str] = []
+        try:
+            said = self.opened(data)
+        except Exception as error:
+            self._keep(type(error).__name__, _place(error), data)
+        if time.process_time() - begin > MOST_SECONDS:
+            self._keep("slow", "", data)
+        if _resident_mb() - before > MOST_MB:
+            self._keep("memory", "", data)
+        unsafe = next((line for line in said if UNSAFE.search(line)), None)
+        if unsafe is not None:
+            self._keep("control character", " ".join(unsafe.split()[1:3]), data)
+
+    def _keep(self, kind: str, place: str, data: bytes) -> None:
+        if (kind, place) in self._known:
+            return
+        self._known.add((kind, place))
+        name = f"finding-{len(self._known)}"
+        (self._folder / name).write_bytes(data)
+        with open(self._folder / "findings.json", "a", encoding="utf-8") as file:
+            file.write(json.dumps([kind, place, str(self._folder / name)]) + "\n")
+
+
+def _place(error: BaseException) -> str:
+    """The last line of ours that an exception came through."""
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if str(ROOT) in one.filename]
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
+
+
+def _resident_mb() -> float:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def inside(name: str, folder: Path, seconds: int, seed: int) -> None:
+    """One target in this process, as long as `seconds`."""
+    import atheris  # type: ignore[import-not-found]
+
+    atheris.enabled_hooks.add("str")
+    judge = Judge(name, folder)
+    with atheris.instrument_imports(include=["simcore", "tui.keys", "tomllib", "yaml"]):
+        # Once, so that what a reader imports when it is needed is instrumented, and takes no time later.
+        for data in TARGETS[name][1]():
+            judge.opened(data)
+
+    def changed(data: bytes, most: int, number: int) -> bytes:
+        if number % 2:
+            return bytes(atheris.Mutate(data, most))
+        choose = Chooser(number)
+        return choose.one_of(CHANGES)(data, choose)[:most]
+
+    limits = [f"-timeout={END_SECONDS}", f"-rss_limit_mb={END_MB}", f"-max_len={MOST_BYTES}"]
+    words = [f"-max_total_time={seconds}", f"-seed={seed}", "-print_final_stats=1", "-verbosity=1", *limits]
+    corpus = str(folder / "corpus")
+    atheris.Setup(
+        [sys.argv[0], *words, f"-artifact_prefix={folder}/", corpus], judge.one, custom_mutator=changed
+    )
+    atheris.Fuzz()
+
+
+def fuzz(name: str, folder: Path, seconds: int, seed: int) -> Iterator[str]:
+    """One target in a process of its own; its line, and what was found."""
+    corpus = folder / "corpus"
+    corpus.mkdir(parents=True, exist_ok=True)
+    (folder / "findings.json").write_text("", encoding="utf-8")
+    for number, data in enumerate(TARGETS[name][1]()):
+        (corpus / f"seed-{number}").write_bytes(data)
+    words = ["--inside", name, "--folder", str(folder), "--seconds", str(seconds), "--seed", str(seed)]
+    done = subprocess.run(
+        [sys.executable, __file__, *words], capture_output=True, text=True, errors="replace", check=False
+    )
+    figures = FIGURES.findall(done.stderr) or [("-", "-", "-")]
+    edges, features, kept = figures[-1]
+    runs = re.search(r"number_of_executed_units: +(\d+)", done.stderr)
+    count = runs[1] if runs else "-"
+    yield f"{name:<15} {seconds:6} s {count:>10} {figures[0][0]:>8} {edges:>8} {features:>9} {kept:>8}"
+    for line in (folder / "findings.json").read_text(encoding="utf-8").splitlines():
+        kind, place, path = json.loads(line)
+        yield f"found: {name}: {kind} {place}, {path}"
+    if done.returncode:
+        yield f"found: {name}: the process ended with {done.returncode}: {done.stderr[-600:]}"
+
+
+def main() -> int:
+    """Fuzz the targets in turn. Exit status 1 when something was found."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("targets", nargs="*", choices=[[], *TARGETS], default=[])
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--seed", type=int, default=9)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--inside", help=argparse.SUPPRESS)
+    parser.add_argument("--seconds", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.inside:
+        inside(given.inside, given.folder, given.seconds, given.seed)
+        return 0
+    folder = given.folder or Path(tempfile.mkdtemp(prefix="fuzz-"))
+    targets = given.targets or list(TARGETS)
+    seconds = max(round(given.minutes * 60 / len(targets)), 1)
+    print(f"python {sys.version.split()[0]}, seed {given.seed}, in {folder}")
+    print("reader             time executions    edges       at   features   corpus")
+    print("                              read    first  the end")
+    found = False
+    for name in targets:
+        for line in fuzz(name, folder / name, seconds, given.seed):
+            found |= line.startswith("found")
+            print(line, flush=True)
+    return int(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

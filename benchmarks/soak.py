@@ -1,0 +1,316 @@
+"""The screen under random keys, for as long as you like: crashes, silence, growing memory, wrong pictures.
+
+Every binding of every screen and prompt, words typed into prompts, pastes, the mouse, other sizes, in a
+pseudo-terminal read by a terminal emulator. Sessions are numbered: what session N does follows from --seed
+and N alone (not what the machine's load makes of it). Every PROBE actions the screen must answer Ctrl+L,
+draw what it showed before, and not have grown over MOST_MB. A session ends as a user ends it: the terminal
+is restored, the status 0.
+
+Usage: python benchmarks/soak.py [--minutes N] [--seed N] [--session N] [--steps N]
+--session runs that session alone. On a failure: the seed, the session, the last keys, the screen; status 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from textual.binding import Binding  # noqa: E402
+
+from tests.tui.pseudo_terminal import wltui  # noqa: E402
+from tui.app import WltuiApp  # noqa: E402
+from tui.keys import key_name  # noqa: E402
+from tui.screens import all_bindings  # noqa: E402
+
+FIXTURES = ROOT / "fixtures"
+RUNS = (
+    ["002_gpt_1024npu.txt"],
+    ["001_moe_128npu_with_mistakes.txt"],
+    ["002_gpt_1024npu.txt", "--world", "128", "--no-fold", "--slow-rank", "3=1.5"],
+    ["004_megatron_rank7_trace.txt"],
+    ["003_gpt2_large_op_table.txt"],
+    ["000_gpt13b_tp4_old_header.txt", "--network", "shared"],
+)
+SIZES = ((80, 24), (120, 36), (200, 50), (60, 12), (30, 8), (12, 3), (240, 60), (81, 25), (1, 1))
+WORDS = (
+    "mlp", "att", "rank:3", "fwd", "0", "7", "-1", "1e400", "1.5", "37=1.3", "stage", "a", "\u00e9\u4e2d",
+    "zz zz", "ring:8:400:500", "h200-8", "interleaved", "9" * 40, "'", '"[/]', "/nowhere", "help", "dur>1ms",
+)  # fmt: skip
+BYTES = {
+    "Esc": "\x1b", "Enter": "\r", "Space": " ", "Tab": "\t", "Backspace": "\x7f", "Delete": "\x1b[3~",
+    "Insert": "\x1b[2~", "PageUp": "\x1b[5~", "PageDown": "\x1b[6~", "Home": "\x1b[H", "End": "\x1b[F",
+    "Up": "\x1b[A", "Down": "\x1b[B", "Right": "\x1b[C", "Left": "\x1b[D", "Shift+Tab": "\x1b[Z",
+    "Shift+Up": "\x1b[1;2A", "Shift+Down": "\x1b[1;2B", "Shift+Right": "\x1b[1;2C", "Shift+Left": "\x1b[1;2D",
+}  # fmt: skip
+# These end the program, or stop it for the shell that is not there.
+ENDS = {"app.quit", "quit", "suspend_process", "app.suspend_process"}
+PROBE = 25
+PATIENCE_S = 60.0
+MOST_MB = 400.0
+# Of what it sent last: a traceback with all its values.
+KEPT_BYTES = 400_000
+REDRAW = "\x0c"
+
+
+class Found(Exception):
+    """What went wrong."""
+
+
+class Action(NamedTuple):
+    """Keys as a terminal sends them, or another size."""
+
+    keys: str = ""
+    size: tuple[int, int] | None = None
+
+    def __str__(self) -> str:
+        return f"size {self.size[0]}x{self.size[1]}" if self.size else repr(self.keys)
+
+
+def bound_keys() -> list[str]:
+    """What a terminal sends for each key of each binding; those that are the terminal's own are left out."""
+    found = set()
+    for bindings in (*all_bindings().values(), WltuiApp.BINDINGS):
+        for one in bindings:
+            assert isinstance(one, Binding)
+            if one.action not in ENDS:
+                found.update(filter(None, map(sent, one.key.split(","))))
+    return sorted(found)
+
+
+def sent(key: str) -> str:
+    """The bytes of a key; nothing for one that terminals do not send."""
+    name = key_name(key)
+    if len(name) == 1:
+        return name
+    if name.startswith("Ctrl+") and len(name) == 6:
+        return chr(ord(name[-1]) & 0x1F)
+    return BYTES.get(name, "")
+
+
+def actions(choose: random.Random) -> Iterator[Action]:
+    """What a session does, without an end."""
+    keys = bound_keys()
+    columns, rows = 120, 36
+    while True:
+        kind = choose.random()
+        if kind < 0.62:
+            yield Action(choose.choice(keys))
+        elif kind < 0.72:
+            yield Action(choose.choice(keys) * choose.choice((2, 3, 10, 40)))
+        elif kind < 0.80:
+            # A prompt, something in it, and out again in one way or another.
+            yield Action(choose.choice("/\\:m'x") if choose.random() < 0.8 else "5" + "j" * 3 + "\r")
+            yield Action(choose.choice(WORDS))
+            yield Action(choose.choice(["\r", "\x1b", "\t", "\x1b[A", "\x7f", "\x1b[B\r"]))
+        elif kind < 0.84:
+            yield Action(choose.choice(WORDS) + choose.choice(("\r", "\x1b", "")))
+        elif kind < 0.93:
+            x, y = choose.randint(1, columns), choose.randint(1, rows)
+            button = choose.choice((0, 0, 0, 2, 64, 65, 68, 69))
+            across, down = choose.randint(1, columns), choose.randint(1, rows)
+            press = f"\x1b[<{button};{x};{y}M"
+            drag = f"\x1b[<32;{across};{down}M\x1b[<0;{across};{down}m" if button == 0 else ""
+            yield Action(press + (drag or f"\x1b[<{button};{x};{y}m"))
+        elif kind < 0.95:
+            yield Action(f"\x1b[200~{choose.choice(WORDS)}\n{choose.choice(WORDS)}\x1b[201~")
+        elif kind < 0.97:
+            yield Action("\x1b" * choose.randint(1, 3))
+        else:
+            columns, rows = choose.choice(SIZES)
+            yield Action(size=(columns, rows))
+
+
+class Session:
+    """One run of the program under its actions. last: the latest of them."""
+
+    def __init__(self, seed: int, number: int, folder: str) -> None:
+        self.number = number
+        self.last: deque[Action] = deque(maxlen=80)
+        self.memory: list[float] = []
+        self.slowest = 0.0
+        self.done = 0
+        self.sent = 0
+        self._choose = random.Random(seed * 1_000_003 + number)
+        words = RUNS[number % len(RUNS)]
+        self.words = " ".join(words)
+        home = {"HOME": folder, "XDG_STATE_HOME": folder, "XDG_CONFIG_HOME": folder}
+        self.terminal = wltui(
+            str(FIXTURES / words[0]), *words[1:], screen=None, env=home, answers=number % 2 == 0, cwd=folder
+        )
+
+    def run(self, steps: int, until: float) -> None:
+        """Act, look, and end it. Raises Found."""
+        with self.terminal as terminal:
+            self._wait(lambda: "quit" in terminal.lines[-1], "the first screen")
+            for action in actions(self._choose):
+                self._act(action)
+                self.done += 1
+                if self.done % PROBE == 0:
+                    self._probe()
+                if self.done >= steps or time.monotonic() > until:
+                    break
+                if terminal.process.poll() is not None:
+                    raise Found(f"the program ended with {terminal.process.returncode}")
+            self._end()
+
+    def _act(self, action: Action) -> None:
+        self.last.append(action)
+        if action.size:
+            self.terminal.resize(*action.size)
+        else:
+            self.terminal.press(action.keys)
+        # Now and then faster than it can draw.
+        if self._choose.random() < 0.8:
+            self._read(0.02)
+
+    def _read(self, quiet: float) -> None:
+        """Read until nothing has come for `quiet` seconds, and forget what was read."""
+        begin = time.monotonic()
+        while (size := self.terminal.pump(quiet)) and time.monotonic() - begin < PATIENCE_S:
+            self.sent += size
+        del self.terminal.raw[:-KEPT_BYTES]
+
+    def _wait(self, there: object, what: str) -> None:
+        assert callable(there)
+        begin = time.monotonic()
+        while not there():
+            if self.terminal.process.poll() is not None:
+                self._read(0.1)
+                raise Found(f"the program ended with {self.terminal.process.returncode}, before {what}")
+            if time.monotonic() - begin > PATIENCE_S:
+                raise Found(f"no answer within {PATIENCE_S:.0f} s: {what}")
+            self.sent += self.terminal.pump(0.05)
+        self.slowest = max(self.slowest, time.monotonic() - begin)
+
+    def _probe(self) -> None:
+        """The screen answers, with the picture that it showed, and has not grown too much."""
+        self._settle("what was pressed")
+        before = self.terminal.lines
+        count = self.sent
+        self.terminal.press(REDRAW)
+        self._wait(lambda: self.sent > count, "Ctrl+L")
+        self._settle("Ctrl+L")
+        after = self.terminal.lines
+        # What is said in the last row stays until the next key, which this one is.
+        pairs = zip(before[:-1], after[:-1], strict=True)
+        wrong = [pair for pair in pairs if pair[0] != pair[1]]
+        if wrong:
+            shown = "\n".join(f"  {old.rstrip()}\n  {new.rstrip()}" for old, new in wrong[:6])
+            raise Found(f"{len(wrong)} rows differ when the same is drawn again:\n{shown}")
+        self.memory.append(_resident_mb(self.terminal.process.pid))
+        if self.memory[-1] > MOST_MB:
+            raise Found(f"{self.memory[-1]:.0f} MB, budget {MOST_MB:.0f}")
+
+    def _settle(self, what: str) -> None:
+        """Read until the program sleeps: on a busy machine it may be quiet and not be done."""
+        quiet = 0
+        begin = time.monotonic()
+        while quiet < 3:
+            size = self.terminal.pump(0.1)
+            self.sent += size
+            quiet = 0 if size or _awake(self.terminal.process.pid) else quiet + 1
+            if time.monotonic() - begin > PATIENCE_S:
+                raise Found(f"still at work after {PATIENCE_S:.0f} s: {what}")
+        self.slowest = max(self.slowest, time.monotonic() - begin)
+        del self.terminal.raw[:-KEPT_BYTES]
+
+    def _end(self) -> None:
+        terminal = self.terminal
+        terminal.resize(120, 36)
+        begin = time.monotonic()
+        while terminal.process.poll() is None:
+            # Out of a prompt, of one over it, and of the program.
+            terminal.press("\x1b")
+            self._read(0.3)
+            if terminal.process.poll() is None:
+                terminal.press("q")
+                self._read(0.3)
+            if time.monotonic() - begin > PATIENCE_S:
+                raise Found(f"it did not end within {PATIENCE_S:.0f} s")
+        self._read(0.1)
+        if terminal.process.returncode:
+            raise Found(f"the program ended with {terminal.process.returncode}")
+        if terminal.in_alternate_screen or not terminal.cursor_is_visible:
+            raise Found("the terminal was not restored")
+        if terminal.attributes != terminal.attributes_before:
+            raise Found("the terminal's settings were not restored")
+
+    def places(self) -> list[str]:
+        """Where a traceback on the terminal went through, and its last line."""
+        text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.terminal.raw.decode("utf-8", "replace"))
+        lines = [line.strip("│ \r") for line in text.split("\n")]
+        return [line for line in lines if re.match(r"/\S+\.py:\d+ in |\w+(Error|Exception|Found): ", line)]
+
+    def figures(self) -> str:
+        """One line: steps, bytes, the slowest answer, memory at the first probe, halfway, last and most."""
+        memory = self.memory or [0.0]
+        first, half, last = memory[0], memory[len(memory) // 2], memory[-1]
+        return (
+            f"{self.number:7} {self.done:7} {self.sent / 1e6:6.1f} {self.slowest:9.2f} "
+            f"{first:9.0f} {half:8.0f} {last:7.0f} {max(memory):7.0f}   {self.words}"
+        )
+
+
+def _awake(pid: int) -> bool:
+    """Whether a thread of the program runs, or would if it were let."""
+    try:
+        return any(
+            path.read_text(encoding="ascii").rpartition(")")[2].split()[0] in "RD"
+            for path in Path(f"/proc/{pid}/task").glob("*/stat")
+        )
+    except OSError:  # a thread that has just ended
+        return True
+
+
+def _resident_mb(pid: int) -> float:
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    except OSError:
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def main() -> int:
+    """Sessions one after the other. Exit status 1 at the first failure."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--seed", type=int, default=9)
+    parser.add_argument("--session", type=int)
+    parser.add_argument("--steps", type=int, default=2000)
+    given = parser.parse_args()
+    print(f"python {sys.version.split()[0]}, seed {given.seed}, {given.steps} steps a session")
+    print("session   steps     MB  slowest s  first MB  half MB  last MB  most MB   run")
+    until = time.monotonic() + given.minutes * 60
+    number = given.session or 0
+    while time.monotonic() < until:
+        with tempfile.TemporaryDirectory() as folder:
+            session = Session(given.seed, number, folder)
+            try:
+                session.run(given.steps, until)
+            except Found as found:
+                keys = "\n".join(f"  {action}" for action in session.last)
+                print(f"FAILED: --seed {given.seed} --session {number}, step {session.done}: {found}")
+                print(f"the last keys:\n{keys}\nthe screen:\n{session.terminal.text}")
+                print("\n".join(["the traceback's places:", *session.places()]))
+                return 1
+            print(session.figures(), flush=True)
+        number += 1
+        if given.session is not None:
+            break
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""A prompt, panel or list over the screen answers once, however fast its keys come."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tui.conftest import MakeApp
+from tests.tui.pseudo_terminal import ROOT, SEED, wltui
+from tests.tui.screen_reading import press, screen_rows
+from tui.modal import Modal
+
+
+@pytest.mark.parametrize("key", ["slash", "colon", "question_mark", "apostrophe", "backslash"])
+async def test_a_second_answer_takes_nothing_else_away(make_app: MakeApp, key: str) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, key)
+        modal = app.screen
+        assert isinstance(modal, Modal)
+        modal.dismiss(None)
+        modal.dismiss(None)
+        await press(pilot, "j")
+        assert screen_rows(app)[7].startswith(">+ stage  1")
+
+
+def test_every_screen_over_the_screen_is_one_that_answers_once() -> None:
+    rooms = sorted((ROOT / "tui").rglob("*.py"))
+    assert [path.name for path in rooms if "(ModalScreen[" in path.read_text(encoding="utf-8")] == [
+        "modal.py"
+    ]
+
+
+def test_enter_held_down_in_a_prompt_does_not_end_the_program() -> None:
+    with wltui(SEED) as terminal:
+        terminal.wait_for("At the cursor")
+        for _ in range(5):
+            terminal.press("\\")
+            terminal.wait_for(lambda: "filter" in terminal.lines[-1] or "only" in terminal.lines[-1])
+            terminal.press("\r" * 12)
+            terminal.settle(0.3)
+            # Out of the panel that Enter opens on the timeline.
+            terminal.press("\x1b")
+            terminal.wait_for(lambda: "q quit" in terminal.lines[-1])
+        assert terminal.process.poll() is None

@@ -68,6 +68,9 @@ def guarded(command: Callable[[list[str]], int], words: list[str]) -> int:
         return WRONG_USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
+    except MemoryError:
+        print("wltui: there is not enough memory", file=sys.stderr)
+        return INPUT_HAS_ERRORS
     except BrokenPipeError:
         _forget_stdout()
         return DONE

@@ -81,8 +81,9 @@ def _opened(
     session = _session(path, arguments, own_parameters(mine, other, parameters))
     against = results_of(other, own_parameters(other, mine, parameters))
     current = session.current
+    assert isinstance(current, Results | MeasuredResults)
     # What cannot be compared is a line on the terminal, not a screen without a comparison.
-    compared(against, current if isinstance(current, Results) else MeasuredResults(current))  # type: ignore[arg-type]
+    compared(against, current)
     return session, against
 
 

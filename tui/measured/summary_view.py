@@ -16,6 +16,7 @@ from tui.session import Run
 from tui.summary.cursor import MAP, NOTES
 
 if TYPE_CHECKING:
+    from simcore.measured.replay.what_if import Knob
     from tui.app import WltuiApp
 
 
@@ -49,7 +50,7 @@ class MeasuredSummaryView(ScreenView):
     def draw(self, width: int, height: int) -> list[Line]:
         results = self.model.results
         if self.model.knobs is None and results.measured.timed:
-            self.model.knobs = self._app.runs.what_if(results)
+            self.model.knobs = cast("list[Knob] | None", self._app.runs.what_if(results))
         return draw(self.model, width, height, self.glyphs, self._app.what_ifs.progress)
 
     def show(self, results: Run) -> None:

@@ -15,6 +15,7 @@ from tui.session import Run
 from tui.why.frame import draw
 
 if TYPE_CHECKING:
+    from simcore.measured.replay.what_if import Knob
     from tui.app import WltuiApp
 
 
@@ -53,7 +54,9 @@ class MeasuredWhyView(ScreenView):
     def draw(self, width: int, height: int) -> list[Line]:
         results = self.model.results
         if self.model.knobs is None:
-            self.model.knobs = self._app.runs.what_if(results) if results.measured.timed else []
+            self.model.knobs = (
+                cast("list[Knob] | None", self._app.runs.what_if(results)) if results.measured.timed else []
+            )
         return draw(self.model, width, height, self.glyphs, self._app.what_ifs.progress)
 
     def show(self, results: Run) -> None:

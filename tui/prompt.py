@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.events import Key
+from textual.events import Event, Key
 from textual.screen import ModalScreen
 from textual.widgets import Input, Label
 
@@ -48,6 +48,13 @@ class FieldScreen(ModalScreen["str | None"]):
     def dismiss(self, result: str | None = None) -> AwaitComplete:
         """Leave with a result, once: Enter may have been pressed again before the first one was done."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
+
+    def _forward_event(self, event: Event) -> None:
+        # While nothing has the focus keys come here: on their way through, later ones would overtake them.
+        if isinstance(event, Key) and self.focused is None:
+            self._field._forward_event(event)
+        else:
+            super()._forward_event(event)
 
     def typed_ahead(self, event: Key) -> bool:
         """Take a key that was typed before the field was there; False if it was given to it already.

@@ -334,6 +334,8 @@ class WltuiApp(CellApp):
             self.say("there is no finished run to keep")
         else:
             number = session.keep()
+            # The row above says which run this is.
+            self._redraw_chrome()
             self.say("this run is kept already" if number is None else f"kept as run {number}")
 
     def action_other_run(self) -> None:

@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 
-.PHONY: run test lint clean
+.PHONY: run test lint pictures clean
 
 run: $(VENV)/.stamp-run
 	@$(BIN)/wltui
@@ -29,6 +29,10 @@ $(VENV)/.stamp-test: pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@ $(VENV)/.stamp-run
+
+# The pictures of README and docs, by the program itself.
+pictures: $(VENV)/.stamp-run
+	$(BIN)/python docs/pictures.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build

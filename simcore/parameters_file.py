@@ -9,17 +9,13 @@ cluster = "h200-8"                    # a path is as on the command line: from w
 from __future__ import annotations
 
 import difflib
-import os
-import stat
 from collections.abc import Callable
 from typing import Any
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.parameters import FLAGS, Flag, Parameters, parse_value
-from simcore.toml_text import TomlProblem, parse_toml, place_of_key
+from simcore.toml_text import TomlProblem, parse_toml, place_of_key, read_text
 
-# Some dozens of lines; more is another kind of file.
-_MOST_BYTES = 1 << 20
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
 _EXPECTED = {"count": "a whole number", "positive": "a number", "scale": "a number", "word": "a text",
              "text": "a text", "words": "a list of texts", "switch": "true or false"}  # fmt: skip
@@ -63,23 +59,11 @@ def _character(one: str) -> str:
 
 def _text(path: str) -> str:
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise _refusal(path, "found no regular file, expected a file of parameters")
-        with open(path, "rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-    except OSError as error:
+        return read_text(path, "a file of parameters")
+    except FileNotFoundError as error:
         raise _refusal(path, f"the file cannot be read: {error.strerror}") from None
-    except ValueError:  # a NUL character in the path
-        raise _refusal(path, "there is no such file") from None
-    if len(data) > _MOST_BYTES:
-        raise _refusal(path, "found more than 1 MiB, expected a file of parameters")
-    try:
-        return data.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        column = error.start - data.rfind(b"\n", 0, error.start)
-        message = f"found byte 0x{data[error.start]:02x}, expected UTF-8 text"
-        raise _refusal(path, message, (line, column)) from None
+    except TomlProblem as problem:
+        raise _refusal(path, problem.message, problem.place) from None
 
 
 def _refusal(path: str, message: str, place: tuple[int, int] | None = None) -> InputError:

@@ -21,6 +21,7 @@ from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.engine import Times, run_engine
 from simcore.folding import Folding, fold
 from simcore.layout import Layout, resolve_layout
+from simcore.memory import check_memory, run_bytes
 from simcore.networks import (
     Network,
     Sharing,
@@ -36,7 +37,7 @@ from simcore.pricing import Prices, scaled
 from simcore.program import Program, build_policy_program, build_program
 from simcore.program.building import MOST_OPS
 from simcore.timeline import Timeline
-from simcore.units import number
+from simcore.units import number, plural
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind
 
@@ -85,6 +86,9 @@ def simulate(
     """
     try:
         return _simulate(workload, parameters, cancelled)
+    except MemoryError:
+        # It was there when it was looked for.
+        raise UsageError("the memory that was free was not enough for the run") from None
     except UsageError as error:
         if parameters != Parameters():
             raise
@@ -130,6 +134,9 @@ def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[]
             f"{len(folding.classes)} rank classes have {ops} ops: at most {MOST_OPS} are simulated"
             + (" (without --no-fold equal ranks are simulated once)" if parameters.no_fold else "")
         )
+    needed = run_bytes(program.stage_ops, ops, len(folding.classes), queued=program.queued)
+    what = f"{plural(len(folding.classes), 'rank class')} with {ops} ops"
+    check_memory(needed, what, "fewer micro-batches or passes would need less")
     try:
         times = _times(cluster, network, program, folding, parameters, overrides, cancelled)
     except OverflowError:

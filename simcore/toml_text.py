@@ -5,11 +5,25 @@ The standard reader gives values without their places; a message needs the line 
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 import sys
 from typing import Any
 
+from simcore.diagnostics import printable
+
 Place = tuple[int, int]
+
+# Some dozens of lines; more is another kind of file.
+_MOST_BYTES = 1 << 20
+# Python refuses numbers of more than 4300 digits, or (older ones) takes seconds for them; no file needs one.
+_MOST_DIGITS = 1000
+_LONG_NUMBER = re.compile(rf"(?<![\w.])[0-9][0-9A-Fa-fxob_]{{{_MOST_DIGITS}}}")
+# `a.b.c`: the standard reader's time grows with the square of the number of parts.
+_MOST_PARTS = 32
+_PART = r"(?:[\w-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*\.[ \t]*"
+_LONG_KEY = re.compile(rf"(?<![\w-])(?:{_PART}){{{_MOST_PARTS}}}")
 
 
 class TomlProblem(Exception):
@@ -21,8 +35,42 @@ class TomlProblem(Exception):
         self.place = place
 
 
+def read_text(path: str, what: str) -> str:
+    """The text of the file at `path`. what: the kind of file that is expected, for messages.
+
+    Raises FileNotFoundError, and `TomlProblem` where there is no such text.
+    """
+    try:
+        # Not a FIFO or a device: opening or reading one of those may never end.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise TomlProblem(f"found no regular file, expected {what}")
+        with open(path, "rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise TomlProblem(f"the file cannot be read: {error.strerror or error}") from None
+    except ValueError:  # a NUL character in the path
+        raise TomlProblem("there is no such file") from None
+    if len(data) > _MOST_BYTES:
+        raise TomlProblem(f"found more than 1 MiB, expected {what}")
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        message = f"found byte 0x{data[error.start]:02x}, expected UTF-8 text"
+        raise TomlProblem(message, (line, column)) from None
+
+
 def parse_toml(text: str, expected: str) -> dict[str, Any]:
     """The top table. expected: what stands in such a file instead of nested lists. Raises `TomlProblem`."""
+    if found := _LONG_NUMBER.search(text):
+        message = f"found a number of more than {_MOST_DIGITS} digits, expected a shorter one"
+        raise TomlProblem(message, place_at(text, found.start()))
+    if found := _LONG_KEY.search(text):
+        message = f"found a key of more than {_MOST_PARTS} parts, expected {expected}"
+        raise TomlProblem(message, place_at(text, found.start()))
     if sys.version_info >= (3, 11):
         import tomllib
     else:
@@ -33,7 +81,8 @@ def parse_toml(text: str, expected: str) -> dict[str, Any]:
         message, _, where = str(error).partition(" (at ")
         at = re.match(r"line (\d+), column (\d+)", where)
         place = (int(at[1]), int(at[2])) if at else None
-        raise TomlProblem(f"this is not TOML: {message}", place) from None
+        # The message may quote a key that is as long as the file.
+        raise TomlProblem(f"this is not TOML: {printable(message)}", place) from None
     except RecursionError:
         raise TomlProblem(f"found too many nested lists, expected {expected}") from None
     return table

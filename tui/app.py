@@ -1,34 +1,32 @@
-"""The Textual app: the rows around the screens, switching between them, and the runs."""
+"""The Textual app: the rows around the screens, and switching between them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import Click, Event, Key
 
-from simcore.analysis import Results
-from simcore.diagnostics import Cancelled, InputError, UsageError
-from simcore.parameters import Parameters
-from simcore.simulation import simulate
-from tui.background import Background, Watched
+from tui.background import Background
 from tui.chrome import footer, heading, tab_at
 from tui.frame import Line, cells, spread
 from tui.frame_view import FrameView
 from tui.keys.actions import Keymap, renamed
+from tui.notes.source_line import stamps_of
 from tui.prompt import FieldScreen
+from tui.runs.simulated import SimulatedRuns
 from tui.screen_view import ScreenView
 from tui.screens import SCREENS, load, screens_of
-from tui.session import AnySession, KeptRun, Run, Session
+from tui.session import AnySession, Run, Session
 from tui.state.keeping import Keeping
 from tui.terminal.display import CellApp
 
 if TYPE_CHECKING:
-    from simcore.analysis.what_if import WhatIf
+    from simcore.analysis import Results
     from simcore.measured.replay import MeasuredResults
-    from tui.runs.panel import Chosen
+    from tui.runs.source import RunSource
     from tui.state.keeper import Keeper
 
 
@@ -116,16 +114,23 @@ class WltuiApp(CellApp):
         self._views: dict[str, ScreenView] = {}
         self.keeping = Keeping(self, keeper)
         self.said = self.keeping.notice
+        # How the files were when they were read.
+        self.stamps = stamps_of(session.opened.path, session.opened.diagnostics)
         # The screen that a place in the timeline was opened from, until another one is opened.
         self.came_from = ""
-        # Parameters whose run is kept when it is done, and what is done next when a run is there.
-        self._keep: Parameters | None = None
-        self._next: tuple[Parameters, Callable[[], None]] | None = None
         self.what_ifs = Background(self, "what-if")
         self.comparisons = Background(self, "compare")
         self.change_times = Background(self, "changes")
-        # How long the draft has been simulated, s.
-        self.run_seconds = 0.0
+        self.runs = self._runs_of(session)
+
+    def _runs_of(self, session: AnySession) -> RunSource:
+        if isinstance(session, Session):
+            return SimulatedRuns(self, session)
+        from tui.measured.replaying import MeasuredRuns
+        from tui.measured.session import MeasuredSession
+
+        assert isinstance(session, MeasuredSession)
+        return MeasuredRuns(self, session)
 
     @property
     def current_view(self) -> ScreenView:
@@ -150,7 +155,8 @@ class WltuiApp(CellApp):
 
     def on_mount(self) -> None:
         self.current_view.focus()
-        self.keeping.begin(self.show_run)
+        if isinstance(self.runs, SimulatedRuns):
+            self.keeping.begin(self.runs.show)
         self.app_resume_signal.subscribe(self, self._resumed)
 
     def _resumed(self, app: App[None]) -> None:
@@ -200,7 +206,8 @@ class WltuiApp(CellApp):
             event.stop()
             event.prevent_default()
 
-    def _redraw_chrome(self) -> None:
+    def redraw_chrome(self) -> None:
+        """The rows around the screen say something else."""
         self.query_one(Heading).redraw()
         self.query_one(Footer).redraw()
 
@@ -228,26 +235,11 @@ class WltuiApp(CellApp):
         bindings = [*self.current_view.BINDINGS, *self.BINDINGS]
         return tuple((renamed(keys, bindings, self.keymap), words) for keys, words in self.current_view.hints)
 
-    # -- runs ------------------------------------------------------------------------
-
-    def try_change(self, knob: WhatIf | None) -> None:
-        """Run a change of the what-if table as the draft."""
-        session = self.session
-        assert isinstance(session, Session)
-        if knob is None:
-            self.say("no change is chosen: Tab leads to the table, when it is there")
-        elif knob.parameters is None:
-            self.say("no parameter does that alone: 5 has the network and the layers")
-        else:
-            session.edit(knob.parameters)
-            self._keep = knob.parameters
-            self.run_draft()
-
     def show_everywhere(self, run: Run) -> None:
         """Another run on all screens."""
         for view in self._views.values():
             view.show(run)
-        self._changed()
+        self.changed()
 
     def redraw_current(self) -> None:
         """Something that the open screen shows has changed."""
@@ -257,152 +249,17 @@ class WltuiApp(CellApp):
         """The keys of the open screen are others than before."""
         self.query_one(Footer).redraw()
 
-    def run_draft(self) -> None:
-        """Simulate the session's draft in a worker; the old picture stays until it is done."""
-        session = self.session
-        assert isinstance(session, Session)
-        session.running = True
-        session.error = ""
-        self.run_seconds = 0.0
-        # It would take half of the processor from the run that is waited for.
-        self.change_times.stop()
-        parameters = session.draft
-        self.run_worker(lambda: self._simulate(session, parameters), thread=True, exclusive=True, group="run")
-        self._changed()
-
-    def _simulate(self, session: Session, parameters: Parameters) -> None:
-        watched = Watched(self._run_takes)
-        results: Results | None = None
-        error = ""
-        try:
-            kept = session.kept(parameters)
-            if kept is not None and kept.results is not None:
-                results = kept.results
-            else:
-                results = Results(simulate(session.workload, parameters, watched))
-                # Computed here, so that drawing has only to look it up.
-                results.compute_accounts(watched)
-        except Cancelled:
-            return
-        except (UsageError, InputError) as found:
-            error = str(found)
-        if not watched():
-            self.call_from_thread(self._finished, session, parameters, results, error)
-
-    def _run_takes(self, seconds: float) -> None:
-        """Called by the worker: say how long the run takes already."""
-        self.run_seconds = seconds
-        if self.is_running:
-            self.call_from_thread(self.redraw_current)
-
-    def cancel_run(self) -> None:
-        """Stop the run of the draft: the parameters of the run on the screen are the draft again."""
-        session = self.session
-        assert isinstance(session, Session)
-        self.workers.cancel_group(self, "run")
-        session.running = False
-        session.edit(session.current.simulation.parameters)
-        self._changed()
-        self.say("the run was stopped; u has the change again")
-
-    def _finished(
-        self, session: Session, parameters: Parameters, results: Results | None, error: str
-    ) -> None:
-        if parameters != session.draft:
-            return
-        session.running = False
-        session.error = error
-        if results is not None:
-            session.show(results)
-            for view in self._views.values():
-                view.show(results)
-            if parameters == self._keep:
-                self._keep = None
-                session.keep()
-                self.say(f"{session.run_words()}: {session.step}; x goes back and forth")
-            if self._next is not None and self._next[0] == parameters:
-                then, self._next = self._next[1], None
-                then()
-        self._changed()
-
     def action_keep(self) -> None:
         """Keep the run on the screen, to come back to and to compare with."""
-        session = self.session
-        if not isinstance(session, Session):
-            self.say("a measured run is the only one there is")
-        elif session.running or session.error:
-            self.say("there is no finished run to keep")
-        else:
-            number = session.keep()
-            # The row above says which run this is.
-            self._redraw_chrome()
-            self.say("this run is kept already" if number is None else f"kept as run {number}")
+        self.runs.keep()
 
     def action_other_run(self) -> None:
         """Show the run that was shown before, and with the same key this one again."""
-        session = self.session
-        if session.measured:
-            from tui.measured import replaying
-            from tui.measured.session import MeasuredSession
-
-            assert isinstance(session, MeasuredSession)
-            replaying.show_other(self, session)
-            return
-        if not isinstance(session, Session) or session.other is None:
-            self.say("there is no other run yet: change a parameter first (5)")
-            return
-        other = session.other
-        # The draft goes with it: what is on the screen is what a change begins with.
-        session.edit(other.simulation.parameters)
-        self._finished(session, session.draft, other, "")
-        self.say(f"{session.run_words()}, {session.step}")
+        self.runs.show_other()
 
     def action_runs(self) -> None:
         """The history of runs."""
-        session = self.session
-        if not isinstance(session, Session):
-            self.say("a measured run is the only one there is")
-            return
-        from tui.runs.panel import RunsPanel
-
-        self.push_screen(RunsPanel(session, self.current_view.glyphs), self._chosen)
-
-    def _chosen(self, chosen: Chosen | None) -> None:
-        """Show a run of the history, or two beside each other: each is simulated when it is first shown."""
-        self._redraw_chrome()
-        if chosen is None:
-            return
-        run, beside = chosen
-        if beside is None:
-            self.show_run(run, self._say_run)
-        elif beside.results is None:
-            self.show_run(beside, lambda: self.show_run(run, lambda: self._compare_with(beside)))
-        else:
-            self.show_run(run, lambda: self._compare_with(beside))
-
-    def show_run(self, run: KeptRun, then: Callable[[], None]) -> None:
-        """Another run on the screen, simulated first where it has not been; `then` when it is there."""
-        session = self.session
-        assert isinstance(session, Session)
-        session.edit(run.parameters)
-        self._next = (run.parameters, then)
-        if run.results is not None:
-            self._finished(session, session.draft, run.results, "")
-        else:
-            self.run_draft()
-
-    def _say_run(self) -> None:
-        assert isinstance(self.session, Session)
-        self.say(f"{self.session.run_words()}, {self.session.step}")
-
-    def _compare_with(self, beside: KeptRun) -> None:
-        """Screen 6: another run beside the one on the screen."""
-        session = self.session
-        assert isinstance(session, Session)
-        session.beside = beside.results
-        if "compare" in self._views:
-            self._views["compare"].show(session.current)
-        self.call_later(self.action_open, "compare")
+        self.runs.open_history()
 
     def action_copy_command(self) -> None:
         """Put the command line that reproduces the run into the clipboard of the terminal, and say it."""
@@ -428,6 +285,7 @@ class WltuiApp(CellApp):
             self.query_one(Footer).redraw()
         await super().on_event(event)
 
-    def _changed(self) -> None:
+    def changed(self) -> None:
+        """The run that is shown, or what is known of the next one, has changed."""
         self.current_view.redraw()
-        self._redraw_chrome()
+        self.redraw_chrome()

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import TextIO
 
 # Command -> module with `main(arguments) -> exit status`. Anything else is a file to look at.
 COMMANDS = {
@@ -28,6 +29,14 @@ DONE, INPUT_HAS_ERRORS, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `wltui` with these words. Exit status: 0 done, 1 input has errors, 2 wrong usage."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _main(words)
+    except KeyboardInterrupt:
+        # Here, around everything: modules are loaded for most of the time before a command runs.
+        return INTERRUPTED
+
+
+def _main(words: list[str]) -> int:
     if words[:1] == ["--version"]:
         return guarded(print_version, words)
     module = COMMANDS.get(words[0]) if words else None
@@ -48,8 +57,11 @@ def guarded(command: Callable[[list[str]], int], words: list[str]) -> int:
     """Run a command; an error the user can mend is a message on stderr, never a traceback."""
     from simcore.diagnostics import InputError, UsageError
 
+    if sys.stderr is None:
+        # It was closed. `print` would take standard output in its place, and a file its number.
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the end
     if sys.stdout is None:
-        print("wltui: standard output is closed", file=sys.stderr)
+        _complain("wltui: standard output is closed")
         return INPUT_HAS_ERRORS
     if hasattr(sys.stdout, "reconfigure"):
         # A name from a file may have characters that the terminal's encoding has not.
@@ -62,26 +74,35 @@ def guarded(command: Callable[[list[str]], int], words: list[str]) -> int:
             status = int(leaving.code or DONE)
         sys.stdout.flush()
     except InputError as error:
-        print(error, file=sys.stderr)
+        _complain(str(error))
         return INPUT_HAS_ERRORS
     except UsageError as error:
-        print(f"wltui: {error}", file=sys.stderr)
+        _complain(f"wltui: {error}")
         return WRONG_USAGE
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except MemoryError:
+        _complain("wltui: there is not enough memory")
+        return INPUT_HAS_ERRORS
     except BrokenPipeError:
-        _forget_stdout()
+        _forget(sys.stdout)
         return DONE
     except OSError as error:
-        _forget_stdout()
-        print(f"wltui: standard output cannot be written: {error.strerror or error}", file=sys.stderr)
+        _forget(sys.stdout)
+        _complain(f"wltui: standard output cannot be written: {error.strerror or error}")
         return INPUT_HAS_ERRORS
     return status
 
 
-def _forget_stdout() -> None:
+def _complain(text: str) -> None:
+    """A message on standard error, if that can be written."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        _forget(sys.stderr)
+
+
+def _forget(stream: TextIO) -> None:
     """The reader has gone or the disk is full: exit must not flush into it once more."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 if __name__ == "__main__":

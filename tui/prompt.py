@@ -19,6 +19,8 @@ class Field(Input):
     """The input. Remembers which keys it was given, so that none is lost or taken twice."""
 
     def __init__(self, value: str, *, select_on_focus: bool = True) -> None:
+        # A name of a session file, say: what steers a terminal is not offered.
+        value = "".join(char for char in value if char.isprintable())
         super().__init__(value, select_on_focus=select_on_focus)
         self.given: deque[Key] = deque(maxlen=100)
 

@@ -69,7 +69,7 @@ def snapshot(app: WltuiApp, keys: list[str], size: tuple[int, int], svg: bool) -
             await settle(pilot)
             if app.return_code is not None:
                 return
-        taken = app.export_screenshot(title="wltui") if svg else _text(app)
+        taken = _svg(app) if svg else _text(app)
         app.exit()
 
     if not svg:
@@ -78,6 +78,15 @@ def snapshot(app: WltuiApp, keys: list[str], size: tuple[int, int], svg: bool) -
     if taken is None:
         raise UsageError("--snapshot: the keys end the program, so there is no screen left")
     return taken
+
+
+# The picture is to be seen without a network: the fonts at hand do.
+_FONT_FACES = re.compile(r"\s*@font-face \{[^}]*\}")
+
+
+def _svg(app: WltuiApp) -> str:
+    """The screen in colours; it names no address."""
+    return _FONT_FACES.sub("", app.export_screenshot(title="wltui"))
 
 
 def _text(app: WltuiApp) -> str:

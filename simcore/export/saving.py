@@ -22,8 +22,13 @@ def check_file(path: str, force: bool) -> tuple[str, int | None]:
     """(the file that `path` names, its mode or None if it is not there yet).
 
     Raises `UsageError` where something is in the way (a file, unless `force`; what is no regular
-    file, always), `InputError` where the system refuses to look.
+    file, always) or `path` can only name a directory, `InputError` where the system refuses to look.
     """
+    if not path:
+        raise UsageError("- is no name: name a file to write")
+    if os.path.basename(path) in ("", os.curdir, os.pardir):
+        # Whether it is there or not: `realpath` would make a file `out` of `out/`.
+        raise UsageError(f"{printable(path)} is a directory: name a file to write")
     try:
         # A symbolic link is followed: what it points to is replaced, not the link.
         target = os.path.realpath(path)
@@ -81,6 +86,8 @@ def check_folder(path: str, force: bool) -> tuple[str, bool]:
     Raises `UsageError` where something is in the way (a folder, unless `force` and all in it are files
     of ranks; anything else, always), `InputError` where the system refuses to look.
     """
+    if not path:
+        raise UsageError("- is no name: name a folder to make")
     try:
         target = os.path.realpath(path)
         if not os.path.lexists(target):
@@ -89,15 +96,25 @@ def check_folder(path: str, force: bool) -> tuple[str, bool]:
             raise UsageError(f"{printable(path)} is there already, and no folder: name a folder to make")
         if not force:
             raise _exists(path)
-        others = [name for name in os.listdir(target) if not _OURS.fullmatch(name)]
+        _check_ours(path, target)
     except ValueError:  # a NUL character
         raise UsageError(f"{printable(path) or '-'}: no file can have this name") from None
     except OSError as error:
         raise _unwritable(path, error) from None
+    return target, True
+
+
+def _check_ours(path: str, folder: str) -> None:
+    """Raises `UsageError` where `folder` has more than files of ranks: `path` is its name for the user."""
+    with os.scandir(folder) as entries:
+        others = [
+            entry.name
+            for entry in entries
+            if not _OURS.fullmatch(entry.name) or entry.is_dir(follow_symlinks=False)
+        ]
     if others:
         found = printable(min(others), 60)
         raise UsageError(f"{printable(path)} holds {found}, which no export wrote: name another folder")
-    return target, True
 
 
 def save_folder(path: str, files: Iterable[RankFile], force: bool) -> tuple[int, int]:
@@ -119,6 +136,8 @@ def save_folder(path: str, files: Iterable[RankFile], force: bool) -> tuple[int,
         if there:
             _new(folder, os.mkdir, replaced)
             os.replace(target, replaced[0])
+            # What has come since it was looked at first, minutes ago, is not ours to take away.
+            _check_ours(path, replaced[0])
         os.rename(made[0], target)
     except OSError as error:
         raise _unwritable(path, error) from None
@@ -184,9 +203,9 @@ def _name_new(temporary: str, target: str) -> None:
     except FileExistsError:
         raise
     except OSError:  # a file system without hard links
-        if os.path.lexists(target):
-            raise FileExistsError from None
-        os.rename(temporary, target)
+        # An empty file takes the name first, which nobody can do twice.
+        os.close(_open_new(target))
+        os.replace(temporary, target)
 
 
 def _exists(path: str) -> UsageError:

@@ -9,10 +9,12 @@ from simcore.diagnostics import UsageError
 from simcore.folding.classes import Folding, GroupClass, Link, RankClass
 from simcore.folding.graph import Graph, Group, boxed_graph, is_aligned, listed_graph
 from simcore.layout import Layout
+from simcore.memory import check_memory, run_bytes
 from simcore.overrides import Overrides
 from simcore.program import Program
 from simcore.program.ops import CollectiveCost, TransferCost
 from simcore.ranks import RankSet
+from simcore.units import plural
 from simcore.workload.model import GroupKind
 
 # Refinement then lists every rank: about 20 us each.
@@ -48,8 +50,26 @@ def fold(
                 f"{layout.world} ranks whose groups do not align with the cluster (or --no-fold, --jitter) "
                 f"are looked at one by one: at most {MOST_LISTED_RANKS}"
             )
+        _check_memory(layout, program, overrides, every_rank)
         graph = listed_graph(layout, cluster, kinds, steps, overrides)
     return _classes(graph, _refined(graph, every_rank))
+
+
+def _check_memory(layout: Layout, program: Program, overrides: Overrides, every_rank: bool) -> None:
+    """Raises `UsageError` where there is not the memory for ranks that are listed, and timed one by one."""
+    stages = [len(stage.ops) for stage in program.stages]
+    own = layout.world if every_rank else 0
+    class_ops = own // len(stages) * sum(stages)
+    needed = run_bytes(program.stage_ops, class_ops, own, layout.world, program.queued)
+    what = f"{plural(layout.world, 'rank')} one by one"
+    if every_rank:
+        what += f" have {class_ops} ops"
+    hint = "fewer ranks, --world, would need less"
+    if overrides.jitter > 0:
+        hint = "without --jitter equal ranks are simulated once"
+    elif every_rank:
+        hint = "without --no-fold equal ranks are simulated once"
+    check_memory(needed, what, hint)
 
 
 def _refined(graph: Graph, every_rank: bool) -> list[int]:

@@ -6,6 +6,7 @@ import math
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.layout import Layout
+from simcore.memory import check_memory, run_bytes
 from simcore.names import STAGE_LAYOUTS
 from simcore.overrides import layer_scales
 from simcore.parameters import FLAGS, Parameters
@@ -52,7 +53,7 @@ def build_program(
         found += notes
     else:
         plan = Plan(workload, structure, layout, len(structure.blocks), 0, passes=parameters.passes)
-        _check_passes(workload, parameters)
+        _check_passes(workload, parameters, queued=False)
     plan.least_forward_bytes = least_forward_bytes
     plan.layer_scales = layer_scales_of(workload, parameters)
     found += _ignored(workload, parameters, name)
@@ -61,6 +62,8 @@ def build_program(
         builder = StageBuilder(plan, stage)
         schedule.build(builder)
         stages.append(builder.finish())
+        if stage == 0 and schedule.pipelined:
+            _check_stages(len(stages[0].ops) * layout.pp, layout, plan.microbatches)
     if not schedule.pipelined:
         stages *= layout.pp
     program = Program(
@@ -92,7 +95,7 @@ def build_policy_program(
             f"--schedule {given}: dialect astra-sim-1 runs a policy's own loop, layer-loop fits "
             "(--dialect simai takes the rows as SimAI does)"
         )
-    _check_passes(workload, parameters)
+    _check_passes(workload, parameters, queued=True)
     plan = Plan(workload, whole_file(workload), layout, 1, 0)
     plan.layer_scales = layer_scales_of(workload, parameters)
     builder = PolicyBuilder(plan, newest_first)
@@ -109,6 +112,12 @@ def build_policy_program(
     return program, found
 
 
+def _check_stages(ops: int, layout: Layout, microbatches: int) -> None:
+    """Raises `UsageError` where there is not the memory for all stages. ops: what they have, about."""
+    what = f"{plural(microbatches, 'micro-batch')} on {plural(layout.pp, 'stage')} have about {ops} ops"
+    check_memory(run_bytes(ops, ops, layout.pp), what, "fewer --microbatches would need less")
+
+
 def _left_out(workload: Workload, builder: PolicyBuilder) -> list[Diagnostic]:
     """A note on the cells that the policy never runs."""
     computes, collectives = builder.left_out()
@@ -120,14 +129,19 @@ def _left_out(workload: Workload, builder: PolicyBuilder) -> list[Diagnostic]:
     return [Diagnostic("note", "policy-leaves-out", message, workload.path, workload.header.line)]
 
 
-def _check_passes(workload: Workload, parameters: Parameters) -> None:
-    """Raises `UsageError` where the passes have too many ops; a row has up to six."""
+def _check_passes(workload: Workload, parameters: Parameters, queued: bool) -> None:
+    """Raises `UsageError` where the passes have too many ops, or more than there is memory for."""
+    # A row has up to six.
     most_ops = 6 * parameters.passes * len(workload)
     if parameters.passes > 1 and most_ops > MOST_OPS:
         raise UsageError(
             f"--passes {parameters.passes} of {plural(len(workload), 'row')} are up to {most_ops} ops: "
             f"at most {MOST_OPS} are simulated"
         )
+    # Most rows have half of them or more.
+    ops = most_ops // 2
+    what = f"{plural(parameters.passes, 'pass')} of {plural(len(workload), 'row')} have about {ops} ops"
+    check_memory(run_bytes(ops, ops, 1, queued=queued), what, "fewer --passes would need less")
 
 
 def program_findings(workload: Workload, layout: Layout) -> list[Diagnostic]:

@@ -163,3 +163,8 @@ class Program:
     virtual_stages: int = 1
     queued: bool = False
     layers: int = 1
+
+    @property
+    def stage_ops(self) -> int:
+        """Ops of all stages; stages that share their ops count once."""
+        return sum(map(len, {id(stage.ops): stage.ops for stage in self.stages}.values()))

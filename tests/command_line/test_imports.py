@@ -95,14 +95,16 @@ def test_the_version_imports_a_number() -> None:
 # The rooms that a workload goes through, with what stands beside them.
 ROOMS = {
     "simcore", "simcore.choices", "simcore.cluster", "simcore.collectives", "simcore.diagnostics",
-    "simcore.engine", "simcore.folding", "simcore.inputs", "simcore.layout", "simcore.names",
+    "simcore.engine", "simcore.folding", "simcore.inputs", "simcore.layout", "simcore.memory",
+    "simcore.names",
     "simcore.networks", "simcore.overrides", "simcore.parameters", "simcore.policies", "simcore.pricing",
     "simcore.program", "simcore.ranks", "simcore.simulation", "simcore.timeline", "simcore.units",
     "simcore.workload", "tui", "tui.cli", "tui.commands",
 }  # fmt: skip
 READING = {
-    "simcore", "simcore.checking", "simcore.diagnostics", "simcore.inputs", "simcore.layout", "simcore.names",
-    "simcore.overrides", "simcore.parameters", "simcore.policies", "simcore.program", "simcore.units",
+    "simcore", "simcore.checking", "simcore.diagnostics", "simcore.inputs", "simcore.layout",
+    "simcore.memory", "simcore.names", "simcore.overrides", "simcore.parameters", "simcore.policies",
+    "simcore.program", "simcore.units",
     "simcore.workload", "tui", "tui.cli", "tui.commands",
 }  # fmt: skip
 SHOWING = ROOMS | {"simcore.analysis", "simcore.report"}

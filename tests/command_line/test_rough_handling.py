@@ -1,6 +1,7 @@
 """Closed pipes, full disks, narrow encodings, absurd figures: a traceback is never the answer."""
 
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,25 @@ from tests.command_line.running import SEED_002, shell, wltui, wltui_into, workl
 ROW = "mlp_layer -1 5 ALLREDUCE 1000 6 NONE 0 7 ALLREDUCE 500 100"
 
 
+# Every command that prints, also what only argparse prints, and the picture of a screen.
+PRINTING = [
+    ["--help"], ["--version"], [SEED_002], [SEED_002, "--snapshot", "j"],
+    ["report", "--help"], ["report", SEED_002], ["report", SEED_002, "--json"],
+    ["report", SEED_002, "--all-layers"], ["report", SEED_002, "--explain", "mlp_row:ig"],
+    ["check", "--help"], ["check", SEED_002], ["check", SEED_002, "--json"],
+    ["compare", "--help"], ["compare", SEED_002, "--with", "--schedule gpipe"],
+    ["export", "--help"], ["export", SEED_002, "--format", "simai", "-o", "-"],
+    ["collective", "--help"], ["collective", "all-reduce", "--size", "64MiB"],
+    ["collective", "all-reduce", "--size", "1KiB..1GiB"],
+    ["keys", "--help"], ["keys"],
+]  # fmt: skip
+
+
+def left_of(errors: str) -> list[str]:
+    """The lines on standard error that are no note of a file."""
+    return [line for line in errors.splitlines() if " note " not in line]
+
+
 def test_a_report_into_head_says_nothing_more() -> None:
     done = shell(f"WLTUI report {SEED_002} --json --no-fold --world 128 | head -1")
     assert (done.returncode, done.stdout, done.stderr) == (0, "{\n", "")
@@ -17,7 +37,7 @@ def test_a_report_into_head_says_nothing_more() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["report", SEED_002], ["report", SEED_002, "--json"], ["report", "--help"], ["--help"], ["--version"]],
+    PRINTING,
 )
 def test_a_reader_that_has_gone_is_no_error(words: list[str]) -> None:
     reader, writer = os.pipe()
@@ -26,23 +46,42 @@ def test_a_reader_that_has_gone_is_no_error(words: list[str]) -> None:
         done = wltui_into(writer, *words)
     finally:
         os.close(writer)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, left_of(done.stderr)) == (0, [])
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_a_full_disk_is_one_line_on_stderr_and_not_exit_status_0() -> None:
+@pytest.mark.parametrize("words", PRINTING)
+def test_a_full_disk_is_one_line_on_stderr_and_exit_status_1(words: list[str]) -> None:
     disk = os.open("/dev/full", os.O_WRONLY)
     try:
-        done = wltui_into(disk, "report", SEED_002)
+        done = wltui_into(disk, *words)
     finally:
         os.close(disk)
-    assert done.returncode != 0
-    assert done.stderr.startswith("wltui: ")
-    assert done.stderr.count("\n") == 1
+    assert (done.returncode, left_of(done.stderr)) == (
+        1, ["wltui: standard output cannot be written: No space left on device"]
+    )  # fmt: skip
 
 
-def test_a_closed_stdout_gives_no_traceback() -> None:
-    assert "Traceback" not in shell(f"WLTUI report {SEED_002} >&-").stderr
+@pytest.mark.parametrize("words", PRINTING)
+def test_a_closed_stdout_is_one_line_and_exit_status_1(words: list[str]) -> None:
+    done = shell(f"WLTUI {shlex.join(words)} >&-")
+    assert (done.returncode, done.stderr) == (1, "wltui: standard output is closed\n")
+
+
+@pytest.mark.parametrize("words", PRINTING)
+def test_nobody_needs_a_standard_input(words: list[str]) -> None:
+    done = shell(f"WLTUI {shlex.join(words)} <&-")
+    assert (done.returncode, left_of(done.stderr)) == (0, [])
+    assert done.stdout
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "2>/dev/full"])
+def test_a_closed_standard_error_leaves_the_exit_status_and_standard_output_alone(closed: str) -> None:
+    done = shell(f"WLTUI report {SEED_002} --tp 0 {closed}")
+    assert (done.returncode, done.stdout) == (2, "")
+    done = shell(f"WLTUI report nowhere {closed}")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert shell(f"WLTUI report {SEED_002} {closed}").stdout == wltui("report", SEED_002).stdout
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,6 +109,75 @@ def test_what_is_no_file_is_never_replaced(tmp_path: Path) -> None:
     assert refused("a\0b") == "a\\x00b: no file can have this name"
 
 
+@pytest.mark.parametrize("ending", ["/", "//", "/.", "/..", "/./"])
+def test_a_name_that_only_a_directory_can_have_is_no_file(tmp_path: Path, ending: str) -> None:
+    path = f"{tmp_path}/nowhere{ending}"
+    assert refused(path, force=True) == f"{path} is a directory: name a file to write"
+    (tmp_path / "nowhere").write_bytes(b"old")
+    assert refused(path, force=True) == f"{path} is a directory: name a file to write"
+    assert (tmp_path / "nowhere").read_bytes() == b"old"
+
+
+def test_no_name_is_no_file_and_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert refused("", force=True) == "- is no name: name a file to write"
+    assert folder_refused("", force=True) == "- is no name: name a folder to make"
+    assert tmp_path.is_dir()
+
+
+def test_where_there_are_no_hard_links_nothing_comes_between_the_look_and_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "out.txt"
+    lexists = os.path.lexists
+
+    def no_links(*_: object) -> None:
+        raise PermissionError("a file system without hard links")
+
+    def seen(name: str) -> bool:
+        there = lexists(name)
+        if name == str(path):
+            path.write_bytes(b"old")
+        return there
+
+    monkeypatch.setattr(os, "link", no_links)
+    monkeypatch.setattr(os.path, "lexists", seen)
+    opened = os.open
+
+    def first(name: str, *rest: int) -> int:
+        if name == str(path):
+            path.write_bytes(b"old")
+        return opened(name, *rest)
+
+    monkeypatch.setattr(os, "open", first)
+    assert refused(path) == f"{path} is there already: --force overwrites it"
+    assert path.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("kind", ["fifo", "socket", "device", "link to a device"])
+def test_what_is_special_is_not_opened_nor_replaced(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "out"
+    with socket.socket(socket.AF_UNIX) as server:
+        if kind == "fifo":
+            os.mkfifo(path)
+        elif kind == "socket":
+            server.bind(str(path))
+        elif kind == "device":
+            path = Path("/dev/zero")
+        else:
+            path.symlink_to("/dev/full")
+        for force in (False, True):
+            assert refused(path, force) == f"{path} is no regular file: name a file to write"
+
+
+def test_a_dangling_link_leads_to_the_new_file(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    link.symlink_to(target)
+    assert save(str(link), [b"new"], False) == 3
+    assert (link.is_symlink(), target.read_bytes()) == (True, b"new")
+    assert refused(link) == f"{link} is there already: --force overwrites it"
+
+
 def test_a_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     message = "error unwritable-file the file cannot be written:"
     path = tmp_path / "no" / "out.txt"
@@ -170,6 +240,34 @@ def test_a_folder_that_is_there_stays_unless_forced(tmp_path: Path) -> None:
     )
     assert sorted(os.listdir(path)) == ["notes\n.txt", "rank-0.csv", "rank-1.csv"]
     assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_file_that_comes_into_the_folder_meanwhile_stays(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.mkdir()
+    (path / "rank-0.csv").write_bytes(b"old")
+
+    def files() -> Iterator[RankFile]:
+        yield FILES[0]
+        (path / "thesis.txt").write_bytes(b"mine")
+
+    with pytest.raises(UsageError) as caught:
+        save_folder(str(path), files(), True)
+    assert str(caught.value) == f"{path} holds thesis.txt, which no export wrote: name another folder"
+    assert sorted(os.listdir(path)) == ["rank-0.csv", "thesis.txt"]
+    assert (path / "rank-0.csv").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_folder_that_has_the_name_of_a_file_of_ours_stays(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    (path / "rank-0.csv").mkdir(parents=True)
+    (path / "rank-0.csv" / "thesis.txt").write_bytes(b"mine")
+    assert folder_refused(path, force=True) == (
+        f"{path} holds rank-0.csv, which no export wrote: name another folder"
+    )
+    assert os.listdir(tmp_path) == ["out"]
+    assert (path / "rank-0.csv" / "thesis.txt").read_bytes() == b"mine"
 
 
 def test_what_goes_wrong_in_a_folder_leaves_the_old_one_and_no_other(tmp_path: Path) -> None:

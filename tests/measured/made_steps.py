@@ -7,11 +7,12 @@ opinion. Ranks in order tp-dp-pp, one forward and backward of each micro-batch i
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 
 from simcore.measured import MeasuredRun, read_run
 
-from .traces import STAMP, Op, Sub
+from .traces import STAMP, Op, Sub, write_set
 
 
 @dataclass
@@ -207,3 +208,13 @@ def made_run(text: str, layout: Layout) -> MeasuredRun:
     """The run in a text, with the degrees in its name."""
     name = f"wd{layout.world}_tp{layout.tp}_pp{layout.pp}_numl4_bs1_made_rank0_{STAMP}.txt"
     return read_run(name, text.encode())
+
+
+def write_steps(folder: Path, layout: Layout, seed: int = 0) -> None:
+    """A made-up step as a directory of rank traces, a file for each rank."""
+    steps = actions(layout, Random(seed))
+    lines: dict[int, list[str]] = {}
+    for line in trace_text(layout, steps, simulated(steps, Factors())).splitlines(keepends=True):
+        lines.setdefault(int(line.split(":", 2)[1]), []).append(line)
+    texts = {rank: "".join(own) for rank, own in lines.items()}
+    write_set(folder, texts, world=layout.world, tp=layout.tp, pp=layout.pp)

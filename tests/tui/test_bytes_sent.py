@@ -73,6 +73,16 @@ def test_a_pan_of_16_lanes_sends_less_than_12_kilobytes(terminal: Terminal) -> N
         assert 0 < terminal.answer_to(key) < 12_000
 
 
+def test_with_the_critical_path_shown_a_pan_sends_no_more(terminal: Terminal) -> None:
+    terminal.press("0w")
+    terminal.press_each(("P", "critical path on, in colour"))
+    try:
+        for key in ("d", "a"):
+            assert 0 < terminal.answer_to(key) < 12_000
+    finally:
+        terminal.press_each(("P", "critical path off"))
+
+
 def test_zoom_and_fold_send_less_than_a_picture(terminal: Terminal) -> None:
     for key in ("w", "s", " ", " "):
         assert 0 < terminal.answer_to(key) < PICTURE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,13 @@ def refused(folder: Path, text: str) -> str:
     with pytest.raises(InputError) as caught:
         read(folder, text)
     return str(caught.value).replace(str(folder) + "/", "")
+
+
+def unread(path: Path) -> str:
+    """What is said of a file whose text cannot be read."""
+    with pytest.raises(InputError) as caught:
+        read_keymap(str(path), all_bindings(), WltuiApp.BINDINGS)
+    return str(caught.value)
 
 
 def test_every_key_of_every_screen_has_a_name_that_gives_it_back() -> None:
@@ -118,11 +126,20 @@ def test_what_does_not_fit_is_refused_with_its_place(tmp_path: Path, text: str, 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
-    path.write_bytes(b"\xff")
-    with pytest.raises(InputError, match=r"keys.toml: error keymap found bytes that are not UTF-8"):
-        read_keymap(str(path), all_bindings(), WltuiApp.BINDINGS)
-    with pytest.raises(InputError, match=r"error keymap cannot be read: Is a directory"):
-        read_keymap(str(tmp_path), all_bindings(), WltuiApp.BINDINGS)
+    path.write_bytes(b"# \xff")
+    assert unread(path) == f"{path}:1:3: error keymap found byte 0xff, expected UTF-8 text"
+    assert unread(tmp_path) == f"{tmp_path}: error keymap found no regular file, expected a file of keys"
+    path.write_bytes(b"#" * (1 << 20) + b"#")
+    assert unread(path) == f"{path}: error keymap found more than 1 MiB, expected a file of keys"
+    path.unlink()
+    path.symlink_to(path)
+    assert unread(path).startswith(f"{path}: error keymap the file cannot be read: ")
+
+
+def test_a_fifo_or_device_in_place_of_the_keymap_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "keys.toml")
+    for path in (tmp_path / "keys.toml", Path("/dev/zero")):
+        assert unread(path) == f"{path}: error keymap found no regular file, expected a file of keys"
 
 
 def test_hints_show_the_keys_of_the_keymap() -> None:

@@ -212,10 +212,10 @@ def prepare_parameters(app: WltuiApp) -> None:
 
 
 def prepare_notes(app: WltuiApp) -> None:
-    """Scrolled by one line, on a screen that is too low for all notes."""
+    """On the note in the middle, on a screen that is too low for all notes."""
     view = app.current_view
     assert isinstance(view, NotesView)
-    view.top = 1
+    view.focus_at = view.top = 1
     view.redraw()
 
 

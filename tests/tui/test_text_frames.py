@@ -18,6 +18,8 @@ FRAMES = {
     "timeline, whole step": (),
     "timeline, zoomed in": ("j", "j", *"wwwwwwwww"),
     "timeline, unfolded": ("j", "j", "space", "j", "j"),
+    "timeline, the path": ("j", "j", "space", "j", "P"),
+    "timeline, the path zoomed in": ("C", *"wwwwwwww"),
     "summary": ("1",),
     "summary, the map": ("1", "tab", "l", "l", "o"),
     "why": ("4", "tab", "j"),
@@ -65,7 +67,9 @@ async def test_the_screen_is_drawn_as_before(
     assert await frame_after(make_app(), size, FRAMES[name]) == snapshot
 
 
-@pytest.mark.parametrize("name", ["timeline, whole step", "timeline, zoomed in", "timeline, unfolded"])
+@pytest.mark.parametrize(
+    "name", ["timeline, whole step", "timeline, zoomed in", "timeline, unfolded", "timeline, the path"]
+)
 async def test_the_timeline_in_ascii_is_drawn_as_before(
     make_app: MakeApp, snapshot: SnapshotAssertion, name: str
 ) -> None:

@@ -25,6 +25,7 @@ from tui.commands.arguments import Parser, add_parameters, add_run, parameters_f
 from tui.commands.inputs import open_input
 from tui.commands.progress import ProgressLine
 
+_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _STANDARD_OUTPUT = "-"
 _ALL = "all"
 
@@ -91,7 +92,7 @@ def _write(export: Export, output: str, force: bool) -> None:
     line = ProgressLine(f"export to {printable(output, 60)}", export.progress)
     packed = output.endswith(".gz")
     # Whoever ends a long export must not leave half of it behind.
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in _ENDING_SIGNALS:
         signal.signal(number, _leave)
     try:
         if export.files is not None:
@@ -112,6 +113,10 @@ def _write(export: Export, output: str, force: bool) -> None:
 
 def _leave(number: int, _: FrameType | None) -> None:
     """Ends the command as the signal would have, but by way of everything that tidies up."""
+    # Nor must a second signal, of someone impatient, interrupt the tidying. Not SIG_IGN: Python
+    # complains of a signal that came before it.
+    for ending in _ENDING_SIGNALS:
+        signal.signal(ending, lambda *_: None)
     raise SystemExit(128 + number)
 
 

@@ -11,6 +11,7 @@ from tui.commands.arguments import Parser, add_parameters, add_run, parameters_f
 from tui.commands.inputs import open_input
 
 if TYPE_CHECKING:
+    from simcore.analysis import Results
     from simcore.measured import MeasuredRun
 
 _DESCRIPTION = "Simulate one step of a workload, or read a measured one, and say where it goes."
@@ -98,7 +99,7 @@ def print_report(
 
     results = Results(simulate(opened, parameters))
     if what_if:
-        results.what_if(_show_progress if sys.stderr is not None and sys.stderr.isatty() else _no_progress)
+        _find_what_if(results)
     if as_json:
         import json
 
@@ -109,6 +110,17 @@ def print_report(
     from simcore.report.as_text import text_report
 
     print(text_report(results, ascii_only, what_if, every_layer), end="")
+
+
+def _find_what_if(results: Results) -> None:
+    """The table of changes; on a terminal with how far it is, of which nothing stays."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        results.what_if(_no_progress)
+        return
+    try:
+        results.what_if(_show_progress)
+    finally:
+        print(f"\r{' ' * 30}\r", end="", file=sys.stderr, flush=True)
 
 
 def _print_measured(
@@ -135,9 +147,8 @@ def _print_measured(
 
 
 def _show_progress(done: int, total: int) -> None:
-    """On a terminal's standard error, over itself and gone at the end."""
-    words = f"what-if {done} of {total}"
-    print("\r" + (words if done < total else " " * len(words) + "\r"), end="", file=sys.stderr, flush=True)
+    """On a terminal's standard error, over itself."""
+    print(f"\rwhat-if {done} of {total}", end="", file=sys.stderr, flush=True)
 
 
 def _no_progress(done: int, total: int) -> None:

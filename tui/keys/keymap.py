@@ -17,7 +17,7 @@ from typing import Any
 from textual.binding import Binding, BindingType
 
 from simcore.diagnostics import Diagnostic, InputError, printable
-from simcore.toml_text import TomlProblem, parse_toml, place_in_table
+from simcore.toml_text import TomlProblem, parse_toml, place_in_table, read_text
 from tui.keys.actions import Action, actions
 from tui.keys.names import key_of
 
@@ -40,14 +40,11 @@ def read_keymap(
     the place, for what is not an action or a key, and for a key that two actions would have.
     """
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        text = read_text(path, "a file of keys")
     except FileNotFoundError:
         return {}
-    except UnicodeDecodeError:
-        raise _refusal(path, "found bytes that are not UTF-8, expected a TOML file") from None
-    except OSError as error:
-        raise _refusal(path, f"cannot be read: {error.strerror}") from None
+    except TomlProblem as problem:
+        raise _refusal(path, problem.message, problem.place) from None
     return _Reader(path, text, screens, everywhere).keymap()
 
 

@@ -1,8 +1,9 @@
-"""Changed scales become a replay, found by a worker and shown on all screens."""
+"""The runs of a measured session: a replay of changed scales, found by a worker and shown on all screens."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 from textual.worker import get_current_worker
 
@@ -13,85 +14,103 @@ from tui.background import IsCancelled, Progress
 from tui.measured.session import MeasuredSession
 
 if TYPE_CHECKING:
+    from simcore.analysis.what_if import WhatIf
     from tui.app import WltuiApp
 
 
-def knobs_of(app: WltuiApp, results: MeasuredResults) -> list[Knob] | None:
-    """The what-if table, what gains most with a tenth less first; None while it is looked for."""
-
-    def find(_: Progress, cancelled: IsCancelled) -> list[Knob]:
-        return sorted(
-            answers(results, cancelled), key=lambda knob: (knob.better10_ns, knob.best_ns, knob.name)
-        )
-
-    found: list[Knob] | None = app.what_ifs.of(results, find)
-    return found
+_ONE_RUN = "a measured run is the only one there is"
 
 
-def replay_draft(app: WltuiApp, session: MeasuredSession) -> None:
-    """Replay the session's draft; the old picture stays until it is done."""
-    session.running = True
-    session.error = ""
-    scales = session.draft
-    app.run_worker(lambda: _replay(app, session, scales), thread=True, exclusive=True, group="run")
-    app.redraw_current()
+class MeasuredRuns:
+    """What was opened, and the replays of it."""
 
+    def __init__(self, app: WltuiApp, session: MeasuredSession) -> None:
+        self._app = app
+        self._session = session
 
-def try_knob(app: WltuiApp, session: MeasuredSession, knob: Knob | None) -> None:
-    """Replay with a change of the what-if table."""
-    if not session.current.measured.timed:
-        app.say("an order without times cannot be replayed")
-    elif knob is None:
-        app.say("no change is chosen: Tab leads to the table, when it is there")
-    else:
-        session.edit(knob.scales)
-        replay_draft(app, session)
+    def what_if(self, results: MeasuredResults) -> Sequence[Knob] | None:
+        """The what-if table, what gains most with a tenth less first; None while it is looked for."""
+        if not results.measured.timed:
+            return ()
 
+        def find(_: Progress, cancelled: IsCancelled) -> list[Knob]:
+            return sorted(
+                answers(results, cancelled), key=lambda knob: (knob.better10_ns, knob.best_ns, knob.name)
+            )
 
-def show_other(app: WltuiApp, session: MeasuredSession) -> None:
-    """The run that was shown before, and with the same key this one again."""
-    if session.other is None:
-        app.say("there is no other run yet: change a scale first (5)")
-        return
-    other = session.other
-    session.edit(other.scales or Scales())
-    _finished(app, session, session.draft, other)
+        found: list[Knob] | None = self._app.what_ifs.of(results, find)
+        return found
 
+    def try_change(self, knob: WhatIf | Knob | None) -> None:
+        """Replay with a change of the what-if table."""
+        if not self._session.current.measured.timed:
+            self._app.say("an order without times cannot be replayed")
+        elif knob is None:
+            self._app.say("no change is chosen: Tab leads to the table, when it is there")
+        else:
+            self._session.edit(cast("Knob", knob).scales)
+            self.run_draft()
 
-def _replay(app: WltuiApp, session: MeasuredSession, scales: Scales) -> None:
-    worker = get_current_worker()
-    opened = session.opened
-    # As opened it was measured, or replayed as the command line said.
-    results: MeasuredResults | None = opened
-    if scales != (opened.scales or Scales()):
-        results = opened.with_scales(scales)
-    try:
-        _prepare(results or opened)
-    except OverflowError:
-        results = None
-    if not worker.is_cancelled and app.is_running:
-        app.call_from_thread(_finished, app, session, scales, results)
+    def run_draft(self) -> None:
+        """Replay the session's draft; the old picture stays until it is done."""
+        session = self._session
+        session.running = True
+        session.error = ""
+        scales = session.draft
+        self._app.run_worker(lambda: self._replay(scales), thread=True, exclusive=True, group="run")
+        self._app.redraw_current()
+
+    def keep(self) -> None:
+        """Nothing is kept: the command line says a replay."""
+        self._app.say(_ONE_RUN)
+
+    def open_history(self) -> None:
+        """There is none."""
+        self._app.say(_ONE_RUN)
+
+    def show_other(self) -> None:
+        """Show the run that was shown before, and the next time this one again."""
+        session = self._session
+        if session.other is None:
+            self._app.say("there is no other run yet: change a scale first (5)")
+            return
+        other = session.other
+        session.edit(other.scales or Scales())
+        self._finished(session.draft, other)
+
+    def _replay(self, scales: Scales) -> None:
+        worker = get_current_worker()
+        opened = self._session.opened
+        # As opened it was measured, or replayed as the command line said.
+        results: MeasuredResults | None = opened
+        if scales != (opened.scales or Scales()):
+            results = opened.with_scales(scales)
+        try:
+            _prepare(results or opened)
+        except OverflowError:
+            results = None
+        if not worker.is_cancelled and self._app.is_running:
+            self._app.call_from_thread(self._finished, scales, results)
+
+    def _finished(self, scales: Scales, results: MeasuredResults | None) -> None:
+        """None: the replay has no time that could be written."""
+        app, session = self._app, self._session
+        if scales != session.draft:
+            return
+        session.running = False
+        if results is None:
+            session.error = (
+                "with these factors the step is longer than an axis can be: expected less than 2^63 ns"
+            )
+            app.redraw_current()
+            return
+        session.show(results)
+        app.show_everywhere(results)
+        what = "replayed" if results.run.replayed else "as measured"
+        app.say(f"{what}: {session.step}; x goes back and forth")
 
 
 def _prepare(results: MeasuredResults) -> None:
     """Found here, so that drawing has only to look it up."""
     assert results.run
     assert results.accounts
-
-
-def _finished(
-    app: WltuiApp, session: MeasuredSession, scales: Scales, results: MeasuredResults | None
-) -> None:
-    """None: the replay has no time that could be written."""
-    if scales != session.draft:
-        return
-    session.running = False
-    if results is None:
-        session.error = (
-            "with these factors the step is longer than an axis can be: expected less than 2^63 ns"
-        )
-        app.redraw_current()
-        return
-    session.show(results)
-    app.show_everywhere(results)
-    app.say(f"{'replayed' if results.run.replayed else 'as measured'}: {session.step}; x goes back and forth")

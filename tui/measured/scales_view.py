@@ -15,7 +15,6 @@ from simcore.report.measured_replay_text import signed
 from simcore.units import duration, number
 from tui.chrome import difference
 from tui.frame import Line, cells, fitted, rule, wrapped
-from tui.measured.replaying import replay_draft
 from tui.measured.scale_fields import ScaleField, fields_of
 from tui.measured.session import MeasuredSession
 from tui.prompt import Prompt
@@ -202,7 +201,7 @@ class ScalesView(ScreenView):
 
     def _run(self) -> None:
         self.complaint = ""
-        replay_draft(self._app, self.session)
+        self._app.runs.run_draft()
 
 
 def _factor(value: float) -> str:

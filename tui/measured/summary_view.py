@@ -8,7 +8,6 @@ from textual.binding import BindingType
 
 from simcore.measured.replay import MeasuredResults
 from tui.frame import Line
-from tui.measured.replaying import knobs_of, try_knob
 from tui.measured.session import MeasuredSession
 from tui.measured.summary_frame import draw
 from tui.measured.summary_model import MeasuredSummaryModel
@@ -50,7 +49,7 @@ class MeasuredSummaryView(ScreenView):
     def draw(self, width: int, height: int) -> list[Line]:
         results = self.model.results
         if self.model.knobs is None and results.measured.timed:
-            self.model.knobs = knobs_of(self._app, results)
+            self.model.knobs = self._app.runs.what_if(results)
         return draw(self.model, width, height, self.glyphs, self._app.what_ifs.progress)
 
     def show(self, results: Run) -> None:
@@ -84,4 +83,4 @@ class MeasuredSummaryView(ScreenView):
             await self._app.go_to(*target)
 
     def action_try(self) -> None:
-        try_knob(self._app, self.session, self.model.knob())
+        self._app.runs.try_change(self.model.knob())

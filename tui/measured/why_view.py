@@ -8,7 +8,6 @@ from textual.binding import BindingType
 
 from simcore.measured.replay import MeasuredResults
 from tui.frame import Line
-from tui.measured.replaying import knobs_of, try_knob
 from tui.measured.session import MeasuredSession
 from tui.measured.why_model import MeasuredWhyModel
 from tui.screen_view import ScreenView, binding
@@ -54,7 +53,7 @@ class MeasuredWhyView(ScreenView):
     def draw(self, width: int, height: int) -> list[Line]:
         results = self.model.results
         if self.model.knobs is None:
-            self.model.knobs = knobs_of(self._app, results) if results.measured.timed else []
+            self.model.knobs = self._app.runs.what_if(results) if results.measured.timed else []
         return draw(self.model, width, height, self.glyphs, self._app.what_ifs.progress)
 
     def show(self, results: Run) -> None:
@@ -80,4 +79,4 @@ class MeasuredWhyView(ScreenView):
             await self._app.go_to(*target)
 
     def action_try(self) -> None:
-        try_knob(self._app, self.session, self.model.knob())
+        self._app.runs.try_change(self.model.knob())

@@ -1,53 +1,143 @@
-"""All diagnostics, with their place in the file."""
+"""All diagnostics, with their place in the file; each leads to its line."""
 
 from __future__ import annotations
 
 import os
-import textwrap
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 
 from simcore.units import plural
 from tui.frame import Line, cells, rule
+from tui.frame_view import FrameView
+from tui.notes.listing import ROLES, NoteList
+from tui.notes.source_line import SourceLines, note_lines
+from tui.panel import Panel
+from tui.prompt import LivePrompt
 from tui.screen_view import ScreenView, binding
+from tui.session import AnySession, Run
 
-_ROLES = {"error": "worse", "warning": "warn", "note": "dim"}
-_INDENT = 30
+if TYPE_CHECKING:
+    from tui.app import WltuiApp
 
 
 class NotesView(ScreenView):
     """What was assumed, ignored, or does not fit."""
 
-    hints = (("jk", "scroll"), ("2", "timeline"))
     BINDINGS: ClassVar[list[BindingType]] = [
-        binding("j,down", "scroll(1)", "down", "notes.down"),
-        binding("k,up", "scroll(-1)", "up", "notes.up"),
-        binding("pagedown", "scroll(20)", "page down", "notes.page-down"),
-        binding("pageup", "scroll(-20)", "page up", "notes.page-up"),
-        binding("escape", "app.open('timeline')", "back to the timeline", "notes.leave"),
+        binding("j,down", "move(1)", "next note", "notes.down"),
+        binding("k,up", "move(-1)", "note above", "notes.up"),
+        binding("pagedown", "move(10)", "ten notes down", "notes.page-down"),
+        binding("pageup", "move(-10)", "ten notes up", "notes.page-up"),
+        binding("g,home", "move(-10000000)", "first note", "notes.first"),
+        binding("G,end", "move(10000000)", "last note", "notes.last"),
+        binding("enter", "line", "the line of the file that it is about", "notes.line"),
+        binding("backslash", "filter", "show only notes with these words", "notes.filter"),
+        binding("escape", "leave", "remove the filter; again: back to the timeline", "notes.leave"),
     ]
-    top = 0
+
+    def __init__(self, session: AnySession, *, ascii_only: bool, id: str | None = None) -> None:
+        super().__init__(session, ascii_only=ascii_only, id=id)
+        self.notes = NoteList(session.current.path, session.current.diagnostics)
+        self.focus_at = self.top = 0
+        self._prompt: LivePrompt | None = None
+        self._before: tuple[int, str] = (0, "")
+        self.hints = self._hints()
+
+    @property
+    def _app(self) -> WltuiApp:
+        return cast("WltuiApp", self.app)
+
+    def _hints(self) -> tuple[tuple[str, str], ...]:
+        """Only keys that do something here and now."""
+        hints = [("jk", "note"), ("Enter", "its line")] if len(self.notes) else []
+        hints.append(("Esc", "no filter") if self.notes.typed else ("\\", "filter"))
+        return (*hints, ("2", "timeline"))
+
+    def show(self, results: Run) -> None:
+        self.notes = NoteList(results.path, results.diagnostics, self.notes.typed)
+        self.action_move(0)
 
     def draw(self, width: int, height: int) -> list[Line]:
-        run = self.session.current
-        found = run.diagnostics
-        lines = [rule(f"{plural(len(found), 'note')} on the file and the run", width, self.glyphs)]
-        for one in found:
-            place = f"line {one.line}" if one.line is not None else "run"
-            if one.line is not None and one.column is not None:
-                place += f", column {one.column}"
-            # Of a run of many files a note says which one it is about.
-            of_file = "" if one.file in ("", run.path) else f"{cells(os.path.basename(one.file), 80)}: "
-            words = textwrap.wrap(
-                f"{of_file}{cells(one.message, 2000)}  [{one.code}]", max(width - _INDENT - 1, 20)
-            )
-            first: Line = [(f" {one.severity:<8}", _ROLES[one.severity]), (f"{place:<{_INDENT - 9}}", "")]
-            lines.append([*first, (words[0], "")])
-            lines += [[(" " * _INDENT + more, "")] for more in words[1:]]
-        self.top = max(0, min(self.top, len(lines) - height))
-        return lines[self.top :]
+        notes = self.notes
+        words = f"{plural(len(notes.all), 'note')} on the file and the run"
+        if notes.typed:
+            words = f"{len(notes)} of {plural(len(notes.all), 'note')}: {cells(notes.typed, 40)}"
+        if not len(notes):
+            none = " no note has these words" if notes.typed else " nothing was assumed or ignored"
+            return [rule(words, width, self.glyphs), [(none, "dim")]]
+        rows = max(height - 1, 1)
+        self.top = notes.first_in_view(self.top, self.focus_at, rows, width)
+        lines: list[Line] = []
+        place = self.top
+        while place < len(notes) and len(lines) < rows:
+            here = place == self.focus_at
+            first, *more = notes.lines(place, width)
+            lines += [[(">" if here else " ", "accent"), *first], *([(" ", ""), *line] for line in more)]
+            place += 1
+        # The last one may be cut: it is not counted as seen.
+        below = len(notes) - place + (len(lines) > rows)
+        if self.top or below:
+            words += f", {self.top} above, {below} below"
+        return [rule(words, width, self.glyphs), *lines[:rows]]
 
-    def action_scroll(self, by: int) -> None:
-        self.top += by
+    def changed(self) -> None:
+        """Show where one is now, and the keys that do something there."""
         self.redraw()
+        hints = self._hints()
+        if hints != self.hints:
+            self.hints = hints
+            for footer in self.app.query("Footer").results(FrameView):
+                footer.redraw()
+
+    def action_move(self, by: int) -> None:
+        self.focus_at = max(0, min(self.focus_at + by, len(self.notes) - 1))
+        self.changed()
+
+    def action_line(self) -> None:
+        """The line of the file, its column marked."""
+        if not len(self.notes):
+            return
+        one = self.notes[self.focus_at]
+        path = one.file or self.session.current.path
+        source, place = None, "a note on the run, not on a line of the file"
+        if one.line is not None:
+            source = SourceLines(path, one.line, self._app.stamps.get(path))
+            place = f"{cells(os.path.basename(path), 60)}, {NoteList.place(one)}"
+        glyphs, role = self.glyphs, ROLES[one.severity]
+        self._app.push_screen(
+            Panel(place, lambda width: note_lines(one, source, width, glyphs, role), glyphs)
+        )
+
+    def action_filter(self) -> None:
+        """Only what has the words, while they are typed; Esc leaves the list as it was."""
+        self._before = self.focus_at, self.notes.typed
+        self._prompt = LivePrompt("filter", self.notes.typed, self._filter_typed)
+        self._app.push_screen(self._prompt, self._filtered)
+
+    def _filter_typed(self, text: str) -> None:
+        self._filter(text)
+        if self._prompt is not None:
+            self._prompt.say(f"{len(self.notes)} of {plural(len(self.notes.all), 'note')}")
+
+    def _filter(self, text: str) -> None:
+        """Another filter; the cursor stays on its note where that is left."""
+        here = self.notes[self.focus_at] if len(self.notes) else None
+        self.notes.filter(text)
+        self.focus_at = 0 if here is None else self.notes.place_of(here)
+        self.changed()
+
+    def _filtered(self, text: str | None) -> None:
+        self._prompt = None
+        if text is None:
+            place, typed = self._before
+            self.notes.filter(typed)
+            self.focus_at = place
+        self.changed()
+
+    async def action_leave(self) -> None:
+        """The filter off, else back to the timeline."""
+        if self.notes.typed:
+            self._filter("")
+        else:
+            await self._app.action_open("timeline")

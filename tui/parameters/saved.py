@@ -41,9 +41,6 @@ class SavedParameters:
         if not typed or not typed.strip():
             return
         path = os.path.expanduser(typed.strip())
-        if path.endswith(os.sep):
-            self._view.say_of_file(f"{path} is a directory: name a file to write")
-            return
         try:
             _, mode = check_file(path, force=True)
         except (UsageError, InputError) as error:

@@ -25,6 +25,7 @@ from tui.session import Run, Session
 
 if TYPE_CHECKING:
     from tui.app import WltuiApp
+    from tui.runs.simulated import SimulatedRuns
 
 # From here on form and effect stand beside each other.
 _WIDE = 118
@@ -101,6 +102,10 @@ class ParametersView(ScreenView):
     @property
     def _app(self) -> WltuiApp:
         return cast("WltuiApp", self.app)
+
+    @property
+    def _runs(self) -> SimulatedRuns:
+        return cast("SimulatedRuns", self._app.runs)
 
     def show(self, results: Run) -> None:
         assert isinstance(results, Results)
@@ -191,7 +196,7 @@ class ParametersView(ScreenView):
         if session.error or self.complaint:
             words = "not run: the picture is still the run before"
         elif session.running:
-            seconds = self._app.run_seconds
+            seconds = self._runs.seconds
             words = "simulating; the picture is still the run before"
             words = f"simulating for {seconds:.1f} s, Esc stops it" if seconds else words
         elif session.current is session.opened:
@@ -265,7 +270,7 @@ class ParametersView(ScreenView):
 
     async def action_leave(self) -> None:
         if self.session.running:
-            self._app.cancel_run()
+            self._runs.cancel()
         elif self.complaint or self.file_complaint or self.aimed:
             self.complaint = self.file_complaint = ""
             self.aimed = False
@@ -368,5 +373,5 @@ class ParametersView(ScreenView):
     def _run(self) -> None:
         self.aimed = False
         self.complaint = self.file_complaint = ""
-        self._app.run_draft()
+        self._runs.run_draft()
         self.changed()

@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from tui.frame import ASCII, Glyphs, Line
+from tui.timeline.critical import PathLanes, faded, mark_fills, mark_names
 from tui.timeline.edges import Edge, edge_cells, put_edges
 from tui.timeline.names import write_names
 from tui.timeline.spans import COMPUTING, DRAWN, SpanLane
@@ -38,8 +39,18 @@ def draw_lane(lane: SpanLane, window: Window, columns: int, glyphs: Glyphs, colo
     return drawn_lane(lane, window, columns, glyphs, colour).line
 
 
-def drawn_lane(lane: SpanLane, window: Window, columns: int, glyphs: Glyphs, colour: bool) -> Drawn:
-    """A lane's cells over the window, `columns` wide, and how they are to be read."""
+def drawn_lane(
+    lane: SpanLane,
+    window: Window,
+    columns: int,
+    glyphs: Glyphs,
+    colour: bool,
+    path: PathLanes | None = None,
+) -> Drawn:
+    """A lane's cells over the window, `columns` wide, and how they are to be read.
+
+    path: the critical path, where it is to stand out.
+    """
     edges = window.edges(columns)
     sums = lane.column_sums(edges)
     if window.span_ns < columns:
@@ -60,12 +71,19 @@ def drawn_lane(lane: SpanLane, window: Window, columns: int, glyphs: Glyphs, col
             found_edges = edge_cells(kinds, sums, edges)
     else:
         pieces = _by_busy(kinds, sums, edges, glyphs)
-    write_names(pieces, kinds, found_edges, lane, window, edges, glyphs, colour)
+    on_path = None if path is None else path.columns(lane, edges)
+    if on_path is not None:
+        mark_fills(pieces, on_path, lane, glyphs, letters=not colour or glyphs is ASCII)
+    named = write_names(pieces, kinds, found_edges, lane, window, edges, glyphs, colour)
     put_edges(pieces, found_edges)
     if not colour:
+        if on_path is not None:
+            mark_names(pieces, on_path, named)
         # One style for all: glyphs tell kinds apart, and the row is one segment.
         pieces = [(text, "") for text, _ in pieces]
     line = [("".join(text for text, _ in cells), role) for role, cells in groupby(pieces, key=itemgetter(1))]
+    if colour and on_path is not None:
+        line = faded(line, on_path)
     return Drawn(line, crowded)
 
 

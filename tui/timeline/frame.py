@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from simcore.units import plural
-from tui.frame import ASCII, Glyphs, Line, as_ascii, fitted, rule
+from tui.frame import ASCII, Glyphs, Line, as_ascii, fitted, rule, width_of
 from tui.timeline.busy_row import filled_ns
+from tui.timeline.critical import PathLanes
 from tui.timeline.details import details
 from tui.timeline.drawing import Drawn, drawn_lane
 from tui.timeline.legend import legend
@@ -40,7 +41,8 @@ class TimelineFrame:
         self.area = Area(0, 0, (), 0)
         # Lanes as last drawn: most keys move the cursor and leave the cells as they are.
         self._drawn: dict[LaneKey, tuple[SpanLane, Drawn]] = {}
-        self._drawn_over: tuple[Window, int] | None = None
+        self._drawn_over: tuple[Window, int, PathLanes | None] | None = None
+        self._path: PathLanes | None = None
 
     def draw(self, model: TimelineModel, width: int, height: int) -> list[Line]:
         """The frame's lines: `height` of them, each `width` cells."""
@@ -51,8 +53,10 @@ class TimelineFrame:
         columns = max(width - left - 1, 1)
         model.resize(columns, max(height - above - below, 1))
         lines = self._above(model, left, columns, tall)
-        if self._drawn_over != (model.window, columns):
-            self._drawn_over = (model.window, columns)
+        # Asked for when it is shown alone: it is not there for nothing.
+        self._path = model.path if model.shows_path else None
+        if self._drawn_over != (model.window, columns, self._path):
+            self._drawn_over = (model.window, columns, self._path)
             self._drawn.clear()
         arrangement = model.arrangement
         shown = arrangement.visible()
@@ -145,8 +149,10 @@ class TimelineFrame:
         label = _label(_name(row, ">" if focused else " ", left > 20), lane.count, share, left)
         drawn, left_over = self._drawn.get(row.key), model.shown(lane)
         if drawn is None or drawn[0] is not left_over:
-            drawn = left_over, drawn_lane(left_over, model.window, model.columns, self.glyphs, self.colour)
-            self._drawn[row.key] = drawn
+            cells_of = drawn_lane(
+                left_over, model.window, model.columns, self.glyphs, self.colour, self._path
+            )
+            self._drawn[row.key] = drawn = left_over, cells_of
         cells = drawn[1].line
         if focused:
             cells = _reversed_at(cells, model.cursor_column)
@@ -163,7 +169,7 @@ class TimelineFrame:
             return [title, *[*lines, [], []][:2], *_narrow_status(model, width), explained]
         status = range_lines(model, width, wide)
         mark = mark_line(model, width, wide)
-        below = [*status, explained, self._view(model), *([mark] if mark else [])]
+        below = [*status, explained, self._view(model, width), *([mark] if mark else [])]
         room = rows - 2 - len(below)
         lines = [*lines[:room], *[[] for _ in range(room - len(lines))]]
         return [title, *lines, rule(range_title(model), width, self.glyphs), *below]
@@ -175,6 +181,8 @@ class TimelineFrame:
         said = [one for one in (model.notice, model.arrangement.words) if one]
         if width < _WIDE and model.filter.is_on:
             said.append(filter_words(model))
+        if width < _WIDE and self._path is not None:
+            said.append("critical path on")
         if width >= _WIDE or not said:
             words = f"At the cursor, {words}"
         glyph = self.glyphs.horizontal
@@ -189,16 +197,22 @@ class TimelineFrame:
         streams = any(row.key.stream is not None for row in rows)
         return legend(model.source.legend, self.glyphs, width, self.colour, crowded, streams)
 
-    def _view(self, model: TimelineModel) -> Line:
+    def _view(self, model: TimelineModel, width: int) -> Line:
         window = model.window
         axis, column_ns = model.source.axis, window.span_ns // model.columns
-        words = (
+        line: Line = [(f" {filter_words(model)}  ", "accent")] if model.filter.is_on else []
+        line.append((
             f" view {axis.clock(window.first_ns)} .. {axis.clock(window.last_ns)}, "
-            f"{axis.length(column_ns)} a column   {model.source.counted}"
-        )
-        if model.filter.is_on:
-            return [(f" {filter_words(model)}  ", "accent"), (words, "")]
-        return [(words, "")]
+            f"{axis.length(column_ns)} a column   ",
+            "",
+        ))  # fmt: skip
+        path = ("critical path off", "")
+        if self._path is not None:
+            path = (f"critical path on, in {'colour' if self.colour else 'capitals'}", "accent")
+        ranks = (f"{model.source.counted}   ", "")
+        # What stands out is said, where there is no room for all, rather than what does not change.
+        fits = width_of([*line, ranks, path]) <= width
+        return [*line, ranks, path] if fits else [*line, path if self._path is not None else ranks]
 
 
 def _narrow_status(model: TimelineModel, width: int) -> list[Line]:

@@ -74,6 +74,11 @@ class GroupLane(SpanLane):
         return LaneKey(self._group.path)
 
     @property
+    def numbers(self) -> tuple[int, ...]:
+        """Of the lanes below it."""
+        return self._group.numbers
+
+    @property
     def title(self) -> str:
         return self._group.path[-1]
 

@@ -14,6 +14,8 @@ from tui.timeline.selection import Mark
 from tui.timeline.spans import ALL, LaneKey
 from tui.timeline.walking import Step
 
+NO_PATH = "no critical path: the ranks of this run have no common time"
+
 
 class Place(NamedTuple):
     """Where one was, to come back to."""
@@ -133,12 +135,26 @@ def follow(model: TimelineModel, direction: int) -> None:
     model.notice = f"{'waited for' if direction < 0 else 'holds back'} {steps[0].words}{more}"
 
 
+def toggle_path(model: TimelineModel) -> None:
+    """Let the critical path stand out in the lanes, or no longer."""
+    model.shows_path = not model.shows_path and model.path is not None
+    if model.path is None:
+        model.notice = NO_PATH
+    elif not model.shows_path:
+        model.notice = "critical path off"
+
+
 def step_critical(model: TimelineModel, direction: int) -> None:
     """The cursor to the next (1) or previous (-1) segment of the critical path."""
+    if model.path is None:
+        model.notice = NO_PATH
+        return
     step = model.moves.critical(model.cursor_ns, direction)
     if step is None:
         model.notice = "the critical path ends here" if direction > 0 else "the critical path begins here"
         return
+    # Who walks along it wants to see where it goes.
+    model.shows_path = True
     _go_along(model, step)
     model.notice = step.words
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from simcore.analysis.measured_ranges import MeasuredRanges
 from simcore.collectives import algorithm_bandwidth
@@ -21,8 +22,11 @@ from tui.timeline.axis import TIME, Axis, order_axis
 from tui.timeline.measured_walking import critical, walk
 from tui.timeline.moves import Figure, Figures, Stretch, microbatch_words
 from tui.timeline.query import Query
-from tui.timeline.spans import SpanLane
+from tui.timeline.spans import LaneSource, SpanLane
 from tui.timeline.walking import Step
+
+if TYPE_CHECKING:
+    from tui.timeline.critical import PathLanes
 
 _PASSES = ("forward_step", "backward_step")
 _RECEIVES = ("recv_forward", "recv_backward")
@@ -135,6 +139,20 @@ class MeasuredMoves:
 
     def critical(self, time_ns: int, direction: int) -> Step | None:
         return critical(self.results, time_ns, direction)
+
+    def path(self, source: LaneSource) -> PathLanes | None:
+        return self._path
+
+    @cached_property
+    def _path(self) -> PathLanes | None:
+        from tui.timeline.critical import PathLanes
+
+        results, ranks = self.results, self.run.ranks
+        if not (results.measured.timed and results.measured.concurrent):
+            return None
+        return PathLanes(
+            (one.start, one.end, one.rank, ranks[one.rank].number, "") for one in results.critical_path
+        )
 
     def all_of(self, lane: SpanLane, index: int, rank: int | None) -> list[tuple[str, str]]:
         trace, spans = self.run.ranks[lane.number], lane.spans

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from tui.session import Run
 from tui.timeline.arrangement import Arrangement
+from tui.timeline.critical import PathLanes
 from tui.timeline.filtering import Filter
 from tui.timeline.moves import Moves
 from tui.timeline.navigation import Navigation
@@ -23,8 +24,9 @@ class TimelineModel(Navigation):
 
     results: the run. source: its lanes; moves: what one moves by in it. arrangement: which lanes are
     shown, in which order, and which has the cursor. selection, marks, search, filter: what was marked out,
-    looked for, and left to be seen. notice: what the last key has to say. walk: which of the longest
-    waits the cursor is at: (place, of all lanes, lane, time).
+    looked for, and left to be seen. shows_path: whether the critical path stands out. notice: what the
+    last key has to say. walk: which of the longest waits the cursor is at: (place, of all lanes, lane,
+    time).
     """
 
     results: Run
@@ -36,8 +38,11 @@ class TimelineModel(Navigation):
     marks: Marks = field(default_factory=Marks)
     search: Search | None = None
     filter: Filter = field(default_factory=Filter)
+    shows_path: bool = False
     notice: str = ""
     walk: tuple[int, bool, LaneKey, int] | None = None
+    # Of this run, found when it is first shown: (the path or that there is none).
+    _path: tuple[PathLanes | None] | None = None
 
     def __post_init__(self) -> None:
         self.source, self.moves = lane_source(self.results), moves_of(self.results)
@@ -52,7 +57,7 @@ class TimelineModel(Navigation):
         self.results, self.source, self.moves = results, source, moves_of(results)
         self.selection.scale(old, new)
         self.marks.scale(old, new)
-        self.search, self.walk = None, None
+        self.search, self.walk, self._path = None, None, None
         self.filter.forget_lanes()
         self.arrangement.show(source)
         self.show_step(new)
@@ -90,6 +95,13 @@ class TimelineModel(Navigation):
         """The lane area has another size."""
         self.columns, self.rows = max(columns, 1), max(rows, 1)
         self.arrangement.resize(self.rows)
+
+    @property
+    def path(self) -> PathLanes | None:
+        """The critical path in the lanes, found once a run; None where the run has none."""
+        if self._path is None:
+            self._path = (self.moves.path(self.source),)
+        return self._path[0]
 
     # -- lanes -----------------------------------------------------------------------
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tui.timeline.query import Query
-from tui.timeline.spans import SpanLane
+from tui.timeline.spans import LaneSource, SpanLane
 
 if TYPE_CHECKING:
+    from tui.timeline.critical import PathLanes
     from tui.timeline.walking import Step
 
 
@@ -88,6 +89,9 @@ class Moves(Protocol):
 
     def critical(self, time_ns: int, direction: int) -> Step | None:
         """The segment of the critical path behind (1) or before (-1) the one at a time."""
+
+    def path(self, source: LaneSource) -> PathLanes | None:
+        """The critical path by the lanes of `source`; None where the ranks have no common time."""
 
     def all_of(self, lane: SpanLane, index: int, rank: int | None) -> list[tuple[str, str]]:
         """(label, words): all that is known of a span."""

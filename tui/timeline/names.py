@@ -10,6 +10,8 @@ from tui.timeline.edges import Edge
 from tui.timeline.spans import DRAWN, NAMELESS, SpanLane
 from tui.timeline.window import Window
 
+# First column of a name with its ends, and the one behind it.
+Named = tuple[int, int]
 # From this many cells on a span has its name inside.
 _NAMED_FROM = 5
 
@@ -23,8 +25,8 @@ def write_names(
     edges: list[int],
     glyphs: Glyphs,
     colour: bool,
-) -> None:
-    """Write each wide span's name over its cells; a cell that ends it inside keeps its edge.
+) -> list[Named]:
+    """Write each wide span's name over its cells; a cell that ends it inside keeps its edge. Gives where.
 
     pieces: the cells, changed here. kinds: what fills most of each.
     """
@@ -33,8 +35,9 @@ def write_names(
     least_ns = window.span_ns * _NAMED_FROM // columns
     first = max(bisect_right(spans.start, window.first_ns) - 1, 0)
     inside = range(first, bisect_left(spans.start, window.last_ns))
+    written: list[Named] = []
     if lane.longest_ns < least_ns:
-        return
+        return written
     # Of many spans in view only the long ones can have a name, of few any.
     few = len(inside) < 4 * columns
     candidates: list[int] = list(inside) if few else _longest(lane, least_ns, inside)
@@ -64,6 +67,8 @@ def write_names(
         else:
             framed = f"{glyphs.span_left}{label.ljust(room - 2)}{glyphs.span_right}"
             pieces[left:right] = [(char, name) for char in framed]
+        written.append((left, right))
+    return written
 
 
 def _longest(lane: SpanLane, least_ns: int, inside: range) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from simcore.analysis import Results
 from simcore.analysis.accounts import ACCOUNTS, BUBBLE, FIRST_EXPOSED, WAIT
@@ -19,8 +20,11 @@ from tui.timeline.axis import clock
 from tui.timeline.moves import Figure, Figures, Stretch, microbatch_words
 from tui.timeline.query import Query
 from tui.timeline.simulated_words import PHASE_WORDS
-from tui.timeline.spans import SpanLane
+from tui.timeline.spans import LaneSource, SpanLane
 from tui.timeline.walking import Step, causes, critical, effects, slack_words
+
+if TYPE_CHECKING:
+    from tui.timeline.critical import PathLanes
 
 _SHORT = {"forward": "fwd", "input grad": "ig", "weight grad": "wg", "optimizer": "opt"}
 _ROLE = {"fwd": "fwd", "ig": "bwd", "wg": "bwd", "opt": "opt", "recompute": "recompute"}
@@ -126,6 +130,11 @@ class SimulatedMoves:
 
     def critical(self, time_ns: int, direction: int) -> Step | None:
         return critical(self.results, time_ns, direction)
+
+    def path(self, source: LaneSource) -> PathLanes:
+        from tui.timeline.simulated_path import simulated_path
+
+        return simulated_path(self.results, source)
 
     def all_of(self, lane: SpanLane, index: int, rank: int | None) -> list[tuple[str, str]]:
         spans = lane.spans

@@ -79,6 +79,7 @@ class TimelineView(ScreenView):
         binding("right_square_bracket", "follow(1)", "what this span holds back", "timeline.effect"),
         binding("c", "critical(1)", "next segment of the critical path", "timeline.next-critical"),
         binding("C", "critical(-1)", "critical segment before", "timeline.previous-critical"),
+        binding("P", "path", "critical path on/off", "timeline.path"),
         binding("b", "wait(0)", "longest wait of this lane; again: the next", "timeline.longest-wait"),
         binding("B", "wait(1)", "longest wait of all lanes; again: the next", "timeline.longest-of-all"),
         binding("f", "focus_span", "fit the range or the span here; again: the whole step", "timeline.focus"),
@@ -219,6 +220,9 @@ class TimelineView(ScreenView):
 
     def action_critical(self, direction: int) -> None:
         self._do(lambda: jumps.step_critical(self.model, direction))
+
+    def action_path(self) -> None:
+        self._do(lambda: jumps.toggle_path(self.model))
 
     def action_focus_span(self) -> None:
         self._do(self.model.focus)

@@ -78,4 +78,4 @@ class WhyView(ScreenView):
             await self._app.go_to(*target)
 
     def action_try(self) -> None:
-        self._app.try_change(self.model.knob())
+        self._app.runs.try_change(self.model.knob())

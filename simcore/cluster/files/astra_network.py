@@ -16,6 +16,7 @@ from simcore.cluster.files.source import Source, quoted
 from simcore.cluster.model import Dimension, Kind
 from simcore.cluster.parsing import BANDWIDTHS, LATENCIES, MOST_NPUS, number_within
 from simcore.cluster.settings import Settings
+from simcore.diagnostics import printable
 
 if TYPE_CHECKING:
     import yaml
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _KINDS: dict[str, Kind] = {"Ring": "ring", "FullyConnected": "fully-connected", "Switch": "switch"}
 _KEYS = ("topology", "npus_count", "bandwidth", "latency")
 _CODE = "network-yml"
+# The reader of YAML takes half a minute for 1 MiB.
+_MOST_CHARACTERS = 1 << 16
 
 
 class _Item(NamedTuple):
@@ -100,12 +103,17 @@ def _root(source: Source) -> yaml.Node | None:
     # Imported here: only a network.yml needs it, and it takes longer than a price.
     import yaml
 
+    if len(source.text) > _MOST_CHARACTERS:
+        message = f"found more than {_MOST_CHARACTERS} characters, expected the keys {', '.join(_KEYS)}"
+        raise source.refusal(_CODE, message)
     try:
         return yaml.compose(source.text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else None
-        raise source.refusal(_CODE, f"this is not YAML: {error.problem}", place) from None
+        # The problem may quote an alias that is as long as the file.
+        message = f"this is not YAML: {printable(error.problem or 'found no document')}"
+        raise source.refusal(_CODE, message, place) from None
     except yaml.reader.ReaderError as error:
         code = error.character if isinstance(error.character, int) else ord(error.character)
         message = f"this is not YAML: found character U+{code:04X}"

@@ -1,0 +1,120 @@
+"""How much memory a run takes, how much there is, and the refusal where the first is more."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+
+from simcore.diagnostics import UsageError
+from simcore.units import byte_size
+
+# Bytes, measured on CPython 3.11 as the growth of whole `wltui report` processes; a test measures
+# them again. Of a stage's op: its columns, runs and messages; where collectives queue by priority
+# (dialect astra-sim-1) its place in the queues too. Of a class's op: its times, and the accounts,
+# critical path and slack that are made of them. Of a class: its actor, groups and links. Of a
+# rank that is looked at by itself: its cell in the graph that is folded.
+_STAGE_OP, _QUEUED_STAGE_OP, _CLASS_OP = 40, 700, 60
+_CLASS, _LISTED_RANK = 2_900, 1_100
+# Less is not looked for: it is there, or nothing else goes on either.
+_ALWAYS_THERE = 32 * 10**6
+
+
+def run_bytes(
+    stage_ops: int, class_ops: int, classes: int, listed_ranks: int = 0, queued: bool = False
+) -> int:
+    """Bytes that a run and its report take at their peak, beside the program itself and the file.
+
+    stage_ops: ops of all stages, each stage once. class_ops: ops that are timed, those of all rank
+    classes. listed_ranks: ranks that are looked at one by one before they are folded. queued:
+    collectives wait in one queue a dimension (`Program.queued`).
+    """
+    of_stages = stage_ops * (_QUEUED_STAGE_OP if queued else _STAGE_OP)
+    return of_stages + class_ops * _CLASS_OP + classes * _CLASS + listed_ranks * _LISTED_RANK
+
+
+def check_memory(needed: int, what: str, hint: str) -> None:
+    """Raises `UsageError` where `needed` bytes are not free.
+
+    what: what needs them. hint: what would need less.
+    """
+    if needed <= _ALWAYS_THERE:
+        return
+    free = free_bytes()
+    if free is not None and needed > free:
+        raise UsageError(
+            f"the run would need about {byte_size(needed)} of memory and {byte_size(free)} are free: "
+            f"{what} ({hint})"
+        )
+
+
+def free_bytes(root: str = "/") -> int | None:
+    """Bytes that this process may still take: of the machine, of its own limit, of its control groups.
+
+    Linux tells; None where nothing does. root: where the system's files are.
+    """
+    found = [*_of_machine(root), *_of_limit(root), *_of_groups(root)]
+    return max(min(found), 0) if found else None
+
+
+def _of_machine(root: str) -> Iterator[int]:
+    """What the kernel says can be taken without swapping."""
+    kilobytes = _field(os.path.join(root, "proc/meminfo"), "MemAvailable:")
+    if kilobytes is not None:
+        yield kilobytes * 1024
+
+
+def _of_limit(root: str) -> Iterator[int]:
+    """What the limit on the address space (RLIMIT_AS, `ulimit -v`) leaves."""
+    # Imported here: only a large run comes here.
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    kilobytes = _field(os.path.join(root, "proc/self/status"), "VmSize:")
+    if limit != resource.RLIM_INFINITY and kilobytes is not None:
+        yield limit - kilobytes * 1024
+
+
+# Files of a control group's memory: limit, use, and the word for files that can be dropped.
+_VERSION_2 = ("memory.max", "memory.current", "inactive_file")
+_VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+
+
+def _of_groups(root: str) -> Iterator[int]:
+    """What the limits of the control groups leave: of this process's and of all around it."""
+    for line in _lines(os.path.join(root, "proc/self/cgroup")):
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            folder, names = os.path.join(root, "sys/fs/cgroup"), _VERSION_2
+        elif "memory" in controllers.split(","):
+            folder, names = os.path.join(root, "sys/fs/cgroup/memory"), _VERSION_1
+        else:
+            continue
+        yield from _of_group(folder, *names)
+        for part in path.split("/"):
+            if part not in ("", ".."):
+                folder = os.path.join(folder, part)
+                yield from _of_group(folder, *names)
+
+
+def _of_group(folder: str, limit_name: str, use_name: str, file_name: str) -> Iterator[int]:
+    limit = "".join(_lines(os.path.join(folder, limit_name)))
+    use = "".join(_lines(os.path.join(folder, use_name)))
+    if limit.isdigit() and use.isdigit():
+        yield int(limit) - int(use) + (_field(os.path.join(folder, "memory.stat"), file_name) or 0)
+
+
+def _field(path: str, name: str) -> int | None:
+    """The number behind a word at the beginning of a line."""
+    for line in _lines(path):
+        words = line.split()
+        if len(words) > 1 and words[0] == name and words[1].isdigit():
+            return int(words[1])
+    return None
+
+
+def _lines(path: str) -> list[str]:
+    """The lines of a file of the system; none where it is not there or not for us."""
+    with suppress(OSError), open(path, encoding="ascii", errors="replace") as file:
+        return file.read().splitlines()
+    return []

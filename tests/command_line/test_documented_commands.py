@@ -1,0 +1,99 @@
+"""Each command that README and docs/ show can be typed as it stands; the pictures are the program's."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docs.pictures import PICTURES, picture
+from tests.command_line.running import ROOT, SEED_002, environment
+from tests.measured.made_steps import Layout, write_steps
+
+PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))]
+# What stands for the user's own files; a line with other capitals, brackets or bars says how, not what.
+_SYNOPSIS = re.compile(r"[\[|]|\b(?!FILE\b|DIR\b)[A-Z]{3,}\b")
+NETWORK = """topology: [ Ring, Switch ]
+npus_count: [ 8, 128 ]
+bandwidth: [ 400.0, 50.0 ]
+latency: [ 500.0, 2000.0 ]
+"""
+SYSTEM = """{"scheduling-policy": "LIFO", "endpoint-delay": 10, "active-chunks-per-dimension": 1,
+ "preferred-dataset-splits": 1}"""
+
+
+def commands(page: str) -> list[str]:
+    """The lines of a page's code that begin with `wltui`, without the words behind them."""
+    found = []
+    for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
+        if line.startswith("    wltui "):
+            words = re.split(r"\s{2,}", line.strip())[0].split(" #")[0].strip()
+            if not _SYNOPSIS.search(words):
+                found.append(words)
+    return found
+
+
+COMMANDS = list(dict.fromkeys(command for page in PAGES for command in commands(page)))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that the pages name."""
+    folder = tmp_path_factory.mktemp("user")
+    for name in ("workload.txt", "old.txt", "new.txt", "FILE"):
+        shutil.copy(ROOT / SEED_002, folder / name)
+    for name in ("traces", "DIR"):
+        (folder / name).mkdir()
+        write_steps(folder / name, Layout(tp=2, dp=1, pp=4, microbatches=1))
+    (folder / "mine.toml").write_text("compute_scale = 0.9\n", encoding="utf-8")
+    (folder / "network.yml").write_text(NETWORK, encoding="utf-8")
+    (folder / "system.json").write_text(SYSTEM, encoding="utf-8")
+    return folder
+
+
+def test_the_pages_show_commands() -> None:
+    assert len(COMMANDS) > 40
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_documented_command_runs(command: str, place: Path) -> None:
+    words = []
+    for word in shlex.split(command)[1:]:
+        words += sorted(path.name for path in place.glob(word)) if "*" in word else [word]
+    if "-o" in words:
+        # Another page has written it.
+        (place / words[words.index("-o") + 1]).unlink(missing_ok=True)
+    elif "fitted.toml" in words:
+        (place / "fitted.toml").write_text("compute_scale = 0.9\n", encoding="utf-8")
+    env = environment(PYTHONPATH=str(ROOT), HOME=str(place))
+    done = subprocess.run(
+        [sys.executable, "-m", "tui", *words],
+        cwd=place, env=env, capture_output=True, encoding="utf-8", stdin=subprocess.DEVNULL, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    # Notes and warnings of an export are its stderr.
+    assert not re.search(r"Traceback|\berror\b", done.stderr), done.stderr
+    assert done.stdout or "-o" in words
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_is_what_the_program_draws(name: str) -> None:
+    committed = (ROOT / "docs" / "pictures" / f"{name}.svg").read_text(encoding="utf-8")
+    assert picture(name) == committed, "make pictures"
+
+
+def test_each_picture_that_a_page_names_is_made() -> None:
+    named = {
+        name
+        for page in PAGES
+        for name in re.findall(
+            r"\]\((?:docs/)?pictures/(\w+)\.svg\)", (ROOT / page).read_text(encoding="utf-8")
+        )
+    }
+    assert named == set(PICTURES)

@@ -1,0 +1,171 @@
+"""Signals and kills during commands without a screen: nothing half is left, and the status names them.
+
+Seen to fail: with the second signal not ignored, and with SIG_IGN for it
+(`test_a_second_signal_does_not_interrupt_the_tidying`); with KeyboardInterrupt caught in `guarded` alone
+(`test_an_interrupt_while_a_command_is_loaded_says_nothing`).
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from subprocess import PIPE, Popen
+
+import pytest
+
+from tests.command_line.running import ROOT, SEED_002, environment, process, wltui
+
+ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+# A few seconds each, of which the signal comes in the first.
+LONG = [
+    ["report", SEED_002, "--no-fold"],
+    ["report", SEED_002, "--slow-rank", "37=1.3", "--what-if"],
+    ["compare", SEED_002, "--no-fold", "--with", "--schedule gpipe"],
+]
+
+
+def begun(*words: str, **keywords: object) -> Popen[bytes]:
+    """`wltui` in a process group of its own, as a shell starts it, with the signals of a user's shell."""
+
+    def as_a_shell_does() -> None:
+        os.setpgid(0, 0)
+        for number in ENDING:
+            signal.signal(number, signal.SIG_DFL)
+
+    keywords = {"stdout": PIPE, "stderr": PIPE} | keywords
+    return Popen(
+        [sys.executable, "-m", "tui", *words],
+        cwd=ROOT,
+        env=environment(),
+        preexec_fn=as_a_shell_does,
+        **keywords,
+    )  # type: ignore[call-overload,no-any-return]
+
+
+def wait_until(found: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not found():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def state(number: int) -> str:
+    """The state of a process: T is stopped (Linux)."""
+    return Path(f"/proc/{number}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+
+
+@pytest.mark.parametrize("number", ENDING)
+@pytest.mark.parametrize("words", LONG, ids=lambda words: words[0] + words[-1])
+def test_a_command_that_is_ended_says_nothing(words: list[str], number: signal.Signals) -> None:
+    with begun(*words) as done:
+        time.sleep(0.6)
+        done.send_signal(number)
+        stdout, stderr = done.communicate(timeout=60)
+    # What a shell calls 128 + n, by way of `return` or of the signal itself.
+    assert done.returncode in (128 + number, -number)
+    assert (stdout, stderr) == (b"", b"")
+
+
+@pytest.mark.parametrize("milliseconds", [60, 90, 120, 160, 200, 300])
+def test_an_interrupt_while_a_command_is_loaded_says_nothing(milliseconds: int) -> None:
+    code = """
+import os, signal, sys, threading, time
+import tui.cli
+def interrupt():
+    time.sleep({seconds})
+    os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    status = tui.cli.main(["report", {seed!r}, "--no-fold"])
+except KeyboardInterrupt:
+    status = 1
+sys.exit(status)
+"""
+    code = code.format(seconds=milliseconds / 1000, seed=SEED_002)
+    done = process([sys.executable, "-c", code], environment())
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def exporting(tmp_path: Path, *more: str) -> Popen[bytes]:
+    """An export of some seconds into a folder where its first bytes are."""
+    words = ["export", SEED_002, "--format", "chrome", "--ranks", "all", "-o", str(tmp_path / "out"), *more]
+    done = begun(*words)
+    wait_until(lambda: [name for name in os.listdir(tmp_path) if name.endswith(".tmp")])
+    return done
+
+
+@pytest.mark.parametrize("first", ENDING)
+@pytest.mark.parametrize("more", [(), ("--per-rank",)])
+def test_a_second_signal_does_not_interrupt_the_tidying(
+    tmp_path: Path, first: signal.Signals, more: tuple[str, ...]
+) -> None:
+    with exporting(tmp_path, *more) as done:
+        for number in (first, signal.SIGINT, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            with suppress(ProcessLookupError):
+                done.send_signal(number)
+            time.sleep(0.002)
+        stdout, stderr = done.communicate(timeout=60)
+    # When all is tidied Python takes its handlers away, and a late signal does what it does by itself.
+    assert done.returncode in [128 + number for number in ENDING] + [-number for number in ENDING]
+    assert (stdout, b"Traceback" in stderr) == (b"", False)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_kill_in_the_middle_of_an_export_leaves_the_old_file(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.write_bytes(b"what was there")
+    with exporting(tmp_path, "--force") as done:
+        time.sleep(0.1)
+        done.kill()
+        done.communicate(timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    assert out.read_bytes() == b"what was there"
+    (left,) = [name for name in os.listdir(tmp_path) if name != "out"]
+    assert left == f".wltui-{done.pid}-0.tmp"
+    # What was left there is in nobody's way.
+    again = wltui("export", SEED_002, "--format", "simai", "-o", str(out), "--force")
+    assert again.returncode == 0
+    assert out.read_bytes().startswith(b"HYBRID_TRANSFORMER")
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells the state of a process")
+def test_an_export_goes_on_after_a_stop(tmp_path: Path) -> None:
+    words = ["export", SEED_002, "--format", "chrome", "--ranks", "0-511"]
+    whole = tmp_path / "whole"
+    assert wltui(*words, "-o", str(whole)).returncode == 0
+    with begun(*words, "-o", str(tmp_path / "out")) as done:
+        for pause in (0.1, 0.2, 0.2):
+            time.sleep(pause)
+            done.send_signal(signal.SIGTSTP)
+            wait_until(lambda: state(done.pid) == "T")
+            done.send_signal(signal.SIGCONT)
+        stdout, stderr = done.communicate(timeout=60)
+    assert (done.returncode, b"Traceback" in stderr) == (0, False)
+    assert stdout.startswith(str(tmp_path / "out").encode())
+    assert (tmp_path / "out").read_bytes() == whole.read_bytes()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, None], ids=["SIGINT", "to its end"])
+def test_nothing_of_the_progress_of_what_if_stays(number: signal.Signals | None) -> None:
+    ours, theirs = pty.openpty()
+    words = ["report", SEED_002, "--world", "128", "--what-if"]
+    with begun(*words, stderr=theirs) as done:
+        os.close(theirs)
+        seen = b""
+        with suppress(OSError):  # what Linux says when the other end has gone
+            while piece := os.read(ours, 4096):
+                if b"what-if 3 of" in (seen := seen + piece) and number is not None:
+                    done.send_signal(number)
+        done.communicate(timeout=60)
+    os.close(ours)
+    assert done.returncode == (130 if number else 0)
+    assert b"\rwhat-if 3 of " in seen
+    assert seen.endswith(b"\r" + b" " * 30 + b"\r")
+    assert b"Traceback" not in seen

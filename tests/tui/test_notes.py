@@ -1,0 +1,230 @@
+"""The notes: a list that is filtered while one types, and the line of the file that each is about."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import unicodedata
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
+
+from simcore.diagnostics import Diagnostic
+from simcore.workload import open_workload
+from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import ROOT, layer, make_workload, plain, run
+from tests.tui.pseudo_terminal import wltui
+from tests.tui.screen_reading import press, screen_rows, screen_text
+from tui.app import WltuiApp
+from tui.frame import BLOCKS, text_of
+from tui.notes.listing import NoteList
+from tui.notes.source_line import SourceLines, note_lines, stamp_of
+from tui.notes.view import NotesView
+
+MISTAKES = "001_moe_128npu_with_mistakes.txt"
+
+
+def notes(count: int) -> list[Diagnostic]:
+    """Some of each kind, the messages of very different lengths."""
+    kinds = (("warning", "row-count"), ("note", "comment"), ("error", "bad-cell"))
+    return [
+        Diagnostic(*kinds[number % 3], f"found {'x ' * (number % 7 * 20)}{number}", "f.txt", number + 1, 3)  # type: ignore[arg-type]
+        for number in range(count)
+    ]
+
+
+def app_over(make_app: MakeApp, path: Path) -> WltuiApp:
+    """An app on a file as it is now."""
+    return make_app(run(open_workload(str(path))), first="notes")
+
+
+@pytest.fixture
+def mistakes(tmp_path: Path) -> Path:
+    """A copy of the seed with mistakes, its notes on lines 1 and 2."""
+    return Path(shutil.copy(ROOT / "fixtures" / MISTAKES, tmp_path))
+
+
+# -- the list --------------------------------------------------------------------------
+
+
+@given(count=st.integers(1, 40), moves=st.lists(st.integers(-45, 45), max_size=12), rows=st.integers(1, 30))
+def test_the_cursor_is_in_view_and_no_row_is_left_over(count: int, moves: list[int], rows: int) -> None:
+    found = NoteList("f.txt", notes(count))
+    top = focus = 0
+    for by in moves:
+        focus = max(0, min(focus + by, count - 1))
+        top = found.first_in_view(top, focus, rows, 60)
+        assert 0 <= top <= focus
+        heights = [len(found.lines(place, 60)) for place in range(count)]
+        assert top == focus or sum(heights[top : focus + 1]) <= rows
+        if top:
+            assert sum(heights[top - 1 :]) > rows
+
+
+def test_of_very_many_notes_only_those_in_view_are_made(make_app: MakeApp) -> None:
+    made = []
+
+    class Counted(NoteList):
+        def lines(self, place: int, width: int) -> list[list[tuple[str, str]]]:
+            made.append(place)
+            return super().lines(place, width)
+
+    found = Counted("f.txt", notes(100_000))
+    assert found.first_in_view(0, 99_999, 30, 100) > 99_900
+    assert len(made) < 100
+
+
+def test_the_filter_looks_at_severity_place_code_and_words() -> None:
+    found = NoteList("f.txt", notes(30))
+    for typed, expected in (
+        ("WARNING", 10), ("comment", 10), ("bad-cell found", 10), ("line 30,", 1), ("zzz", 0), ("  ", 30),
+    ):  # fmt: skip
+        found.filter(typed)
+        assert len(found) == expected, typed
+    elsewhere = NoteList("other.txt", notes(3), "f.txt")
+    assert len(elsewhere) == 3
+
+
+async def test_filtering_keeps_the_cursor_on_its_note_and_escape_undoes_it(
+    make_app: MakeApp, mistakes: Path
+) -> None:
+    app = app_over(make_app, mistakes)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "j", "j", "j")
+        before = screen_rows(app)[:8]
+        assert before[6].startswith(">warning line 1, column 73 ")
+        await press(pilot, "backslash", *"warning")
+        assert "3 of 4 notes: warning" in screen_rows(app)[2]
+        assert "3 of 4 notes" in screen_rows(app)[-1]
+        assert screen_rows(app)[5].startswith(">warning line 1, column 73 ")
+        await press(pilot, *" vpp")
+        assert "1 of 4 notes" in screen_rows(app)[-1]
+        await press(pilot, "enter")
+        assert "Esc no filter" in screen_rows(app)[-1]
+        await press(pilot, "escape")
+        assert screen_rows(app)[:8] == before
+        await press(pilot, "backslash", *"zzz")
+        assert "no note has these words" in screen_text(app)
+        await press(pilot, "enter", "enter", "j")
+        assert "no note has these words" in screen_text(app)
+        await press(pilot, "backslash", "x", "escape", "escape")
+        assert screen_rows(app)[2].startswith("── 4 notes on the file and the run ")
+        await press(pilot, "escape")
+        assert app.screen_name == "timeline"
+
+
+async def test_one_note_is_not_notes_and_none_is_said(make_app: MakeApp) -> None:
+    results = run(make_workload([layer("a", 1000)], tp=1, pp=1, all_gpus=1))
+    workload = results.simulation.workload
+    one = replace(workload, diagnostics=(*workload.diagnostics, Diagnostic("note", "comment", "a", "", 1)))
+    for count, words in ((0, "0 notes on"), (1, "1 note on")):
+        view = NotesView(make_app(run(one)).session, ascii_only=False)
+        view.notes = NoteList("f.txt", notes(count))
+        text = text_of(view.draw(80, 20))
+        assert words in text
+        assert ("nothing was assumed or ignored" in text) == (count == 0)
+
+
+# -- the line --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24)], ids=["120x36", "80x24"])
+async def test_enter_shows_the_line_as_before(
+    make_app: MakeApp, mistakes: Path, snapshot: SnapshotAssertion, size: tuple[int, int]
+) -> None:
+    app = app_over(make_app, mistakes)
+    async with app.run_test(size=size) as pilot:
+        before = screen_text(app)
+        await press(pilot, "j", "j", "j", "enter")
+        assert "\n".join(row.rstrip() for row in screen_rows(app)) == snapshot
+        await press(pilot, "escape", "k", "k", "enter")
+        assert "a note on the run, not on a line of the file" in screen_text(app)
+        await press(pilot, "escape", "k")
+        assert screen_text(app) == before
+
+
+async def test_a_file_that_is_gone_or_another_one_now_is_said(make_app: MakeApp, mistakes: Path) -> None:
+    app = app_over(make_app, mistakes)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "enter")
+        assert "changed" not in screen_text(app)
+        mistakes.write_text("one line\nanother one\n")
+        await press(pilot, "escape", "enter")
+        text = screen_text(app)
+        assert "the file has changed since it was opened: this is how it is now" in text
+        assert "> 2 │ another one" in text
+        mistakes.write_text("one line")
+        await press(pilot, "escape", "enter")
+        assert "the file has changed since it was opened: it ends before line 2 now" in screen_text(app)
+        mistakes.unlink()
+        await press(pilot, "escape", "enter")
+        assert "the file cannot be read any more: there is no such file" in screen_text(app)
+        os.mkfifo(mistakes)
+        await press(pilot, "escape", "enter")
+        assert "the file cannot be read any more: " in screen_text(app)
+
+
+def shown(path: Path, line: int, column: int | None, width: int) -> list[str]:
+    source = SourceLines(str(path), line, stamp_of(str(path)))
+    assert not source.problem
+    return [text_of([one]) for one in source.drawn(column, width, BLOCKS)]
+
+
+@given(
+    text=st.text(
+        st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), min_size=1, max_size=400
+    ),
+    place=st.floats(0, 1),
+    width=st.integers(30, 120),
+)
+def test_the_mark_is_under_its_character_however_the_line_is_cut(
+    tmp_path_factory: pytest.TempPathFactory, text: str, place: float, width: int
+) -> None:
+    path = tmp_path_factory.mktemp("notes") / "f.txt"
+    path.write_text(f"first\n{text}\nlast", encoding="utf-8")
+    column = int(place * (len(text) - 1)) + 1
+    rows = shown(path, 2, column, width)
+    here = next(index for index, row in enumerate(rows) if row.startswith(" > 2 "))
+    assert all(len(row) <= width for row in rows)
+    at = rows[here + 1].index("^")
+    meant = text[column - 1]
+    if meant.isascii() and meant.isprintable():
+        assert rows[here][at] == meant
+    elif meant == "\t":
+        assert rows[here][at] == " "
+    assert all(char.isprintable() or unicodedata.category(char) == "Zs" for row in rows for char in row)
+
+
+def test_bytes_that_are_no_text_and_lines_without_a_column(tmp_path: Path) -> None:
+    path = tmp_path / "f.txt"
+    path.write_bytes(b"\xef\xbb\xbfone\r\ntw\xffo\x1b[31m\tx\rthree")
+    assert shown(path, 2, None, 60) == [
+        "   1 │ one", " > 2 │ tw\\udcffo\\x1b[31m x", "   3 │ three",
+    ]  # fmt: skip
+    assert shown(path, 2, 3, 60)[2] == "     │   ^"
+
+
+def test_a_note_of_many_words_is_shown_whole() -> None:
+    one = Diagnostic("note", "comment", "found " + "word " * 100 + "end", "f.txt")
+    text = plain(note_lines(one, None, 60, BLOCKS, "dim"))
+    assert text.count("word") == 100
+    assert "end" in text
+
+
+def test_in_a_terminal_the_list_is_filtered_and_leads_to_the_line(tmp_path: Path) -> None:
+    path = shutil.copy(ROOT / "fixtures" / MISTAKES, tmp_path)
+    with wltui(str(path), screen="notes") as terminal:
+        terminal.wait_for("4 notes on the file and the run")
+        terminal.press_each(("\\", " filter "), ("vpp", "1 of 4 notes"), ("\r", "Esc no filter"))
+        terminal.press_each(("\r", "Esc closes this"))
+        assert terminal.line_with(" > 1 │").startswith(" > 1 │ HYBRID_TRANSFORMER_FWD_IN_BCKWD")
+        mark = terminal.lines.index(terminal.line_with(" > 1 │")) + 1
+        at = terminal.lines[mark].index("^")
+        assert terminal.lines[mark - 1][at:].startswith("vpp: 8 ")
+        terminal.settle(0.3)
+        terminal.press("\x1b")
+        terminal.wait_for("1 of 4 notes: vpp")

@@ -113,19 +113,17 @@ async def test_two_marked_runs_are_compared_the_first_as_a(make_app: MakeApp) ->
         view = app.current_view
         assert isinstance(view, CompareView)
         assert view.model is not None
-        compared = view.model.compared
-        assert isinstance(compared, SimulatedCompared)
-        assert compared.comparison.a.simulation.parameters == Parameters(schedule="zb-h1")
-        assert compared.comparison.b.simulation.parameters == Parameters(pp=8, comm_scale=0.5)
+        assert isinstance(view.model.compared, SimulatedCompared)
+        assert view.model.compared.comparison.a.simulation.parameters == Parameters(schedule="zb-h1")
+        assert view.model.compared.comparison.b.simulation.parameters == Parameters(pp=8, comm_scale=0.5)
         # And once more, with the screen there already: the one at the cursor with the marked one.
         await press(pilot, "R", "k", "space", "k", "c")
         await run_over(pilot)
         await wait_until(pilot, lambda: session.current is session.opened)
         await run_over(pilot)
-        compared = view.model.compared
-        assert isinstance(compared, SimulatedCompared)
-        assert compared.comparison.a.simulation.parameters == Parameters(schedule="zb-h1")
-        assert compared.comparison.b is session.opened
+        assert isinstance(view.model.compared, SimulatedCompared)
+        assert view.model.compared.comparison.a.simulation.parameters == Parameters(schedule="zb-h1")
+        assert view.model.compared.comparison.b is session.opened
 
 
 async def test_a_run_that_cannot_be_simulated_is_said_and_stays_in_the_history(make_app: MakeApp) -> None:

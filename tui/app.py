@@ -26,6 +26,7 @@ from tui.terminal.display import CellApp
 if TYPE_CHECKING:
     from simcore.analysis import Results
     from simcore.measured.replay import MeasuredResults
+    from tui.exporting import Exporting
     from tui.runs.source import RunSource
     from tui.state.keeper import Keeper
 
@@ -81,6 +82,10 @@ class WltuiApp(CellApp):
         Binding("x", "other_run", "the run that was shown before, and back", show=False, id="app.other-run"),
         Binding("R", "runs", "the runs that were kept: show, name, compare", show=False, id="app.runs"),
         Binding("y", "copy_command", "copy the command line of this run", show=False, id="app.copy-command"),
+        Binding("e", "edit", "the parameters, at the change that is marked", show=False, id="app.edit"),
+        Binding(
+            "E", "export", "export for Perfetto, as CSV, or this screen as SVG", show=False, id="app.export"
+        ),
         Binding("colon,ctrl+p", "commands", "find an action by its words", show=False, id="app.commands"),
         Binding("question_mark", "help", "keys that work here", show=False, id="app.help"),
         Binding("q", "quit", "quit", show=False, id="app.quit"),
@@ -122,6 +127,7 @@ class WltuiApp(CellApp):
         self.comparisons = Background(self, "compare")
         self.change_times = Background(self, "changes")
         self.runs = self._runs_of(session)
+        self._exporting: Exporting | None = None
 
     def _runs_of(self, session: AnySession) -> RunSource:
         if isinstance(session, Session):
@@ -260,6 +266,26 @@ class WltuiApp(CellApp):
     def action_runs(self) -> None:
         """The history of runs."""
         self.runs.open_history()
+
+    async def action_edit(self) -> None:
+        """Screen 5, at the field of the what-if that is marked on the open screen."""
+        from tui.panels_view import PanelsView
+        from tui.parameters.view import ParametersView
+
+        view = self.current_view
+        marked = view.model.chosen() if isinstance(view, PanelsView) else None
+        await self.action_open("parameters")
+        parameters = getattr(marked, "parameters", None)
+        if parameters is not None and isinstance(self.current_view, ParametersView):
+            self.current_view.go_to_change(parameters)
+
+    def action_export(self) -> None:
+        """Ask for a file, and write the run or the screen to it."""
+        if self._exporting is None:
+            from tui.exporting import Exporting
+
+            self._exporting = Exporting(self)
+        self._exporting.ask()
 
     def action_copy_command(self) -> None:
         """Put the command line that reproduces the run into the clipboard of the terminal, and say it."""

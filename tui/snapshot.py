@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import re
 
-from rich.console import Console
 from textual.pilot import Pilot
 
 from simcore.diagnostics import UsageError, printable
 from tui.app import WltuiApp
 from tui.keys.names import key_of
+from tui.pictures import as_svg, as_text
 
 DEFAULT_SIZE = (120, 36)
 _MOST = (1000, 500)
@@ -69,7 +68,7 @@ def snapshot(app: WltuiApp, keys: list[str], size: tuple[int, int], svg: bool) -
             await settle(pilot)
             if app.return_code is not None:
                 return
-        taken = _svg(app) if svg else _text(app)
+        taken = as_svg(app) if svg else as_text(app)
         app.exit()
 
     if not svg:
@@ -78,25 +77,3 @@ def snapshot(app: WltuiApp, keys: list[str], size: tuple[int, int], svg: bool) -
     if taken is None:
         raise UsageError("--snapshot: the keys end the program, so there is no screen left")
     return taken
-
-
-# The picture is to be seen without a network: the fonts at hand do.
-_FONT_FACES = re.compile(r"\s*@font-face \{[^}]*\}")
-
-
-def _svg(app: WltuiApp) -> str:
-    """The screen in colours; it names no address."""
-    return _FONT_FACES.sub("", app.export_screenshot(title="wltui"))
-
-
-def _text(app: WltuiApp) -> str:
-    """The rows of the screen, blanks at their ends left out."""
-    width, height = app.size
-    console = Console(
-        width=width, height=height, file=io.StringIO(), force_terminal=True, record=True, color_system=None
-    )
-    # As `export_screenshot` does it, which has SVG alone: what lies under a prompt is seen, too.
-    picture = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
-    console.print(picture)
-    rows = console.export_text().split("\n")[:height]
-    return "\n".join(row.rstrip() for row in rows) + "\n"

@@ -186,7 +186,7 @@ def prepare_why(app: WltuiApp) -> None:
     view = app.current_view
     assert isinstance(view, WhyView)
     view.model.panel = LEGS
-    view.model.at[LEGS] = 12
+    view.model.at[LEGS] = 12, 0
     view.redraw()
 
 

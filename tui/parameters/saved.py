@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
 from tui.frame import cells
+from tui.writing import FileQuestion
 
 if TYPE_CHECKING:
     from tui.app import WltuiApp
@@ -30,33 +31,7 @@ class SavedParameters:
 
     def save(self) -> None:
         """Ask where to, and before anything is written over."""
-        from tui.prompt import Prompt
-
-        self._app.push_screen(Prompt("save the parameters as", self._path), self._save_as)
-
-    def _save_as(self, typed: str | None) -> None:
-        from simcore.export.saving import check_file
-        from tui.prompt import Prompt
-
-        if not typed or not typed.strip():
-            return
-        path = os.path.expanduser(typed.strip())
-        try:
-            _, mode = check_file(path, force=True)
-        except (UsageError, InputError) as error:
-            self._view.say_of_file(str(error))
-            return
-        if mode is None:
-            self._write(path, force=False)
-            return
-        question = f"{cells(path, 40)} is there already. Write over it? (yes or no)"
-        self._app.push_screen(Prompt(question, "no"), lambda answer: self._answered(path, answer))
-
-    def _answered(self, path: str, answer: str | None) -> None:
-        if (answer or "").strip().lower() in ("y", "yes"):
-            self._write(path, force=True)
-        else:
-            self._app.say(f"not saved: {cells(path, 100)} is as it was")
+        FileQuestion(self._app, self._write, self._view.say_of_file).ask("save the parameters as", self._path)
 
     def _write(self, path: str, force: bool) -> None:
         from simcore.export.saving import save

@@ -117,6 +117,15 @@ class ParametersView(ScreenView):
         self._step_times.remember(results.simulation)
         self.changed()
 
+    def go_to_change(self, parameters: Parameters) -> None:
+        """The cursor to the first field in which these differ from what is edited."""
+        draft, simulation = self.session.draft, self.session.current.simulation
+        for index, field in enumerate(self.fields):
+            if field.text(parameters, simulation) != field.text(draft, simulation):
+                self.field = index
+                self.redraw()
+                return
+
     # -- drawing ---------------------------------------------------------------------
 
     def draw(self, width: int, height: int) -> list[Line]:

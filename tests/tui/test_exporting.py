@@ -1,0 +1,100 @@
+"""`E` writes the run that is shown, as `wltui export` does, or the screen; `e` leads to the field."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from simcore.export import FORMATS, Request
+from simcore.measured.replay import MeasuredResults
+from simcore.parameters import Parameters
+from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import seed_workload
+from tests.tui.screen_reading import press, run_over, screen_text, wait_until
+from tests.tui.test_arrangement import measured
+from tui.app import WltuiApp
+from tui.measured.session import MeasuredSession
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+async def exported(app: WltuiApp, name: str, *more: str, before: tuple[str, ...] = ()) -> str:
+    """What is said after `E` and a name, and more answers."""
+    async with app.run_test(size=(120, 36)) as pilot:
+        await run_over(pilot)
+        await press(pilot, *before)
+        await run_over(pilot)
+        await press(pilot, "E", "ctrl+u", *name, "enter")
+        for answer in more:
+            await press(pilot, "ctrl+u", *answer, "enter")
+        await run_over(pilot)
+        await wait_until(pilot, lambda: app.said and not app.said.startswith("exporting"))
+        return app.said
+
+
+def by_command(name: str, parameters: Parameters) -> bytes:
+    chosen = next(one for one in FORMATS if one.name == name)
+    return b"".join(chosen.requested(Request(seed_workload(), parameters)).pieces)
+
+
+async def test_the_run_on_the_screen_goes_to_perfetto_and_to_csv(make_app: MakeApp, tmp_path: Path) -> None:
+    said = await exported(make_app(), "a.json.gz")
+    assert said.startswith("a.json.gz: 16 of 1024 ranks, 40560 spans, ")
+    trace = gzip.decompress((tmp_path / "a.json.gz").read_bytes())
+    assert json.loads(trace)["traceEvents"]
+    assert trace == by_command("chrome", Parameters())
+    await exported(make_app(), "a.csv")
+    assert (tmp_path / "a.csv").read_bytes() == by_command("csv", Parameters())
+
+
+async def test_a_changed_run_is_exported_as_it_is_shown(make_app: MakeApp, tmp_path: Path) -> None:
+    await exported(make_app(), "b.csv", before=("5", "L", "2"))
+    assert (tmp_path / "b.csv").read_bytes() == by_command("csv", Parameters(world=2048))
+
+
+async def test_the_screen_becomes_a_picture_without_the_prompt(make_app: MakeApp, tmp_path: Path) -> None:
+    assert await exported(make_app(), "a.svg") == "saved: a.svg"
+    picture = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert "stage" in picture
+    assert "export" not in picture
+    assert "font-face" not in picture
+
+
+async def test_a_file_is_written_over_after_a_yes_alone(make_app: MakeApp, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("mine")
+    assert await exported(make_app(), "a.csv", "no") == "not saved: a.csv is as it was"
+    assert (tmp_path / "a.csv").read_text() == "mine"
+    assert (await exported(make_app(), "a.csv", "yes")).startswith("a.csv: 1024 of 1024 ranks")
+
+
+async def test_what_cannot_be_written_is_said(make_app: MakeApp, tmp_path: Path) -> None:
+    assert await exported(make_app(), "a.txt") == (
+        "a.txt: a name is expected that ends in one of .json, .json.gz, .csv, .csv.gz, .svg"
+    )
+    (tmp_path / "d.csv").mkdir()
+    assert await exported(make_app(), "d.csv") == "d.csv is a directory: name a file to write"
+    said = await exported(make_app(), "no/a.svg")
+    assert said == "no/a.svg: error unwritable-file the file cannot be written: No such file or directory"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.csv"]
+
+
+async def test_a_measured_run_is_exported_too(tmp_path: Path) -> None:
+    app = WltuiApp(MeasuredSession(MeasuredResults(measured())), first="timeline")
+    assert (await exported(app, "m.json")).startswith("m.json: ")
+    assert json.loads((tmp_path / "m.json").read_bytes())["traceEvents"]
+
+
+async def test_e_leads_to_the_parameter_of_the_marked_change(make_app: MakeApp) -> None:
+    app = make_app(first="why")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await run_over(pilot)
+        await press(pilot, "tab", "e")
+        await run_over(pilot)
+        assert app.screen_name == "parameters"
+        assert "│>  schedule            < 1f1b >" in screen_text(app)

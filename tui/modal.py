@@ -15,5 +15,6 @@ class Modal(ModalScreen[ScreenResultType]):
         Textual would take the screen below away for it, and end with an error where there is none.
         """
         if self.app.screen is not self:
-            return AwaitComplete.nothing()
+            nothing: AwaitComplete = AwaitComplete.nothing()  # type: ignore[no-untyped-call]
+            return nothing
         return super().dismiss(result)

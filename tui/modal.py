@@ -15,6 +15,5 @@ class Modal(ModalScreen[ScreenResultType]):
         Textual would take the screen below away for it, and end with an error where there is none.
         """
         if self.app.screen is not self:
-            nothing: AwaitComplete = AwaitComplete.nothing()  # type: ignore[no-untyped-call]
-            return nothing
+            return AwaitComplete()
         return super().dismiss(result)

@@ -105,3 +105,20 @@ def test_the_table_of_all_rows_has_every_cell_that_does_something(case: Case) ->
     rows = [line for line in table if re.search(r" (fwd|ig|wg) ", line)]
     assert len(rows) == len(cells)
     assert [re.search(r" (fwd|ig|wg) ", line)[1] for line in rows] == [phase for phase, _ in cells]  # type: ignore[index]
+
+
+def test_lines_are_left_out_of_the_seventh_row_on() -> None:
+    def head(rows: int) -> str:
+        made = [layer(f"mlp_{number}", 5) for number in range(rows)]
+        return explained(Results(run(made, {})), "mlp")[0]
+
+    assert head(6) == "mlp: 6 equal rows, lines 3, 4, 5, 6, 7, 8"
+    assert head(7) == "mlp: 7 equal rows, lines 3, 4, 5, 6, 7, 8, ..."
+
+
+def test_a_row_with_one_line_of_figures_has_their_sum_too() -> None:
+    assert explained(Results(run([layer("mlp", 5)], {})), "mlp") == [
+        "mlp: 1 equal row, line 3",
+        "  fwd  compute_ns = 5: the fwd cell, 5 ns",
+        "  in one step of one rank, all of them: compute 5 ns, exposed 0 s",
+    ]

@@ -206,3 +206,19 @@ def test_bytes_of_seed_002_are_those_of_its_rows() -> None:
     assert outer.by_kind["dp"].bytes == sum(size // 8 * 7 for size in buffers)
     assert outer.by_kind["pp"].bytes == 2 * 16 * 16_777_216
     assert prod([len(results.dimensions), len(buffers)]) == 4
+
+
+def test_what_takes_no_time_is_sent_in_the_stretch_in_which_it_stands() -> None:
+    # 10 B at 1000 B a ns, no latency: 0 ns, at 100 ns and at the end of the step.
+    rows = [Row("a", Cell(100, "ALLREDUCE", "tp", 10)), Row("b", Cell(100, "ALLREDUCE", "tp", 10))]
+    simulation = run(rows, {"tp": 2}, dim=("switch:2:1000:0",))
+    assert simulation.step_time_ns == 200
+    key = (0, "tp")
+    sent = [
+        class_use(simulation, 0, first, last)[key].bytes
+        if key in class_use(simulation, 0, first, last)
+        else 0
+        for first, last in ((0, 100), (100, 150), (150, 200))
+    ]
+    assert sent == [0, 10, 10]
+    assert class_use(simulation, 0)[key].bytes == sum(sent)

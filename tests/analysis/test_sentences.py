@@ -5,7 +5,7 @@ from hypothesis import given, settings
 
 from simcore.analysis import Results
 from simcore.analysis.sentences import RULES, Sentence
-from simcore.analysis.sentences.model import Facts
+from simcore.analysis.sentences.model import Facts, stage_words
 from simcore.parameters import Parameters
 from simcore.report import text_report
 from simcore.simulation import Simulation, simulate
@@ -255,3 +255,25 @@ def test_every_run_has_sentences_with_figures_and_the_first_is_a_cause(case: Cas
     assert causes == sorted(causes, reverse=True)
     facts = Facts(results)
     assert sum(facts.mean_ns.values()) == pytest.approx(results.step_time_ns, abs=len(facts.mean_ns))
+
+
+def test_who_is_not_said_of_what_all_stages_wait_for_alike() -> None:
+    rows = [Row("embedding_layer", Cell(1000, "ALLREDUCE", "tp", 8000))] * 4
+    simulation = run(rows, {"tp": 2, "pp": 2}, schedule="1f1b")
+    assert len(simulation.timeline.classes) == 2
+    assert "most for embedding_layer (forward all-reduce, " in said(simulation)["exposed"]
+    assert " on stage" not in said(simulation)["exposed"]
+    assert " on ranks" not in said(simulation)["exposed"]
+
+
+def test_half_of_a_stage_is_not_most_of_it() -> None:
+    # Rank 5 is slow: of the 8 ranks of stage 0 4 are neither it nor of its tp group.
+    rows = [Row("embedding_layer", Cell(1000, "ALLREDUCE", "tp", 100))]
+    simulation = run(
+        rows, {"tp": 4, "dp": 2, "pp": 2}, slow_rank=("5=3",), schedule="1f1b", dim=("switch:16:1:5",)
+    )
+    words = {
+        stage_words(Facts(Results(simulation)), number) for number in range(len(simulation.timeline.classes))
+    }
+    assert len(words) > 2
+    assert not [one for one in words if one.startswith("Most of")]

@@ -108,3 +108,11 @@ def test_the_reports_have_the_lines_and_other_networks_have_none() -> None:
     plain = Results(simulate(open_workload(SEEDS[1]), Parameters()))
     assert beside_estimate(plain) == (0, [])
     assert "simai_lines" not in json_report(plain)["estimates"]
+
+
+def test_the_bubble_with_other_virtual_stages_is_simais_shared_among_them() -> None:
+    rows = [Row("embedding_layer", Cell(1000)), *[layer("mlp", 1000)] * 4]
+    header = {"pp": 2, "tp": 1, "all_gpus": 2, "vpp": 4, "pp_comm": 0}
+    found = lines(rows, header, schedule="interleaved", virtual_stages=2, microbatches=2)["bubble"]
+    assert found.simai_us == 1
+    assert found.text.endswith("; interleaved has 2 virtual stages a stage, with which it would be 2.000 us")

@@ -8,13 +8,14 @@ longest. The properties of this file failed on each.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import ACCOUNTS, Results
-from simcore.analysis.accounts import BUBBLE, IDLE
+from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
 from simcore.analysis.rank_map import MEASURES, last_end_ns
 from simcore.analysis.worst import Place
 from simcore.simulation import simulate
@@ -95,6 +96,10 @@ def test_no_place_is_worse_than_the_worst(case: Case) -> None:
     assert ("exposed" in by_name) == bool(exposed)
     if exposed:
         assert by_name["exposed"].ns == exposed
+        place = by_name["exposed"]
+        segments = list(pairwise(results.accounts[place.number].edge))
+        account = results.accounts[place.number].account[segments.index((place.start_ns, place.end_ns))]
+        assert FIRST_EXPOSED <= account < WAIT
     for place in results.worst:
         assert 0 <= place.start_ns < place.end_ns <= results.step_time_ns
         assert 0 <= place.number < len(results.accounts)
@@ -132,6 +137,15 @@ def test_the_worst_places_of_seed_002() -> None:
     ]
     wait = seed(slow_rank=("37=1.3",)).worst[1]
     assert (wait.what, wait.words) == ("wait", "2.112 s (14.2 %) for rank 37: ranks 32-36,38-39")
+
+
+def test_of_one_rows_exposed_collectives_the_longest_is_shown() -> None:
+    # All-reduces of tp that take 30, 90 and 60 ns, of one row each micro-batch alike.
+    cells = [Cell(100, "ALLREDUCE", "tp", size) for size in (10, 70, 40)]
+    results = run(make_workload([Row("mlp", *cells)], tp=2, ep=1, pp=1, all_gpus=2), dim=("switch:2:1:5",),
+                  endpoint_delay=0, local_mem_bw=1e9)  # fmt: skip
+    (place,) = [one for one in results.worst if one.what == "exposed"]
+    assert place.end_ns - place.start_ns == 2 * (10 + 35)
 
 
 def test_a_step_of_no_time_has_no_worst_place() -> None:

@@ -95,7 +95,8 @@ def test_the_same_run_twice_is_the_same_to_the_nanosecond(case: Case) -> None:
     assert first.diagnostics == second.diagnostics
 
 
-def test_a_run_stops_when_its_caller_asks_for_it() -> None:
+@pytest.mark.parametrize("network", ["analytical", "shared"])
+def test_a_run_stops_when_its_caller_asks_for_it(network: str) -> None:
     workload = make_workload([Row("embedding_layer", Cell(5))], tp=1, pp=2, all_gpus=2, pp_comm=0)
     asked: list[bool] = []
 
@@ -104,7 +105,7 @@ def test_a_run_stops_when_its_caller_asks_for_it() -> None:
         return len(asked) == 3
 
     with pytest.raises(Cancelled):
-        simulate(workload, Parameters(microbatches=2000), is_asked)
+        simulate(workload, Parameters(microbatches=2000, network=network), is_asked)
     assert len(asked) == 3
 
 

@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
+from simcore.analysis.accounts import FIRST_EXPOSED, WAIT
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE
 from simcore.report import json_report
@@ -222,3 +223,22 @@ def test_accounts_of_a_small_step() -> None:
     assert accounts.idle_ns == 2 * (1 + 1)
     assert accounts.exposed_ns()["all"] == 2 * 6006
     assert accounts.wait_ns == 0
+
+
+@settings(max_examples=300)
+@given(policy_cases(faults=True))
+def test_in_the_queues_a_rank_waits_only_while_none_of_its_own_collectives_runs(case: PolicyCase) -> None:
+    results = Results(case.simulated())
+    timeline = results.simulation.timeline
+    for number, accounts in enumerate(results.accounts):
+        ops, start, end = timeline.columns(number)
+        collectives = [op for op in range(len(ops)) if ops.stream[op] != COMPUTE]
+        for (first, last), account, op in zip(
+            itertools.pairwise(accounts.edge), accounts.account, accounts.op, strict=True
+        ):
+            if account == WAIT:
+                # For the collective `op`; of what was issued before it nothing is under way.
+                assert last <= start[op]
+                assert not [one for one in collectives if one < op and start[one] < last and end[one] > first]
+            elif FIRST_EXPOSED <= account < WAIT:
+                assert start[op] <= first

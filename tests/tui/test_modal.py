@@ -8,6 +8,7 @@ from tests.tui.conftest import MakeApp
 from tests.tui.pseudo_terminal import ROOT, SEED, wltui
 from tests.tui.screen_reading import press, screen_rows
 from tui.modal import Modal
+from tui.timeline.view import TimelineView
 
 
 @pytest.mark.parametrize("key", ["slash", "colon", "question_mark", "apostrophe", "backslash"])
@@ -21,6 +22,20 @@ async def test_a_second_answer_takes_nothing_else_away(make_app: MakeApp, key: s
         modal.dismiss(None)
         await press(pilot, "j")
         assert screen_rows(app)[7].startswith(">+ stage  1")
+
+
+async def test_the_details_are_those_of_the_place_that_their_title_names(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "enter")
+        opened = screen_rows(app)
+        assert "At the cursor" in opened[0]
+        # A key that was typed before the panel was there moves the timeline below.
+        view = app.current_view
+        assert isinstance(view, TimelineView)
+        view.action_span(1)
+        await press(pilot, "ctrl+l")
+        assert screen_rows(app) == opened
 
 
 def test_every_screen_over_the_screen_is_one_that_answers_once() -> None:

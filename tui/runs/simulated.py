@@ -124,6 +124,8 @@ class SimulatedRuns:
             self._app.say("there is no finished run to keep")
         else:
             number = session.keep()
+            # The row above says which run this is.
+            self._app.redraw_chrome()
             self._app.say("this run is kept already" if number is None else f"kept as run {number}")
 
     def show_other(self) -> None:

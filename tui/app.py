@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from tui.state.keeper import Keeper
 
 
+# Where the last row says how to get to the other run, once there is one: among what fits on 80 columns.
+_OTHER_RUN_AT = 3
+
+
 class Heading(FrameView):
     """The two rows on top."""
 
@@ -79,7 +83,10 @@ class WltuiApp(CellApp):
             for name, entry in SCREENS.items()
         ),
         Binding("ctrl+z", "suspend_process", "suspend, fg comes back", show=False, id="app.suspend"),
-        Binding("x", "other_run", "the run that was shown before, and back", show=False, id="app.other-run"),
+        Binding(
+            "x", "other_run", "the run that was shown before, and back; 6 shows both", show=False,
+            id="app.other-run",
+        ),
         Binding("R", "runs", "the runs that were kept: show, name, compare", show=False, id="app.runs"),
         Binding("y", "copy_command", "copy the command line of this run", show=False, id="app.copy-command"),
         Binding("e", "edit", "the parameters, at the change that is marked", show=False, id="app.edit"),
@@ -239,7 +246,10 @@ class WltuiApp(CellApp):
     def hints(self) -> tuple[tuple[str, str], ...]:
         """What the last row says of the keys of the open screen, as the keymap has them."""
         bindings = [*self.current_view.BINDINGS, *self.BINDINGS]
-        return tuple((renamed(keys, bindings, self.keymap), words) for keys, words in self.current_view.hints)
+        hints = list(self.current_view.hints)
+        if self.runs.has_other and not any(keys == "x" for keys, _ in hints):
+            hints.insert(_OTHER_RUN_AT, ("x", "other run"))
+        return tuple((renamed(keys, bindings, self.keymap), words) for keys, words in hints)
 
     def show_everywhere(self, run: Run) -> None:
         """Another run on all screens."""

@@ -104,6 +104,13 @@ def fitted(line: Line, width: int) -> Line:
     return joined
 
 
+def shortened(line: Line, width: int) -> Line:
+    """`line` padded to `width` cells, or cut with dots at its end: half a figure reads as another one."""
+    if width_of(line) <= width:
+        return fitted(line, width)
+    return [*fitted(line, max(width - 3, 0)), ("..."[:width], "dim")]
+
+
 def spread(left: Line, right: Line, width: int) -> Line:
     """Two parts at the two ends of a line; where both do not fit, the left one is cut."""
     room = max(width - width_of(right) - 1, 0)

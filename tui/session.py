@@ -13,6 +13,7 @@ from simcore.parameters import Parameters, as_flags
 from simcore.report.words import layout_words
 from simcore.units import duration, plural
 from simcore.workload import Workload
+from tui.draft import Drafted
 
 
 class Run(Protocol):
@@ -72,9 +73,9 @@ class KeptRun:
 
 
 @dataclass(slots=True)
-class Session:
+class Session(Drafted[Parameters]):
     """Over a workload. workload: the open file. opened: the run that the program started with.
-    current: the run on the screen. draft: the parameters being edited; error: why they cannot be run.
+    current: the run on the screen.
     history: the runs that were kept, the opened one first. other: the run that was shown before.
     beside: what the compare screen is to take next to the run on the screen.
     """
@@ -82,14 +83,9 @@ class Session:
     workload: Workload
     opened: Results
     current: Results = field(init=False)
-    draft: Parameters = field(init=False)
-    error: str = ""
-    running: bool = False
     history: list[KeptRun] = field(init=False)
     other: Results | None = None
     beside: Results | None = None
-    _undo: list[Parameters] = field(default_factory=list)
-    _redo: list[Parameters] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.current = self.opened
@@ -176,25 +172,3 @@ class Session:
         """The command line that opens the run on the screen."""
         words = ["wltui", self.current.path, *as_flags(self.current.simulation.parameters)]
         return " ".join(map(shlex.quote, words))
-
-    def edit(self, parameters: Parameters) -> None:
-        """Take changed parameters as the draft; the old ones can be had back."""
-        self._undo.append(self.draft)
-        self._redo.clear()
-        self.draft = parameters
-
-    def undo(self) -> bool:
-        """The draft before the last edit; False if there is none."""
-        if not self._undo:
-            return False
-        self._redo.append(self.draft)
-        self.draft = self._undo.pop()
-        return True
-
-    def redo(self) -> bool:
-        """The draft that `undo` took away; False if there is none."""
-        if not self._redo:
-            return False
-        self._undo.append(self.draft)
-        self.draft = self._redo.pop()
-        return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from simcore.diagnostics import Diagnostic, InputError, printable
+from simcore.diagnostics import Diagnostic, InputError
 from simcore.measured.columns import RankTrace
 from simcore.measured.names import read_name
 from simcore.measured.reading import read_trace
@@ -136,8 +136,3 @@ def _read(one: TraceSet) -> tuple[list[RankTrace], list[Diagnostic], bool]:
 def _is_plan(head: Head) -> bool:
     line = FIRST_LINE.match(head.first)
     return line is not None and line[1] == "stage"
-
-
-def run_name(run: MeasuredRun) -> str:
-    """The name of what is open: the last part of its path."""
-    return printable(os.path.basename(os.path.normpath(run.path)) or run.path)

@@ -40,8 +40,6 @@ _OPS = {
 LAUNCH = "ddp_grad_comm"
 POINT_TO_POINT = frozenset(("recv_forward", "send_forward", "recv_backward", "send_backward"))
 
-STATES = frozenset(("warmup", "help", "steady", "cooldown", "finalize"))
-
 _DTYPE_BYTES = {
     "float64": 8, "double": 8, "int64": 8, "long": 8, "float32": 4, "float": 4, "int32": 4, "int": 4,
     "float16": 2, "half": 2, "bfloat16": 2, "int16": 2, "int8": 1, "uint8": 1, "bool": 1,

@@ -12,7 +12,6 @@ from simcore.diagnostics import InputError, printable
 from simcore.networks.busbw_file import BusbwFile
 
 INPUTS = Path(__file__).parent / "simai"
-WHOLE = (INPUTS / "busbw_fixed.yaml").read_text()
 
 
 def read(folder: Path, text: str) -> BusbwFile:

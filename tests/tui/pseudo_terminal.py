@@ -154,15 +154,6 @@ class Terminal:
         while self.pump(seconds):
             pass
 
-    def pump_slowly(self, bytes_per_second: int, quiet: float = 1.0) -> None:
-        """Read as a slow line would, until nothing has come for `quiet` seconds."""
-        piece = max(bytes_per_second // 50, 1)
-        since = time.monotonic()
-        while time.monotonic() - since < quiet:
-            if self.pump(0.02, piece):
-                since = time.monotonic()
-                time.sleep(piece / bytes_per_second)
-
     @property
     def pictures(self) -> int:
         """How many pictures were sent; only a terminal that answers can tell."""

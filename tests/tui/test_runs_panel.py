@@ -142,3 +142,18 @@ def test_a_run_that_is_there_already_gets_the_name_of_its_like() -> None:
     session = Session(seed().simulation.workload, seed())
     session.recall(KeptRun(Parameters(), "base"))
     assert [(run.name, run.results) for run in session.history] == [("base", seed())]
+
+
+async def test_the_last_row_names_the_other_run_once_there_are_two(make_app: MakeApp) -> None:
+    app = make_app()
+    session = session_of(app)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "5", "j", "j", "j", "h")
+        await run_over(pilot)
+        # A draft is none yet: what was opened is a change away.
+        assert session.other is session.opened
+        assert "x other run" not in screen_rows(app)[-1]
+        await press(pilot, "r", "1")
+        assert "x other run" in screen_rows(app)[-1]
+        await press(pilot, "x")
+        assert session.current is session.opened

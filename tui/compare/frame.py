@@ -7,7 +7,7 @@ from simcore.units import duration
 from tui.compare.marks import MOVED, ONLY_A, ONLY_B, ROLES, marked, marks, reversed_at, tinted
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, PAIRS, CompareModel
 from tui.compare.panels import panels
-from tui.frame import Glyphs, Line, fitted, rule, width_of, wrapped
+from tui.frame import Glyphs, Line, rule, shortened, width_of, wrapped
 from tui.timeline.axis import clock
 from tui.timeline.drawing import draw_lane
 from tui.timeline.legend import legend
@@ -67,7 +67,9 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, found: bool) 
         (f" {line}" if not number else f"      {line}")
         for number, line in enumerate(wrapped(f"Why: {compared.why}.", width - 8))
     ]
-    return [fitted(line, width) for line in [*lines, *([(line, "")] for line in why[:2])]]
+    if len(why) > 2:
+        why[1] += " ..."
+    return [shortened(line, width) for line in [*lines, *([(line, "")] for line in why[:2])]]
 
 
 def _ruler(model: CompareModel, left: int, glyphs: Glyphs) -> list[Line]:

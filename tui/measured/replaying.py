@@ -28,6 +28,11 @@ class MeasuredRuns:
         self._app = app
         self._session = session
 
+    @property
+    def has_other(self) -> bool:
+        """Whether there is another run to go back and forth to."""
+        return self._session.other is not None
+
     def what_if(self, results: MeasuredResults) -> Sequence[Knob] | None:
         """The what-if table, what gains most with a tenth less first; None while it is looked for."""
         if not results.measured.timed:

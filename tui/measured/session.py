@@ -9,24 +9,19 @@ from simcore.measured.replay import MeasuredResults
 from simcore.measured.replay.scales import Scales
 from simcore.report.measured_words import ranks_words, step_words
 from simcore.units import plural
+from tui.draft import Drafted
 from tui.measured.scale_flags import flags_of
 
 
 @dataclass(slots=True)
-class MeasuredSession:
+class MeasuredSession(Drafted[Scales]):
     """What all screens share over a measured run. opened: as the program started with it, measured or
-    replayed. current: the run on the screen. draft: the scales being edited. other: the run that was
-    shown before.
+    replayed. current: the run on the screen. other: the run that was shown before.
     """
 
     opened: MeasuredResults
     current: MeasuredResults = field(init=False)
-    draft: Scales = field(init=False)
-    error: str = ""
-    running: bool = False
     other: MeasuredResults | None = None
-    _undo: list[Scales] = field(default_factory=list)
-    _redo: list[Scales] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.current = self.opened
@@ -55,28 +50,6 @@ class MeasuredSession:
         if results is not self.current:
             self.other = self.current
         self.current = results
-
-    def edit(self, scales: Scales) -> None:
-        """Take changed scales as the draft; the old ones can be had back."""
-        self._undo.append(self.draft)
-        self._redo.clear()
-        self.draft = scales
-
-    def undo(self) -> bool:
-        """The draft before the last edit; False if there is none."""
-        if not self._undo:
-            return False
-        self._redo.append(self.draft)
-        self.draft = self._undo.pop()
-        return True
-
-    def redo(self) -> bool:
-        """The draft that `undo` took away; False if there is none."""
-        if not self._redo:
-            return False
-        self._undo.append(self.draft)
-        self.draft = self._redo.pop()
-        return True
 
     def command(self) -> str | None:
         """The command line that opens the run on the screen; None where no flag says one of its changes."""

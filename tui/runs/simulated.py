@@ -30,6 +30,11 @@ class SimulatedRuns:
         self._keep: Parameters | None = None
         self._next: tuple[Parameters, Callable[[], None]] | None = None
 
+    @property
+    def has_other(self) -> bool:
+        """Whether there is another run to go back and forth to: a draft is not one until it is kept."""
+        return self._session.other is not None and len(self._session.runs) > 1
+
     def what_if(self, results: Results) -> Sequence[WhatIf] | None:
         """The what-if table of a run, the best first; None while it is looked for."""
         found: list[WhatIf] | None = self._app.what_ifs.of(results, results.what_if)

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 class RunSource(Protocol):
     """Finds another run and shows it, keeps the one that is shown, and knows what a change would bring."""
 
+    @property
+    def has_other(self) -> bool:
+        """Whether there is another run to go back and forth to."""
+
     def run_draft(self) -> None:
         """Find the run of the session's draft in a worker; the old picture stays until it is done."""
 

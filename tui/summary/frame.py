@@ -112,7 +112,7 @@ def _headings(
     model.set_panels((STAGES if model.panel != MAP else MAP, WORST, WHAT_IF))
     found = model.results.diagnostics
     worst = panels.worst_lines(model, width, model.panel == WORST)
-    worst = worst[: max(min(len(worst), height // 4), 1)]
+    worst = worst[: max(min(len(worst), height // 5), 1)]
     words = panels.word_lines(parts.words, width, max(min(4, height - 14), 1))
     notes = panels.note_lines(found, 0, width, 1, False)
     changes = panels.help_lines(model, width, 2, progress)

@@ -152,7 +152,9 @@ def map_lines(model: SummaryModel, width: int, rows: int, glyphs: Glyphs, focuse
     most = max((model.measured(row, stage) for row in found for stage in range(stages)), default=0)
     levels = len(glyphs.heat) - 1
     role = _MAP_ROLE.get(model.measure, "")
-    lines: list[Line] = [[(fitted([(" ranks", "")], left)[0][0] + _ruler(first_column, shown, gap), "dim")]]
+    lines: list[Line] = [
+        [(fitted([(" ranks", "")], left)[0][0] + _ruler(first_column, shown, gap, width - left), "dim")]
+    ]
     for index in rows_around(at_row, len(found), room):
         row = found[index]
         line: Line = [(fitted([(f" {_of_row(row)}", "")], left)[0][0], "")]
@@ -166,17 +168,17 @@ def map_lines(model: SummaryModel, width: int, rows: int, glyphs: Glyphs, focuse
     return [*lines, *_at_map(model, most, width, glyphs, focused)]
 
 
-def _ruler(first: int, shown: int, gap: int) -> str:
-    """The numbers of the stages over the columns of a map, every fifth one written out."""
+def _ruler(first: int, shown: int, gap: int, width: int) -> str:
+    """The numbers of the stages over the columns of a map: every fifth, as far as `width` has room."""
     marks = [" "] * (shown * gap + 3)
     for column in range(shown):
         stage = first + column
-        if stage % 5 == 0:
+        if stage % 5 == 0 and column * gap + len(str(stage)) <= width:
             for place, char in enumerate(str(stage)):
                 marks[column * gap + place] = char
         elif gap == 2 and marks[column * gap] == " ":
             marks[column * gap] = "."
-    return "".join(marks)[: shown * gap]
+    return "".join(marks).rstrip()
 
 
 def _at_map(model: SummaryModel, most: int, width: int, glyphs: Glyphs, focused: bool) -> list[Line]:

@@ -14,6 +14,4 @@ class Modal(ModalScreen[ScreenResultType]):
 
         Textual would take the screen below away for it, and end with an error where there is none.
         """
-        if self.app.screen is not self:
-            return AwaitComplete.nothing()
-        return super().dismiss(result)
+        return super().dismiss(result) if self.app.screen is self else AwaitComplete()

@@ -1,5 +1,6 @@
 # make run   opens wltui on the bundled example (without a terminal: prints its report)
 # make test  sets up everything by itself, then lint, types, import contracts and all tests
+# make shell writes the shell completions and the manual page anew, from the parsers of the commands
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,7 +8,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 
-.PHONY: run test lint pictures clean
+.PHONY: run test lint pictures shell clean
 
 run: $(VENV)/.stamp-run
 	@$(BIN)/wltui
@@ -19,6 +20,9 @@ lint: $(VENV)/.stamp-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+shell: $(VENV)/.stamp-test
+	$(BIN)/python -m shell.generate
 
 $(VENV)/.stamp-run: pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV)

@@ -15,19 +15,33 @@ Severity = Literal["error", "warning", "note"]
 # like harmless joiners, so they are named. Everything of category Cc, Cs, Zl, Zp goes too.
 _BIDIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _NAME_LIMIT = 200
+# On one letter: words have three at most, and a pile of them covers the lines above and below.
+_MOST_MARKS = 4
 
 
 def printable(text: str, limit: int = _NAME_LIMIT) -> str:
     """Text from a file, made safe for a terminal: controls become `\\xNN`, long text is cut.
 
     A file's text may hold escape sequences, newlines or bidirectional controls; none of
-    them may reach a terminal. `limit` is in characters; a cut is shown as `...`.
+    them may reach a terminal, nor marks piled up on one letter. `limit` is in characters; a
+    cut is shown as `...`.
     """
     if len(text) > limit:
         text = text[: limit - 3] + "..."
     if text.isascii() and text.isprintable():
         return text
-    return "".join(char if _is_safe(char) else _escape(char) for char in text)
+    safe = "".join(char if _is_safe(char) else _escape(char) for char in text)
+    return safe if safe.isascii() else _without_piles(safe)
+
+
+def _without_piles(text: str) -> str:
+    """The text with the marks beyond `_MOST_MARKS` on a letter escaped."""
+    shown: list[str] = []
+    marks = 0
+    for char in text:
+        marks = marks + 1 if unicodedata.category(char) in ("Mn", "Me") else 0
+        shown.append(char if marks <= _MOST_MARKS else _escape(char))
+    return "".join(shown)
 
 
 def _is_safe(char: str) -> bool:

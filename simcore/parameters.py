@@ -101,7 +101,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("schedule", "schedule", "word", "", "NAME", "default: 1f1b with a pipeline, else layer-loop"),
     Flag("microbatches", "schedule", "count", "", "N", "micro-batches a step; blocks repeat in turn"),
     Flag("virtual_stages", "schedule", "count", "chunks", "V", "chunks of a stage, for interleaved"),
-    Flag("passes", "schedule", "count", "", "N", "how often layer-loop runs the file (default 1)"),
+    Flag("passes", "schedule", "count", "", "N", "how often layer-loop runs the file"),
     Flag("layers", "schedule", "count", "layers", "N", "how often an op table's one layer runs (default 1)"),
     Flag("stage_layout", "schedule", "word", "", "NAME", "rows of a stage: all, or as Megatron has them"),
     Flag("overlap_grad_reduce", "schedule", "switch", "", "", "reduce gradients as the last backward goes"),

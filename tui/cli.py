@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TextIO
 
-# Command -> module with `main(arguments) -> exit status`. Anything else is a file to look at.
+# Command -> module with `main(arguments) -> exit status` and `build_parser()`, its words (for the
+# completion and the man page). Anything else is a file to look at.
 COMMANDS = {
     "report": "tui.commands.report",
     "check": "tui.commands.check",

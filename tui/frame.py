@@ -135,6 +135,12 @@ def rule(title: str, width: int, glyphs: Glyphs) -> Line:
     )
 
 
+def rows_around(row: int, count: int, rows: int) -> range:
+    """Which of `count` rows are shown where there is room for `rows`: those around the cursor's."""
+    first = min(max(row - rows // 2, 0), max(count - rows, 0))
+    return range(first, min(first + rows, count))
+
+
 def text_of(frame: Iterable[Line]) -> str:
     """The characters of a frame, a line a row."""
     return "\n".join("".join(text for text, _ in line) for line in frame)

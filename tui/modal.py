@@ -14,4 +14,6 @@ class Modal(ModalScreen[ScreenResultType]):
 
         Textual would take the screen below away for it, and end with an error where there is none.
         """
-        return super().dismiss(result) if self.app.screen is self else AwaitComplete()
+        if self.app.screen is not self:
+            return AwaitComplete()
+        return super().dismiss(result)

@@ -9,7 +9,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.events import Key
+from textual.events import Event, Key
 from textual.widgets import Input, Label
 
 from tui.modal import Modal
@@ -46,6 +46,13 @@ class FieldScreen(Modal["str | None"]):
 
     def on_mount(self) -> None:
         self._field.cursor_blink = False
+
+    def _forward_event(self, event: Event) -> None:
+        # While nothing has the focus keys come here: on their way through, later ones would overtake them.
+        if isinstance(event, Key) and self.focused is None:
+            self._field._forward_event(event)
+        else:
+            super()._forward_event(event)
 
     def typed_ahead(self, event: Key) -> bool:
         """Take a key that was typed before the field was there; False if it was given to it already.

@@ -72,7 +72,7 @@ HELP = {
     "": {"tui.commands.view", "tui.screens", "tui.terminal", "tui.terminal.kinds"},
     "report": {"tui.commands.report"},
     "check": {"tui.commands.check"},
-    "compare": {"tui.commands.compare"},
+    "compare": {"tui.commands.compare", "tui.commands.opened"},
     "export": {
         "simcore.export", "simcore.export.format", "simcore.export.saving", "simcore.ranks",
         "tui.commands.amounts", "tui.commands.export", "tui.commands.progress",

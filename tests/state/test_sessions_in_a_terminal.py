@@ -206,6 +206,8 @@ def test_a_state_directory_that_cannot_be_is_one_line_at_the_end(tmp_path: Path)
 def test_a_measured_run_has_a_session_too(state: Path) -> None:
     file = "fixtures/004_megatron_rank7_trace.txt"
     with opened(state, file=file) as terminal:
+        terminal.wait_for("[1 Summary]")
+        terminal.press("2")
         terminal.wait_for(TIMELINE)
         terminal.press("wwm")
         terminal.wait_for("mark a ")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simcore.measured.replay import MeasuredResults
 from tests.tui.made_runs import lonely, plain, seed, small
 from tests.tui.test_arrangement import each_rank, measured
 from tui.frame import BLOCKS
@@ -26,7 +27,7 @@ RUNS: dict[str, Callable[[], Run]] = {
     "a slow rank": lambda: seed(slow_rank=("37=1.3",)),
     "each rank": each_rank,
     "one rank": lonely,
-    "measured": measured,
+    "measured": lambda: MeasuredResults(measured()),
 }
 ACTIONS: dict[str, Callable[[TimelineModel], object]] = {
     "zoom in": lambda model: model.zoom(1, 2),

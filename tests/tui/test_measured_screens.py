@@ -238,7 +238,7 @@ async def test_a_trace_beside_a_simulated_run_is_drawn_as_before(
     make_app: MakeApp, snapshot: SnapshotAssertion, keys: tuple[str, ...], size: tuple[int, int]
 ) -> None:
     make_app()
-    session = MeasuredSession(two_stage_trace(45).run)
+    session = MeasuredSession(MeasuredResults(two_stage_trace(45).run))
     against = made_simulation(Layout(1, 1, 2, 1))
     app = WltuiApp(session, first="compare", against=against)
     text = await frame_after(app, size, keys)

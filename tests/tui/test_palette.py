@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from textual.binding import Binding
+from textual.events import Key
 
 from tests.tui.conftest import MakeApp
 from tests.tui.pseudo_terminal import SEED, Terminal, wltui
@@ -139,6 +140,17 @@ def test_letters_behind_the_colon_and_an_arrow_before_enter_are_the_palettes(ter
     terminal.settle(0.3)
     terminal.press("screen.\x1b[B\x1b[B\r")
     terminal.wait_for("[3 Layers]", patience=5)
+
+
+async def test_arrows_typed_before_the_palette_is_there_stay_behind_the_letters(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        app.action_commands()
+        for key in ("s", "c", "r", "e", "e", "n", "full_stop", "down", "down", "enter"):
+            app.post_message(Key(key, "." if key == "full_stop" else key if len(key) == 1 else None))
+        await pilot.pause()
+        await pilot.pause()
+        assert app.screen_name == "layers"
 
 
 def test_enter_twice_in_one_burst_leaves_once(terminal: Terminal) -> None:

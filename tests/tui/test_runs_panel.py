@@ -11,6 +11,7 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
 from tui.app import WltuiApp
+from tui.compare.simulated import SimulatedCompared
 from tui.compare.view import CompareView
 from tui.session import KeptRun, Session
 
@@ -112,15 +113,17 @@ async def test_two_marked_runs_are_compared_the_first_as_a(make_app: MakeApp) ->
         view = app.current_view
         assert isinstance(view, CompareView)
         assert view.model is not None
-        assert view.model.comparison.a.simulation.parameters == Parameters(schedule="zb-h1")
-        assert view.model.comparison.b.simulation.parameters == Parameters(pp=8, comm_scale=0.5)
+        assert isinstance(view.model.compared, SimulatedCompared)
+        assert view.model.compared.comparison.a.simulation.parameters == Parameters(schedule="zb-h1")
+        assert view.model.compared.comparison.b.simulation.parameters == Parameters(pp=8, comm_scale=0.5)
         # And once more, with the screen there already: the one at the cursor with the marked one.
         await press(pilot, "R", "k", "space", "k", "c")
         await run_over(pilot)
         await wait_until(pilot, lambda: session.current is session.opened)
         await run_over(pilot)
-        assert view.model.comparison.a.simulation.parameters == Parameters(schedule="zb-h1")
-        assert view.model.comparison.b is session.opened
+        assert isinstance(view.model.compared, SimulatedCompared)
+        assert view.model.compared.comparison.a.simulation.parameters == Parameters(schedule="zb-h1")
+        assert view.model.compared.comparison.b is session.opened
 
 
 async def test_a_run_that_cannot_be_simulated_is_said_and_stays_in_the_history(make_app: MakeApp) -> None:

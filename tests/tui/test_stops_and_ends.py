@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import resource
 import signal
 import time
 
@@ -113,14 +114,14 @@ def test_a_terminal_that_takes_nothing_does_not_hold_up_the_end(number: signal.S
         check_restored(terminal)
 
 
-def test_many_sizes_while_a_run_is_simulated() -> None:
+def test_a_thousand_sizes_while_a_run_is_simulated() -> None:
     choose = random.Random(1)
     with opened() as terminal:
         terminal.press_each(("5", ">  world"), ("j" * 60, ">  no fold"), ("l", "simulating"))
-        some = [(choose.randint(1, 250), choose.randint(1, 70)) for _ in range(40)]
+        some = [(choose.randint(1, 250), choose.randint(1, 70)) for _ in range(997)]
         for size in ((1, 1), (10, 3), (400, 120), *some):
             terminal.resize(*size)
-            until = time.monotonic() + choose.choice([0, 0.01, 0.1])
+            until = time.monotonic() + choose.choice([0, 0, 0, 0, 0.01, 0.02])
             while time.monotonic() < until:
                 terminal.pump(0.01)
         terminal.resize(120, 36)
@@ -131,6 +132,25 @@ def test_many_sizes_while_a_run_is_simulated() -> None:
         terminal.press("\x0c")
         terminal.settle(0.5)
         assert differences(seen_cells(terminal.screen), shown) == []
+        terminal.press("q")
+        assert terminal.wait_for_end(10) == 0
+        check_restored(terminal)
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux limits a process that runs")
+def test_a_change_for_which_there_is_no_memory_is_refused_and_the_picture_stays() -> None:
+    with opened() as terminal:
+        terminal.press_each(("5", ">  world"), ("j" * 60, ">  no fold"))
+        terminal.settle(0.3)
+        with open(f"/proc/{terminal.process.pid}/status", encoding="ascii") as stream:
+            taken = next(int(line.split()[1]) for line in stream if line.startswith("VmSize:")) * 1024
+        _, most = resource.prlimit(terminal.process.pid, resource.RLIMIT_AS)
+        resource.prlimit(terminal.process.pid, resource.RLIMIT_AS, (taken + 120 * 2**20, most))
+        terminal.press_each(("l", "the run would need about 161.5 MB of memory and"))
+        assert "step 14.774 s  change not run" in terminal.lines[1]
+        assert "MB are free: 1024 ranks one by one have" in terminal.text
+        terminal.press_each(("h", "step 14.774 s"), ("2", TIMELINE))
+        assert terminal.line_with(">+ stage  0")
         terminal.press("q")
         assert terminal.wait_for_end(10) == 0
         check_restored(terminal)

@@ -10,9 +10,10 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.pseudo_terminal import SEED, wltui
 from tests.tui.screen_reading import press, screen_rows, screen_text, wait_until
+from tui.panel_cursor import WHAT_IF
 from tui.session import Session
 from tui.summary.digits import large
-from tui.summary.model import HELP, MAP, NOTES, STAGES, WORST, SummaryModel
+from tui.summary.model import MAP, NOTES, STAGES, WORST, SummaryModel
 from tui.summary.view import SummaryView
 from tui.timeline.view import TimelineView
 
@@ -43,7 +44,7 @@ def test_tab_goes_round_the_panels_that_are_drawn() -> None:
     for _ in range(5):
         seen.append(model.panel)
         model.next_panel(1)
-    assert seen == [STAGES, MAP, WORST, HELP, NOTES]
+    assert seen == [STAGES, MAP, WORST, WHAT_IF, NOTES]
     assert model.panel == STAGES
     model.next_panel(-1)
     assert model.panel == NOTES

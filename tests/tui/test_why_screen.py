@@ -8,7 +8,8 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import lonely, seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
 from tui.timeline.view import TimelineView
-from tui.why.model import GROUPINGS, LEGS, PANELS, WhyModel
+from tui.why.model import GROUPINGS, WhyModel
+from tui.why.path import LEGS, PANELS
 from tui.why.view import WhyView
 
 

@@ -21,8 +21,8 @@ _DESCRIPTION = (
 )
 
 
-def main(words: list[str]) -> int:
-    """Print the calibration and, if asked to, save its parameters. Exit status 0; errors raise."""
+def build_parser() -> Parser:
+    """The words that `wltui calibrate` takes."""
     parser = Parser(prog="wltui calibrate", description=_DESCRIPTION)
     parser.add_argument("workload", metavar="WORKLOAD", help="a workload file, or - for standard input")
     parser.add_argument(
@@ -41,7 +41,12 @@ def main(words: list[str]) -> int:
     parser.add_argument("--force", action="store_true", help="overwrite FILE if it is there")
     parser.add_argument("--json", action="store_true", help="the figures as JSON (schema wltui.calibrate/1)")
     add_parameters(parser)
-    arguments = parser.parse_args(words)
+    return parser
+
+
+def main(words: list[str]) -> int:
+    """Print the calibration and, if asked to, save its parameters. Exit status 0; errors raise."""
+    arguments = build_parser().parse_args(words)
     if arguments.workload == arguments.trace == STANDARD_INPUT:
         raise UsageError("WORKLOAD - and TRACE -: standard input can be read once")
     if arguments.force and arguments.output is None:

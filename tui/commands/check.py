@@ -20,8 +20,8 @@ _DESCRIPTION = (
 )
 
 
-def main(words: list[str]) -> int:
-    """Check files. Exit status 0, or 1 when one has an error; wrong usage raises."""
+def build_parser() -> Parser:
+    """The words that `wltui check` takes."""
     parser = Parser(prog="wltui check", description=_DESCRIPTION)
     parser.add_argument(
         "files",
@@ -30,7 +30,12 @@ def main(words: list[str]) -> int:
         help="workload files, rank traces, directories of them, or - for standard input",
     )
     parser.add_argument("--json", action="store_true", help=f"the findings as JSON (schema {SCHEMA})")
-    arguments = parser.parse_args(words)
+    return parser
+
+
+def main(words: list[str]) -> int:
+    """Check files. Exit status 0, or 1 when one has an error; wrong usage raises."""
+    arguments = build_parser().parse_args(words)
     # Not before: --help must answer at once.
     from simcore.checking import check_file_of
     from tui.commands.inputs import STANDARD_INPUT, open_input

@@ -28,8 +28,8 @@ _DESCRIPTION = (
 )
 
 
-def main(words: list[str]) -> int:
-    """Price a collective and print it. Exit status 0; errors raise."""
+def build_parser() -> Parser:
+    """The words that `wltui collective` takes."""
     parser = Parser(prog="wltui collective", description=_DESCRIPTION)
     parser.add_argument("collective", metavar="COLLECTIVE", help=", ".join(_COLLECTIVES))
     parser.add_argument(
@@ -43,7 +43,12 @@ def main(words: list[str]) -> int:
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help=f"the figures as JSON (schema {SCHEMA})")
     add_parameters(parser, only="cluster")
-    arguments = parser.parse_args(words)
+    return parser
+
+
+def main(words: list[str]) -> int:
+    """Price a collective and print it. Exit status 0; errors raise."""
+    arguments = build_parser().parse_args(words)
     if arguments.collective not in _COLLECTIVES:
         raise UsageError(
             f"COLLECTIVE {printable(arguments.collective, 60)}: one of {', '.join(_COLLECTIVES)} is expected"

@@ -31,8 +31,8 @@ _DESCRIPTION = (
 )
 
 
-def main(words: list[str]) -> int:
-    """Print the comparison. Exit status 0, or 1 when B is slower than allowed; errors raise."""
+def build_parser() -> Parser:
+    """The words that `wltui compare` takes."""
     parser = Parser(prog="wltui compare", description=_DESCRIPTION)
     parser.add_argument("file", metavar="FILE", help="a workload file, a trace, or - for standard input")
     parser.add_argument(
@@ -62,7 +62,12 @@ def main(words: list[str]) -> int:
         help="exit status 1 when the step of B is longer than that of A by more than this, for example 2%%",
     )
     add_parameters(parser)
-    arguments = parser.parse_args(_joined(words))
+    return parser
+
+
+def main(words: list[str]) -> int:
+    """Print the comparison. Exit status 0, or 1 when B is slower than allowed; errors raise."""
+    arguments = build_parser().parse_args(_joined(words))
     if arguments.other is None and arguments.with_words is None and arguments.run2 is None:
         raise UsageError('compare FILE needs --with "PARAMETERS" or a second FILE to compare with')
     if arguments.file == arguments.other == "-":

@@ -30,8 +30,8 @@ _STANDARD_OUTPUT = "-"
 _ALL = "all"
 
 
-def main(words: list[str]) -> int:
-    """Write a workload or a timeline. Exit status 0; errors raise."""
+def build_parser() -> Parser:
+    """The words that `wltui export` takes."""
     names = ", ".join(f"{known.name} ({known.help})" for known in FORMATS)
     parser = Parser(
         prog="wltui export",
@@ -61,7 +61,12 @@ def main(words: list[str]) -> int:
         "profiler traces, which HolisticTraceAnalysis reads",
     )  # fmt: skip
     add_parameters(parser)
-    arguments = parser.parse_args(words)
+    return parser
+
+
+def main(words: list[str]) -> int:
+    """Write a workload or a timeline. Exit status 0; errors raise."""
+    arguments = build_parser().parse_args(words)
     chosen = next((known for known in FORMATS if known.name == arguments.format), None)
     if chosen is None:
         names = ", ".join(known.name for known in FORMATS)

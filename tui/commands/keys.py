@@ -12,9 +12,14 @@ _DESCRIPTION = (
 )
 
 
+def build_parser() -> Parser:
+    """The words that `wltui keys` takes."""
+    return Parser(prog="wltui keys", description=_DESCRIPTION)
+
+
 def main(words: list[str]) -> int:
     """Print the keys as they are now, the user's keymap included. Exit status 0; errors raise."""
-    Parser(prog="wltui keys", description=_DESCRIPTION).parse_args(words)
+    build_parser().parse_args(words)
     from tui.app import WltuiApp
     from tui.keys import actions
     from tui.keys.keymap import FIXED, keymap_path, read_keymap

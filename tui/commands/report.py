@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _DESCRIPTION = "Simulate one step of a workload, or read a measured one, and say where it goes."
 
 
-def main(words: list[str]) -> int:
-    """Print the report of a workload file or a measured run. Exit status 0; errors raise."""
+def build_parser() -> Parser:
+    """The words that `wltui report` takes."""
     parser = Parser(prog="wltui report", description=_DESCRIPTION)
     parser.add_argument(
         "file",
@@ -43,7 +43,12 @@ def main(words: list[str]) -> int:
         help="only where the figures of these rows come from, with the values put in: mlp_row, mlp_row:ig",
     )
     add_parameters(parser)
-    arguments = parser.parse_args(words)
+    return parser
+
+
+def main(words: list[str]) -> int:
+    """Print the report of a workload file or a measured run. Exit status 0; errors raise."""
+    arguments = build_parser().parse_args(words)
     for flag, given in (("--all-layers", arguments.all_layers), ("--explain", arguments.explain is not None)):
         if given and arguments.json:
             raise UsageError(f"{flag} prints text; --json has the figures of all rows")

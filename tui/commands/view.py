@@ -81,8 +81,9 @@ def _opened(
     session = _session(path, arguments, own_parameters(mine, other, parameters))
     against = results_of(other, own_parameters(other, mine, parameters))
     current = session.current
+    assert isinstance(current, Results | MeasuredResults)
     # What cannot be compared is a line on the terminal, not a screen without a comparison.
-    compared(against, current if isinstance(current, Results) else MeasuredResults(current))  # type: ignore[arg-type]
+    compared(against, current)
     return session, against
 
 
@@ -96,8 +97,8 @@ def _print_compared(path: str, parameters: Parameters, arguments: argparse.Names
     print(as_page(compared(a, b), False), end="")
 
 
-def main(words: list[str]) -> int:
-    """Open the screen on a workload file. Exit status 0; errors raise."""
+def build_parser() -> Parser:
+    """The words that `wltui` takes without a command."""
     parser = Parser(prog="wltui", description=_DESCRIPTION, epilog=_COMMANDS)
     parser.add_argument(
         "file", metavar="FILE", nargs="?", help="a workload file, a rank trace, or a directory of rank traces"
@@ -130,7 +131,12 @@ def main(words: list[str]) -> int:
         help="begin anew: what the last session on FILE has left is not restored, and nothing is kept",
     )  # fmt: skip
     add_parameters(parser)
-    arguments = parser.parse_args(words)
+    return parser
+
+
+def main(words: list[str]) -> int:
+    """Open the screen on a workload file. Exit status 0; errors raise."""
+    arguments = build_parser().parse_args(words)
     if arguments.version:
         return print_version(words)
     parameters = parameters_from(arguments)

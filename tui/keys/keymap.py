@@ -83,7 +83,8 @@ class _Reader:
                     raise self._wrong(f"found {_quoted(id)}, expected {expected}", table, name)
                 found[id] = ",".join(self._keys(table, name, keys))
         for bindings in self.screens.values():
-            self._check_apart(actions([*bindings, *self.everywhere], found), found)
+            own = actions([*bindings, *self.everywhere], {})
+            self._check_apart(actions([*bindings, *self.everywhere], found), found, own)
         return found
 
     def _table(self) -> dict[str, Any]:
@@ -107,8 +108,12 @@ class _Reader:
             keys.append("comma" if key == "," else key)
         return keys
 
-    def _check_apart(self, found: list[Action], mapped: Mapping[str, str]) -> None:
-        """Two actions of one screen cannot have the same key."""
+    def _check_apart(self, found: list[Action], mapped: Mapping[str, str], own: list[Action]) -> None:
+        """Two actions of one screen cannot have the same key, unless they have it without a keymap.
+
+        own: the actions without one; there a screen takes a key of everywhere for itself.
+        """
+        plain = {(action.id, key) for action in own for key in action.keys}
         owner: dict[str, str] = {}
         for action in found:
             for key in action.keys:
@@ -116,7 +121,7 @@ class _Reader:
                 if other == action.id:
                     continue
                 one, two = (action.id, other) if action.id in mapped else (other, action.id)
-                if one not in mapped:
+                if one not in mapped or {(one, key), (two, key)} <= plain:
                     continue
                 message = f'key "{key}" of {one} is already that of {two}: give {two} another key too'
                 raise self._wrong(message, *one.split(".", 1))

@@ -7,15 +7,12 @@ from simcore.report.measured_insights import insight_lines
 from simcore.report.measured_replay_text import signed
 from simcore.report.measured_words import order_lines
 from simcore.units import duration, percent, plural
-from tui.boxes import beside, box
-from tui.frame import Glyphs, Line, cells, fitted, rule
+from tui.frame import Glyphs, Line, cells, fitted, rows_around, rule
 from tui.measured.summary_model import WAITS, MeasuredSummaryModel, Row
 from tui.summary import panels
-from tui.summary.cursor import HELP, MAP, NOTES, STAGES, WORST
-from tui.summary.frame import legend
+from tui.summary.frame import Parts, draw
+from tui.summary.model import MAP, NOTES, STAGES
 
-_WIDE, _TALL = 100, 26
-_TOP, _BOTTOM = 7, 6
 _LEGEND = (
     ("fwd", "fwd", "forward"), ("bwd", "bwd", "backward"), ("opt", "opt", "opt."),
     ("exposed", "tp", "exposed comm."), ("wait", "wait", "wait"), ("bubble", "bubble", "bubble"),
@@ -31,13 +28,26 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def draw(model: MeasuredSummaryModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
+def draw_measured(
+    model: MeasuredSummaryModel, width: int, height: int, glyphs: Glyphs, progress: str
+) -> list[Line]:
     """The lines of the screen, at most `height` of them. progress: of the what-if table."""
     if not model.results.measured.timed:
         return _order(model, width, height, glyphs)
-    if width >= _WIDE and height >= _TALL:
-        return _boxes(model, width, height, glyphs, progress)
-    return _headings(model, width, height, glyphs, progress)
+    title, aside = _beside_title(model)
+    parts = Parts(
+        step_title="Replayed step" if model.results.run.replayed else "Measured step",
+        step=lambda rows: step_lines(model, glyphs, rows),
+        words=insight_lines(model.results),
+        bars_title="Where each rank's time goes",
+        bars=lambda width, rows, focused: bar_lines(model, width, rows, glyphs, focused),
+        legend=_LEGEND,
+        table_title=title,
+        table_aside=aside,
+        table_heading=title,
+        table=lambda width, rows, focused: beside_lines(model, width, rows, focused),
+    )
+    return draw(model, parts, width, height, glyphs, progress)
 
 
 def _order(model: MeasuredSummaryModel, width: int, height: int, glyphs: Glyphs) -> list[Line]:
@@ -49,76 +59,12 @@ def _order(model: MeasuredSummaryModel, width: int, height: int, glyphs: Glyphs)
     lines += [[(f" {cells(line, 400)}", "")] for line in order_lines(model.results.measured, width - 2)]
     below = [
         rule(f"Notes ({len(notes)}), ! all", width, glyphs),
-        *panels.note_lines(notes, model.cursor(NOTES)[0], width, rows, True),
+        *panels.note_lines(notes, model.row(NOTES), width, rows, True),
     ]
     room = height - len(below)
     if len(lines) > room:
         lines = [*lines[: room - 1], [(" ... 3 has all operations", "dim")]]
     return [*lines, *([[]] * (room - len(lines))), *below]
-
-
-def _boxes(model: MeasuredSummaryModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
-    model.set_panels((STAGES, MAP, WORST, HELP, NOTES))
-    results = model.results
-    middle = height - _TOP - _BOTTOM
-    left = width * 60 // 100
-    right = width - left
-    worst = min(len(results.worst), 6) + 2
-    figure = max(40, width // 3)
-
-    def is_at(panel: str) -> bool:
-        return model.panel == panel
-
-    replayed = results.run.replayed
-    step = box("Replayed step" if replayed else "Measured step", "", step_lines(model, glyphs, _TOP - 2),
-               figure, _TOP, glyphs)  # fmt: skip
-    words = panels.word_lines(insight_lines(results), width - figure - 2, _TOP - 2)
-    top = beside(step, box("In words", "", words, width - figure, _TOP, glyphs))
-    bars = bar_lines(model, left - 2, middle - 3, glyphs, is_at(STAGES))
-    bars += [[] for _ in range(middle - 3 - len(bars))]
-    bars.append(legend(left - 2, glyphs, _LEGEND))
-    title, aside = _beside_title(model)
-    column = [
-        *box(title, aside, beside_lines(model, right - 2, middle - worst - 2, is_at(MAP)), right,
-             middle - worst, glyphs, is_at(MAP)),
-        *box("Worst", "Enter goes there", panels.worst_lines(model, right - 2, is_at(WORST)), right, worst,
-             glyphs, is_at(WORST)),
-    ]  # fmt: skip
-    where = box("Where each rank's time goes", "% of step", bars, left, middle, glyphs, is_at(STAGES))
-    rows = _BOTTOM - 2
-    notes = panels.note_lines(results.diagnostics, model.cursor(NOTES)[0], right - 2, rows, is_at(NOTES))
-    changes = panels.help_lines(model, left - 2, rows, progress)
-    below = beside(
-        box("What would help most", "t tries it, 4 all", changes, left, _BOTTOM, glyphs, is_at(HELP)),
-        box(f"Notes ({len(results.diagnostics)})", "! all", notes, right, _BOTTOM, glyphs, is_at(NOTES)),
-    )
-    return [*top, *beside(where, column), *below]
-
-
-def _headings(
-    model: MeasuredSummaryModel, width: int, height: int, glyphs: Glyphs, progress: str
-) -> list[Line]:
-    """A small screen: the same order, no frames; who waits for whom takes the place of the bars."""
-    model.set_panels((STAGES if model.panel != MAP else MAP, WORST, HELP))
-    results = model.results
-    worst = panels.worst_lines(model, width, model.panel == WORST)
-    worst = worst[: max(min(len(worst), height // 5), 1)]
-    words = panels.word_lines(insight_lines(results), width, max(min(4, height - 14), 1))
-    notes = panels.note_lines(results.diagnostics, 0, width, 1, False)
-    changes = panels.help_lines(model, width, 2, progress)
-    room = max(height - len(words) - len(worst) - len(notes) - len(changes) - 5, 3)
-    if model.panel == MAP:
-        title = _beside_title(model)[0]
-        body = beside_lines(model, width, room, True)[:room]
-    else:
-        title = "Where each rank's time goes, % of step"
-        body = bar_lines(model, width, room, glyphs, model.panel == STAGES)[:room]
-    body += [[] for _ in range(room - len(body))]
-    lines = [*words, rule(title, width, glyphs), *body, legend(width, glyphs, _LEGEND)]
-    lines += [rule("Worst", width, glyphs), *worst]
-    lines += [rule("What would help most, t tries it", width, glyphs), *changes]
-    lines += [rule(f"Notes ({len(results.diagnostics)}), ! all", width, glyphs), *notes]
-    return lines[:height]
 
 
 def step_lines(model: MeasuredSummaryModel, glyphs: Glyphs, height: int) -> list[Line]:
@@ -209,11 +155,10 @@ def beside_lines(model: MeasuredSummaryModel, width: int, rows: int, focused: bo
     if not texts:
         return [[(" nobody is seen to wait for anybody", "dim")]]
     head = " rank for  waits       in" if model.beside == WAITS else " rank      ends difference  most by"
-    first = min(max(at - rows + 2, 0), max(len(texts) - rows + 1, 0))
     lines: list[Line] = [[(head, "dim")]]
-    for index, words in enumerate(texts[first : first + max(rows - 1, 1)], first):
+    for index in rows_around(at, len(texts), max(rows - 1, 1)):
         here = focused and index == at
-        lines.append([(f"{'>' if here else ' '}{words}"[:width], "accent" if here else "")])
+        lines.append([(f"{'>' if here else ' '}{texts[index]}"[:width], "accent" if here else "")])
     return lines
 
 

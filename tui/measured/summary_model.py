@@ -9,11 +9,10 @@ from typing import NamedTuple
 from simcore.measured.replay import MeasuredResults
 from simcore.measured.replay.difference import Difference, differences
 from simcore.measured.replay.scales import Scales
-from simcore.measured.replay.what_if import Knob
 from simcore.measured.replay.worst import longest_wait
 from simcore.ranks import RankSet
-from tui.summary.cursor import HELP, MAP, NOTES, STAGES, WORST, PanelCursor
-from tui.summary.model import Target
+from tui.panel_cursor import WHAT_IF, PanelCursor, Target
+from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST
 
 # What the panel beside the accounts has: who waits for whom, or the replay's difference to the measured run.
 WAITS, DIFFERENCE = "waits", "difference"
@@ -29,14 +28,15 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class MeasuredSummaryModel(PanelCursor):
-    """knobs: the what-if table, None while it is not there yet. beside: WAITS or DIFFERENCE.
+    """beside: WAITS or DIFFERENCE.
     room: rows that there are for the bars.
     """
 
     results: MeasuredResults
-    knobs: list[Knob] | None = None
     beside: str = WAITS
     room: int = 16
+    panels: tuple[str, ...] = field(default=PANELS, kw_only=True)
+    panel: str = field(default=STAGES, kw_only=True)
     _replay: list[Difference] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -46,8 +46,7 @@ class MeasuredSummaryModel(PanelCursor):
         """Another run; the cursor stays where it is, as far as there is such a place."""
         self.results, self.knobs, self._replay = results, None, None
         self._begin()
-        for panel in self.panels:
-            self.place(panel, *self.cursor(panel))
+        self.place_all()
 
     def _begin(self) -> None:
         """A changed run is asked what changed."""
@@ -56,7 +55,7 @@ class MeasuredSummaryModel(PanelCursor):
     def extent(self, panel: str) -> tuple[int, int]:
         results = self.results
         found: dict[str, Sized] = {
-            STAGES: self.rows, WORST: results.worst, HELP: self.knobs or (), NOTES: results.diagnostics,
+            STAGES: self.rows, WORST: results.worst, WHAT_IF: self.knobs or (), NOTES: results.diagnostics,
             MAP: results.waiting if self.beside == WAITS else self.differences,
         }  # fmt: skip
         return len(found[panel]), 1
@@ -94,12 +93,6 @@ class MeasuredSummaryModel(PanelCursor):
             replayed = results if results.scales is not None else results.with_scales(Scales())
             self._replay = differences(replayed)
         return self._replay
-
-    def knob(self) -> Knob | None:
-        """The change under the cursor of the what-if panel; elsewhere the best one."""
-        if not self.knobs:
-            return None
-        return self.knobs[self.cursor(HELP)[0] if self.panel == HELP else 0]
 
     def target(self) -> Target | None:
         """Where Enter leads in the timeline; None where it leads elsewhere or nowhere."""

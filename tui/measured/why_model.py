@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from simcore.measured.replay import MeasuredResults
 from simcore.measured.replay.legs import Leg, path_sums
-from simcore.measured.replay.what_if import Knob
-from tui.why.path import LEGS, WHAT_IF, LegLine, PathModel
-
-if TYPE_CHECKING:
-    from simcore.analysis.what_if import WhatIf
+from tui.panel_cursor import Target
+from tui.why.path import LEGS, LegLine, PathModel
 
 
 @dataclass(slots=True)
 class MeasuredWhyModel(PathModel):
-    """knobs: the what-if table, None while it is not there yet."""
+    """The critical path of a run, summed and leg by leg."""
 
     GROUPINGS: ClassVar[tuple[str, ...]] = ("kind", "op", "stage", "rank")
     WHAT_CELLS: ClassVar[tuple[int, int]] = (33, 20)
 
     results: MeasuredResults
-    knobs: list[Knob] | None = None
 
     def show(self, results: MeasuredResults) -> None:
         """Another run; the cursor stays where it is as far as there is such a row."""
@@ -33,10 +28,6 @@ class MeasuredWhyModel(PathModel):
     @property
     def step_ns(self) -> int:
         return self.results.step_time_ns
-
-    @property
-    def changes(self) -> Sequence[WhatIf | Knob] | None:
-        return self.knobs
 
     def sums(self) -> list[tuple[str, int]]:
         return path_sums(self.results, self.grouping) if self.results.measured.timed else []
@@ -56,13 +47,9 @@ class MeasuredWhyModel(PathModel):
         stage = "" if rank.stage is None else str(rank.stage)
         return LegLine(leg.start_ns, leg.ns, stage, rank.number, leg.what, leg.microbatch, leg.reason)
 
-    def target(self) -> tuple[int, int, int] | None:
+    def target(self) -> Target | None:
         """(rank, start, end) that Enter leads to; None where it leads nowhere."""
         if self.panel == LEGS and self.legs:
             leg = self.legs[self.row(LEGS)]
-            return leg.rank, leg.start_ns, leg.end_ns
+            return Target(leg.rank, leg.start_ns, leg.end_ns)
         return None
-
-    def knob(self) -> Knob | None:
-        """The change under the cursor of the what-if table."""
-        return self.knobs[self.row(WHAT_IF)] if self.panel == WHAT_IF and self.knobs else None

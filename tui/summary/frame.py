@@ -2,89 +2,135 @@
 
 from __future__ import annotations
 
-from simcore.analysis.sentences import told
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
 from tui.boxes import beside, box
 from tui.frame import Glyphs, Line, rule
+from tui.panel_cursor import WHAT_IF
 from tui.summary import panels
-from tui.summary.model import HELP, MAP, NOTES, STAGES, WORST, SummaryModel
+from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST, SummaryModel
+
+if TYPE_CHECKING:
+    from tui.measured.summary_model import MeasuredSummaryModel
 
 _WIDE, _TALL = 100, 26
 _TOP, _BOTTOM = 7, 6
+
 # Fill and role of each part of a bar, and what it is.
-_LEGEND = (
-    ("fwd", "fwd", "forward"), ("bwd", "bwd", "backward"), ("opt", "opt", "optimizer"),
-    ("exposed", "tp", "exposed comm."), ("wait", "wait", "wait"), ("bubble", "bubble", "bubble"),
-    ("idle", "", "idle"),
-)  # fmt: skip
+Legend = tuple[tuple[str, str, str], ...]
+# Lines of a panel for its width, its rows, and whether it has the focus.
+Lines = Callable[[int, int, bool], list[Line]]
 
 
-def draw(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
+class Parts(NamedTuple):
+    """What a summary has of its own, simulated or measured.
+
+    step: the lines of the step time for a number of rows. bars: where the time goes. table: what stands
+    beside them; table_heading: its title where it has no frame, table_aside what its frame says besides.
+    """
+
+    step_title: str
+    step: Callable[[int], list[Line]]
+    words: Sequence[str]
+    bars_title: str
+    bars: Lines
+    legend: Legend
+    table_title: str
+    table_aside: str
+    table_heading: str
+    table: Lines
+
+
+def draw(
+    model: SummaryModel | MeasuredSummaryModel,
+    parts: Parts,
+    width: int,
+    height: int,
+    glyphs: Glyphs,
+    progress: str,
+) -> list[Line]:
     """The lines of the screen, at most `height` of them. progress: of the what-if table."""
     if width >= _WIDE and height >= _TALL:
-        return _boxes(model, width, height, glyphs, progress)
-    return _headings(model, width, height, glyphs, progress)
+        return _boxes(model, parts, width, height, glyphs, progress)
+    return _headings(model, parts, width, height, glyphs, progress)
 
 
-def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
-    model.set_panels((STAGES, MAP, WORST, HELP, NOTES))
-    run = model.results
+def _boxes(
+    model: SummaryModel | MeasuredSummaryModel,
+    parts: Parts,
+    width: int,
+    height: int,
+    glyphs: Glyphs,
+    progress: str,
+) -> list[Line]:
+    model.set_panels(PANELS)
     middle = height - _TOP - _BOTTOM
     left = width * 60 // 100
     right = width - left
-    worst = min(len(run.worst), 6) + 2
+    worst = min(len(model.results.worst), 6) + 2
     figure = max(40, width // 3)
 
-    def is_at(panel: str) -> bool:
-        return model.panel == panel
+    def framed(panel: str, title: str, aside: str, lines: list[Line], size: tuple[int, int]) -> list[Line]:
+        return box(title, aside, lines, *size, glyphs, model.panel == panel)
 
-    step = box("Step time", "", panels.step_lines(model, glyphs, _TOP - 2), figure, _TOP, glyphs)
-    words = panels.word_lines(told(run.sentences), width - figure - 2, _TOP - 2)
-    top = beside(step, box("In words", "", words, width - figure, _TOP, glyphs))
-    stages = panels.stage_lines(model, left - 2, middle - 3, glyphs, is_at(STAGES))
-    stages += [[] for _ in range(middle - 3 - len(stages))]
-    stages.append(legend(left - 2, glyphs))
-    ranks = panels.map_lines(model, right - 2, middle - worst - 2, glyphs, is_at(MAP))
-    places = panels.worst_lines(model, right - 2, is_at(WORST))
+    words = panels.word_lines(parts.words, width - figure - 2, _TOP - 2)
+    top = beside(
+        box(parts.step_title, "", parts.step(_TOP - 2), figure, _TOP, glyphs),
+        box("In words", "", words, width - figure, _TOP, glyphs),
+    )
+    bars = parts.bars(left - 2, middle - 3, model.panel == STAGES)
+    bars += [[] for _ in range(middle - 3 - len(bars))]
+    bars.append(legend(left - 2, glyphs, parts.legend))
+    where = framed(STAGES, parts.bars_title, "% of step", bars, (left, middle))
+    table = parts.table(right - 2, middle - worst - 2, model.panel == MAP)
+    places = panels.worst_lines(model, right - 2, model.panel == WORST)
     column = [
-        *box("Ranks", f"{model.measure}, o other", ranks, right, middle - worst, glyphs, is_at(MAP)),
-        *box("Worst", "Enter goes there", places, right, worst, glyphs, is_at(WORST)),
+        *framed(MAP, parts.table_title, parts.table_aside, table, (right, middle - worst)),
+        *framed(WORST, "Worst", "Enter goes there", places, (right, worst)),
     ]
-    where = box("Where each stage's time goes", "% of step", stages, left, middle, glyphs, is_at(STAGES))
     rows = _BOTTOM - 2
+    found = model.results.diagnostics
+    notes = panels.note_lines(found, model.row(NOTES), right - 2, rows, model.panel == NOTES)
     changes = panels.help_lines(model, left - 2, rows, progress)
-    notes = panels.note_lines(run.diagnostics, model.cursor(NOTES)[0], right - 2, rows, is_at(NOTES))
     below = beside(
-        box("What would help most", "t tries it, 4 all", changes, left, _BOTTOM, glyphs, is_at(HELP)),
-        box(f"Notes ({len(run.diagnostics)})", "! all", notes, right, _BOTTOM, glyphs, is_at(NOTES)),
+        framed(WHAT_IF, "What would help most", "t tries it, 4 all", changes, (left, _BOTTOM)),
+        framed(NOTES, f"Notes ({len(found)})", "! all", notes, (right, _BOTTOM)),
     )
     return [*top, *beside(where, column), *below]
 
 
-def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
-    """A small screen: the same order, no frames; the map takes the place of the stages."""
-    model.set_panels((STAGES if model.panel != MAP else MAP, WORST, HELP))
-    run = model.results
+def _headings(
+    model: SummaryModel | MeasuredSummaryModel,
+    parts: Parts,
+    width: int,
+    height: int,
+    glyphs: Glyphs,
+    progress: str,
+) -> list[Line]:
+    """A small screen: the same order, no frames; the table takes the place of the bars."""
+    model.set_panels((STAGES if model.panel != MAP else MAP, WORST, WHAT_IF))
+    found = model.results.diagnostics
     worst = panels.worst_lines(model, width, model.panel == WORST)
     worst = worst[: max(min(len(worst), height // 4), 1)]
-    words = panels.word_lines(told(run.sentences), width, max(min(4, height - 14), 1))
-    notes = panels.note_lines(run.diagnostics, 0, width, 1, False)
+    words = panels.word_lines(parts.words, width, max(min(4, height - 14), 1))
+    notes = panels.note_lines(found, 0, width, 1, False)
     changes = panels.help_lines(model, width, 2, progress)
     room = max(height - len(words) - len(worst) - len(notes) - len(changes) - 5, 3)
     if model.panel == MAP:
-        title = f"Ranks: {model.measure}, % of step"
-        body = panels.map_lines(model, width, room, glyphs, True)[:room]
+        title, body = parts.table_heading, parts.table(width, room, True)[:room]
     else:
-        title = "Where each stage's time goes, % of step"
-        body = panels.stage_lines(model, width, room, glyphs, model.panel == STAGES)[:room]
+        title = f"{parts.bars_title}, % of step"
+        body = parts.bars(width, room, model.panel == STAGES)[:room]
     body += [[] for _ in range(room - len(body))]
-    lines = [*words, rule(title, width, glyphs), *body, legend(width, glyphs)]
+    lines = [*words, rule(title, width, glyphs), *body, legend(width, glyphs, parts.legend)]
     lines += [rule("Worst", width, glyphs), *worst]
     lines += [rule("What would help most, t tries it", width, glyphs), *changes]
-    lines += [rule(f"Notes ({len(run.diagnostics)}), ! all", width, glyphs), *notes]
+    lines += [rule(f"Notes ({len(found)}), ! all", width, glyphs), *notes]
     return lines[:height]
 
 
-def legend(width: int, glyphs: Glyphs, parts: tuple[tuple[str, str, str], ...] = _LEGEND) -> Line:
+def legend(width: int, glyphs: Glyphs, parts: Legend) -> Line:
     """What the parts of a bar are: fill, role and words of each."""
     short = width < _WIDE
     named = [(fill, role, words.split()[0] if short else words) for fill, role, words in parts]

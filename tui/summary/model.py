@@ -2,42 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 from simcore.analysis import Results
 from simcore.analysis.rank_map import MEASURES, MapRow
 from simcore.analysis.stages import StageAccounts
-from simcore.analysis.what_if import WhatIf
-from tui.summary.cursor import HELP, MAP, NOTES, STAGES, WORST, PanelCursor
+from tui.panel_cursor import WHAT_IF, PanelCursor, Target
 
-__all__ = ["HELP", "MAP", "NOTES", "STAGES", "WORST", "SummaryModel", "Target"]
-
-
-class Target(NamedTuple):
-    """A place in the timeline: the rank class `number`, from start_ns to end_ns."""
-
-    number: int
-    start_ns: int
-    end_ns: int
+STAGES, MAP, WORST, NOTES = "stages", "map", "worst", "notes"
+PANELS = (STAGES, MAP, WORST, WHAT_IF, NOTES)
 
 
 @dataclass(slots=True)
 class SummaryModel(PanelCursor):
-    """measure: what the map shows, a name of MEASURES. joined: how many stages stand in one row.
-    knobs: the what-if table, None while it is not there yet.
-    """
+    """measure: what the map shows, a name of MEASURES. joined: how many stages stand in one row."""
 
     results: Results
     measure: str = "bubble"
     joined: int = 1
-    knobs: list[WhatIf] | None = None
+    panels: tuple[str, ...] = field(default=PANELS, kw_only=True)
+    panel: str = field(default=STAGES, kw_only=True)
 
     def show(self, results: Results) -> None:
         """Another run; the cursor stays where it is, as far as there is such a place."""
         self.results, self.knobs = results, None
-        for panel in self.panels:
-            self.place(panel, *self.cursor(panel))
+        self.place_all()
 
     def extent(self, panel: str) -> tuple[int, int]:
         results = self.results
@@ -45,7 +34,7 @@ class SummaryModel(PanelCursor):
             return len(self.stage_rows()), 1
         if panel == MAP:
             return len(results.rank_map), len(results.stages)
-        rows = {WORST: len(results.worst), HELP: len(self.knobs or ()), NOTES: len(results.diagnostics)}
+        rows = {WORST: len(results.worst), WHAT_IF: len(self.knobs or ()), NOTES: len(results.diagnostics)}
         return rows[panel], 1
 
     def next_measure(self) -> None:
@@ -69,12 +58,6 @@ class SummaryModel(PanelCursor):
     def measured(self, row: MapRow, stage: int) -> int:
         """The measure of a cell of the map, ns."""
         return MEASURES[self.measure](self.results.accounts[row.classes[stage]])
-
-    def knob(self) -> WhatIf | None:
-        """The change under the cursor of the what-if panel; elsewhere the best one."""
-        if not self.knobs:
-            return None
-        return self.knobs[self.cursor(HELP)[0] if self.panel == HELP else 0]
 
     def target(self) -> Target | None:
         """Where Enter leads in the timeline; None where it leads elsewhere or nowhere."""

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 from simcore.analysis.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
 from simcore.analysis.rank_map import MapRow
 from simcore.analysis.stages import StageAccounts
-from simcore.analysis.what_if import WhatIf
 from simcore.diagnostics import Diagnostic
 from simcore.program.ops import FWD, IG, OPT, RECOMPUTE, WG
 from simcore.ranks import RankSet
 from simcore.units import duration
-from tui.frame import Glyphs, Line, cells, fitted
+from tui.change_words import change_share, change_words
+from tui.frame import Glyphs, Line, cells, fitted, rows_around
+from tui.panel_cursor import WHAT_IF
 from tui.summary.digits import large
-from tui.summary.model import HELP, SummaryModel
+from tui.summary.model import MAP, STAGES, WORST, SummaryModel
 
 if TYPE_CHECKING:
+    from simcore.analysis.what_if import WhatIf
     from simcore.analysis.worst import Place
     from simcore.measured.replay.what_if import Knob
     from simcore.measured.replay.worst import Place as MeasuredPlace
@@ -80,7 +82,7 @@ def stage_lines(model: SummaryModel, width: int, rows: int, glyphs: Glyphs, focu
     lines: list[Line] = [
         [(head.ljust(left) + ruler + "".join(f"{heads[name]:>{size}}" for name in names), "dim")]
     ]
-    row, _ = model.cursor("stages")
+    row, _ = model.cursor(STAGES)
     for index, stages in enumerate(found):
         at = focused and index == row
         lines.append(_stage_line(stages, names, step, left, bar, size, wide, glyphs, at))
@@ -144,15 +146,15 @@ def map_lines(model: SummaryModel, width: int, rows: int, glyphs: Glyphs, focuse
     left = min(max(8, *(len(_of_row(row)) + 2 for row in found[:50])), max(width - stages - 1, 8))
     gap = 2 if left + 2 * stages + 1 <= width else 1
     shown = min((width - left) // gap, stages)
-    at_row, at_column = model.cursor("map")
+    at_row, at_column = model.cursor(MAP)
     first_column = min(max(at_column - shown + 1, 0), max(stages - shown, 0))
     room = max(rows - 3, 1)
-    first = min(max(at_row - room + 1, 0), max(len(found) - room, 0))
     most = max((model.measured(row, stage) for row in found for stage in range(stages)), default=0)
     levels = len(glyphs.heat) - 1
     role = _MAP_ROLE.get(model.measure, "")
     lines: list[Line] = [[(fitted([(" ranks", "")], left)[0][0] + _ruler(first_column, shown, gap), "dim")]]
-    for index, row in enumerate(found[first : first + room], first):
+    for index in rows_around(at_row, len(found), room):
+        row = found[index]
         line: Line = [(fitted([(f" {_of_row(row)}", "")], left)[0][0], "")]
         for stage in range(first_column, first_column + shown):
             ns = model.measured(row, stage)
@@ -183,7 +185,7 @@ def _at_map(model: SummaryModel, most: int, width: int, glyphs: Glyphs, focused:
     top, half = (100 * ns / step if step else 0.0 for ns in (most, most // 2))
     levels = glyphs.heat
     legend = f" {levels[-1]} {top:.1f} %  {levels[len(levels) // 2]} {half:.1f} %  of the step"
-    row, stage = model.cursor("map")
+    row, stage = model.cursor(MAP)
     found = model.results.rank_map
     if not focused or row >= len(found):
         return [[], [(legend, "dim")]]
@@ -207,7 +209,7 @@ def _short(ranks: RankSet) -> str:
 
 def worst_lines(model: SummaryModel | MeasuredSummaryModel, width: int, focused: bool) -> list[Line]:
     """The places worth a look."""
-    row, _ = model.cursor("worst")
+    row, _ = model.cursor(WORST)
     lines: list[Line] = []
     places: Sequence[Place | MeasuredPlace] = model.results.worst
     for index, place in enumerate(places):
@@ -220,10 +222,9 @@ def worst_lines(model: SummaryModel | MeasuredSummaryModel, width: int, focused:
 
 def note_lines(found: Sequence[Diagnostic], row: int, width: int, rows: int, focused: bool) -> list[Line]:
     """The first notes, and how many more there are."""
-    first = min(max(row - rows + 1, 0), max(len(found) - rows, 0))
     lines: list[Line] = []
-    for index, one in enumerate(found[first : first + rows], first):
-        at = focused and index == row
+    for index in rows_around(row, len(found), rows):
+        one, at = found[index], focused and index == row
         place = f"line {one.line}" if one.line is not None else "run"
         role = {"error": "worse", "warning": "warn"}.get(one.severity, "dim")
         lines.append(
@@ -239,21 +240,17 @@ def help_lines(
     """The changes that gain most, those around the cursor."""
     if not model.knobs:
         return [[(" nothing to change" if model.knobs is not None else f" {progress}", "dim")]]
-    row, focused = model.cursor(HELP)[0], model.panel == HELP
-    first = min(max(row - rows + 1, 0), max(len(model.knobs) - rows, 0))
+    row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
     step = model.results.step_time_ns
     size = max(width - 22, 14)
-    knobs: Sequence[WhatIf | Knob] = model.knobs
-    shown = list(enumerate(knobs))[first : first + rows]
-    return [help_line(knob, step, size, focused and index == row) for index, knob in shown]
+    shown = rows_around(row, len(model.knobs), rows)
+    return [help_line(model.knobs[index], step, size, focused and index == row) for index in shown]
 
 
 def help_line(knob: WhatIf | Knob, step: int, size: int, at: bool) -> Line:
     """A change in words, the step time with it, and the difference."""
-    words = knob.knob.removeprefix("--schedule ").replace(" --", ", ")
-    words += "" if knob.free_ns is None else ", 10 % less"
-    share = f"{100 * (knob.better10_ns - step) / step:+8.1f}%" if step else ""
-    role = "better" if knob.better10_ns < step else "dim"
+    words = change_words(knob) + ("" if knob.free_ns is None else ", 10 % less")
+    share, role = change_share(step, knob.better10_ns)
     name = f"{'>' if at else ' '}{cells(words, size - 1):<{size}}"
     return [(name, "accent" if at else ""), (f"{duration(knob.better10_ns):>10}", ""), (f" {share}", role)]
 

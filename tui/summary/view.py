@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar
 
 from textual.binding import BindingType
 
-from simcore.analysis import Results
 from tui.frame import Line
-from tui.screen_view import ScreenView, binding
-from tui.session import Run, Session
+from tui.panels_view import PanelsView, panel_bindings
+from tui.screen_view import binding
+from tui.session import Session
 from tui.summary.frame import draw
 from tui.summary.model import MAP, NOTES, SummaryModel
-
-if TYPE_CHECKING:
-    from tui.app import WltuiApp
+from tui.summary.simulated import parts_of
 
 
-class SummaryView(ScreenView):
+class SummaryPanelsView(PanelsView):
+    """What the summaries of simulated and of measured runs share."""
+
+    async def action_go(self) -> None:
+        if self.model.panel == NOTES:
+            await self.app.run_action("open('notes')")
+        else:
+            await super().action_go()
+
+    def action_try(self) -> None:
+        self._app.runs.try_change(self.model.chosen() or self.model.best())
+
+
+class SummaryView(SummaryPanelsView):
     """Where the step goes at a glance."""
 
     hints = (
@@ -25,8 +36,7 @@ class SummaryView(ScreenView):
         ("o", "other measure"), ("2", "timeline"), ("5", "parameters"),
     )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
-        binding("tab", "panel(1)", "next panel", "summary.next-panel"),
-        binding("shift+tab", "panel(-1)", "panel before", "summary.previous-panel"),
+        *panel_bindings("summary"),
         binding("j,down", "move(1, 0)", "down", "summary.down"),
         binding("k,up", "move(-1, 0)", "up", "summary.up"),
         binding("l,right", "move(0, 1)", "right", "summary.right"),
@@ -36,34 +46,13 @@ class SummaryView(ScreenView):
         binding("o", "measure", "the map of ranks, then other measures in it", "summary.measure"),
     ]
 
-    session: Session
-
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
-        self.model = SummaryModel(session.current)
-
-    @property
-    def _app(self) -> WltuiApp:
-        return cast("WltuiApp", self.app)
+        self.model: SummaryModel = SummaryModel(session.current)
 
     def draw(self, width: int, height: int) -> list[Line]:
-        found = self._app.what_ifs
-        if self.model.knobs is None:
-            self.model.knobs = found.of(self.model.results, self.model.results.what_if)
-        return draw(self.model, width, height, self.glyphs, found.progress)
-
-    def show(self, results: Run) -> None:
-        assert isinstance(results, Results)
-        self.model.show(results)
-        self.redraw()
-
-    def action_panel(self, by: int) -> None:
-        self.model.next_panel(by)
-        self.redraw()
-
-    def action_move(self, rows: int, columns: int) -> None:
-        self.model.move(rows, columns)
-        self.redraw()
+        progress = self.look_for_changes()
+        return draw(self.model, parts_of(self.model, self.glyphs), width, height, self.glyphs, progress)
 
     def action_measure(self) -> None:
         model = self.model
@@ -73,14 +62,3 @@ class SummaryView(ScreenView):
             # A small screen has room for the stages or for the map.
             model.panel = MAP
         self.redraw()
-
-    async def action_go(self) -> None:
-        if self.model.panel == NOTES:
-            await self.app.run_action("open('notes')")
-            return
-        target = self.model.target()
-        if target is not None:
-            await self._app.go_to(*target)
-
-    def action_try(self) -> None:
-        self._app.runs.try_change(self.model.knob())

@@ -127,7 +127,8 @@ class Search:
             place = (here + direction) if here >= 0 else (0 if direction > 0 else -1)
             wrapped = not 0 <= place < len(self.found)
             return Match(time_ns, place % len(self.found), -1), wrapped
-        for from_ns, wrapped in ((time_ns, False), (-1 if direction > 0 else 2**63 - 1, True)):
+        # A trace may state that a sub-operation began before its step.
+        for from_ns, wrapped in ((time_ns, False), (-(2**63) if direction > 0 else 2**63 - 1, True)):
             matches = [
                 Match(found.lane.spans.start[index], place, index)
                 for place, found in enumerate(self.found)

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from simcore.units import duration, percent
 from tui.boxes import beside, box
-from tui.frame import Glyphs, Line, cells, rule
+from tui.change_words import change_share, change_words
+from tui.frame import Glyphs, Line, cells, rows_around, rule
+from tui.panel_cursor import WHAT_IF
 from tui.timeline.axis import clock
-from tui.why.path import LEGS, SUMS, WHAT_IF, LegLine, PathModel
+from tui.why.path import LEGS, SUMS, LegLine, PathModel
 
 if TYPE_CHECKING:
     from simcore.analysis.what_if import WhatIf
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 _WIDE, _TALL = 100, 24
 _TITLES = {SUMS: "Critical path by {}", WHAT_IF: "What if", LEGS: "The critical path, leg by leg"}
+_NAMES = {SUMS: "sums of the path", WHAT_IF: "what if", LEGS: "the path leg by leg"}
 
 
 def draw(model: PathModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
@@ -40,9 +43,7 @@ def draw(model: PathModel, width: int, height: int, glyphs: Glyphs, progress: st
 def _one(model: PathModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """The panel with the focus alone, the others a Tab away."""
     title = _TITLES[model.panel].format(model.grouping)
-    others = ", ".join(
-        _TITLES[panel].split(" by")[0] for panel in (SUMS, WHAT_IF, LEGS) if panel != model.panel
-    )
+    others = ", ".join(_NAMES[panel] for panel in model.panels if panel != model.panel)
     rows = height - 2
     if model.panel == SUMS:
         lines = sum_lines(model, width, rows)
@@ -52,12 +53,6 @@ def _one(model: PathModel, width: int, height: int, glyphs: Glyphs, progress: st
         lines = leg_lines(model, width, rows)
     lines += [[] for _ in range(rows - len(lines))]
     return [rule(title, width, glyphs), *lines, rule(f"Tab: {others}", width, glyphs)]
-
-
-def _window(count: int, row: int, rows: int) -> range:
-    """The rows that are shown: those around the cursor."""
-    first = min(max(row - rows // 2, 0), max(count - rows, 0))
-    return range(first, min(first + rows, count))
 
 
 def _marked(words: str, at: bool) -> Line:
@@ -73,7 +68,7 @@ def sum_lines(model: PathModel, width: int, rows: int) -> list[Line]:
     name = min(max(len(cells(what, 40)) for what, _ in found) + 1, max(width - 22, 8))
     bar = max(width - name - 20, 0)
     lines: list[Line] = [[(" " + model.grouping.ljust(name) + f"{'time':>10}{'%':>7}", "dim")]]
-    for index in _window(len(found), row, rows - 1):
+    for index in rows_around(row, len(found), rows - 1):
         what, ns = found[index]
         words = f"{cells(what, name - 1):<{name}}{duration(ns):>10}{percent(ns, step):>7} "
         filled = round(bar * ns / found[0][1]) if found[0][1] else 0
@@ -83,7 +78,7 @@ def sum_lines(model: PathModel, width: int, rows: int) -> list[Line]:
 
 def knob_lines(model: PathModel, width: int, rows: int, progress: str) -> list[Line]:
     """A line a knob: the step with it at nothing and at nine tenths; of a schedule the step under it."""
-    changes = model.changes
+    changes = model.knobs
     if changes is None:
         return [[(f" {progress}", "dim")]]
     if not changes:
@@ -92,30 +87,20 @@ def knob_lines(model: PathModel, width: int, rows: int, progress: str) -> list[L
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
     size = max(width - 42, 14)
     head = f" {'cheaper, or another way':<{size}}{'10 % less':>10}{'change':>9}{'free':>11}{'change':>9}"
-    shown = _window(len(changes), row, rows - 1)
+    shown = rows_around(row, len(changes), rows - 1)
     lines = [knob_line(changes[index], step, size, focused and index == row) for index in shown]
     return [[(head, "dim")], *lines]
 
 
 def knob_line(knob: WhatIf | Knob, step: int, size: int, at: bool) -> Line:
     """A knob, its name in `size` cells, and the step times that it gives."""
-    # A schedule is known by its name: the words of the flags would leave no room for the figures.
-    words = knob.knob.removeprefix("--schedule ").replace(" --", ", ")
-    words = f"{'>' if at else ' '}{cells(words, size - 1):<{size}}"
+    words = f"{'>' if at else ' '}{cells(change_words(knob), size - 1):<{size}}"
     now = f"{duration(knob.better10_ns):>10}"
-    line: Line = [(words, "accent" if at else ""), (now, ""), _change(step, knob.better10_ns)]
+    line: Line = [(words, "accent" if at else ""), (now, ""), change_share(step, knob.better10_ns)]
     if knob.free_ns is None:
         return [*line, (" anomaly: slower" if knob.anomaly else "", "warn")]
-    line += [(f"{duration(knob.free_ns):>11}", ""), _change(step, knob.free_ns)]
+    line += [(f"{duration(knob.free_ns):>11}", ""), change_share(step, knob.free_ns)]
     return [*line, (" !" if knob.anomaly else "", "warn")]
-
-
-def _change(was: int, now: int) -> tuple[str, str]:
-    """A change in per cent of the step, and its role."""
-    if was == now or not was:
-        return f"{'=':>9}", "dim"
-    share = 100 * (now - was) / was
-    return f"{share:+8.1f}%", "worse" if now > was else "better"
 
 
 def leg_lines(model: PathModel, width: int, rows: int) -> list[Line]:
@@ -132,7 +117,7 @@ def leg_lines(model: PathModel, width: int, rows: int) -> list[Line]:
         else f" {'st':>3} {'rank':>6} {'what':<{size}}"
     )
     head += "not earlier, because"
-    shown = _window(model.leg_count, row, rows - 1)
+    shown = rows_around(row, model.leg_count, rows - 1)
     lines = [
         _marked(_leg(model.leg_line(index), wide, size)[: width - 1], focused and index == row)
         for index in shown

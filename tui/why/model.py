@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from simcore.analysis import Results
 from simcore.analysis.legs import Leg
-from simcore.analysis.what_if import WhatIf
-from tui.why.path import LEGS, PANELS, SUMS, WHAT_IF, LegLine, PathModel
+from tui.panel_cursor import Target
+from tui.why.path import LEGS, LegLine, PathModel
 
-if TYPE_CHECKING:
-    from simcore.measured.replay.what_if import Knob
-
-__all__ = ["GROUPINGS", "LEGS", "PANELS", "SUMS", "WHAT_IF", "WhyModel"]
 GROUPINGS = ("kind", "layer", "stage", "rank")
 
 
 @dataclass(slots=True)
 class WhyModel(PathModel):
-    """knobs: the what-if table, None while it is not there yet."""
+    """The critical path of a run, summed and leg by leg."""
 
     GROUPINGS: ClassVar[tuple[str, ...]] = GROUPINGS
 
     results: Results
-    knobs: list[WhatIf] | None = None
 
     def show(self, results: Results) -> None:
         """Another run; the cursor stays where it is as far as there is such a row."""
@@ -35,10 +29,6 @@ class WhyModel(PathModel):
     @property
     def step_ns(self) -> int:
         return self.results.step_time_ns
-
-    @property
-    def changes(self) -> Sequence[WhatIf | Knob] | None:
-        return self.knobs
 
     def sums(self) -> list[tuple[str, int]]:
         path = self.results.critical_path
@@ -64,13 +54,9 @@ class WhyModel(PathModel):
         stage = self.results.simulation.timeline.classes[leg.number].stage
         return LegLine(leg.start_ns, leg.ns, str(stage), leg.rank, leg.what, leg.microbatch, leg.reason)
 
-    def target(self) -> tuple[int, int, int] | None:
+    def target(self) -> Target | None:
         """(rank class, start, end) that Enter leads to; None where it leads nowhere."""
         if self.panel == LEGS and self.legs:
             leg = self.legs[self.row(LEGS)]
-            return leg.number, leg.start_ns, leg.end_ns
+            return Target(leg.number, leg.start_ns, leg.end_ns)
         return None
-
-    def knob(self) -> WhatIf | None:
-        """The change under the cursor of the what-if table."""
-        return self.knobs[self.row(WHAT_IF)] if self.panel == WHAT_IF and self.knobs else None

@@ -1,0 +1,129 @@
+"""What is built and installed: all of the program, nothing of the tests, and nothing is left of it.
+
+No index is asked: the build back end and pip are those beside the tests. Seen to fail: without
+`force-include` the example, with `packages = ["simcore", "tui", "tests"]` the list, with a wheel
+built from a distribution whose `include` lacks `fixtures`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from simcore import __version__
+from tests.command_line.running import ROOT, SEED_002, Done, environment, process, wltui
+
+EXAMPLE = "tui/example/002_gpt_1024npu.txt"
+DATA = {EXAMPLE, "simcore/networks/simai_ratio.csv"}
+
+
+def needs(module: str) -> None:
+    """Skips where a module of the tests is not installed."""
+    if importlib.util.find_spec(module) is None:
+        pytest.skip(f"{module} is not installed")
+
+
+def built(folder: Path, source: Path, kind: str) -> Path:
+    """A wheel or a source distribution of a folder."""
+    words = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)]
+    done = process(["sh", "-c", 'cd "$1" && shift && exec "$@"', "-", str(source), *words])
+    assert done.returncode == 0, done.stderr
+    (made,) = folder.iterdir()
+    return made
+
+
+def program() -> set[str]:
+    """All files that make the program run, as they are installed."""
+    modules = {
+        str(path.relative_to(ROOT)) for room in ("simcore", "tui") for path in (ROOT / room).rglob("*.py")
+    }
+    return modules | DATA
+
+
+def content(wheel: Path) -> set[str]:
+    """The files of a wheel without those that say what it is."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {name for name in archive.namelist() if ".dist-info/" not in name}
+
+
+def test_a_wheel_holds_the_program_and_its_data_runs_anywhere_and_goes_without_a_trace(
+    tmp_path: Path,
+) -> None:
+    needs("hatchling")
+    needs("pip")
+    wheel = built(tmp_path / "dist", ROOT, "wheel")
+    assert wheel.name == f"wltui-{__version__}-py3-none-any.whl"
+    assert content(wheel) == program()
+    assert wheel.stat().st_size < 10**6
+
+    home = tmp_path / "home"
+    venv.create(home, symlinks=True)
+    before = files(home)
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(home / "bin" / "python"),
+        "--disable-pip-version-check",
+    ]
+    done = process([*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], quiet())
+    assert done.returncode == 0, done.stderr
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    def installed(words: str) -> Done:
+        # As a user has it: bytecode is written where it can be.
+        return process(
+            ["sh", "-c", f'cd "$1" && "$2"/bin/wltui {words}', "-", str(elsewhere), str(home)], quiet()
+        )
+
+    assert installed("--version").stdout == f"wltui {__version__}\n"
+    report = wltui("report", SEED_002).stdout.splitlines()
+    assert installed("<&-").stdout.splitlines()[0] == report[0]
+    example = next(home.glob(f"lib/python*/site-packages/{EXAMPLE}"))
+    assert installed(f"report {example}").stdout.splitlines()[:10] == report[:10]
+    assert installed(f"report {example} --network simai-auto").returncode == 0
+    assert list(elsewhere.iterdir()) == []
+
+    done = process([*pip, "uninstall", "--quiet", "--yes", "wltui"], quiet())
+    assert done.returncode == 0, done.stderr
+    assert files(home) == before
+
+
+def quiet() -> dict[str, str]:
+    """The environment of a user who has the rest of the program's packages elsewhere, or not at all."""
+    plain = environment()
+    del plain["PYTHONDONTWRITEBYTECODE"]
+    return {name: value for name, value in plain.items() if not name.startswith("PIP_")}
+
+
+def files(folder: Path) -> set[str]:
+    """All that is in a folder, however deep."""
+    return {os.path.join(place, name) for place, _, names in os.walk(folder) for name in names}
+
+
+def test_a_source_distribution_has_what_make_test_needs_and_makes_the_same_wheel(tmp_path: Path) -> None:
+    needs("hatchling")
+    source = built(tmp_path / "dist", ROOT, "sdist")
+    assert source.name == f"wltui-{__version__}.tar.gz"
+    with tarfile.open(source) as archive:
+        if sys.version_info >= (3, 12):
+            archive.extractall(tmp_path, filter="data")
+        else:
+            archive.extractall(tmp_path)
+    folder = tmp_path / f"wltui-{__version__}"
+    there = {name.name for name in folder.iterdir()}
+    assert there >= {
+        "simcore", "tui", "tests", "fixtures", "docs", "benchmarks", "pyproject.toml", "constraints.txt",
+        "Makefile", "README.md", "CHANGELOG.md", "LICENSE",
+    }  # fmt: skip
+    assert not list(folder.rglob("*.pyc"))
+    assert content(built(tmp_path / "wheel", folder, "wheel")) == program()

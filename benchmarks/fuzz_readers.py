@@ -137,6 +137,36 @@ def keymap(path: str, data: bytes) -> Any:
     return read_keymap(path, all_bindings(), WltuiApp.BINDINGS)
 
 
+def session(path: str, data: bytes) -> Any:
+    """A session file; one that is damaged is set aside with these words."""
+    from simcore.diagnostics import Diagnostic, InputError
+    from tui.state.checking import Damaged
+    from tui.state.files import read_text
+    from tui.state.stored import from_text
+
+    try:
+        return from_text(read_text(path) or "")
+    except Damaged as error:
+        raise InputError(Diagnostic("error", "session", str(error), path)) from None
+
+
+def _session() -> list[bytes]:
+    """A session with everything in it that one can have."""
+    from simcore.parameters import Parameters
+    from tui.state.identity import Identity
+    from tui.state.stored import Stored, StoredRun, as_text
+    from tui.timeline.saved import SavedMark, SavedTimeline
+
+    key = (("stage",), 1, 2, None)
+    timeline = SavedTimeline(
+        9000, 0, 500, 10, 80, 20, key, 0, "busy", (key,), (), ((1, (2, 3)),), (key,), (), "mlp", (1,), "fwd",
+        7, (1, 5), (SavedMark("a", 5, key, "here"),),
+    )  # fmt: skip
+    runs = (StoredRun(Parameters(pp=2), "two", 5000),)
+    stored = Stored(Identity(9, 8, 7), "0.1.0", "timeline", Parameters(tp=4), runs, {"timeline": timeline})
+    return [as_text(stored).encode()]
+
+
 def _fixture(name: str, most: int = MOST_BYTES // 2) -> bytes:
     """The beginning of a fixture, whole lines."""
     data = next((ROOT / "fixtures").glob(f"{name}*")).read_bytes()[:most]
@@ -163,6 +193,7 @@ TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]
     "busbw": (busbw, lambda: [(ROOT / "tests/networks/simai" / name).read_bytes() for name in KEPT]),
     "parameters": (parameters, lambda: [PARAMETERS]),
     "keymap": (keymap, lambda: [KEYMAP]),
+    "session": (session, _session),
 }
 
 
@@ -230,7 +261,7 @@ def inside(name: str, folder: Path, seconds: int, seed: int) -> None:
 
     atheris.enabled_hooks.add("str")
     judge = Judge(name, folder)
-    with atheris.instrument_imports(include=["simcore", "tui.keys", "tomllib", "yaml"]):
+    with atheris.instrument_imports(include=["simcore", "tui.keys", "tui.state", "tomllib", "yaml"]):
         # Once, so that what a reader imports when it is needed is instrumented, and takes no time later.
         for data in TARGETS[name][1]():
             judge.opened(data)

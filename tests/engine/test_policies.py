@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 from simcore.analysis import Results
 from simcore.analysis.accounts import FIRST_EXPOSED, WAIT
 from simcore.parameters import Parameters
-from simcore.program.ops import COMPUTE
+from simcore.program.ops import COMPUTE, CollectiveCost
 from simcore.report import json_report
-from simcore.simulation import Simulation, simulate
+from simcore.simulation import Simulation, collective_alone_ns, simulate
 from simcore.workload import read_workload
 from tests.engine.policy_cases import PolicyCase, policy_cases
 from tests.engine.reference_policies import Link, Reference, Setting
@@ -242,3 +242,25 @@ def test_in_the_queues_a_rank_waits_only_while_none_of_its_own_collectives_runs(
                 assert not [one for one in collectives if one < op and start[one] < last and end[one] > first]
             elif FIRST_EXPOSED <= account < WAIT:
                 assert start[op] <= first
+
+
+@settings(max_examples=150)
+@given(
+    st.sampled_from(["ALLREDUCE", "ALLGATHER", "REDUCESCATTER", "ALLTOALL"]),
+    st.integers(1, 50_000),
+    st.integers(1, 7),
+    st.integers(1, 4),
+    st.sampled_from(
+        [("ring:4:1:0",), ("ring:4:1:3", "ring:2:0.5:0"), ("ring:2:2:0", "ring:2:1:7", "ring:2:4:1")]
+    ),
+)
+def test_a_collective_with_the_queues_to_itself_takes_its_price(
+    collective: str, size: int, splits: int, active: int, dims: tuple[str, ...]
+) -> None:
+    row = f"a -1 0 NONE 0 0 NONE 0 0 {collective} {size} 0"
+    rings = tuple(f"{index}=ring" for index in range(len(dims)))
+    simulation = made([row], dim=dims, algorithm=rings, splits=splits, active_chunks=active)
+    ((_, end),) = {(span.start, span.end) for span in simulation.timeline.stream_spans(0, "all")}
+    (cost,) = [one for one in simulation.program.costs if isinstance(one, CollectiveCost)]
+    # It is issued behind one state change.
+    assert end - 1 == collective_alone_ns(simulation, collective, "all", cost.bytes)

@@ -154,7 +154,7 @@ _NOT_RESCALED = {
 def resolve_layout(
     workload: Workload, parameters: Parameters, cluster_npus: int | None
 ) -> tuple[Layout, list[Diagnostic]]:
-    """The layout of a run, from the parameters, else the header, else what SPEC 3 assumes.
+    """The layout of a run, from the parameters, else the header, else what docs/semantics.md assumes.
 
     cluster_npus: NPUs of a cluster that the user gave, None for the default one. Every
     assumption is a diagnostic. Raises `UsageError` naming the numbers that do not fit, `InputError`
@@ -240,7 +240,7 @@ def near_multiples(number: int, step: int) -> str:
 def _op_table_degrees(
     workload: Workload, parameters: Parameters, cluster_npus: int | None, found: list[Diagnostic]
 ) -> tuple[int, int, int, int]:
-    """(tp, ep, pp, world) of an op table, which tells no number of ranks: SPEC 3.
+    """(tp, ep, pp, world) of an op table, which tells no number of ranks.
 
     All ranks are in one group of the kind whose communication the table lists.
     """
@@ -268,7 +268,7 @@ def _op_table_degrees(
 def _assumed_dp(
     workload: Workload, model_ranks: int, cluster_npus: int | None, found: list[Diagnostic]
 ) -> tuple[int, str, str]:
-    """(dp, why, severity) for a file without all_gpus: SPEC 3."""
+    """(dp, why, severity) for a file without all_gpus."""
     sizes = {
         name: workload.wg.bytes[row]
         for row, name in enumerate(workload.name[:16])

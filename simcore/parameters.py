@@ -17,7 +17,7 @@ MOST_CHUNKS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What a user may set; None means "as the file says" or "the default of SPEC 8".
+    """What a user may set; None means "as the file says" or "the default".
 
     world, tp, ep, pp: degrees over the header's. virtual_stages: chunks of each stage
     (interleaved). passes: how often layer-loop runs the file. layers: how often an op table's

@@ -1,4 +1,4 @@
-"""Accounts: every nanosecond of a compute stream, from 0 to step time, in exactly one (SPEC 7).
+"""Accounts: every nanosecond of a compute stream, from 0 to step time, in exactly one.
 
 While compute waits [a, b) for something that runs [s, e):
 a..max(a, s) is `bubble` if it is a pipeline transfer, else `exposed` by the kind of the

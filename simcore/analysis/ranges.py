@@ -1,6 +1,6 @@
 """The accounts of any stretch of the step: exact sums at the cost of two bisections a rank class.
 
-The sums over a stretch are those of SPEC 7, cut at its two ends: on every rank they add up to
+The sums over a stretch are the accounts, cut at its two ends: on every rank they add up to
 the stretch's length.
 """
 

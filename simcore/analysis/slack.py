@@ -1,4 +1,4 @@
-"""Slack: how much longer a span may take before the step time grows (SPEC 7).
+"""Slack: how much longer a span may take before the step time grows.
 
 Durations and order of the run are frozen, a collective is lengthened for all its members. One pass
 over the program from its end gives the latest end of every op: compute must end before what its

@@ -53,10 +53,6 @@ class Leg(NamedTuple):
         """3 * floor(size / local memory bandwidth): two operands read, one result written."""
         return 3 * floor_ns(size, self.cluster.local_mem_bandwidth)
 
-    def is_even(self) -> bool:
-        """Whether all members see the same hops: always, but on a ring with unequal gaps."""
-        return all(len(set(crossing.gaps)) <= 1 for crossing in self.crossings)
-
     def is_even_ring(self) -> bool:
         """Whether this is one ring, and its members are evenly spaced."""
         return len(self.crossings) == 1 and len(set(self.crossings[0].gaps)) == 1

@@ -5,7 +5,7 @@ must wait for another actor: a pipeline transfer that has not been sent, or a co
 other members have not come. Compute, and collectives among equal ranks, have starts that only
 this actor decides, so they cost no event of their own.
 
-The rules (SPEC 6): compute and each stream are FIFO; a collective starts when every member
+The rules: compute and each stream are FIFO; a collective starts when every member
 has reached it on its stream and ends for all at once; a transfer starts when its producing op
 has ended and its channel, one per ordered pair of ranks, is free.
 """

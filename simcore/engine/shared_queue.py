@@ -1,7 +1,7 @@
 """The event queue where transmissions slow each other down: their ends are known as they come.
 
 Actors run ahead over compute alone. At every instant all ends come first, then what they let
-start; ports are shared anew when nothing more happens at that instant (SPEC 5, 6).
+start; ports are shared anew when nothing more happens at that instant.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which rows of a file are a micro-batch, which come before, which after (SPEC 4, Blocks)."""
+"""Which rows of a file are a micro-batch, which come before, which after."""
 
 from __future__ import annotations
 

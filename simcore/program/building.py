@@ -271,7 +271,7 @@ def default_schedule(layout: Layout) -> str:
 
 
 def _transfer_bytes(workload: Workload, structure: Structure, layout: Layout) -> tuple[int, list[Diagnostic]]:
-    """Bytes of one activation between stages: `pp_comm`, else what SPEC 4 takes for it."""
+    """Bytes of one activation between stages: `pp_comm`, else what docs/semantics.md takes for it."""
     header = workload.header
     if header.pp_comm is not None:
         return header.pp_comm, []

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from simcore.analysis.compare import Change, Comparison, Mover, signed
 from simcore.diagnostics import printable
 from simcore.parameters import flag_of
-from simcore.report.changes import change_figures, difference_of, slower_words
+from simcore.report.changes import change_figures, difference_of
 from simcore.report.table import Column, table
 from simcore.units import column_unit, duration, number
 
@@ -21,7 +21,6 @@ _LEAST_ACCOUNTS = 4
 _LEAST_MOVERS, _MOST_MOVERS = 3, 7
 _NO_LIMIT = 1 << 30
 _NAME_CELLS = 28
-_FLAG_CELLS = 60
 
 
 def compare_text(comparison: Comparison, everything: bool = False) -> str:
@@ -229,11 +228,6 @@ def cost_words(comparison: Comparison) -> str:
     return "" if cost is None else (
         f"Cost: stage {cost.stage} keeps {cost.b} micro-batches in memory, in A {cost.a}"
     )  # fmt: skip
-
-
-def slower_text(comparison: Comparison, limit: float) -> str | None:
-    """One line where B is slower than A by more than `limit` percent of A; else None."""
-    return slower_words(comparison.a.step_time_ns, comparison.b.step_time_ns, limit)
 
 
 def _count(value: int) -> str:

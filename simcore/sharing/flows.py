@@ -1,4 +1,4 @@
-"""What a collective or transfer puts on the ports: phases of fixed time and bytes (SPEC 5)."""
+"""What a collective or transfer puts on the ports: phases of fixed time and bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ports and the bytes that cross them: max-min fair shares (SPEC 5)."""
+"""Ports and the bytes that cross them: max-min fair shares."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.strategies import degrees, layer, make_workload
 from tests.tui.made_runs import run, seed, seed_workload, small, two_stages
 
 FREE = {"comm_scale": 0.0}
-# Seed 002 without communication: SPEC 4 gives F, I and W of one micro-batch.
+# Seed 002 without communication: the file gives F, I and W of one micro-batch.
 F, I, W = 181_459_408, 133_164_829, 136_029_688  # noqa: E741
 
 

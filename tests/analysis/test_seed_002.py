@@ -1,4 +1,4 @@
-"""Seed 002, a GPT on 1024 NPUs: the figures it is known to have (SPEC 4)."""
+"""Seed 002, a GPT on 1024 NPUs: the figures it is known to have."""
 
 from functools import cache
 

@@ -220,4 +220,4 @@ def test_a_full_ring_of_any_size_is_even() -> None:
         cluster = Cluster((Dimension("ring", nodes, 50.0, 500.0),), (None,))
         shape = group_shape(cluster, range(nodes))
         assert shape.crossings == (Crossing(0, nodes, (1,) * nodes),)
-        assert Leg(cluster, shape.crossings).is_even()
+        assert Leg(cluster, shape.crossings).is_even_ring()

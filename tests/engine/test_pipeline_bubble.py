@@ -1,4 +1,4 @@
-"""Closed forms of the 1F1B pipeline, exact to the nanosecond (SPEC 4)."""
+"""Closed forms of the 1F1B pipeline, exact to the nanosecond."""
 
 import pytest
 

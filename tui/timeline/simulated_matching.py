@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import compress, count
 from typing import TYPE_CHECKING
 
-from simcore.analysis.accounts import ACCOUNTS, BUBBLE, EXPOSED_KINDS, FIRST_EXPOSED, WAIT
+from simcore.analysis.accounts import ACCOUNTS, BUBBLE, FIRST_EXPOSED, WAIT
 from simcore.collectives import NAMES
 from simcore.program.ops import IG, PHASES, CollectiveCost
 from tui.timeline.flags import both, either, lasting, table
@@ -23,7 +23,6 @@ from tui.timeline.query import Query, Word
 if TYPE_CHECKING:
     from tui.timeline.lanes import Lane
 
-_EXPOSED_PP = FIRST_EXPOSED + EXPOSED_KINDS.index("pp")
 # The spans that say more than their account: collectives, those waited for, and transfers.
 _WITH_MORE = (*range(FIRST_EXPOSED, WAIT), WAIT, BUBBLE)
 _LAST_BYTE = 255

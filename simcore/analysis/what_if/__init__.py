@@ -1,4 +1,4 @@
-"""What-if: the step time if one thing were cheaper, or the schedule another one (SPEC 7).
+"""What-if: the step time if one thing were cheaper, or the schedule another one.
 
 `what_if` gives all knobs of a run, those that gain most first; `Results.what_if` keeps them.
 Import from here: `what_if`, `WhatIf`.

@@ -1,4 +1,4 @@
-"""Accounts of a measured or replayed run: every nanosecond of every rank in exactly one (SPEC 7).
+"""Accounts of a measured or replayed run: every nanosecond of every rank in exactly one.
 
 A wait for a message is `bubble` until it is sent, then `exposed pp`; a wait in a collective is `wait`
 until the last member has come, then `exposed` by its kind. `idle` is the time without an operation:

@@ -11,7 +11,7 @@ from simcore.measured.replay.results import MeasuredResults
 from simcore.measured.replay.scales import Scales
 from simcore.measured.vocabulary import COMPUTE, category_of_op
 
-# Time divided by this is what is 10 % faster (SPEC 7); a slowed rank takes 10 % longer.
+# Time divided by this is what is 10 % faster; a slowed rank takes 10 % longer.
 _BETTER, _WORSE = 0.9, 1.1
 _MOST_RANKS = 16
 

@@ -163,7 +163,7 @@ class HasRows(Protocol):
 
 
 def dialect_of(keys: Collection[str], rows: HasRows) -> Dialect:
-    """SPEC 4: which of the two programs of the same grammar a file is written for; `keys` of its header."""
+    """Which of the two programs of the same grammar a file is written for; `keys` of its header."""
     by_expert = any(kind in cells.group for cells in (rows.fwd, rows.ig, rows.wg) for kind in ("ep", "dp_ep"))
     if by_expert or any(key in keys for key in _SIMAI_KEYS):
         return "simai"

@@ -33,21 +33,28 @@ def insight_lines(results: MeasuredResults) -> list[str]:
 
 
 def _largest(results: MeasuredResults) -> str:
+    """What the ranks' time goes to: compute as a whole, and the largest account besides."""
     accounts = results.accounts
     totals = [sum(one.total_ns[number] for one in accounts) for number in range(len(ACCOUNTS))]
     whole = sum(totals)
-    number = max(range(len(totals)), key=lambda one: totals[one])
+    rest = [number for number, name in enumerate(ACCOUNTS) if not name.startswith("compute ")]
+    compute = whole - sum(totals[number] for number in rest)
+    number = max(rest, key=lambda one: totals[one])
+    if compute and not totals[number]:
+        return f"All of the ranks' time, {percent(compute, whole)} %, is compute."
     name = ACCOUNTS[number]
-    kind, _, what = name.partition(" ")
-    words = _PLAIN.get(name) or (f"{what} compute" if kind == "compute" else f"{what} communication")
-    if kind == "exposed" and results.graph.matches.unmatched:
+    words = _PLAIN.get(name) or f"{name.partition(' ')[2]} communication"
+    if name.startswith("exposed ") and results.graph.matches.unmatched:
         words += ", waiting for what has no partner here included"
     most = max(range(len(accounts)), key=lambda rank: accounts[rank].total_ns[number])
     rank = results.measured.ranks[most].number
-    return (
-        f"Most of the ranks' time, {percent(totals[number], whole)} %, is {words}; most of it on rank {rank} "
-        f"({duration(accounts[most].total_ns[number])})."
+    share = f"{percent(totals[number], whole)} %"
+    begin = (
+        f"Most of the ranks' time, {share}, is"
+        if totals[number] >= compute
+        else f"Compute is {percent(compute, whole)} % of the ranks' time; the most of the rest, {share}, is"
     )
+    return f"{begin} {words}; most of it on rank {rank} ({duration(accounts[most].total_ns[number])})."
 
 
 def _waits(results: MeasuredResults) -> list[str]:

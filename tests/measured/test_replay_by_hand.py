@@ -56,7 +56,8 @@ def test_a_slow_rank_is_named_and_the_other_waits_for_it() -> None:
     (waiting,) = results.waiting
     assert (waiting.early, waiting.late, waiting.name, waiting.ns) == (0, 1, "dp_allreduce", 20 * MS)
     assert insight_lines(results) == [
-        "Most of the ranks' time, 50.0 %, is forward compute; most of it on rank 1 (30.000 ms).",
+        "Compute is 60.0 % of the ranks' time; the most of the rest, 25.0 %, is waiting for the last member "
+        "of a collective; most of it on rank 0 (20.000 ms).",
         "Rank 0 (stage 0) waits up to 20.000 ms in dp_allreduce for rank 1 (stage 0).",
         "Rank 1 is slow: it computes 34.000 ms, the other ranks (stage 0) 14.000 ms.",
     ]

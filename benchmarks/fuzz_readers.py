@@ -124,7 +124,7 @@ def busbw(path: str, data: bytes) -> Any:
 
 def parameters(path: str, data: bytes) -> Any:
     from simcore.parameters_file import read_parameters
-    from simcore.simulation import choices
+    from simcore.choices import choices
 
     return read_parameters(path, choices)
 

@@ -326,7 +326,7 @@ class SimulatedLanes:
         return ns if order in ("busy", "end") else -ns
 
     def headings(self, number: int) -> tuple[str, ...]:
-        layout, ranks = self.results.simulation.layout, self._ranks[number]
+        layout, ranks = self.results.simulation.layout, self.ranks(number)
         stage = f"stage {self.results.simulation.timeline.classes[number].stage:>2}"
         if len(ranks) > layout.tp:
             return (stage,)
@@ -334,10 +334,10 @@ class SimulatedLanes:
         return (stage, f"dp {min(groups)}") if len(groups) == 1 else (stage,)
 
     def ranks(self, number: int) -> RankSet:
-        return self._ranks[number]
+        return self._ranks[self._first[number]]
 
     def count(self, number: int) -> int:
-        return len(self._ranks[number])
+        return len(self.ranks(number))
 
     def number_of(self, rank: int) -> int | None:
         if not 0 <= rank < self.results.simulation.layout.world:

@@ -360,7 +360,7 @@ class SimulatedLanes:
         """A lane, the same one each time: what it has computed is kept."""
         found = self._lanes.get((number, rank, stream))
         if found is None:
-            ranks = self._ranks[number]
+            ranks = self.ranks(number)
             stage = self.results.simulation.timeline.classes[number].stage
             name = f"stage {stage:>2}" if self._of_stage[stage] == 1 else f"rank {ranks.text()}"
             if rank == ALL:

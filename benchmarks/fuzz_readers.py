@@ -123,8 +123,8 @@ def busbw(path: str, data: bytes) -> Any:
 
 
 def parameters(path: str, data: bytes) -> Any:
+    from simcore.choices import choices
     from simcore.parameters_file import read_parameters
-    from simcore.simulation import choices
 
     return read_parameters(path, choices)
 

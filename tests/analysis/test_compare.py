@@ -312,3 +312,20 @@ def test_slower_than_allowed_is_one_line() -> None:
     assert slower_words(1000, 1030, 2.5) == (
         "B is 3.0 % slower than A (1.000 us, 1.030 us): more than --fail-if-slower 2.5%"
     )
+
+
+@pytest.mark.parametrize(("size", "differs"), [(10, set()), (20, {"bytes", "collective"})])
+def test_which_kinds_of_op_were_compared_and_what_differs_is_noted(size: int, differs: set[str]) -> None:
+    one, other = (
+        Results(
+            run(
+                [Row("embedding_layer", Cell(100, "ALLREDUCE", "tp", bytes_))],
+                {"tp": 2, "pp": 2, "pp_comm": 40},
+                schedule="1f1b",
+            )
+        )
+        for bytes_ in (10, size)
+    )
+    matched = Comparison(one, other).matched
+    assert matched.compared == {"compute", "collective", "transfer"}
+    assert matched.differs == differs

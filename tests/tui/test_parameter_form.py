@@ -107,6 +107,18 @@ async def test_a_refused_value_says_why_and_the_picture_stays(
         assert "step 14.774 s" in screen_rows(app)[1]
 
 
+@pytest.mark.parametrize("key", ["O", "ctrl+r"])
+async def test_where_a_refusal_stands_is_drawn_at_once(make_app: MakeApp, key: str) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "tp")
+        await type_value(pilot, "3")
+        await press(pilot, key)
+        drawn = screen_rows(app)[:-1]
+        await press(pilot, "ctrl+l")
+        assert screen_rows(app)[:-1] == drawn
+
+
 async def test_a_refusal_is_whole_on_80_columns(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=(80, 24)) as pilot:

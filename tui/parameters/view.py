@@ -335,15 +335,15 @@ class ParametersView(ScreenView):
         self.changed()
 
     def action_undo(self) -> None:
-        self._touched = None
         if self.session.undo():
+            self._touched = None
             self._run()
         else:
             self._app.say("no change to take back")
 
     def action_redo(self) -> None:
-        self._touched = None
         if self.session.redo():
+            self._touched = None
             self._run()
         else:
             self._app.say("no change was taken back")
@@ -352,7 +352,9 @@ class ParametersView(ScreenView):
         self._saved.save()
 
     def action_load(self) -> None:
+        # A refusal is of no field any more: it stands beside the form from now on.
         self._touched = None
+        self.changed()
         self._saved.load()
 
     def take(self, change: Callable[[], Parameters]) -> None:

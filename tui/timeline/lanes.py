@@ -326,7 +326,7 @@ class SimulatedLanes:
         return ns if order in ("busy", "end") else -ns
 
     def headings(self, number: int) -> tuple[str, ...]:
-        layout, ranks = self.results.simulation.layout, self._ranks[number]
+        layout, ranks = self.results.simulation.layout, self.ranks(number)
         stage = f"stage {self.results.simulation.timeline.classes[number].stage:>2}"
         if len(ranks) > layout.tp:
             return (stage,)
@@ -334,10 +334,10 @@ class SimulatedLanes:
         return (stage, f"dp {min(groups)}") if len(groups) == 1 else (stage,)
 
     def ranks(self, number: int) -> RankSet:
-        return self._ranks[number]
+        return self._ranks[self._first[number]]
 
     def count(self, number: int) -> int:
-        return len(self._ranks[number])
+        return len(self.ranks(number))
 
     def number_of(self, rank: int) -> int | None:
         if not 0 <= rank < self.results.simulation.layout.world:
@@ -360,7 +360,7 @@ class SimulatedLanes:
         """A lane, the same one each time: what it has computed is kept."""
         found = self._lanes.get((number, rank, stream))
         if found is None:
-            ranks = self._ranks[number]
+            ranks = self.ranks(number)
             stage = self.results.simulation.timeline.classes[number].stage
             name = f"stage {stage:>2}" if self._of_stage[stage] == 1 else f"rank {ranks.text()}"
             if rank == ALL:

@@ -26,10 +26,9 @@ def insight_lines(results: MeasuredResults) -> list[str]:
     """One sentence a line, the largest account first; no more than a dozen."""
     if not results.step_time_ns:
         return []
-    lines = [_largest(results)]
-    if results.times.together:
-        lines += _waits(results)
-    return [*lines, *_slow_ranks(results), *_slow_stage(results)]
+    # Who is late comes before who waits for it: a screen may have room for the first lines alone.
+    lines = [_largest(results), *_slow_ranks(results), *_slow_stage(results)]
+    return lines + _waits(results) if results.times.together else lines
 
 
 def _largest(results: MeasuredResults) -> str:

@@ -77,12 +77,12 @@ def test_the_embedding_all_reduce_of_the_last_stage_waits_for_the_first() -> Non
     assert insight_lines(results) == [
         "Most of the ranks' time, 55.6 %, is the pipeline bubble: waiting for what another stage has not "
         "sent yet; most of it on rank 0 (3.077 s).",
+        "Rank 7 is slow: it computes 1.873 s, the other ranks (stage 3) 910.0 ms.",
+        "Stage 3 is slow: its fastest rank computes 910.0 ms, that of the other stages 662.4 ms.",
         "Ranks 0-1 (stage 0) wait up to 3.077 s in recv_backward for ranks 2-3 (stage 1).",
         "Ranks 2-3 (stage 1) wait up to 2.443 s in recv_backward for ranks 4-5 (stage 2).",
         "Ranks 6-7 (stage 3) wait up to 1.291 s in ep_allreduce for ranks 0-1 (stage 0).",
         "Ranks 4-5 (stage 2) wait up to 875.6 ms in optimizer_step for rank 7 (stage 3).",
-        "Rank 7 is slow: it computes 1.873 s, the other ranks (stage 3) 910.0 ms.",
-        "Stage 3 is slow: its fastest rank computes 910.0 ms, that of the other stages 662.4 ms.",
     ]
 
 

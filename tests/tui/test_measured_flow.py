@@ -48,7 +48,7 @@ def test_a_factor_that_is_none_is_refused(text: str) -> None:
     field = fields_of(MeasuredResults(run_of(SLOW_RANK, 2)))[0]
     with pytest.raises(UsageError) as raised:
         field.typed(Scales(), text)
-    assert str(raised.value) == f"compute: found {text}, expected a factor from 0 to 1e6"
+    assert str(raised.value) == f"compute: found {text or 'nothing'}, expected a factor from 0 to 1e6"
 
 
 def test_the_command_has_the_flags_or_there_is_none() -> None:

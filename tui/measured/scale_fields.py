@@ -39,7 +39,8 @@ class ScaleField:
         except ValueError:
             value = math.nan
         if not 0 <= value <= _MOST:
-            raise UsageError(f"{self.label}: found {printable(text, 40)}, expected a factor from 0 to 1e6")
+            found = printable(text, 40) or "nothing"
+            raise UsageError(f"{self.label}: found {found}, expected a factor from 0 to 1e6")
         return self.put(scales, value)
 
 

@@ -40,6 +40,8 @@ class ScalesView(ScreenView):
         binding("k,up", "move(-1)", "field above", "scales.up"),
         binding("pagedown", "move(10)", "ten fields down", "scales.page-down"),
         binding("pageup", "move(-10)", "ten fields up", "scales.page-up"),
+        binding("g,home", "move(-1000000)", "first field", "scales.first"),
+        binding("G,end", "move(1000000)", "last field", "scales.last"),
         binding("h,left", "scrub(-1, False)", "a tenth less", "scales.less"),
         binding("l,right,space", "scrub(1, False)", "a tenth more", "scales.more"),
         binding("H,shift+left", "scrub(-1, True)", "half", "scales.half"),
@@ -98,7 +100,10 @@ class ScalesView(ScreenView):
         self.top = max(min(self.top, 0 if self.field == 0 else place), place - rows + 1, 0)
         shown = lines[self.top : self.top + rows]
         shown += [[] for _ in range(rows - len(shown))]
-        return [*shown, rule("", width, self.glyphs), [(f" {self.fields[self.field].help}"[: width - 1], "")]]
+        below = sum(place >= self.top + rows for place in places)
+        words = f"{below} more below" if below else ""
+        said = f" {self.fields[self.field].help}"[: width - 1]
+        return [*shown, rule(words, width, self.glyphs), [(said, "")]]
 
     def _line(self, field: ScaleField, focused: bool) -> Line:
         session = self.session

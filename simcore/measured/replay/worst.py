@@ -96,9 +96,21 @@ def _waiting(results: MeasuredResults, account: int, what: str) -> Place | None:
 
 
 def _op(results: MeasuredResults) -> Place | None:
-    """The longest computation at a stretch."""
-    found = _longest(results, lambda one: one < FIRST_EXPOSED)
-    return None if found is None else _place(results, "op", *found)
+    """The operation that computes longest, communication and waiting left out; the first of equal ones."""
+    computing: dict[tuple[int, int], int] = {}
+    for number, found in enumerate(results.accounts):
+        pieces = results.graph.pieces[number]
+        for index, account in enumerate(found.account):
+            piece = found.piece[index]
+            if account < FIRST_EXPOSED and 0 <= piece < len(pieces):
+                key = number, pieces.op[piece]
+                computing[key] = computing.get(key, 0) + found.edge[index + 1] - found.edge[index]
+    if not computing:
+        return None
+    number, op = max(computing, key=lambda key: computing[key])
+    ns, ops = computing[number, op], results.run.ranks[number].ops
+    words = f"{duration(ns)} in {printable(ops.name[op], _NAME)}, rank {_number(results, number)}"
+    return Place("op", words, number, ops.start[op], ops.end[op], ns)
 
 
 def _exposed(results: MeasuredResults) -> Place | None:

@@ -145,12 +145,12 @@ class Session(Drafted[Parameters]):
         self.history.append(KeptRun(parameters, "", results.step_time_ns, results))
 
     def show(self, results: Results) -> None:
-        """Another run on the screen. The one before is a key away if it was kept, else the opened one."""
+        """Another run on the screen. The one before is a key away, kept or not."""
         there = self.kept(results.simulation.parameters)
         if there is not None and there.results is None:
             there.results, there.step_ns = results, results.step_time_ns
         if results is not self.current:
-            self.other = self.current if self.current in self.runs else self.opened
+            self.other = self.current
         self.current = results
 
     def keep(self) -> int | None:

@@ -10,6 +10,7 @@ from simcore.parameters import Parameters
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
+from tests.tui.test_parameter_form import open_field
 from tui.app import WltuiApp
 from tui.compare.simulated import SimulatedCompared
 from tui.compare.view import CompareView
@@ -150,10 +151,37 @@ async def test_the_last_row_names_the_other_run_once_there_are_two(make_app: Mak
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "5", "j", "j", "j", "h")
         await run_over(pilot)
-        # A draft is none yet: what was opened is a change away.
+        # To what was opened `u` leads, too.
         assert session.other is session.opened
         assert "x other run" not in screen_rows(app)[-1]
         await press(pilot, "r", "1")
         assert "x other run" in screen_rows(app)[-1]
         await press(pilot, "x")
         assert session.current is session.opened
+
+
+async def test_x_goes_back_and_forth_between_a_draft_that_was_not_kept_and_the_run_before(
+    make_app: MakeApp,
+) -> None:
+    app = make_app()
+    session = session_of(app)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await open_field(pilot, "compute scale")
+        await press(pilot, "L")
+        await run_over(pilot)
+        draft = session.current
+        assert draft.simulation.parameters == Parameters(compute_scale=2.0)
+        for _ in range(2):
+            await press(pilot, "x")
+            assert session.current is session.opened
+            assert session.draft == Parameters()
+            assert "run 1 of 1, 14.774 s; x has the draft again" in screen_rows(app)[-1]
+            await press(pilot, "x")
+            assert session.current is draft
+            assert session.draft == Parameters(compute_scale=2.0)
+            assert f"draft after run 1, {session.step}" in screen_rows(app)[-1]
+        await press(pilot, "x", "j")
+        assert "x other run" in screen_rows(app)[-1]
+        await press(pilot, "u")
+        await run_over(pilot)
+        assert session.current.simulation.parameters == Parameters(compute_scale=2.0)

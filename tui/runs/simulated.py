@@ -32,8 +32,9 @@ class SimulatedRuns:
 
     @property
     def has_other(self) -> bool:
-        """Whether there is another run to go back and forth to: a draft is not one until it is kept."""
-        return self._session.other is not None and len(self._session.runs) > 1
+        """Whether it is worth a hint that there is another run: to the run as opened `u` leads, too."""
+        other = self._session.other
+        return other is not None and (other is not self._session.opened or len(self._session.runs) > 1)
 
     def what_if(self, results: Results) -> Sequence[WhatIf] | None:
         """The what-if table of a run, the best first; None while it is looked for."""
@@ -138,7 +139,9 @@ class SimulatedRuns:
         # The draft goes with it: what is on the screen is what a change begins with.
         session.edit(other.simulation.parameters)
         self._finished(session.draft, other, "")
-        self._say_run()
+        before = session.other
+        draft = before is not None and session.kept(before.simulation.parameters) is None
+        self._say_run("; x has the draft again" if draft else "")
 
     def open_history(self) -> None:
         """The panel of the runs that were kept."""
@@ -170,8 +173,8 @@ class SimulatedRuns:
         else:
             self.run_draft()
 
-    def _say_run(self) -> None:
-        self._app.say(f"{self._session.run_words()}, {self._session.step}")
+    def _say_run(self, more: str = "") -> None:
+        self._app.say(f"{self._session.run_words()}, {self._session.step}{more}")
 
     def _compare_with(self, beside: KeptRun) -> None:
         """Screen 6: another run beside the one on the screen."""

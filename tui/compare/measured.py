@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from simcore.analysis import Results
-from simcore.analysis.beside import ALIKE, Beside, Side
+from simcore.analysis.beside import ALIKE, Beside, Seat, Side
 from simcore.analysis.compare import Change
 from simcore.report.beside_text import notices, paired_words, side_facts, why_words
 from tui.compare.source import Alike, Row, by_difference, joined_legend
@@ -63,7 +63,11 @@ class MeasuredCompared:
 
     def where(self, pair: int) -> str:
         found = self.beside.pairs[self._order[pair]]
-        return f"rank {found.b.first_rank}" if self.beside.by_rank else f"stage {found.stage}"
+        if not self.beside.by_rank:
+            return f"stage {found.stage}"
+        # A lane of equal simulated ranks is beside each of the measured ones: these have names of their own.
+        seat = found.a if self.beside.b.kind == "simulated" else found.b
+        return f"rank {seat.first_rank}"
 
     def lanes(self, pair: int) -> tuple[SpanLane, SpanLane]:
         found = self.beside.pairs[self._order[pair]]
@@ -90,15 +94,25 @@ class MeasuredCompared:
     def told(self, pair: int, side: int, time_ns: int) -> str:
         lane = self.lanes(pair)[side]
         index = lane.at(time_ns)
+        seat = (self.beside.pairs[self._order[pair]].a, self.beside.pairs[self._order[pair]].b)[side]
+        alike = self._alike_words(side, seat) if self.beside.by_rank else ""
         if index is None or not 0 <= time_ns < self.steps[side]:
-            return "nothing: the step is over" if time_ns >= self.steps[side] else "nothing"
+            return "nothing" + (": the step is over" if time_ns >= self.steps[side] else "") + alike
         kind = DRAWN[lane.spans.category[index]]
         words = _WORDS.get(kind, kind)
         name = "" if lane.spans.op[index] < 0 or kind in _NOT_NAMED else lane.label(lane.spans.op[index], 28)
-        seat = (self.beside.pairs[self._order[pair]].a, self.beside.pairs[self._order[pair]].b)[side]
         passes = (self.beside.a, self.beside.b)[side].passes(seat)
         batch = next((one.microbatch for one in passes if one.start_ns <= time_ns < one.end_ns), None)
-        return f"{words} {cells(name, 28)}".rstrip() + ("" if batch is None else f", micro-batch {batch}")
+        said = f"{words} {cells(name, 28)}".rstrip() + ("" if batch is None else f", micro-batch {batch}")
+        return said + alike
+
+    def _alike_words(self, side: int, seat: Seat) -> str:
+        """Of which equal simulated ranks a lane is; "" for the lane of one rank."""
+        results = (self.beside.a, self.beside.b)[side].results
+        if seat.ranks == 1 or not isinstance(results, Results):
+            return ""
+        ranks = results.simulation.timeline.classes[seat.number].ranks
+        return f" (one of ranks {cells(ranks.text(), 24)})"
 
     @property
     def why(self) -> str:

@@ -1,0 +1,28 @@
+"""Names on the compare screen, a measured run beside a simulated one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.analysis.test_beside import beside, made_simulation, made_trace
+from tests.measured.made_steps import Layout
+from tui.compare.measured import MeasuredCompared
+
+_LAYOUT = Layout(2, 1, 2, 1)
+
+
+@pytest.mark.parametrize("measured_first", [True, False])
+def test_lanes_bear_the_measured_rank_and_say_of_which_equal_ranks_the_simulated_lane_is(
+    measured_first: bool,
+) -> None:
+    simulated, measured = made_simulation(_LAYOUT), made_trace(_LAYOUT, 1)
+    found = MeasuredCompared(beside(measured, simulated) if measured_first else beside(simulated, measured))
+    side = 1 if measured_first else 0
+    told = {found.where(pair): found.told(pair, side, 0).rpartition(" (")[2] for pair in range(4)}
+    assert told == {
+        "rank 0": "one of ranks 0-1)",
+        "rank 1": "one of ranks 0-1)",
+        "rank 2": "one of ranks 2-3)",
+        "rank 3": "one of ranks 2-3)",
+    }
+    assert not any("one of" in found.told(pair, 1 - side, 0) for pair in range(4))

@@ -353,3 +353,18 @@ def test_a_pinned_rank_stays_apart_when_its_lane_is_folded() -> None:
     found.toggle_pin()
     found.close_all()
     assert len(found.rows) == 16
+
+
+def test_every_class_of_a_run_of_every_rank_has_the_lane_of_its_equals() -> None:
+    """Screen 6 and jumps ask for a class by its number, also for one that another one stands for."""
+    lanes = SimulatedLanes(each_rank())
+    classes = range(len(lanes.results.simulation.timeline.classes))
+    assert lanes.groups < len(classes)
+    for number in classes:
+        ranks = lanes.ranks(number)
+        assert number in ranks
+        assert lanes.count(number) == len(ranks)
+        assert lanes.headings(number)[0].startswith("stage")
+        assert [lane.label for lane in lanes.streams(number)]
+        assert lanes.lane(number).name == lanes.lane(lanes.number_of(number)).name
+        assert lanes.told([("", "")], [number])

@@ -396,4 +396,4 @@ class SimulatedLanes:
             words: [share_ns(self.results, number, measure) for number in numbers]
             for measure, words in measures.items()
         }
-        return told_group(title, [self._ranks[number].first for number in numbers], found, self.length)
+        return told_group(title, [self.ranks(number).first for number in numbers], found, self.length)

@@ -22,6 +22,11 @@ from tests.command_line.running import ROOT, SEED_002, Done, environment, proces
 
 EXAMPLE = "tui/example/002_gpt_1024npu.txt"
 DATA = {EXAMPLE, "simcore/networks/simai_ratio.csv"}
+# Where the shells and `man` look below the prefix: put there by the wheel.
+SHELL = {
+    f"wltui-{__version__}.data/data/share/{name}"
+    for name in ("man/man1/wltui.1", "bash-completion/completions/wltui", "zsh/site-functions/_wltui")
+}
 
 
 def needs(module: str) -> None:
@@ -44,7 +49,7 @@ def program() -> set[str]:
     modules = {
         str(path.relative_to(ROOT)) for room in ("simcore", "tui") for path in (ROOT / room).rglob("*.py")
     }
-    return modules | DATA
+    return modules | DATA | SHELL
 
 
 def content(wheel: Path) -> set[str]:

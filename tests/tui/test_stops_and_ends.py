@@ -148,7 +148,8 @@ def test_a_change_for_which_there_is_no_memory_is_refused_and_the_picture_stays(
         resource.prlimit(terminal.process.pid, resource.RLIMIT_AS, (taken + 120 * 2**20, most))
         terminal.press_each(("l", "the run would need about 161.5 MB of memory and"))
         assert "step 14.774 s  change not run" in terminal.lines[1]
-        assert "MB are free: 1024 ranks one by one have" in terminal.text
+        said = " ".join(" ".join(row.split("││")[0].strip("│ ") for row in terminal.lines).split())
+        assert "MB are free: 1024 ranks one by one have 2595840 ops" in said
         terminal.press_each(("h", "step 14.774 s"), ("2", TIMELINE))
         assert terminal.line_with(">+ stage  0")
         terminal.press("q")

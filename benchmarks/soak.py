@@ -68,6 +68,10 @@ class Found(Exception):
     """What went wrong."""
 
 
+class Quit(Exception):
+    """The palette was open and `quit` was chosen in it: the session ends there, as it may."""
+
+
 class Action(NamedTuple):
     """Keys as a terminal sends them, or another size."""
 
@@ -162,7 +166,7 @@ class Session:
                 if self.done >= steps or time.monotonic() > until:
                     break
                 if terminal.process.poll() is not None:
-                    raise Found(f"the program ended with {terminal.process.returncode}")
+                    self._over("the next key")
             self._end()
 
     def _act(self, action: Action) -> None:
@@ -187,12 +191,20 @@ class Session:
         begin = time.monotonic()
         while not there():
             if self.terminal.process.poll() is not None:
-                self._read(0.1)
-                raise Found(f"the program ended with {self.terminal.process.returncode}, before {what}")
+                self._over(what)
             if time.monotonic() - begin > PATIENCE_S:
                 raise Found(f"no answer within {PATIENCE_S:.0f} s: {what}")
             self.sent += self.terminal.pump(0.05)
         self.slowest = max(self.slowest, time.monotonic() - begin)
+
+    def _over(self, before: str) -> None:
+        """The program has ended of itself. Raises Quit where the palette may have done it, else Found."""
+        self._read(0.1)
+        status = self.terminal.process.returncode
+        if status == 0 and any(":" in one.keys or "\x10" in one.keys for one in self.last):
+            self._check_restored()
+            raise Quit
+        raise Found(f"the program ended with {status}, before {before}")
 
     def _probe(self) -> None:
         """The screen answers, with the picture that it showed, and has not grown too much."""
@@ -242,6 +254,10 @@ class Session:
         self._read(0.1)
         if terminal.process.returncode:
             raise Found(f"the program ended with {terminal.process.returncode}")
+        self._check_restored()
+
+    def _check_restored(self) -> None:
+        terminal = self.terminal
         if terminal.in_alternate_screen or not terminal.cursor_is_visible:
             raise Found("the terminal was not restored")
         if terminal.attributes != terminal.attributes_before:
@@ -299,6 +315,8 @@ def main() -> int:
             session = Session(given.seed, number, folder)
             try:
                 session.run(given.steps, until)
+            except Quit:
+                pass
             except Found as found:
                 keys = "\n".join(f"  {action}" for action in session.last)
                 print(f"FAILED: --seed {given.seed} --session {number}, step {session.done}: {found}")

@@ -18,20 +18,26 @@ from tui.prompt import Field, FieldScreen
 from tui.screen_view import ScreenView
 
 _KEYS_WIDTH = 24
+_ENDS = {"app.quit", "app.quit-everywhere"}
 
 
 def matching(found: Sequence[Action], typed: str) -> list[Action]:
     """The actions that hold what was typed, letters in order, the best first; all for nothing typed."""
     if not typed.strip():
         return list(found)
-    matcher = Matcher(typed.strip())
-    scored = [(matcher.match(f"{one.words} {one.id}"), one) for one in found]
-    # An id that is typed whole is meant.
-    return [
-        one
-        for score, one in sorted(scored, key=lambda pair: (pair[1].id != typed.strip(), -pair[0]))
-        if score
-    ]
+    typed = typed.strip()
+    matcher = Matcher(typed)
+
+    def place(one: Action) -> tuple[bool, bool, bool, float]:
+        """An id typed whole is meant; words count before ids; what ends the program is not hit by chance."""
+        stray = one.id in _ENDS and not one.words.startswith(typed.lower())
+        return one.id != typed, stray, not matcher.match(one.words), -matcher.match(_text(one))
+
+    return sorted((one for one in found if matcher.match(_text(one))), key=place)
+
+
+def _text(one: Action) -> str:
+    return f"{one.words} {one.id}"
 
 
 class ActionList(FrameView):

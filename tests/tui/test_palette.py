@@ -37,6 +37,16 @@ def test_a_part_of_the_words_is_enough() -> None:
     assert matching(TIMELINE, "xyzzy") == []
 
 
+@pytest.mark.parametrize("name", list(all_bindings()))
+def test_no_stray_letters_quit(name: str) -> None:
+    found = actions([*all_bindings()[name], *WltuiApp.BINDINGS], {})
+    for typed in ("u", "i", "t", "it", "ui", "e", "ev", "ver", "where", "app"):
+        matched = matching(found, typed)
+        ends = [one.words == "quit" for one in matched]
+        assert ends == sorted(ends), typed
+    assert matching(found, "q")[0].words == matching(found, "QUI")[0].words == "quit"
+
+
 async def test_colon_and_ctrl_p_open_it_enter_does_the_chosen_action(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:

@@ -22,6 +22,9 @@ from simcore.program.ops import COMPUTE
 from simcore.simulation import Simulation, collective_alone_ns
 from simcore.workload.model import PHASES, GroupKind, Phase, base_name
 
+# ns in the place of a compute that is not modelled.
+NOT_MODELLED = (0, 1, 1000)
+
 
 @dataclass(frozen=True, slots=True)
 class LayerCell:
@@ -38,6 +41,11 @@ class LayerCell:
     members: int
     bytes: int
     comm_ns: int
+
+    @property
+    def is_modelled(self) -> bool:
+        """Whether the file models this compute: 0, and the 1 or 1000 ns that generators write, mean no."""
+        return self.stated_ns not in NOT_MODELLED
 
     @property
     def algbw(self) -> float:

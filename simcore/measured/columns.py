@@ -14,6 +14,9 @@ PLACED = 2
 # The second line of one physical operation, a send and a receive in one: the times of the first.
 FUSED = 3
 
+# A timestamp has two decimals of a ms, so ends and starts computed from two of them may cross by this much.
+TOLERANCE_NS = 20_000
+
 
 @dataclass(slots=True)
 class OpColumns:

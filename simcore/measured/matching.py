@@ -12,13 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from simcore.measured.columns import FUSED, MEASURED, RankTrace
+from simcore.measured.columns import FUSED, MEASURED, TOLERANCE_NS, RankTrace
 from simcore.measured.names import Degrees
 from simcore.measured.places import MODEL_PARALLEL, GroupKey, Place, Places, places_of
 from simcore.measured.vocabulary import COMPUTE, LAUNCH, POINT_TO_POINT, category_of_op
 
-# A timestamp has two decimals of a ms, and a start is computed from two of them.
-TOLERANCE_NS = 20_000
 _SEND_STEPS = {"send_forward": 1, "send_backward": -1}
 _RECEIVE_STEPS = {"recv_forward": -1, "recv_backward": 1}
 OPTIMIZER = "optimizer_step"

@@ -7,15 +7,22 @@ from collections.abc import Iterator
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
 from simcore.measured import vocabulary
-from simcore.measured.columns import FUSED, INSTANT, MEASURED, PLACED, OpColumns, RankTrace, SubColumns
+from simcore.measured.columns import (
+    FUSED,
+    INSTANT,
+    MEASURED,
+    PLACED,
+    TOLERANCE_NS,
+    OpColumns,
+    RankTrace,
+    SubColumns,
+)
 from simcore.measured.grammar import Field, GrammarError, TraceLine, parse_line
 from simcore.workload.formats.cell import Cell, quoted, read_number
 from simcore.workload.formats.findings import Findings
 from simcore.workload.formats.format import is_comment, without_bom
 from simcore.workload.model import LARGEST
 
-# Timestamps have two decimals of a ms, so ends and starts computed from them may cross by that much.
-TOLERANCE_NS = 20_000
 _MS_NS = 10**6
 _PLAIN_MS = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,6}))?")
 _OP_KEYS = frozenset((

@@ -79,9 +79,9 @@ def _cells(row: LayerRow) -> list[list[str]]:
     found = []
     for phase in PHASES:
         cell = row.cells[phase]
-        if not cell.stated_ns and cell.collective is None:
+        if not cell.is_modelled and cell.collective is None:
             continue
-        words = [phase, f"{cell.compute_ns / 1e6:.3f}" if cell.stated_ns else "-"]
+        words = [phase, f"{cell.compute_ns / 1e6:.3f}" if cell.is_modelled else "-"]
         if cell.collective is None:
             found.append([*words, "-", "", "", "", "", ""])
             continue

@@ -9,7 +9,7 @@ from simcore.workload import Workload
 from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, small, two_stages
 from tui.frame import text_of, width_of
-from tui.layers.table import COLUMNS, columns_for, is_modelled, row_texts, table_lines
+from tui.layers.table import COLUMNS, columns_for, row_texts, table_lines
 from tui.layers.view import LayersView
 from tui.session import Session
 
@@ -62,7 +62,7 @@ def test_the_sums_of_the_groups_are_those_of_the_rows() -> None:
 
 def shown(row: object) -> bool:
     """Whether a row of the file has a line: some phase computes or sends."""
-    return any(is_modelled(cell) or cell.bytes for cell in row.cells.values())  # type: ignore[attr-defined]
+    return any(cell.is_modelled or cell.bytes for cell in row.cells.values())  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("every_row", [GROUPED, EACH])

@@ -9,14 +9,12 @@ from itertools import accumulate
 
 from simcore.analysis import LayerGroup, Results
 from simcore.analysis.layer_order import LayerOrder
-from simcore.analysis.layers import LayerCell, LayerRows
+from simcore.analysis.layers import NOT_MODELLED, LayerCell, LayerRows
 from simcore.analysis.on_demand import OnDemand
 from simcore.collectives import NAMES
 from simcore.units import percent
 from simcore.workload.model import PHASES
 from tui.frame import cells
-
-_NOT_MODELLED = (0, 1, 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +99,9 @@ class Table:
         columns = [results.simulation.workload.cells(phase) for phase in PHASES]
         pairs = zip(*(column for one in columns for column in (one.compute_ns, one.bytes)), strict=True)
         shown = [
-            (1 if fwd_bytes or fwd not in _NOT_MODELLED else 0)
-            | (2 if ig_bytes or ig not in _NOT_MODELLED else 0)
-            | (4 if wg_bytes or wg not in _NOT_MODELLED else 0)
+            (1 if fwd_bytes or fwd not in NOT_MODELLED else 0)
+            | (2 if ig_bytes or ig not in NOT_MODELLED else 0)
+            | (4 if wg_bytes or wg not in NOT_MODELLED else 0)
             for fwd, fwd_bytes, ig, ig_bytes, wg, wg_bytes in pairs
         ]
         self._has_line = shown if every_row else [shown[row] for row in self.layers.first_row]
@@ -139,11 +137,6 @@ class Table:
 def table_lines(results: Results, every_row: bool) -> TableLines:
     """The lines of the table, the most expensive first; in file order when each row has its own."""
     return Table(results, every_row).lines
-
-
-def is_modelled(cell: LayerCell) -> bool:
-    """Whether the file models this compute: 0, and the 1 or 1000 ns that generators write, mean no."""
-    return cell.stated_ns not in _NOT_MODELLED
 
 
 # (heading, cells, left-aligned, shown from this width on)
@@ -195,7 +188,7 @@ def row_texts(line: TableLine, step_ns: int) -> dict[str, str]:
     group, cell = line.group, line.cell
     texts = dict.fromkeys((heading for heading, *_ in COLUMNS), "")
     texts["ph."] = line.phase
-    texts["comp. ms"] = figure(cell.compute_ns / 1e6, 8) if is_modelled(cell) else "-"
+    texts["comp. ms"] = figure(cell.compute_ns / 1e6, 8) if cell.is_modelled else "-"
     if line.first:
         texts["layer"] = cells(group.name, 18)
         texts["rows"] = f"x{len(group.rows)}" if len(group.rows) < 10_000 else f"x{len(group.rows) // 1000}k"

@@ -20,7 +20,6 @@ from tui.layers.table import (
     Table,
     TableLine,
     columns_for,
-    is_modelled,
     row_texts,
 )
 from tui.prompt import LivePrompt
@@ -176,7 +175,7 @@ class LayersView(ScreenView):
         scale = simulation.parameters.compute_scale
         factor = "" if scale == 1.0 else f", already times compute scale {scale:g}"
         compute = f"compute {duration(cell.compute_ns)} a run, from the file{factor}"
-        if not is_modelled(cell):
+        if not cell.is_modelled:
             compute = f"compute not modelled in the file ({duration(cell.compute_ns)})"
         lines.append([("  " + compute, "dim")])
         return lines

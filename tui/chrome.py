@@ -19,26 +19,33 @@ def heading(session: AnySession, screen: str, width: int) -> list[Line]:
     name = cells(os.path.basename(path.rstrip(os.sep)) or path, 40)
     notes = len(session.current.diagnostics)
     notes_words = plural(notes, "note")
-    wide = width >= _WIDE
-    facts = session.facts(wide)
-    if wide:
+    note: Line = [("   ", ""), (notes_words + " ", "warn" if notes else "dim")]
+    second = _wide_second(session, screen, note, width) if width >= _WIDE else None
+    facts = session.facts(second is not None)
+    if second is not None:
         name = _short(name, max(width - 9 - sum(len(fact) + 3 for fact in facts[:2]), 12))
         first: Line = [(" wltui  ", "accent"), (name, "bright"), *_that_fit(facts, width - len(name) - 9)]
-    else:
-        room = width - width_of(_step(session)) - len(f"{notes_words}      ")
-        name = _short(name, max(room - sum(len(fact) + 3 for fact in facts), 12))
-        first = [(" ", ""), (name, "bright"), *_that_fit(facts, room - len(name))]
-    note: Line = [("   ", ""), (notes_words + " ", "warn" if notes else "dim")]
-    if not wide:
-        return [spread(first, [*_step(session), *note], width), fitted(_tabs(session, screen, False), width)]
+        return [fitted(first, width), second]
+    room = width - width_of(_step(session)) - len(f"{notes_words}      ")
+    name = _short(name, max(room - sum(len(fact) + 3 for fact in facts), 12))
+    first = [(" ", ""), (name, "bright"), *_that_fit(facts, room - len(name))]
+    return [spread(first, [*_step(session), *note], width), fitted(_tabs(session, screen, False), width)]
+
+
+def _wide_second(session: AnySession, screen: str, note: Line, width: int) -> Line | None:
+    """The second row with the step time behind the screens; None where the screens would be cut for it."""
     run = session.run_words() if isinstance(session, Session) else ""
-    # What tells the least goes first when there is no room for all.
-    for titles, words in ((True, run), (False, run), (True, ""), (False, "")):
+    # What tells the least goes first when there is no room for all. The difference of a run that is about
+    # to give way to another is short rather than that the step time leaves its place meanwhile.
+    forms = [(True, run, False), (False, run, False), (True, "", False), (False, "", False)]
+    if session.running or session.error:
+        forms.append((False, "", True))
+    for titles, words, short in forms:
         tabs = _tabs(session, screen, titles)
-        step: Line = [*_step(session), *([(f"   {words}", "")] if words else []), *note]
+        step: Line = [*_step(session, short), *([(f"   {words}", "")] if words else []), *note]
         if width_of(tabs) + width_of(step) < width:
-            break
-    return [fitted(first, width), spread(tabs, step, width)]
+            return spread(tabs, step, width)
+    return None
 
 
 def _tabs(session: AnySession, screen: str, whole: bool) -> Line:
@@ -78,11 +85,14 @@ def _that_fit(facts: list[str], room: int) -> Line:
     return line
 
 
-def _step(session: AnySession) -> Line:
-    """The step time, never off the screen; after a change also what it was and the difference."""
+def _step(session: AnySession, short: bool = False) -> Line:
+    """The step time, never off the screen; after a change also the difference to what it was.
+
+    short: the difference as a share alone.
+    """
     line: Line = [("step ", ""), (session.step, "bright")]
     if session.current is not session.opened:
-        line += [("  ", ""), *difference(session.opened.step_time_ns, session.current.step_time_ns)]
+        line += [("  ", ""), *difference(session.opened.step_time_ns, session.current.step_time_ns, short)]
     if session.error:
         line.append(("  change not run", "worse"))
     elif session.running:
@@ -90,13 +100,19 @@ def _step(session: AnySession) -> Line:
     return line
 
 
-def difference(was: int, now: int) -> Line:
-    """The difference between two step times, with its sign and as a share of the old one."""
+def difference(was: int, now: int, short: bool = False) -> Line:
+    """The difference between two step times, with its sign and as a share of the old one.
+
+    short: the share alone, where there is one.
+    """
     if was == now:
         return [("no change", "dim")]
     sign = "+" if now > was else "-"
-    share = f" ({sign}{100 * abs(now - was) / was:.1f} %)" if was else ""
-    return [(f"{sign}{duration(abs(now - was))}{share}", "worse" if now > was else "better")]
+    role = "worse" if now > was else "better"
+    share = f"{sign}{100 * abs(now - was) / was:.1f} %" if was else ""
+    if short and share:
+        return [(share, role)]
+    return [(f"{sign}{duration(abs(now - was))}" + (f" ({share})" if share else ""), role)]
 
 
 def footer(hints: tuple[tuple[str, str], ...], width: int) -> Line:

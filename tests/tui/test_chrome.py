@@ -81,6 +81,43 @@ def test_eighty_columns_have_the_same_in_short() -> None:
     assert second.rstrip() == "  1 Summary  2 Timeline  3 Layers  4 Why  5 Params  6 Compare [! Notes]"
 
 
+@settings(max_examples=100)
+@given(
+    st.integers(80, 160), st.sampled_from(list(SCREENS)), st.sampled_from([None, *RUNS]),
+    st.booleans(), st.sampled_from(["", "refused"]),
+)  # fmt: skip
+def test_no_tab_is_cut_and_no_step_time_lost_from_80_columns_on(
+    width: int, screen: str, now: Results | None, running: bool, error: str
+) -> None:
+    session = session_of(seed(), now)
+    session.running, session.error = running, error
+    first, second = (line_text(line) for line in heading(session, screen, width))
+    for entry in SCREENS.values():
+        titles = [f"{mark[0]}{entry.key} {title}{mark[1]}"
+                  for title in (entry.title, entry.short) for mark in ("  ", "[]")]  # fmt: skip
+        assert any(title in f"{second} " for title in titles), (entry.title, second)
+    assert f"step {session.step}" in first + second
+    if error or running:
+        assert ("change not run" if error else "simulating") in first + second
+
+
+def test_while_a_run_is_simulated_the_step_time_keeps_its_place() -> None:
+    session = session_of(seed(), seed(compute_scale=2.0))
+    before = line_text(heading(session, "summary", 120)[1])
+    assert before.endswith("   step 28.747 s  +13.973 s (+94.6 %)   3 notes ")
+    session.running = True
+    after = line_text(heading(session, "summary", 120)[1])
+    assert after.endswith("   step 28.747 s  +94.6 %  simulating   3 notes ")
+
+
+def test_a_hundred_columns_have_the_difference_in_the_first_row() -> None:
+    first, second = (
+        line_text(line) for line in heading(session_of(seed(), seed(compute_scale=2.0)), "why", 100)
+    )
+    assert first.endswith("   step 28.747 s  +13.973 s (+94.6 %)   3 notes ")
+    assert second.rstrip() == "  1 Summary  2 Timeline  3 Layers [4 Why] 5 Params  6 Compare  ! Notes"
+
+
 @pytest.mark.parametrize("screen", list(SCREENS))
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_open_screen_is_marked_and_no_other(screen: str, width: int) -> None:

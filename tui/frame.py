@@ -69,6 +69,15 @@ def cells(text: str, limit: int = 200) -> str:
     return safe if len(safe) <= limit else safe[: limit - 3] + "..."
 
 
+def middle_cut(text: str, limit: int) -> str:
+    """Text of a file as `cells`, what is too long cut in its middle: beginning and end tell it from others."""
+    safe = cells(text, 4 * max(limit, 200))
+    if len(safe) <= limit:
+        return safe
+    end = max(limit - 3, 0) // 2
+    return f"{safe[: max(limit - 3 - end, 0)]}...{safe[len(safe) - end :]}"[:limit]
+
+
 def _is_one_cell(char: str) -> bool:
     return ord(char) <= _LAST_PLAIN and unicodedata.category(char)[0] in "LNPSZ"
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
 
 from simcore.analysis import Results
-from simcore.analysis.compare import Comparison
+from simcore.analysis.compare import Comparison, signed
+from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import naive_cell, seed
+from tests.tui.made_runs import naive_cell, open_seed_as, run, seed
+from tests.tui.pseudo_terminal import ROOT, SEED
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tui.compare.frame import draw
 from tui.compare.marks import marks
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, MOVERS, CompareModel
 from tui.compare.simulated import SimulatedCompared
 from tui.compare.source import Alike
 from tui.compare.view import CompareView
+from tui.frame import ASCII, BLOCKS, Glyphs, middle_cut, text_of
 from tui.session import Session
 from tui.timeline.lanes import Lane
 from tui.timeline.spans import COMPUTING
@@ -256,3 +261,101 @@ def compared_runs(view: CompareView) -> tuple[Results, Results]:
     assert view.model is not None
     assert isinstance(view.model.compared, SimulatedCompared)
     return view.model.compared.comparison.a, view.model.compared.comparison.b
+
+
+# -- what the lines of the screen say ------------------------------------------------
+
+
+def drawn(
+    model: CompareModel, size: tuple[int, int], names: tuple[str, str] = ("run 1", "run 2"),
+    glyphs: Glyphs = BLOCKS, colour: bool = True,
+) -> list[str]:  # fmt: skip
+    """The rows of the screen, everything found."""
+    model.compared.find(lambda: False)
+    return text_of(draw(model, names, *size, glyphs, colour, True)).split("\n")
+
+
+@pytest.mark.parametrize("name", ["run 1", "r", "just_as_8", "a name of twenty ..."])
+def test_a_name_stands_apart_from_its_step_time_and_both_step_times_in_one_column(name: str) -> None:
+    a, b = drawn(model_of(schedule="zb-h1"), (80, 21), (name, "draft"))[:2]
+    assert f" A  {name} " in a
+    assert a.index(" 14.774 s ") == b.index(" 10.695 s ")
+
+
+@pytest.mark.parametrize("height", [21, 25, 27, 28, 30, 31, 33, 47])
+@pytest.mark.parametrize("width", [80, 99, 100, 120])
+def test_no_account_is_left_out_without_a_word(width: int, height: int) -> None:
+    model = model_of(schedule="zb-h1")
+    there = [one.name for one in model.compared.accounts]
+    text = "\n".join(drawn(model, (width, height)))
+    hidden = [name for name in there if not re.search(rf"^[│ ]* {name} +\d+\.\d", text, re.MULTILINE)]
+    assert len(there) == 9
+    # Of a box the lines are its own; without one the heading has the count.
+    said = (
+        f" {len(hidden)} more that change less " in text or f" ({len(hidden)} more change less), Tab" in text
+    )
+    assert said == bool(hidden)
+    if (width, height) == (120, 33):
+        assert not hidden, "there is room for all of them"
+
+
+def test_what_differs_keeps_its_micro_batch_and_has_its_sign() -> None:
+    model = model_of(schedule="zb-h1")
+    model.panel = MOVERS
+    rows = drawn(model, (120, 33))
+    table = [row for row in rows if re.search(r"│[> ]stage +\d+, ", row)]
+    assert len(table) >= 4
+    for row, one in zip(table, model.compared.rows, strict=False):
+        assert re.search(rf"{one.words.rsplit(' ', 1)[-1]} +{one.measure} ", row), row
+        assert row.split("│")[-2].rstrip().endswith(signed(one.b_ns - one.a_ns))
+    signs = {signed(one.b_ns - one.a_ns)[0] for one in model.compared.rows[: len(table)]}
+    assert signs == {"-", "+"}
+    assert any(f"What differs most, 1 of {len(model.compared.rows)} " in row for row in rows)
+
+
+@pytest.mark.parametrize("glyphs", [BLOCKS, ASCII], ids=["blocks", "ascii"])
+def test_the_legend_has_the_marks_and_every_kind_of_cell(glyphs: Glyphs) -> None:
+    model = model_of(schedule="zb-h1")
+    rows = drawn(model, (120, 33), glyphs=glyphs)
+    fills = glyphs.fills
+    words = {"fwd": "forward", "bwd": "backward", "wg": "weight grad", "opt": "optimizer",
+             "exposed": "exposed tp dp pp", "bubble": "bubble", "idle": "idle"}  # fmt: skip
+    (row,) = [row for row in rows if "A A only  B B only  ~ moved" in row]
+    for kind, what in words.items():
+        assert f" {fills[kind]} {what} " in row + " ", what
+    # Where words are dear idle is left out: what is blank needs none.
+    (row,) = [row for row in drawn(model_of(virtual_stages=2, schedule="interleaved"), (80, 21), glyphs=glyphs)
+              if row.startswith(" A B only  ~ moved ")]  # fmt: skip
+    for kind in ("fwd", "bwd", "opt", "exposed", "bubble"):
+        assert f" {fills[kind]} {words[kind].split()[0]} " in row + " ", kind
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "cut"),
+    [
+        ("stage 0, mlp_row ig, mb 3", 40, "stage 0, mlp_row ig, mb 3"),
+        ("stage 0, attention_column ig, mb 15", 26, "stage 0, att...n ig, mb 15"),
+        ("abcdef", 5, "a...f"),
+        ("abcdef", 3, "..."),
+        ("abcdef", 1, "."),
+        ("\x1b" * 50 + "end", 10, "\\x1b...end"),
+    ],
+)
+def test_a_long_name_is_cut_in_its_middle(text: str, limit: int, cut: str) -> None:
+    assert middle_cut(text, limit) == cut
+
+
+async def test_what_stands_against_is_a_and_what_was_opened_is_b(make_app: MakeApp) -> None:
+    app = make_app(against=renamed_run(schedule="zb-h1"))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "6")
+        await run_over(pilot)
+        a, b = (row.split() for row in screen_rows(app)[2:4])
+        assert a[:5] == ["A", "against", "10.695", "s", "other.txt,"]
+        assert b[:6] == ["B", "run", "1", "14.774", "s", "002_gpt_1024npu.txt,"]
+
+
+def renamed_run(**parameters: object) -> Results:
+    """Seed 002, read once more from another file."""
+    workload = open_seed_as(open_workload(str(ROOT / SEED)), "other.txt")
+    return run(workload, **parameters)

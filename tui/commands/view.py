@@ -39,7 +39,7 @@ _DESCRIPTION = (
 _COMMANDS = (
     "other commands: wltui report FILE  (text or --json; wltui report --help); "
     'wltui compare FILE --with "--schedule zb-h1"  (two runs: what changes and why; '
-    "on the screen wltui FILE --against FILE2); "
+    "A and B of two files on the screen: wltui B --against A); "
     "wltui calibrate FILE DIR  (parameters that fit a measured run); "
     "wltui check FILE...  (what is wrong in files); "
     "wltui export FILE --format simai -o OUT  (the workload as parameters make it); "

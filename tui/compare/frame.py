@@ -15,9 +15,13 @@ from tui.timeline.ruler import ticks
 
 _WIDE, _TALL = 100, 28
 _LOWER, _LEAST_LOWER = 11, 4
+# What is left to the lanes and the lines around them before the panels get rows for more accounts.
+_UPPER = 21
+_ANY = 1000
 # Of a pair: A, B, and what differs below them.
 _ROWS_OF_BOTH = 3
 _MARKS = ((ONLY_A, "A only"), (ONLY_B, "B only"), (MOVED, "moved"))
+_SHORT_MARKS = ((ONLY_A, ""), (ONLY_B, "only"), (MOVED, "moved"))
 
 
 def draw(
@@ -29,7 +33,10 @@ def draw(
     """
     lines = _head(model, names, width, found)
     wide = width >= _WIDE
-    rows = _LOWER if height >= _TALL else _LEAST_LOWER
+    rows = _LEAST_LOWER
+    if height >= _TALL:
+        # The accounts, the step below them, and the frame.
+        rows = max(_LOWER, min(len(model.compared.accounts) + 3, height - _UPPER))
     lower = panels(model, width, rows, glyphs, found, wide and height >= _TALL)[:rows]
     told = _told(model, wide)
     left = 23 if wide else 13
@@ -53,9 +60,10 @@ def draw(
 def _head(model: CompareModel, names: tuple[str, str], width: int, found: bool) -> list[Line]:
     compared = model.compared
     lines: list[Line] = []
+    longest = max(map(len, names))
     for side, (name, step, words) in enumerate(zip(names, compared.steps, compared.sides, strict=True)):
         role = ROLES["AB"[side]]
-        who = f"{name:<8}" if name else ""
+        who = f"{name:<{longest}}  " if longest else ""
         lines.append(
             [(f" {'AB'[side]}  ", role), (who, ""), (f"{duration(step):<10}", "bright"), (f" {words}", "")]
         )
@@ -123,11 +131,14 @@ def _pair(model: CompareModel, pair: int, left: int, glyphs: Glyphs, colour: boo
 
 
 def _legend(model: CompareModel, glyphs: Glyphs, width: int, colour: bool) -> Line:
-    """What the marks mean, then what the cells do."""
+    """What the marks mean, then what the cells do: each kind of communication where there is room."""
+    wide = width >= _WIDE
     line: Line = []
-    for mark, words in _MARKS if model.shown == BOTH else ():
-        line += [(f" {mark}", ROLES[mark]), (f" {words} ", "")]
-    return [*line, *legend(model.compared.legend, glyphs, width - width_of(line), colour, False, False)]
+    for mark, words in (_MARKS if wide else _SHORT_MARKS) if model.shown == BOTH else ():
+        line += [(f" {mark}", ROLES[mark]), (f" {words} " if words else "", "")]
+    room = width - width_of(line)
+    whole = width_of(legend(model.compared.legend, glyphs, _ANY, colour, False, False, wide))
+    return [*line, *legend(model.compared.legend, glyphs, room, colour, False, False, wide and whole <= room)]
 
 
 def _told(model: CompareModel, wide: bool) -> list[Line]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from simcore.analysis.compare import Change
+from simcore.analysis.compare import Change, signed
 from simcore.units import column_unit, duration
 from tui.boxes import beside, box
 from tui.compare.model import MOVERS, CompareModel
-from tui.frame import Glyphs, Line, cells, rule
+from tui.frame import Glyphs, Line, middle_cut, rule, shortened
 
 _GAINS = ("forward", "backward", "input grad", "weight grad", "optimizer", "recompute")
 
@@ -19,30 +19,43 @@ def panels(
         return _one(model, width, height, glyphs, found)
     left = width * 42 // 100
     rows = height - 2
-    accounts = box(
-        model.compared.accounts_title, "A   B   B - A", _accounts(model, left - 2, rows), left, height, glyphs
-    )
+    there, hidden = _accounts(model, left - 2, rows, 1)
+    if hidden:
+        there.insert(-1, [(f" {hidden} more that change less", "dim")])
+    accounts = box(model.compared.accounts_title, "A   B   B - A", there, left, height, glyphs)
     table = _movers(model, width - left - 2, rows, found)
     focused = model.panel == MOVERS
-    title = "What differs most"
+    title = f"What differs most{_place(model, found)}"
     return beside(accounts, box(title, "Enter goes there", table, width - left, height, glyphs, focused))
 
 
 def _one(model: CompareModel, width: int, height: int, glyphs: Glyphs, found: bool) -> list[Line]:
     if model.panel == MOVERS:
         table = _movers(model, width, height - 1, found)
-        return [rule("What differs most, Enter goes there, Tab: accounts", width, glyphs), *table]
-    accounts = _accounts(model, width, height - 1)
-    return [rule(f"{model.compared.accounts_title}, Tab: what differs most", width, glyphs), *accounts]
+        title = f"What differs most{_place(model, found)}, Enter goes there, Tab: accounts"
+        return [rule(title, width, glyphs), *table]
+    accounts, hidden = _accounts(model, width, height - 1, 0)
+    more = f" ({hidden} more change less)" if hidden else ""
+    return [rule(f"{model.compared.accounts_title}{more}, Tab: what differs most", width, glyphs), *accounts]
 
 
-def _accounts(model: CompareModel, width: int, rows: int) -> list[Line]:
-    """The accounts that are there, those that change most first where not all fit; the step below."""
+def _place(model: CompareModel, found: bool) -> str:
+    """`, 3 of 20`: which of the rows the cursor is on."""
+    count = len(model.compared.rows) if found and model.panel == MOVERS else 0
+    return f", {model.mover + 1} of {count}" if count else ""
+
+
+def _accounts(model: CompareModel, width: int, rows: int, told: int) -> tuple[list[Line], int]:
+    """The accounts that are there, those that change most where not all fit, the step below; how many
+    are left out. told: rows that are kept free to say so.
+    """
     steps = model.compared.steps
     unit_ns, unit = column_unit(max(steps))
     there = list(model.compared.accounts)
+    hidden = 0
     if len(there) > rows - 1:
-        kept = sorted(there, key=lambda one: -abs(one.ns))[: max(rows - 1, 0)]
+        kept = sorted(there, key=lambda one: -abs(one.ns))[: max(rows - 1 - told, 0)]
+        hidden = len(there) - len(kept)
         there = [one for one in there if one in kept]
     most = max([abs(one.ns) for one in there] + [1])
     bar = max(width - 49, 0)
@@ -54,7 +67,7 @@ def _accounts(model: CompareModel, width: int, rows: int) -> list[Line]:
         role = "worse" if one.ns > 0 and one.name not in _GAINS else "better" if one.ns < 0 else ""
         length = round(bar * abs(one.ns) / most) if one.name != "step" else 0
         lines.append([(figures, ""), (diff, role), (("+" if one.ns > 0 else "-") * length, role)])
-    return lines
+    return lines, hidden
 
 
 def _movers(model: CompareModel, width: int, rows: int, found: bool) -> list[Line]:
@@ -71,10 +84,12 @@ def _movers(model: CompareModel, width: int, rows: int, found: bool) -> list[Lin
     lines: list[Line] = []
     for index, one in list(enumerate(compared.rows))[first : first + room]:
         at = model.panel == MOVERS and index == model.mover
-        words = cells(one.words, size)
-        figures = f"{duration(one.a_ns):>10}{duration(one.b_ns):>10}{duration(one.b_ns - one.a_ns):>11}"
+        # The micro-batch stands at the end.
+        words = one.words if len(one.words) <= size else one.words.replace("micro-batch", "mb")
+        words = middle_cut(words, size)
+        figures = f"{duration(one.a_ns):>10}{duration(one.b_ns):>10}{signed(one.b_ns - one.a_ns):>11}"
         text = f"{'>' if at else ' '}{words:<{size}} {one.measure:<8}{figures}"
         lines.append([(text, "accent" if at else "")])
     if not compared.rows:
         lines.append([(" nothing differs", "dim")])
-    return lines + [[(f" {words}"[:width], role)] for words, role in notices]
+    return lines + [shortened([(f" {words}", role)], width) for words, role in notices]

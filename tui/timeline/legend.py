@@ -7,15 +7,19 @@ from collections.abc import Sequence
 from tui.frame import Glyphs, Line, width_of
 from tui.timeline.spans import Kind
 
+_WIDE = 100
+
 
 def legend(
-    kinds: Sequence[Kind], glyphs: Glyphs, width: int, colour: bool, crowded: bool, streams: bool
-) -> Line:
+    kinds: Sequence[Kind], glyphs: Glyphs, width: int, colour: bool, crowded: bool, streams: bool,
+    wide: bool | None = None,
+) -> Line:  # fmt: skip
     """One line of at most `width` cells; an entry that does not fit whole is left out.
 
     crowded: whether a row is drawn by how busy it is. streams: whether a stream's lane is shown.
+    wide: whether whole words are written and communication by its kinds; None: from 100 cells on.
     """
-    wide = width >= 100
+    wide = width >= _WIDE if wide is None else wide
     entries: list[Line] = [_entry(kind, glyphs, wide and colour, wide) for kind in kinds]
     if crowded:
         height = f"{glyphs.heat[2]}{glyphs.heat[5]}{glyphs.heat[8]}"

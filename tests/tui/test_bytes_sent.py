@@ -45,7 +45,7 @@ def test_an_idle_screen_sends_nothing(terminal: Terminal) -> None:
         assert idle_bytes(terminal, 0.4) == 0
     terminal.press_each(("5", ">  world"), ("\r", "world [ranks]"))
     assert idle_bytes(terminal) == 0, "a prompt whose cursor blinks"
-    terminal.press_each(("\x1b", "Enter type a value"), ("2", "At the cursor"))
+    terminal.press_each(("\x1b", "Enter type"), ("2", "At the cursor"))
     assert terminal.answer_to("l") < 2000, "the first key on a screen that comes back"
 
 

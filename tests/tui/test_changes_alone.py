@@ -10,11 +10,14 @@ from textual.pilot import Pilot
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
+from simcore.units import duration
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import run, seed, small, two_stages
 from tests.tui.screen_reading import press, run_over, screen_text
 from tests.tui.test_parameter_form import open_field, type_value
-from tui.parameters.changes import StepTimes, changes_of
+from tui.frame import text_of
+from tui.parameters.changes import ChangeTimes, StepTimes, changes_of
+from tui.parameters.effect import change_lines
 from tui.parameters.fields import fields_for
 
 DIMS = ("switch:2:4:50", "switch:4:2:300")
@@ -91,7 +94,7 @@ async def change_two(pilot: Pilot[None]) -> None:
     """Another schedule and twice the bandwidth between servers."""
     await open_field(pilot, "schedule")
     await type_value(pilot, "zb-h1")
-    await open_field(pilot, "dim 1  switch 128")
+    await open_field(pilot, "dim 1  bandwidth")
     await press(pilot, "L")
     await run_over(pilot)
 
@@ -121,3 +124,27 @@ async def test_after_a_refused_value_the_changes_of_the_run_that_is_shown_are_fo
         assert app.session.error
         assert "14.597 s -1.2 % 10.695 s" in " ".join(screen_text(app).split())
         assert Parameters(tp=3).tp == app.session.draft.tp
+
+
+TIMES = st.one_of(st.none(), st.integers(1, 10**16))
+
+
+@given(
+    st.lists(
+        st.builds(ChangeTimes, st.sampled_from(["tp 2", "schedule " + "a" * 60]), TIMES, TIMES),
+        min_size=1,
+        max_size=5,
+    ),
+    st.integers(1, 10**12),
+    st.integers(60, 130),
+)
+def test_figures_of_changes_stand_apart_and_whole(changes: list[ChangeTimes], step: int, width: int) -> None:
+    lines = text_of(change_lines(changes, "", step, width)).split("\n")
+    assert all(len(line) <= width for line in lines)
+    assert len({len(line) for line in lines}) == 1
+    for line, one in zip(lines[1:], changes, strict=True):
+        figures = [["not possible"] if one.alone_ns is None else [
+            duration(one.alone_ns), f"{100 * (one.alone_ns - step) / step:+.1f} %"
+        ], ["not possible" if one.without_ns is None else duration(one.without_ns)]]  # fmt: skip
+        words = " ".join(text for texts in figures for text in texts)
+        assert " ".join(line.split()).endswith(f" {words}"), line

@@ -109,13 +109,13 @@ def test_a_range_has_the_categories_of_the_trace() -> None:
 def test_all_details_have_what_the_file_says() -> None:
     model = TimelineModel(MeasuredResults(run()))
     model.move_to(run().ranks[0].ops.start[0])
-    lines = [line_text(line) for line in full_details(model, 120)]
+    lines = [line_text(line) for line in full_details(model)(120)]
     assert any("83.9 MB = [2048, 2, 5120] float32" in line for line in lines)
     assert any(line.startswith("  line            1 of ") for line in lines)
     assert any("waiting included" in line for line in lines)
     for index in range(len(model.current.spans.start)):
         model.move_to(model.current.spans.start[index])
-        assert full_details(model, 80)
+        assert full_details(model)(80)
 
 
 def test_the_filter_leaves_matching_operations() -> None:
@@ -140,4 +140,4 @@ def test_a_plan_without_times_has_ranges_in_places() -> None:
     longest_wait(model, everywhere=True)
     assert model.notice == "nothing waits in any lane"
     step_pass(model, 1)
-    assert full_details(model, 80)
+    assert full_details(model)(80)

@@ -61,8 +61,8 @@ def test_the_form_has_every_parameter_of_the_command_line_with_a_choice() -> Non
         "overlap gather",
         "dialect",
         "cluster", "system",
-        "dim 0  switch 8", "dim 0  latency", "dim 0  algorithm",
-        "dim 1  switch 128", "dim 1  latency", "dim 1  algorithm",
+        "dim 0  bandwidth", "dim 0  latency", "dim 0  algorithm",
+        "dim 1  bandwidth", "dim 1  latency", "dim 1  algorithm",
         "splits", "active chunks", "endpoint delay", "local mem bw", "optimization",
         "network",
         "compute scale", "comm scale", "layer scale",
@@ -88,8 +88,8 @@ def test_values_that_are_not_given_are_those_of_the_run() -> None:
     assert shown == {
         "world": "1024", "tp": "8", "ep": "1", "pp": "16", "rank order": "tp-ep-dp-pp",
         "schedule": "1f1b", "microbatches": "16", "dialect": "simai",
-        "dim 0  switch 8": "450", "dim 0  latency": "500", "dim 0  algorithm": "default",
-        "dim 1  switch 128": "50", "dim 1  latency": "1000", "dim 1  algorithm": "default",
+        "dim 0  bandwidth": "450", "dim 0  latency": "500", "dim 0  algorithm": "default",
+        "dim 1  bandwidth": "50", "dim 1  latency": "1000", "dim 1  algorithm": "default",
         "cluster": "none", "system": "none", "splits": "1", "active chunks": "1",
         "endpoint delay": "10", "local mem bw": "3350", "optimization": "localBWAware",
         "network": "analytical", "compute scale": "1", "comm scale": "1", "no fold": "off",
@@ -156,9 +156,9 @@ def test_networks_are_scrubbed_and_one_with_a_file_is_typed() -> None:
         ("microbatches", 1, False, {"microbatches": 3}),
         ("microbatches", -1, False, {"microbatches": 1}),
         ("microbatches", 1, True, {"microbatches": 4}),
-        ("dim 0  switch 2", 1, False, {"dim": ("switch:2:4.4:50", DIMS[1])}),
-        ("dim 0  switch 2", -1, True, {"dim": ("switch:2:2:50", DIMS[1])}),
-        ("dim 1  ring 4", 1, True, {"dim": (DIMS[0], "ring:4:4:300")}),
+        ("dim 0  bandwidth", 1, False, {"dim": ("switch:2:4.4:50", DIMS[1])}),
+        ("dim 0  bandwidth", -1, True, {"dim": ("switch:2:2:50", DIMS[1])}),
+        ("dim 1  bandwidth", 1, True, {"dim": (DIMS[0], "ring:4:4:300")}),
         ("dim 1  latency", -1, False, {"dim": (DIMS[0], "ring:4:2:273")}),
         ("dim 0  algorithm", 1, False, {"algorithm": (f"0={ALGORITHM_NAMES[0]}",)}),
         ("dim 1  algorithm", -1, False, {"algorithm": (f"1={ALGORITHM_NAMES[-1]}",)}),
@@ -244,7 +244,7 @@ def test_a_latency_of_0_can_be_raised_and_is_not_lowered() -> None:
         ("rank order", "tp-pp-dp", {"rank_order": "tp-pp-dp"}),
         ("schedule", "layer-loop", {"schedule": "layer-loop"}),
         ("microbatches", "7", {"microbatches": 7}),
-        ("dim 0  switch 2", "12.5", {"dim": ("switch:2:12.5:50", DIMS[1])}),
+        ("dim 0  bandwidth", "12.5", {"dim": ("switch:2:12.5:50", DIMS[1])}),
         ("dim 1  latency", "0", {"dim": (DIMS[0], "ring:4:2:0")}),
         ("dim 0  algorithm", "ring", {"algorithm": ("0=ring",)}),
         ("endpoint delay", "0", {"endpoint_delay": 0}),
@@ -274,10 +274,10 @@ BANDWIDTH = "GBPS `{}` is not a number from 1e-6 to 1e9 (GB/s)"
         ("endpoint delay", "-1", "--endpoint-delay -1: a whole number from 0 to 2^40 is expected"),
         ("rank order", "x", f"--rank-order: one of {', '.join(choices('rank_order'))} is expected"),
         ("schedule", "2f2b", f"--schedule: one of {', '.join(choices('schedule'))} is expected"),
-        ("dim 0  switch 2", "fast", "--dim switch:2:fast:50: " + BANDWIDTH.format("fast")),
-        ("dim 0  switch 2", "0", "--dim switch:2:0:50: " + BANDWIDTH.format("0")),
-        ("dim 0  switch 2", "4:5", "--dim switch:2:4:5:50: KIND:SIZE:GBPS:NS is expected" + EXAMPLE),
-        ("dim 0  switch 2", "nan", "--dim switch:2:nan:50: " + BANDWIDTH.format("nan")),
+        ("dim 0  bandwidth", "fast", "--dim switch:2:fast:50: " + BANDWIDTH.format("fast")),
+        ("dim 0  bandwidth", "0", "--dim switch:2:0:50: " + BANDWIDTH.format("0")),
+        ("dim 0  bandwidth", "4:5", "--dim switch:2:4:5:50: KIND:SIZE:GBPS:NS is expected" + EXAMPLE),
+        ("dim 0  bandwidth", "nan", "--dim switch:2:nan:50: " + BANDWIDTH.format("nan")),
         ("dim 0  latency", "", "--dim switch:2:4:: NS `` is not a number from 0 to 1e9 (ns a hop)"),
         ("dim 1  latency", "-5", "--dim ring:4:2:-5: NS `-5` is not a number from 0 to 1e9 (ns a hop)"),
         (
@@ -298,7 +298,7 @@ def test_a_value_that_cannot_be_is_refused_with_what_would_fit(label: str, text:
 
 
 @pytest.mark.parametrize("text", ["1_0", "١٢", "0x10"], ids=["underscore", "arabic digits", "hexadecimal"])
-@pytest.mark.parametrize("label", ["dim 0  switch 2", "dim 0  latency", "compute scale", "tp"])
+@pytest.mark.parametrize("label", ["dim 0  bandwidth", "dim 0  latency", "compute scale", "tp"])
 def test_only_plain_decimal_numbers_are_taken(label: str, text: str) -> None:
     with pytest.raises(UsageError):
         typed(label, text)

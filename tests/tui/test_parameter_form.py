@@ -220,7 +220,7 @@ async def test_a_reset_dimension_grows_again_with_the_world(make_app: MakeApp) -
     app = make_app(run(workload))
     async with app.run_test(size=SIZE) as pilot:
         view = await open_field(pilot, "world")
-        bandwidth = next(field.label for field in view.fields if field.label.startswith("dim 0  switch"))
+        bandwidth = next(field.label for field in view.fields if field.label.startswith("dim 0  bandwidth"))
         await open_field(pilot, bandwidth)
         await press(pilot, "l")
         await run_over(pilot)
@@ -246,7 +246,7 @@ async def test_letters_typed_into_the_prompt_are_text_and_not_keys(make_app: Mak
         assert app.session.draft == Parameters()
         await press(pilot, "escape")
         assert app.session.draft == Parameters()
-        assert view.complaint == ""
+        assert view.refusal.words == ""
         await press(pilot, "enter")
         await press(pilot, *"layer-loop", "enter")
         await run_over(pilot)

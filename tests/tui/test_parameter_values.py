@@ -137,7 +137,7 @@ def test_a_changed_value_is_marked_with_what_it_was() -> None:
     changed = [row[1:67].rstrip() for row in rows if row[2:3] == "*"]
     assert changed == [
         " * tp                    4                ranks    was 8",
-        " * dim 0  switch 8       900              GB/s     was 450",
+        " * dim 0  bandwidth      900              GB/s     was 450",
     ]
     assert " --tp 4 --dim switch:8:900:500 --dim switch:128:50:1000" in rows[-2]
 

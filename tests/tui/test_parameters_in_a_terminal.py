@@ -26,10 +26,10 @@ def form() -> Iterator[Terminal]:
 def test_twice_the_bandwidth_between_servers_is_found_in_a_few_keys(form: Terminal) -> None:
     assert "dim 1 between servers" in form.text
     form.press("\t\t" + "jjjjj")
-    form.wait_for("(between servers)")
+    form.wait_for("(between servers, switch 128)")
     form.press(SHIFT_RIGHT)
     form.wait_for("step 14.597 s  -177.4 ms (-1.2 %)")
-    assert "was 50 " in form.line_with("dim 1  switch 128")
+    assert "was 50 " in form.line_with("dim 1  bandwidth")
 
 
 def test_ten_keys_in_one_read_are_ten_steps(form: Terminal) -> None:

@@ -147,7 +147,7 @@ def test_all_details_have_members_volume_bandwidths_and_the_line_of_the_file() -
     model.toggle_fold()
     model.move_lane(2)
     model.step_span(1)
-    lines = [line_text(line) for line in full_details(model, 120)]
+    lines = [line_text(line) for line in full_details(model)(120)]
     assert any(line.startswith("  members         tp group of 8 ranks: 0-7") for line in lines)
     volume = next(line for line in lines if line.startswith("  volume"))
     # An all-gather moves 7/8 of its buffer over each rank's link.
@@ -155,5 +155,5 @@ def test_all_details_have_members_volume_bandwidths_and_the_line_of_the_file() -
     assert any(line.startswith("  row             ") and "line " in line for line in lines)
     assert any(line.startswith("  takes           ") for line in lines)
     assert max(map(len, lines)) <= 120
-    narrow = [line_text(line) for line in full_details(model, 60)]
+    narrow = [line_text(line) for line in full_details(model)(60)]
     assert max(map(len, narrow[1:])) <= 60

@@ -213,7 +213,7 @@ def test_ranges_and_marks_keep_their_share_of_another_run() -> None:
 
 def test_a_range_has_its_table_among_the_details(model: TimelineModel) -> None:
     model.selection.fix(3 * 10**9, 8 * 10**9)
-    lines = [line_text(line) for line in full_details(model, 120)]
+    lines = [line_text(line) for line in full_details(model)(120)]
     assert "  range           3.000 000 000 s .. 8.000 000 000 s, 5.000 s" in lines
     bubble = next(line for line in lines if line.startswith("  bubble"))
     assert re.fullmatch(r"  bubble +4\.\d+ s +\d\d\.\d % +\d\.\d+ s +\d\d\.\d %", bubble)

@@ -13,10 +13,11 @@ from simcore.parameters import Parameters
 from simcore.simulation import Simulation, simulate
 from simcore.workload import Workload
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import seed, small
+from tests.tui.made_runs import run, seed, small
 from tests.tui.screen_reading import press, resize, run_over, screen_rows, screen_text, wait_until
 from tui.app import WltuiApp
 from tui.parameters.view import ParametersView
+from tui.timeline.view import TimelineView
 
 SIZE = (120, 36)
 
@@ -196,3 +197,22 @@ async def test_an_answer_in_the_prompt_is_for_the_field_it_asked_for(make_app: M
         await press(pilot, "3", "enter")
         await run_over(pilot)
         assert app.session.draft == Parameters(compute_scale=3.0)
+
+
+async def test_details_stay_those_of_their_span_when_another_run_comes(make_app: MakeApp, gate: Gate) -> None:
+    app = make_app(run(seed().simulation.workload, no_fold=True, world=128))
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "2", "tab", "G", "n")
+        view = app.current_view
+        assert isinstance(view, TimelineView)
+        app.session.edit(Parameters(world=16, pp=1))
+        app.runs.run_draft()
+        await wait_until(pilot, lambda: gate.begun)
+        await press(pilot, "enter")
+        shown = screen_rows(app)
+        assert any(row.startswith("  on ") for row in shown)
+        gate.opened.set()
+        await run_over(pilot)
+        await resize(pilot, 100, 36)
+        await resize(pilot, *SIZE)
+        assert screen_rows(app) == shown

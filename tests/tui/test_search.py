@@ -232,4 +232,4 @@ def test_each_rank_simulated_is_found_on_a_lane_of_its_own() -> None:
         longest_wait(model, everywhere=True)
         model.filter.set(parse_query(f"{rank}"))
         assert text_of(TimelineFrame(BLOCKS, colour=True).draw(model, 120, 33))
-        assert full_details(model, 120)
+        assert full_details(model)(120)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simcore.analysis import Results
-from simcore.units import duration
+from simcore.units import duration, plural
 from tui.chrome import difference
 from tui.frame import ASCII, Glyphs, Line, cells, wrapped
 from tui.parameters.changes import ChangeTimes
@@ -14,6 +14,7 @@ from tui.summary.panels import account_bar
 
 # Rows of the accounts of both runs and of two bars: with less room the bars are left out.
 _LEAST_BARS = 5
+_NOT_POSSIBLE = "not possible"
 _LEGEND = (
     ("fwd", "forward"),
     ("bwd", "backward"),
@@ -37,7 +38,8 @@ def effect_lines(
     """
     width, height = size
     lines = [*_figure(opened, now, glyphs), *state]
-    alone = change_lines(changes, progress, opened.step_time_ns, width)
+    # A cell stays free before the frame of the panel.
+    alone = change_lines(changes, progress, opened.step_time_ns, width - 1)
     lines += [[], *alone] if alone else []
     lines += [[], *account_lines(opened, now)]
     room = height - len(lines) - 3
@@ -82,22 +84,31 @@ def change_lines(changes: Sequence[ChangeTimes], progress: str, step: int, width
     """A line a change: with it alone, against the opened run, and with all others but not this one."""
     if not changes and not progress:
         return []
-    size = max(width - 30, 10)
-    head = f"{'each change':<{size}}{'alone':>10}{'':>9}{'all but it':>11}"
-    lines: list[Line] = [[(head, "bright")]]
     if progress:
-        return [*lines, [(f" {progress}", "dim")]]
-    for one in changes:
-        line: Line = [(f"{' ' + cells(one.words, size - 2):<{size}}", "")]
+        return [[("each change", "bright")], [(f" {progress}", "dim")]]
+    alone = ["" if one.alone_ns is None else duration(one.alone_ns) for one in changes]
+    shares = [_share(one.alone_ns, step) for one in changes]
+    without = [_NOT_POSSIBLE if one.without_ns is None else duration(one.without_ns) for one in changes]
+    # Figures have the room that they need, and a space before each; words have the rest.
+    share = max(map(len, shares))
+    time = max(len("alone"), *map(len, alone), len(_NOT_POSSIBLE) - share - 1)
+    last = max(len("all but it"), *map(len, without))
+    room = max(width - time - share - last - 3, len("each change"))
+    head = f"{'each change':<{room}} {'alone':>{time}} {'':>{share}} {'all but it':>{last}}"
+    lines: list[Line] = [[(head, "bright")]]
+    for one, at, by, rest in zip(changes, alone, shares, without, strict=True):
+        line: Line = [(f"{' ' + cells(one.words, room - 1):<{room}} ", "")]
         if one.alone_ns is None:
-            line.append((f"{'not possible':>19}", "dim"))
+            line.append((f"{_NOT_POSSIBLE:>{time + 1 + share}}", "dim"))
         else:
-            share = f"{100 * (one.alone_ns - step) / step:+.1f} %" if step else ""
             role = "better" if one.alone_ns < step else "worse" if one.alone_ns > step else "dim"
-            line += [(f"{duration(one.alone_ns):>10}", ""), (f"{share:>9}", role)]
-        without = "not possible" if one.without_ns is None else duration(one.without_ns)
-        lines.append([*line, (f"{without:>11}", "")])
+            line += [(f"{at:>{time}} ", ""), (f"{by:>{share}}", role)]
+        lines.append([*line, (f" {rest:>{last}}", "")])
     return lines
+
+
+def _share(ns: int | None, step: int) -> str:
+    return f"{100 * (ns - step) / step:+.1f} %" if ns is not None and step else ""
 
 
 def account_lines(opened: Results, now: Results) -> list[Line]:
@@ -126,8 +137,11 @@ def _bars(opened: Results, now: Results, width: int, room: int, glyphs: Glyphs) 
     left = 17 if changed else 15
     bar = max(width - left - 1, 4)
     end = duration(whole)
-    lines: list[Line] = [[(f"{'where it goes':<{left}}0{end:>{max(bar - 1, 0)}}", "dim")]]
-    for stage in _spread(min(len(run.stages) for _, run in runs), (room - 1) // len(runs)):
+    count = min(len(run.stages) for _, run in runs)
+    stages = _spread(count, (room - 1) // len(runs))
+    out = _left_out(count - len(stages), max(bar - 1 - len(end), 0))
+    lines: list[Line] = [[(f"{'where it goes':<{left}}0{out}{end}", "dim")]]
+    for stage in stages:
         for number, (name, run) in enumerate(runs):
             found = run.stages[stage]
             label = f" stage {stage:>2}" if number == 0 else ""
@@ -135,6 +149,13 @@ def _bars(opened: Results, now: Results, width: int, room: int, glyphs: Glyphs) 
             lines.append([(f"{label:<{left}}", ""),
                           *account_bar(found.sum_ns, whole * found.ranks, bar, glyphs)])  # fmt: skip
     return lines
+
+
+def _left_out(count: int, room: int) -> str:
+    """How many stages have no bar, in the middle of `room` cells of the scale."""
+    texts = (f" {plural(count, 'stage')} left out ", f" {count} left out ")
+    text = next((text for text in texts if count and len(text) <= room), "")
+    return f"{text:^{room}}"
 
 
 def _legend(glyphs: Glyphs) -> Line:

@@ -354,14 +354,13 @@ def _dimension_fields(index: int, dims: Sequence[Dimension]) -> list[Field]:
     """The fields of one dimension of the cluster."""
     name, dimension = f"dim {index}", dims[index]
     where = dimension_place(index, dims)
-    place = f"on dimension {index} ({where or 'inner first'})"
+    shape = f"{dimension.kind} {dimension.size}"
+    place = f"on dimension {index} ({where or 'inner first'}, {shape})"
     bandwidth = f"{flag_of('dim').option}  bandwidth {place}"
     latency = f"{flag_of('dim').option}  latency {place}"
     algorithm = f"{flag_of('algorithm').option}  collective algorithm {place}"
     return [
-        DimensionField(
-            "cluster", f"{name}  {dimension.kind} {dimension.size}", "GB/s", bandwidth, index, "bandwidth"
-        ),
+        DimensionField("cluster", f"{name}  bandwidth", "GB/s", bandwidth, index, "bandwidth"),
         DimensionField("cluster", f"{name}  latency", "ns a hop", latency, index, "latency_ns"),
         AlgorithmField("cluster", f"{name}  algorithm", "", algorithm, index),
     ]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from simcore.cluster import Dimension
 from tui.frame import Glyphs, Line, cells, rule, wrapped
+from tui.parameters.fields import dimension_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,13 @@ def help_lines(words: str, flags: str, width: int) -> list[Line]:
     return [[(f" {cells(words, width - 2)}", "")], [(f" {cells(flags, width - 2)}", "dim")]]
 
 
-def titled(group: str, place: Sequence[str]) -> str:
-    """A group's title; that of the cluster says what its dimensions are."""
-    named = [f"dim {index} {words}" for index, words in enumerate(place) if words]
-    return f"{group}: {', '.join(named)}" if named else group
+def cluster_title(dims: Sequence[Dimension], width: int) -> str:
+    """The title of the cluster's group: what its dimensions are, and their sizes where there is room."""
+    places = [f"dim {index} {dimension_place(index, dims)}".rstrip() for index in range(len(dims))]
+    shapes = [f"{dim.kind} {dim.size}" for dim in dims]
+    sized = ", ".join(f"{place}: {shape}" for place, shape in zip(places, shapes, strict=True))
+    named = ", ".join(place for index, place in enumerate(places) if place != f"dim {index}")
+    # A rule has two cells before its title, a space on both sides of it, and a cell behind.
+    return next(
+        (f"cluster: {words}" for words in (sized, named) if words and len(words) <= width - 14), "cluster"
+    )

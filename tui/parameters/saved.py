@@ -44,7 +44,9 @@ class SavedParameters:
             self._view.say_of_file(str(error))
             return
         self._path = path
-        self._app.say(f"saved: {cells(path, 200)}")
+        refused = cells(self._view.session.error.replace("\n", "; "), 200)
+        more = f" as shown, which cannot be simulated: {refused}" if refused else ""
+        self._app.say(f"saved: {cells(path, 200)}{more}")
 
     def load(self) -> None:
         """Ask which file, and make it the draft."""

@@ -17,8 +17,10 @@ from tui.boxes import beside, box
 from tui.frame import Line, cells, rule
 from tui.parameters.changes import ChangeTimes, StepTimes, changes_of
 from tui.parameters.effect import compact_lines, effect_lines, state_lines
-from tui.parameters.fields import Field, dimension_place, fields_for
-from tui.parameters.form import FormRow, form_lines, help_lines, scrolled, titled
+from tui.parameters.fields import Field, fields_for
+from tui.parameters.form import FormRow, cluster_title, form_lines, help_lines, scrolled
+from tui.parameters.hints import hints_of
+from tui.parameters.refusal import Refusal
 from tui.parameters.saved import SavedParameters
 from tui.screen_view import ScreenView, binding
 from tui.session import Run, Session
@@ -31,21 +33,13 @@ if TYPE_CHECKING:
 _WIDE = 118
 _FORM_WIDTH = 68
 _EFFECT_ROWS = 7
-_HINTS = (
-    ("jk", "field"), ("Tab", "group"), ("Left Right", "change"), ("shift", "x2"), ("Enter", "type a value"),
-    ("u", "undo"), ("r", "keep as a run"), ("S", "save"), ("O", "load"), ("Delete", "as opened"),
-    ("2", "timeline"),
-)  # fmt: skip
-# On a field that one has moved to digits begin a value; else they lead to the screens.
-_AIMED_HINTS = (("0-9", "type a value"), *(hint for hint in _HINTS if hint[0] not in ("Enter", "2")))
 _DIGITS = {**{char: char for char in "0123456789"}, "full_stop": ".", "minus": "-"}
-_RUNNING_HINTS = (("Esc", "stop the run"), *_HINTS)
 
 
 class ParametersView(ScreenView):
     """Every parameter; a change runs at once in a worker and its effect stands beside it."""
 
-    hints: tuple[tuple[str, str], ...] = _HINTS
+    hints = hints_of(running=False, aimed=False)
     mouse = (("click", "the cursor to the field"),)
     BINDINGS: ClassVar[list[BindingType]] = [
         binding("j,down", "move(1)", "next field", "parameters.down"),
@@ -88,11 +82,7 @@ class ParametersView(ScreenView):
         self.fields = fields_for(session.current.simulation)
         self.field = 0
         self.top = 0
-        # Why the last change could not be; of the field at the cursor, or of a file.
-        self.complaint = ""
-        self.file_complaint = ""
-        # The field that was changed last; None when a file or a key changed several.
-        self._touched: str | None = None
+        self.refusal = Refusal(session)
         # Whether digits begin a value.
         self.aimed = False
         self._step_times = StepTimes()
@@ -115,7 +105,8 @@ class ParametersView(ScreenView):
         labels = [field.label for field in self.fields]
         self.field = labels.index(label) if label in labels else min(self.field, len(labels) - 1)
         self._step_times.remember(results.simulation)
-        self.changed()
+        self.refusal.clear()
+        self.redraw()
 
     def go_to_change(self, parameters: Parameters) -> None:
         """The cursor to the first field in which these differ from what is edited."""
@@ -142,7 +133,7 @@ class ParametersView(ScreenView):
             session.opened, session.current, self._state(room), changes, progress, (room, height - 2), glyphs
         )
         effect = [[(" ", ""), *line] for line in effect]
-        count = sum(bool(row.was) for row in self._rows())
+        count = sum(bool(row.was) for row in self._rows(_FORM_WIDTH))
         form = self._form(_FORM_WIDTH - 2, height - 2, 1)
         return beside(
             box("Parameters", f"{count} changed", form, _FORM_WIDTH, height, glyphs, True),
@@ -154,15 +145,14 @@ class ParametersView(ScreenView):
     def _live(self) -> str:
         return "simulating" if self.session.running else "live"
 
-    def _rows(self) -> list[FormRow]:
+    def _rows(self, width: int) -> list[FormRow]:
         session = self.session
         now, opened = session.current.simulation, session.opened.simulation
-        dims = now.cluster.dims
-        places = [dimension_place(index, dims) for index in range(len(dims))]
+        cluster = cluster_title(now.cluster.dims, width)
         rows = []
         for field in self.fields:
             value, was = field.text(session.draft, now), field.text(opened.parameters, opened)
-            group = titled(field.group, places if field.group == "cluster" else ())
+            group = cluster if field.group == "cluster" else field.group
             origin = field.origin(opened.parameters, opened)
             rows.append(FormRow(group, field.label, value, field.unit, was if was != value else "", origin))
         return rows
@@ -170,7 +160,7 @@ class ParametersView(ScreenView):
     def _form(self, width: int, height: int, above: int) -> list[Line]:
         """above: rows over the form, for the mouse."""
         lines, place = form_lines(
-            self._rows(), self.field, self._refused(), self._refusal(), width, self.glyphs
+            self._rows(width), self.field, self._refused(), self.refusal.words, width, self.glyphs
         )
         rows = max(height - 3, 1)
         self.top = scrolled(lines, place, self.top, rows)
@@ -191,18 +181,15 @@ class ParametersView(ScreenView):
     def _refused(self) -> int:
         """The field whose value cannot be; -1 if there is none on the form."""
         labels = [field.label for field in self.fields]
-        return labels.index(self._touched) if self._refusal() and self._touched in labels else -1
-
-    def _refusal(self) -> str:
-        """Why the draft cannot be."""
-        return cells((self.complaint or self.session.error).replace("\n", "; "), 400)
+        refusal = self.refusal
+        return labels.index(refusal.field) if refusal.words and refusal.field in labels else -1
 
     def _state(self, width: int) -> list[Line]:
         """What the draft is: refused, running, as opened, or on every screen."""
         session = self.session
         words = "every screen shows this run; u takes the last change back"
-        refusal = cells(self.file_complaint, 400) or (self._refusal() if self._refused() < 0 else "")
-        if session.error or self.complaint:
+        refusal = self.refusal.file or (self.refusal.words if self._refused() < 0 else "")
+        if self.refusal.words:
             words = "not run: the picture is still the run before"
         elif session.running:
             seconds = self._runs.seconds
@@ -236,10 +223,10 @@ class ParametersView(ScreenView):
         )
         return (times, "") if times is not None else ([], found.progress)
 
-    def changed(self) -> None:
+    def redraw(self) -> None:
         """Draw again, and say which keys do something now."""
-        self.redraw()
-        hints = _RUNNING_HINTS if self.session.running else _AIMED_HINTS if self.aimed else _HINTS
+        super().redraw()
+        hints = hints_of(self.session.running, self.aimed)
         if hints != self.hints:
             self.hints = hints
             self._app.redraw_hints()
@@ -248,9 +235,9 @@ class ParametersView(ScreenView):
 
     def action_move(self, by: int) -> None:
         self.field = max(0, min(self.field + by, len(self.fields) - 1))
-        self.complaint = self.file_complaint = ""
+        self.refusal.clear()
         self.aimed = True
-        self.changed()
+        self.redraw()
 
     def action_group(self, by: int) -> None:
         """To the first field of the next group, or of this one or the one before; they go round."""
@@ -280,23 +267,26 @@ class ParametersView(ScreenView):
     async def action_leave(self) -> None:
         if self.session.running:
             self._runs.cancel()
-        elif self.complaint or self.file_complaint or self.aimed:
-            self.complaint = self.file_complaint = ""
+        elif self.refusal.value or self.refusal.file or self.aimed:
+            self.refusal.clear()
             self.aimed = False
-            self.changed()
+            self.redraw()
         else:
             await self._app.action_open("timeline")
 
     def action_scrub(self, direction: int, large: bool) -> None:
         field = self.fields[self.field]
         simulation = self.session.current.simulation
-        self._touched = field.label
+        self.refusal.field = field.label
         self.take(lambda: field.scrubbed(self.session.draft, simulation, direction, large))
 
     def action_reset(self) -> None:
         field = self.fields[self.field]
-        self._touched = field.label
+        self.refusal.field = field.label
+        before = self.session.draft
         self.take(lambda: field.reset(self.session.draft, self.session.opened.simulation))
+        if self.session.draft is before and not self.refusal.words:
+            self._app.say(f"{field.label} is as opened already")
 
     def action_type(self) -> None:
         field = self.fields[self.field]
@@ -327,23 +317,26 @@ class ParametersView(ScreenView):
     def _typed(self, text: str | None) -> None:
         field = self.fields[self.field]
         self.aimed = False
-        if text is not None and text.strip() != field.text(
-            self.session.draft, self.session.current.simulation
-        ):
-            self._touched = field.label
-            self.take(lambda: field.typed(self.session.draft, self.session.current.simulation, text.strip()))
-        self.changed()
+        if text is not None:
+            typed, simulation = text.strip(), self.session.current.simulation
+            self.refusal.clear()
+            if typed != field.text(self.session.draft, simulation):
+                self.refusal.field = field.label
+                self.take(lambda: field.typed(self.session.draft, simulation, typed))
+        self.redraw()
 
     def action_undo(self) -> None:
         if self.session.undo():
-            self._touched = None
+            self.refusal.field = None
             self._run()
         else:
-            self._app.say("no change to take back")
+            self.refusal.clear()
+            self.redraw()
+            self._app.say("nothing to undo: no change was made")
 
     def action_redo(self) -> None:
         if self.session.redo():
-            self._touched = None
+            self.refusal.field = None
             self._run()
         else:
             self._app.say("no change was taken back")
@@ -353,8 +346,8 @@ class ParametersView(ScreenView):
 
     def action_load(self) -> None:
         # A refusal is of no field any more: it stands beside the form from now on.
-        self._touched = None
-        self.changed()
+        self.refusal.field = None
+        self.redraw()
         self._saved.load()
 
     def take(self, change: Callable[[], Parameters]) -> None:
@@ -363,26 +356,26 @@ class ParametersView(ScreenView):
         Where the draft cannot be run, the next change goes on from it: scrubbing leads past it.
         """
         self.aimed = False
-        self.complaint = self.file_complaint = ""
+        self.refusal.clear()
         try:
             parameters = change()
         except UsageError as error:
-            self.complaint = str(error)
+            self.refusal.of_value(str(error))
         except InputError as error:
-            self.file_complaint = str(error)
+            self.refusal.of_file(str(error))
         else:
             if parameters != self.session.draft:
                 self.session.edit(parameters)
                 self._run()
-        self.changed()
+        self.redraw()
 
     def say_of_file(self, words: str) -> None:
         """Why a file could not be saved."""
-        self.file_complaint = words
-        self.changed()
+        self.refusal.of_file(words)
+        self.redraw()
 
     def _run(self) -> None:
         self.aimed = False
-        self.complaint = self.file_complaint = ""
+        self.refusal.clear()
         self._runs.run_draft()
-        self.changed()
+        self.redraw()

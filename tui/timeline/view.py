@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
@@ -274,9 +273,8 @@ class TimelineView(ScreenView):
     def action_details(self) -> None:
         """All that is known of the span at the cursor."""
         title = f"At the cursor, {self.model.source.axis.clock(self.model.cursor_ns)}"
-        # Keys that come before the panel is there still move the timeline.
-        here = copy(self.model)
-        self.app.push_screen(Panel(title, lambda width: full_details(here, width), self.glyphs))
+        # Keys that come before the panel is there still move the timeline; another run may be shown under it.
+        self.app.push_screen(Panel(title, full_details(self.model), self.glyphs))
 
     # -- mouse -------------------------------------------------------------------------
 

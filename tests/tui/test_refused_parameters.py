@@ -1,0 +1,130 @@
+"""A refusal stands as long as what was refused, and files of parameters know of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from simcore.parameters import Parameters
+from tests.tui.conftest import MakeApp
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tests.tui.test_parameter_form import open_field, type_value
+from tests.tui.test_parameter_keys import answer
+
+SIZE = (80, 24)
+REFUSED = "world 128 is not a multiple of tp 16 x pp 16 = 256"
+NO_COUNT = "a whole number from 1 to 2^40 is expected"
+
+
+@pytest.mark.parametrize("back", [("8", "enter"), ("u",), ("x",), ("delete",)])
+async def test_a_refusal_goes_when_the_draft_can_be_simulated_again(
+    make_app: MakeApp, back: tuple[str, ...]
+) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "world")
+        await type_value(pilot, "128")
+        await open_field(pilot, "tp")
+        await press(pilot, "L")
+        await run_over(pilot)
+        assert REFUSED in screen_text(app)
+        assert "change not run" in screen_rows(app)[0]
+        # The refused draft does not run any more.
+        assert "stop the run" not in screen_rows(app)[-1]
+        if back[0] == "8":
+            # Away and back: a digit begins a value.
+            await press(pilot, "k", "j")
+        await press(pilot, *back)
+        await run_over(pilot)
+        text = screen_text(app)
+        assert "is not a multiple" not in text
+        assert "not run" not in text
+        assert "every screen shows this run" in text or "as opened" in text
+
+
+@pytest.mark.parametrize("back", [("enter", "enter"), ("u",), ("x",), ("delete",), ("escape",), ("j",)])
+async def test_a_value_that_is_none_is_said_until_the_next_key_that_concerns_it(
+    make_app: MakeApp, back: tuple[str, ...]
+) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "compute scale")
+        await press(pilot, "L")
+        await run_over(pilot)
+        await open_field(pilot, "tp")
+        await type_value(pilot, "0")
+        assert NO_COUNT in screen_text(app)
+        await press(pilot, *back)
+        await run_over(pilot)
+        assert NO_COUNT not in screen_text(app)
+        assert "not run" not in screen_text(app)
+
+
+async def test_another_draft_ends_what_was_said_of_the_one_before(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        view = await open_field(pilot, "tp")
+        await type_value(pilot, "0")
+        assert view.refusal.words.endswith(NO_COUNT)
+        # A what-if of another screen.
+        app.session.edit(Parameters(tp=3))
+        app.runs.run_draft()  # type: ignore[attr-defined]
+        await run_over(pilot)
+        assert view.refusal.words.startswith("world 1024 is not a multiple of tp 3 x pp 16 = 48")
+
+
+async def test_what_cannot_be_simulated_is_saved_as_it_is_shown_and_said_to_be(
+    make_app: MakeApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path("mine.toml")
+    app = make_app()
+    async with app.run_test(size=(200, 36)) as pilot:
+        await open_field(pilot, "tp")
+        await type_value(pilot, "3")
+        await press(pilot, "S")
+        await answer(pilot, str(path))
+        assert path.read_text(encoding="utf-8").endswith("THIS_FILE\ntp = 3\n")
+        assert screen_rows(app)[-1].strip() == (
+            "saved: mine.toml as shown, which cannot be simulated: "
+            "world 1024 is not a multiple of tp 3 x pp 16 = 48: 1008 or 1056 would fit"
+        )
+
+
+async def test_a_file_takes_the_place_of_what_was_refused(make_app: MakeApp, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("compute_scale = 2.0\n", encoding="utf-8")
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "tp")
+        await type_value(pilot, "3")
+        await press(pilot, "O")
+        await answer(pilot, str(path))
+        assert app.session.draft == app.session.current.simulation.parameters
+        assert app.session.draft == Parameters(compute_scale=2.0)
+        text = screen_text(app)
+        assert ">  tp                  < 8 > " in text
+        assert "not a multiple" not in text
+        assert "not run" not in text
+
+
+async def test_keys_that_have_nothing_to_take_back_say_so(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "tp")
+        await press(pilot, "u")
+        assert screen_rows(app)[-1].strip() == "nothing to undo: no change was made"
+        await press(pilot, "delete")
+        assert screen_rows(app)[-1].strip() == "tp is as opened already"
+
+
+async def test_the_last_row_names_the_keys_that_one_needs_first_on_80_columns(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "5")
+        row = screen_rows(app)[-1]
+        assert row.startswith(" hl change  Enter type  u undo  r keep  jk field  Tab group  ")
+        assert row.endswith("  ? keys  q quit ")
+        await press(pilot, "j")
+        assert screen_rows(app)[-1].startswith(" hl change  0-9 type  u undo  r keep  jk field  Tab group  ")

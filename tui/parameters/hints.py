@@ -1,0 +1,18 @@
+"""What the last row says of the form's keys: on 80 columns those that one needs first."""
+
+from __future__ import annotations
+
+_HINTS = (
+    ("hl", "change"), ("Enter", "type"), ("u", "undo"), ("r", "keep"), ("jk", "field"), ("Tab", "group"),
+    ("HL", "half, twice"), ("S", "save"), ("O", "load"), ("Delete", "as opened"), ("2", "timeline"),
+)  # fmt: skip
+# On a field that one has moved to digits begin a value; else they lead to the screens.
+_AIMED_HINTS = (
+    ("hl", "change"), ("0-9", "type"), *(hint for hint in _HINTS if hint[0] not in ("hl", "Enter", "2"))
+)  # fmt: skip
+_RUNNING_HINTS = (("Esc", "stop the run"), *_HINTS)
+
+
+def hints_of(running: bool, aimed: bool) -> tuple[tuple[str, str], ...]:
+    """running: whether the draft is simulated; aimed: whether digits begin a value."""
+    return _RUNNING_HINTS if running else _AIMED_HINTS if aimed else _HINTS

@@ -60,10 +60,15 @@ class AnySession(Protocol):
         """The command line that opens the run on the screen; None where there is none."""
 
 
+# Timed ops of kept runs beside those on the screens: some 80 MB. Others are simulated again when shown.
+MOST_KEPT_OPS = 2_000_000
+
+
 @dataclass(slots=True, eq=False)
 class KeptRun:
     """A run of the history. name: the user's, "" for none. step_ns: its step time, None where unknown.
-    results: None until it is shown, of a run of an earlier session: it is simulated only then.
+    results: None while it is not simulated: one of an earlier session until it is shown, or a large one
+    that gave way to others.
     """
 
     parameters: Parameters
@@ -152,6 +157,17 @@ class Session(Drafted[Parameters]):
         if results is not self.current:
             self.other = self.current
         self.current = results
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Large runs that are on no screen, the oldest first, are simulated again when they are shown."""
+        on_screen = (self.opened, self.current, self.other, self.beside)
+        room = MOST_KEPT_OPS
+        for run in reversed(self.history):
+            if run.results is not None and not any(run.results is one for one in on_screen):
+                room -= run.results.simulation.timeline.ops_simulated
+                if room < 0:
+                    run.results = None
 
     def keep(self) -> int | None:
         """Keep the run on the screen: its number, from 1; None if it is kept already."""

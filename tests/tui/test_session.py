@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.parameters import Parameters
-from tests.tui.made_runs import lonely
+from tests.tui.made_runs import lonely, run
+from tui import session as sessions
 from tui.session import Session
 
 
@@ -67,3 +69,22 @@ def test_any_edits_and_undos_behave_as_a_list_with_a_place_in_it(actions: list[i
             place += 1
         assert session.draft == drafts[place]
     assert session.opened is lonely()
+
+
+def test_large_kept_runs_that_are_on_no_screen_give_way_the_oldest_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = new_session()
+    ops = session.opened.simulation.timeline.ops_simulated
+    monkeypatch.setattr(sessions, "MOST_KEPT_OPS", 2 * ops)
+    for scale in range(2, 7):
+        session.show(run(session.workload, compute_scale=float(scale)))
+        session.keep()
+    # Runs 6 and 5 are on the screen and a key away, 4 and 3 have room, the one as opened always stays.
+    assert [one.results is not None for one in session.history] == [True, False, True, True, True, True]
+    assert session.history[1].step_ns is not None
+    assert session.runs == [one.results for one in session.history if one.results is not None]
+    again = run(session.workload, compute_scale=2.0)
+    session.show(again)
+    assert session.history[1].results is again
+    assert [one.results is not None for one in session.history] == [True, True, False, True, True, True]

@@ -70,7 +70,7 @@ def cells(text: str, limit: int = 200) -> str:
 
 
 def middle_cut(text: str, limit: int) -> str:
-    """Text of a file as `cells`, one that is too long cut in its middle: both ends tell it from others."""
+    """Text of a file as `cells`, cut in its middle where it is too long: its end tells as much."""
     safe = cells(text, 4 * max(limit, 200))
     if len(safe) <= limit:
         return safe

@@ -324,9 +324,8 @@ def test_the_legend_has_the_marks_and_every_kind_of_cell(glyphs: Glyphs) -> None
     for kind, what in words.items():
         assert f" {fills[kind]} {what} " in row + " ", what
     # Where words are dear idle is left out: what is blank needs none.
-    model = model_of(virtual_stages=2, schedule="interleaved")
-    (row,) = [row for row in drawn(model, (80, 21), glyphs=glyphs)
-              if row.startswith(" A B only  ~ moved ")]  # fmt: skip
+    rows = drawn(model_of(virtual_stages=2, schedule="interleaved"), (80, 21), glyphs=glyphs)
+    (row,) = [row for row in rows if row.startswith(" A B only  ~ moved ")]
     for kind in ("fwd", "bwd", "opt", "exposed", "bubble"):
         assert f" {fills[kind]} {words[kind].split()[0]} " in row + " ", kind
 

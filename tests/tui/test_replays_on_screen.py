@@ -114,7 +114,8 @@ async def test_a_trace_alone_speaks_of_scales_and_replays(make_app: MakeApp) -> 
         await press(pilot, "6")
         words = (
             "There is one run, as measured. Change a scale (5), or try a change (t on 1 or 4): its replay "
-            "then stands here beside it. wltui DIR --against DIR2 opens another trace beside it, or a workload."
+            "then stands here beside it. wltui DIR --against DIR2 opens another trace beside it, or a "
+            "workload."
         )
         assert words in " ".join(screen_text(app).split())
         await press(pilot, "o")

@@ -168,8 +168,7 @@ class WltuiApp(CellApp):
 
     def on_mount(self) -> None:
         self.current_view.focus()
-        if isinstance(self.runs, SimulatedRuns):
-            self.keeping.begin(self.runs.show)
+        self.keeping.begin(self.runs)
         self.app_resume_signal.subscribe(self, self._resumed)
 
     def _resumed(self, app: App[None]) -> None:
@@ -299,14 +298,15 @@ class WltuiApp(CellApp):
 
     def action_copy_command(self) -> None:
         """Put the command line that reproduces the run into the clipboard of the terminal, and say it."""
-        session = self.session
-        command = session.command()
-        if command is None:
+        from tui.reproducing import reproduced
+
+        found = reproduced(self.session, self.against)
+        if found is None:
             self.say("no flags of the command line say this replay: gaps, stages or group kinds are scaled")
             return
         # OSC 52: terminals that know it put the text into the clipboard, also over SSH.
-        self.copy_to_clipboard(command)
-        self.say(cells(command, 400))
+        self.copy_to_clipboard(found.command)
+        self.say(cells(f"{found.left_out}: {found.command}" if found.left_out else found.command, 400))
 
     def say(self, words: str) -> None:
         """A line at the bottom until the next key."""

@@ -43,7 +43,29 @@ def _main(words: list[str]) -> int:
     module = COMMANDS.get(words[0]) if words else None
     if module is not None:
         return guarded(import_module(module).main, words[1:])
+    if words and _is_no_file(words[0]):
+        return guarded(_refuse, words)
     return guarded(import_module(_VIEW).main, words)
+
+
+def _is_no_file(word: str) -> bool:
+    """Whether a first word can only be meant for a command: neither there, nor a flag, nor like a file."""
+    return word.replace("-", "").isalnum() and word[:1] != "-" and not os.path.lexists(word)
+
+
+def _refuse(words: list[str]) -> int:
+    """Raises `UsageError` for a first word that is neither a command nor a file."""
+    # Imported here: nobody else needs it.
+    from difflib import get_close_matches
+
+    from simcore.diagnostics import UsageError, printable
+
+    close = get_close_matches(words[0].lower(), COMMANDS, 1)
+    meant = f"; did you mean {close[0]}?" if close else ""
+    raise UsageError(
+        f"found '{printable(words[0], 40)}', expected a file or one of the commands "
+        f"{', '.join(COMMANDS)}{meant}"
+    )
 
 
 def print_version(words: list[str]) -> int:

@@ -6,12 +6,16 @@ import textwrap
 
 from simcore.analysis.beside import Beside, Side, StagePair
 from simcore.analysis.compare import Change
+from simcore.analysis.results import Results
 from simcore.diagnostics import printable
 from simcore.report.changes import change_figures, difference_of
+from simcore.report.measured_words import replay_words
 from simcore.report.table import Column, table
 from simcore.units import column_unit, duration, plural
 
 _WIDTH = 110
+# Cells for what a replay changes.
+_CHANGES = 36
 # What a person reads at once is 40 lines; --all has everything.
 _STAGES, _ACCOUNTS, _MOVERS = 4, 9, 6
 _NO_LIMIT = 1 << 30
@@ -28,14 +32,16 @@ def beside_text(beside: Beside, everything: bool = False) -> str:
 
 
 def side_facts(side: Side) -> str:
-    """`measured, tp 2 x dp 1 x pp 4, 1 micro-batch`: what a side is, without its name."""
+    """`replayed (compute x2), tp 2 x dp 1 x pp 4, 1 micro-batch`: what a side is, without its name."""
     layout = side.layout
     degrees = [
         f"{name} {degree}"
         for name, degree in zip(("tp", "dp", "pp"), layout[:3], strict=True)
         if degree is not None
     ]
-    words = [side.kind, *([" x ".join(degrees)] if degrees else [])]
+    changes = replay_words(None if isinstance(side.results, Results) else side.results.scales, _CHANGES)
+    kind = f"{side.kind} ({changes})" if changes else side.kind
+    words = [kind, *([" x ".join(degrees)] if degrees else [])]
     words += [plural(layout.microbatches, "micro-batch")] if layout.microbatches else []
     return ", ".join(words)
 

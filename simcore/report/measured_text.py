@@ -10,13 +10,23 @@ from simcore.measured.summary import RankTime, rank_times
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE
 from simcore.report.as_text import GLYPHS, GLYPHS_ASCII, diagnostics_text
 from simcore.report.measured_replay_text import results_parts
-from simcore.report.measured_words import clock_words, op_lines, order_lines, ranks_words, step_words
+from simcore.report.measured_words import (
+    clock_words,
+    op_lines,
+    order_lines,
+    order_title,
+    ranks_words,
+    replay_words,
+    step_words,
+)
 from simcore.report.table import Column, table
 from simcore.units import column_unit, duration, percent, plural
 
 _RANKS = 64
 _BAR_CELLS = 14
 _WIDTH = 110
+# Cells for what a replay changes.
+_CHANGES = 80
 _HEADINGS = {"expert dp": "exp. dp", "gap": "gaps"}
 _GLYPH = {
     "forward": "fwd", "backward": "bwd", "optimizer": "opt", "host": "host", "gap": "idle", "outside": "idle",
@@ -56,7 +66,10 @@ def _head(results: MeasuredResults) -> str:
         more = run.step_time_ns - measured
         by = f"{'+' if more > 0 else ''}{percent(more, measured)} %"
         facts.append(("measured", f"{duration(measured)}; the replay is {by} from it"))
-    lines = [f"{'Replayed' if run.replayed else 'Measured'} step time  {step_words(run)}", ""]
+        changes = replay_words(results.scales, _CHANGES)
+        facts += [("changed", changes)] if changes else []
+    title = f"{'Replayed' if run.replayed else 'Measured'} step time  {step_words(run)}"
+    lines = [title if run.timed else order_title(run), ""]
     return "\n".join(lines + [f"  {name:<10} {text}" for name, text in facts]) + "\n"
 
 

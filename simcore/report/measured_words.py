@@ -6,6 +6,7 @@ import textwrap
 
 from simcore.diagnostics import printable
 from simcore.measured import MeasuredRun
+from simcore.measured.replay.scales import Scales
 from simcore.measured.summary import OpFigures, op_figures, sub_figures
 from simcore.report.table import Column, table
 from simcore.units import duration, plural
@@ -22,6 +23,11 @@ def step_words(run: MeasuredRun) -> str:
     return duration(run.step_time_ns) if run.timed else "not timed"
 
 
+def order_title(run: MeasuredRun) -> str:
+    """What a run without times is: a plan, or a trace that nobody timed."""
+    return f"{'Planned order' if run.unit == 'stage' else 'Order of the operations'}, no times"
+
+
 def ranks_words(run: MeasuredRun) -> str:
     """How many ranks and of how many: `8 ranks = tp 2 x dp 1 x pp 4`, `2 of 8 ranks`, `2 stages`."""
     count, degrees = len(run.ranks), run.degrees
@@ -34,6 +40,18 @@ def ranks_words(run: MeasuredRun) -> str:
     if len(factors) == len(known):
         return f"{words} = {' x '.join(factors)}"
     return ", ".join([words, *factors])
+
+
+def replay_words(scales: Scales | None, room: int) -> str:
+    """What a replay changes, in about `room` cells: `compute x2, rank 7 x0.5 and 3 more`; "" for nothing."""
+    changes = [] if scales is None else scales.changes()
+    shown = changes[:1]
+    for change in changes[1:]:
+        if len(", ".join([*shown, change])) > room:
+            break
+        shown.append(change)
+    left = len(changes) - len(shown)
+    return ", ".join(shown) + (f" and {left} more" if left else "")
 
 
 def clock_words(run: MeasuredRun) -> str:

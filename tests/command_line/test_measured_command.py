@@ -118,7 +118,7 @@ def test_a_plan_is_printed_in_its_order_and_its_json_has_a_warning(tmp_path: Pat
         "stage:1:recv_forward(batch_id=0, mg_state=help, duration=None, group_kind=pp)\n"
     )
     text = wltui("report", str(path)).stdout
-    assert text.startswith("Measured step time  not timed\n")
+    assert text.startswith("Planned order, no times\n")
     assert "\n  ranks      2 stages; no times, the order alone\n" in text
     assert (
         "\nOrder of the operations, with their micro-batches\n"

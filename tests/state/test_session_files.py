@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from simcore.measured.replay import MeasuredResults
+from simcore.measured.replay.scales import Scales
+from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.tui.made_runs import lonely
 from tests.tui.pseudo_terminal import ROOT
 from tui.measured.session import MeasuredSession
@@ -293,3 +296,26 @@ def test_nothing_is_written_when_nothing_changed(workload: Path) -> None:
     assert keeper.write() == ""
     assert not keeper.take(session, "notes", {})
     assert keeper.take(session, "timeline", {})
+
+
+def test_a_replay_of_what_a_run_has_not_is_damage(workload: Path) -> None:
+    results = MeasuredResults(run_of(SLOW_RANK, 2))
+
+    def kept(scales: Scales) -> str:
+        session = MeasuredSession(results)
+        keeper = opened(workload, MeasuredSession(results))
+        session.show(results.with_scales(scales))
+        keeper.take(session, "summary", {})
+        assert keeper.write() == ""
+        return opened(workload, MeasuredSession(results)).notice.rpartition(".damaged: ")[2]
+
+    assert kept(Scales(ranks={1: 2.0}, ops={"forward_step": 0.5})) == (
+        "as left last time: replay; anew: --no-session"
+    )
+    assert kept(Scales(ranks={0: 2.0, 9: 2.0})) == (
+        "replay.scales.ranks[1]: found 9, expected what this run has"
+    )
+    assert kept(Scales(ops={"x\x1b": 2.0})) == (
+        'replay.scales.ops[0]: found "x\\u001b", expected what this run has'
+    )
+    assert kept(Scales(stages={5: 2.0})) == "replay.scales.stages[0]: found 5, expected what this run has"

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simcore.measured.replay.scales import Scales
 from simcore.parameters import FLAGS, Parameters
 from tui.frame import cells
 from tui.state.checking import MOST_NS, Damaged
 from tui.state.identity import Identity
-from tui.state.stored import FORMAT, Stored, StoredRun, as_text, from_text
+from tui.state.stored import FORMAT, Stored, StoredReplay, StoredRun, as_text, from_text
 from tui.timeline.saved import SavedMark, SavedTimeline
 
 TIMES = st.integers(0, MOST_NS)
@@ -55,6 +56,13 @@ def timelines(draw: st.DrawFn) -> SavedTimeline:
 
 
 RUNS = st.builds(StoredRun, PARAMETERS, TEXTS, st.none() | TIMES)
+FACTORS = st.floats(0, 1e6)
+SCALES = st.builds(
+    Scales, FACTORS, FACTORS, FACTORS, FACTORS,
+    st.dictionaries(TEXTS, FACTORS, max_size=3), st.dictionaries(TEXTS, FACTORS, max_size=3),
+    st.dictionaries(st.integers(0, 2**40), FACTORS, max_size=3),
+    st.dictionaries(st.none() | st.integers(0, 2**40), FACTORS, max_size=3),
+)  # fmt: skip
 SESSIONS = st.builds(
     Stored,
     st.builds(Identity, TIMES, st.integers(-(2**63) + 1, 2**63 - 1), st.none() | st.integers(0, 2**32 - 1)),
@@ -63,6 +71,7 @@ SESSIONS = st.builds(
     st.none() | PARAMETERS,
     st.lists(RUNS, max_size=3).map(tuple),
     st.fixed_dictionaries({}, optional={"timeline": timelines()}),
+    st.none() | st.builds(StoredReplay, SCALES, st.booleans()),
 )
 
 
@@ -80,7 +89,7 @@ def a_session(**changes: Any) -> dict[str, Any]:
     ))  # fmt: skip
     good = Stored(
         Identity(5, 6, 7), "0.1.0", "timeline", Parameters(tp=4), (StoredRun(Parameters(), "base", 9),),
-        {"timeline": timeline},
+        {"timeline": timeline}, StoredReplay(Scales(compute=2.0, ranks={7: 0.5}), True),
     )  # fmt: skip
     values: dict[str, Any] = json.loads(as_text(good))
     for path, value in changes.items():
@@ -125,6 +134,20 @@ TIMELINE = "screens__timeline__"
         ({"runs": ["x"]}, 'runs[0]: found "x", expected a table'),
         ({"runs__0__step_ns": -1}, f"runs[0].step_ns: found -1, expected a whole number from 0 to {MOST_NS}"),
         ({"screens": 1}, "screens: found 1, expected a table"),
+        ({"replay": 2}, "replay: found 2, expected a table"),
+        ({"replay__shown": 1}, "replay.shown: found 1, expected true or false"),
+        ({"replay__scales": []}, "replay.scales: found [], expected a table"),
+        ({"replay__scales__compute": "2"}, 'replay.scales.compute: found "2", expected a factor'),
+        ({"replay__scales__comm": True}, "replay.scales.comm: found true, expected a factor"),
+        ({"replay__scales__gaps": -0.5},
+         "replay.scales.gaps: found -0.5, expected a factor from 0 to 1e6"),
+        ({"replay__scales__host": float(10**7)},
+         "replay.scales.host: found 1e+07, expected a factor from 0 to 1e6"),
+        ({"replay__scales__ranks": {"7": 1}}, 'replay.scales.ranks: found {"7": 1}, expected a list'),
+        ({"replay__scales__ranks": [[7]]}, "replay.scales.ranks[0]: found [7], expected a pair"),
+        ({"replay__scales__ranks": [["7", 2]]},
+         'replay.scales.ranks[0]: found "7", expected a whole number from 0 to 1099511627776'),
+        ({"replay__scales__ops": [[7, 2]]}, "replay.scales.ops[0]: found 7, expected a text"),
         ({TIMELINE + "span_ns": 0},
          "screens.timeline.span_ns: found 0, expected a whole number from 1 to 1000"),
         ({TIMELINE + "first_ns": 801},

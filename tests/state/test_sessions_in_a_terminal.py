@@ -212,7 +212,7 @@ def test_a_measured_run_has_a_session_too(state: Path) -> None:
         terminal.press("wwm")
         terminal.wait_for("mark a ")
         terminal.press("R")
-        terminal.wait_for("a measured run is the only one there is")
+        terminal.wait_for("one measured run; change a scale on 5 (or t on 1)")
         terminal.press("l")
         terminal.settle(0.3)
         rows = terminal.lines[2:35]
@@ -220,6 +220,32 @@ def test_a_measured_run_has_a_session_too(state: Path) -> None:
     with opened(state, file=file) as terminal:
         terminal.wait_for("as left last time: view; anew: --no-session")
         terminal.wait_for(lambda: terminal.lines[2:35] == rows)
+
+
+def test_a_replay_is_there_again_with_the_measured_run_beside_it(state: Path) -> None:
+    file = "fixtures/004_megatron_rank7_trace.txt"
+    with opened(state, file=file) as terminal:
+        terminal.wait_for("[1 Summary]")
+        terminal.press_each(("5", ">  compute  "), ("L", "replayed: compute x2"), ("2", TIMELINE))
+        quit(terminal)
+    with opened(state, file=file) as terminal:
+        terminal.wait_for("as left last time: view, replay; anew: --no-session")
+        terminal.wait_for("replayed: compute x2")
+        terminal.press_each(("6", "A  opened "), ("2", TIMELINE))
+        terminal.press_each(("x", "as measured: 3.851 s; x goes back and forth"))
+        quit(terminal)
+    # The measured run was on the screen: the replay is the other run.
+    with opened(state, file=file) as terminal:
+        terminal.wait_for("as left last time: view, replay (x); anew: --no-session")
+        assert "replayed" not in terminal.lines[0]
+        terminal.press("l")
+        terminal.wait_for("x other run")
+        terminal.press_each(("x", "replayed: compute x2"))
+        quit(terminal)
+    # What the command line states wins.
+    with opened(state, "--replay", file=file) as terminal:
+        terminal.wait_for("as left last time: view; anew: --no-session")
+        assert "replayed, 1 micro-batch" in terminal.lines[0]
 
 
 def test_without_a_terminal_nothing_is_read_or_written(state: Path) -> None:

@@ -196,7 +196,7 @@ def _keeper(path: str, arguments: argparse.Namespace, session: AnySession) -> Ke
     from tui.state.keeper import keeper_of
 
     run = (session.opened.measured.stamp or "") if isinstance(session.opened, MeasuredResults) else ""
-    return keeper_of(path, run, session, states_parameters(arguments))
+    return keeper_of(path, run, session, states_parameters(arguments) or arguments.replay)
 
 
 def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:

@@ -41,6 +41,10 @@ class Choice:
             found += [_kept(number, run, run.results) for number, run in history if run.results is not None]
         elif isinstance(session, MeasuredSession):
             found.append(Candidate("opened", session.opened))
+            if session.opened is not session.as_measured:
+                found.append(Candidate("trace", session.as_measured))
+            if session.other is not None and all(session.other is not one.results for one in found):
+                found.append(Candidate("replay", session.other))
         return found
 
     def _current(self) -> Candidate:
@@ -52,7 +56,8 @@ class Choice:
                     return _kept(number, run, session.current)
             return Candidate("draft", session.current)
         assert isinstance(session, MeasuredSession)
-        return Candidate("opened" if session.current is session.opened else "replay", session.current)
+        names = {id(session.as_measured): "trace", id(session.opened): "opened"}
+        return Candidate(names.get(id(session.current), "replay"), session.current)
 
     @property
     def pair(self) -> tuple[Candidate, Candidate] | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.binding import BindingType
 
 from simcore.diagnostics import UsageError
+from simcore.measured.replay import MeasuredResults
 from tui.compare.choice import AnyResults, Choice, compared
 from tui.compare.frame import draw
 from tui.compare.model import MOVERS, CompareModel
@@ -19,7 +20,13 @@ if TYPE_CHECKING:
     from tui.app import WltuiApp
 
 _ONE_RUN = "There is one run: change a parameter (5), or try a change (t on 1 or 4)."
-_ONE_TRACE = "There is one run: wltui THIS --against FILE opens a workload or another trace beside it."
+_ONE_TRACE = (
+    "There is one run, as measured. Change a scale (5), or try a change (t on 1 or 4): its replay then "
+    "stands here beside it. wltui DIR --against DIR2 opens another trace beside it, or a workload."
+)
+_NO_TIMES = "An order of operations without times has nothing to compare."
+_NO_OTHER = "there is no other run: r keeps one (5), --against FILE opens one beside it"
+_NO_OTHER_TRACE = "there is no other run: change a scale (5); --against DIR2 opens a trace beside it"
 
 _HINTS = (
     ("w s", "zoom"), ("a d", "pan"), ("hjkl", "cursor"), ("x", "A B both"), ("z", "align ends"),
@@ -83,13 +90,19 @@ class CompareView(ScreenView):
     def draw(self, width: int, height: int) -> list[Line]:
         model = self.model
         if model is None:
-            one = _ONE_TRACE if self.session.measured else _ONE_RUN
-            words = wrapped(self.refused or one, width - 4)
+            words = wrapped(self.refused or self._one_run(), width - 4)
             return [rule("Compare", width, self.glyphs), *([(f"  {line}", "")] for line in words)]
         found = self._app.comparisons.of(
             model.compared, lambda _, is_cancelled: (model.compared.find(is_cancelled),)
         )
         return draw(model, self.names, width, height, self.glyphs, self.colour, found is not None)
+
+    def _one_run(self) -> str:
+        """What there is to do where there is nothing to compare with."""
+        shown = self.session.current
+        if isinstance(shown, MeasuredResults):
+            return _ONE_TRACE if shown.measured.timed else _NO_TIMES
+        return _ONE_RUN
 
     @property
     def _app(self) -> WltuiApp:
@@ -145,4 +158,4 @@ class CompareView(ScreenView):
             self._compare()
             self.redraw()
         else:
-            self._app.say("there is no other run: r keeps one (5), --against FILE opens one beside it")
+            self._app.say(_NO_OTHER_TRACE if self.session.measured else _NO_OTHER)

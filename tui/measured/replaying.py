@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from textual.worker import get_current_worker
@@ -16,9 +16,12 @@ from tui.measured.session import MeasuredSession
 if TYPE_CHECKING:
     from simcore.analysis.what_if import WhatIf
     from tui.app import WltuiApp
+    from tui.state.stored import StoredReplay
 
 
-_ONE_RUN = "a measured run is the only one there is"
+_NO_TIMES = "an order without times has no replay, and so no other run"
+_ONE_RUN = "one measured run; change a scale on 5 (or t on 1): x and 6 then have its replay"
+_TWO_RUNS = "the measured run and one replay: x shows either, 6 both; y copies the flags"
 
 
 class MeasuredRuns:
@@ -27,6 +30,8 @@ class MeasuredRuns:
     def __init__(self, app: WltuiApp, session: MeasuredSession) -> None:
         self._app = app
         self._session = session
+        # A replay of an earlier session, and what is done when it is there.
+        self._next: tuple[Scales, Callable[[], None]] | None = None
 
     @property
     def has_other(self) -> bool:
@@ -56,6 +61,34 @@ class MeasuredRuns:
             self._session.edit(cast("Knob", knob).scales)
             self.run_draft()
 
+    def resume(self, kept: StoredReplay, then: Callable[[], None]) -> None:
+        """Go on with the replay of an earlier session; `then` when it is there, if it was on the screen."""
+        if kept.shown:
+            self._session.edit(kept.scales)
+            self._next = (kept.scales, then)
+            self.run_draft()
+        else:
+            other = self._session.opened.with_scales(kept.scales)
+            self._app.run_worker(lambda: self._find_other(other), thread=True, group="other run")
+
+    def _find_other(self, other: MeasuredResults) -> None:
+        """The replay that was not on the screen, for `x`."""
+        try:
+            _prepare(other)
+        except OverflowError:
+            return
+        if not get_current_worker().is_cancelled and self._app.is_running:
+            self._app.call_from_thread(self._found_other, other)
+
+    def _found_other(self, other: MeasuredResults) -> None:
+        session = self._session
+        # Not if another replay was made meanwhile.
+        if session.current is session.opened and not session.running:
+            session.other = other
+            if "compare" in self._app.views:
+                self._app.views["compare"].show(session.current)
+            self._app.redraw_hints()
+
     def run_draft(self) -> None:
         """Replay the session's draft; the old picture stays until it is done."""
         session = self._session
@@ -67,17 +100,18 @@ class MeasuredRuns:
 
     def keep(self) -> None:
         """Nothing is kept: the command line says a replay."""
-        self._app.say(_ONE_RUN)
+        self.open_history()
 
     def open_history(self) -> None:
-        """There is none."""
-        self._app.say(_ONE_RUN)
+        """There is none: what there is instead is said."""
+        timed = self._session.opened.measured.timed
+        self._app.say(_NO_TIMES if not timed else _TWO_RUNS if self.has_other else _ONE_RUN)
 
     def show_other(self) -> None:
         """Show the run that was shown before, and the next time this one again."""
         session = self._session
         if session.other is None:
-            self._app.say("there is no other run yet: change a scale first (5)")
+            self.open_history()
             return
         other = session.other
         session.edit(other.scales or Scales())
@@ -111,6 +145,11 @@ class MeasuredRuns:
             return
         session.show(results)
         app.show_everywhere(results)
+        if self._next is not None and self._next[0] == scales:
+            # The last row says that this is how it was left.
+            then, self._next = self._next[1], None
+            then()
+            return
         what = "replayed" if results.run.replayed else "as measured"
         app.say(f"{what}: {session.step}; x goes back and forth")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from simcore.measured.replay.accounts import ACCOUNTS, BUBBLE, FIRST_EXPOSED, HOST, IDLE, WAIT
 from simcore.report.measured_insights import insight_lines
 from simcore.report.measured_replay_text import signed
-from simcore.report.measured_words import order_lines
+from simcore.report.measured_words import order_lines, order_title
 from simcore.units import duration, percent, plural
 from tui.frame import Glyphs, Line, cells, fitted, rows_around, rule
 from tui.measured.summary_model import WAITS, MeasuredSummaryModel, Row
@@ -55,7 +55,8 @@ def _order(model: MeasuredSummaryModel, width: int, height: int, glyphs: Glyphs)
     model.set_panels((NOTES,))
     notes = model.results.diagnostics
     rows = min(len(notes), max(height // 4, 1))
-    lines: list[Line] = [rule("No times: there is no step time, and nothing waits", width, glyphs)]
+    title = f"{order_title(model.results.measured)}: there is no step time, and nothing waits"
+    lines: list[Line] = [rule(title, width, glyphs)]
     lines += [[(f" {cells(line, 400)}", "")] for line in order_lines(model.results.measured, width - 2)]
     below = [
         rule(f"Notes ({len(notes)}), ! all", width, glyphs),

@@ -163,6 +163,10 @@ class SimulatedRuns:
         else:
             self.show(run, lambda: self._compare_with(beside))
 
+    def resume(self, kept: Parameters, then: Callable[[], None]) -> None:
+        """Go on with the run of an earlier session; `then` when it is there."""
+        self.show(KeptRun(kept), then)
+
     def show(self, run: KeptRun, then: Callable[[], None]) -> None:
         """Another run on the screen, simulated first where it has not been; `then` when it is there."""
         session = self._session

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -16,6 +16,9 @@ class RunSource(Protocol):
     @property
     def has_other(self) -> bool:
         """Whether there is another run to go back and forth to."""
+
+    def resume(self, kept: Any, then: Callable[[], None]) -> None:
+        """Go on with the run of an earlier session: its parameters, or replay; `then` when it is there."""
 
     def run_draft(self) -> None:
         """Find the run of the session's draft in a worker; the old picture stays until it is done."""

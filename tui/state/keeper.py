@@ -18,14 +18,15 @@ from tui.state.identity import Identity, identity_of
 
 if TYPE_CHECKING:
     from tui.screen_view import ScreenView
-    from tui.state.stored import ScreenState, Stored
+    from tui.state.stored import ScreenState, Stored, StoredReplay
 
 
 class Keeper:
     """Keeps a session in its file. path: the file; identity: of the input.
 
     notice: what there is to say of the session that was found, "" for nothing. screen: the one that was
-    open, parameters: of the run to go on with, None for the one as opened. screens: what screens that
+    open, parameters: of the run to go on with, None for the one as opened; replay: to go on with.
+    screens: what screens that
     have not been opened yet begin with; places: whether places in time still mean the same.
     """
 
@@ -34,6 +35,7 @@ class Keeper:
         self.notice = ""
         self.screen: str | None = None
         self.parameters: Parameters | None = None
+        self.replay: StoredReplay | None = None
         self.screens: dict[str, ScreenState] = {}
         self.places = True
         self._wanted = self._written = self._complaint = ""
@@ -65,6 +67,9 @@ class Keeper:
                     session.recall(KeptRun(stored.parameters))
             if len(session.history) > 1:
                 found.append(f"{plural(len(session.history) - 1, 'more run')} (R)")
+        elif stored.replay is not None and same and not parameters_given:
+            self.replay = _checked(session, stored.replay)
+            found.append("replay" if stored.replay.shown else "replay (x)")
         if not same:
             self.notice = (
                 f"the input changed since: {', '.join(found) or 'nothing'} kept, not the place in it"
@@ -88,7 +93,7 @@ class Keeper:
             state = view.saved()
             if state is not None:
                 self.screens[name] = state
-        parameters, runs = None, []
+        parameters, replay, runs = None, None, []
         if isinstance(session, Session):
             # The run as opened is what the command line says, which is not the session's.
             if session.running:
@@ -98,7 +103,9 @@ class Keeper:
             runs = [StoredRun(one.parameters, one.name, one.step_ns) for one in session.history]
             # The one as opened, and the newest.
             runs = [runs[0], *runs[1:][1 - MOST_RUNS :]]
-        stored = Stored(self.identity, __version__, screen, parameters, tuple(runs), self.screens)
+        else:
+            replay = _replay_of(session)
+        stored = Stored(self.identity, __version__, screen, parameters, tuple(runs), self.screens, replay)
         self._wanted = as_text(stored)
         return self._wanted != self._written
 
@@ -148,6 +155,30 @@ def keeper_of(opened: str, run: str, session: AnySession, parameters_given: bool
     except OSError as error:
         keeper.notice = f"no session is restored: {cells(_where(error, path))}"
     return keeper
+
+
+def _checked(session: AnySession, replay: StoredReplay) -> StoredReplay:
+    """The replay, checked against the run. Raises `Damaged`."""
+    from tui.measured.saved import check
+    from tui.measured.session import MeasuredSession
+
+    assert isinstance(session, MeasuredSession)
+    check(replay.scales, session.opened.measured, "replay.scales")
+    return replay
+
+
+def _replay_of(session: AnySession) -> StoredReplay | None:
+    """The replay on the screen, or on the way to it, else the one that `x` shows; not the one as opened."""
+    from tui.measured.session import MeasuredSession
+    from tui.state.stored import StoredReplay
+
+    assert isinstance(session, MeasuredSession)
+    if session.running:
+        return StoredReplay(session.draft, True)
+    for results in (session.current, session.other):
+        if results is not None and results is not session.opened and results.scales is not None:
+            return StoredReplay(results.scales, results is session.current)
+    return None
 
 
 def _where(error: OSError, path: str) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual.events import Event, Key, MouseScrollDown, MouseScrollUp, MouseUp
 
-from tui.session import KeptRun
-
 if TYPE_CHECKING:
     from tui.app import WltuiApp
+    from tui.runs.source import RunSource
     from tui.screen_view import ScreenView
     from tui.state.keeper import Keeper
 
@@ -39,11 +37,14 @@ class Keeping:
         if self._keeper is not None:
             self._keeper.restore(name, view)
 
-    def begin(self, show: Callable[[KeptRun, Callable[[], None]], None]) -> None:
-        """Go on with the run that was on the screen. show: shows a run, and calls back when it is there."""
-        if self._keeper is not None and self._keeper.parameters is not None:
+    def begin(self, runs: RunSource) -> None:
+        """Go on with the run that was on the screen: shown when it is there, behind the first picture."""
+        if self._keeper is None:
+            return
+        kept = self._keeper.replay if self._keeper.parameters is None else self._keeper.parameters
+        if kept is not None:
             # Not before the first picture is there: that is of the run as opened.
-            self._app.call_after_refresh(show, KeptRun(self._keeper.parameters), self._restore_places)
+            self._app.call_after_refresh(runs.resume, kept, self._restore_places)
 
     def _restore_places(self) -> None:
         """Where one was in this very run, if nobody has gone elsewhere meanwhile."""

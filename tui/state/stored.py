@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from simcore.diagnostics import UsageError
 from simcore.parameters import FLAGS, Flag, Parameters, parse_value
@@ -22,6 +22,9 @@ from tui.state.checking import (
 )
 from tui.state.identity import Identity
 from tui.timeline.saved import SavedTimeline
+
+if TYPE_CHECKING:
+    from simcore.measured.replay.scales import Scales
 
 FORMAT = "wltui.session/1"
 # Of the runs that were kept, the newest so many are kept in the file.
@@ -49,10 +52,17 @@ class StoredRun(NamedTuple):
     step_ns: int | None = None
 
 
+class StoredReplay(NamedTuple):
+    """The replay that was shown last of a measured run. shown: whether it was on the screen at the end."""
+
+    scales: Scales
+    shown: bool
+
+
 class Stored(NamedTuple):
     """A session. version: of the program that wrote it. screen: the open one. parameters: of the run on
     the screen, None of the one as opened. runs: none of a measured run. screens: the parts of those that
-    have one.
+    have one. replay: of a measured run alone.
     """
 
     input: Identity
@@ -61,13 +71,14 @@ class Stored(NamedTuple):
     parameters: Parameters | None = None
     runs: tuple[StoredRun, ...] = ()
     screens: Mapping[str, ScreenState] = MappingProxyType({})
+    replay: StoredReplay | None = None
 
 
 def as_text(stored: Stored) -> str:
     """The file's text."""
     import json
 
-    values = {
+    values: dict[str, Any] = {
         "format": FORMAT,
         "version": stored.version,
         "input": stored.input.as_json(),
@@ -79,6 +90,10 @@ def as_text(stored: Stored) -> str:
         ],
         "screens": {name: state.as_json() for name, state in stored.screens.items()},
     }
+    if stored.replay is not None:
+        from tui.measured.saved import as_json
+
+        values["replay"] = {"scales": as_json(stored.replay.scales), "shown": stored.replay.shown}
     return json.dumps(values, separators=(",", ":")) + "\n"
 
 
@@ -102,7 +117,19 @@ def from_text(given: str) -> Stored:
             for name, read in READERS.items()
             if screens.get(name) is not None
         },
+        optional(found.get("replay"), "replay", _replay),
     )
+
+
+def _replay(value: object, where: str) -> StoredReplay:
+    # Imported here: sessions of workloads have none.
+    from tui.measured.saved import read
+
+    found = table(value, where)
+    shown = found.get("shown")
+    if not isinstance(shown, bool):
+        raise wrong(shown, f"{where}.shown", "true or false")
+    return StoredReplay(read(found.get("scales"), f"{where}.scales"), shown)
 
 
 def _run(value: object, where: str) -> StoredRun:

@@ -10,6 +10,7 @@ from simcore.diagnostics import UsageError, printable
 from simcore.measured.run import MeasuredRun
 from simcore.overrides import parse_factor, parse_overrides
 from simcore.parameters import Parameters
+from simcore.units import number
 
 _MOST_LISTED = 12
 _Key = TypeVar("_Key")
@@ -46,6 +47,21 @@ class Scales:
             _product(self.stages, other.stages),
         )
 
+    def changes(self) -> list[str]:
+        """What is not as measured: `compute x2`, `rank 7 x0.5`; names of the trace made safe."""
+        found: list[tuple[str, float]] = [
+            ("compute", self.compute), ("communication", self.comm),
+            ("host gaps", self.gaps), ("host operations", self.host),
+        ]  # fmt: skip
+        found += [(printable(name, 40), factor) for name, factor in self.ops.items()]
+        found += [(f"{printable(kind, 40)} communication", factor) for kind, factor in self.kinds.items()]
+        found += [
+            ("ranks without a stage" if stage is None else f"stage {stage}", factor)
+            for stage, factor in self.stages.items()
+        ]
+        found += [(f"rank {rank}", factor) for rank, factor in self.ranks.items()]
+        return [f"{what} x{number(round(factor, 4))}" for what, factor in found if factor != 1.0]
+
 
 def _product(one: Mapping[_Key, float], other: Mapping[_Key, float]) -> dict[_Key, float]:
     return {key: one.get(key, 1.0) * other.get(key, 1.0) for key in (*one, *other)}
@@ -56,9 +72,9 @@ def scales_from(parameters: Parameters, run: MeasuredRun) -> Scales:
     last = max(rank.number for rank in run.ranks)
     ranks = parse_overrides(parameters, last + 1, 0).slow_ranks
     there = {rank.number for rank in run.ranks}
-    for number in ranks:
-        if number not in there:
-            raise UsageError(f"--slow-rank: rank {number} is not in this run")
+    for rank in ranks:
+        if rank not in there:
+            raise UsageError(f"--slow-rank: rank {rank} is not in this run")
     return Scales(
         compute=parameters.compute_scale,
         comm=parameters.comm_scale,

@@ -1,0 +1,48 @@
+"""A first word that is neither a command nor a file: what it may have been meant for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.command_line.running import ROOT, SEED_002, wltui
+from tui.cli import COMMANDS, main
+
+_COMMANDS = "report, check, compare, calibrate, export, collective, keys"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["reprot", SEED_002], f"found 'reprot', expected a file or one of the commands {_COMMANDS}; "
+                               "did you mean report?"),
+        (["comprae", "a", "b"], f"found 'comprae', expected a file or one of the commands {_COMMANDS}; "
+                                "did you mean compare?"),
+        (["Check"], f"found 'Check', expected a file or one of the commands {_COMMANDS}; "
+                    "did you mean check?"),
+        (["xyzzy", "--tp", "4"], f"found 'xyzzy', expected a file or one of the commands {_COMMANDS}"),
+    ],
+)  # fmt: skip
+def test_a_mistyped_command_is_said_with_what_it_may_have_been(words: list[str], message: str) -> None:
+    done = wltui(*words)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"wltui: {message}\n")
+
+
+@pytest.mark.parametrize("path", ["reprot.txt", "traces/reprot"])
+def test_what_looks_like_a_file_is_one_that_is_not_there(path: str) -> None:
+    done = wltui(path)
+    assert done.stderr == f"{path}: error no-such-file there is no such file\n"
+
+
+def test_a_file_that_is_called_like_a_command_nearly_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "reprot").symlink_to(ROOT / SEED_002)
+    monkeypatch.chdir(tmp_path)
+    assert main(["reprot"]) == 0
+    assert "Step time" in capsys.readouterr().out
+
+
+def test_the_message_lists_the_commands() -> None:
+    assert ", ".join(COMMANDS) == _COMMANDS

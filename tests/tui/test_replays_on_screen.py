@@ -1,0 +1,143 @@
+"""What the screens say of a replay and of the measured run beside it: names, messages, the other run."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcore.measured import MeasuredRun
+from simcore.measured.replay import MeasuredResults
+from simcore.measured.replay.scales import Scales
+from simcore.report.beside_text import beside_text
+from simcore.report.measured_text import measured_text
+from simcore.report.measured_words import replay_words
+from tests.analysis.test_beside import beside
+from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
+from tests.tui.conftest import MakeApp
+from tests.tui.screen_reading import press, screen_rows, screen_text
+from tests.tui.test_measured_screens import PLAN, app_on, made
+from tui.compare.choice import Choice
+from tui.measured.session import MeasuredSession
+
+MANY = Scales(
+    2.0, 0.5, 0.0, 1.5, ops={"forward_step": 0.9, "x\x1b[2J": 3.0}, kinds={"dp": 0.123456},
+    stages={0: 2.0, None: 3.0}, ranks={1: 0.5, 0: 1.0},
+)  # fmt: skip
+
+
+def slow_rank() -> MeasuredRun:
+    return run_of(SLOW_RANK, 2)
+
+
+def test_every_change_has_a_name_and_a_factor_of_1_is_none() -> None:
+    assert MANY.changes() == [
+        "compute x2", "communication x0.5", "host gaps x0", "host operations x1.5", "forward_step x0.9",
+        "x\\x1b[2J x3", "dp communication x0.1235", "stage 0 x2", "ranks without a stage x3", "rank 1 x0.5",
+    ]  # fmt: skip
+    assert Scales().changes() == []
+
+
+@pytest.mark.parametrize(
+    ("scales", "words"),
+    [
+        (None, ""),
+        (Scales(), ""),
+        (Scales(compute=2.0, ranks={7: 0.5}), "compute x2, rank 7 x0.5"),
+        (MANY, "compute x2, communication x0.5 and 8 more"),
+    ],
+)
+def test_as_many_changes_are_named_as_there_is_room_for(scales: Scales | None, words: str) -> None:
+    assert replay_words(scales, 34) == words
+
+
+def test_row_1_names_what_a_replay_changes() -> None:
+    session = MeasuredSession(MeasuredResults(slow_rank()))
+    ranks = "2 ranks = tp 1 x dp 2 x pp 1"
+
+    def facts(scales: Scales) -> list[list[str]]:
+        session.show(session.opened.with_scales(scales))
+        return [session.facts(wide) for wide in (True, False)]
+
+    assert [session.facts(wide) for wide in (True, False)] == [
+        [ranks, "measured, 1 micro-batch"],
+        ["2 ranks", "measured"],
+    ]
+    assert facts(Scales()) == [[ranks, "replayed, 1 micro-batch"], ["2 ranks", "replayed"]]
+    assert facts(Scales(ranks={1: 0.5})) == [
+        [ranks, "replayed: rank 1 x0.5", "1 micro-batch"],
+        ["2 ranks", "rank 1 x0.5"],
+    ]
+    assert [one[1] for one in facts(Scales(gaps=0.25))] == ["replayed: host gaps x0.25", "1 change"]
+    assert [one[1] for one in facts(MANY)] == [
+        "replayed: compute x2, communication x0.5 and 8 more", "10 changes",
+    ]  # fmt: skip
+
+
+def test_reports_name_what_a_replay_changes() -> None:
+    measured = MeasuredResults(slow_rank())
+    replay = measured.with_scales(Scales(compute=2.0, ranks={1: 0.5}))
+    assert "  changed    compute x2, rank 1 x0.5\n" in measured_text(replay)
+    assert "changed" not in measured_text(measured)
+    head = beside_text(beside(measured, replay)).splitlines()[1]
+    assert ": replayed (compute x2, rank 1 x0.5), tp 1 x" in head
+
+
+def test_an_opened_replay_has_the_measured_run_beside_it() -> None:
+    measured = MeasuredResults(slow_rank())
+    session = MeasuredSession(measured.with_scales(Scales(compute=2.0)))
+    assert session.other is session.as_measured
+    assert (session.as_measured.scales, session.as_measured.step_time_ns) == (None, measured.step_time_ns)
+    pair = Choice(session, None).pair
+    assert pair is not None
+    assert [(one.name, one.results) for one in pair] == [
+        ("trace", session.as_measured), ("opened", session.opened),
+    ]  # fmt: skip
+
+
+def test_a_measured_run_that_is_shown_again_has_its_replay_beside_it() -> None:
+    session = MeasuredSession(MeasuredResults(slow_rank()))
+    assert Choice(session, None).pair is None
+    replay = session.opened.with_scales(Scales(compute=2.0))
+    session.show(replay)
+    session.show(session.opened)
+    pair = Choice(session, None).pair
+    assert pair is not None
+    assert [(one.name, one.results) for one in pair] == [("replay", replay), ("opened", session.opened)]
+
+
+async def test_a_trace_alone_speaks_of_scales_and_replays(make_app: MakeApp) -> None:
+    app = app_on(make_app, slow_rank(), first="summary")
+    async with app.run_test(size=(120, 36)) as pilot:
+        one = "one measured run; change a scale on 5 (or t on 1): x and 6 then have its replay"
+        for key in ("R", "x"):
+            await press(pilot, key)
+            assert app.said == one
+        await press(pilot, "6")
+        words = (
+            "There is one run, as measured. Change a scale (5), or try a change (t on 1 or 4): its replay "
+            "then stands here beside it. wltui DIR --against DIR2 opens another trace beside it, or a "
+            "workload."
+        )
+        assert words in " ".join(screen_text(app).split())
+        await press(pilot, "o")
+        assert app.said == (
+            "there is no other run: change a scale (5); --against DIR2 opens a trace beside it"
+        )
+        await press(pilot, "5", "L")
+        await app.workers.wait_for_complete()
+        await press(pilot, "R")
+        assert app.said == "the measured run and one replay: x shows either, 6 both; y copies the flags"
+        await press(pilot, "6")
+        assert any("A  opened" in row and "measured" in row for row in screen_rows(app))
+        assert any("B  replay" in row and "replayed (compute x2)" in row for row in screen_rows(app))
+
+
+async def test_a_plan_has_nothing_to_compare(make_app: MakeApp) -> None:
+    app = app_on(make_app, made(PLAN))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "6")
+        assert "An order of operations without times has nothing to compare." in screen_text(app)
+        await press(pilot, "R")
+        assert app.said == "an order without times has no replay, and so no other run"
+        await press(pilot, "1")
+        assert "Planned order, no times: there is no step time, and nothing waits" in screen_text(app)
+        assert "Measured" not in screen_text(app)

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.legs import path_sums
+from simcore.measured.replay.legs import longest_of_part, path_sums
 from simcore.measured.replay.scales import Scales
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, op, run_of
 from tui.timeline import jumps
@@ -91,6 +91,13 @@ def test_the_sums_and_the_legs_of_the_path_are_the_step(by: str, scales: Scales 
     edges = [leg.start_ns for leg in results.legs] + [results.step_time_ns]
     assert [leg.end_ns for leg in results.legs] == edges[1:]
     assert edges[0] == 0
+    # Each has a longest segment, which is a part of it; the screen goes there.
+    for part, ns in path_sums(results, by):
+        found = longest_of_part(results, by, part)
+        assert found is not None
+        _, start, end = found
+        assert any((one.start, one.end) == (start, end) for one in results.critical_path)
+        assert 0 < end - start <= ns
 
 
 def test_the_worst_places_are_the_slow_rank_and_who_waits_for_it() -> None:

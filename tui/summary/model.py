@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from simcore.analysis import Results
 from simcore.analysis.rank_map import MEASURES, MapRow
 from simcore.analysis.stages import StageAccounts
-from tui.panel_cursor import WHAT_IF, PanelCursor, Target
+from simcore.cluster import Dimension
+from tui.panel_cursor import WHAT_IF, PanelCursor, Target, dims_of
 
 STAGES, MAP, WORST, NOTES = "stages", "map", "worst", "notes"
 PANELS = (STAGES, MAP, WORST, WHAT_IF, NOTES)
@@ -36,6 +38,10 @@ class SummaryModel(PanelCursor):
             return len(results.rank_map), len(results.stages)
         rows = {WORST: len(results.worst), WHAT_IF: len(self.knobs or ()), NOTES: len(results.diagnostics)}
         return rows[panel], 1
+
+    @property
+    def dims(self) -> Sequence[Dimension]:
+        return dims_of(self.results)
 
     def next_measure(self) -> None:
         """Show another measure in the map."""

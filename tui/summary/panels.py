@@ -22,6 +22,7 @@ from tui.summary.model import MAP, STAGES, WORST, SummaryModel
 if TYPE_CHECKING:
     from simcore.analysis.what_if import WhatIf
     from simcore.analysis.worst import Place
+    from simcore.cluster import Dimension
     from simcore.measured.replay.what_if import Knob
     from simcore.measured.replay.worst import Place as MeasuredPlace
     from tui.measured.summary_model import MeasuredSummaryModel
@@ -246,12 +247,14 @@ def help_lines(
     step = model.results.step_time_ns
     size = max(width - 22, 14)
     shown = rows_around(row, len(model.knobs), rows)
-    return [help_line(model.knobs[index], step, size, focused and index == row) for index in shown]
+    return [
+        help_line(model.knobs[index], model.dims, step, size, focused and index == row) for index in shown
+    ]
 
 
-def help_line(knob: WhatIf | Knob, step: int, size: int, at: bool) -> Line:
+def help_line(knob: WhatIf | Knob, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
     """A change in words, the step time with it, and the difference."""
-    words = change_words(knob) + ("" if knob.free_ns is None else ", 10 % less")
+    words = change_words(knob, dims) + ("" if knob.free_ns is None else ", 10 % less")
     share, role = change_share(step, knob.better10_ns)
     name = f"{'>' if at else ' '}{cells(words, size - 1):<{size}}"
     return [(name, "accent" if at else ""), (f"{duration(knob.better10_ns):>10}", ""), (f" {share}", role)]

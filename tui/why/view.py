@@ -46,7 +46,7 @@ def path_bindings(room: str, groupings: str, tries: str) -> list[Binding]:
         binding("G,end", "move(10000000)", "last row", f"{room}.last"),
         binding("o", "grouping", f"the path by {groupings}", f"{room}.grouping"),
         binding(
-            "enter", "go", "show the leg, or the longest segment of the sum, in the timeline", f"{room}.go"
+            "enter", "go", "to the leg, or longest of a sum, in the timeline", f"{room}.go"
         ),
         binding("t", "try", f"{tries} the change under the cursor", f"{room}.try"),
         binding("escape", "app.open('timeline')", "back to the timeline", f"{room}.leave"),

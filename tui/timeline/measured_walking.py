@@ -10,7 +10,7 @@ from simcore.measured.replay.dependencies import Dependency, causes, effects, pi
 from simcore.measured.replay.pieces import GAP
 from simcore.measured.replay.worst import piece_name
 from simcore.measured.vocabulary import COMPUTE, category_of_op, group_of_op
-from simcore.units import duration
+from simcore.units import duration, plural
 from tui.frame import cells
 from tui.timeline.spans import SpanLane
 from tui.timeline.walking import Step
@@ -53,8 +53,10 @@ def critical(results: MeasuredResults, time_ns: int, direction: int) -> Step | N
     if not 0 <= index < len(legs):
         return None
     leg = legs[index]
+    segments = plural(len(results.critical_path), "segment")
     words = (
-        f"critical path {index + 1} of {len(legs)}: {cells(leg.what, 40)}, {duration(leg.ns)}; {leg.reason}"
+        f"path leg {index + 1} of {len(legs)} ({segments}): {cells(leg.what, 40)}, {duration(leg.ns)}; "
+        f"{leg.reason}"
     )
     return Step(leg.rank, None, leg.start_ns, results.measured.ranks[leg.rank].number, words)
 

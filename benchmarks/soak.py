@@ -58,7 +58,8 @@ BYTES = {
 ENDS = {"app.quit", "quit", "suspend_process", "app.suspend_process"}
 PROBE = 25
 PATIENCE_S = 60.0
-MOST_MB = 400.0
+# What `--no-fold` may take of 1024 ranks, which some actions come to.
+MOST_MB = 600.0
 # Of what it sent last: a traceback with all its values.
 KEPT_BYTES = 400_000
 REDRAW = "\x0c"

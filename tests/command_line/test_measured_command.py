@@ -35,7 +35,7 @@ Accounts, s: compute, exposed communication by group, waiting; each rank sums to
   rank  forward  backward  optimizer     pp     tp     dp  embedding   host   idle
      7    0.584     1.184      0.105  0.633  0.021  0.025      1.274  0.007  0.018
 
-Critical path, 0 to the end in 71 segments, added up
+Critical path, 0 to the end in 17 legs (71 segments), added up
   rank  goes to                 time  of step
      7  exposed embedding    1.274 s   33.1 %
      7  compute backward     1.184 s   30.7 %

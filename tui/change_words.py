@@ -14,29 +14,29 @@ if TYPE_CHECKING:
 def change_words(knob: WhatIf | Knob, dims: Sequence[Dimension] = ()) -> str:
     """A schedule is known by its name: the words of the flags would leave no room for the figures.
 
-    dims: of the cluster, which are called as screen 5 has them: `dim 1 switch 128 bandwidth`.
+    dims: of the cluster, which are called as screen 5 has them: `dim 1 bandwidth (switch 128)`.
     """
     dimension = _dimension(knob.knob, dims)
     if dimension is not None:
-        return " ".join(dimension)
+        return f"{dimension[0]} ({dimension[1]})"
     return knob.knob.removeprefix("--schedule ").replace(" --", ", ")
 
 
 def _dimension(name: str, dims: Sequence[Dimension]) -> tuple[str, str] | None:
-    """(`dim 1 switch 128`, `bandwidth`) of `dimension 1 bandwidth`; None of all else."""
+    """(`dim 1 bandwidth`, `switch 128`) of `dimension 1 bandwidth`; None of all else."""
     kind, _, rest = name.partition(" ")
     number, _, what = rest.partition(" ")
     if kind != "dimension" or not number.isdecimal() or int(number) >= len(dims):
         return None
     one = dims[int(number)]
-    return f"dim {number} {one.kind} {one.size}", what
+    return f"dim {number} {what}", f"{one.kind} {one.size}"
 
 
 def why_not_tried(knob: WhatIf | Knob, dims: Sequence[Dimension] = ()) -> str:
     """Why no run is made with a change of the table, and what comes next to it."""
     dimension = _dimension(knob.knob, dims)
     if dimension is not None:
-        return f"10 % less is no parameter: type a {dimension[1]} for {dimension[0]} on 5"
+        return f"10 % less is no parameter: type another {dimension[0]} on 5"
     kind, _, of = knob.knob.partition(" ")
     if kind == "layer":
         return "a layer is its compute and its collectives: --layer-scale on 5 has compute alone"

@@ -65,6 +65,12 @@ class SummaryModel(PanelCursor):
         """The measure of a cell of the map, ns."""
         return MEASURES[self.measure](self.results.accounts[row.classes[stage]])
 
+    @property
+    def mean_ns(self) -> int:
+        """The measure of the map, the mean of all ranks."""
+        results = self.results
+        return results.mean_of_ranks(map(MEASURES[self.measure], results.accounts))
+
     def target(self) -> Target | None:
         """Where Enter leads in the timeline; None where it leads elsewhere or nowhere."""
         row, column = self.cursor(self.panel)

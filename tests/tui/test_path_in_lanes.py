@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simcore.measured.replay import MeasuredResults
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import (
     all_lanes,
@@ -172,7 +173,7 @@ def test_a_heading_shows_what_is_below_it() -> None:
 
 
 def test_a_measured_run_has_a_path_too_and_is_walked_along() -> None:
-    model = TimelineModel(four_ranks())
+    model = TimelineModel(MeasuredResults(four_ranks()))
     assert model.path is not None
     stretches = [model.path.stretches(model.source.lane(number)) for number in model.source.numbers]
     assert sum(sum(ends) - sum(starts) for starts, ends in stretches) == model.source.length
@@ -183,11 +184,11 @@ def test_a_measured_run_has_a_path_too_and_is_walked_along() -> None:
     jumps.step_critical(model, -1)
     jumps.step_critical(model, -1)
     assert model.notice == "the critical path begins here"
-    assert TimelineModel(measured_seed()).path is not None
+    assert TimelineModel(MeasuredResults(measured_seed())).path is not None
 
 
 def test_ranks_without_a_common_time_have_no_path() -> None:
-    model = TimelineModel(four_ranks(50))
+    model = TimelineModel(MeasuredResults(four_ranks(50)))
     jumps.toggle_path(model)
     assert model.notice == "no critical path: the ranks of this run have no common time"
     assert not model.shows_path
@@ -204,3 +205,16 @@ async def test_the_key_and_the_palette_turn_it_on_and_off(make_app: MakeApp) -> 
         assert "critical path on" in screen_rows(app)[-2]
         await press(pilot, "colon", *"path on/off", "enter")
         assert "critical path off" in screen_rows(app)[-2]
+
+
+@pytest.mark.parametrize("keys", [("P",), ("P", "c")])
+async def test_without_colour_the_legend_says_what_the_capitals_are(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...]
+) -> None:
+    app = make_app()
+    monkeypatch.setattr(app, "no_color", True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, *keys)
+        assert screen_rows(app)[-2].startswith(" FBX <> critical path  ")
+        await press(pilot, "P")
+        assert "critical path" not in screen_rows(app)[-2]

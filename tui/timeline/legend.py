@@ -9,11 +9,18 @@ from tui.timeline.spans import Kind
 
 
 def legend(
-    kinds: Sequence[Kind], glyphs: Glyphs, width: int, colour: bool, crowded: bool, streams: bool
+    kinds: Sequence[Kind],
+    glyphs: Glyphs,
+    width: int,
+    colour: bool,
+    crowded: bool,
+    streams: bool,
+    path: bool = False,
 ) -> Line:
     """One line of at most `width` cells; an entry that does not fit whole is left out.
 
     crowded: whether a row is drawn by how busy it is. streams: whether a stream's lane is shown.
+    path: whether the critical path stands out.
     """
     wide = width >= 100
     entries: list[Line] = [_entry(kind, glyphs, wide and colour, wide) for kind in kinds]
@@ -22,6 +29,8 @@ def legend(
         words = " crowded: height is busy share" if wide else " busy share"
         # In front of all else: it changes what the others say.
         entries.insert(0, [(height, "bright"), (f"{words} ", "")])
+    if path and not colour:
+        entries.insert(0, [("FBX <>", "bright"), (" critical path ", "")])
     if streams and wide:
         entries.append([("   comm lanes: ", "dim"), (glyphs.busy, "comm"), (" busy  ", ""),
                         (glyphs.partly, "comm"), (" partly", "")])  # fmt: skip

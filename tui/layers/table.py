@@ -127,7 +127,7 @@ class Table:
         sizes = self.layers.values("rows")
         with_line = [unit for unit in range(len(self._has_line)) if self._has_line[unit]]
         left = self.layers.matching(self.typed, with_line)
-        return sum(int(sizes[unit]) for unit in left), int(sum(sizes))
+        return sum(int(sizes[unit]) for unit in left), sum(map(int, sizes))
 
     def find(self, typed: str, line: int, direction: int) -> int | None:
         """The first line of what holds every word of `typed`, from `line` on (1) or back (-1), and round."""

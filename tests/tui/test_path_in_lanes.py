@@ -211,3 +211,16 @@ async def test_the_key_and_the_palette_turn_it_on_and_off(make_app: MakeApp) -> 
         assert "critical path on" in screen_rows(app)[-2]
         await press(pilot, "colon", *"path on/off", "enter")
         assert "critical path off" in screen_rows(app)[-2]
+
+
+@pytest.mark.parametrize("keys", [("P",), ("P", "c")])
+async def test_without_colour_the_legend_says_what_the_capitals_are(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...]
+) -> None:
+    app = make_app()
+    monkeypatch.setattr(app, "no_color", True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, *keys)
+        assert screen_rows(app)[-2].startswith(" FBX <> critical path  ")
+        await press(pilot, "P")
+        assert "critical path" not in screen_rows(app)[-2]

@@ -120,7 +120,7 @@ def test_the_details_of_a_wait_say_how_long_for_whom_and_what_that_rank_was_at()
         said = [line_text(line) for line in details(model, 120, wide)]
         assert said[0].startswith("dp_allreduce (dp)")
         assert sum("waits 20.000 ms for rank 1" in line for line in said) == 1
-    text = [line_text(line).strip() for line in full_details(model, 120)]
+    text = [line_text(line).strip() for line in full_details(model)(120)]
     assert (
         "waits           20.000 ms for rank 1 of stage 0 in dp_allreduce: it comes last, behind forward_step"
     ) in text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -75,6 +75,12 @@ class MeasuredMoves:
         if query.stage is not None and query.stage not in stages:
             return f"no rank of stage {query.stage} is in this run"
         return ""
+
+    def names(self) -> Collection[str]:
+        found: set[str | None] = set()
+        for rank in self.run.ranks:
+            found.update(rank.ops.name, rank.subs.name, rank.subs.collective)
+        return {name for name in found if name is not None}
 
     def rank_words(self, rank: int) -> str:
         position = self.run.degrees.position(rank)

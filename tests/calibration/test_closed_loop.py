@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.calibration import calibrate
+from simcore.choices import choices
 from simcore.parameters import Parameters
 from simcore.parameters_file import parameters_toml, read_parameters
-from simcore.simulation import choices
 
 from .closed_loop import a_workload, measured_of
 

@@ -138,6 +138,7 @@ def test_a_workload_stands_beside_a_trace() -> None:
         "Not the same layout: micro-batches 16 in A, 1 in B; of B tp, dp, pp not known. "
         "Paired by stage alone."
     )
+    assert lines[4] == "     --microbatches 1 gives the workload what is known of the layout of the trace."
     assert len(lines) <= 40
     found = json.loads(wltui("compare", SEED_002, TRACE, "--json").stdout)
     assert list(found) == [

@@ -100,7 +100,7 @@ def test_the_table_of_all_rows_has_every_cell_that_does_something(case: Case) ->
         (phase, cell)
         for row in results.layers
         for phase, cell in row.cells.items()
-        if cell.stated_ns or cell.collective
+        if cell.is_modelled or cell.collective
     ]
     rows = [line for line in table if re.search(r" (fwd|ig|wg) ", line)]
     assert len(rows) == len(cells)

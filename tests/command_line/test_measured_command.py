@@ -72,6 +72,7 @@ def test_the_json_of_seed_004_has_the_keys_of_every_report_and_what_was_measured
     assert (report["schema"], report["workload"]["format"]) == ("wltui.report/1", "rank-trace")
     assert (report["workload"]["rows"], report["workload"]["microbatches"], report["spans"]) == (9, 1, 57)
     assert report["step_time_ns"] == 3_851_380_000
+    assert sum(report["mean_ns"].values()) == 3_851_380_000
     measured = report["measured"]
     assert (measured["step_time_ns"], measured["ranks"], measured["concurrent"]) == (3_851_380_000, 1, True)
     (rank,) = measured["by_rank"]

@@ -12,6 +12,15 @@ from tui.keys.actions import Action, Keymap, actions
 from tui.panel import Panel
 from tui.screen_view import ScreenView
 
+# What the accounts of a rank's time mean: docs/semantics.md has the rules.
+_ACCOUNTS = (
+    ("compute", "forward, backward (input, weight gradients), optimizer"),
+    ("exposed", "communication for which compute stands still"),
+    ("wait", "for the last member of a collective"),
+    ("bubble", "for what a neighbouring stage has not sent yet"),
+    ("idle", "done, until the step ends; host gaps when measured"),
+)
+
 
 class HelpScreen(Panel):
     """Covers the screen with its keys; Esc, Enter, `?` or `q` go back."""
@@ -28,7 +37,9 @@ class HelpScreen(Panel):
             if view.mouse:
                 found.append(rule("Mouse", width, view.glyphs))
                 found += [[(f"  {what:<24}", "key"), (words, "")] for what, words in view.mouse]
-            return [*found, rule("Everywhere", width, view.glyphs), *map(_line, always)]
+            found += [rule("Everywhere", width, view.glyphs), *map(_line, always)]
+            found.append(rule("Where time goes", width, view.glyphs))
+            return [*found, *([(f"  {what:<24}", "key"), (words, "")] for what, words in _ACCOUNTS)]
 
         super().__init__(f"Keys of this screen: {view.id}", lines, view.glyphs)
 

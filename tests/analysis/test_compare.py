@@ -211,7 +211,7 @@ def test_zb_h1_against_1f1b_in_one_screen() -> None:
         "weight gradients fill the wait for the next backward.",
     ]
     assert lines[-2:] == [
-        "Unchanged: every op's duration, all collectives and transfers, all bytes",
+        "Unchanged: every op's duration, as many collectives and transfers, all bytes",
         "Cost: stage 15 keeps 16 micro-batches in memory, in A 1",
     ]
 

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from simcore.parameters import Parameters
+from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import lonely, seed
+from tests.tui.screen_reading import press, run_over, screen_text
+from tui.timeline import jumps
 from tui.timeline.model import TimelineModel
+from tui.timeline.query import parse_query
+from tui.timeline.search import Search
 from tui.timeline.window import Window
 
 
@@ -92,3 +98,29 @@ def test_any_step_can_follow_any_other(ns: int) -> None:
         model.show(lonely(other))
         assert model.window == Window.whole(other)
         assert 0 <= model.cursor_ns < model.window.step_ns
+
+
+async def test_what_was_said_of_one_place_or_run_does_not_stay_beside_another(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "2", "b")
+        assert "longest of" in screen_text(app)
+        await press(pilot, "1", "enter")
+        await press(pilot, "2")
+        assert "longest of" not in screen_text(app)
+        await press(pilot, "0", "b", "v", "full_stop", "v", "b", "5")
+        app.session.edit(Parameters(microbatches=32))
+        app.runs.run_draft()
+        await run_over(pilot)
+        await press(pilot, "2")
+        assert "longest of" not in screen_text(app)
+        assert "another run: the range is where it was as a share of the step" in screen_text(app)
+
+
+def test_a_search_for_waits_says_what_waiting_for_a_stage_is_called() -> None:
+    model = TimelineModel(lonely())
+    for text in ("wait", "waits", "waiting"):
+        found = Search(model.source, model.moves, parse_query(text), model.unfolded)
+        while not found.advance(1.0):
+            pass
+        assert jumps.no_match_words(found) == f"no match for {text} (for a neighbouring stage: bubble)"

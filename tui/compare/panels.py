@@ -6,7 +6,7 @@ from simcore.analysis.compare import Change, signed
 from simcore.units import column_unit, duration
 from tui.boxes import beside, box
 from tui.compare.model import MOVERS, CompareModel
-from tui.frame import Glyphs, Line, middle_cut, rule, shortened
+from tui.frame import Glyphs, Line, middle_cut, rule, shortened, wrapped
 
 _GAINS = ("forward", "backward", "input grad", "weight grad", "optimizer", "recompute")
 
@@ -74,10 +74,8 @@ def _movers(model: CompareModel, width: int, rows: int, found: bool) -> list[Lin
     if not found:
         return [[(" comparing op by op", "dim")]]
     compared = model.compared
-    notices = [
-        *([(f"unchanged: {', '.join(compared.unchanged)}", "dim")] if compared.unchanged else []),
-        *((words, "warn") for words in compared.notices),
-    ]
+    same = wrapped(f"unchanged: {', '.join(compared.unchanged)}", width - 1) if compared.unchanged else []
+    notices = [*((words, "dim") for words in same), *((words, "warn") for words in compared.notices)]
     room = max(rows - len(notices), 1)
     first = max(0, min(model.mover - room + 1, len(compared.rows) - room))
     size = max(width - 42, 12)

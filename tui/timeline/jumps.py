@@ -238,7 +238,8 @@ def no_match_words(search: Search) -> str:
     if not search.problem and not search.among.is_empty:
         words += " in what the filter leaves"
     # A pipeline's waiting has a word of its own.
-    return f"{words} (for a neighbouring stage: bubble)" if "wait" in search.query.text.split() else words
+    waits = any(word.startswith("wait") for word in search.query.text.split())
+    return f"{words} (for a neighbouring stage: bubble)" if waits else words
 
 
 # -- marks -----------------------------------------------------------------------------

@@ -86,7 +86,12 @@ class TimelineView(ScreenView):
         binding("0", "all", "the whole step", "timeline.all"),
         binding("u", "back", "back to the view before", "timeline.back"),
         binding("ctrl+r", "forward", "forward again", "timeline.forward"),
-        binding("slash", "search", "find a rank, stage, word, micro-batch, length", "timeline.search"),
+        binding(
+            "slash",
+            "search",
+            "find: rank 37 bubble, stage 5 mlp, > 5 ms",
+            "timeline.search",
+        ),
         binding("n", "match(1)", "next match", "timeline.next-match"),
         binding("N", "match(-1)", "match before", "timeline.previous-match"),
         binding("backslash", "filter", "show only spans that match", "timeline.filter"),
@@ -134,6 +139,8 @@ class TimelineView(ScreenView):
 
     def show(self, results: Run) -> None:
         self.model.show(results)
+        scaled = self.model.selection.is_there
+        self.model.notice = "another run: the range is where it was as a share of the step" if scaled else ""
         self.changed()
 
     def saved(self) -> SavedTimeline:
@@ -161,8 +168,7 @@ class TimelineView(ScreenView):
 
     def go_to(self, number: int, start_ns: int, end_ns: int) -> None:
         """The cursor on the lane of rank class `number`, the view around start_ns..end_ns."""
-        self.model.show_stretch(number, start_ns, end_ns)
-        self.redraw()
+        self._do(lambda: self.model.show_stretch(number, start_ns, end_ns))
 
     def action_zoom(self, numerator: int, denominator: int) -> None:
         self._do(lambda: self.model.zoom(numerator, denominator))

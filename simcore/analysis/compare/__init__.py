@@ -195,7 +195,8 @@ class Comparison:
                 if kind in matched.compared - matched.differs:
                     words.append(what if matched.whole else f"{what} that both have")
         if matched.whole:
-            words.append("all ops" if matched.compared == {"compute"} else "all collectives and transfers")
+            ops = "ops" if matched.compared == {"compute"} else "collectives and transfers"
+            words.append(f"as many {ops}")
             words += ["all bytes"] if "bytes" not in matched.differs else []
         if self.cost is None:
             words.append("micro-batches in memory")

@@ -128,7 +128,7 @@ class LayersView(ScreenView):
             order = (
                 f"sorted by {name}, {'from the largest' if self.table.descending else 'from the smallest'}"
             )
-        words = f", {order}; all, exposed: a rank's step"
+        words = f", {order}; all: a rank's compute"
         if not self.table.typed:
             return [(f" {len(self.session.workload)} rows{words}", "dim")]
         left, whole = self.table.rows()

@@ -100,7 +100,7 @@ def test_the_table_of_all_rows_has_every_cell_that_does_something(case: Case) ->
         (phase, cell)
         for row in results.layers
         for phase, cell in row.cells.items()
-        if cell.stated_ns or cell.collective
+        if cell.is_modelled or cell.collective
     ]
     rows = [line for line in table if re.search(r" (fwd|ig|wg) ", line)]
     assert len(rows) == len(cells)
@@ -122,3 +122,12 @@ def test_a_row_with_one_line_of_figures_has_their_sum_too() -> None:
         "  fwd  compute_ns = 5: the fwd cell, 5 ns",
         "  in one step of one rank, all of them: compute 5 ns, exposed 0 s",
     ]
+
+
+def test_of_many_close_names_the_three_closest_are_said() -> None:
+    results = Results(run([layer(name, 5) for name in ("mlp_ra", "mlp_rb", "mlp_rc", "mlp_rdd")], {}))
+    with pytest.raises(UsageError) as caught:
+        explained(results, "mlp_rd")
+    assert str(caught.value) == (
+        "--explain mlp_rd: no row has this name, close ones are mlp_rdd, mlp_rc, mlp_rb"
+    )

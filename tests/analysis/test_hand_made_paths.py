@@ -91,6 +91,11 @@ def test_a_bubble_bound_pipeline_goes_down_the_stages_and_back() -> None:
     ]
     effects = results.dependencies.segment_effects(1, accounts, 0)
     assert [(one.number, one.op, one.start_ns) for one in effects] == [(1, 0, there)]
+    # Of what stage 0 does first, and of the transfer back from stage 1 (its ops 0 to 2 are compute).
+    effects = results.dependencies.segment_effects(0, results.accounts[0], 0)
+    assert [(one.number, one.op, one.start_ns) for one in effects] == [(0, 1, 100)]
+    effects = results.dependencies.effects(1, 3, 1)
+    assert [(one.number, one.rank, one.start_ns) for one in effects] == [(0, 0, back)]
 
 
 def test_a_late_gradient_all_reduce_ends_the_step_and_backward_has_slack() -> None:

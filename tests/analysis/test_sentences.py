@@ -277,3 +277,31 @@ def test_half_of_a_stage_is_not_most_of_it() -> None:
     }
     assert len(words) > 2
     assert not [one for one in words if one.startswith("Most of")]
+
+
+def test_a_port_that_carries_all_that_it_can_carries_no_more() -> None:
+    rows = [Row("mlp", Cell(0, "ALLREDUCE", "tp", 8000))]
+    assert said(run(rows, {"tp": 2}, dim=("switch:8:1:0",)))["busy-port"] == (
+        "The ports of dimension 0 (switch 8, 1 GB/s, 0 ns a hop) are busy 100.0 % of the step on ranks 0-1, "
+        "most with tp (8.0 kB)."
+    )
+
+
+def test_of_ranks_that_wait_equally_long_the_first_are_named() -> None:
+    """Ranks 0-3 have slow ports, of which 2 and 3 compute longer too; 4 and 5 have neither."""
+    simulation = run(
+        [Row("mlp", Cell(1000, "ALLREDUCE", "tp", 8000))], {"tp": 2, "dp": 3},
+        slow_rank=("2=2", "3=2"), slow_link=tuple(f"0:{rank}=0.5" for rank in range(4)),
+    )  # fmt: skip
+    assert len(simulation.timeline.classes) == 3
+    assert said(simulation)["exposed"].endswith("(forward all-reduce, 16.020 us on ranks 0-1).")
+
+
+def test_a_step_that_is_1_ns_longer_for_a_slow_rank_has_grown() -> None:
+    rows = [Row("mlp", Cell(20, "ALLREDUCE", "tp", 2))]
+    simulation = run(rows, {"tp": 2}, slow_rank=("1=1.05",))
+    assert simulation.step_time_ns == 21 + pair_ns(2)
+    assert said(simulation)["straggler"] == (
+        "Straggler. Rank 1 (tp 1) makes its 1 tp peer wait 1 ns (2.3 %); the step grows by 1 ns (2.4 %) "
+        "against the run without the slow rank."
+    )

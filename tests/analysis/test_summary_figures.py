@@ -157,3 +157,14 @@ def test_names_of_a_file_are_made_safe() -> None:
     places: list[Place] = run(make_workload(rows, tp=2, all_gpus=2)).worst
     assert any("\\x1b[2Jxxx" in place.words for place in places)
     assert not any("\x1b" in place.words for place in places)
+
+
+def test_the_other_stage_layout_is_timed_where_there_is_one() -> None:
+    made = make_workload([layer("embedding_layer", 7), *[layer("mlp", 50)] * 2], pp=2, vpp=2, all_gpus=2)
+    megatron = run(made, schedule="1f1b", stage_layout="megatron")
+    assert run(made, schedule="1f1b").megatron_step_ns == megatron.step_time_ns
+    assert megatron.step_time_ns < run(made, schedule="1f1b").step_time_ns
+    assert megatron.megatron_step_ns is None
+    assert run(made, schedule="layer-loop").megatron_step_ns is None
+    assert run(made, schedule="1f1b", jitter=0.5).megatron_step_ns is None
+    assert run(made, schedule="1f1b", pp=1).megatron_step_ns is None

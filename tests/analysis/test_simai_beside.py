@@ -132,3 +132,20 @@ def test_collectives_that_run_beside_each_other_hold_compute_back_once() -> None
     found = lines(rows, {"tp": 1, "ep": 2})
     assert (found["ep"].ours_ns, found["dp"].ours_ns) == (3_333_333, 614_035)
     assert "; here 614.0 us of 3.947 ms holds compute back, " in found["dp"].text
+
+
+def test_loss_rows_of_several_microbatches_are_a_reason() -> None:
+    rows = [*[layer("embedding_layer", 1000), layer("mlp", 1000)] * 2, layer("cross_entropy1", 400, 0, 0)]
+    header = {"pp": 2, "tp": 1, "all_gpus": 2, "ga": 2, "pp_comm": 0}
+    found = lines(rows, header, schedule="1f1b")
+    assert found["compute"].text == ("+400 ns here: loss rows run for each of 2 micro-batches, there once")
+
+
+def test_how_much_longer_collectives_run_is_said_unless_simai_hides_some() -> None:
+    """Two passes run the all-reduce of 3 333 333 ns twice."""
+    assert lines(ROWS, {}, passes=2)["tp"].text.endswith(
+        "; here too all 6.667 ms holds compute back, +3.333 ms of them (2 passes run)"
+    )
+    assert lines(ROWS, {}, passes=2, overlap=("tp=0.25",))["tp"].text.endswith(
+        "; here too all 6.667 ms holds compute back"
+    )

@@ -19,6 +19,7 @@ from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
 from simcore.analysis.rank_map import MEASURES, last_end_ns
 from simcore.analysis.worst import Place
 from simcore.simulation import simulate
+from tests.engine.test_policies import made
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload
 from tests.tui.made_runs import run, seed
 
@@ -160,11 +161,17 @@ def test_names_of_a_file_are_made_safe() -> None:
 
 
 def test_the_other_stage_layout_is_timed_where_there_is_one() -> None:
-    made = make_workload([layer("embedding_layer", 7), *[layer("mlp", 50)] * 2], pp=2, vpp=2, all_gpus=2)
-    megatron = run(made, schedule="1f1b", stage_layout="megatron")
-    assert run(made, schedule="1f1b").megatron_step_ns == megatron.step_time_ns
-    assert megatron.step_time_ns < run(made, schedule="1f1b").step_time_ns
+    two = make_workload([layer("embedding_layer", 7), *[layer("mlp", 50)] * 2], pp=2, vpp=2, all_gpus=2)
+    megatron = run(two, schedule="1f1b", stage_layout="megatron")
+    assert run(two, schedule="1f1b").megatron_step_ns == megatron.step_time_ns
+    assert megatron.step_time_ns < run(two, schedule="1f1b").step_time_ns
     assert megatron.megatron_step_ns is None
-    assert run(made, schedule="layer-loop").megatron_step_ns is None
-    assert run(made, schedule="1f1b", jitter=0.5).megatron_step_ns is None
-    assert run(made, schedule="1f1b", pp=1).megatron_step_ns is None
+    assert run(two, schedule="layer-loop").megatron_step_ns is None
+    assert run(two, schedule="1f1b", jitter=0.5).megatron_step_ns is None
+    assert run(two, schedule="1f1b", pp=1).megatron_step_ns is None
+
+
+def test_a_rank_ends_with_its_last_op_and_not_with_the_state_changes_behind_it() -> None:
+    results = Results(made(["mlp -1 50 NONE 0 0 NONE 0 0 NONE 0 0"]))
+    assert [ACCOUNTS[account] for account in results.accounts[0].account] == ["compute fwd", "idle", "idle"]
+    assert results.worst[0] == Place("rank", "last to end, at 50 ns: ranks 0-3", 0, 0, 50, 50)

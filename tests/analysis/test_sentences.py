@@ -305,3 +305,23 @@ def test_a_step_that_is_1_ns_longer_for_a_slow_rank_has_grown() -> None:
         "Straggler. Rank 1 (tp 1) makes its 1 tp peer wait 1 ns (2.3 %); the step grows by 1 ns (2.4 %) "
         "against the run without the slow rank."
     )
+
+
+def test_a_bubble_absorbs_the_rest_when_it_absorbs_half_of_it() -> None:
+    """Rank 7 waits 3 ns: 1 makes the step longer, and of the other 2 its bubble was 1 longer before."""
+    rows = [Row("mlp", Cell(1, "ALLREDUCE", "tp", 2), wg=Cell(0, "ALLREDUCE", "dp", 16))]
+    degrees = {"tp": 2, "dp": 2, "pp": 2, "pp_comm": 2}
+    made = {"schedule": "1f1b", "microbatches": 3, "dim": ("switch:8:1:0",)}
+    slow, before = run(rows, degrees, slow_rank=("6=2",), **made), run(rows, degrees, **made)
+    stood = [(one.step_time_ns, *standing_of(one, 7)) for one in (slow, before)]
+    assert stood == [(59, 3, 4, 2), (58, 0, 5, 2)]
+    assert said(slow)["straggler"].endswith(
+        "wait 3 ns (5.1 %); the step grows by only 1 ns (1.7 %) against the run without the slow rank, "
+        "the bubble of stage 1 absorbs the rest."
+    )
+
+
+def standing_of(simulation: Simulation, rank: int) -> tuple[int, int, int]:
+    """ns of a rank that are wait, bubble and idle."""
+    accounts = Results(simulation).accounts[simulation.timeline.folding.class_of(rank)]
+    return accounts.wait_ns, accounts.bubble_ns, accounts.idle_ns

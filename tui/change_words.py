@@ -1,17 +1,47 @@
-"""A change of the what-if table in words, and what it does to the step time."""
+"""A change of the what-if table in words, what it does to the step time, and why `t` cannot try it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from simcore.analysis.what_if import WhatIf
+    from simcore.cluster import Dimension
     from simcore.measured.replay.what_if import Knob
 
 
-def change_words(knob: WhatIf | Knob) -> str:
-    """A schedule is known by its name: the words of the flags would leave no room for the figures."""
+def change_words(knob: WhatIf | Knob, dims: Sequence[Dimension] = ()) -> str:
+    """A schedule is known by its name: the words of the flags would leave no room for the figures.
+
+    dims: of the cluster, which are called as screen 5 has them: `dim 1 bandwidth (switch 128)`.
+    """
+    dimension = _dimension(knob.knob, dims)
+    if dimension is not None:
+        return f"{dimension[0]} ({dimension[1]})"
     return knob.knob.removeprefix("--schedule ").replace(" --", ", ")
+
+
+def _dimension(name: str, dims: Sequence[Dimension]) -> tuple[str, str] | None:
+    """(`dim 1 bandwidth`, `switch 128`) of `dimension 1 bandwidth`; None of all else."""
+    kind, _, rest = name.partition(" ")
+    number, _, what = rest.partition(" ")
+    if kind != "dimension" or not number.isdecimal() or int(number) >= len(dims):
+        return None
+    one = dims[int(number)]
+    return f"dim {number} {what}", f"{one.kind} {one.size}"
+
+
+def why_not_tried(knob: WhatIf | Knob, dims: Sequence[Dimension] = ()) -> str:
+    """Why no run is made with a change of the table, and what comes next to it."""
+    dimension = _dimension(knob.knob, dims)
+    if dimension is not None:
+        return f"10 % less is no parameter: type another {dimension[0]} on 5"
+    kind, _, of = knob.knob.partition(" ")
+    if kind == "layer":
+        return "a layer is its compute and its collectives: --layer-scale on 5 has compute alone"
+    scaled = "compute" if kind == "compute" else "communication"
+    return f"no parameter scales {knob.knob if kind == 'compute' else of} alone: 5 scales all {scaled}"
 
 
 def change_share(was: int, now: int) -> tuple[str, str]:

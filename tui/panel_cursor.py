@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from simcore.analysis import Results
     from simcore.analysis.what_if import WhatIf
+    from simcore.cluster import Dimension
     from simcore.measured.replay.what_if import Knob
 
 # The panel of the what-if table.
@@ -20,6 +22,12 @@ class Target(NamedTuple):
     number: int
     start_ns: int
     end_ns: int
+
+
+def dims_of(results: Results) -> Sequence[Dimension]:
+    """The dimensions of a run's network; none of one without."""
+    simulation = results.simulation
+    return simulation.cluster.dims if simulation.has_dimensions else ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,6 +81,11 @@ class PanelCursor:
     def best(self) -> WhatIf | Knob | None:
         """The change that gains most."""
         return self.knobs[0] if self.knobs else None
+
+    @property
+    def dims(self) -> Sequence[Dimension]:
+        """The dimensions of the network that changes may be of; none where there are none."""
+        return ()
 
     def extent(self, panel: str) -> tuple[int, int]:
         """(rows, columns) of a panel."""

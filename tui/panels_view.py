@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from textual.binding import Binding
 
+from tui.panel_cursor import WHAT_IF
 from tui.screen_view import ScreenView, binding
 from tui.session import Run
 
@@ -64,6 +65,8 @@ class PanelsView(ScreenView):
         target = self.model.target()
         if target is not None:
             await self._app.go_to(*target)
+        elif self.model.panel == WHAT_IF:
+            self._app.say("a change is at no place of the timeline: t tries it")
 
     def action_try(self) -> None:
         self._app.runs.try_change(self.model.chosen())

@@ -102,6 +102,10 @@ class CriticalPath:
 
     # -- what it is made of ----------------------------------------------------------
 
+    def kind_of(self, index: int) -> str:
+        """What segment `index` counts to in `by_kind`."""
+        return self._kind(self.number[index], self.op[index])
+
     def by_kind(self) -> dict[str, int]:
         """ns of the path by `compute PHASE`, kind of group, `pp` and `idle`, the longest first."""
         return self._sums(lambda number, op: self._kind(number, op))

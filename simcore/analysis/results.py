@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from simcore.analysis.accounts import Accounts, class_accounts
+from simcore.analysis.accounts import ACCOUNTS, Accounts, class_accounts
 from simcore.analysis.communication import communication_ns
 from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
 from simcore.analysis.longest_waits import longest_of_all, longest_waits
@@ -112,6 +112,20 @@ class Results:
             name = base_name(names[row]) if row >= 0 else ""
             found[name] = found.get(name, 0) + ns
         return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+
+    def mean_of_ranks(self, by_class: Iterable[int]) -> int:
+        """A figure of each rank class as the mean of all ranks, rounded."""
+        classes = self.simulation.timeline.classes
+        whole = sum(ns * len(one.ranks) for one, ns in zip(classes, by_class, strict=True))
+        return round(whole / sum(len(one.ranks) for one in classes))
+
+    @cached_property
+    def mean_ns(self) -> dict[str, int]:
+        """Each account, the mean of all ranks, ns."""
+        return {
+            name: self.mean_of_ranks(found.total_ns[index] for found in self.accounts)
+            for index, name in enumerate(ACCOUNTS)
+        }
 
     @cached_property
     def stages(self) -> list[StageAccounts]:

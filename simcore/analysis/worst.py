@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from simcore.analysis.layer_places import longest_span
 from simcore.analysis.rank_map import last_end_ns
 from simcore.collectives import NAMES
 from simcore.diagnostics import printable
+from simcore.ranks import RankSet
 from simcore.units import duration, percent
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ _NAME = 32
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place of a run worth a look. what: `rank`, `bubble` ... words: what there is to see.
+    """A place of a run worth a look. what: `rank`, `bubble` ... words: what there is to see, the figure
+    before the names, which may be cut.
 
     number: the rank class; start_ns..end_ns: when; ns: the figure that makes it the worst.
     """
@@ -53,8 +55,15 @@ def _rank(results: Results) -> Place | None:
     found = results.accounts[number]
     busy = [index for index in range(len(found.account)) if found.edge[index + 1] <= ends[number]]
     last = busy[-1]
-    words = f"last to end, at {duration(ends[number])}: {_ranks(results, number)}"
+    alike = _stages(results, (one for one, end in enumerate(ends) if end == ends[number]))
+    words = f"{duration(ends[number])}, last to end: {alike or _ranks(results, number)}"
     return Place("rank", words, number, found.edge[last], found.edge[last + 1], ends[number])
+
+
+def _stages(results: Results, numbers: Iterable[int]) -> str:
+    """`stages 0-15 alike`, where the classes with these numbers are of several stages; else ""."""
+    stages = RankSet.of(sorted({results.simulation.timeline.classes[number].stage for number in numbers}))
+    return f"stages {stages.text()} alike" if len(stages) > 1 else ""
 
 
 def _longest(results: Results, account: int) -> tuple[int, int, int] | None:
@@ -86,8 +95,21 @@ def _bubble(results: Results) -> Place | None:
     if best is None:
         return None
     number, start, end = best
-    stage = results.simulation.timeline.classes[number].stage
-    words = f"stage {stage}, {duration(end - start)} from {duration(start)} on"
+    alike = _stages(
+        results,
+        (
+            one
+            for one, found in enumerate(results.accounts)
+            if any(
+                account == BUBBLE and found.edge[index + 1] - found.edge[index] == end - start
+                for index, account in enumerate(found.account)
+            )
+        ),
+    )
+    words = f"{duration(end - start)}: {alike}"
+    if not alike:
+        stage = results.simulation.timeline.classes[number].stage
+        words = f"{duration(end - start)} from {duration(start)} on: stage {stage}"
     return Place("bubble", words, number, start, end, end - start)
 
 
@@ -99,7 +121,7 @@ def _layer(results: Results) -> Place | None:
     group = groups[0]
     rows = frozenset(group.rows.indices)
     share = percent(group.cost_ns, results.step_time_ns)
-    words = f"{printable(group.name, _NAME)}, {duration(group.cost_ns)} = {share} % of it"
+    words = f"{duration(group.cost_ns)} ({share} %): {printable(group.name, _NAME)}"
     seen = longest_span(results.simulation.timeline, rows)
     return None if seen is None else Place("layer", words, *seen, group.cost_ns)
 
@@ -113,7 +135,7 @@ def _collective(results: Results) -> Place | None:
     rows = {row.index for row in group.rows}
     cells = [cell for cell in group.cells.values() if cell.collective and cell.group]
     what = ", ".join(dict.fromkeys(f"{cell.group} {NAMES[cell.collective or '']}" for cell in cells))
-    words = f"{printable(group.name, _NAME)}, {what}, {duration(group.exposed_ns)}"
+    words = f"{duration(group.exposed_ns)}: {printable(group.name, _NAME)}, {what}"
     for number, found in enumerate(results.accounts):
         ops, _, _ = results.simulation.timeline.columns(number)
         inside = [

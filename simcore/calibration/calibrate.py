@@ -12,7 +12,14 @@ from dataclasses import replace
 from functools import partial
 
 from simcore.calibration.bandwidths import Target, fit_bandwidths
-from simcore.calibration.calibration import BandwidthFit, Calibration, ComputeFit, KindFit, RankFit
+from simcore.calibration.calibration import (
+    BandwidthFit,
+    Calibration,
+    ComputeFit,
+    KindFit,
+    RankFit,
+    with_slow_ranks,
+)
 from simcore.calibration.kinds import COMPUTE_KINDS, in_order
 from simcore.calibration.matching_ranks import matching_ranks
 from simcore.calibration.measured_kinds import MeasuredTimes, measured_times
@@ -210,9 +217,7 @@ def _slowed_step_ns(after: Simulation, off: Sequence[RankFit]) -> int | None:
     """The step time with the ranks that are off as far off."""
     if not off:
         return None
-    numbers = {one.rank for one in off}
-    kept = [text for text in after.parameters.slow_rank if int(text.partition("=")[0]) not in numbers]
-    slow_rank = (*kept, *(f"{one.rank}={number(one.slow_rank)}" for one in off))
+    slow_rank = with_slow_ranks(after.parameters, off)
     return simulate(after.workload, replace(after.parameters, slow_rank=slow_rank)).step_time_ns
 
 

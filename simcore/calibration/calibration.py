@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from simcore.measured.replay.results import MeasuredResults
 from simcore.parameters import Parameters
 from simcore.simulation import Simulation
+from simcore.units import number
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,13 @@ class RankFit:
     slow_rank: float
 
 
+def with_slow_ranks(parameters: Parameters, off: Sequence[RankFit]) -> tuple[str, ...]:
+    """`--slow-rank` of the parameters with the ranks that are off as far off: `37=1.3`, each rank once."""
+    numbers = {one.rank for one in off}
+    kept = [text for text in parameters.slow_rank if int(text.partition("=")[0]) not in numbers]
+    return (*kept, *(f"{one.rank}={number(one.slow_rank)}" for one in off))
+
+
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """before, after: the runs with the parameters that were given and with the fitted ones, `parameters`.
@@ -90,6 +99,11 @@ class Calibration:
     def measured_step_ns(self) -> int:
         """From the first operation to the end of the last; of the longest rank where they ran apart."""
         return self.measured.measured.step_time_ns
+
+    @property
+    def slow_ranks(self) -> tuple[str, ...]:
+        """What `--slow-rank` takes for `slowed_step_ns`, those that were given included."""
+        return with_slow_ranks(self.parameters, self.off)
 
     @property
     def is_fitted(self) -> bool:

@@ -51,6 +51,7 @@ def json_report(results: Results, with_what_if: bool = False) -> dict[str, Any]:
         "ops_simulated": timeline.ops_simulated,
         "rank_classes": len(timeline.classes),
         "classes": [_class(results, number) for number in range(len(timeline.classes))],
+        "mean_ns": results.mean_ns,
         "layers": _layers(results),
         "critical_path": _critical_path(results),
         "what_if": _what_if(results) if with_what_if else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 
 from simcore.analysis.beside import Beside, Side, StagePair
@@ -61,11 +62,34 @@ def notices(beside: Beside) -> list[str]:
         for letter, number in (("A", 1), ("B", 2)):
             unknown = [one[0] for one in beside.unlike if one[number] is None]
             words += [f"of {letter} {', '.join(unknown)} not known"] if unknown else []
-        lines.append(f"Not the same layout: {'; '.join(words)}. Paired by stage alone.")
+        lines.append(f"Not the same layout: {'; '.join(words)}. Paired by stage alone.{_how_alike(beside)}")
     for side, name in ((beside.a, "A"), (beside.b, "B")):
         if not side.together:
             lines.append(f"The ranks of {name} did not run together: who waits for whom is not known.")
     return lines
+
+
+def _how_alike(beside: Beside) -> str:
+    """The flags with which a workload has the layout of the trace beside it, as far as that is known."""
+    simulated = [side for side in (beside.a, beside.b) if side.kind == "simulated"]
+    if len(simulated) != 1:
+        return ""
+    (mine,) = simulated
+    own, wanted = mine.layout, (beside.b if mine is beside.a else beside.a).layout
+    worlds = [
+        None if None in one[:3] else math.prod(degree for degree in one[:3] if degree is not None)
+        for one in (own, wanted)
+    ]
+    flags = [
+        f"{flag} {there}"
+        for flag, here, there in (
+            ("--world", *worlds), ("--tp", own.tp, wanted.tp), ("--pp", own.pp, wanted.pp),
+            ("--microbatches", own.microbatches, wanted.microbatches),
+        )
+        if there is not None and here != there
+    ]  # fmt: skip
+    known = "what is known of the layout" if None in wanted else "the layout"
+    return f" {' '.join(flags)} gives the workload {known} of the trace." if flags else ""
 
 
 def why_words(beside: Beside) -> str:

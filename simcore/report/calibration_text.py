@@ -2,21 +2,49 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 
 from simcore.calibration import BandwidthFit, Calibration, KindFit
 from simcore.diagnostics import printable
+from simcore.ranks import RankSet
 from simcore.report.table import Column, table
 from simcore.units import column_unit, duration, number, plural
 
 _WIDTH = 110
 _MOST_RANKS = 4
+# Of a path in a command line that is to be copied.
+_MOST_COMMAND = 4096
 
 
 def calibration_text(calibration: Calibration) -> str:
     """The page."""
     parts = [_head(calibration), _fitted(calibration), _kinds(calibration), _rest(calibration)]
     return "\n".join(part for part in parts if part)
+
+
+def saved_text(calibration: Calibration, path: str | None) -> str:
+    """Where the parameters are, or (None) how to save them, and which slow ranks the file has or has not."""
+    file = "FILE" if path is None else printable(shlex.quote(path), _MOST_COMMAND)
+    if path is None:
+        line = "--output FILE saves these parameters for --params FILE"
+    else:
+        line = f"Saved in {printable(path)}: --params takes it"
+    given = calibration.parameters.slow_rank
+    if given:
+        line += f", with --slow-rank {', '.join(map(printable, given))} as given"
+    if calibration.slowed_step_ns is None:
+        return line + "\n"
+    named = [one.rank for one in calibration.off]
+    ranks = f"rank{'s' if len(named) > 1 else ''} {RankSet.of(named).text()}"
+    steps = (calibration.after.step_time_ns, calibration.slowed_step_ns)
+    without, slowed = (f"{duration(ns)} ({_off(ns, calibration.measured_step_ns)})" for ns in steps)
+    lines = [line, f"Not in it: {ranks} as slow or fast as measured. Without {without}, with them {slowed}:"]
+    workload = printable(shlex.quote(calibration.before.workload.path), _MOST_COMMAND)
+    flags = " ".join(f"--slow-rank {one}" for one in calibration.slow_ranks)
+    # One line, however long: it is there to be copied.
+    lines.append(f"  wltui {workload} --params {file} {flags}")
+    return "".join(f"{one}\n" for one in lines)
 
 
 def _head(calibration: Calibration) -> str:

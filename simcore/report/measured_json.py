@@ -50,6 +50,7 @@ def measured_json(
         "ops_simulated": run.ops + run.subs if shown.replayed else 0,
         "rank_classes": 0,
         "classes": [],
+        "mean_ns": results.mean_ns if run.timed else {},
         "layers": [],
         "streams": [],
         "dimensions": [],

@@ -84,7 +84,8 @@ def _path(results: MeasuredResults) -> str:
     ]
     left = len(most) - len(rows)
     more = [f"  and {left} smaller (--json has the path)"] if left > 0 else []
-    title = f"Critical path, 0 to the end in {plural(len(results.critical_path), 'segment')}, added up"
+    count = f"{plural(len(results.legs), 'leg')} ({plural(len(results.critical_path), 'segment')})"
+    title = f"Critical path, 0 to the end in {count}, added up"
     columns = [Column("rank"), Column("goes to", left=True), Column("time"), Column("of step")]
     return "\n".join([title, *table(columns, rows), *more, ""])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -80,21 +79,6 @@ class Timeline:
             ops.row[op],
             ops.microbatch[op],
         )
-
-    def stream_spans(self, number: int, stream: str) -> Iterator[Span]:
-        """The spans of one stream of class `number`, in time order."""
-        code = STREAMS.index(stream)
-        column = self.stage_program(number).ops.stream
-        if self.program.queued:
-            # Priorities decide there what is served first, and chunks of several run in turn.
-            ops = [op for op, lane in enumerate(column) if lane == code]
-            start, end = self.times.start[number], self.times.end[number]
-            yield from (self.span(number, op) for op in sorted(ops, key=lambda op: (start[op], end[op], op)))
-            return
-        op = column.find(code)
-        while op >= 0:
-            yield self.span(number, op)
-            op = column.find(code, op + 1)
 
     def streams(self, number: int) -> list[str]:
         """The streams that class `number` has ops on, compute first."""

@@ -10,6 +10,7 @@ from simcore.analysis import ACCOUNTS, Results
 from simcore.parameters import Parameters
 from simcore.simulation import Simulation, simulate
 from tests.strategies import Row, make_workload
+from tests.stream_spans import stream_spans
 
 # 1 B takes 1 ns, a hop 5 ns, a message over a switch two hops; no delay, no time for reductions.
 PLAIN = {"dim": ("switch:8:1:5",), "endpoint_delay": 0, "local_mem_bw": 1e9}
@@ -38,4 +39,4 @@ def booked(simulation: Simulation, rank: int) -> list[tuple[int, int, str]]:
 def spans(simulation: Simulation, rank: int, stream: str) -> list[tuple[int, int]]:
     """(start, end) of each span of one stream of a rank."""
     number = simulation.timeline.folding.class_of(rank)
-    return [(span.start, span.end) for span in simulation.timeline.stream_spans(number, stream)]
+    return [(span.start, span.end) for span in stream_spans(simulation.timeline, number, stream)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -142,8 +143,26 @@ def test_another_layout_is_said_and_paired_by_stage() -> None:
     assert not found.by_rank
     assert [(pair.stage, pair.ranks) for pair in found.pairs] == [(0, 1), (1, 1)]
     assert notices(found) == [
-        "Not the same layout: tp 2 in A, 1 in B; micro-batches 3 in A, 1 in B. Paired by stage alone."
+        "Not the same layout: tp 2 in A, 1 in B; micro-batches 3 in A, 1 in B. Paired by stage alone. "
+        "--world 2 --tp 1 --microbatches 1 gives the workload the layout of the trace."
     ]
+
+
+@pytest.mark.parametrize("trace_first", [True, False])
+def test_the_flags_that_are_said_make_the_layouts_match(trace_first: bool) -> None:
+    trace = made_trace(Layout(1, 2, 2, 2), 3)
+    mine = made_simulation(Layout(2, 1, 1, 2))
+
+    def notices_beside(simulated: Results) -> list[str]:
+        return notices(beside(trace, simulated) if trace_first else beside(simulated, trace))
+
+    (said,) = notices_beside(mine)
+    assert said.endswith("--world 4 --tp 1 --pp 2 gives the workload the layout of the trace.")
+    parameters = replace(mine.simulation.parameters, world=4, tp=1, pp=2)
+    assert notices_beside(Results(simulate(mine.simulation.workload, parameters))) == []
+    # Two traces have no such flags.
+    (said,) = notices(beside(trace, made_trace(Layout(2, 1, 1, 2), 3)))
+    assert said.endswith("Paired by stage alone.")
 
 
 def test_what_a_trace_does_not_tell_is_said() -> None:

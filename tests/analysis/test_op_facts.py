@@ -9,6 +9,7 @@ from simcore.program.ops import PHASES
 from simcore.simulation import Simulation, simulate
 from tests.analysis.booking import pair_ns, run
 from tests.strategies import Case, Cell, Row, cases, layer
+from tests.stream_spans import stream_spans
 
 
 def facts(simulation: Simulation, number: int, op: int) -> OpFacts:
@@ -67,7 +68,7 @@ def test_a_transfer_names_the_stage_at_its_other_end() -> None:
         100,
         "fwd",
     )
-    (sent,) = [span.op for span in simulation.timeline.stream_spans(1, "pp>prev")]
+    (sent,) = [span.op for span in stream_spans(simulation.timeline, 1, "pp>prev")]
     found = facts(simulation, 1, sent)
     assert (found.kind, found.other_stage, found.phase, found.stream) == ("send", 0, "ig", "pp")
     assert found.origin == "a gradient of 1.0 kB"

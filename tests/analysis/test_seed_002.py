@@ -8,6 +8,7 @@ from simcore.analysis import Results
 from simcore.parameters import Parameters
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
+from tests.stream_spans import stream_spans
 
 SEED = "fixtures/002_gpt_1024npu.txt"
 FWD, IG, WG = 181_459_408, 133_164_829, 136_029_688
@@ -45,7 +46,7 @@ def test_compute_of_a_rank_is_the_same_under_both_schedules() -> None:
 def test_micro_batches_of_seed_002_take_f_i_and_w_and_the_first_block_less() -> None:
     timeline = seed_002(comm_scale=0.0).timeline
     by_batch = [dict.fromkeys(("fwd", "ig", "wg"), 0) for _ in range(16)]
-    for span in timeline.stream_spans(0, "compute"):
+    for span in stream_spans(timeline, 0, "compute"):
         if span.microbatch >= 0:
             by_batch[span.microbatch][span.phase] += span.end - span.start
     assert by_batch[0] == {"fwd": FWD, "ig": IG, "wg": WG - FIRST_W_LESS}

@@ -89,8 +89,9 @@ def test_an_exposed_all_reduce_is_the_cause() -> None:
 
 def test_a_bubble_is_the_cause_and_its_slots_are_counted() -> None:
     assert said(bubble_bound()) == {
-        "bubble": "Bubble-bound. Stage 0 waits 9.000 us (42.9 %) for its neighbours: with 4 stages and "
-        "4 micro-batches 1f1b leaves 3 of 7 slots empty on every stage.",
+        "bubble": "Bubble-bound. Stage 0 waits 9.000 us (42.9 %) for its neighbours, the mean rank "
+        "6.000 us (28.6 %): all stages compute alike, with 4 stages and 4 micro-batches 1f1b leaves "
+        "3 of 7 slots empty on every stage.",
         "idle": "Stage 3 is done 6.000 us (28.6 %) before the step ends.",
     }
 
@@ -106,7 +107,19 @@ def test_slots_of_interleaved_are_chunks() -> None:
 
 def test_slots_are_not_counted_where_they_do_not_give_the_time_that_is_lost() -> None:
     text = said(run([BLOCK] * 4, {"pp": 4}, schedule="zb-h1"))["bubble"]
-    assert text == "Stage 0 waits 3.000 us (20.0 %) for its neighbours."
+    assert text == "Every stage waits 3.000 us (20.0 %) for its neighbours: all stages compute alike."
+
+
+def test_stages_of_which_one_computes_longer_are_not_alike() -> None:
+    facts = Facts(Results(bubble_bound()))
+    assert facts.stages_alike
+    ranks = [len(one.ranks) for one in facts.classes]
+    bubbles = [found.bubble_ns for found in facts.accounts]
+    total = sum(ns * count for ns, count in zip(bubbles, ranks, strict=True))
+    assert facts.mean_ns["bubble"] == round(total / sum(ranks)) < max(bubbles)
+    slow = Facts(Results(simulate(open_workload(SEED_002), Parameters(slow_rank=("0=2",), tp=1, world=128))))
+    assert not slow.stages_alike
+    assert "alike" not in next(one for one in slow.results.sentences if one.rule == "bubble").text
 
 
 def test_a_late_gradient_all_reduce_is_named_with_the_flag_that_hides_it() -> None:
@@ -234,7 +247,7 @@ def test_the_page_has_the_sentences_on_top_and_each_names_a_figure() -> None:
     head, line = page.splitlines()[2:4]
     assert head == "In words"
     assert line.startswith(
-        "  Bubble-bound. Stage 0 waits 9.000 us (42.9 %) for its neighbours: with 4 stages"
+        "  Bubble-bound. Stage 0 waits 9.000 us (42.9 %) for its neighbours, the mean rank 6.000 us (28.6 %)"
     )
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from simcore.analysis import ACCOUNTS, Results
 from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
 from simcore.analysis.rank_map import MEASURES, last_end_ns
-from simcore.analysis.worst import Place
+from simcore.analysis.worst import Place, _stages
 from simcore.simulation import simulate
 from tests.engine.test_policies import made
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload
@@ -131,13 +131,19 @@ def test_the_map_of_a_million_ranks_is_one_row() -> None:
 
 def test_the_worst_places_of_seed_002() -> None:
     assert [(place.what, place.words) for place in seed().worst] == [
-        ("rank", "last to end, at 14.774 s: ranks 0-63"),
-        ("bubble", "stage 0, 4.096 s from 3.064 s on"),
-        ("layer", "mlp_row, 2.100 s = 14.2 % of it"),
-        ("exposed", "grad_param_comm, dp reduce-scatter, 228.3 ms"),
+        ("rank", "14.774 s, last to end: ranks 0-63"),
+        ("bubble", "4.096 s from 3.064 s on: stage 0"),
+        ("layer", "2.100 s (14.2 %): mlp_row"),
+        ("exposed", "228.3 ms: grad_param_comm, dp reduce-scatter"),
     ]
     wait = seed(slow_rank=("37=1.3",)).worst[1]
     assert (wait.what, wait.words) == ("wait", "2.112 s (14.2 %) for rank 37: ranks 32-36,38-39")
+
+
+def test_what_stages_share_is_of_none_of_them_alone() -> None:
+    assert [_stages(seed(), numbers) for numbers in (range(16), (3, 5), (4,), ())] == [
+        "stages 0-15 alike", "stages 3,5 alike", "", ""
+    ]  # fmt: skip
 
 
 def test_of_one_rows_exposed_collectives_the_longest_is_shown() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,31 @@ def test_the_saved_parameters_simulate_the_fitted_step(tmp_path: Path) -> None:
     found = json.loads(wltui("report", workload, "--params", str(out), "--json").stdout)
     again = json.loads(wltui("calibrate", workload, traces, *DIMS, "--json").stdout)
     assert found["step_time_ns"] == again["after"]["step_time_ns"]
+
+
+def test_what_is_saved_says_which_slow_ranks_are_not_in_it_and_what_has_them(tmp_path: Path) -> None:
+    workload, traces = inputs(tmp_path)
+    path = next(Path(traces).glob("*rank3*"))
+    # Both passes of rank 3 take half as long.
+    text = path.read_text().replace("duration=4.00", "duration=2.00")
+    path.write_text(text.replace("duration=8.00", "duration=4.00"))
+    out = tmp_path / "fitted.toml"
+    done = wltui("calibrate", workload, traces, *DIMS, "-o", str(out), "--slow-rank", "0=1")
+    assert done.returncode == 0
+    saved, left_out, command = [line for line in done.stdout.splitlines() if line][-3:]
+    assert saved == f"Saved in {out}: --params takes it, with --slow-rank 0=1 as given"
+    assert command == f"  wltui {workload} --params {out} --slow-rank 0=1 --slow-rank 3=0.5"
+    step = r"(\S+ ms) \([^)]+ %\)"
+    said = f"Not in it: rank 3 as slow or fast as measured. Without {step}, with them {step}:"
+    found = re.fullmatch(said, left_out)
+    assert found is not None
+    # What is said is what these commands give.
+    for flags, step in (((), found[1]), (command.split()[4:], found[2])):
+        done = wltui("report", workload, "--params", str(out), *flags)
+        assert done.stdout.startswith(f"Step time  {step}\n")
+    done = wltui("calibrate", workload, traces, *DIMS)
+    assert "\n--output FILE saves these parameters for --params FILE\nNot in it: rank 3 as" in done.stdout
+    assert done.stdout.endswith(f"\n  wltui {workload} --params FILE --slow-rank 3=0.5\n")
 
 
 def test_a_file_is_overwritten_with_force_alone(tmp_path: Path) -> None:

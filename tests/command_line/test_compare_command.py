@@ -138,6 +138,7 @@ def test_a_workload_stands_beside_a_trace() -> None:
         "Not the same layout: micro-batches 16 in A, 1 in B; of B tp, dp, pp not known. "
         "Paired by stage alone."
     )
+    assert lines[4] == "     --microbatches 1 gives the workload what is known of the layout of the trace."
     assert len(lines) <= 40
     found = json.loads(wltui("compare", SEED_002, TRACE, "--json").stdout)
     assert list(found) == [
@@ -177,8 +178,8 @@ def test_the_same_on_the_screen_and_without_a_terminal_as_a_page() -> None:
     screen = wltui(TRACE, "--against", SEED_002, "--snapshot", "").stdout
     lines = screen.splitlines()
     assert "[6 Compare]" in lines[1]
-    assert lines[2].startswith(" A  against 14.774 s   002_gpt_1024npu.txt, simulated, tp 8 x dp 8 x pp 16")
-    assert lines[3].startswith(" B  opened  3.851 s    004_megatron_rank7_trace.txt, measured, 1 micro-batch")
+    assert lines[2].startswith(" A  against  14.774 s   002_gpt_1024npu.txt, simulated, tp 8 x dp 8 x pp 16")
+    assert lines[3].startswith(" B  opened   3.851 s    004_megatron_rank7_trace.txt, measured, 1 micro-batch")
     assert "stage 3" in screen
 
 

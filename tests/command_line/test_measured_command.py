@@ -35,7 +35,7 @@ Accounts, s: compute, exposed communication by group, waiting; each rank sums to
   rank  forward  backward  optimizer     pp     tp     dp  embedding   host   idle
      7    0.584     1.184      0.105  0.633  0.021  0.025      1.274  0.007  0.018
 
-Critical path, 0 to the end in 71 segments, added up
+Critical path, 0 to the end in 17 legs (71 segments), added up
   rank  goes to                 time  of step
      7  exposed embedding    1.274 s   33.1 %
      7  compute backward     1.184 s   30.7 %
@@ -72,6 +72,7 @@ def test_the_json_of_seed_004_has_the_keys_of_every_report_and_what_was_measured
     assert (report["schema"], report["workload"]["format"]) == ("wltui.report/1", "rank-trace")
     assert (report["workload"]["rows"], report["workload"]["microbatches"], report["spans"]) == (9, 1, 57)
     assert report["step_time_ns"] == 3_851_380_000
+    assert sum(report["mean_ns"].values()) == 3_851_380_000
     measured = report["measured"]
     assert (measured["step_time_ns"], measured["ranks"], measured["concurrent"]) == (3_851_380_000, 1, True)
     (rank,) = measured["by_rank"]

@@ -23,6 +23,7 @@ from simcore.program.ops import COMPUTE, STREAMS, Receive
 from simcore.simulation import simulate
 from tests.engine.reference_simulator import Reference, class_of_ranks, reference_of
 from tests.strategies import Case, Cell, Row, cases, make_workload
+from tests.stream_spans import stream_spans
 
 
 @settings(max_examples=50)
@@ -32,7 +33,7 @@ def test_spans_of_one_stream_never_overlap(case: Case) -> None:
     for number in range(len(timeline.classes)):
         for stream in STREAMS:
             over = 0
-            for span in timeline.stream_spans(number, stream):
+            for span in stream_spans(timeline, number, stream):
                 assert over <= span.start <= span.end
                 over = span.end
 
@@ -158,7 +159,7 @@ def test_an_asynchronous_collective_runs_beside_compute() -> None:
     ]
     workload = make_workload(rows, tp=1, pp=1, all_gpus=2)
     timeline = simulate(workload, Parameters(dim=("ring:2:1:10",))).timeline
-    (collective,) = timeline.stream_spans(0, "dp")
-    *_, last_compute = timeline.stream_spans(0, "compute")
+    (collective,) = stream_spans(timeline, 0, "dp")
+    *_, last_compute = stream_spans(timeline, 0, "compute")
     assert collective.start == last_compute.start == 1500
     assert (collective.end, last_compute.end) == (1500 + 1050, 1500 + 900)

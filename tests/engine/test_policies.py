@@ -31,6 +31,7 @@ from simcore.workload import read_workload
 from tests.engine.policy_cases import PolicyCase, policy_cases
 from tests.engine.reference_policies import Link, Reference, Setting
 from tests.engine.test_folding import assert_same_run
+from tests.stream_spans import stream_spans
 
 RUNS = json.loads((Path(__file__).parent / "golden_astra1.json").read_text())["runs"]
 
@@ -172,9 +173,9 @@ def test_a_chunk_is_served_when_all_its_members_have_room() -> None:
     simulation = simulate(read_workload("room.txt", ROOM.encode()), parameters)
     timeline = simulation.timeline
     of_rank_2 = timeline.folding.class_of(2)
-    (model,), (every,) = timeline.stream_spans(of_rank_2, "tp"), timeline.stream_spans(of_rank_2, "all")
+    (model,), (every,) = stream_spans(timeline, of_rank_2, "tp"), stream_spans(timeline, of_rank_2, "all")
     assert (model.start, model.end) == (105, 105 + 8342)
-    (beside,) = timeline.stream_spans(timeline.folding.class_of(0), "tp")
+    (beside,) = stream_spans(timeline, timeline.folding.class_of(0), "tp")
     assert (beside.start, beside.end) == (205, 205 + 8342)
     assert every.start == 205 + 8342
 
@@ -194,7 +195,7 @@ def test_a_system_file_may_ask_for_the_oldest_collective_first(tmp_path: Path) -
     for order in ("LIFO", "FIFO"):
         system = tmp_path / f"{order}.json"
         system.write_text(json.dumps({"scheduling-policy": order, "endpoint-delay": 0, "local-mem-bw": 1e6}))
-        spans = list(made(rows, system=str(system)).timeline.stream_spans(0, "all"))
+        spans = list(stream_spans(made(rows, system=str(system)).timeline, 0, "all"))
         starts[order] = [span.row for span in spans]
     # c is issued first and begins at once; a and b wait meanwhile.
     assert starts == {"LIFO": [2, 0, 1], "FIFO": [2, 1, 0]}
@@ -261,7 +262,7 @@ def test_a_collective_with_the_queues_to_itself_takes_its_price(
     row = f"a -1 0 NONE 0 0 NONE 0 0 {collective} {size} 0"
     rings = tuple(f"{index}=ring" for index in range(len(dims)))
     simulation = made([row], dim=dims, algorithm=rings, splits=splits, active_chunks=active)
-    ((_, end),) = {(span.start, span.end) for span in simulation.timeline.stream_spans(0, "all")}
+    ((_, end),) = {(span.start, span.end) for span in stream_spans(simulation.timeline, 0, "all")}
     (cost,) = [one for one in simulation.program.costs if isinstance(one, CollectiveCost)]
     # It is issued behind one state change.
     assert end - 1 == collective_alone_ns(simulation, collective, "all", cost.bytes)

@@ -15,6 +15,7 @@ from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
 from simcore.simulation import Simulation, simulate
 from simcore.workload import Workload, open_workload
+from tests.stream_spans import stream_spans
 from tests.workload.test_op_table import read, row, table
 from tests.workload.texts import FIXTURES
 
@@ -36,7 +37,7 @@ def spans(simulation: Simulation, stream: str, number: int = 0) -> list[tuple[st
     names = simulation.workload.name
     return [
         (names[span.row], span.phase, span.start, span.end)
-        for span in simulation.timeline.stream_spans(number, stream)
+        for span in stream_spans(simulation.timeline, number, stream)
     ]
 
 

@@ -48,6 +48,7 @@ def test_the_report_has_the_keys_of_its_schema() -> None:
         "ops_simulated",
         "rank_classes",
         "classes",
+        "mean_ns",
         "layers",
         "critical_path",
         "what_if",

@@ -12,7 +12,9 @@ from simcore.workload import Workload, open_workload
 from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.pseudo_terminal import ROOT, SEED
 from tui.frame import Line, text_of
+from tui.timeline.arrangement import Arrangement
 from tui.timeline.lanes import Lane, class_streams
+from tui.timeline.spans import LaneKey
 from tui.timeline.window import Window
 
 
@@ -127,3 +129,14 @@ def window_of(results: Results, first_ns: int, span_ns: int) -> Window:
     """A stretch of a run's step."""
     step = max(results.simulation.step_time_ns, 1)
     return Window(first_ns, span_ns, step)
+
+
+def reveal(arrangement: Arrangement, rank: int) -> bool:
+    """The cursor to the lane that has this rank alone, as a jump to it does; False for no rank of the run."""
+    source = arrangement.source
+    number = source.number_of(rank)
+    if number is None:
+        return False
+    alone = source.count(number) == 1
+    arrangement.show_lane(LaneKey((), number) if alone else source.lane(number, rank).key)
+    return True

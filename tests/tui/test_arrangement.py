@@ -15,7 +15,7 @@ from simcore.inputs import read_input
 from simcore.measured import MeasuredRun
 from tests.measured.traces import step
 from tests.strategies import layer, make_workload
-from tests.tui.made_runs import run, seed, small, two_stages
+from tests.tui.made_runs import reveal, run, seed, small, two_stages
 from tui.timeline.arrangement import Arrangement
 from tui.timeline.groups import Group, grouped
 from tui.timeline.lanes import SimulatedLanes
@@ -115,7 +115,7 @@ def act(found: Arrangement, action: str | int | tuple[str, int]) -> None:
     if isinstance(action, int):
         found.move(action)
     elif isinstance(action, tuple):
-        found.reveal(action[1])
+        reveal(found, action[1])
     else:
         getattr(found, action)()
 
@@ -317,7 +317,7 @@ def test_a_million_ranks_are_listed_a_few_at_a_time() -> None:
     found.focus_row(10**6)
     found.toggle_ranks()
     assert len(found.rows) == 1 + 512 + 1
-    assert found.reveal(2**20 - 1)
+    assert reveal(found, 2**20 - 1)
     assert found.current.title == "rank 1048575"
 
 
@@ -333,16 +333,16 @@ def test_any_rank_can_be_revealed_from_any_arrangement(name: str) -> None:
                 found.close_all()
             elif change:
                 found.show_only(change)
-            assert found.reveal(rank)
+            assert reveal(found, rank)
             assert found.current.title.split() == ["rank", str(rank)]
             assert found.rows[found.focus].key.stream is None
-    assert not found.reveal(10**6)
-    assert not found.reveal(-1)
+    assert not reveal(found, 10**6)
+    assert not reveal(found, -1)
 
 
 def test_a_pinned_rank_stays_apart_when_its_lane_is_folded() -> None:
     found = Arrangement(SOURCES["16 stages"]())
-    found.reveal(37)
+    reveal(found, 37)
     found.toggle_pin()
     found.close_all()
     assert [(row.lane.title, row.pinned) for row in found.rows[:3]] == [

@@ -15,6 +15,7 @@ from tui.frame import BLOCKS, text_of
 from tui.timeline.details import details
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.model import TimelineModel
+from tui.timeline.query import parse_query
 
 
 def at(results: Results, lane: int, time_ns: int, *, unfold: bool = False, wide: bool = True) -> list[str]:
@@ -158,3 +159,37 @@ def test_the_line_is_on_the_screen_with_the_time_of_the_cursor(width: int, heigh
     assert "At the cursor, 7.387 " in text
     assert "input grad   attention_row, micro-batch 0   rank" in text
     assert "7.385 826 183 s .. 7.388 691 043 s   2.865 ms" in text
+
+
+def low_rows(time_ns: int, width: int = 100, lane: int = 0, filtered: str = "") -> list[str]:
+    """The rows below the lanes of a screen that is wide and low, on seed 002."""
+    model = TimelineModel(seed())
+    model.lane = lane
+    model.filter.set(parse_query(filtered))
+    model.cursor_ns = time_ns
+    text = text_of(TimelineFrame(BLOCKS, colour=True).draw(model, width, 27))
+    return text[text.rindex("\n── ") + 1 :].split("\n")
+
+
+def test_a_low_screen_says_in_two_lines_what_is_waited_for_and_how_long() -> None:
+    title, first, second, _ = low_rows(first_of(seed(), 0, "bubble"))
+    assert title.startswith("── At the cursor, ")
+    assert (
+        first.rstrip() == "  bubble   waits for the gradient from stage 1, micro-batch 0   ranks 0-63 alike"
+    )
+    assert "   4.096 s   the transfer itself takes 337.5 us   for rank 64" in second
+    _, first, second, _ = low_rows(300_000_000)
+    assert first.rstrip().endswith("ranks 0-63 alike, rank 0 = stage 0, dp 0, tp 0")
+    assert re.search(r" ms   pass [0-9.]+ ms$", second.rstrip())
+
+
+def test_a_low_screen_says_the_filter_and_ends_in_dots_where_it_cuts() -> None:
+    assert "── filter bubble: 16 of 2537 spans here ──" in low_rows(0, filtered="bubble")[0]
+    for width in range(40, 130, 3):
+        for account in ("bubble", "exposed tp", "compute fwd"):
+            time_ns = first_of(seed(), 0, account)
+            wider = [row.rstrip("─ ") for row in low_rows(time_ns, width + 1, filtered="bubble")]
+            for row in low_rows(time_ns, width, filtered="bubble")[:3]:
+                assert len(row) == width
+                words = row.rstrip("─ ")
+                assert len(words) < width or words.endswith("...") or words in wider, row

@@ -9,6 +9,7 @@ from simcore.analysis import Results
 from simcore.program.ops import STREAMS, TO_NEXT
 from simcore.simulation import simulate
 from tests.strategies import Case, Cell, Row, cases, make_workload
+from tests.stream_spans import stream_spans
 from tests.tui.made_runs import all_lanes, lane_of, lonely, run, seed, small, some_runs
 from tui.timeline.lanes import DRAWN, Lane, class_streams
 
@@ -54,7 +55,7 @@ def test_stream_lanes_have_every_op_that_takes_time_and_no_other(case: Case) -> 
             expected = sorted(
                 (span.start, span.end, span.op)
                 for name in names
-                for span in timeline.stream_spans(number, name)
+                for span in stream_spans(timeline, number, name)
                 if span.end > span.start
             )
             spans = lane_of(results, number, stream).spans

@@ -64,11 +64,11 @@ def test_the_filter_leaves_what_has_every_word_in_name_collective_or_group() -> 
     assert [line["layer"] for line in first_lines(table)] == ["grad_gather"]
     table.filter("dp")
     assert {line["layer"] for line in first_lines(table)} == {"grad_gather", "grad_param_comm"}
-    assert table.rows() == (2, 555)
+    assert table.rows() == (2, 557)
     table.filter("nothing has this")
     assert len(table.lines) == 0
     table.filter("")
-    assert table.rows() == (555, 555)
+    assert table.rows() == (555, 557)
 
 
 @given(
@@ -151,7 +151,7 @@ def test_the_table_is_filtered_while_one_types(terminal: Terminal) -> None:
     terminal.press("\\")
     terminal.wait_for(lambda: terminal.lines[-1].startswith(" filter "))
     terminal.press_each(
-        ("grad", "4 of 555 rows"), (" dp", "2 of 555 rows"), ("\x7f\x7f\x7f", "4 of 555 rows")
+        ("grad", "4 of 557 rows"), (" dp", "2 of 557 rows"), ("\x7f\x7f\x7f", "4 of 557 rows")
     )
     terminal.press_each(("\r", "Esc no filter"))
     terminal.settle(0.3)
@@ -165,3 +165,34 @@ def test_a_row_is_found_while_one_types_and_n_goes_on(terminal: Terminal) -> Non
     terminal.settle(0.3)
     terminal.press("\x1b")
     terminal.wait_for(">grad_param_comm")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (80, 12)])
+async def test_the_cursor_follows_its_row_and_phase_and_its_name_stays_in_view(
+    make_app: MakeApp, size: tuple[int, int]
+) -> None:
+    app = make_app(first="layers")
+    async with app.run_test(size=size) as pilot:
+        await press(pilot, "backslash", *"mlp", "enter", "j", "j", "j", "j", "j")
+        view = app.current_view
+        assert isinstance(view, LayersView)
+        row, phase = view.table.lines[view.line].group.name, view.table.lines[view.line].phase
+        assert (row, phase) == ("mlp_column", "wg")
+        for keys in (
+            ("s",),
+            ("s",),
+            ("l", "s"),
+            ("S",),
+            ("backslash", "enter"),
+            ("escape",),
+            ("l", "l", "s"),
+        ):
+            await press(pilot, *keys)
+            there = view.table.lines[view.line]
+            assert (there.group.name, there.phase) == (row, phase)
+            shown = [
+                text for text in screen_rows(app)[5:] if text.startswith((" mlp_column ", ">mlp_column "))
+            ]
+            assert shown, keys
+            left = "" if keys == ("escape",) or not view.table.typed else "256 of 557 rows, "
+            assert left in screen_rows(app)[2]

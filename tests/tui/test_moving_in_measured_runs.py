@@ -141,3 +141,20 @@ def test_a_plan_without_times_has_ranges_in_places() -> None:
     assert model.notice == "nothing waits in any lane"
     step_pass(model, 1)
     assert full_details(model)(80)
+
+
+def test_a_word_that_nothing_in_the_run_is_is_looked_for_in_its_names() -> None:
+    model = TimelineModel(MeasuredResults(run()))
+    for text, meant in (("ep", 1), ("ep_all", 1), ("all", 2), ("forward", 2)):
+        model.filter.set(parse_query(text))
+        left = model.shown(model.current).spans
+        found = Search(model.source, model.moves, parse_query(text), model.unfolded)
+        while not found.advance(1.0):
+            pass
+        of_lane = sum(one.matches for one in found.found if one.lane.key == model.current.key)
+        assert of_lane == len(left.start)
+        if meant:
+            assert len(left.start) == meant, text
+    # Of a group of ranks that is there, and only named otherwise elsewhere.
+    model.filter.set(parse_query("tp"))
+    assert not len(model.shown(model.current).spans.start)

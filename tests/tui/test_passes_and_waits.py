@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simcore.analysis.accounts import BUBBLE, WAIT
-from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, small
+from tests.tui.made_runs import line_text, lonely, reveal, run, seed, seed_workload, small
 from tui.timeline.details import details
 from tui.timeline.full_details import full_details
 from tui.timeline.jumps import longest_wait, step_pass
@@ -68,7 +68,7 @@ def test_a_bubble_says_for_whom() -> None:
     model.move_to(4 * 10**9)
     assert said(model)[2] == "for rank 64 = stage 1, dp 0, tp 0"
     assert said(model, wide=False)[1].endswith("   4.096 s   for rank 64")
-    model.arrangement.reveal(37)
+    reveal(model.arrangement, 37)
     assert said(model)[2] == "for rank 101 = stage 1, dp 4, tp 5"
     assert said(model, wide=False)[1].endswith("   4.096 s   for rank 101")
 
@@ -76,7 +76,7 @@ def test_a_bubble_says_for_whom() -> None:
 def test_a_wait_says_which_rank_of_its_group_comes_last() -> None:
     results = run(seed_workload(), slow_rank=("37=1.3",))
     model = TimelineModel(results)
-    model.arrangement.reveal(36)
+    reveal(model.arrangement, 36)
     accounts = results.accounts[model.current.number]
     longest = next(one for one in results.waits(model.current.number) if accounts.account[one] == WAIT)
     model.move_to(accounts.edge[longest])

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.measured.replay import MeasuredResults
+from simcore.report.measured_text import measured_text
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import (
     all_lanes,
@@ -173,13 +174,18 @@ def test_a_heading_shows_what_is_below_it() -> None:
 
 
 def test_a_measured_run_has_a_path_too_and_is_walked_along() -> None:
-    model = TimelineModel(MeasuredResults(four_ranks()))
+    results = MeasuredResults(four_ranks())
+    model = TimelineModel(results)
     assert model.path is not None
     stretches = [model.path.stretches(model.source.lane(number)) for number in model.source.numbers]
     assert sum(sum(ends) - sum(starts) for starts, ends in stretches) == model.source.length
     model.jump_to(0)
     jumps.step_critical(model, 1)
-    assert model.notice.startswith("critical path 2 of ")
+    legs, segments = len(results.legs), len(results.critical_path)
+    assert legs < segments
+    assert model.notice.startswith(f"path leg 2 of {legs} ({segments} segments): ")
+    # The report counts both, too.
+    assert f"0 to the end in {legs} legs ({segments} segments)" in measured_text(results)
     assert model.shows_path
     jumps.step_critical(model, -1)
     jumps.step_critical(model, -1)
@@ -205,3 +211,16 @@ async def test_the_key_and_the_palette_turn_it_on_and_off(make_app: MakeApp) -> 
         assert "critical path on" in screen_rows(app)[-2]
         await press(pilot, "colon", *"path on/off", "enter")
         assert "critical path off" in screen_rows(app)[-2]
+
+
+@pytest.mark.parametrize("keys", [("P",), ("P", "c")])
+async def test_without_colour_the_legend_says_what_the_capitals_are(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...]
+) -> None:
+    app = make_app()
+    monkeypatch.setattr(app, "no_color", True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, *keys)
+        assert screen_rows(app)[-2].startswith(" FBX <> critical path  ")
+        await press(pilot, "P")
+        assert "critical path" not in screen_rows(app)[-2]

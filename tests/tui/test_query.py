@@ -26,11 +26,11 @@ from tui.timeline.query import KEYWORDS, Query, Word, parse_query
         (">1ms", {"least_ns": 10**6}),
         (">= 2.5 us", {"least_ns": 2500}),
         ("< 1 s", {"most_ns": 10**9}),
-        ("forward", {"words": (Word(("fwd",), ""),)}),
+        ("forward", {"words": (Word(("fwd",), "", "forward"),)}),
         ("input grad", {"words": (Word(("ig",), ""),)}),
         ("weight gradient", {"words": (Word(("wg",), ""),)}),
-        ("tp", {"words": (Word(("tp",), ""),)}),
-        ("all-reduce", {"words": (Word(("all-reduce",), ""),)}),
+        ("tp", {"words": (Word(("tp",), "", "tp"),)}),
+        ("all-reduce", {"words": (Word(("all-reduce",), "", "all-reduce"),)}),
         ("forw", {"words": (Word(("fwd",), "forw"),)}),
         ("mlp_row", {"words": (Word((), "mlp_row"),)}),
         ("", {}),
@@ -44,7 +44,7 @@ def test_what_is_typed_is_understood(text: str, expected: dict[str, object]) -> 
 def test_all_that_is_typed_has_to_hold() -> None:
     query = parse_query("stage 5 forward mb 3 > 1 ms 37")
     assert (query.stage, query.microbatch, query.least_ns, query.rank) == (5, 3, 10**6, 37)
-    assert query.words == (Word(("fwd",), ""),)
+    assert query.words == (Word(("fwd",), "", "forward"),)
 
 
 @pytest.mark.parametrize(

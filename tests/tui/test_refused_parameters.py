@@ -128,3 +128,14 @@ async def test_the_last_row_names_the_keys_that_one_needs_first_on_80_columns(ma
         assert row.endswith("  ? keys  q quit ")
         await press(pilot, "j")
         assert screen_rows(app)[-1].startswith(" hl change  0-9 type  u undo  r keep  jk field  Tab group  ")
+
+
+async def test_the_timeline_says_where_there_is_no_view_to_go_back_to(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "u")
+        assert "no view before this one" in screen_text(app)
+        await press(pilot, "w", "u")
+        assert "no view" not in screen_text(app)
+        await press(pilot, "ctrl+r", "ctrl+r")
+        assert "no view after this one" in screen_text(app)

@@ -233,3 +233,43 @@ def test_each_rank_simulated_is_found_on_a_lane_of_its_own() -> None:
         model.filter.set(parse_query(f"{rank}"))
         assert text_of(TimelineFrame(BLOCKS, colour=True).draw(model, 120, 33))
         assert full_details(model)(120)
+
+
+def test_next_stops_only_at_what_the_filter_leaves_and_counts_that() -> None:
+    model = TimelineModel(seed())
+    model.search = search(model, "mlp_row")
+    every = model.search.count
+    model.filter.set(parse_query("forward stage 3"))
+    visited = set()
+    for _ in range(12):
+        next_match(model, 1)
+        assert model.search is not None
+        assert 0 < model.search.count < every
+        assert model.current.title.split() == ["stage", "3"]
+        assert model.span is not None
+        assert not model.filter.hides(model.current, model.span, model.source, model.moves)
+        assert f" of {model.search.count} that the filter leaves" in model.notice
+        visited.add(model.cursor_ns)
+    assert len(visited) == 12
+    model.filter.set(parse_query("bubble"))
+    next_match(model, 1)
+    assert model.notice == "no match for mlp_row in what the filter leaves"
+    model.filter.set(parse_query(""))
+    next_match(model, 1)
+    assert f" of {every}" in model.notice
+    assert "filter" not in model.notice
+
+
+def test_a_lane_that_is_shown_again_for_a_match_is_said_to_be() -> None:
+    model = TimelineModel(seed())
+    model.arrangement.hide()
+    model.search = search(model, "stage 0 forward")
+    first_match(model, model.search)
+    assert model.notice == f"match 1 of {model.search.count}, its lane was hidden"
+    next_match(model, 1)
+    assert model.notice == f"match 2 of {model.search.count}"
+    model.arrangement.show_only("stages 3-5")
+    model.move_to(0)
+    next_match(model, 1)
+    assert model.notice == f"match 1 of {model.search.count}, not in stages 3-5: all lanes are shown"
+    assert len(model.lanes) == 16

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from simcore.analysis.rank_map import MEASURES
+from simcore.analysis.what_if import WhatIf
+from simcore.simulation import simulate
 from simcore.units import duration
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.pseudo_terminal import SEED, wltui
 from tests.tui.screen_reading import press, screen_rows, screen_text, wait_until
+from tui.change_words import change_words
+from tui.frame import ASCII, BLOCKS, Glyphs, text_of
 from tui.panel_cursor import WHAT_IF
+from tui.parameters.fields import fields_for
 from tui.session import Session
 from tui.summary.digits import large
 from tui.summary.model import MAP, NOTES, STAGES, WORST, SummaryModel
+from tui.summary.panels import map_lines, worst_lines
 from tui.summary.view import SummaryView
 from tui.timeline.view import TimelineView
 
@@ -99,6 +107,33 @@ def test_another_run_keeps_the_cursor_as_far_as_it_can() -> None:
     assert model.cursor(MAP) == (0, 15)
 
 
+@pytest.mark.parametrize(
+    ("measure", "glyphs", "mean", "range_"),
+    [
+        ("bubble", BLOCKS, "33.4", "bubble: ▄ 19.5 to █ 47.3 % of step"),
+        ("bubble", ASCII, "33.4", "bubble: 4 19.5 to 8 47.3 % of step"),
+        ("idle", BLOCKS, "13.9", "idle: 0.0 to █ 27.8 % of step"),
+        ("computing", BLOCKS, "48.8", "computing: █ 48.8 % of step, all alike"),
+        ("wait", BLOCKS, "0.0", "wait: 0.0 % of step, all alike"),
+    ],
+)
+def test_the_map_says_what_its_shades_mean(measure: str, glyphs: Glyphs, mean: str, range_: str) -> None:
+    model = model_of()
+    model.measure = measure
+    lines = text_of(map_lines(model, 38, 10, glyphs, False)).split("\n")
+    assert [line.strip() for line in lines[-2:]] == [f"mean of all ranks {mean} %", range_]
+    model.panel = MAP
+    lines = text_of(map_lines(model, 38, 10, glyphs, True)).split("\n")
+    assert lines[-2].startswith(" stage 0, dp 0-7 tp 0-7: ")
+    assert lines[-1].strip() == range_
+
+
+@pytest.mark.parametrize("width", [30, 46])
+def test_a_cut_place_keeps_its_figure(width: int) -> None:
+    for line, place in zip(worst_lines(model_of(), width, False), seed().worst, strict=True):
+        assert duration(place.ns) in text_of([line])
+
+
 @pytest.mark.parametrize("ns", [0, 1, 999, 1000, 14_774_124_906, 10**15, 123_456])
 def test_every_step_time_can_be_written_large(ns: int) -> None:
     rows = large(duration(ns))
@@ -116,11 +151,13 @@ async def test_it_is_the_first_screen_and_says_why(make_app: MakeApp, size: tupl
         await wait_until(pilot, lambda: "8.922 s" in screen_text(app))
         assert app.screen_name == "summary"
         text = " ".join(screen_text(app).replace("│", " ").split())
-        assert "Stage 0 waits 6.987 s (47.3 %) for its neighbours" in text
+        assert "Stage 0 waits 6.987 s (47.3 %) for its neighbours, the mean" in text
+        assert "4.933 s (33.4 %)" in text
+        assert "all stages compute alike" in text
         assert "with all communication free 13.973 s (-5.4 %)" in text
         assert "interleaved, virtual-stages 8" in text
         assert "8.922 s" in text
-        assert "bubble stage 0, 4.096 s from 3.064 s on" in text
+        assert "bubble 4.096 s from 3.064 s on: stage 0" in text
 
 
 async def test_enter_shows_the_longest_bubble_in_the_timeline(make_app: MakeApp) -> None:
@@ -158,16 +195,83 @@ async def test_t_tries_the_best_change_as_run_2_and_x_goes_back(make_app: MakeAp
         assert session.step == "8.922 s"
 
 
-async def test_t_without_a_parameter_for_it_says_so(make_app: MakeApp) -> None:
+@pytest.mark.parametrize(
+    ("knob", "words"),
+    [
+        ("compute fwd", "no parameter scales compute fwd alone: 5 scales all compute"),
+        ("stream tp", "no parameter scales tp alone: 5 scales all communication"),
+        ("layer mlp_row", "a layer is its compute and its collectives: --layer-scale on 5 has compute alone"),
+        ("dimension 1 bandwidth",
+         "10 % less is no parameter: type another dim 1 bandwidth on 5"),
+        ("dimension 0 latency", "10 % less is no parameter: type another dim 0 latency on 5"),
+    ],
+)  # fmt: skip
+async def test_t_without_a_parameter_for_it_says_why(make_app: MakeApp, knob: str, words: str) -> None:
     app = make_app(first=None)
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "tab", "tab", "tab")
         await wait_until(pilot, lambda: "8.922 s" in screen_text(app))
-        await press(pilot, *"jjjj", "t")
-        assert (
-            screen_rows(app)[-1].strip() == "no parameter does that alone: 5 has the network and the layers"
-        )
+        view = app.current_view
+        assert isinstance(view, SummaryView)
+        row = [one.knob for one in view.model.knobs or ()].index(knob)
+        await press(pilot, *"j" * row, "t")
+        assert screen_rows(app)[-1].strip() == words
         assert app.session.step == "14.774 s"
+        assert not app.session.running
+
+
+def test_a_dimension_is_called_as_on_the_screen_of_parameters() -> None:
+    form = {field.label for field in fields_for(seed().simulation)}
+    for number, dimension in enumerate(seed().simulation.cluster.dims):
+        words = change_words(WhatIf(f"dimension {number} bandwidth", 1, 1), seed().simulation.cluster.dims)
+        assert words == f"dim {number} bandwidth ({dimension.kind} {dimension.size})"
+        assert words.partition(" (")[0] in {" ".join(label.split()) for label in form}
+
+
+async def test_t_while_a_run_is_simulated_leaves_it_alone_and_says_so(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make_app(first=None)
+    session = app.session
+    assert isinstance(session, Session)
+    go_on = threading.Event()
+
+    def waits(*arguments: object) -> object:
+        assert go_on.wait(20)
+        return simulate(*arguments)  # type: ignore[arg-type]
+
+    async with app.run_test(size=(120, 36)) as pilot:
+        await wait_until(pilot, lambda: "8.922 s" in screen_text(app))
+        monkeypatch.setattr("tui.runs.simulated.simulate", waits)
+        await press(pilot, "t")
+        draft = session.draft
+        await press(pilot, "tab", "tab", "tab", "j", "j", "t")
+        assert screen_rows(app)[-1].strip() == (
+            "a run is being simulated: wait for it, or stop it (5, Esc), then t tries the change"
+        )
+        assert session.running
+        assert session.draft == draft
+        go_on.set()
+        await wait_until(pilot, lambda: session.step == "8.922 s")
+        assert session.run_words() == "run 2 of 2"
+
+
+async def test_t_before_the_table_is_there_says_so(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui.runs.simulated.SimulatedRuns.what_if", lambda self, results: None)
+    app = make_app(first=None)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "t")
+        assert screen_rows(app)[-1].strip() == "what would help is still looked for: t once it is there"
+
+
+async def test_enter_on_a_change_says_that_it_is_nowhere_in_the_timeline(make_app: MakeApp) -> None:
+    app = make_app(first=None)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "tab", "tab", "tab", "enter")
+        assert screen_rows(app)[-1].strip() == "a change is at no place of the timeline: t tries it"
+        assert app.screen_name == "summary"
 
 
 async def test_notes_lead_to_all_notes(make_app: MakeApp) -> None:

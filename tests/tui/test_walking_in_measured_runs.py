@@ -7,10 +7,16 @@ from functools import cache
 import pytest
 
 from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.legs import path_sums
+from simcore.measured.replay.legs import longest_of_part, path_sums
 from simcore.measured.replay.scales import Scales
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, op, run_of
+from tests.measured.traces import Sub
+from tests.tui.made_runs import line_text
 from tui.timeline import jumps
+from tui.timeline.details import details
+from tui.timeline.full_details import full_details
+from tui.timeline.measured_lanes import MeasuredLanes
+from tui.timeline.measured_walking import all_words, walk
 from tui.timeline.model import TimelineModel
 from tui.timeline.spans import LaneKey
 
@@ -91,6 +97,13 @@ def test_the_sums_and_the_legs_of_the_path_are_the_step(by: str, scales: Scales 
     edges = [leg.start_ns for leg in results.legs] + [results.step_time_ns]
     assert [leg.end_ns for leg in results.legs] == edges[1:]
     assert edges[0] == 0
+    # Each has a longest segment, which is a part of it; the screen goes there.
+    for part, ns in path_sums(results, by):
+        found = longest_of_part(results, by, part)
+        assert found is not None
+        _, start, end = found
+        assert any((one.start, one.end) == (start, end) for one in results.critical_path)
+        assert 0 < end - start <= ns
 
 
 def test_the_worst_places_are_the_slow_rank_and_who_waits_for_it() -> None:
@@ -99,3 +112,30 @@ def test_the_worst_places_are_the_slow_rank_and_who_waits_for_it() -> None:
         "rank": (0, 36, 40), "wait": (0, 10, 30), "op": (1, 0, 30), "exposed": (0, 30, 35),
         "idle": (0, 35, 36),
     }  # fmt: skip
+
+
+def test_the_details_of_a_wait_say_how_long_for_whom_and_what_that_rank_was_at() -> None:
+    model = model_at(slow(), 0, 20 * MS)
+    for wide in (True, False):
+        said = [line_text(line) for line in details(model, 120, wide)]
+        assert said[0].startswith("dp_allreduce (dp)")
+        assert sum("waits 20.000 ms for rank 1" in line for line in said) == 1
+    text = [line_text(line).strip() for line in full_details(model)(120)]
+    assert (
+        "waits           20.000 ms for rank 1 of stage 0 in dp_allreduce: it comes last, behind forward_step"
+    ) in text
+    assert "[ waited for    forward_step, rank 1, 30.000 ms: rank 1 came last" in text
+
+
+def test_what_is_alike_among_the_causes_is_summed_and_none_is_left_out() -> None:
+    # Rank 1 comes 2 ms later to each of the five collectives inside the step.
+    def step(rank: int) -> str:
+        subs = tuple(
+            Sub(f"{1010 + 10 * turn:.2f}", f"{5 - 2 * rank:.2f}", source="_allreduce") for turn in range(5)
+        )
+        return op(rank, "forward_step", 0, 60, subs=subs)
+
+    results = MeasuredResults(run_of(step(0) + step(1), 2, tp=2))
+    lane = MeasuredLanes(results.run).lane(0)
+    assert all_words(results, lane, 0, -1) == ["forward_step, rank 1, 5 times, 35.000 ms: rank 1 came last"]
+    assert len(walk(results, lane, 0, -1)) == 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from simcore.analysis.path_parts import longest_of_part
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import lonely, seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
@@ -52,6 +53,44 @@ async def test_enter_on_a_leg_shows_it_in_the_timeline(make_app: MakeApp) -> Non
         assert (leg.rank, leg.what) == (64, "forward")
         assert leg.start_ns <= view.model.cursor_ns < leg.end_ns
         assert view.model.current.number == 1
+
+
+@pytest.mark.parametrize(("sums", "part", "rank_class"), [(0, "compute wg", None), (2, "stage 3", 3)])
+async def test_enter_on_a_sum_shows_its_longest_segment_in_the_timeline(
+    make_app: MakeApp, sums: int, part: str, rank_class: int | None
+) -> None:
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "4", *"o" * sums)
+        view = app.current_view
+        assert isinstance(view, WhyView)
+        await press(pilot, *"j" * [what for what, _ in view.model.sums()].index(part), "enter")
+        found = longest_of_part(seed(), view.model.grouping, part)
+        assert found is not None
+        number, start, end = found
+        timeline = app.current_view
+        assert isinstance(timeline, TimelineView)
+        assert timeline.model.current.number == number == (number if rank_class is None else rank_class)
+        assert start <= timeline.model.cursor_ns < end
+        await press(pilot, "escape")
+        assert app.screen_name == "why", "it comes back"
+
+
+@pytest.mark.parametrize("keys", [(), ("t",)])
+async def test_the_last_row_of_eighty_columns_names_t_and_enter(
+    make_app: MakeApp, keys: tuple[str, ...]
+) -> None:
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "4", "tab")
+        await wait_until(pilot, lambda: "interleaved, virtual-stages 8" in screen_text(app))
+        await press(pilot, *keys)
+        await run_over(pilot)
+        await press(pilot, "k")
+        last = screen_rows(app)[-1]
+        assert " t try it " in last
+        assert " Enter go there " in last
+        assert (" x other run " in last) == bool(keys)
 
 
 @pytest.mark.parametrize("size", [(120, 36), (80, 24)])

@@ -73,13 +73,11 @@ def main(words: list[str]) -> int:
 
         print(json.dumps(calibration_json(calibration), indent=1, allow_nan=False))
         return 0
-    from simcore.report.calibration_text import calibration_text
+    from simcore.report.calibration_text import calibration_text, saved_text
 
     print(calibration_text(calibration), end="")
-    if arguments.output is not None:
-        print(f"Saved in {printable(arguments.output)}: --params takes it")
-    elif calibration.is_fitted:
-        print("--output FILE saves these parameters for --params FILE")
+    if calibration.is_fitted:
+        print(saved_text(calibration, arguments.output), end="")
     return 0
 
 

@@ -137,8 +137,9 @@ def _legend(model: CompareModel, glyphs: Glyphs, width: int, colour: bool) -> Li
     for mark, words in (_MARKS if wide else _SHORT_MARKS) if model.shown == BOTH else ():
         line += [(f" {mark}", ROLES[mark]), (f" {words} " if words else "", "")]
     room = width - width_of(line)
-    whole = width_of(legend(model.compared.legend, glyphs, _ANY, colour, False, False, wide))
-    return [*line, *legend(model.compared.legend, glyphs, room, colour, False, False, wide and whole <= room)]
+    whole = width_of(legend(model.compared.legend, glyphs, _ANY, colour, False, False, wide=wide))
+    wide = wide and whole <= room
+    return [*line, *legend(model.compared.legend, glyphs, room, colour, False, False, wide=wide)]
 
 
 def _told(model: CompareModel, wide: bool) -> list[Line]:

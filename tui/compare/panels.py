@@ -36,7 +36,7 @@ def _one(model: CompareModel, width: int, height: int, glyphs: Glyphs, found: bo
         return [rule(title, width, glyphs), *table]
     accounts, hidden = _accounts(model, width, height - 1, 0)
     more = f" ({hidden} more change less)" if hidden else ""
-    return [rule(f"{model.compared.accounts_title}{more}, Tab: what differs most", width, glyphs), *accounts]
+    return [rule(f"{model.compared.accounts_title}{more}, Tab: what differs", width, glyphs), *accounts]
 
 
 def _place(model: CompareModel, found: bool) -> str:

@@ -121,11 +121,11 @@ class Table:
         self.lines = TableLines(self.layers, self._has_line, self.layers.matching(typed, self._order))
 
     def rows(self) -> tuple[int, int]:
-        """(rows of the file that the filter leaves, all that have a line)."""
+        """(rows of the file that the filter leaves, all: those too that do nothing and have no line)."""
         sizes = self.layers.values("rows")
         with_line = [unit for unit in range(len(self._has_line)) if self._has_line[unit]]
         left = self.layers.matching(self.typed, with_line)
-        return sum(int(sizes[unit]) for unit in left), sum(int(sizes[unit]) for unit in with_line)
+        return sum(int(sizes[unit]) for unit in left), sum(map(int, sizes))
 
     def find(self, typed: str, line: int, direction: int) -> int | None:
         """The first line of what holds every word of `typed`, from `line` on (1) or back (-1), and round."""

@@ -11,6 +11,7 @@ from simcore.analysis.layer_places import longest_span
 from simcore.collectives import NAMES
 from simcore.simulation import explain_alone
 from simcore.units import duration, plural
+from simcore.workload.model import PHASES
 from tui.frame import Line, cells, fitted, rule, wrapped
 from tui.frame_view import FrameView
 from tui.layers.table import (
@@ -97,7 +98,8 @@ class LayersView(ScreenView):
         rows = max(height - 3 - len(origin), 1)
         table = self.table.lines
         self.top = max(0, min(self.top, len(table) - rows))
-        self.top = min(max(self.top, self.line - rows + 1), self.line)
+        # The name of the row at the cursor, in its first line, is on the screen too where there is room.
+        self.top = max(min(self.top, self._first_line()), self.line - rows + 1)
         heading: Line = [(" ", "")]
         for place, (name, size, left) in enumerate(columns):
             here = " reversed" if place == self.column else ""
@@ -126,14 +128,11 @@ class LayersView(ScreenView):
             order = (
                 f"sorted by {name}, {'from the largest' if self.table.descending else 'from the smallest'}"
             )
-        words = f" {len(self.session.workload)} rows, {order}; all, exposed: a rank's step"
+        words = f", {order}; all, exposed: a rank's step"
         if not self.table.typed:
-            return [(words, "dim")]
+            return [(f" {len(self.session.workload)} rows{words}", "dim")]
         left, whole = self.table.rows()
-        return [
-            (f" filter {cells(self.table.typed, 30)}: {left} of {whole} rows", "accent"),
-            (f" {words}", "dim"),
-        ]
+        return [(f" filter {cells(self.table.typed, 30)}: {left} of {whole} rows", "accent"), (words, "dim")]
 
     def _sign(self, heading: str) -> str:
         """Which way round a column is sorted; "" for the others."""
@@ -195,15 +194,36 @@ class LayersView(ScreenView):
         self.redraw()
 
     def action_each_row(self) -> None:
-        row = self._row_here()
+        here = self._here()
         self.every_row = not self.every_row
         self._new_table(self.session.current)
-        self.line = 0 if row is None else self.table.lines.line_of(row)
+        self.line = self._line_of(here)
         self.redraw()
 
-    def _row_here(self) -> int | None:
-        """The row of the file that the cursor is on, the first of equal ones."""
-        return self.table.lines[self.line].group.rows.indices[0] if self.table.lines else None
+    def _here(self) -> tuple[int, str] | None:
+        """(row of the file, phase) that the cursor is on, the first of equal rows."""
+        if not self.table.lines:
+            return None
+        line = self.table.lines[self.line]
+        return line.group.rows.indices[0], line.phase
+
+    def _line_of(self, here: tuple[int, str] | None) -> int:
+        """Where that is now; the row's first line where its phase has none."""
+        if here is None:
+            return 0
+        lines, (row, phase) = self.table.lines, here
+        first = lines.line_of(row)
+        own = range(first, min(first + len(PHASES), len(lines)))
+        return next(
+            (at for at in own if row in lines[at].group.rows.indices and lines[at].phase == phase), first
+        )
+
+    def _first_line(self) -> int:
+        """The line with the name of the row at the cursor."""
+        at = self.line
+        while at > 0 and not self.table.lines[at].first:
+            at -= 1
+        return at
 
     async def action_go(self) -> None:
         """The timeline at the longest span of the line's phase, else of its rows."""
@@ -243,9 +263,9 @@ class LayersView(ScreenView):
         self._sort("", True)
 
     def _sort(self, key: str, descending: bool) -> None:
-        row = self._row_here()
+        here = self._here()
         self.table.sort(key, descending)
-        self.line = 0 if row is None else self.table.lines.line_of(row)
+        self.line = self._line_of(here)
         self.redraw()
 
     # -- find and filter ---------------------------------------------------------------
@@ -257,9 +277,9 @@ class LayersView(ScreenView):
         self.app.push_screen(self._prompt, self._filtered)
 
     def _filter_typed(self, text: str) -> None:
-        row = self._row_here()
+        here = self._here()
         self.table.filter(text)
-        self.line = 0 if row is None else self.table.lines.line_of(row)
+        self.line = self._line_of(here)
         if self._prompt is not None:
             left, whole = self.table.rows()
             self._prompt.say(f"{left} of {plural(whole, 'row')}")
@@ -311,9 +331,9 @@ class LayersView(ScreenView):
     async def action_leave(self) -> None:
         """The filter off, else back to the timeline."""
         if self.table.typed:
-            row = self._row_here()
+            here = self._here()
             self.table.filter("")
-            self.line = 0 if row is None else self.table.lines.line_of(row)
+            self.line = self._line_of(here)
             self.changed()
         else:
             await self._app.action_open("timeline")

@@ -55,6 +55,8 @@ class MeasuredRuns:
         """Replay with a change of the what-if table."""
         if not self._session.current.measured.timed:
             self._app.say("an order without times cannot be replayed")
+        elif self._session.running:
+            self._app.say("a replay is being made: wait for it, then t tries the change")
         elif knob is None:
             self._app.say("no change is chosen: Tab leads to the table, when it is there")
         else:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.legs import Leg, path_sums
+from simcore.measured.replay.legs import Leg, longest_of_part, path_sums
 from tui.panel_cursor import Target
-from tui.why.path import LEGS, LegLine, PathModel
+from tui.why.path import LEGS, SUMS, LegLine, PathModel
 
 
 @dataclass(slots=True)
@@ -52,4 +52,8 @@ class MeasuredWhyModel(PathModel):
         if self.panel == LEGS and self.legs:
             leg = self.legs[self.row(LEGS)]
             return Target(leg.rank, leg.start_ns, leg.end_ns)
-        return None
+        sums = self.sums() if self.panel == SUMS else []
+        if not sums:
+            return None
+        place = longest_of_part(self.results, self.grouping, sums[self.row(SUMS)][0])
+        return None if place is None else Target(*place)

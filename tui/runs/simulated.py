@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from tui.app import WltuiApp
     from tui.runs.panel import Chosen
 
+# The table is of the run on the screen: a change of it would take away what is being simulated.
+STILL_RUNNING = "a run is being simulated: wait for it, or stop it (5, Esc), then t tries the change"
+
 
 class SimulatedRuns:
     """seconds: how long the draft has been simulated, s."""
@@ -44,10 +47,15 @@ class SimulatedRuns:
     def try_change(self, knob: WhatIf | Knob | None) -> None:
         """Run a change of the what-if table as the draft."""
         parameters = None if knob is None else cast("WhatIf", knob).parameters
-        if knob is None:
+        if self._session.running:
+            self._app.say(STILL_RUNNING)
+        elif knob is None:
             self._app.say("no change is chosen: Tab leads to the table, when it is there")
         elif parameters is None:
-            self._app.say("no parameter does that alone: 5 has the network and the layers")
+            from tui.change_words import why_not_tried
+            from tui.panel_cursor import dims_of
+
+            self._app.say(why_not_tried(knob, dims_of(self._session.current)))
         else:
             self._session.edit(parameters)
             self._keep = parameters

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from simcore.analysis import Results
 from simcore.analysis.rank_map import MEASURES, MapRow
 from simcore.analysis.stages import StageAccounts
-from tui.panel_cursor import WHAT_IF, PanelCursor, Target
+from simcore.cluster import Dimension
+from tui.panel_cursor import WHAT_IF, PanelCursor, Target, dims_of
 
 STAGES, MAP, WORST, NOTES = "stages", "map", "worst", "notes"
 PANELS = (STAGES, MAP, WORST, WHAT_IF, NOTES)
@@ -37,6 +39,10 @@ class SummaryModel(PanelCursor):
         rows = {WORST: len(results.worst), WHAT_IF: len(self.knobs or ()), NOTES: len(results.diagnostics)}
         return rows[panel], 1
 
+    @property
+    def dims(self) -> Sequence[Dimension]:
+        return dims_of(self.results)
+
     def next_measure(self) -> None:
         """Show another measure in the map."""
         names = list(MEASURES)
@@ -58,6 +64,12 @@ class SummaryModel(PanelCursor):
     def measured(self, row: MapRow, stage: int) -> int:
         """The measure of a cell of the map, ns."""
         return MEASURES[self.measure](self.results.accounts[row.classes[stage]])
+
+    @property
+    def mean_ns(self) -> int:
+        """The measure of the map, the mean of all ranks."""
+        results = self.results
+        return results.mean_of_ranks(map(MEASURES[self.measure], results.accounts))
 
     def target(self) -> Target | None:
         """Where Enter leads in the timeline; None where it leads elsewhere or nowhere."""

@@ -12,7 +12,7 @@ from simcore.analysis.stages import StageAccounts
 from simcore.diagnostics import Diagnostic
 from simcore.program.ops import FWD, IG, OPT, RECOMPUTE, WG
 from simcore.ranks import RankSet
-from simcore.units import duration
+from simcore.units import duration, percent
 from tui.change_words import change_share, change_words
 from tui.frame import Glyphs, Line, cells, fitted, rows_around
 from tui.panel_cursor import WHAT_IF
@@ -22,6 +22,7 @@ from tui.summary.model import MAP, STAGES, WORST, SummaryModel
 if TYPE_CHECKING:
     from simcore.analysis.what_if import WhatIf
     from simcore.analysis.worst import Place
+    from simcore.cluster import Dimension
     from simcore.measured.replay.what_if import Knob
     from simcore.measured.replay.worst import Place as MeasuredPlace
     from tui.measured.summary_model import MeasuredSummaryModel
@@ -149,8 +150,8 @@ def map_lines(model: SummaryModel, width: int, rows: int, glyphs: Glyphs, focuse
     at_row, at_column = model.cursor(MAP)
     first_column = min(max(at_column - shown + 1, 0), max(stages - shown, 0))
     room = max(rows - 3, 1)
-    most = max((model.measured(row, stage) for row in found for stage in range(stages)), default=0)
-    levels = len(glyphs.heat) - 1
+    values = [model.measured(row, stage) for row in found for stage in range(stages)]
+    least, most = min(values, default=0), max(values, default=0)
     role = _MAP_ROLE.get(model.measure, "")
     lines: list[Line] = [
         [(fitted([(" ranks", "")], left)[0][0] + _ruler(first_column, shown, gap, width - left), "dim")]
@@ -160,12 +161,17 @@ def map_lines(model: SummaryModel, width: int, rows: int, glyphs: Glyphs, focuse
         line: Line = [(fitted([(f" {_of_row(row)}", "")], left)[0][0], "")]
         for stage in range(first_column, first_column + shown):
             ns = model.measured(row, stage)
-            glyph = glyphs.heat[-(-ns * levels // most)] if most else " "
+            glyph = _shade(ns, most, glyphs)
             here = focused and (index, stage) == (at_row, at_column)
             line += [(glyph, f"{role} reversed" if here else role), (" " * (gap - 1), "")]
         lines.append(line)
     lines += [[] for _ in range(rows - 2 - len(lines))]
-    return [*lines, *_at_map(model, most, width, glyphs, focused)]
+    return [*lines, *_at_map(model, least, most, width, glyphs, focused)]
+
+
+def _shade(ns: int, most: int, glyphs: Glyphs) -> str:
+    """How high a cell of the map is: blank for nothing, full for the most there is."""
+    return glyphs.heat[-(-ns * (len(glyphs.heat) - 1) // most)] if most else " "
 
 
 def _ruler(first: int, shown: int, gap: int, width: int) -> str:
@@ -181,16 +187,22 @@ def _ruler(first: int, shown: int, gap: int, width: int) -> str:
     return "".join(marks).rstrip()
 
 
-def _at_map(model: SummaryModel, most: int, width: int, glyphs: Glyphs, focused: bool) -> list[Line]:
-    """What the heights mean, and the cell under the cursor."""
+def _at_map(
+    model: SummaryModel, least: int, most: int, width: int, glyphs: Glyphs, focused: bool
+) -> list[Line]:
+    """What the heights mean; over it the cell under the cursor, or the mean of all ranks."""
     step = model.results.step_time_ns
-    top, half = (100 * ns / step if step else 0.0 for ns in (most, most // 2))
-    levels = glyphs.heat
-    legend = f" {levels[-1]} {top:.1f} %  {levels[len(levels) // 2]} {half:.1f} %  of the step"
+    ends = [
+        f"{shade} {percent(ns, step)}" if (shade := _shade(ns, most, glyphs)) != " " else percent(ns, step)
+        for ns in (least, most)
+    ]
+    legend = f" {model.measure}: {' to '.join(ends)} % of step"
+    if least == most:
+        legend = f" {model.measure}: {ends[0]} % of step, all alike"
     row, stage = model.cursor(MAP)
     found = model.results.rank_map
     if not focused or row >= len(found):
-        return [[], [(legend, "dim")]]
+        return [[(f" mean of all ranks {percent(model.mean_ns, step)} %", "dim")], [(legend, "dim")]]
     ns = model.measured(found[row], stage)
     share = 100 * ns / step if step else 0.0
     words = f" stage {stage}, {_of_row(found[row])}: {duration(ns)}, {share:.1f} %"
@@ -246,12 +258,14 @@ def help_lines(
     step = model.results.step_time_ns
     size = max(width - 22, 14)
     shown = rows_around(row, len(model.knobs), rows)
-    return [help_line(model.knobs[index], step, size, focused and index == row) for index in shown]
+    return [
+        help_line(model.knobs[index], model.dims, step, size, focused and index == row) for index in shown
+    ]
 
 
-def help_line(knob: WhatIf | Knob, step: int, size: int, at: bool) -> Line:
+def help_line(knob: WhatIf | Knob, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
     """A change in words, the step time with it, and the difference."""
-    words = change_words(knob) + ("" if knob.free_ns is None else ", 10 % less")
+    words = change_words(knob, dims) + ("" if knob.free_ns is None else ", 10 % less")
     share, role = change_share(step, knob.better10_ns)
     name = f"{'>' if at else ' '}{cells(words, size - 1):<{size}}"
     return [(name, "accent" if at else ""), (f"{duration(knob.better10_ns):>10}", ""), (f" {share}", role)]
@@ -261,7 +275,7 @@ def word_lines(sentences: Sequence[str], width: int, rows: int) -> list[Line]:
     """Whole sentences, as many as there is room for."""
     lines: list[str] = []
     for sentence in sentences:
-        more = textwrap.wrap(sentence, max(width - 2, 20))
+        more = textwrap.wrap(sentence, max(width - 2, 20), break_on_hyphens=False)
         if len(lines) + len(more) > rows:
             break
         lines += more

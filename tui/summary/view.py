@@ -25,7 +25,11 @@ class SummaryPanelsView(PanelsView):
             await super().action_go()
 
     def action_try(self) -> None:
-        self._app.runs.try_change(self.model.chosen() or self.model.best())
+        model = self.model
+        if model.knobs is None and not self.session.running:
+            self._app.say("what would help is still looked for: t once it is there")
+        else:
+            self._app.runs.try_change(model.chosen() or model.best())
 
 
 class SummaryView(SummaryPanelsView):

@@ -197,18 +197,6 @@ class Arrangement(Listing):
             self._fold_ranks(number)
         self._rebuild(key)
 
-    def reveal(self, rank: int) -> bool:
-        """Give a rank a lane of its own, wherever it is folded or hidden, and the cursor to it.
-
-        False for no rank of this run.
-        """
-        number = self.source.number_of(rank)
-        if number is None:
-            return False
-        alone = self.source.count(number) == 1
-        self.show_lane(LaneKey((), number) if alone else self.source.lane(number, rank).key)
-        return True
-
     def show_lane(self, key: LaneKey) -> None:
         """The cursor to a lane, wherever it is folded, hidden, or left out; another run's is left alone."""
         number = self._number_of(key)

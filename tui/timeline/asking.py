@@ -9,7 +9,7 @@ from textual.widget import Widget
 from simcore.units import plural
 from tui.prompt import LivePrompt, Prompt
 from tui.timeline.filtering import Filter
-from tui.timeline.jumps import first_match, match_words, no_match_words, place_of, return_to
+from tui.timeline.jumps import first_match, match_words, new_search, no_match_words, place_of, return_to
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 from tui.timeline.search import Search
@@ -48,8 +48,7 @@ class Asking:
             self._look_on(self._search)
 
     def _new_search(self, text: str) -> Search:
-        model = self._model
-        return Search(model.source, model.moves, parse_query(text), model.unfolded)
+        return new_search(self._model, parse_query(text))
 
     def _look_on(self, search: Search) -> None:
         """A piece of the search; another text may have been typed meanwhile."""

@@ -6,8 +6,12 @@ from tui.frame import Line, width_of
 from tui.timeline.model import TimelineModel
 
 
-def details(model: TimelineModel, width: int, wide: bool) -> list[Line]:
-    """The span at the cursor, its times, where its duration comes from: lines of at most `width` cells."""
+def details(model: TimelineModel, width: int, wide: bool, low: bool = False) -> list[Line]:
+    """The span at the cursor, its times, where its duration comes from: lines of at most `width` cells.
+
+    low: there is room for two of them; what matters of the others stands in the second, as it does where
+    the screen is not wide.
+    """
     lane = model.current
     index, others = model.span, ""
     if index is not None and lane.at(model.cursor_ns) is None:
@@ -19,16 +23,16 @@ def details(model: TimelineModel, width: int, wide: bool) -> list[Line]:
     if index is not None and model.filter.hides(lane, index, model.source, model.moves):
         others += "   hidden by the filter"
     lines = lane.told(index, others, width, wide)
-    said = "" if index is None else model.moves.more(lane, index, wide, model.rank)
-    if not wide:
+    said = "" if index is None else model.moves.more(lane, index, wide and not low, model.rank)
+    volume = model.moves.volume(lane, index) if wide and index is not None else ""
+    if low or not wide:
         if said and len(lines) > 1:
-            # Behind the length: there is no room for when a transfer itself runs.
-            lines[1] = [*lines[1][:3], (f"   {said}", "")]
-        return lines
-    more = []
-    if index is not None:
-        volume = model.moves.volume(lane, index)
-        if volume and len(lines) > 1 and width_of(lines[1]) + len(volume) + 5 <= width:
-            lines[1] = [*lines[1], (f"   {volume}", "")]
-    more.append(said)
+            # Behind the length: when a transfer itself runs gives way to it.
+            fits = wide and width_of(lines[1]) + len(said) + 3 <= width
+            lines[1] = [*(lines[1] if fits else lines[1][:3]), (f"   {said}", "")]
+        more = []
+    else:
+        more = [said]
+    if volume and len(lines) > 1 and width_of(lines[1]) + len(volume) + 3 <= width:
+        lines[1] = [*lines[1], (f"   {volume}", "")]
     return [*lines[:2], *([(words, "")] for words in more if words), *lines[2:]]

@@ -11,6 +11,7 @@ from tui.frame import Line
 from tui.timeline.moves import Moves
 from tui.timeline.query import Query
 from tui.timeline.spans import LaneKey, LaneSource, SpanLane, Spans
+from tui.timeline.understanding import understood
 
 
 class FilteredLane(SpanLane):
@@ -69,15 +70,18 @@ class Filter:
     """query: what spans have to be; an empty one lets all through."""
 
     query: Query = field(default_factory=Query)
+    # The query as the run on the screen understands it; found when it is first looked for.
+    _understood: Query | None = None
     _lanes: dict[LaneKey, FilteredLane] = field(default_factory=dict)
 
     def set(self, query: Query) -> None:
         """Another filter."""
         self.query = query
-        self._lanes.clear()
+        self.forget_lanes()
 
     def forget_lanes(self) -> None:
         """The lanes are those of another run."""
+        self._understood = None
         self._lanes.clear()
 
     @property
@@ -90,7 +94,7 @@ class Filter:
             return lane
         found = self._lanes.get(lane.key)
         if found is None or found.whole is not lane:
-            found = FilteredLane(lane, self._flags(lane, source, moves))
+            found = FilteredLane(lane, self.flags(lane, source, moves))
             self._lanes[lane.key] = found
         return found
 
@@ -99,8 +103,11 @@ class Filter:
         shown = self.of(lane, source, moves)
         return isinstance(shown, FilteredLane) and not shown.lets(index)
 
-    def _flags(self, lane: SpanLane, source: LaneSource, moves: Moves) -> bytes:
-        query, rank = self.query, lane.key.rank
+    def flags(self, lane: SpanLane, source: LaneSource, moves: Moves) -> bytes:
+        """A byte for each span of a lane: 1 if it is left."""
+        if self._understood is None:
+            self._understood = understood(self.query, source, moves)
+        query, rank = self._understood, lane.key.rank
         elsewhere = query.stage is not None and moves.stage_of(lane.number) != query.stage
         if query.rank is not None:
             elsewhere |= rank != query.rank if rank >= 0 else source.number_of(query.rank) != lane.number

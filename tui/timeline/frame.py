@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from simcore.units import plural
-from tui.frame import ASCII, Glyphs, Line, as_ascii, fitted, rule, width_of
+from tui.frame import ASCII, Glyphs, Line, as_ascii, fitted, rule, shortened, width_of
 from tui.timeline.busy_row import filled_ns
 from tui.timeline.critical import PathLanes
 from tui.timeline.details import details
@@ -48,7 +48,7 @@ class TimelineFrame:
         """The frame's lines: `height` of them, each `width` cells."""
         wide, tall = width >= _WIDE, height >= _TALL
         left = 23 if wide else 13
-        below = (9 if tall else 4 + bool(_narrow_status(model, width))) if height >= 14 else 0
+        below = (9 if tall else 4 + bool(_low_status(model, width))) if height >= 14 else 0
         above = 4 if tall else 3
         columns = max(width - left - 1, 1)
         model.resize(columns, max(height - above - below, 1))
@@ -162,11 +162,12 @@ class TimelineFrame:
 
     def _below(self, model: TimelineModel, width: int, rows: int) -> list[Line]:
         wide = width >= _WIDE
-        lines = [[("  ", ""), *line] for line in details(model, width, wide)]
+        low = rows < 9
+        lines = [shortened([("  ", ""), *line], width) for line in details(model, width - 2, wide, low)]
         explained = self._legend(model, width)
-        title = self._title(model, width)
-        if rows < 9:
-            return [title, *[*lines, [], []][:2], *_narrow_status(model, width), explained]
+        title = self._title(model, width, low)
+        if low:
+            return [title, *[*lines, [], []][:2], *_low_status(model, width), explained]
         status = range_lines(model, width, wide)
         mark = mark_line(model, width, wide)
         below = [*status, explained, self._view(model, width), *([mark] if mark else [])]
@@ -174,28 +175,41 @@ class TimelineFrame:
         lines = [*lines[:room], *[[] for _ in range(room - len(lines))]]
         return [title, *lines, rule(range_title(model), width, self.glyphs), *below]
 
-    def _title(self, model: TimelineModel, width: int) -> Line:
-        """Where the cursor is; what the last key has to say; which lanes are left out; narrow, the filter."""
-        words = model.source.axis.clock(model.cursor_ns)
+    def _title(self, model: TimelineModel, width: int, low: bool) -> Line:
+        """Where the cursor is; what the last key has to say; which lanes are left out; the filter and the
+        critical path where no line of the view says them.
+        """
+        here = model.source.axis.clock(model.cursor_ns)
         # What is not in the list is said on every size of screen.
         said = [one for one in (model.notice, model.arrangement.words) if one]
-        if width < _WIDE and model.filter.is_on:
+        if (low or width < _WIDE) and model.filter.is_on:
             said.append(filter_words(model))
-        if width < _WIDE and self._path is not None:
-            said.append("critical path on")
-        if width >= _WIDE or not said:
-            words = f"At the cursor, {words}"
+        if (low or width < _WIDE) and self._path is not None:
+            said.append(self._path_words)
         glyph = self.glyphs.horizontal
-        line: Line = [(glyph * 2, "dim"), (f" {words} ", "")]
-        for one in said:
-            line += [(glyph * 2, "dim"), (f" {one} ", "accent")]
-        return fitted([*line, (glyph * width, "dim")], width)
+        line: Line = []
+        for words in (f"At the cursor, {here}", here):
+            line = [(glyph * 2, "dim"), (f" {words} ", "")]
+            for one in said:
+                line += [(glyph * 2, "dim"), (f" {one} ", "accent")]
+            if width_of(line) < width and (width >= _WIDE or not said):
+                break
+        return (
+            fitted([*line, (glyph * width, "dim")], width)
+            if width_of(line) < width
+            else shortened(line, width)
+        )
+
+    @property
+    def _path_words(self) -> str:
+        return f"critical path on, in {'colour' if self.colour else 'capitals'}"
 
     def _legend(self, model: TimelineModel, width: int) -> Line:
         rows = [row for _, row in model.arrangement.visible()]
         crowded = any(row.key in self._drawn and self._drawn[row.key][1].crowded for row in rows)
         streams = any(row.key.stream is not None for row in rows)
-        return legend(model.source.legend, self.glyphs, width, self.colour, crowded, streams)
+        path = self._path is not None
+        return legend(model.source.legend, self.glyphs, width, self.colour, crowded, streams, path)
 
     def _view(self, model: TimelineModel, width: int) -> Line:
         window = model.window
@@ -208,17 +222,15 @@ class TimelineFrame:
         ))  # fmt: skip
         path = ("critical path off", "")
         if self._path is not None:
-            path = (f"critical path on, in {'colour' if self.colour else 'capitals'}", "accent")
+            path = (self._path_words, "accent")
         ranks = (f"{model.source.counted}   ", "")
         # What stands out is said, where there is no room for all, rather than what does not change.
         fits = width_of([*line, ranks, path]) <= width
         return [*line, ranks, path] if fits else [*line, path if self._path is not None else ranks]
 
 
-def _narrow_status(model: TimelineModel, width: int) -> list[Line]:
-    """The line of the range, or else of the last mark, where there is one."""
-    if width >= _WIDE:
-        return []
+def _low_status(model: TimelineModel, width: int) -> list[Line]:
+    """The one line of a low screen for the range, or else for the last mark, where there is one."""
     mark = mark_line(model, width, wide=False)
     return range_lines(model, width, wide=False) or ([mark] if mark else [])
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from simcore.units import duration, plural
 from tui.timeline.model import TimelineModel
 from tui.timeline.moves import ordinal
+from tui.timeline.query import Query
 from tui.timeline.rows import Memory
 from tui.timeline.search import Match, Search
 from tui.timeline.selection import Mark
@@ -169,6 +170,11 @@ def _go_along(model: TimelineModel, step: Step) -> None:
 # -- search ----------------------------------------------------------------------------
 
 
+def new_search(model: TimelineModel, query: Query) -> Search:
+    """A search through the lanes as they are shown, for what the filter leaves."""
+    return Search(model.source, model.moves, query, model.unfolded, model.filter)
+
+
 def first_match(model: TimelineModel, search: Search) -> Match | None:
     """The cursor to the first match from the left edge of the view on; None if nothing matches."""
     found = search.first(model.window.first_ns, model.current.key)
@@ -181,6 +187,9 @@ def next_match(model: TimelineModel, direction: int) -> None:
     if search is None:
         model.notice = "nothing was searched for: / does"
         return
+    if search.among != model.filter.query:
+        # What the filter hides now is no match, and what it hid then may be one.
+        search = model.search = new_search(model, search.query)
     while not search.advance(1.0):
         pass
     found = search.next(model.cursor_ns, model.current.key, direction)
@@ -192,10 +201,10 @@ def next_match(model: TimelineModel, direction: int) -> None:
 
 def _go_to(model: TimelineModel, search: Search, match: Match, wrapped: bool) -> Match:
     found, before = search.found[match.lane], model.cursor_ns
-    model.go_to(found.lane.key)
+    again = _shown_again(model, found.lane.key)
     if match.span >= 0:
         model.jump_to(match.time_ns)
-    model.notice = match_words(search, match)
+    model.notice = match_words(search, match) + again
     if wrapped:
         if match.span < 0:
             model.notice += ", past the last lane"
@@ -204,16 +213,30 @@ def _go_to(model: TimelineModel, search: Search, match: Match, wrapped: bool) ->
     return match
 
 
+def _shown_again(model: TimelineModel, key: LaneKey) -> str:
+    """To a lane; what had to be shown again for it, in words."""
+    arrangement = model.arrangement
+    hidden, only = arrangement.hidden, arrangement.only
+    model.go_to(key)
+    if only and not arrangement.only:
+        return f", not in {only}: all lanes are shown"
+    return ", its lane was hidden" if arrangement.hidden < hidden else ""
+
+
 def match_words(search: Search, match: Match) -> str:
     """`match 3 of 24`, or which lane it is."""
     noun = "lane" if search.of_lanes else "match"
     words = f"{noun} {search.ordinal(match)} of {search.count}"
+    if not search.among.is_empty and not search.of_lanes:
+        words += " that the filter leaves"
     return f"{words}, in streams that were folded" if search.beyond else words
 
 
 def no_match_words(search: Search) -> str:
     """Why there is none."""
     words = search.problem or f"no match for {search.query.text}"
+    if not search.problem and not search.among.is_empty:
+        words += " in what the filter leaves"
     # A pipeline's waiting has a word of its own.
     return f"{words} (for a neighbouring stage: bubble)" if "wait" in search.query.text.split() else words
 

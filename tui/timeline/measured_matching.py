@@ -44,15 +44,13 @@ def measured_matches(lane: MeasuredLane, query: Query) -> bytes:
 def _word(lane: MeasuredLane, word: Word) -> bytes:
     categories = (DRAWN.index(name) for kind in word.kinds for name in _CATEGORIES.get(kind, ()))
     parts = [part for kind in word.kinds for part in _SPELLED.get(kind, ())]
-    if word.name:
-        parts.append(word.name)
     ops, subs = lane.rank.ops, lane.rank.subs
     # Names are few, and there are many of each.
     has: dict[str | None, bool] = {None: False}
     for name in {*ops.name, *subs.name, *subs.collective}:
         if name is not None:
             lower = name.lower()
-            has[name] = any(part in lower for part in parts)
+            has[name] = word.is_in(name) or any(part in lower for part in parts)
     named = chain(
         map(has.__getitem__, ops.name),
         (has[name] or has[other] for name, other in zip(subs.name, subs.collective, strict=True)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,12 +14,14 @@ from simcore.measured.columns import FUSED, INSTANT, MEASURED
 from simcore.measured.facts import neighbours, span_facts
 from simcore.measured.lanes import rank_spans
 from simcore.measured.replay import MeasuredResults
+from simcore.measured.replay.waits import Wait, waits_by_item
 from simcore.measured.run import SLOT
 from simcore.measured.vocabulary import CATEGORIES
 from simcore.units import byte_size, duration, plural
 from tui.frame import cells
 from tui.timeline.axis import TIME, Axis, order_axis
-from tui.timeline.measured_walking import critical, walk
+from tui.timeline.measured_waits import all_waits_words, wait_words
+from tui.timeline.measured_walking import all_words, critical, walk
 from tui.timeline.moves import Figure, Figures, Stretch, microbatch_words
 from tui.timeline.query import Query
 from tui.timeline.spans import LaneSource, SpanLane
@@ -45,6 +47,7 @@ class MeasuredMoves:
 
     results: MeasuredResults
     _waits: dict[int, list[int]] = field(default_factory=dict)
+    _items: dict[int, dict[int, list[Wait]]] = field(default_factory=dict)
 
     @property
     def run(self) -> MeasuredRun:
@@ -72,6 +75,12 @@ class MeasuredMoves:
         if query.stage is not None and query.stage not in stages:
             return f"no rank of stage {query.stage} is in this run"
         return ""
+
+    def names(self) -> Collection[str]:
+        found: set[str | None] = set()
+        for rank in self.run.ranks:
+            found.update(rank.ops.name, rank.subs.name, rank.subs.collective)
+        return {name for name in found if name is not None}
 
     def rank_words(self, rank: int) -> str:
         position = self.run.degrees.position(rank)
@@ -132,7 +141,15 @@ class MeasuredMoves:
         return ""
 
     def more(self, lane: SpanLane, index: int, wide: bool, rank: int | None) -> str:
-        return ""
+        return wait_words(self.results, self._waits_of(lane.number, lane.spans.op[index]))
+
+    def _waits_of(self, number: int, item: int) -> list[Wait]:
+        """What an item of a rank's lanes waits; found for the whole rank when it is first asked for."""
+        if not self.run.timed:
+            return []
+        if number not in self._items:
+            self._items[number] = waits_by_item(self.results, number)
+        return self._items[number].get(item, [])
 
     def walk(self, lane: SpanLane, index: int, rank: int | None, direction: int) -> Sequence[Step]:
         return walk(self.results, lane, index, direction)
@@ -194,11 +211,9 @@ class MeasuredMoves:
             found.append(("inside it", words))
         if facts.description is not None:
             found.append(("description", cells(facts.description, 200)))
-        found += [
-            (label, step.words)
-            for label, direction in (("[ waited for", -1), ("] holds back", 1))
-            for step in walk(self.results, lane, index, direction)[:3]
-        ]
+        found += [("waits", one) for one in all_waits_words(self.results, self._waits_of(lane.number, item))]
+        for label, direction in (("[ waited for", -1), ("] holds back", 1)):
+            found += [(label, words) for words in all_words(self.results, lane, index, direction)]
         found.append(("line", f"{facts.line} of {cells(facts.path)}"))
         return found
 

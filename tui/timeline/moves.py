@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tui.timeline.query import Query
@@ -49,6 +49,9 @@ class Moves(Protocol):
 
     def problem(self, query: Query) -> str:
         """Which rank, stage or micro-batch of a query this run does not have; "" if it has all."""
+
+    def names(self) -> Collection[str]:
+        """The names of rows or operations, each once."""
 
     def rank_words(self, rank: int) -> str:
         """Where a rank is: `rank 37 = stage 0, dp 4, tp 5`."""

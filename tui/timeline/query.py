@@ -39,10 +39,22 @@ _SPACED = re.compile(r"\bmicro batch\b")
 
 
 class Word(NamedTuple):
-    """kinds: what the word stands for. name: what names must contain instead; "" for a whole word."""
+    """kinds: what the word stands for. name: what names must contain instead; "" for a whole word.
+    whole: a whole word as it was typed, "" for another; without kinds a part of names must begin so.
+    """
 
     kinds: tuple[str, ...]
     name: str
+    whole: str = ""
+
+    def is_in(self, name: str) -> bool:
+        """Whether a name has it: in any place, or of a whole word that stands for nothing, as `ep` in
+        `ep_allreduce` and not in `forward_step`."""
+        if self.name:
+            return self.name in name.lower()
+        if not self.whole or self.kinds:
+            return False
+        return re.search(rf"(?<![0-9a-z]){re.escape(self.whole)}", name.lower()) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +153,7 @@ def _length(tokens: list[str]) -> tuple[int | None, int]:
 
 def _word(token: str) -> Word:
     if token in KEYWORDS:
-        return Word(KEYWORDS[token], "")
+        return Word(KEYWORDS[token], "", token)
     kinds: list[str] = []
     if len(token) >= _LEAST_LETTERS:
         for word, meant in KEYWORDS.items():

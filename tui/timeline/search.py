@@ -12,9 +12,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from tui.timeline.filtering import Filter
+from tui.timeline.flags import both
 from tui.timeline.moves import Moves
 from tui.timeline.query import Query
 from tui.timeline.spans import ALL, LaneKey, LaneSource, SpanLane
+from tui.timeline.understanding import understood
 
 
 class Match(NamedTuple):
@@ -52,10 +55,21 @@ class Found(NamedTuple):
 class Search:
     """Looks through the lanes of a run, some of them at a time."""
 
-    def __init__(self, source: LaneSource, moves: Moves, query: Query, unfolded: Collection[int]) -> None:
-        """unfolded: groups of ranks whose streams are shown; these are looked through, too."""
-        self.query = query
+    def __init__(
+        self,
+        source: LaneSource,
+        moves: Moves,
+        query: Query,
+        unfolded: Collection[int],
+        among: Filter | None = None,
+    ) -> None:
+        """unfolded: groups of ranks whose streams are shown; these are looked through, too.
+        among: the filter whose spans alone are matches.
+        """
         self.problem = query.problem or moves.problem(query)
+        self.query = query if self.problem else understood(query, source, moves)
+        # A copy: the user may set another one.
+        self._filter = Filter() if among is None else Filter(among.query)
         self.found: list[Found] = []
         # Whether nothing was found in the lanes that are shown.
         self.beyond = False
@@ -70,6 +84,11 @@ class Search:
     def of_lanes(self) -> bool:
         """Whether lanes are looked for, and not spans."""
         return not self.query.of_spans
+
+    @property
+    def among(self) -> Query:
+        """The filter that the matches are left by."""
+        return self._filter.query
 
     @property
     def done(self) -> bool:
@@ -90,6 +109,8 @@ class Search:
                 self.count += 1
             else:
                 flags = lane.matches(self.query)
+                if self._filter.is_on and 1 in flags:
+                    flags = both([flags, self._filter.flags(lane, self._source, self._moves)])
                 if count := flags.count(1):
                     self.found.append(Found(lane, flags, count))
                     self.count += count

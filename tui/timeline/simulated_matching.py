@@ -63,8 +63,8 @@ class LaneColumns:
             flags = of_span.translate(
                 table(code for code, kind in enumerate(kinds) if not wanted.isdisjoint(kind))
             )
-        if word.name and any(word.name in name.lower() for name in self.simulation.workload.name):
-            return either(flags, self._named(word.name)) if wanted else self._named(word.name)
+        if any(map(word.is_in, set(self.simulation.workload.name))):
+            return either(flags, self._named(word)) if wanted else self._named(word)
         return flags
 
     def microbatch(self, number: int) -> bytes:
@@ -74,11 +74,11 @@ class LaneColumns:
         column = self._with_sent("microbatch")
         return self._of_each(column, number.__eq__)
 
-    def _named(self, text: str) -> bytes:
+    def _named(self, word: Word) -> bytes:
         names, of_span = self._names
         if len(names) < _LAST_BYTE:
-            return of_span.translate(table(i for i, name in enumerate(names) if text in name.lower()))
-        wanted = [*(text in name.lower() for name in self.simulation.workload.name), False]
+            return of_span.translate(table(i for i, name in enumerate(names) if word.is_in(name)))
+        wanted = [*map(word.is_in, self.simulation.workload.name), False]
         return self._of_each(self._with_sent("row"), wanted.__getitem__)
 
     def _of_each(self, column: Sequence[int], value: Callable[[int], int]) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -65,6 +65,9 @@ class SimulatedMoves:
                 return "this run has no micro-batches"
             return f"no micro-batch {query.microbatch}: micro-batches are 0 to {count - 1}"
         return ""
+
+    def names(self) -> Collection[str]:
+        return set(self.results.simulation.workload.name)
 
     def rank_words(self, rank: int) -> str:
         tp, dp, stage = self.results.simulation.layout.position(rank)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from simcore.analysis.facts import OpFacts, op_facts
 from simcore.units import duration
-from tui.frame import Line, cells, wrapped
+from tui.frame import Line, cells, width_of, wrapped
 from tui.timeline.axis import clock
 from tui.timeline.spans import DRAWN
 
@@ -20,9 +20,10 @@ PHASE_WORDS = {
 
 def simulated_words(lane: Lane, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
     """The span, its times, then where its duration comes from, in lines of at most `width` cells."""
-    whose = _whose(lane, wide)
+    whose = _whose(lane) if wide else []
+    whose.append(f"rank {lane.rank_set.first} x{len(lane.rank_set)}")
     if index is None:
-        return [[("nothing runs here", ""), ("   ", ""), (whose, "dim")]]
+        return [[("nothing runs here", ""), ("   ", ""), (whose[0], "dim")]]
     spans = lane.spans
     category = DRAWN[spans.category[index]]
     facts = op_facts(lane.results.simulation, lane.number, spans.op[index])
@@ -34,20 +35,27 @@ def simulated_words(lane: Lane, index: int | None, others: str, width: int, wide
     origin = facts.origin if facts is not None else ""
     if facts is not None and facts.end_ns - facts.start_ns != length:
         itself = "the transfer itself" if facts.other_stage is not None else "the collective itself"
-        second.append((f"   {itself} takes {duration(facts.end_ns - facts.start_ns)}, from ", "dim"))
-        second.append((clock(facts.start_ns), "dim"))
-    first: Line = [(what, "bright"), (others, "warn"), ("   ", ""), (whose, "dim")]
+        takes = f"   {itself} takes {duration(facts.end_ns - facts.start_ns)}"
+        since = f", from {clock(facts.start_ns)}"
+        fits = width_of(second) + len(takes) + len(since) <= width
+        second += [(takes, "dim"), (since if fits else "", "dim")]
+    room = width - len(what) - len(others) - 3
+    # The lane at the cursor is named beside its cells, too.
+    fitting = next((f"   {words}" for words in whose if len(words) <= room), "")
+    first: Line = [(what, "bright"), (others, "warn"), (fitting, "dim")]
     return [first, second, *([(line, "")] for line in wrapped(origin, width - 4))]
 
 
-def _whose(lane: Lane, wide: bool) -> str:
+def _whose(lane: Lane) -> list[str]:
+    """The ranks of a lane in words, the most of them first."""
     simulation = lane.results.simulation
     ranks = lane.rank_set
-    if not wide:
-        return f"rank {ranks.first} x{len(ranks)}"
     tp, dp, stage = simulation.layout.position(ranks.first)
     place = f"rank {ranks.first} = stage {stage}, dp {dp}, tp {tp}"
-    return f"ranks {_short(ranks.text())} alike, {place}" if len(ranks) > 1 else place
+    if len(ranks) == 1:
+        return [place]
+    alike = f"ranks {_short(ranks.text())} alike"
+    return [f"{alike}, {place}", alike]
 
 
 def _short(text: str) -> str:

@@ -231,10 +231,17 @@ class TimelineView(ScreenView):
         self._do(self.model.show_all)
 
     def action_back(self) -> None:
-        self._do(self.model.back)
+        self._do(lambda: self._go(self.model.back, "no view before this one"))
 
     def action_forward(self) -> None:
-        self._do(self.model.forward)
+        self._do(lambda: self._go(self.model.forward, "no view after this one"))
+
+    def _go(self, move: Callable[[], None], nothing: str) -> None:
+        """To another view; what there is to say where there is none."""
+        before = self.model.window
+        move()
+        if self.model.window == before:
+            self.model.notice = nothing
 
     def action_search(self) -> None:
         self._do(self._asking.search)

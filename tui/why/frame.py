@@ -13,7 +13,10 @@ from tui.timeline.axis import clock
 from tui.why.path import LEGS, SUMS, LegLine, PathModel
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from simcore.analysis.what_if import WhatIf
+    from simcore.cluster import Dimension
     from simcore.measured.replay.what_if import Knob
 
 _WIDE, _TALL = 100, 24
@@ -88,13 +91,13 @@ def knob_lines(model: PathModel, width: int, rows: int, progress: str) -> list[L
     size = max(width - 42, 14)
     head = f" {'cheaper, or another way':<{size}}{'10 % less':>10}{'change':>9}{'free':>11}{'change':>9}"
     shown = rows_around(row, len(changes), rows - 1)
-    lines = [knob_line(changes[index], step, size, focused and index == row) for index in shown]
+    lines = [knob_line(changes[index], model.dims, step, size, focused and index == row) for index in shown]
     return [[(head, "dim")], *lines]
 
 
-def knob_line(knob: WhatIf | Knob, step: int, size: int, at: bool) -> Line:
+def knob_line(knob: WhatIf | Knob, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
     """A knob, its name in `size` cells, and the step times that it gives."""
-    words = f"{'>' if at else ' '}{cells(change_words(knob), size - 1):<{size}}"
+    words = f"{'>' if at else ' '}{cells(change_words(knob, dims), size - 1):<{size}}"
     now = f"{duration(knob.better10_ns):>10}"
     line: Line = [(words, "accent" if at else ""), (now, ""), change_share(step, knob.better10_ns)]
     if knob.free_ns is None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from simcore.analysis import Results
 from simcore.analysis.legs import Leg
-from tui.panel_cursor import Target
-from tui.why.path import LEGS, LegLine, PathModel
+from simcore.analysis.path_parts import PARTS, longest_of_part, path_parts
+from simcore.cluster import Dimension
+from tui.panel_cursor import Target, dims_of
+from tui.why.path import LEGS, SUMS, LegLine, PathModel
 
-GROUPINGS = ("kind", "layer", "stage", "rank")
+GROUPINGS = PARTS
 
 
 @dataclass(slots=True)
@@ -30,15 +33,12 @@ class WhyModel(PathModel):
     def step_ns(self) -> int:
         return self.results.step_time_ns
 
+    @property
+    def dims(self) -> Sequence[Dimension]:
+        return dims_of(self.results)
+
     def sums(self) -> list[tuple[str, int]]:
-        path = self.results.critical_path
-        if self.grouping == "kind":
-            return list(path.by_kind().items())
-        if self.grouping == "layer":
-            return list(self.results.critical_by_layer.items())
-        if self.grouping == "stage":
-            return [(f"stage {stage}", ns) for stage, ns in path.by_stage().items()]
-        return [(f"rank {rank}", ns) for rank, ns in path.by_rank().items()]
+        return path_parts(self.results, self.grouping)
 
     @property
     def legs(self) -> list[Leg]:
@@ -59,4 +59,8 @@ class WhyModel(PathModel):
         if self.panel == LEGS and self.legs:
             leg = self.legs[self.row(LEGS)]
             return Target(leg.number, leg.start_ns, leg.end_ns)
-        return None
+        sums = self.sums() if self.panel == SUMS else []
+        if not sums:
+            return None
+        place = longest_of_part(self.results, self.grouping, sums[self.row(SUMS)][0])
+        return None if place is None else Target(*place)

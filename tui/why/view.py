@@ -21,7 +21,7 @@ class PathView(PanelsView):
     """What the why screens of simulated and of measured runs share."""
 
     hints = (
-        ("Tab", "panel"), ("jk", "row"), ("o", "other sums"), ("Enter", "go there"), ("t", "try the change"),
+        ("Tab", "panel"), ("jk", "row"), ("Enter", "go there"), ("t", "try it"), ("o", "other sums"),
         ("2", "timeline"),
     )  # fmt: skip
     model: WhyModel | MeasuredWhyModel
@@ -45,7 +45,7 @@ def path_bindings(room: str, groupings: str, tries: str) -> list[Binding]:
         binding("g,home", "move(-10000000)", "first row", f"{room}.first"),
         binding("G,end", "move(10000000)", "last row", f"{room}.last"),
         binding("o", "grouping", f"the path by {groupings}", f"{room}.grouping"),
-        binding("enter", "go", "show the leg in the timeline", f"{room}.go"),
+        binding("enter", "go", "to the leg, or longest of a sum, in the timeline", f"{room}.go"),
         binding("t", "try", f"{tries} the change under the cursor", f"{room}.try"),
         binding("escape", "app.open('timeline')", "back to the timeline", f"{room}.leave"),
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from simcore.analysis.accounts import ACCOUNTS, Accounts
+from simcore.analysis.accounts import Accounts
 from simcore.folding import RankClass
 from simcore.simulation import Simulation
 from simcore.units import duration, percent
@@ -58,18 +58,10 @@ class Facts:
     def accounts(self) -> list[Accounts]:
         return self.results.accounts
 
-    @cached_property
-    def world(self) -> int:
-        """Ranks of the run."""
-        return sum(len(one.ranks) for one in self.classes)
-
-    @cached_property
+    @property
     def mean_ns(self) -> dict[str, int]:
         """Each account, the mean of all ranks."""
-        return {
-            name: self.mean(found.total_ns[index] for found in self.accounts)
-            for index, name in enumerate(ACCOUNTS)
-        }
+        return self.results.mean_ns
 
     @cached_property
     def mean_busy_ns(self) -> int:
@@ -87,6 +79,14 @@ class Facts:
         return [round(whole / count) for whole, count in zip(sums, ranks, strict=True)]
 
     @cached_property
+    def stages_alike(self) -> bool:
+        """Whether there are several stages of a pipeline and none computes over 1 % longer than another."""
+        if not self.simulation.program.pipelined or self.simulation.layout.pp == 1:
+            return False
+        busy = self.stage_busy_ns
+        return 100 * (max(busy) - min(busy)) <= max(busy)
+
+    @cached_property
     def unbalanced_ns(self) -> int:
         """How much more the busiest stage of a pipeline computes than the mean of all stages."""
         if not self.simulation.program.pipelined:
@@ -96,8 +96,7 @@ class Facts:
 
     def mean(self, by_class: Iterable[int]) -> int:
         """A figure of each class as the mean of all ranks, rounded."""
-        whole = sum(ns * len(one.ranks) for one, ns in zip(self.classes, by_class, strict=True))
-        return round(whole / self.world)
+        return self.results.mean_of_ranks(by_class)
 
     def worth(self, ns: int, share: float = WORTH_SAYING) -> bool:
         """Whether `ns` is as large a share of the step."""

@@ -10,36 +10,45 @@ _SLOTS_WITHIN = 0.1
 
 
 def bubble(facts: Facts) -> Sentence | None:
-    """How long stages wait for their neighbours, and the schedule's count of empty slots."""
+    """How long stages wait for their neighbours, the one that does most and the mean of all ranks; whether
+    they compute alike; and the schedule's count of empty slots.
+    """
     lost = facts.mean_ns["bubble"] + facts.mean_ns["idle"] if facts.simulation.program.pipelined else 0
     most = max(range(len(facts.classes)), key=lambda number: (facts.accounts[number].bubble_ns, -number))
     worst = facts.accounts[most].bubble_ns
     if not facts.worth(lost) or not worst:
         return None
-    who = stage_words(facts, most)
-    wait, whose = are(who, "wait", "waits"), are(who, "their", "its")
-    text = f"{who} {wait} {facts.figure(worst)} for {whose} neighbours"
-    slots = _slots(facts, lost)
+    mean = facts.mean_ns["bubble"]
+    if all(found.bubble_ns == worst for found in facts.accounts):
+        text = f"Every stage waits {facts.figure(worst)} for its neighbours"
+    else:
+        who = stage_words(facts, most)
+        wait, whose = are(who, "wait", "waits"), are(who, "their", "its")
+        text = (
+            f"{who} {wait} {facts.figure(worst)} for {whose} neighbours, the mean rank {facts.figure(mean)}"
+        )
+    why = [*(["all stages compute alike"] if facts.stages_alike else []), *_slots(facts, lost)]
+    text += f": {', '.join(why)}" if why else ""
     lost = max(0, lost - facts.unbalanced_ns)
-    return Sentence("bubble", f"{text}{slots}.", worst, "Bubble-bound. ", lost)
+    return Sentence("bubble", f"{text}.", worst, "Bubble-bound. ", lost)
 
 
-def _slots(facts: Facts, lost: int) -> str:
-    """`: with 16 stages and 16 micro-batches 1f1b leaves 15 of 31 slots empty ...` where that holds."""
+def _slots(facts: Facts, lost: int) -> list[str]:
+    """`with 16 stages and 16 micro-batches 1f1b leaves 15 of 31 slots empty ...` where that holds."""
     simulation = facts.simulation
     program, stages = simulation.program, simulation.layout.pp
     if program.schedule not in ("gpipe", "1f1b", "interleaved") or not program.microbatches:
-        return ""
+        return []
     full = program.microbatches * program.virtual_stages
     work = facts.step_ns - lost
     expected = work * (stages - 1) / full
     if abs(lost - expected) > _SLOTS_WITHIN * expected:
-        return ""
+        return []
     chunks = f" of {program.virtual_stages} chunks each" if program.virtual_stages > 1 else ""
-    return (
-        f": with {stages} stages{chunks} and {plural(program.microbatches, 'micro-batch')} "
+    return [
+        f"with {stages} stages{chunks} and {plural(program.microbatches, 'micro-batch')} "
         f"{program.schedule} leaves {stages - 1} of {full + stages - 1} slots empty on every stage"
-    )
+    ]
 
 
 def unbalanced(facts: Facts) -> Sentence | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from simcore.measured.replay.critical_path import REASONS
+from simcore.measured.replay.critical_path import REASONS, Segment
 from simcore.measured.replay.worst import GAP_NAME, piece_name
 
 if TYPE_CHECKING:
@@ -62,11 +62,25 @@ def path_sums(results: MeasuredResults, by: str) -> list[tuple[str, int]]:
     """
     sums: dict[str, int] = {}
     for one in results.critical_path:
-        trace = results.measured.ranks[one.rank]
-        what = {
-            "kind": one.kind,
-            "stage": "no stage" if trace.stage is None else f"stage {trace.stage}",
-            "rank": f"rank {trace.number}",
-        }.get(by) or piece_name(results, one.rank, one.piece)
+        what = _part_of(results, one, by)
         sums[what] = sums.get(what, 0) + one.end - one.start
     return sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def longest_of_part(results: MeasuredResults, by: str, part: str) -> tuple[int, int, int] | None:
+    """(rank, start, end) of the longest segment of a part of the path; the first of equal ones.
+
+    by, part: as `path_sums` has them. rank: its index.
+    """
+    found = [one for one in results.critical_path if _part_of(results, one, by) == part]
+    longest = max(found, key=lambda one: one.end - one.start, default=None)
+    return None if longest is None else (longest.rank, longest.start, longest.end)
+
+
+def _part_of(results: MeasuredResults, one: Segment, by: str) -> str:
+    trace = results.measured.ranks[one.rank]
+    return {
+        "kind": one.kind,
+        "stage": "no stage" if trace.stage is None else f"stage {trace.stage}",
+        "rank": f"rank {trace.number}",
+    }.get(by) or piece_name(results, one.rank, one.piece)

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from simcore.diagnostics import Diagnostic, printable
 from simcore.measured.columns import FUSED, RankTrace
-from simcore.measured.replay.accounts import RankAccounts, Waiting, rank_accounts, who_waits
+from simcore.measured.replay.accounts import ACCOUNTS, RankAccounts, Waiting, rank_accounts, who_waits
 from simcore.measured.replay.critical_path import Segment, critical_path
 from simcore.measured.replay.durations import Durations
 from simcore.measured.replay.evaluate import evaluate
@@ -87,6 +87,12 @@ class MeasuredResults:
         """Of each rank, in the run's order; each sums to the step time."""
         step = self.step_time_ns
         return [rank_accounts(self.graph, self.times, rank, step) for rank in range(len(self.graph.pieces))]
+
+    @cached_property
+    def mean_ns(self) -> dict[str, int]:
+        """Each account, the mean of the ranks, ns, rounded."""
+        found = self.accounts
+        return {name: round(sum(one.ns(name) for one in found) / len(found)) for name in ACCOUNTS}
 
     @cached_property
     def waiting(self) -> list[Waiting]:

@@ -70,7 +70,7 @@ def _rank(results: MeasuredResults) -> Place | None:
     number = ends.index(max(ends))
     ops = results.run.ranks[number].ops
     start = max((start for start, end in zip(ops.start, ops.end, strict=True) if end == ends[number]))
-    words = f"last to end, at {duration(ends[number])}: rank {_number(results, number)}"
+    words = f"{duration(ends[number])}, last to end: rank {_number(results, number)}"
     return Place("rank", words, number, start, ends[number], ends[number])
 
 
@@ -91,7 +91,7 @@ def _waiting(results: MeasuredResults, account: int, what: str) -> Place | None:
     number, start, end, piece = found
     name = printable(piece_name(results, number, piece), _NAME)
     share = percent(end - start, results.step_time_ns)
-    words = f"rank {_number(results, number)} in {name}, {duration(end - start)} = {share} %"
+    words = f"{duration(end - start)} ({share} %): rank {_number(results, number)} in {name}"
     return Place(what, words, number, start, end, end - start)
 
 
@@ -109,7 +109,7 @@ def _op(results: MeasuredResults) -> Place | None:
         return None
     number, op = max(computing, key=lambda key: computing[key])
     ns, ops = computing[number, op], results.run.ranks[number].ops
-    words = f"{duration(ns)} in {printable(ops.name[op], _NAME)}, rank {_number(results, number)}"
+    words = f"{duration(ns)}: {printable(ops.name[op], _NAME)} of rank {_number(results, number)}"
     return Place("op", words, number, ops.start[op], ops.end[op], ns)
 
 
@@ -125,13 +125,13 @@ def _gap(results: MeasuredResults) -> Place | None:
     if found is None:
         return None
     number, start, end, _ = found
-    words = f"rank {_number(results, number)}, {duration(end - start)} from {duration(start)} on"
+    words = f"{duration(end - start)} from {duration(start)} on: rank {_number(results, number)}"
     return Place("idle", words, number, start, end, end - start)
 
 
 def _place(results: MeasuredResults, what: str, number: int, start: int, end: int, piece: int) -> Place:
     name = printable(piece_name(results, number, piece), _NAME)
-    words = f"{name} of rank {_number(results, number)}, {duration(end - start)}"
+    words = f"{duration(end - start)}: {name} of rank {_number(results, number)}"
     return Place(what, words, number, start, end, end - start)
 
 

@@ -1,0 +1,64 @@
+"""What each operation waits: how long, for whom, where, and what that rank was at."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simcore.measured.replay import MeasuredResults
+from simcore.measured.replay.accounts import BUBBLE, WAIT
+from simcore.measured.replay.waits import Wait, waits_by_item
+from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
+from tests.measured.test_replay_by_hand import MS, SLOW_RANK, op, run_of
+
+_LAYOUTS = st.builds(
+    Layout, st.sampled_from([1, 2]), st.sampled_from([1, 2]), st.sampled_from([1, 2, 3]), st.integers(1, 3)
+)
+
+
+def test_the_early_rank_waits_for_the_slow_one_and_what_it_computed() -> None:
+    results = MeasuredResults(run_of(SLOW_RANK, 2))
+    # dp_allreduce is the second operation of each rank.
+    assert waits_by_item(results, 0) == {1: [Wait(1, "dp_allreduce", False, "forward_step", 20 * MS, 1)]}
+    assert waits_by_item(results, 1) == {}
+
+
+def test_a_receive_waits_for_the_sender_and_a_gap_before_the_sending_is_no_cause() -> None:
+    text = (
+        op(0, "forward_step", 0, 30)
+        + op(0, "send_forward", 31, 32, "pp")
+        + op(1, "recv_forward", 0, 32, "pp", stage=1)
+        + op(1, "forward_step", 32, 40, stage=1)
+    )
+    results = MeasuredResults(run_of(text, 2, pp=2))
+    (wait,) = waits_by_item(results, 1)[0]
+    assert wait == Wait(0, "recv_forward", True, "forward_step", 31 * MS, 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_LAYOUTS, st.integers(0, 10**6))
+def test_the_waits_of_all_operations_sum_to_the_accounts_and_to_who_waits_for_whom(
+    layout: Layout, seed: int
+) -> None:
+    steps = actions(layout, Random(seed))
+    results = MeasuredResults(made_run(trace_text(layout, steps, simulated(steps, Factors())), layout))
+    pairs: dict[tuple[int, int, str], int] = {}
+    for rank, account in enumerate(results.accounts):
+        trace, found = results.measured.ranks[rank], waits_by_item(results, rank)
+        count = len(trace.ops)
+        whole = [one for item, waits in found.items() if item < count for one in waits]
+        assert sum(one.ns for one in whole) == account.total_ns[WAIT] + account.total_ns[BUBBLE]
+        for one in whole:
+            key = (trace.number, results.measured.ranks[one.late].number, one.name)
+            pairs[key] = pairs.get(key, 0) + one.ns
+        for item, waits in found.items():
+            if item >= count:
+                # What a sub-operation waits is a part of what its operation waits.
+                parent = found[trace.subs.parent[item - count]]
+                assert sum(one.ns for one in waits) <= sum(one.ns for one in parent)
+    said: dict[tuple[int, int, str], int] = {}
+    for one in results.waiting:
+        said[one.early, one.late, one.name] = said.get((one.early, one.late, one.name), 0) + one.ns
+    assert pairs == said

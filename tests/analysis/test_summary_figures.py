@@ -180,10 +180,10 @@ def test_the_other_stage_layout_is_timed_where_there_is_one() -> None:
 def test_a_rank_ends_with_its_last_op_and_not_with_the_state_changes_behind_it() -> None:
     results = Results(made(["mlp -1 50 NONE 0 0 NONE 0 0 NONE 0 0"]))
     assert [ACCOUNTS[account] for account in results.accounts[0].account] == ["compute fwd", "idle", "idle"]
-    assert results.worst[0] == Place("rank", "last to end, at 50 ns: ranks 0-3", 0, 0, 50, 50)
+    assert results.worst[0] == Place("rank", "50 ns, last to end: ranks 0-3", 0, 0, 50, 50)
 
 
 def test_the_exposed_collectives_of_a_row_are_those_that_its_policy_runs() -> None:
     """DATA runs the all-reduce of weight gradients alone; the file states two more."""
     results = Results(made(["mlp -1 50 ALLGATHER 400 0 ALLTOALL 400 70 ALLREDUCE 4000 0"]))
-    assert [one.words for one in results.worst if one.what == "exposed"] == ["mlp, all all-reduce, 5.999 us"]
+    assert [one.words for one in results.worst if one.what == "exposed"] == ["5.999 us: mlp, all all-reduce"]

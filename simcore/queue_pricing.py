@@ -35,13 +35,26 @@ class Chunks(NamedTuple):
     last: Walk
 
 
-@dataclass(slots=True)
-class QueuePrices:
-    """Prices of one run; the dimension of a phase is the number of its queue.
+def queue_of(folding: Folding, dims: int, group: GroupClass, dimension: int) -> int:
+    """The number of the queue in which a phase of a group waits for a dimension, one of `dims`.
 
     A dimension that both model and data groups cross is cut in two, each part with a queue of its
     own (ASTRA-sim 1.0's break_dimension): the data groups' part is numbered after all dimensions.
     """
+    if group.kind != "dp":
+        return dimension
+    crossed = {
+        crossing.dimension
+        for other in folding.group_classes
+        if other.kind == "tp"
+        for crossing in other.shape.crossings
+    }
+    return dimension + (dims if dimension in crossed else 0)
+
+
+@dataclass(slots=True)
+class QueuePrices:
+    """Prices of one run; the dimension of a phase is the number of its queue."""
 
     cluster: Cluster
     parameters: Parameters
@@ -120,24 +133,13 @@ class QueuePrices:
         return Chunks(count, *(
             tuple(
                 QueuedPhase(
-                    self._queue(group, phase.dimension),
+                    queue_of(self.folding, len(self.cluster.dims), group, phase.dimension),
                     phase.ns if jitters else scaled(phase.ns, self.parameters.comm_scale),
                 )
                 for phase in walk
             )
             for walk in (each, last)
         ))  # fmt: skip
-
-    def _queue(self, group: GroupClass, dimension: int) -> int:
-        if group.kind != "dp":
-            return dimension
-        crossed = {
-            crossing.dimension
-            for other in self.folding.group_classes
-            if other.kind == "tp"
-            for crossing in other.shape.crossings
-        }
-        return dimension + (len(self.cluster.dims) if dimension in crossed else 0)
 
     def _slowed(self, ports: PortFactors) -> Cluster:
         """The cluster with each dimension at the bandwidth of its slowest port."""

@@ -79,6 +79,7 @@ class Dependencies:
         self.index = ProgramIndex(self.timeline)
         self._by_start: dict[int, tuple[list[int], list[int]]] = {}
         self._issued: dict[int, array[int]] = {}
+        self._queues_of_group: dict[int, set[int]] = {}
 
     # -- for screens -----------------------------------------------------------------
 
@@ -307,23 +308,38 @@ class Dependencies:
         return cause if not wait.after else cause._replace(why=SEEN, end_ns=cause.end_ns + wait.after)
 
     def _served_first(self, members: list[tuple[int, int]], now: int) -> Cause:
-        """In the queues of dialect astra-sim-1: a collective of a member that ran while this one waited.
+        """In dialect astra-sim-1: a collective of a member that ran in one of this one's queues meanwhile.
 
         The latest that started before; one did, or this one would have been served.
         """
         found: Cause | None = None
+        queues = self._queues(*members[0])
         for member, _ in members:
             starts, ops = self._collectives_by_start(member)
             end = self.timeline.times.end[member]
             for place in range(bisect_left(starts, now) - 1, -1, -1):
                 if found is not None and starts[place] <= found.start_ns:
                     break
-                if end[ops[place]] >= now:
+                if end[ops[place]] >= now and queues & self._queues(member, ops[place]):
                     found = Cause(QUEUED, member, ops[place], starts[place], now)
                     break
         if found is None:
             raise RuntimeError(f"class {members[0][0]} op {members[0][1]} waited for nothing")
         return found
+
+    def _queues(self, number: int, op: int) -> set[int]:
+        """The queues that a collective of class `number` goes through."""
+        stream = self.timeline.stage_program(number).ops.stream[op]
+        of_group = self.timeline.classes[number].groups[KIND_OF_STREAM[stream]]
+        if of_group not in self._queues_of_group:
+            from simcore.queue_pricing import queue_of
+
+            folding, dims = self.timeline.folding, len(self.simulation.cluster.dims)
+            group = folding.group_classes[of_group]
+            self._queues_of_group[of_group] = {
+                queue_of(folding, dims, group, crossing.dimension) for crossing in group.shape.crossings
+            }
+        return self._queues_of_group[of_group]
 
     def _collectives_by_start(self, number: int) -> tuple[list[int], list[int]]:
         found = self._by_start.get(number)

@@ -23,7 +23,11 @@ MEASURES: dict[str, Callable[[Accounts], int]] = {
 
 def last_end_ns(accounts: Accounts) -> int:
     """When the last op of a rank class was joined, ns."""
-    return accounts.edge[-2] if accounts.account[-1] == IDLE else accounts.edge[-1]
+    last = len(accounts.account)
+    # Changes of state of ASTRA-sim's loop may follow each other at the end.
+    while last and accounts.account[last - 1] == IDLE:
+        last -= 1
+    return accounts.edge[last]
 
 
 @dataclass(frozen=True, slots=True)

@@ -329,3 +329,10 @@ def test_which_kinds_of_op_were_compared_and_what_differs_is_noted(size: int, di
     matched = Comparison(one, other).matched
     assert matched.compared == {"compute", "collective", "transfer"}
     assert matched.differs == differs
+
+
+def test_movers_are_the_op_of_each_name_that_changes_most_and_three_a_measure() -> None:
+    rows = [layer("d_1", 10), layer("d_2", 50), layer("c", 40), layer("b", 30), layer("a", 20)]
+    found = compared(run(rows, {}), run(rows, {}, compute_scale=2.0))
+    longer = [(one.name, one.a_ns, one.b_ns) for one in found.movers if one.measure == "duration"]
+    assert longer == [("d_2", 50, 100), ("c", 40, 80), ("b", 30, 60)]

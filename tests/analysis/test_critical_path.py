@@ -13,8 +13,12 @@ from hypothesis import given, settings
 
 from simcore.analysis import Results
 from simcore.analysis.accounts import IDLE_OP
+from simcore.analysis.program_index import KIND_OF_STREAM
+from simcore.analysis.reasons import QUEUED
+from simcore.program.ops import COMPUTE
 from simcore.simulation import Simulation, simulate
 from simcore.workload import read_workload
+from simcore.workload.model import GroupKind
 from tests.analysis.lengthening import lengthened
 from tests.engine.policy_cases import PolicyCase, policy_cases
 from tests.engine.reference_simulator import Reference, class_of_ranks
@@ -144,3 +148,47 @@ def test_the_path_covers_a_step_in_queues_too(case: PolicyCase) -> None:
 
     results = Results(simulate(read_workload("w.txt", case.text.encode()), case.parameters))
     path_covers_the_step(results)
+
+
+def queues_of(case: PolicyCase, results: Results, number: int, op: int) -> set[tuple[int, bool]]:
+    """(dimension, the data groups' half of it): where the ranks of a collective's group differ.
+
+    Only what model groups cross too is halved (ASTRA-sim 1.0's break_dimension).
+    """
+    timeline, layout = results.simulation.timeline, results.simulation.layout
+
+    def crossed(kind: GroupKind) -> set[int]:
+        ranks = list(layout.group_of(kind, timeline.classes[number].ranks.first))
+        found, reach = set(), 1
+        for index, link in enumerate(case.setting.links):
+            if len({rank // reach % link.size for rank in ranks}) > 1:
+                found.add(index)
+            reach *= link.size
+        return found
+
+    kind = KIND_OF_STREAM[timeline.columns(number)[0].stream[op]]
+    return {(index, kind == "dp" and index in crossed("tp")) for index in crossed(kind)}
+
+
+@settings(max_examples=200)
+@given(policy_cases(faults=True))
+def test_in_the_queues_a_collective_waits_for_the_last_that_was_served_before_it(case: PolicyCase) -> None:
+    """Of all members' collectives that ran when it began, on a dimension that it goes over too."""
+    results = Results(case.simulated())
+    dependencies, timeline = results.dependencies, results.simulation.timeline
+    for number in range(len(timeline.classes)):
+        ops, start, _ = timeline.columns(number)
+        for op in range(len(ops)):
+            cause = dependencies.first_cause(number, op)
+            if cause is None or cause.why != QUEUED:
+                continue
+            begun = [
+                other_start[other]
+                for member, _ in dependencies.index.members(number, op)
+                for other_ops, other_start, other_end in [timeline.columns(member)]
+                for other in range(len(other_ops))
+                if other_ops.stream[other] != COMPUTE
+                and other_start[other] < start[op] <= other_end[other]
+                and queues_of(case, results, number, op) & queues_of(case, results, member, other)
+            ]
+            assert cause.start_ns == max(begun)

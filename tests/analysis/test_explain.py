@@ -122,3 +122,12 @@ def test_a_row_with_one_line_of_figures_has_their_sum_too() -> None:
         "  fwd  compute_ns = 5: the fwd cell, 5 ns",
         "  in one step of one rank, all of them: compute 5 ns, exposed 0 s",
     ]
+
+
+def test_of_many_close_names_the_three_closest_are_said() -> None:
+    results = Results(run([layer(name, 5) for name in ("mlp_ra", "mlp_rb", "mlp_rc", "mlp_rdd")], {}))
+    with pytest.raises(UsageError) as caught:
+        explained(results, "mlp_rd")
+    assert str(caught.value) == (
+        "--explain mlp_rd: no row has this name, close ones are mlp_rdd, mlp_rc, mlp_rb"
+    )

@@ -1,9 +1,12 @@
 """Where the time of a rank goes, on runs whose every segment was booked by hand."""
 
-from simcore.analysis import Results
+from itertools import pairwise
+
+from simcore.analysis import ACCOUNTS, Results
 from simcore.parameters import Parameters
 from simcore.simulation import Simulation, simulate
 from tests.analysis.booking import booked, pair_ns, run, spans
+from tests.engine.test_policies import made
 from tests.strategies import Cell, Row, layer, make_workload
 
 
@@ -164,3 +167,20 @@ def test_a_step_without_work_takes_no_time() -> None:
     simulation = run([layer("mlp")], {"pp": 2}, microbatches=3)
     assert simulation.step_time_ns == 0
     assert [accounts.total_ns for accounts in Results(simulation).accounts] == [[0] * 14] * 2
+
+
+def test_in_the_queues_of_what_runs_at_once_the_first_issued_is_exposed() -> None:
+    """Two of three run at a time. The second pass waits for a first, which gets its turn when b is over."""
+    rows = [
+        f"{name} -1 0 NONE 0 0 NONE 0 0 ALLREDUCE {size} 0"
+        for name, size in zip("abc", (400, 800, 4000), strict=True)
+    ]
+    simulation = made(rows, active_chunks=2, splits=1, passes=2)
+    assert spans(simulation, 0, "all")[:3] == [(3, 6003), (5, 1205), (1205, 1805)]
+    ops, accounts = simulation.timeline.columns(0)[0], Results(simulation).accounts[0]
+    exposed = [
+        (*times, "abc"[ops.row[op]])
+        for times, account, op in zip(pairwise(accounts.edge), accounts.account, accounts.op, strict=True)
+        if ACCOUNTS[account] == "exposed all"
+    ]
+    assert exposed == [(8, 1205, "c"), (1205, 1805, "a"), (1807, 6003, "c"), (6009, 12004, "c")]

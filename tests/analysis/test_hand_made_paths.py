@@ -6,6 +6,7 @@ from simcore.analysis import Results
 from simcore.report import text_report
 from simcore.simulation import Simulation
 from tests.analysis.booking import pair_ns, run
+from tests.engine.test_policies import made
 from tests.strategies import Cell, Row, layer
 
 
@@ -91,6 +92,11 @@ def test_a_bubble_bound_pipeline_goes_down_the_stages_and_back() -> None:
     ]
     effects = results.dependencies.segment_effects(1, accounts, 0)
     assert [(one.number, one.op, one.start_ns) for one in effects] == [(1, 0, there)]
+    # Of what stage 0 does first, and of the transfer back from stage 1 (its ops 0 to 2 are compute).
+    effects = results.dependencies.segment_effects(0, results.accounts[0], 0)
+    assert [(one.number, one.op, one.start_ns) for one in effects] == [(0, 1, 100)]
+    effects = results.dependencies.effects(1, 3, 1)
+    assert [(one.number, one.rank, one.start_ns) for one in effects] == [(0, 0, back)]
 
 
 def test_a_late_gradient_all_reduce_ends_the_step_and_backward_has_slack() -> None:
@@ -156,3 +162,35 @@ def test_the_page_of_text_shows_the_path_with_names_made_safe() -> None:
     assert "  by kind   tp 1.020 us (87.2 %); compute fwd 150 ns (12.8 %)\n" in page
     first = "1.020 us x1 100 ns 0 tp all-reduce m\\x1b[31mlp compute before it"
     assert first in " ".join(page.split())
+
+
+def held_up(rows: list[str], policy: str, op: int) -> list[tuple[int, int, str]]:
+    """Behind which (class, op) the queues serve `op` of each class, on 2 x 2 ranks of which 0 is slow."""
+    simulation = made(
+        rows, policy, dim=("ring:2:1:0",) * 2, algorithm=("0=ring", "1=ring"), slow_rank=("0=2",)
+    )
+    dependencies = Results(simulation).dependencies
+    found = [dependencies.causes(number, op)[0] for number in range(len(simulation.timeline.classes))]
+    return [(one.number, one.op, one.reason) for one in found]
+
+
+def test_a_collective_in_the_queues_waits_for_none_of_another_dimension() -> None:
+    """b of the model groups starts last before c, and runs on, but c and d of the data groups go over 1."""
+    rows = ["a -1 0 NONE 0 0 NONE 0 0 NONE 0 0", "b -1 0 NONE 0 0 ALLREDUCE 40 0 NONE 0 0"]
+    rows += [f"{name} -1 0 NONE 0 0 NONE 0 {ns} ALLREDUCE 40 0" for name, ns in (("c", 0), ("d", 1))]
+    # Ops: d's compute and collective, then those of c and b. Data groups are 0 with 2, and 1 with 3.
+    words = "the queues serve another dp all-reduce first"
+    assert held_up(rows, "HYBRID_DATA_MODEL", 2) == [
+        (0, 1, words),
+        (1, 1, words),
+        (0, 1, words),
+        (1, 1, words),
+    ]
+
+
+def test_a_collective_in_the_queues_waits_for_the_last_that_began_of_all_its_ranks() -> None:
+    """On rank 2 the last is b, from 206 ns on; a begins on rank 0, which is slow, 2 ns later."""
+    rows = ["a -1 0 NONE 0 0 NONE 0 0 ALLREDUCE 4096 0 HYBRID_MODEL_DATA"]
+    rows += ["b -1 0 NONE 0 0 NONE 0 0 ALLGATHER 1 0 DATA", "c -1 0 NONE 0 0 NONE 0 100 ALLREDUCE 1 0 DATA"]
+    words = "the queues serve another tp all-reduce first"
+    assert held_up(rows, "HYBRID_CUSTOMIZED", 1) == [(0, 3, words)] * 3

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 
 from simcore.analysis import Results
 from simcore.simulation import simulate
+from tests.engine.test_policies import made
 from tests.strategies import Case, cases
 from tests.tui.made_runs import seed
 
@@ -45,3 +46,12 @@ def test_the_path_of_seed_002_goes_down_the_pipeline_and_back() -> None:
     assert told[:3] == [("forward", 0, 0), ("pp", 0, 0), ("forward", 0, 64)]
     assert told[-3:] == [("backward", 15, 64), ("pp", 15, 64), ("backward", 15, 0)]
     assert legs[2].reason == "stage 0 sends the activation"
+
+
+def test_a_change_of_state_is_a_leg_of_its_own_outside_of_micro_batches() -> None:
+    """ASTRA-sim's loop: the row's forward, and the 2 ns in which the loop goes on to end the pass."""
+    legs = Results(made(["mlp -1 50 NONE 0 0 NONE 0 0 NONE 0 0"])).legs
+    assert [(leg.what, leg.microbatch, leg.start_ns, leg.end_ns) for leg in legs] == [
+        ("forward", 0, 0, 50),
+        ("idle", -1, 50, 52),
+    ]

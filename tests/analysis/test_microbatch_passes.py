@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from itertools import pairwise
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from simcore.analysis import Results
 from simcore.analysis.accounts import ACCOUNTS, WAIT
 from simcore.analysis.longest_waits import waited_for
+from simcore.analysis.microbatches import Pass, pass_at
 from simcore.layout import GROUP_KINDS, Layout
 from tests.strategies import degrees, layer, make_workload
 from tests.tui.made_runs import run, seed, seed_workload, small, two_stages
@@ -160,3 +162,16 @@ def test_bandwidths_are_those_of_nccl_tests() -> None:
 def test_a_step_without_micro_batches_has_no_passes() -> None:
     results = run(make_workload([layer("grad_norm", 5)], tp=1, pp=1, all_gpus=1))
     assert [one.microbatch for one in results.passes(0)] in ([], [0])
+
+
+def test_a_pass_holds_its_start_but_not_its_end() -> None:
+    passes = [
+        Pass(0, "forward", 0, 1, 10, 20),
+        Pass(0, "backward", 0, 1, 20, 30),
+        Pass(1, "forward", 0, 1, 40, 50),
+    ]
+    starts = array("q", (one.start_ns for one in passes))
+    times = (0, 9, 10, 19, 20, 29, 30, 39, 40, 49, 50)
+    assert [pass_at(passes, starts, time) for time in times] == [
+        None, None, 0, 0, 1, 1, None, None, 2, 2, None,
+    ]  # fmt: skip

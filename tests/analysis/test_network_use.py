@@ -26,7 +26,7 @@ from simcore.program.ops import COMPUTE
 from simcore.report import json_report, text_report
 from simcore.simulation import simulate
 from simcore.workload import open_workload
-from tests.analysis.booking import run
+from tests.analysis.booking import pair_ns, run
 from tests.collectives.every_rank import EveryRank
 from tests.strategies import Case, Cell, Row, cases, layer
 
@@ -222,3 +222,13 @@ def test_what_takes_no_time_is_sent_in_the_stretch_in_which_it_stands() -> None:
     ]
     assert sent == [0, 10, 10]
     assert class_use(simulation, 0)[key].bytes == sum(sent)
+
+
+def test_a_collective_that_is_the_first_op_of_all_has_its_stream() -> None:
+    simulation = run([Row("mlp", Cell(0, "ALLREDUCE", "tp", 1000))], {"tp": 2})
+    (accounts,) = Results(simulation).accounts
+    use = stream_use(simulation.timeline, 0, accounts)
+    assert [(one.stream, one.busy_ns, one.exposed_ns) for one in use] == [
+        ("compute", 0, 0),
+        ("tp", pair_ns(1000), pair_ns(1000)),
+    ]

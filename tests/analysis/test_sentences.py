@@ -290,3 +290,51 @@ def test_half_of_a_stage_is_not_most_of_it() -> None:
     }
     assert len(words) > 2
     assert not [one for one in words if one.startswith("Most of")]
+
+
+def test_a_port_that_carries_all_that_it_can_carries_no_more() -> None:
+    rows = [Row("mlp", Cell(0, "ALLREDUCE", "tp", 8000))]
+    assert said(run(rows, {"tp": 2}, dim=("switch:8:1:0",)))["busy-port"] == (
+        "The ports of dimension 0 (switch 8, 1 GB/s, 0 ns a hop) are busy 100.0 % of the step on ranks 0-1, "
+        "most with tp (8.0 kB)."
+    )
+
+
+def test_of_ranks_that_wait_equally_long_the_first_are_named() -> None:
+    """Ranks 0-3 have slow ports, of which 2 and 3 compute longer too; 4 and 5 have neither."""
+    simulation = run(
+        [Row("mlp", Cell(1000, "ALLREDUCE", "tp", 8000))], {"tp": 2, "dp": 3},
+        slow_rank=("2=2", "3=2"), slow_link=tuple(f"0:{rank}=0.5" for rank in range(4)),
+    )  # fmt: skip
+    assert len(simulation.timeline.classes) == 3
+    assert said(simulation)["exposed"].endswith("(forward all-reduce, 16.020 us on ranks 0-1).")
+
+
+def test_a_step_that_is_1_ns_longer_for_a_slow_rank_has_grown() -> None:
+    rows = [Row("mlp", Cell(20, "ALLREDUCE", "tp", 2))]
+    simulation = run(rows, {"tp": 2}, slow_rank=("1=1.05",))
+    assert simulation.step_time_ns == 21 + pair_ns(2)
+    assert said(simulation)["straggler"] == (
+        "Straggler. Rank 1 (tp 1) makes its 1 tp peer wait 1 ns (2.3 %); the step grows by 1 ns (2.4 %) "
+        "against the run without the slow rank."
+    )
+
+
+def test_a_bubble_absorbs_the_rest_when_it_absorbs_half_of_it() -> None:
+    """Rank 7 waits 3 ns: 1 makes the step longer, and of the other 2 its bubble was 1 longer before."""
+    rows = [Row("mlp", Cell(1, "ALLREDUCE", "tp", 2), wg=Cell(0, "ALLREDUCE", "dp", 16))]
+    degrees = {"tp": 2, "dp": 2, "pp": 2, "pp_comm": 2}
+    made = {"schedule": "1f1b", "microbatches": 3, "dim": ("switch:8:1:0",)}
+    slow, before = run(rows, degrees, slow_rank=("6=2",), **made), run(rows, degrees, **made)
+    stood = [(one.step_time_ns, *standing_of(one, 7)) for one in (slow, before)]
+    assert stood == [(59, 3, 4, 2), (58, 0, 5, 2)]
+    assert said(slow)["straggler"].endswith(
+        "wait 3 ns (5.1 %); the step grows by only 1 ns (1.7 %) against the run without the slow rank, "
+        "the bubble of stage 1 absorbs the rest."
+    )
+
+
+def standing_of(simulation: Simulation, rank: int) -> tuple[int, int, int]:
+    """ns of a rank that are wait, bubble and idle."""
+    accounts = Results(simulation).accounts[simulation.timeline.folding.class_of(rank)]
+    return accounts.wait_ns, accounts.bubble_ns, accounts.idle_ns

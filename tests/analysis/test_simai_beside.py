@@ -116,3 +116,36 @@ def test_the_bubble_with_other_virtual_stages_is_simais_shared_among_them() -> N
     found = lines(rows, header, schedule="interleaved", virtual_stages=2, microbatches=2)["bubble"]
     assert found.simai_us == 1
     assert found.text.endswith("; interleaved has 2 virtual stages a stage, with which it would be 2.000 us")
+
+
+def test_a_schedule_without_a_pipeline_says_so_beside_simais_bubble() -> None:
+    rows = [Row("embedding_layer", Cell(1000)), *[layer("mlp", 1000)] * 4]
+    header = {"pp": 2, "tp": 1, "all_gpus": 2, "vpp": 4, "pp_comm": 0}
+    assert lines(rows, header, schedule="layer-loop")["bubble"].text.endswith(
+        "whatever the schedule; layer-loop has no pipeline"
+    )
+
+
+def test_collectives_that_run_beside_each_other_hold_compute_back_once() -> None:
+    """All compute is over: it waits for ep, 3 333 333 ns, then for what is left of dp's 3 947 368 ns."""
+    rows = [Row("mlp", wg=Cell(0, "ALLREDUCE", kind, GIB)) for kind in ("dp", "ep")]
+    found = lines(rows, {"tp": 1, "ep": 2})
+    assert (found["ep"].ours_ns, found["dp"].ours_ns) == (3_333_333, 614_035)
+    assert "; here 614.0 us of 3.947 ms holds compute back, " in found["dp"].text
+
+
+def test_loss_rows_of_several_microbatches_are_a_reason() -> None:
+    rows = [*[layer("embedding_layer", 1000), layer("mlp", 1000)] * 2, layer("cross_entropy1", 400, 0, 0)]
+    header = {"pp": 2, "tp": 1, "all_gpus": 2, "ga": 2, "pp_comm": 0}
+    found = lines(rows, header, schedule="1f1b")
+    assert found["compute"].text == ("+400 ns here: loss rows run for each of 2 micro-batches, there once")
+
+
+def test_how_much_longer_collectives_run_is_said_unless_simai_hides_some() -> None:
+    """Two passes run the all-reduce of 3 333 333 ns twice."""
+    assert lines(ROWS, {}, passes=2)["tp"].text.endswith(
+        "; here too all 6.667 ms holds compute back, +3.333 ms of them (2 passes run)"
+    )
+    assert lines(ROWS, {}, passes=2, overlap=("tp=0.25",))["tp"].text.endswith(
+        "; here too all 6.667 ms holds compute back"
+    )

@@ -19,6 +19,7 @@ from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
 from simcore.analysis.rank_map import MEASURES, last_end_ns
 from simcore.analysis.worst import Place, _stages
 from simcore.simulation import simulate
+from tests.engine.test_policies import made
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload
 from tests.tui.made_runs import run, seed
 
@@ -163,3 +164,26 @@ def test_names_of_a_file_are_made_safe() -> None:
     places: list[Place] = run(make_workload(rows, tp=2, all_gpus=2)).worst
     assert any("\\x1b[2Jxxx" in place.words for place in places)
     assert not any("\x1b" in place.words for place in places)
+
+
+def test_the_other_stage_layout_is_timed_where_there_is_one() -> None:
+    two = make_workload([layer("embedding_layer", 7), *[layer("mlp", 50)] * 2], pp=2, vpp=2, all_gpus=2)
+    megatron = run(two, schedule="1f1b", stage_layout="megatron")
+    assert run(two, schedule="1f1b").megatron_step_ns == megatron.step_time_ns
+    assert megatron.step_time_ns < run(two, schedule="1f1b").step_time_ns
+    assert megatron.megatron_step_ns is None
+    assert run(two, schedule="layer-loop").megatron_step_ns is None
+    assert run(two, schedule="1f1b", jitter=0.5).megatron_step_ns is None
+    assert run(two, schedule="1f1b", pp=1).megatron_step_ns is None
+
+
+def test_a_rank_ends_with_its_last_op_and_not_with_the_state_changes_behind_it() -> None:
+    results = Results(made(["mlp -1 50 NONE 0 0 NONE 0 0 NONE 0 0"]))
+    assert [ACCOUNTS[account] for account in results.accounts[0].account] == ["compute fwd", "idle", "idle"]
+    assert results.worst[0] == Place("rank", "50 ns, last to end: ranks 0-3", 0, 0, 50, 50)
+
+
+def test_the_exposed_collectives_of_a_row_are_those_that_its_policy_runs() -> None:
+    """DATA runs the all-reduce of weight gradients alone; the file states two more."""
+    results = Results(made(["mlp -1 50 ALLGATHER 400 0 ALLTOALL 400 70 ALLREDUCE 4000 0"]))
+    assert [one.words for one in results.worst if one.what == "exposed"] == ["5.999 us: mlp, all all-reduce"]

@@ -284,3 +284,10 @@ def test_what_changes_next_to_nothing_is_named_on_one_line() -> None:
     results = Results(run([layer("mlp", 10**6), layer("norm", 3)], {}))
     text = text_report(results, with_what_if=True)
     assert "  below 0.05 %, or nothing: layer norm" in text
+
+
+def test_a_phase_that_one_stage_has_is_a_knob() -> None:
+    """With Megatron's stage layout the loss row is on the last stage alone, and nothing else has a wg."""
+    rows = [layer("embedding_layer", 50), *[layer("mlp", 50)] * 2, layer("cross_entropy", 10, 0, 40)]
+    simulation = run(rows, {"pp": 2}, schedule="1f1b", stage_layout="megatron")
+    assert table(simulation)["compute wg"].free_ns == simulation.step_time_ns - 40

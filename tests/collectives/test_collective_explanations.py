@@ -113,3 +113,10 @@ def test_the_rooms_import_nothing_heavy() -> None:
         capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2],
     )  # fmt: skip
     assert done.stdout.strip() == "[]"
+
+
+def test_whole_ns_are_shown_as_such_where_a_hop_takes_a_fraction() -> None:
+    cluster = Cluster((Dimension("switch", 2, 1.0, 0.5),), (None,))
+    assert explained(cluster, range(2), "ALLGATHER", 1000)[1] == (
+        "1 message of 500 B: 500 B / 1 GB/s = 500, + 2 hops x 0.5, + 2 x 10 endpoint = 521 ns"
+    )

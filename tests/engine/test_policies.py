@@ -22,9 +22,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
-from simcore.analysis.accounts import FIRST_EXPOSED, WAIT
+from simcore.analysis.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
 from simcore.parameters import Parameters
-from simcore.program.ops import COMPUTE, CollectiveCost
+from simcore.program.ops import COMPUTE, STREAMS, CollectiveCost
 from simcore.report import json_report
 from simcore.simulation import Simulation, collective_alone_ns, simulate
 from simcore.workload import read_workload
@@ -243,6 +243,7 @@ def test_in_the_queues_a_rank_waits_only_while_none_of_its_own_collectives_runs(
                 assert not [one for one in collectives if one < op and start[one] < last and end[one] > first]
             elif FIRST_EXPOSED <= account < WAIT:
                 assert start[op] <= first
+                assert ACCOUNTS[account] == f"exposed {STREAMS[ops.stream[op]]}"
 
 
 @settings(max_examples=150)

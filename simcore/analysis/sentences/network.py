@@ -56,9 +56,7 @@ def _most_for(facts: Facts, number: int, account: int) -> str:
     if not sums:
         return ""
     (name, phase, collective), ns = max(sums.items(), key=lambda item: item[1])
-    who = "" if len(facts.classes) == 1 or _alike(facts, account) else (
-        f" on {rank_words(facts, number).lower()}"
-    )  # fmt: skip
+    who = "" if _alike(facts, account) else f" on {rank_words(facts, number).lower()}"
     return f", most for {printable(name, 32)} ({_PHASE_WORDS[phase]} {collective}, {duration(ns)}{who})"
 
 

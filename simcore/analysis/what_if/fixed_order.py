@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from simcore.analysis.program_index import KIND_OF_STREAM, NONE, ProgramIndex
 from simcore.diagnostics import Cancelled
-from simcore.program.ops import COMPUTE, TO_NEXT, Join, Receive
+from simcore.program.ops import COMPUTE, Join, Receive
 from simcore.timeline import Timeline
 
 _NODES_BETWEEN_CANCEL_CHECKS = 2**16
@@ -128,7 +128,7 @@ class FixedOrder:
                 self._meet(number, op, members)
         if lane == COMPUTE:
             self._now[number] = nodes[op]
-        elif ops.blocking[op] and lane < TO_NEXT:
+        elif ops.blocking[op]:
             return self._follow(number, number, op)
         return True
 

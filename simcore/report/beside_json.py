@@ -6,6 +6,7 @@ from typing import Any
 
 from simcore.analysis.beside import Beside, LanePair, Seat, Side, StagePair
 from simcore.analysis.compare import Change
+from simcore.report.beside_text import why_words
 
 SCHEMA = "wltui.beside/1"
 
@@ -19,6 +20,7 @@ def beside_json(beside: Beside) -> dict[str, Any]:
         "b": _side(beside.b),
         "difference_ns": beside.difference_ns,
         "difference_percent": 100 * beside.difference_ns / step if step else None,
+        "why": why_words(beside),
         "unlike": [{"what": name, "a": a, "b": b} for name, a, b in beside.unlike],
         "paired_by": "rank" if beside.by_rank else "stage",
         "accounts": _accounts(beside.whole),
@@ -27,7 +29,8 @@ def beside_json(beside: Beside) -> dict[str, Any]:
         ],
         "lanes": [_lanes(beside, pair) for pair in beside.pairs],
         "movers": [
-            {"stage": one.stage, "kind": one.change.name, **_change(one.change)} for one in beside.movers
+            {"stage": one.stage, "rank": one.rank, "kind": one.change.name, **_change(one.change)}
+            for one in beside.movers
         ],
         "unchanged": beside.unchanged,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 
-from simcore.analysis.beside import Beside, Side, StagePair
+from simcore.analysis.beside import ALIKE, COMPUTE, Beside, KindChange, Side, StagePair
 from simcore.analysis.compare import Change
 from simcore.analysis.results import Results
 from simcore.diagnostics import printable
@@ -20,6 +20,7 @@ _CHANGES = 36
 # What a person reads at once is 40 lines; --all has everything.
 _STAGES, _ACCOUNTS, _MOVERS = 4, 9, 6
 _NO_LIMIT = 1 << 30
+_COMPUTE = tuple(ALIKE[place] for place in COMPUTE)
 
 
 def beside_text(beside: Beside, everything: bool = False) -> str:
@@ -93,14 +94,31 @@ def _how_alike(beside: Beside) -> str:
 
 
 def why_words(beside: Beside) -> str:
-    """What changes most, and where."""
+    """Whose compute changes most, where that explains something, and what changes most on the mean rank."""
     if not beside.movers:
         return "nothing changes: the accounts are equal on every stage"
     most = max(beside.whole.accounts, key=lambda one: abs(one.ns))
+    on_mean = f"{most.name} {difference_of(most.a_ns, most.b_ns)} on the mean rank"
+    cause = beside.cause
+    # What the mean rank computes is no news beside what it computes forward.
+    if cause is not None and (cause.stage is not None or most.name not in _COMPUTE):
+        return f"{_computes(cause)}; {on_mean}"
     first = beside.movers[0]
-    on_stage = difference_of(first.change.a_ns, first.change.b_ns)
-    where = f"most on stage {first.stage}: {first.change.name} {on_stage}"
-    return f"{most.name} {difference_of(most.a_ns, most.b_ns)} on the mean rank, {where}"
+    there = difference_of(first.change.a_ns, first.change.b_ns)
+    return f"{on_mean}, most on {where_words(first)}: {first.change.name} {there}"
+
+
+def where_words(one: KindChange) -> str:
+    """`rank 7`, or `stage 3` of the mean of its ranks."""
+    return f"stage {one.stage}" if one.rank is None else f"rank {one.rank}"
+
+
+def _computes(cause: KindChange) -> str:
+    """`rank 7 computes 962.7 ms less`."""
+    where = f"rank {cause.rank}" if cause.rank is not None else "the mean rank"
+    if cause.rank is None and cause.stage is not None:
+        where += f" of stage {cause.stage}"
+    return f"{where} computes {duration(abs(cause.change.ns))} {'more' if cause.change.ns > 0 else 'less'}"
 
 
 def _head(beside: Beside) -> str:
@@ -110,7 +128,7 @@ def _head(beside: Beside) -> str:
         lines.append(text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "...")
     steps = difference_of(beside.a.step_time_ns, beside.b.step_time_ns)
     lines.append(f"B - A  {steps}; {paired_words(beside)}")
-    for line in (*notices(beside), f"Most: {why_words(beside)}."):
+    for line in (*notices(beside), f"Why: {why_words(beside)}."):
         lines += textwrap.wrap(line, _WIDTH, subsequent_indent="     ")
     return "\n".join(lines) + "\n"
 
@@ -190,12 +208,15 @@ def _movers(beside: Beside, most: int) -> str:
         Column("B - A"),
     ]
     rows = []
-    for stage, change in shown:
+    for one in shown:
+        change = one.change
         difference = difference_of(change.a_ns, change.b_ns)
-        rows.append([f"stage {stage}", change.name, duration(change.a_ns), duration(change.b_ns), difference])
+        rows.append([where_words(one), change.name, duration(change.a_ns), duration(change.b_ns), difference])
     left = len(beside.movers) - len(shown)
     more = f" ({left} more: --all)" if left else ""
-    return "\n".join([f"What differs most, the mean of a stage's ranks{more}", *table(columns, rows), ""])
+    alone = ", or a rank that does much more" if any(one.rank is not None for one in shown) else ""
+    title = f"What differs most, the mean of a stage's ranks{alone}{more}"
+    return "\n".join([title, *table(columns, rows), ""])
 
 
 def _rest(beside: Beside) -> str:

@@ -171,14 +171,16 @@ def _layers(comparison: Comparison, most: int) -> list[str]:
 
 
 def _movers(comparison: Comparison, most: int) -> list[str]:
-    """The ops that differ most: each measure in turn, until there are `most`."""
+    """The ops that differ most: chosen from each measure in turn until there are `most`, and listed in the
+    order of the comparison.
+    """
     by_measure: dict[str, list[Mover]] = {}
     for mover in comparison.movers:
         by_measure.setdefault(mover.measure, []).append(mover)
     shown: list[Mover] = []
     for place in range(max(map(len, by_measure.values()), default=0)):
         shown += [movers[place] for movers in by_measure.values() if len(movers) > place]
-    shown = shown[:most]
+    shown = [one for one in comparison.movers if one in shown[:most]]
     if not shown:
         return []
     columns = [Column("op", left=True), Column("what", left=True), Column("A"), Column("B"), Column("B - A")]

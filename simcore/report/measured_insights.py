@@ -5,14 +5,11 @@ from __future__ import annotations
 from simcore.diagnostics import printable
 from simcore.measured.replay import MeasuredResults
 from simcore.measured.replay.accounts import ACCOUNTS
+from simcore.measured.replay.slow_ranks import LEAST, SLOW, compute_by_stage, slow_ranks
 from simcore.measured.vocabulary import POINT_TO_POINT
 from simcore.ranks import RankSet
 from simcore.units import duration, percent
 
-# A rank is slow, or a stage, if it computes so much longer than the others: below it is noise.
-_SLOW = 1.1
-# A share of the step below which a wait is not worth a sentence.
-_LEAST = 0.01
 _WAITS = 2
 _PLAIN = {
     "wait": "waiting for the last member of a collective",
@@ -69,7 +66,7 @@ def _waits(results: MeasuredResults) -> list[str]:
     collectives = [pair for pair in most if pair[0][0] not in POINT_TO_POINT]
     for (name, early, late), waits in (*receives[:_WAITS], *collectives[:_WAITS]):
         ns = max(waits)[0]
-        if ns < results.step_time_ns * _LEAST:
+        if ns < results.step_time_ns * LEAST:
             continue
         for_whom = RankSet.of({rank for _, _, rank in waits}).text()
         who = RankSet.of({rank for _, rank, _ in waits}).text()
@@ -94,40 +91,24 @@ def _of_stage(stage: int | None) -> str:
 
 def _slow_ranks(results: MeasuredResults) -> list[str]:
     """Ranks that compute much longer than the median of the other ranks of their stage."""
-    lines = []
-    for stage, ranks in _by_stage(results).items():
-        for number, ns in ranks.items():
-            others = sorted(other for rank, other in ranks.items() if rank != number)
-            if not others:
-                continue
-            middle = others[len(others) // 2]
-            if ns > middle * _SLOW and ns - middle > results.step_time_ns * _LEAST:
-                lines.append(
-                    f"Rank {number} is slow: it computes {duration(ns)}, the other ranks{_of_stage(stage)} "
-                    f"{duration(middle)}."
-                )
-    return lines
+    return [
+        f"Rank {one.rank} is slow: it computes {duration(one.ns)}, the other ranks{_of_stage(one.stage)} "
+        f"{duration(one.peers_ns)}."
+        for one in slow_ranks(results)
+    ]
 
 
 def _slow_stage(results: MeasuredResults) -> list[str]:
     """The stage whose ranks compute much longer than those of the other stages, by their fastest rank."""
-    least = {stage: min(ranks.values()) for stage, ranks in _by_stage(results).items()}
+    least = {stage: min(ranks.values()) for stage, ranks in compute_by_stage(results).items()}
     if len(least) < 2 or None in least:
         return []
     slow = max(least, key=lambda stage: least[stage])
     others = sorted(ns for stage, ns in least.items() if stage != slow)
     middle = others[len(others) // 2]
-    if least[slow] <= middle * _SLOW or least[slow] - middle <= results.step_time_ns * _LEAST:
+    if least[slow] <= middle * SLOW or least[slow] - middle <= results.step_time_ns * LEAST:
         return []
     return [
         f"Stage {slow} is slow: its fastest rank computes {duration(least[slow])}, that of the other stages "
         f"{duration(middle)}."
     ]
-
-
-def _by_stage(results: MeasuredResults) -> dict[int | None, dict[int, int]]:
-    """Compute of each rank, ns, by stage."""
-    found: dict[int | None, dict[int, int]] = {}
-    for rank, one in zip(results.measured.ranks, results.accounts, strict=True):
-        found.setdefault(rank.stage, {})[rank.number] = sum(one.compute_ns().values())
-    return found

@@ -8,7 +8,7 @@ from simcore.diagnostics import printable
 from simcore.measured.replay import MeasuredResults
 from simcore.measured.replay.accounts import ACCOUNTS
 from simcore.measured.replay.difference import differences
-from simcore.measured.replay.what_if import Knob
+from simcore.measured.replay.what_if import AS_PEERS, Knob
 from simcore.report.measured_insights import insight_lines
 from simcore.report.table import Column, table
 from simcore.units import column_unit, duration, percent, plural
@@ -122,5 +122,7 @@ def _what_if(results: MeasuredResults, knobs: list[Knob]) -> str:
     columns = [Column("what", left=True), Column("free"), Column("10 % less"), Column("10 % more"),
                Column("gain at most")]  # fmt: skip
     title = f"What if: the step time ({duration(step)} now) when one thing takes no time, or a tenth less"
-    words = "  balanced stages: computing as much each as all do on average"
-    return "\n".join([title, *table(columns, rows), words, ""])
+    words = ["  balanced stages: computing as much each as all do on average"]
+    if any(knob.name.endswith(AS_PEERS) for knob in knobs[:_KNOBS]):
+        words.append(f"  a slow rank{AS_PEERS}: computing as long as the median of the others of its stage")
+    return "\n".join([title, *table(columns, rows), *words, ""])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from random import Random
 
@@ -18,7 +19,7 @@ from simcore.measured.replay import MeasuredResults
 from simcore.measured.replay.scales import Scales
 from simcore.parameters import Parameters
 from simcore.report.beside_json import beside_json
-from simcore.report.beside_text import beside_text, notices
+from simcore.report.beside_text import beside_text, notices, why_words
 from simcore.simulation import simulate
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from tests.measured.traces import STAMP, Op
@@ -132,6 +133,8 @@ def test_a_forward_that_takes_longer_than_simulated_is_what_differs_most() -> No
     one = first.pass_ns("forward")
     assert one is not None
     assert (one.a_ns, one.b_ns) == (5_000_000, 45_000_000)
+    # The stage's only rank.
+    assert why_words(found).startswith("rank 0 computes 40.000 ms more; forward +20.000 ms (+400.0 %) on")
     page = beside_text(found)
     assert "B - A  +41.998 ms (+131.2 %)" in page
     assert "2 ranks paired" in page
@@ -190,3 +193,64 @@ def test_a_run_beside_its_replay_at_twice_the_speed() -> None:
         for name in ("forward", "backward"):
             change = stage.accounts[ALIKE.index(name)]
             assert abs(change.b_ns * 2 - change.a_ns) <= 20
+
+
+def replayed_beside(layout: Layout, seed: int, scales: Scales) -> Beside:
+    """A made trace, and its replay with scales beside it."""
+    trace = made_trace(layout, seed)
+    return beside(trace, trace.with_scales(scales))
+
+
+@settings(max_examples=40, deadline=None)
+@given(_LAYOUTS.filter(lambda one: one.tp * one.dp > 1), st.integers(0, 10**6), st.data())
+def test_a_rank_whose_compute_is_scaled_is_the_cause_and_stands_for_its_stage(
+    layout: Layout, seed: int, data: st.DataObject
+) -> None:
+    rank = data.draw(st.integers(0, layout.world - 1))
+    factor = data.draw(st.sampled_from([0.0, 0.5, 2.0]))
+    found = replayed_beside(layout, seed, Scales(ranks={rank: factor}))
+    (seat,) = [one for one in found.a.seats if one.first_rank == rank]
+    assert found.cause is not None
+    assert (found.cause.rank, found.cause.stage) == (rank, seat.stage)
+    computed = sum(found.a.results.accounts[seat.number].compute_ns().values())  # type: ignore[union-attr]
+    change = found.cause.change
+    assert change.a_ns == computed
+    # Each piece is rounded by itself.
+    assert abs(change.b_ns - factor * computed) <= 200
+    assert {(one.rank, one.stage) for one in found.movers if one.change.name == "forward"} == {
+        (rank, seat.stage)
+    }
+    # The other way round it is the same cause.
+    back = beside(found.b.results, found.a.results).cause
+    assert back is not None
+    assert (back.rank, back.change.ns) == (rank, -change.ns)
+
+
+@pytest.mark.parametrize(
+    ("scales", "why"),
+    [
+        (Scales(ranks={3: 3.0}), r"rank 3 computes [\d.]+ ms more; .* on the mean rank"),
+        (Scales(stages={1: 0.1}), r"the mean rank of stage 1 computes [\d.]+ ms less; .* on the mean rank"),
+        # Communication alone: no compute explains it.
+        (Scales(comm=9.0), r"[a-z ]+ \+[\d.]+ ms .* on the mean rank, most on (stage|rank) \d: .*"),
+    ],
+)  # fmt: skip
+def test_why_names_whose_compute_it_is(scales: Scales, why: str) -> None:
+    found = replayed_beside(Layout(2, 1, 2, 3), 5, scales)
+    assert re.fullmatch(why, why_words(found)), why_words(found)
+    assert beside_json(found)["why"] == why_words(found)
+    assert f"Why: {why_words(found)}." in " ".join(beside_text(found).split())
+
+
+def test_all_ranks_alike_are_the_mean_rank_which_is_said_once() -> None:
+    found = replayed_beside(Layout(2, 1, 1, 2), 5, Scales(compute=4.0))
+    assert found.cause is not None
+    assert (found.cause.rank, found.cause.stage, found.cause.change.name) == (None, None, "compute")
+    assert why_words(found).startswith("forward +")
+    assert "computes" not in why_words(found)
+
+
+def test_a_stage_that_pairs_alone_has_no_ranks() -> None:
+    found = beside(made_simulation(Layout(2, 1, 2, 3)), two_stage_trace(45))
+    assert not found.by_rank
+    assert {one.rank for one in found.movers} == {None}

@@ -336,3 +336,28 @@ def test_movers_are_the_op_of_each_name_that_changes_most_and_three_a_measure() 
     found = compared(run(rows, {}), run(rows, {}, compute_scale=2.0))
     longer = [(one.name, one.a_ns, one.b_ns) for one in found.movers if one.measure == "duration"]
     assert longer == [("d_2", 50, 100), ("c", 40, 80), ("b", 30, 60)]
+
+
+@settings(max_examples=30)
+@given(cases(), st.sampled_from(CHANGES))
+def test_what_takes_longer_stands_before_what_waits_and_what_moved(
+    case: Case, change: dict[str, Any]
+) -> None:
+    found = compared(simulate(*case), changed(case, change))
+    order = ("duration", "wait", "start")
+    places = [(order.index(one.measure), -abs(one.b_ns - one.a_ns)) for one in found.movers]
+    assert places == sorted(places)
+    for everything in (False, True):
+        page = compare_text(found, everything).partition("Ops that differ most\n")[2].splitlines()
+        listed = [word for line in page[1:] for word in line.split("  ") if word.strip() in order]
+        assert [word.strip() for word in listed] == sorted(map(str.strip, listed), key=order.index)
+
+
+def test_twice_the_bandwidth_is_a_shorter_collective_before_all_that_begins_earlier() -> None:
+    found = seed(dim=("switch:8:450:500", "switch:128:100:1000"))
+    assert [one.measure for one in found.movers] == ["duration"] * 3 + ["wait"] * 3 + ["start"] * 3
+    first = found.movers[0]
+    assert (first.name, first.kind) == ("grad_param_comm", "dp reduce-scatter")
+    page = compare_text(found).splitlines()
+    line = page[page.index("Ops that differ most") + 2]
+    assert line.split("  ")[-4:] == ["duration", "228.3 ms", " 116.3 ms", " -112.0 ms"]

@@ -142,11 +142,11 @@ def test_a_workload_stands_beside_a_trace() -> None:
     assert len(lines) <= 40
     found = json.loads(wltui("compare", SEED_002, TRACE, "--json").stdout)
     assert list(found) == [
-        "schema", "a", "b", "difference_ns", "difference_percent", "unlike", "paired_by", "accounts",
-        "stages", "lanes", "movers", "unchanged",
+        "schema", "a", "b", "difference_ns", "difference_percent", "why", "unlike", "paired_by",
+        "accounts", "stages", "lanes", "movers", "unchanged",
     ]  # fmt: skip
     assert (found["schema"], found["paired_by"]) == ("wltui.beside/1", "stage")
-    assert list(found["movers"][0]) == ["stage", "kind", "a_ns", "b_ns", "difference_ns"]
+    assert list(found["movers"][0]) == ["stage", "rank", "kind", "a_ns", "b_ns", "difference_ns"]
     assert [side["kind"] for side in (found["a"], found["b"])] == ["simulated", "measured"]
 
 
@@ -179,7 +179,8 @@ def test_the_same_on_the_screen_and_without_a_terminal_as_a_page() -> None:
     lines = screen.splitlines()
     assert "[6 Compare]" in lines[1]
     assert lines[2].startswith(" A  against  14.774 s   002_gpt_1024npu.txt, simulated, tp 8 x dp 8 x pp 16")
-    assert lines[3].startswith(" B  opened   3.851 s    004_megatron_rank7_trace.txt, measured, 1 micro-")
+    opened = " B  opened   3.851 s    004_megatron_rank7_trace.txt, measured, 1 micro-batch"
+    assert lines[3].startswith(opened)
     assert "stage 3" in screen
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_line.running import SEED_002, shell, wltui
+from tests.measured.test_replay_by_hand import SLOW_RANK
 from tests.measured.traces import STAMP, step, write_set
 from tests.report.test_json_report import seed_report
 
@@ -249,6 +250,19 @@ def test_what_if_of_a_measured_run(tmp_path: Path) -> None:
     # What is asked of a replay begins with its scales.
     words = ["report", str(tmp_path), "--what-if", "--json", "--compute-scale", "2"]
     assert json.loads(wltui(*words).stdout)["what_if"][0]["free_ns"] == 2_500_000
+
+
+def test_what_if_of_a_slow_rank_says_what_it_is_measured_by(tmp_path: Path) -> None:
+    lines = SLOW_RANK.splitlines(True)
+    write_set(tmp_path, {0: "".join(lines[:3]), 1: "".join(lines[3:])}, world=2, pp=1)
+    done = wltui("report", str(tmp_path), "--what-if").stdout
+    assert "\n  Rank 1 is slow: it computes 34.000 ms, the other ranks (stage 0) 14.000 ms.\n" in done
+    assert "\n  rank 1 as fast as its peers          -  22.354 ms                   44.1 %\n" in done
+    words = "  a slow rank as fast as its peers: computing as long as the median of the others of its stage"
+    assert words in done.splitlines()
+    # The figure is that of the flag.
+    tried = json.loads(wltui("report", str(tmp_path), "--slow-rank", "1=0.4118", "--json").stdout)
+    assert tried["step_time_ns"] == 22_354_000
 
 
 def test_only_rank_traces_are_replayed() -> None:

@@ -164,6 +164,21 @@ def test_what_if_has_the_greatest_gain_first_and_what_a_slowed_rank_costs() -> N
     assert best == sorted(best)
 
 
+def test_a_rank_that_is_said_to_be_slow_is_asked_to_be_as_fast_as_the_other_ranks_of_its_stage() -> None:
+    results = MeasuredResults(run_of(SLOW_RANK, 2))
+    (asked,) = [knob for knob in answers(results) if knob.name.startswith("rank ")]
+    # 14 ms over 34 ms, four places; rank 1 comes at 30 x 0.4118 ms, and 10 ms later rank 0 ends.
+    assert (asked.name, asked.scales) == ("rank 1 as fast as its peers", Scales(ranks={1: 0.4118}))
+    assert (asked.free_ns, asked.better10_ns, asked.worse10_ns) == (None, 22_354_000, None)
+    tried = results.with_scales(asked.scales)
+    assert tried.step_time_ns == asked.better10_ns
+    assert not any(line.startswith("Rank 1 is slow") for line in insight_lines(tried))
+    assert not [knob.name for knob in answers(tried) if knob.name.startswith("rank ")]
+    # A stage of one rank has no peers.
+    alone = answers(MeasuredResults(run_of(SLOW_STAGE, 2, pp=2)))
+    assert not [knob.name for knob in alone if knob.name.startswith("rank ")]
+
+
 def tensor_parallel(rank: int, first: float, second: float) -> str:
     """A forward step with an all-reduce of the tensor-parallel group that begins at `first`, ends at 20."""
     sub = Sub("1020.00", f"{20 - first:.2f}")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from simcore.analysis.beside import Beside, Side
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.measured.parameters import measured_results
 from simcore.measured.replay import MeasuredResults
+from simcore.measured.replay.scales import Scales
+from simcore.measured.replay.what_if import answers
 from simcore.parameters import Parameters
+from simcore.report.beside_text import why_words
 from simcore.report.measured_insights import insight_lines
 from tests.workload.texts import shared_folder
 
@@ -84,6 +89,28 @@ def test_the_embedding_all_reduce_of_the_last_stage_waits_for_the_first() -> Non
         "Ranks 6-7 (stage 3) wait up to 1.291 s in ep_allreduce for ranks 0-1 (stage 0).",
         "Ranks 4-5 (stage 2) wait up to 875.6 ms in optimizer_step for rank 7 (stage 3).",
     ]
+
+
+@pytest.mark.parametrize(("name", "stamp", "naive"), SETS)
+def test_every_rank_that_is_said_to_be_slow_has_its_question(name: str, stamp: str, naive: int) -> None:
+    results = MeasuredResults(opened(name, stamp))
+    said = [line.split()[1] for line in insight_lines(results) if re.match(r"Rank \d+ is slow:", line)]
+    knobs = [knob for knob in answers(results) if knob.name.startswith("rank ")]
+    assert sorted(said) == sorted(knob.name.split()[1] for knob in knobs)
+    assert all(knob.name.endswith(" as fast as its peers") for knob in knobs)
+    if name == "wd8_tp2_pp4":
+        # 910.0 ms over 1.873 s.
+        assert [(knob.scales.changes(), knob.better10_ns // 10**6) for knob in knobs] == [
+            (["rank 7 x0.4858"], 2924)
+        ]
+
+
+def test_a_rank_made_as_fast_as_its_peers_is_why_its_replay_is_shorter() -> None:
+    results = MeasuredResults(opened("wd8_tp2_pp4", "20240923205004"))
+    found = Beside(Side(results), Side(results.with_scales(Scales(ranks={7: 0.486}))))
+    assert why_words(found) == ("rank 7 computes 962.8 ms less; bubble -656.5 ms (-30.6 %) on the mean rank")
+    of_ranks = [(one.rank, one.change.name) for one in found.movers if one.rank is not None]
+    assert of_ranks[:3] == [(6, "wait"), (7, "backward"), (7, "forward")]
 
 
 def test_a_file_of_a_set_with_holes_is_replayed_with_what_is_there() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from simcore.measured.replay.scales import Scales
 from tests.analysis.test_beside import beside, made_simulation, made_trace
 from tests.measured.made_steps import Layout
 from tui.compare.measured import MeasuredCompared
@@ -26,3 +27,12 @@ def test_lanes_bear_the_measured_rank_and_say_of_which_equal_ranks_the_simulated
         "rank 3": "one of ranks 2-3)",
     }
     assert not any("one of" in found.told(pair, 1 - side, 0) for pair in range(4))
+
+
+def test_a_rank_that_differs_much_more_has_its_line_which_leads_to_its_lanes() -> None:
+    measured = made_trace(_LAYOUT, 1)
+    found = MeasuredCompared(beside(measured, measured.with_scales(Scales(ranks={3: 0.5}))))
+    (line,) = [row for row in found.rows if row.words.endswith(", forward")]
+    assert line.words == "rank 3, forward"
+    assert found.where(line.pair) == "rank 3"
+    assert line.b_ns == pytest.approx(line.a_ns / 2, abs=20)

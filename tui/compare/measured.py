@@ -6,16 +6,15 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from simcore.analysis import Results
-from simcore.analysis.beside import ALIKE, Beside, Seat, Side
+from simcore.analysis.beside import COMPUTE, Beside, Seat, Side
 from simcore.analysis.compare import Change
-from simcore.report.beside_text import notices, paired_words, side_facts, why_words
+from simcore.report.beside_text import notices, paired_words, side_facts, where_words, why_words
 from tui.compare.source import Alike, Row, by_difference, joined_legend
 from tui.frame import cells
 from tui.timeline.lanes import SimulatedLanes
 from tui.timeline.measured_lanes import MeasuredLanes
 from tui.timeline.spans import DRAWN, Kind, LaneSource, SpanLane
 
-_COMPUTE = tuple(ALIKE.index(name) for name in ("forward", "backward", "optimizer"))
 _WORDS = {"fwd": "forward", "bwd": "backward", "wg": "weight grad", "opt": "optimizer"}
 _NOT_NAMED = ("wait", "bubble", "idle")
 _ROWS = 20
@@ -56,7 +55,7 @@ class MeasuredCompared:
     def _busy_ns(self, number: int) -> tuple[int, int]:
         pair = self.beside.pairs[number]
         of_a, of_b = self.beside.a.total_ns(pair.a), self.beside.b.total_ns(pair.b)
-        return sum(of_a[index] for index in _COMPUTE), sum(of_b[index] for index in _COMPUTE)
+        return sum(of_a[index] for index in COMPUTE), sum(of_b[index] for index in COMPUTE)
 
     def busy_ns(self, pair: int) -> tuple[int, int]:
         return self._busy_ns(self._order[pair])
@@ -65,9 +64,7 @@ class MeasuredCompared:
         found = self.beside.pairs[self._order[pair]]
         if not self.beside.by_rank:
             return f"stage {found.stage}"
-        # A lane of equal simulated ranks is beside each of the measured ones: these have names of their own.
-        seat = found.a if self.beside.b.kind == "simulated" else found.b
-        return f"rank {seat.first_rank}"
+        return f"rank {self.beside.rank_of(found)}"
 
     def lanes(self, pair: int) -> tuple[SpanLane, SpanLane]:
         found = self.beside.pairs[self._order[pair]]
@@ -132,11 +129,15 @@ class MeasuredCompared:
 
     @cached_property
     def rows(self) -> Sequence[Row]:
-        stages = [self.beside.pairs[number].stage for number in self._order]
-        return [
-            Row(f"stage {stage}, {change.name}", "sum", change.a_ns, change.b_ns, stages.index(stage), None)
-            for stage, change in self.beside.movers[:_ROWS]
-        ]
+        pairs = [self.beside.pairs[number] for number in self._order]
+        stages = [pair.stage for pair in pairs]
+        ranks = [self.beside.rank_of(pair) for pair in pairs]
+        found = []
+        for one in self.beside.movers[:_ROWS]:
+            pair = stages.index(one.stage) if one.rank is None else ranks.index(one.rank)
+            words = f"{where_words(one)}, {one.change.name}"
+            found.append(Row(words, "sum", one.change.a_ns, one.change.b_ns, pair, None))
+        return found
 
     @property
     def unchanged(self) -> Sequence[str]:

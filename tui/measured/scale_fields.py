@@ -10,7 +10,7 @@ from typing import Any
 from simcore.diagnostics import UsageError, printable
 from simcore.measured.replay import MeasuredResults
 from simcore.measured.replay.accounts import EXPOSED
-from simcore.measured.replay.scales import Scales
+from simcore.measured.replay.scales import Scales, rounded
 from tui.frame import cells
 
 _MOST = 1e6
@@ -30,7 +30,7 @@ class ScaleField:
         """A tenth more or less of what was measured; `large`: twice or half."""
         value = self.take(scales)
         changed = value * 2.0**direction if large else value + direction * 0.1
-        return self.put(scales, min(max(round(changed, 4), 0.0), _MOST))
+        return self.put(scales, min(max(rounded(changed), 0.0), _MOST))
 
     def typed(self, scales: Scales, text: str) -> Scales:
         """The scales with the factor that was typed. Raises `UsageError`."""

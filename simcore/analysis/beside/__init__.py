@@ -4,9 +4,21 @@ Two simulated runs have more in common, op by op: see `simcore.analysis.compare`
 `Beside`, `Side` and what they consist of.
 """
 
-from simcore.analysis.beside.pairs import Beside, LanePair, StagePair
+from simcore.analysis.beside.pairs import Beside, KindChange, LanePair, StagePair
 from simcore.analysis.beside.passes import MatchedPass, TimedPass
 from simcore.analysis.beside.side import Layout, Seat, Side
-from simcore.analysis.beside.words import ALIKE
+from simcore.analysis.beside.words import ALIKE, COMPUTE
 
-__all__ = ["ALIKE", "Beside", "LanePair", "Layout", "MatchedPass", "Seat", "Side", "StagePair", "TimedPass"]
+__all__ = [
+    "ALIKE",
+    "COMPUTE",
+    "Beside",
+    "KindChange",
+    "LanePair",
+    "Layout",
+    "MatchedPass",
+    "Seat",
+    "Side",
+    "StagePair",
+    "TimedPass",
+]

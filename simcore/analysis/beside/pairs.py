@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 from simcore.analysis.beside.passes import MatchedPass, matched_passes
 from simcore.analysis.beside.side import Seat, Side
-from simcore.analysis.beside.words import ALIKE, mean_ns
+from simcore.analysis.beside.words import ALIKE, COMPUTE, mean_ns
 from simcore.analysis.compare.paths import Change
 from simcore.diagnostics import UsageError
 
+# A rank stands for its stage, or a stage for all, if it changes over so many times as much as the others.
+_MUCH_MORE = 4
+# The part of the largest change of an account below which a change of compute does not explain it.
+_CAUSE = 0.1
 _LAYOUT_WORDS = {"tp": "tp", "dp": "dp", "pp": "pp", "microbatches": "micro-batches"}
 
 
@@ -43,10 +48,13 @@ class StagePair(NamedTuple):
 
 
 class KindChange(NamedTuple):
-    """What a kind of time (of ALIKE) takes on the mean rank of a stage, in A and in B."""
+    """What a kind of time (of ALIKE, or `compute`) takes in A and in B. rank: of which one, None for the
+    mean rank of the stage. stage: None for that of all stages.
+    """
 
     stage: int | None
     change: Change
+    rank: int | None = None
 
 
 @dataclass(frozen=True)
@@ -139,18 +147,85 @@ class Beside:
         """The passes that both lanes of a pair have."""
         return matched_passes(self.a.passes(pair.a), self.b.passes(pair.b))
 
+    def rank_of(self, pair: LanePair) -> int:
+        """The rank that a pair is about, by its number in B; a lane of equal simulated ranks stands beside
+        each of the measured ones, which have numbers of their own.
+        """
+        return (pair.a if self.b.kind == "simulated" else pair.b).first_rank
+
     @cached_property
     def movers(self) -> list[KindChange]:
         """What kinds of time change most, stage by stage, the largest difference first; equal ones are not
-        there.
+        there. Of a stage the mean of its ranks or, where lanes are paired by rank and one of them changes
+        much more than the others, that rank.
         """
-        found = [
-            KindChange(stage.stage, change) for stage in self.stages for change in stage.accounts if change.ns
-        ]
+        found = []
+        for stage in self.stages:
+            ranks = self._ranks_of(stage.stage)
+            for number, change in enumerate(stage.accounts):
+                of_ranks = [
+                    KindChange(stage.stage, Change(change.name, a_ns[number], b_ns[number]), rank)
+                    for rank, a_ns, b_ns in ranks
+                ]
+                alone = _alone(of_ranks)
+                if alone is not None or change.ns:
+                    found.append(alone or KindChange(stage.stage, change))
         return sorted(found, key=lambda one: (-abs(one.change.ns), one.stage or 0, one.change.name))
+
+    @cached_property
+    def cause(self) -> KindChange | None:
+        """Whose compute changes most: the rank whose does, if it is much more than that of the others of its
+        stage; else a stage whose mean rank's does much more than the others'; else the mean rank of all.
+        None where it is little beside the account that changes most, and so explains nothing.
+        """
+        ranks = [
+            KindChange(stage.stage, _compute(a_ns, b_ns), rank)
+            for stage in self.stages
+            for rank, a_ns, b_ns in self._ranks_of(stage.stage)
+        ]
+        first = max(ranks, key=_size, default=None)
+        most = None if first is None else _alone([one for one in ranks if one.stage == first.stage])
+        if most is None:
+            most = _alone([KindChange(one.stage, _compute_of(one)) for one in self.stages])
+            of_it = [] if most is None else [one for one in ranks if one.stage == most.stage]
+            most = of_it[0] if len(of_it) == 1 else most
+        most = most or KindChange(None, _compute_of(self.whole))
+        largest = max(abs(change.ns) for change in self.whole.accounts)
+        return most if most.change.ns and abs(most.change.ns) >= largest * _CAUSE else None
+
+    def _ranks_of(self, stage: int | None) -> list[tuple[int, list[int], list[int]]]:
+        """Rank, its ns by ALIKE in A and in B, of the paired ranks of a stage; none if paired by stage."""
+        if not self.by_rank:
+            return []
+        return [
+            (self.rank_of(pair), self.a.total_ns(pair.a), self.b.total_ns(pair.b))
+            for pair in self.pairs
+            if pair.stage == stage
+        ]
 
     @property
     def unchanged(self) -> list[str]:
         """The kinds of time that both have and that are equal on every stage."""
         differ = {one.change.name for one in self.movers}
         return [one.name for one in self.whole.accounts if one.name not in differ and one.a_ns]
+
+
+def _size(one: KindChange) -> int:
+    return abs(one.change.ns)
+
+
+def _alone(changes: list[KindChange]) -> KindChange | None:
+    """The one that changes much more than all others; None where there is none, or no other."""
+    ordered = sorted(changes, key=_size, reverse=True)
+    if len(ordered) < 2 or _size(ordered[0]) <= _MUCH_MORE * _size(ordered[1]):
+        return None
+    return ordered[0]
+
+
+def _compute(a_ns: Sequence[int], b_ns: Sequence[int]) -> Change:
+    """What is computed, of ns by ALIKE."""
+    return Change("compute", *(sum(side[account] for account in COMPUTE) for side in (a_ns, b_ns)))
+
+
+def _compute_of(stage: StagePair) -> Change:
+    return _compute([one.a_ns for one in stage.accounts], [one.b_ns for one in stage.accounts])

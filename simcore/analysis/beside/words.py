@@ -13,6 +13,8 @@ ALIKE = (
     "forward", "backward", "optimizer", "exposed tp", "exposed dp", "exposed ep", "exposed expert dp",
     "exposed pp", "exposed embedding", "exposed position", "exposed other", "wait", "bubble", "host", "idle",
 )  # fmt: skip
+# Places in ALIKE of what a rank computes.
+COMPUTE = tuple(ALIKE.index(name) for name in ("forward", "backward", "optimizer"))
 _OF_SIMULATED = {
     "compute fwd": "forward", "compute ig": "backward", "compute wg": "backward",
     "compute recompute": "backward", "compute opt": "optimizer",

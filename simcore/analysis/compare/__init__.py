@@ -103,7 +103,7 @@ class Comparison:
 
     @property
     def movers(self) -> list[Mover]:
-        """The ops that differ most: by start, by duration, by the wait before them."""
+        """The ops that differ most: by duration, by the wait before them, by start."""
         return self._ops[1]
 
     @cached_property

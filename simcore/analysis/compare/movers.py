@@ -13,8 +13,9 @@ from simcore.program.ops import COMPUTE, PHASES, CollectiveCost, ComputeCost, Op
 from simcore.simulation import Simulation
 from simcore.workload.model import base_name
 
-Measure = Literal["start", "duration", "wait"]
-MEASURES: tuple[Measure, ...] = ("start", "duration", "wait")
+Measure = Literal["duration", "wait", "start"]
+# What an op takes moves others: causes stand before what follows from them.
+MEASURES: tuple[Measure, ...] = ("duration", "wait", "start")
 _MOST_OF_A_MEASURE = 3
 
 
@@ -68,7 +69,9 @@ class Matched:
 def compared_ops(
     a: Simulation, b: Simulation, pairs: list[ClassPair], rows: Sequence[int]
 ) -> tuple[Matched, list[Mover]]:
-    """All matched ops of the ranks that both runs have, and those that differ most, a few a measure."""
+    """All matched ops of the ranks that both runs have, and those that differ most: a few a measure,
+    measures in their order, the largest difference of each first.
+    """
     found = Matched(a_ops=a.timeline.spans, b_ops=b.timeline.spans, ranks=sum(pair.ranks for pair in pairs))
     # By measure, by what an op is: the one that differs most, with a key that settles ties.
     most: dict[Measure, dict[tuple[str, str, str], tuple[tuple[int, ...], Mover]]] = {
@@ -90,9 +93,9 @@ def compared_ops(
             if duration != other_duration:
                 found.differs.add(_what(a, ops, op))
             values = (
-                (start[op], other_start[like]),
                 (duration, other_duration),
                 (waits[op], other_waits[like]),
+                (start[op], other_start[like]),
             )
             for measure, (of_a, of_b) in zip(MEASURES, values, strict=True):
                 if of_a == of_b:

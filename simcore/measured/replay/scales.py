@@ -60,7 +60,12 @@ class Scales:
             for stage, factor in self.stages.items()
         ]
         found += [(f"rank {rank}", factor) for rank, factor in self.ranks.items()]
-        return [f"{what} x{number(round(factor, 4))}" for what, factor in found if factor != 1.0]
+        return [f"{what} x{number(rounded(factor))}" for what, factor in found if factor != 1.0]
+
+
+def rounded(factor: float) -> float:
+    """A factor that was calculated, as it is shown and typed: four places."""
+    return round(factor, 4)
 
 
 def _product(one: Mapping[_Key, float], other: Mapping[_Key, float]) -> dict[_Key, float]:

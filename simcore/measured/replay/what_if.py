@@ -8,19 +8,23 @@ from dataclasses import dataclass
 from simcore.diagnostics import Cancelled, UsageError
 from simcore.measured.replay.accounts import EXPOSED
 from simcore.measured.replay.results import MeasuredResults
-from simcore.measured.replay.scales import Scales
+from simcore.measured.replay.scales import Scales, rounded
+from simcore.measured.replay.slow_ranks import slow_ranks
 from simcore.measured.vocabulary import COMPUTE, category_of_op
 
 # Time divided by this is what is 10 % faster; a slowed rank takes 10 % longer.
 _BETTER, _WORSE = 0.9, 1.1
 _MOST_RANKS = 16
+# What a rank that is slow is asked.
+AS_PEERS = " as fast as its peers"
 
 
 @dataclass(frozen=True, slots=True)
 class Knob:
     """One thing changed. free_ns: the step time when it takes no time, better10_ns: when it takes a tenth
-    less; for a change that is made or not (`balanced stages`) the step time with it, free_ns None.
-    worse10_ns: with a tenth more, of single ranks; else None. scales: those of `better10_ns`.
+    less; for a change that is made or not (`balanced stages`, `rank 7 as fast as its peers`) the step time
+    with it, free_ns None. worse10_ns: with a tenth more, of single ranks; else None. scales: those of
+    `better10_ns`.
     """
 
     name: str
@@ -101,6 +105,9 @@ def answers(results: MeasuredResults, cancelled: Callable[[], bool] = lambda: Fa
     for number in sorted(graph.run.ranks[rank].number for rank in slowest):
         free, better, worse = (Scales(ranks={number: factor}) for factor in (0.0, _BETTER, _WORSE))
         knobs.append(knob(f"compute of rank {number}", free, better, worse))
+    for one in slow_ranks(results):
+        as_peers = Scales(ranks={one.rank: rounded(one.peers_ns / one.ns)})
+        knobs.append(knob(f"rank {one.rank}{AS_PEERS}", None, as_peers))
     return sorted(knobs, key=lambda knob: (knob.best_ns, knob.better10_ns, knob.name))
 
 

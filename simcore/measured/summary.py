@@ -33,7 +33,7 @@ class OpFigures:
 
     parent: of a sub-operation, the operation that it lies in. count: how many there are;
     measured: how many have a duration, which the other figures are of. most_rank, most_batch:
-    where the longest is.
+    where the longest is; most_item: which item of that rank's lanes (`LaneSpans`) it is.
     """
 
     name: str
@@ -46,6 +46,7 @@ class OpFigures:
     most_ns: int
     most_rank: int
     most_batch: int
+    most_item: int
 
 
 def rank_times(run: MeasuredRun) -> list[RankTime]:
@@ -68,7 +69,7 @@ def op_figures(run: MeasuredRun) -> list[OpFigures]:
     """The operations by name, in the order in which they first come in the files."""
     return _figures(
         (name, None, category_of_op(name, ops.group[index]), ops.known[index],
-         ops.start[index], ops.end[index], rank.number, ops.batch[index])
+         ops.start[index], ops.end[index], rank.number, ops.batch[index], index)
         for rank in run.ranks
         for ops in (rank.ops,)
         for index, name in enumerate(ops.name)
@@ -79,15 +80,16 @@ def sub_figures(run: MeasuredRun) -> list[OpFigures]:
     """The sub-operations by parent, name and group, in the order in which they first come."""
     return _figures(
         (name, rank.ops.name[subs.parent[index]], category_of_group(subs.group[index]), subs.known[index],
-         subs.start[index], subs.end[index], rank.number, rank.ops.batch[subs.parent[index]])
+         subs.start[index], subs.end[index], rank.number, rank.ops.batch[subs.parent[index]],
+         len(rank.ops) + index)
         for rank in run.ranks
         for subs in (rank.subs,)
         for index, name in enumerate(subs.name)
     )  # fmt: skip
 
 
-# name, parent, category, how known, start, end, rank, micro-batch
-_One = tuple[str, "str | None", str, int, int, int, int, int]
+# name, parent, category, how known, start, end, rank, micro-batch, item
+_One = tuple[str, "str | None", str, int, int, int, int, int, int]
 
 
 def _figures(ones: Iterator[_One]) -> list[OpFigures]:
@@ -96,13 +98,11 @@ def _figures(ones: Iterator[_One]) -> list[OpFigures]:
         found.setdefault((one[1], one[0], one[2]), []).append(one)
     figures = []
     for (parent, name, category), equal in found.items():
-        timed = [(one[5] - one[4], one[6], one[7]) for one in equal if one[3] == MEASURED]
-        lengths = [ns for ns, _, _ in timed] or [0]
+        timed = [(one[5] - one[4], *one[6:]) for one in equal if one[3] == MEASURED]
+        lengths = [one[0] for one in timed] or [0]
         # The first of the longest: files and lines come in a fixed order.
-        most, rank, batch = max(timed, key=lambda one: one[0], default=(0, -1, -1))
+        longest = max(timed, key=lambda one: one[0], default=(0, -1, -1, -1))
         figures.append(
-            OpFigures(
-                name, parent, category, len(equal), len(timed), sum(lengths), min(lengths), most, rank, batch
-            )
+            OpFigures(name, parent, category, len(equal), len(timed), sum(lengths), min(lengths), *longest)
         )
     return figures

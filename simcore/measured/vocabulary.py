@@ -38,7 +38,8 @@ _OPS = {
 # A line of this operation says when a bucket's gradient reduction was launched; it runs on beside
 # the backward step whose line follows.
 LAUNCH = "ddp_grad_comm"
-POINT_TO_POINT = frozenset(("recv_forward", "send_forward", "recv_backward", "send_backward"))
+RECEIVES = frozenset(("recv_forward", "recv_backward"))
+POINT_TO_POINT = RECEIVES | {"send_forward", "send_backward"}
 
 _DTYPE_BYTES = {
     "float64": 8, "double": 8, "int64": 8, "long": 8, "float32": 4, "float": 4, "int32": 4, "int": 4,

@@ -6,16 +6,23 @@ import textwrap
 
 from simcore.diagnostics import printable
 from simcore.measured import MeasuredRun
+from simcore.measured.replay import MeasuredResults
 from simcore.measured.replay.scales import Scales
+from simcore.measured.replay.waits import Wait, waits_by_item
 from simcore.measured.summary import OpFigures, op_figures, sub_figures
 from simcore.report.table import Column, table
 from simcore.units import duration, plural
 
 _NAME_CELLS = 34
 _NARROW_NAME_CELLS = 28
+# Of these a name on a narrow screen has to leave some to one more column.
+_WAITS_CELLS = 6
 _WIDE = 100
 # Nobody reads more rows than these; the first are the ones that take most.
 _MOST_ROWS = 60
+
+# Rank -> item of its lanes -> its waits; None where nobody is known to wait.
+_Waits = dict[int, dict[int, list[Wait]]] | None
 
 
 def step_words(run: MeasuredRun) -> str:
@@ -81,14 +88,23 @@ def order_lines(run: MeasuredRun, width: int) -> list[str]:
     return lines
 
 
-def op_lines(run: MeasuredRun, width: int = _WIDE) -> list[str]:
-    """The operations and sub-operations as tables of text, the ones that take most first."""
-    lines = ["Operations of all ranks, by name" + (", ms" if run.timed else "")]
-    lines += _table(run, sorted(op_figures(run), key=_most_total), width)
+def op_lines(results: MeasuredResults, width: int = _WIDE) -> list[str]:
+    """The operations and sub-operations as tables of text, the ones that take most first.
+
+    Where ranks wait for others the column `waits` has how much of the longest is that.
+    """
+    run = results.run
+    waits: _Waits = None
+    if run.timed and results.waiting:
+        waits = {rank.number: waits_by_item(results, index) for index, rank in enumerate(run.ranks)}
+    unit = ", ms" if run.timed else ""
+    unit += "; waits: part of the most" if waits is not None else ""
+    lines = [f"Operations of all ranks, by name{unit}"]
+    lines += _table(run, sorted(op_figures(run), key=_most_total), waits, width)
     subs = sorted(sub_figures(run), key=_most_total)
     if subs:
-        lines += ["", "Sub-operations, inside the operations above" + (", ms" if run.timed else "")]
-        lines += _table(run, subs, width)
+        lines += ["", f"Sub-operations, inside the operations above{unit}"]
+        lines += _table(run, subs, waits, width)
     return lines
 
 
@@ -96,12 +112,14 @@ def _most_total(figures: OpFigures) -> int:
     return -figures.total_ns
 
 
-def _table(run: MeasuredRun, figures: list[OpFigures], width: int) -> list[str]:
+def _table(run: MeasuredRun, figures: list[OpFigures], waits: _Waits, width: int) -> list[str]:
     wide = width >= _WIDE
-    cells = _NAME_CELLS if wide else _NARROW_NAME_CELLS
+    cells = _NAME_CELLS if wide else _NARROW_NAME_CELLS - (0 if waits is None else _WAITS_CELLS)
     columns = [Column("operation", left=True), Column("kind", left=True), Column("count")]
     if run.timed:
-        columns += [Column("mean"), Column("least"), Column("most"), Column("most is on", left=True)]
+        columns += [Column("mean"), Column("least"), Column("most")]
+        columns += [] if waits is None else [Column("waits")]
+        columns.append(Column("most is on" if wide or waits is None else "on", left=True))
     rows = []
     for one in figures[:_MOST_ROWS]:
         name = printable(one.name if one.parent is None else f"{one.name} in {one.parent}", cells)
@@ -109,9 +127,11 @@ def _table(run: MeasuredRun, figures: list[OpFigures], width: int) -> list[str]:
         if run.timed and one.measured:
             batch = f", micro-batch {one.most_batch}" if wide and one.most_batch >= 0 else ""
             row += [_ms(one.total_ns / one.measured), _ms(one.least_ns), _ms(one.most_ns)]
+            if waits is not None:
+                row.append(_ms(sum(wait.ns for wait in waits[one.most_rank].get(one.most_item, ()))))
             row.append(f"{run.unit} {one.most_rank}{batch}")
         elif run.timed:
-            row += ["-", "-", "-", "no duration"]
+            row += [*["-"] * (3 if waits is None else 4), "no duration"]
         rows.append(row)
     left = len(figures) - len(rows)
     return table(columns, rows) + ([f"  and {left} more (--json has all)"] if left > 0 else [])

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from simcore.measured.replay import MeasuredResults
 from simcore.measured.replay.accounts import BUBBLE, WAIT
 from simcore.measured.replay.waits import Wait, waits_by_item
+from simcore.report.measured_words import op_lines
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, op, run_of
+from tests.measured.traces import Sub
 
 _LAYOUTS = st.builds(
     Layout, st.sampled_from([1, 2]), st.sampled_from([1, 2]), st.sampled_from([1, 2, 3]), st.integers(1, 3)
@@ -35,6 +37,32 @@ def test_a_receive_waits_for_the_sender_and_a_gap_before_the_sending_is_no_cause
     results = MeasuredResults(run_of(text, 2, pp=2))
     (wait,) = waits_by_item(results, 1)[0]
     assert wait == Wait(0, "recv_forward", True, "forward_step", 31 * MS, 1)
+
+
+def test_the_table_of_operations_says_how_much_of_the_longest_is_waiting() -> None:
+    lines = op_lines(MeasuredResults(run_of(SLOW_RANK, 2)))
+    assert lines == [
+        "Operations of all ranks, by name, ms; waits: part of the most",
+        "  operation       kind       count   mean  least   most  waits  most is on",
+        "  forward_step    forward        2  20.00  10.00  30.00   0.00  rank 1, micro-batch 0",
+        "  dp_allreduce    dp             2  15.00   5.00  25.00  20.00  rank 0, micro-batch 0",
+        "  optimizer_step  optimizer      2   4.00   4.00   4.00   0.00  rank 0, micro-batch 0",
+    ]
+    # Where nobody is known to wait there is no such column.
+    alone = op_lines(MeasuredResults(run_of(op(0, "forward_step", 0, 10), 1)))
+    assert alone[0] == "Operations of all ranks, by name, ms"
+    assert "waits" not in alone[1]
+
+
+def test_of_a_sub_operation_its_own_waiting_is_said_and_a_narrow_screen_has_room() -> None:
+    early = Sub("1030.00", "20.00", "linear"), Sub("1045.00", "5.00", "layernorm")
+    late = Sub("1030.00", "0.10", "linear"), Sub("1045.00", "0.10", "layernorm")
+    text = op(0, "forward_step", 0, 60, subs=early) + op(1, "forward_step", 0, 60, subs=late)
+    lines = op_lines(MeasuredResults(run_of(text, 2, tp=2)), 78)
+    assert lines[2].split()[-5:] == ["60.00", "60.00", "24.80", "rank", "0"]
+    assert lines[-2].split()[-4:] == ["20.00", "19.90", "rank", "0"]
+    assert lines[-1].split()[-4:] == ["5.00", "4.90", "rank", "0"]
+    assert all(len(line) <= 78 for line in lines)
 
 
 @settings(max_examples=60, deadline=None)

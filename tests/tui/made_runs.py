@@ -113,7 +113,7 @@ def plain(frame: Sequence[Line]) -> str:
 
 def naive_cell(lane: Lane, first_ns: int, last_ns: int) -> dict[int, int]:
     """ns of each category in a stretch, span by span; spans of one category that overlap count once."""
-    spans = lane.spans
+    spans = lane.drawn
     found: dict[int, int] = {}
     reached: dict[int, int] = {}
     for start, end, category in zip(spans.start, spans.end, spans.category, strict=True):

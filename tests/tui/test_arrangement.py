@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from simcore.analysis import Results
 from simcore.inputs import read_input
 from simcore.measured import MeasuredRun
+from simcore.measured.replay import MeasuredResults
 from tests.measured.traces import step
 from tests.strategies import layer, make_workload
 from tests.tui.made_runs import reveal, run, seed, small, two_stages
@@ -46,7 +47,7 @@ SOURCES: dict[str, Callable[[], LaneSource]] = {
     "a slow rank": lambda: SimulatedLanes(seed(slow_rank=("37=1.3",))),
     "each rank": lambda: SimulatedLanes(each_rank()),
     "each rank, all different": lambda: SimulatedLanes(each_rank(jitter=0.1)),
-    "measured": lambda: MeasuredLanes(measured()),
+    "measured": lambda: MeasuredLanes(MeasuredResults(measured())),
 }
 
 

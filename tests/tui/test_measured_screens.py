@@ -120,7 +120,7 @@ async def test_a_measured_run_without_colour_is_drawn_as_before(
 
 @pytest.mark.parametrize("run", RUNS)
 def test_lanes_lie_in_the_step_and_cells_add_up(run: str) -> None:
-    source = MeasuredLanes(RUNS[run]())
+    source = MeasuredLanes(MeasuredResults(RUNS[run]()))
     for number in range(source.groups):
         for lane in (source.lane(number), *source.streams(number)):
             spans = lane.spans

@@ -136,6 +136,6 @@ def test_what_is_alike_among_the_causes_is_summed_and_none_is_left_out() -> None
         return op(rank, "forward_step", 0, 60, subs=subs)
 
     results = MeasuredResults(run_of(step(0) + step(1), 2, tp=2))
-    lane = MeasuredLanes(results.run).lane(0)
+    lane = MeasuredLanes(results).lane(0)
     assert all_words(results, lane, 0, -1) == ["forward_step, rank 1, 5 times, 35.000 ms: rank 1 came last"]
     assert len(walk(results, lane, 0, -1)) == 5

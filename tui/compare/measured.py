@@ -23,7 +23,7 @@ _ROWS = 20
 def _lanes(side: Side) -> LaneSource:
     if isinstance(side.results, Results):
         return SimulatedLanes(side.results)
-    return MeasuredLanes(side.results.run)
+    return MeasuredLanes(side.results)
 
 
 class MeasuredCompared:

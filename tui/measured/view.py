@@ -52,4 +52,4 @@ class OperationsView(_WordsView):
 
     def lines(self, width: int) -> list[Line]:
         first = rule("A trace has operations instead of layers", width, self.glyphs)
-        return [first, *([(cells(line, 400), "")] for line in op_lines(self.session.current.run, width))]
+        return [first, *([(cells(line, 400), "")] for line in op_lines(self.session.current, width))]

@@ -44,11 +44,16 @@ class FilteredLane(SpanLane):
 
     @cached_property
     def spans(self) -> Spans:
-        spans, flags = self.whole.spans, self._flags
-        return Spans(
-            array("q", compress(spans.start, flags)), array("q", compress(spans.end, flags)),
-            array(spans.op.typecode, compress(spans.op, flags)), bytearray(compress(spans.category, flags)),
-        )  # fmt: skip
+        return _picked(self.whole.spans, self._flags)
+
+    @cached_property
+    def drawn(self) -> Spans:
+        whole, spans = self.whole.drawn, self.spans
+        if whole is self.whole.spans:
+            return spans
+        left = set(spans.op)
+        flags = bytes(op in left for op in whole.op)
+        return _picked(whole, flags)
 
     @property
     def may_overlap(self) -> bool:
@@ -63,6 +68,13 @@ class FilteredLane(SpanLane):
 
     def told(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
         return self.whole.told(index, others, width, wide)
+
+
+def _picked(spans: Spans, flags: bytes) -> Spans:
+    return Spans(
+        array("q", compress(spans.start, flags)), array("q", compress(spans.end, flags)),
+        array(spans.op.typecode, compress(spans.op, flags)), bytearray(compress(spans.category, flags)),
+    )  # fmt: skip
 
 
 @dataclass(slots=True)

@@ -110,7 +110,7 @@ class TimelineFrame:
         world = 0
         for number, count in model.source.heat.items():
             world += count
-            filled = filled_ns(model.source.computing(number).spans, COMPUTING, edges)
+            filled = filled_ns(model.source.computing(number).drawn, COMPUTING, edges)
             busy = [total + count * ns for total, ns in zip(busy, filled, strict=True)]
         levels = len(self.glyphs.heat) - 1
         row = ""

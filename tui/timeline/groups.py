@@ -112,6 +112,10 @@ class GroupLane(SpanLane):
         return self.like.spans
 
     @property
+    def drawn(self) -> Spans:
+        return self.like.drawn
+
+    @property
     def shares(self) -> Shares:
         return self.like.shares
 

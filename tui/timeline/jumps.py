@@ -115,7 +115,7 @@ def longest_wait(model: TimelineModel, everywhere: bool) -> None:
     spans = model.current.spans
     model.jump_to(spans.start[found])
     model.walk = place, everywhere, model.current.key, model.cursor_ns
-    length = model.source.axis.length(spans.end[found] - spans.start[found])
+    length = model.source.axis.length(model.moves.waited_ns(model.current.number, found))
     which = f"{ordinal(place + 1)} longest" if place else "longest"
     where = "all lanes" if everywhere else "this lane"
     model.notice = f"{which} of {plural(len(ranking), 'wait')} of {where}, {length}"

@@ -9,34 +9,32 @@ from functools import cached_property
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace
 from simcore.measured.lanes import COMPUTE_LANE, NO_GROUP, lane_kinds, lane_spans, rank_spans
+from simcore.measured.replay import MeasuredResults
 from simcore.measured.run import SLOT
-from simcore.measured.vocabulary import CATEGORIES, GROUPS, category_of_group
+from simcore.measured.vocabulary import GROUPS, category_of_group
 from simcore.units import plural
 from tui.frame import Line, cells
 from tui.timeline.axis import TIME, Axis, order_axis
 from tui.timeline.group_words import legend_of, told_group
+from tui.timeline.measured_accounts import TO_DRAWN, accounted, drawn_as
 from tui.timeline.measured_matching import measured_matches
 from tui.timeline.measured_words import measured_words
 from tui.timeline.query import Query
-from tui.timeline.spans import ALL, COMPUTING, DRAWN, Kind, Order, SpanLane, Spans, busy_words
-
-_DRAWN_CATEGORY = {
-    "forward": "fwd", "backward": "bwd", "optimizer": "opt", "expert": "ep", "expert dp": "dp_ep",
-    "gap": "idle", "outside": "idle",
-}  # fmt: skip
-_DRAWN = bytes(DRAWN.index(_DRAWN_CATEGORY.get(name, name)) for name in CATEGORIES)
-_NOT_BUSY = (DRAWN.index("idle"), DRAWN.index("host"))
-# Category of a lane -> index into DRAWN, as `bytearray.translate` takes it.
-_TO_DRAWN = _DRAWN + bytes(256 - len(_DRAWN))
+from tui.timeline.spans import ALL, DRAWN, Kind, Order, SpanLane, Spans, busy_words
 
 
 @dataclass(frozen=True)
 class MeasuredLane(SpanLane):
     """A lane of a measured run: of a rank (stream None), of its compute, or of a group kind of the trace."""
 
-    run: MeasuredRun
+    results: MeasuredResults
     number: int
     stream: str | None = None
+
+    @property
+    def run(self) -> MeasuredRun:
+        """The run with the times that are shown."""
+        return self.results.run
 
     @property
     def rank(self) -> RankTrace:
@@ -67,11 +65,9 @@ class MeasuredLane(SpanLane):
     def busy(self) -> str:
         if not self.run.timed:
             return ""
-        shares = self.shares.between(0, self.run.length)
-        lane = self.stream not in (None, COMPUTE_LANE)
-        return busy_words(
-            sum(ns for category, ns in shares.items() if lane or category in COMPUTING), self.run.length
-        )
+        if self.stream in (None, COMPUTE_LANE):
+            return busy_words(self.measured_ns("busy"), self.run.length)
+        return busy_words(sum(self.shares.between(0, self.run.length).values()), self.run.length)
 
     def share(self, measure: str) -> str:
         if self.stream is not None or not measure or not self.run.timed:
@@ -79,24 +75,26 @@ class MeasuredLane(SpanLane):
         return busy_words(self.measured_ns(measure), self.run.length)
 
     def measured_ns(self, measure: str) -> int:
-        """ns of the step that an order goes by: compute, communication, or neither."""
+        """ns of the step that an order goes by, from the rank's accounts; or after the rank's end."""
         if measure == "end":
             return self.run.length - self.rank.last_ns
-        ns = self._by_category
-        computing = sum(ns.get(category, 0) for category in COMPUTING)
+        accounts = self.results.accounts[self.number]
         if measure == "busy":
-            return computing
-        return sum(ns.values()) - computing - sum(ns.get(category, 0) for category in _NOT_BUSY)
-
-    @cached_property
-    def _by_category(self) -> dict[int, int]:
-        return self.shares.between(0, self.run.length)
+            return sum(accounts.compute_ns().values())
+        return sum(accounts.exposed_ns().values()) if measure == "exposed" else accounts.ns(measure)
 
     @cached_property
     def spans(self) -> Spans:
         rank = self.rank
         found = rank_spans(self.run, rank) if self.stream is None else lane_spans(rank, self.stream)
-        return Spans(found.start, found.end, found.item, found.category.translate(_TO_DRAWN))
+        return Spans(found.start, found.end, found.item, found.category.translate(TO_DRAWN))
+
+    @cached_property
+    def drawn(self) -> Spans:
+        """A rank's lane and its compute: an operation also waits and communicates."""
+        if not self.run.timed or self.stream not in (None, COMPUTE_LANE):
+            return self.spans
+        return accounted(self.results, self.number, self.spans, computing=self.stream is not None)
 
     @property
     def may_overlap(self) -> bool:
@@ -116,7 +114,7 @@ class MeasuredLane(SpanLane):
         spans = self.spans
         item = None if index is None else spans.op[index]
         span = (0, 0) if index is None else (spans.start[index], spans.end[index])
-        axis = MeasuredLanes(self.run).axis
+        axis = MeasuredLanes(self.results).axis
         return measured_words(self.run, self.rank, item, span, axis, others, width, wide)
 
     def matches(self, query: Query) -> bytes:
@@ -126,8 +124,9 @@ class MeasuredLane(SpanLane):
 class MeasuredLanes:
     """A measured run as a source of lanes: one for each rank, by its place among `run.ranks`."""
 
-    def __init__(self, run: MeasuredRun) -> None:
-        self.run = run
+    def __init__(self, results: MeasuredResults) -> None:
+        self.results = results
+        self.run = run = results.run
         self.numbers = range(len(run.ranks))
         self._place = {rank.number: number for number, rank in enumerate(run.ranks)}
         self._lanes: dict[tuple[int, str | None], MeasuredLane] = {}
@@ -145,9 +144,10 @@ class MeasuredLanes:
         natural = Order("", "lane", "busy")
         if not self.run.timed:
             return (natural,)
+        waiting = (Order("bubble", "most bubble", "bubb"), Order("wait", "most wait", "wait"))
         return (
-            natural, Order("busy", "least busy", "busy"), Order("exposed", "most comm.", "comm"),
-            Order("end", "latest end", "over"),
+            natural, Order("busy", "least busy", "busy"), *(waiting if self.run.concurrent else ()),
+            Order("exposed", "most exposed", "expo"), Order("end", "latest end", "over"),
         )  # fmt: skip
 
     @property
@@ -174,14 +174,14 @@ class MeasuredLanes:
 
     @cached_property
     def legend(self) -> tuple[Kind, ...]:
-        found = {category for number in self.numbers for category in set(self.lane(number).spans.category)}
+        found = {category for number in self.numbers for category in set(self.lane(number).drawn.category)}
         subs = {group for rank in self.run.ranks for group in rank.subs.group}
-        found |= {_DRAWN[CATEGORIES.index(category_of_group(group))] for group in subs}
+        found |= {drawn_as(category_of_group(group)) for group in subs}
         return legend_of({DRAWN[category] for category in found}, "communication", "gap")
 
     def measure(self, order: str, number: int) -> int:
         ns = self._lane(number, None).measured_ns(order)
-        return -ns if order == "exposed" else ns
+        return ns if order in ("busy", "end") else -ns
 
     def headings(self, number: int) -> tuple[str, ...]:
         stage = self.run.ranks[number].stage
@@ -206,7 +206,7 @@ class MeasuredLanes:
         """A lane, the same one each time: what it has computed is kept."""
         found = self._lanes.get((number, stream))
         if found is None:
-            found = self._lanes[number, stream] = MeasuredLane(self.run, number, stream)
+            found = self._lanes[number, stream] = MeasuredLane(self.results, number, stream)
         return found
 
     def streams(self, number: int, rank: int = ALL) -> list[SpanLane]:
@@ -214,15 +214,15 @@ class MeasuredLanes:
         return [self._lane(number, kind) for kind in kinds]
 
     def computing(self, number: int) -> SpanLane:
-        return self._lane(number, COMPUTE_LANE)
+        return self._lane(number, None)
 
     def told(self, title: Line, numbers: Sequence[int]) -> list[Line]:
         if not self.run.timed:
             return [title]
-        measures = {order.id: order for order in self.orders[1:]}
-        words = {"busy": "compute", "exposed": "communication", "end": "over before the others"}
+        measures = [order.id for order in self.orders[1:]]
+        words = {"busy": "compute", "end": "over before the others"}
         found = {
-            words[measure]: [self._lane(number, None).measured_ns(measure) for number in numbers]
+            words.get(measure, measure): [self._lane(number, None).measured_ns(measure) for number in numbers]
             for measure in measures
         }
         return told_group(title, [self.run.ranks[number].number for number in numbers], found, self.length)

@@ -14,7 +14,7 @@ from simcore.measured.columns import FUSED, INSTANT, MEASURED
 from simcore.measured.facts import neighbours, span_facts
 from simcore.measured.lanes import rank_spans
 from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.waits import Wait, waits_by_item
+from simcore.measured.replay.waits import Wait, waited_ns, waits_by_item
 from simcore.measured.run import SLOT
 from simcore.measured.vocabulary import CATEGORIES
 from simcore.units import byte_size, duration, plural
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from tui.timeline.critical import PathLanes
 
 _PASSES = ("forward_step", "backward_step")
-_RECEIVES = ("recv_forward", "recv_backward")
 _ROLE = {"forward": "fwd", "backward": "bwd", "optimizer": "opt", "expert": "ep", "expert dp": "dp_ep"}
 _SHORT = {"forward": "fwd", "backward": "bwd", "optimizer": "opt", "embedding": "emb", "position": "pos"}
 _FIGURES = tuple(
@@ -46,7 +45,8 @@ class MeasuredMoves:
     """Over a measured or replayed run; number: index of a rank in it."""
 
     results: MeasuredResults
-    _waits: dict[int, list[int]] = field(default_factory=dict)
+    # Of each rank, how long each span of its lane waits that does.
+    _waits: dict[int, dict[int, int]] = field(default_factory=dict)
     _items: dict[int, dict[int, list[Wait]]] = field(default_factory=dict)
 
     @property
@@ -103,23 +103,35 @@ class MeasuredMoves:
         ]
 
     def waits(self, number: int) -> Sequence[int]:
-        if number not in self._waits:
-            rank = self.run.ranks[number]
-            spans, name = rank_spans(self.run, rank), rank.ops.name
-            found = [
-                index for index, item in enumerate(spans.item)
-                if self.run.timed and (item < 0 or name[item] in _RECEIVES)
-            ]  # fmt: skip
-            found.sort(key=lambda index: spans.start[index] - spans.end[index])
-            self._waits[number] = found
-        return self._waits[number]
+        return list(self._waits_by_span(number))
 
     def all_waits(self) -> Sequence[tuple[int, int]]:
         found = []
         for number, rank in enumerate(self.run.ranks):
-            spans = rank_spans(self.run, rank)
-            found += [(spans.start[one] - spans.end[one], number, one) for one in self.waits(number)]
-        return [(number, one) for _, number, one in sorted(found)]
+            items = rank_spans(self.run, rank).item
+            waits = self._waits_by_span(number).items()
+            found += [(items[index] < 0, -ns, number, index) for index, ns in waits]
+        return [(number, index) for _, _, number, index in sorted(found)]
+
+    def waited_ns(self, number: int, index: int) -> int:
+        return self._waits_by_span(number).get(index, 0)
+
+    def _waits_by_span(self, number: int) -> dict[int, int]:
+        """How long operations wait in all, those that do, the longest first; behind them gaps, as long as
+        they are.
+        """
+        if not self.run.timed:
+            return {}
+        if number not in self._waits:
+            spans = rank_spans(self.run, self.run.ranks[number])
+            ops = waited_ns(self.results, number, self._waits_of_rank(number))
+            found = []
+            for index, item in enumerate(spans.item):
+                ns = ops.get(item, 0) if item >= 0 else spans.end[index] - spans.start[index]
+                if ns:
+                    found.append((item < 0, -ns, index))
+            self._waits[number] = {index: -ns for _, ns, index in sorted(found)}
+        return self._waits[number]
 
     @property
     def order(self) -> Sequence[str]:
@@ -145,11 +157,12 @@ class MeasuredMoves:
 
     def _waits_of(self, number: int, item: int) -> list[Wait]:
         """What an item of a rank's lanes waits; found for the whole rank when it is first asked for."""
-        if not self.run.timed:
-            return []
+        return self._waits_of_rank(number).get(item, []) if self.run.timed else []
+
+    def _waits_of_rank(self, number: int) -> dict[int, list[Wait]]:
         if number not in self._items:
             self._items[number] = waits_by_item(self.results, number)
-        return self._items[number].get(item, [])
+        return self._items[number]
 
     def walk(self, lane: SpanLane, index: int, rank: int | None, direction: int) -> Sequence[Step]:
         return walk(self.results, lane, index, direction)

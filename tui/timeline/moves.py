@@ -60,10 +60,13 @@ class Moves(Protocol):
         """The passes of micro-batches, in the order of time."""
 
     def waits(self, number: int) -> Sequence[int]:
-        """The spans of the folded lane in which nothing is computed or sent for it, the longest first."""
+        """The spans of the folded lane in which it waits, the longest wait first, then the idle ones."""
 
     def all_waits(self) -> Sequence[tuple[int, int]]:
-        """(number, span) of the waits of all lanes, the longest first."""
+        """(number, span) of the waits of all lanes, in that order."""
+
+    def waited_ns(self, number: int, index: int) -> int:
+        """How long it waits in a span of `waits`: all of it, or a part."""
 
     @property
     def order(self) -> Sequence[str]:

@@ -39,6 +39,7 @@ def write_names(
     if lane.longest_ns < least_ns:
         return written
     # Of many spans in view only the long ones can have a name, of few any.
+    in_parts = lane.drawn is not spans
     few = len(inside) < 4 * columns
     candidates: list[int] = list(inside) if few else _longest(lane, least_ns, inside)
     for index in candidates:
@@ -54,6 +55,8 @@ def write_names(
             left += 1
         while left < right and right - 1 not in found_edges and kinds[right - 1] != kind:
             right -= 1
+        if in_parts:
+            left, right = _longest_part(kinds, kind, found_edges, left, right)
         if right - left < _NAMED_FROM:
             continue
         starts_in_cell, ends_in_cell = left in found_edges, right - 1 in found_edges
@@ -69,6 +72,25 @@ def write_names(
             pieces[left:right] = [(char, name) for char in framed]
         written.append((left, right))
     return written
+
+
+def _longest_part(
+    kinds: list[int], kind: int, found_edges: dict[int, Edge], left: int, right: int
+) -> tuple[int, int]:
+    """The longest stretch of cells of one kind from `left` to `right`, the first of equal ones; edges end it.
+
+    A name over all of them would hide where the span is something else, waiting for instance.
+    """
+    best, first = (left, left), left
+    for column in range(left, right + 1):
+        if column < right and kinds[column] == kind and (column == first or column not in found_edges):
+            continue
+        # The cell that ends it belongs to it where it is an edge.
+        end = column + (column < right and column in found_edges)
+        if end - first > best[1] - best[0]:
+            best = first, end
+        first = column if column in found_edges else column + 1
+    return best
 
 
 def _longest(lane: SpanLane, least_ns: int, inside: range) -> list[int]:

@@ -89,6 +89,10 @@ class SimulatedMoves:
     def all_waits(self) -> Sequence[tuple[int, int]]:
         return self.results.all_waits
 
+    def waited_ns(self, number: int, index: int) -> int:
+        edge = self.results.accounts[number].edge
+        return edge[index + 1] - edge[index]
+
     @property
     def order(self) -> Sequence[str]:
         return [one.words for one in _FIGURES]

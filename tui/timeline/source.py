@@ -18,7 +18,7 @@ def lane_source(run: Run) -> LaneSource:
     from tui.timeline.measured_lanes import MeasuredLanes
 
     assert isinstance(run, MeasuredResults)
-    return MeasuredLanes(run.run)
+    return MeasuredLanes(run)
 
 
 def moves_of(run: Run) -> Moves:

@@ -124,6 +124,11 @@ class SpanLane:
         raise NotImplementedError
 
     @property
+    def drawn(self) -> Spans:
+        """What its cells are drawn from: its spans, or the parts of them that are of other kinds."""
+        return self.spans
+
+    @property
     def may_overlap(self) -> bool:
         """Whether spans of the lane may run at the same time."""
         raise NotImplementedError
@@ -164,7 +169,7 @@ class SpanLane:
     @cached_property
     def shares(self) -> Shares:
         """How much of any stretch each category fills; what overlaps in a category counts once."""
-        spans = self.spans
+        spans = self.drawn
         if not self.may_overlap:
             return Shares.of_columns(spans.start, spans.end, spans.category)
         start, end, category = array("q"), array("q"), bytearray()
@@ -182,7 +187,7 @@ class SpanLane:
 
     def column_sums(self, edges: Sequence[int]) -> dict[int, list[int]]:
         """ns of each category between each two neighbouring `edges`, of those that have any there."""
-        spans = self.spans
+        spans = self.drawn
         inside = bisect_left(spans.start, edges[-1]) - bisect_right(spans.start, edges[0])
         if self.may_overlap or inside > _FEW * len(edges):
             return self.shares.columns(edges)
@@ -298,7 +303,7 @@ class LaneSource(Protocol):
         """The lanes below it."""
 
     def computing(self, number: int) -> SpanLane:
-        """The lane of a group's compute alone."""
+        """The lane of a group's compute, among other things: what is drawn there counts."""
 
     def told(self, title: Line, numbers: Sequence[int]) -> list[Line]:
         """What there is to say of several groups of ranks together, behind their title."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from simcore.measured.lanes import timed_ops
 from simcore.measured.replay.accounts import BUBBLE, WAIT, late_rank
 from simcore.measured.replay.pieces import GAP, TRANSFER
 from simcore.measured.replay.worst import piece_name
+from simcore.measured.vocabulary import RECEIVES
 
 if TYPE_CHECKING:
     from simcore.measured.replay.results import MeasuredResults
@@ -50,6 +52,21 @@ def waits_by_item(results: MeasuredResults, rank: int) -> dict[int, list[Wait]]:
         item: sorted((Wait(*key, *sums) for key, sums in waits.items()), key=lambda wait: -wait.ns)
         for item, waits in found.items()
     }
+
+
+def waited_ns(results: MeasuredResults, rank: int, waits: dict[int, list[Wait]]) -> dict[int, int]:
+    """How long each operation of a rank (its index) waits, ns, by its item; those that do not are left out.
+
+    waits: of `waits_by_item`. A receive of which no send is known counts in whole: its wait is not known.
+    """
+    trace, graph = results.run.ranks[rank], results.graph
+    ops, pieces = trace.ops, graph.pieces[rank]
+    found = {item: sum(one.ns for one in some) for item, some in waits.items() if item < len(ops)}
+    known = {op for op, message in zip(pieces.op, pieces.received, strict=True) if message >= 0}
+    for start, end, op, _ in timed_ops(trace):
+        if ops.name[op] in RECEIVES and end > start and not (results.times.together and op in known):
+            found[op] = end - start
+    return found
 
 
 def _key(results: MeasuredResults, rank: int, piece: int) -> tuple[int, str, bool, str]:

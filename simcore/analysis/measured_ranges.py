@@ -8,7 +8,29 @@ from dataclasses import dataclass, field
 from simcore.analysis.ranges import Longest, RangeSums, longest_in
 from simcore.measured import MeasuredRun
 from simcore.measured.lanes import rank_spans
+from simcore.measured.replay import MeasuredResults
+from simcore.measured.replay.accounts import ACCOUNTS
 from simcore.measured.vocabulary import CATEGORIES
+
+
+@dataclass
+class AccountRanges:
+    """Of a timed run, by account: what of an operation is waiting counts as that."""
+
+    results: MeasuredResults
+    _sums: dict[int, RangeSums] = field(default_factory=dict)
+
+    def of_rank(self, index: int, first_ns: int, last_ns: int) -> list[int]:
+        """ns by index into ACCOUNTS, of the rank at `index` of the run, from `first_ns` to `last_ns`."""
+        if index not in self._sums:
+            one = self.results.accounts[index]
+            self._sums[index] = RangeSums(one.edge, one.account, len(ACCOUNTS))
+        return self._sums[index].between(first_ns, last_ns)
+
+    def of_all(self, first_ns: int, last_ns: int) -> list[int]:
+        """ns by index into ACCOUNTS, of all ranks together."""
+        ranks = range(len(self.results.accounts))
+        return [sum(ns) for ns in zip(*(self.of_rank(one, first_ns, last_ns) for one in ranks), strict=True)]
 
 
 @dataclass

@@ -266,3 +266,33 @@ def test_what_b_walks_through_is_all_that_a_rank_waits_and_idles(layout: Layout,
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_span_that_does_not_wait_has_no_wait(number: int) -> None:
     assert TimelineModel(slow()).moves.waited_ns(number, 0) == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(_LAYOUTS, st.integers(0, 10**6), st.tuples(st.integers(0, 100), st.integers(0, 100)))
+def test_a_range_has_the_accounts_and_sums_to_its_length(
+    layout: Layout, number: int, percents: tuple[int, int]
+) -> None:
+    steps = actions(layout, Random(number))
+    results = MeasuredResults(made_run(trace_text(layout, steps, simulated(steps, Factors())), layout))
+    moves = TimelineModel(results).moves
+    first, last = (results.step_time_ns * one // 100 for one in sorted(percents))
+    together: dict[str, int] = {}
+    for rank in range(len(results.accounts)):
+        found = moves.figures(rank, first, last)
+        assert sum(one.ns for one in found.of) == last - first == found.room_ns
+        for one in found.of:
+            together[one.words] = together.get(one.words, 0) + one.ns
+        whole = moves.figures(rank, 0, results.step_time_ns)
+        waits = {one.words: one.ns for one in whole.of if one.words in ("wait", "bubble")}
+        account = results.accounts[rank]
+        assert waits == {name: account.ns(name) for name in ("wait", "bubble") if account.ns(name)}
+    assert {one.words: one.ns for one in moves.all_figures(first, last).of} == together
+
+
+def test_the_range_of_an_operation_says_what_of_it_is_waiting() -> None:
+    found = TimelineModel(slow()).moves.figures(0, 10 * MS, 35 * MS)
+    assert [(one.words, one.short, one.role, one.ns) for one in found.of] == [
+        ("exposed dp", "exp dp", "dp", 5 * MS),
+        ("wait", "wait", "wait", 20 * MS),
+    ]

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from simcore.analysis.measured_ranges import MeasuredRanges
+from simcore.analysis.measured_ranges import AccountRanges, MeasuredRanges
 from simcore.collectives import algorithm_bandwidth
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import FUSED, INSTANT, MEASURED
 from simcore.measured.facts import neighbours, span_facts
 from simcore.measured.lanes import rank_spans
 from simcore.measured.replay import MeasuredResults
+from simcore.measured.replay.accounts import ACCOUNTS
 from simcore.measured.replay.waits import Wait, waited_ns, waits_by_item
 from simcore.measured.run import SLOT
 from simcore.measured.vocabulary import CATEGORIES
@@ -38,6 +39,18 @@ _FIGURES = tuple(
            _ROLE.get(name, "" if name in ("gap", "outside") else name), 0)
     for name in CATEGORIES
 )  # fmt: skip
+
+
+def _account_figure(account: str) -> Figure:
+    kind, _, of = account.partition(" ")
+    if kind == "compute":
+        return Figure(of, _SHORT[of], _ROLE[of], 0)
+    if kind == "exposed":
+        return Figure(account, f"exp {_SHORT.get(of, of)}", _ROLE.get(of, of), 0)
+    return Figure(account, account, "" if account == "idle" else account, 0)
+
+
+_ACCOUNT_FIGURES = tuple(map(_account_figure, ACCOUNTS))
 
 
 @dataclass
@@ -135,14 +148,27 @@ class MeasuredMoves:
 
     @property
     def order(self) -> Sequence[str]:
-        return [one.words for one in _FIGURES]
+        return [one.words for one in self._kinds]
+
+    @property
+    def _kinds(self) -> tuple[Figure, ...]:
+        """An order without times has operations alone, and no accounts."""
+        return _ACCOUNT_FIGURES if self.run.timed else _FIGURES
+
+    @cached_property
+    def _sums(self) -> AccountRanges | MeasuredRanges:
+        return AccountRanges(self.results) if self.run.timed else self._ranges
 
     def figures(self, number: int, first_ns: int, last_ns: int) -> Figures:
-        return _figures(self._ranges.of_rank(number, first_ns, last_ns), last_ns - first_ns, 1)
+        return self._figures(self._sums.of_rank(number, first_ns, last_ns), last_ns - first_ns, 1)
 
     def all_figures(self, first_ns: int, last_ns: int) -> Figures:
         ranks = len(self.run.ranks)
-        return _figures(self._ranges.of_all(first_ns, last_ns), (last_ns - first_ns) * ranks, ranks)
+        return self._figures(self._sums.of_all(first_ns, last_ns), (last_ns - first_ns) * ranks, ranks)
+
+    def _figures(self, found: Sequence[int], room_ns: int, ranks: int) -> Figures:
+        pairs = zip(self._kinds, found, strict=True)
+        return Figures(tuple(one._replace(ns=ns) for one, ns in pairs if ns), room_ns, ranks)
 
     def longest(self, number: int, first_ns: int, last_ns: int) -> tuple[int, Figure | None]:
         found, category = self._ranges.longest(number, first_ns, last_ns)
@@ -239,8 +265,3 @@ class MeasuredMoves:
             return ""
         algbw = algorithm_bandwidth(facts.bytes, length)
         return f"algbw {algbw:.2f} GB/s by the {byte_size(facts.bytes)} of its input, waiting included"
-
-
-def _figures(found: Sequence[int], room_ns: int, ranks: int) -> Figures:
-    pairs = zip(_FIGURES, found, strict=True)
-    return Figures(tuple(one._replace(ns=ns) for one, ns in pairs if ns), room_ns, ranks)

@@ -46,7 +46,7 @@ QUIET_S = 0.2
 # What is measured, in this order in each round; the keys behind "" only lead back to the beginning.
 KEYS = {
     "zoom": "w", "pan": "d", "cursor": "l", "lane": "j", "next span": ".", "unfold": " ", "fold": " ",
-    "screen 3": "3", "screen 5": "5", "screen 2": "2", "": "0g",
+    "screen 3": "3", "screen 5": "5", "screen 2": "2", "": "ah0g",
 }  # fmt: skip
 START_RATIO, KEY_MS, SLOWEST_MS, FRAME_MS = 2.5, 50.0, 100.0, 16.0
 BYTES = {"cursor": 2_000, "lane": 2_000, "next span": 2_000, "screen 2": 40_000}

@@ -15,16 +15,19 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from simcore.cluster import default_cluster
-from simcore.engine import run_engine
-from simcore.folding import Folding, fold
-from simcore.layout import resolve_layout
-from simcore.networks import open_network
-from simcore.overrides import Overrides
-from simcore.parameters import Parameters
-from simcore.pricing import Prices
-from simcore.program import Program, build_program
-from simcore.workload import open_workload
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from simcore.cluster import default_cluster  # noqa: E402
+from simcore.engine import run_engine  # noqa: E402
+from simcore.folding import Folding, fold  # noqa: E402
+from simcore.layout import resolve_layout  # noqa: E402
+from simcore.networks import open_network  # noqa: E402
+from simcore.overrides import Overrides  # noqa: E402
+from simcore.parameters import Parameters  # noqa: E402
+from simcore.pricing import Prices  # noqa: E402
+from simcore.program import Program, build_program  # noqa: E402
+from simcore.workload import open_workload  # noqa: E402
 
 FILE = str(Path(__file__).resolve().parents[1] / "fixtures" / "002_gpt_1024npu.txt")
 # SimAI's own example of 9216 GPUs; it is not ours to ship.

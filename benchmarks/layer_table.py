@@ -13,13 +13,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from simcore.analysis import Results
-from simcore.parameters import Parameters
-from simcore.simulation import simulate
-from simcore.workload import open_workload
-from tui.layers.table import PRICED, SORTED_BY, Table, table_lines
-from tui.layers.view import LayersView
-from tui.session import Session
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from simcore.analysis import Results  # noqa: E402
+from simcore.parameters import Parameters  # noqa: E402
+from simcore.simulation import simulate  # noqa: E402
+from simcore.workload import open_workload  # noqa: E402
+from tui.layers.table import PRICED, SORTED_BY, Table, table_lines  # noqa: E402
+from tui.layers.view import LayersView  # noqa: E402
+from tui.session import Session  # noqa: E402
 
 OPEN_MS, SORT_MS, ROUNDS = 200.0, 100.0, 5
 HEADER = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 8 ep: 1 pp: 1 vpp: 1 ga: 1 all_gpus: 8\n"

@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from simcore.cluster import Cluster, Dimension, group_shape
-from simcore.networks.shared import Shared
-
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from simcore.cluster import Cluster, Dimension, group_shape  # noqa: E402
+from simcore.networks.shared import Shared  # noqa: E402
+
 FIGURES = ROOT / "tests" / "sharing" / "golden_astra2_fifo.json"
 PAGE = ROOT / "docs" / "shared-network.md"
 BEGIN = "<!-- table: python benchmarks/shared_network.py --write -->\n"

@@ -14,7 +14,7 @@ from tui.background import Background
 from tui.chrome import footer, heading, tab_at
 from tui.frame import Line, cells, spread
 from tui.frame_view import FrameView
-from tui.keys.actions import Keymap, renamed
+from tui.keys.actions import Action, Keymap, renamed
 from tui.notes.source_line import stamps_of
 from tui.prompt import FieldScreen
 from tui.runs.simulated import SimulatedRuns
@@ -234,17 +234,20 @@ class WltuiApp(CellApp):
         self.push_screen(HelpScreen(self.current_view, self.BINDINGS, self.keymap))
 
     def action_commands(self) -> None:
-        """All actions of the open screen and those that work everywhere, found by typing."""
+        """All actions, found by typing: those of the open screen and of everywhere first."""
         from tui.palette import Palette
 
-        self.push_screen(Palette(self.current_view, self.BINDINGS, self.keymap), self._do)
+        self.push_screen(Palette(self.current_view, self.BINDINGS, self.keymap), self.do)
 
-    async def _do(self, call: str | None) -> None:
-        """Run an action as its key would: of the open screen where it has it, else of the app."""
-        if call is not None:
-            view = self.current_view
-            here = any(isinstance(one, Binding) and one.action == call for one in view.BINDINGS)
-            await self.run_action(call, default_namespace=view if here else self)
+    async def do(self, action: Action | None) -> None:
+        """Do an action as its key would: of its screen, opened first, where it has it, else of the app."""
+        if action is None:
+            return
+        if action.screen:
+            await self.action_open(action.screen)
+        view = self.current_view
+        here = any(isinstance(one, Binding) and one.action == action.call for one in view.BINDINGS)
+        await self.run_action(action.call, default_namespace=view if here else self)
 
     def hints(self) -> tuple[tuple[str, str], ...]:
         """What the last row says of the keys of the open screen, as the keymap has them."""

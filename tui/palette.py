@@ -1,8 +1,8 @@
-"""`:`: every action of the open screen and of the program, found by typing a part of its words."""
+"""`:`: every action of the program, found by typing a part of its words: those of the open screen first."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -16,22 +16,32 @@ from tui.frame_view import FrameView
 from tui.keys.actions import Action, Keymap, actions
 from tui.prompt import Field, FieldScreen
 from tui.screen_view import ScreenView
+from tui.screens import SCREENS, load, screens_of
 
 _KEYS_WIDTH = 24
 _ENDS = {"app.quit", "app.quit-everywhere"}
 
 
 def matching(found: Sequence[Action], typed: str) -> list[Action]:
-    """The actions that hold what was typed, letters in order, the best first; all for nothing typed."""
+    """The actions that hold what was typed, letters in order, the best first; all for nothing typed.
+
+    Those of the open screen come before those of others, unless only the others' words have it as typed.
+    """
     if not typed.strip():
         return list(found)
-    typed = typed.strip()
+    typed = typed.strip().lower()
     matcher = Matcher(typed)
 
-    def place(one: Action) -> tuple[bool, bool, bool, float]:
-        """An id typed whole is meant; words count before ids; what ends the program is not hit by chance."""
-        stray = one.id in _ENDS and not one.words.startswith(typed.lower())
-        return one.id != typed, stray, not matcher.match(one.words), -matcher.match(_text(one))
+    def nearness(one: Action) -> int:
+        """What has all that was typed comes before letters in order, and those of words before an id's."""
+        if typed in one.words.lower() or typed in one.id.partition(".")[2]:
+            return 0
+        return 1 if matcher.match(one.words) else 2
+
+    def place(one: Action) -> tuple[bool, bool, int, bool, float]:
+        """An id typed whole is meant; what ends the program is not hit by chance."""
+        stray = one.id in _ENDS and not one.words.startswith(typed)
+        return one.id != typed, stray, nearness(one), bool(one.screen), -matcher.match(_text(one))
 
     return sorted((one for one in found if matcher.match(_text(one))), key=place)
 
@@ -40,29 +50,48 @@ def _text(one: Action) -> str:
     return f"{one.words} {one.id}"
 
 
+def elsewhere(screen: str, measured: bool, here: Sequence[Action], keymap: Keymap) -> list[Action]:
+    """The actions of the screens but `screen`, without what `here`, its own actions, say in the same words."""
+    found: list[Action] = []
+    known = {one.id for one in here} | {one.words for one in here}
+    for name in screens_of(measured):
+        if name == screen:
+            continue
+        for one in actions(load(name, measured).BINDINGS, keymap, name):
+            if known.isdisjoint((one.id, one.words)):
+                found.append(one)
+                known.add(one.id)
+    return found
+
+
 class ActionList(FrameView):
-    """The actions that match, one of them chosen."""
+    """The actions that match, one of them chosen. others: those of other screens, asked for when
+    something is typed: the screens are not imported before.
+    """
 
     DEFAULT_CSS = "ActionList { width: 1fr; height: auto; max-height: 20; }"
 
-    def __init__(self, found: list[Action], glyphs: Glyphs) -> None:
+    def __init__(self, here: list[Action], others: Callable[[], list[Action]], glyphs: Glyphs) -> None:
         super().__init__()
         self.glyphs = glyphs
-        self._all = found
-        self.found = found
+        self._here = self.found = here
+        self._others = others
+        self._all: list[Action] = []
         self._typed = ""
         self.chosen = 0
         self.top = 0
 
     def get_content_height(self, container: object, viewport: object, width: int) -> int:
-        return len(self._all) + 1
+        return len(self._here) + 1
 
     def type(self, typed: str) -> None:
         """Show what matches, the best chosen; nothing new leaves the choice alone."""
         if typed == self._typed:
             return
         self._typed = typed
-        self.found = matching(self._all, typed)
+        if not self._all:
+            self._all = [*self._here, *self._others()]
+        self.found = matching(self._all, typed) if typed.strip() else self._here
         self.chosen = self.top = 0
         self.redraw()
 
@@ -79,6 +108,9 @@ class ActionList(FrameView):
             mark, role = (">", "accent") if index == self.chosen else (" ", "")
             keys = "  ".join(one.keys)
             line: Line = [(f"{mark} {keys:<{_KEYS_WIDTH}}", role or "key"), (one.words, role)]
+            if one.screen:
+                screen = SCREENS[one.screen]
+                line.append((f"  on {screen.key} {screen.title}", role or "dim"))
             lines.append(fitted([*line, (f"   {one.id}", "dim")], width))
         if not self.found:
             lines.append([("  no action has these letters in its words", "warn")])
@@ -87,8 +119,8 @@ class ActionList(FrameView):
         return [*lines, *[[] for _ in range(rows - len(lines))], rule(title, width, self.glyphs)]
 
 
-class Palette(FieldScreen):
-    """Asks for an action; gives what Textual is to run, None if it is left."""
+class Palette(FieldScreen["Action | None"]):
+    """Asks for an action; gives the one that is to be done, None if it is left."""
 
     CSS = """
     Palette { align: left top; background: transparent; }
@@ -106,8 +138,9 @@ class Palette(FieldScreen):
 
     def __init__(self, view: ScreenView, everywhere: Sequence[BindingType], keymap: Keymap) -> None:
         super().__init__(Field("", select_on_focus=False))
-        found = [*actions(view.BINDINGS, keymap), *actions(everywhere, keymap)]
-        self._list = ActionList(found, view.glyphs)
+        here = [*actions(view.BINDINGS, keymap), *actions(everywhere, keymap)]
+        name, measured = view.id or "", view.session.measured
+        self._list = ActionList(here, lambda: elsewhere(name, measured, here, keymap), view.glyphs)
 
     def compose(self) -> ComposeResult:
         with Horizontal():
@@ -121,7 +154,7 @@ class Palette(FieldScreen):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         found = self._list.found
-        self.dismiss(found[self._list.chosen].call if found else None)
+        self.dismiss(found[self._list.chosen] if found else None)
 
     def action_move(self, by: int) -> None:
         # What was typed in the same burst is on its way.

@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.events import Event, Key
+from textual.screen import ScreenResultType
 from textual.widgets import Input, Label
 
 from tui.modal import Modal
@@ -37,7 +38,7 @@ class Field(Input):
         await super()._on_key(event)
 
 
-class FieldScreen(Modal["str | None"]):
+class FieldScreen(Modal[ScreenResultType]):
     """A screen over the others with one field that all keys are for."""
 
     def __init__(self, field: Field) -> None:
@@ -69,7 +70,7 @@ class FieldScreen(Modal["str | None"]):
         return True
 
 
-class Prompt(FieldScreen):
+class Prompt(FieldScreen["str | None"]):
     """Asks for one value: Enter takes it, Esc leaves it as it was."""
 
     CSS = """

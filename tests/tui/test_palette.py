@@ -13,9 +13,9 @@ from tests.tui.pseudo_terminal import SEED, Terminal, wltui
 from tests.tui.screen_reading import press, run_over, screen_rows
 from tui.app import WltuiApp
 from tui.keys import actions
-from tui.palette import Palette, matching
+from tui.palette import Palette, elsewhere, matching
 from tui.parameters.view import ParametersView
-from tui.screens import all_bindings
+from tui.screens import all_bindings, load, screens_of
 from tui.timeline.view import TimelineView
 
 TIMELINE = actions(TimelineView.BINDINGS, {})
@@ -77,6 +77,63 @@ async def test_screens_open_from_it_and_their_actions_are_in_it(make_app: MakeAp
         assert app.session.step != "14.774 s"
         await press(pilot, "colon", *"notes", "enter")
         assert app.screen_name == "notes"
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_the_actions_of_other_screens_are_in_it_once(measured: bool) -> None:
+    views = {name: load(name, measured) for name in screens_of(measured)}
+    assert len(views) == 7
+    every = {one.id for view in views.values() for one in actions(view.BINDINGS, {})}
+    for name, view in views.items():
+        here = [*actions(view.BINDINGS, {}), *actions(WltuiApp.BINDINGS, {})]
+        others = elsewhere(name, measured, here, {})
+        assert all(one.screen and one.screen != name for one in others)
+        ids = [one.id for one in others]
+        assert len(ids) == len(set(ids))
+        said = {one.words for one in here}
+        left = every - {one.id for one in here} - set(ids)
+        for id in left:
+            where = [one for some in views.values() for one in actions(some.BINDINGS, {}) if one.id == id]
+            assert said & {one.words for one in where}, f"{id} is not in the palette of {name}"
+        for one in others:
+            assert one in matching([*here, *others], one.words)
+            assert matching([*here, *others], one.id)[0] == one
+
+
+def test_words_of_the_open_screen_come_before_those_of_others() -> None:
+    here = [*TIMELINE, *actions(WltuiApp.BINDINGS, {})]
+    found = [*here, *elsewhere("timeline", False, here, {})]
+    for typed in ("zoom", "next", "sort", "search", "lane"):
+        having = [bool(one.screen) for one in matching(found, typed) if typed in one.words.lower()]
+        assert having == sorted(having), typed
+    # What only another screen says as it was typed is not behind letters that happen to be in order.
+    assert matching(found, "undo")[0].screen == "parameters"
+
+
+async def test_an_action_of_another_screen_opens_it_first(make_app: MakeApp) -> None:
+    app = make_app(first="notes")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "colon", *"zoom in")
+        chosen = next(row for row in screen_rows(app)[1:] if row.startswith(">"))
+        assert "zoom in" in chosen and "on 2 Timeline" in chosen and chosen.rstrip().endswith("timeline.zoom-in")
+        await press(pilot, "enter")
+        view = app.current_view
+        assert isinstance(view, TimelineView)
+        assert view.model.window.span_ns < view.model.window.step_ns
+
+
+async def test_every_action_of_another_screen_can_be_done_from_here(make_app: MakeApp) -> None:
+    app = make_app(first="notes")
+    here = [*actions(load("notes").BINDINGS, {}), *actions(WltuiApp.BINDINGS, {})]
+    async with app.run_test(size=(80, 24)) as pilot:
+        for one in elsewhere("notes", False, here, {}):
+            await app.action_open("notes")
+            await app.do(one)
+            # What jumps goes on to another screen; none does nothing here.
+            assert app.screen_name != "notes", one
+            await press(pilot, "escape")
+            while len(app.screen_stack) > 1:
+                await press(pilot, "escape")
 
 
 async def test_escape_leaves_it_and_nothing_is_done(make_app: MakeApp) -> None:

@@ -15,24 +15,28 @@ Keymap = Mapping[str, str]
 
 class Action(NamedTuple):
     """id: names it in a keymap, `screen.action`. words: what it does. keys: as people write them.
-    call: what Textual runs, `zoom(1, 2)`.
+    call: what Textual runs, `zoom(1, 2)`. screen: the screen that is opened first, none for "".
     """
 
     id: str
     words: str
     keys: tuple[str, ...]
     call: str
+    screen: str = ""
 
 
-def actions(bindings: Iterable[BindingType], keymap: Keymap) -> list[Action]:
-    """The actions of these bindings, in their order, with the keys that they have now."""
+def actions(bindings: Iterable[BindingType], keymap: Keymap, screen: str = "") -> list[Action]:
+    """The actions of these bindings, in their order, with the keys that they have now.
+
+    screen: where the bindings are those of a screen that is not open.
+    """
     found = []
     for one in bindings:
         assert isinstance(one, Binding)
         if one.id is None:  # a key that is part of another action, as a digit of typing a value is
             continue
         keys = (keymap.get(one.id) or one.key).split(",")
-        found.append(Action(one.id, one.description, tuple(map(key_name, keys)), one.action))
+        found.append(Action(one.id, one.description, tuple(map(key_name, keys)), one.action, screen))
     return found
 
 

@@ -51,7 +51,7 @@ def _text(one: Action) -> str:
 
 
 def elsewhere(screen: str, measured: bool, here: Sequence[Action], keymap: Keymap) -> list[Action]:
-    """The actions of the screens but `screen`, without what `here`, its own actions, say in the same words."""
+    """The actions of the screens but `screen`, without what `here`, its own ones, say in the same words."""
     found: list[Action] = []
     known = {one.id for one in here} | {one.words for one in here}
     for name in screens_of(measured):

@@ -40,7 +40,7 @@ _ALTERNATE = re.compile(rb"\x1b\[\?1049([hl])")
 _CURSOR = re.compile(rb"\x1b\[\?25([hl])")
 # A terminal that knows synchronized output says so when asked, and is told where pictures begin.
 _ASKED, _ANSWER = b"\x1b[?2026$p", b"\x1b[?2026;2$y"
-_PICTURE = b"\x1b[?2026h"
+_PICTURE, _END_OF_PICTURE = b"\x1b[?2026h", b"\x1b[?2026l"
 
 
 def environment(**changes: str | None) -> dict[str, str]:
@@ -61,7 +61,8 @@ class Terminal:
     """A program in a pseudo-terminal of its own, as its session's controlling terminal.
 
     stdin, stdout, stderr: descriptors instead of the terminal. answers: whether it says that it
-    knows synchronized output. controls: whether it is the program's controlling terminal.
+    knows synchronized output: then nothing waits for half a picture. controls: whether it is the
+    program's controlling terminal.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Terminal:
         stdin: int | None = None,
         stdout: int | None = None,
         stderr: int | None = None,
-        answers: bool = False,
+        answers: bool = True,
         controls: bool = True,
         cwd: str | Path = ROOT,
     ) -> None:
@@ -141,9 +142,9 @@ class Terminal:
         return len(data)
 
     def wait_for(self, found: str | Callable[[], bool], patience: float = PATIENCE) -> float:
-        """Read until `found` is on the screen (or true); seconds since the program's start."""
+        """Read until `found` is in a whole picture (or true); seconds since the program's start."""
         until = time.monotonic() + patience
-        while not (found in self.text if isinstance(found, str) else found()):
+        while self._is_drawing or not (found in self.text if isinstance(found, str) else found()):
             if time.monotonic() > until:
                 raise AssertionError(f"{found!r} did not come; the screen:\n{self.text}")
             self.pump(0.05)
@@ -153,6 +154,11 @@ class Terminal:
         """Read until nothing has come for `seconds`."""
         while self.pump(seconds):
             pass
+
+    @property
+    def _is_drawing(self) -> bool:
+        """Whether a picture has begun and is not there as a whole."""
+        return self.raw.rfind(_PICTURE) > self.raw.rfind(_END_OF_PICTURE)
 
     @property
     def pictures(self) -> int:

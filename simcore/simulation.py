@@ -16,7 +16,7 @@ from simcore.cluster import (
     choose_cluster,
     group_shape,
 )
-from simcore.collectives import NAMES, transfer_ns
+from simcore.collectives import NAMES
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.engine import Times, run_engine
 from simcore.folding import Folding, fold
@@ -250,7 +250,7 @@ def collective_alone_ns(simulation: Simulation, collective: str, group: GroupKin
 def _transfer_alone_ns(simulation: Simulation, size: int) -> int:
     """ns of one transfer to a neighbouring stage, scaled: the slowest link of the run; 0 without one."""
     links = [link for found in simulation.timeline.classes for link in found.links.values()]
-    alone = [transfer_ns(simulation.cluster, link.shape, size) for link in links]
+    alone = [simulation.network.transfer_ns(link.shape, (), size) for link in links]
     return scaled(max(alone, default=0), simulation.parameters.comm_scale)
 
 

@@ -43,6 +43,22 @@ def received_op(message: int) -> int:
     return -2 - message
 
 
+def op_of(timeline: Timeline, number: int, op: int) -> tuple[int, int]:
+    """(class, op) of an op of class `number` as the accounts write it: of a transfer from another rank its
+    sender's.
+    """
+    return (number, op) if op >= 0 else timeline.received(number, received_op(op))
+
+
+def row_of(timeline: Timeline, number: int, op: int) -> int:
+    """The row of the file that an op of class `number` is of, as the accounts write it.
+
+    A transfer is of the SENDRECV that its sender has in the file; -1 where the pipeline sends.
+    """
+    of, op = op_of(timeline, number, op)
+    return timeline.stage_program(of).ops.row[op]
+
+
 @dataclass(slots=True)
 class Accounts:
     """The segments of one rank class's compute stream: they cover 0..step time, none empty.

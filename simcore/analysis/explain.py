@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from simcore.analysis.layers import LayerCell, LayerGroup, LayerRow, LayerRows, layer_factor, layer_groups
 from simcore.analysis.results import Results
-from simcore.collectives import NAMES
+from simcore.collectives import cell_name
 from simcore.diagnostics import UsageError, printable
 from simcore.simulation import Simulation, explain_alone
 from simcore.units import duration, number, plural
@@ -83,7 +83,7 @@ def _cell(simulation: Simulation, row: LayerRow, phase: str, cell: LayerCell) ->
         return lines
     size = simulation.priced_bytes(phase, cell.bytes)
     words = explain_alone(simulation, cell.collective, cell.group, size).splitlines()
-    what = NAMES.get(cell.collective, "send-recv")
+    what = cell_name(cell.collective)
     lines.append(f"  {phase:<4} comm_ns = {_count(cell.comm_ns)}: one {what} alone on the idle network")
     if size != cell.bytes:
         lines.append(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcore.analysis.accounts import IDLE_OP, received_op
+from simcore.analysis.accounts import IDLE_OP, op_of
 from simcore.collectives import NAMES, algorithm_bandwidth, bus_bandwidth
 from simcore.layout import Layout
 from simcore.networks import Sharing
 from simcore.pricing import scaled
 from simcore.program.ops import (
+    COMPUTE,
     FWD,
     PHASES,
     RECOMPUTE,
@@ -68,10 +69,8 @@ def op_facts(simulation: Simulation, number: int, op: int) -> OpFacts | None:
     timeline = simulation.timeline
     if op == IDLE_OP:
         return None
-    if op < 0:
-        sender, sent = timeline.received(number, received_op(op))
-        return _facts(simulation, sender, sent, received_by=number)
-    return _facts(simulation, number, op)
+    of, own = op_of(timeline, number, op)
+    return _facts(simulation, of, own, received_by=None if own == op else number)
 
 
 def _facts(simulation: Simulation, number: int, op: int, received_by: int | None = None) -> OpFacts:
@@ -100,7 +99,7 @@ def _facts(simulation: Simulation, number: int, op: int, received_by: int | None
         origin += _traffic_words(simulation, end[op] - start[op], alone)
     else:
         kind = "compute"
-        cell = _cell_of(simulation, row, cost, PHASES[ops.phase[op]])
+        cell = _cell_of(simulation, number, op)
         origin = f"{duration(cost.ns)}, the {cell} cell of line {simulation.workload.line[row]}"
         origin += _scale_words(simulation.parameters.compute_scale)
     stream = STREAMS[lane] if lane < TO_NEXT else "pp"
@@ -116,13 +115,28 @@ def _facts(simulation: Simulation, number: int, op: int, received_by: int | None
     )  # fmt: skip
 
 
-def _cell_of(simulation: Simulation, row: int, cost: ComputeCost, phase: str) -> str:
-    """Which cell of a row the compute stands in: `opt` and `recompute` name none by themselves."""
+def _cell_of(simulation: Simulation, number: int, op: int) -> str:
+    """Which cell of a row the compute stands in: `opt` and `recompute` name none by themselves.
+
+    The optimizer runs the cells of a row in their order: of cells with the same ns, the op's place among
+    the row's ops of that ns says which.
+    """
+    ops = simulation.timeline.stage_program(number).ops
+    costs = simulation.timeline.program.costs
+    phase, row = PHASES[ops.phase[op]], ops.row[op]
     if phase in CELLS:
         return phase
     if phase == "recompute":
         return "fwd"
-    return next(cell for cell in CELLS if simulation.workload.cells(cell).compute_ns[row] == cost.ns)
+    cost = costs[ops.cost[op]]
+    assert isinstance(cost, ComputeCost)
+    like = [cell for cell in CELLS if simulation.workload.cells(cell).compute_ns[row] == cost.ns]
+    before = 0
+    for one in range(op):
+        if ops.row[one] == row and ops.stream[one] == COMPUTE:
+            other = costs[ops.cost[one]]
+            before += isinstance(other, ComputeCost) and other.ns == cost.ns
+    return like[before % len(like)]
 
 
 def _traffic_words(simulation: Simulation, ns: int, alone_ns: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from operator import add
 
 from simcore.analysis.layers import LayerGroups, LayerRows
-from simcore.collectives import NAMES
+from simcore.collectives import cell_name
 from simcore.workload.model import PHASES, base_name
 
 # What a key makes of a unit's cells: the largest of its phases.
@@ -95,6 +95,6 @@ class LayerOrder:
 
 def _words(row: tuple[str | None, ...], key: str) -> str:
     """Of the collectives and groups of the three phases the ones that are asked for."""
-    collectives = [NAMES.get(one, "send-recv") for one in row[::2] if one is not None]
+    collectives = [cell_name(one) for one in row[::2] if one is not None]
     groups = [one for one in row[1::2] if one is not None]
     return " ".join({"collective": collectives, "group": groups}.get(key, [*collectives, *groups]))

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import accumulate, repeat
 from operator import add
 
-from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, Accounts
+from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, Accounts, row_of
 from simcore.analysis.on_demand import OnDemand
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
 from simcore.overrides import layer_scales
@@ -296,7 +296,7 @@ def _worst(simulation: Simulation, accounts: Sequence[Accounts]) -> tuple[array[
     worst = array("q", bytes(8 * rows)), array("q", bytes(8 * rows))
     for number, class_accounts in enumerate(accounts):
         ops, starts, ends = simulation.timeline.columns(number)
-        # One entry more: transfers are of row -1.
+        # One entry more: transfers of the pipeline are of row -1.
         compute, exposed = [0] * (rows + 1), [0] * (rows + 1)
         for lane, row, start, end in zip(ops.stream, ops.row, starts, ends, strict=True):
             if lane == COMPUTE:
@@ -304,8 +304,8 @@ def _worst(simulation: Simulation, accounts: Sequence[Accounts]) -> tuple[array[
         begin = class_accounts.edge[0]
         columns = zip(class_accounts.account, class_accounts.op, class_accounts.edge[1:], strict=True)
         for account, op, end in columns:
-            if FIRST_EXPOSED <= account < WAIT and op >= 0:
-                exposed[ops.row[op]] += end - begin
+            if FIRST_EXPOSED <= account < WAIT:
+                exposed[ops.row[op] if op >= 0 else row_of(simulation.timeline, number, op)] += end - begin
             begin = end
         if not number:
             worst = array("q", compute[:rows]), array("q", exposed[:rows])

@@ -74,7 +74,8 @@ def _estimate(simulation: Simulation, network: SimaiNetwork) -> SimaiEstimate:
         for phase in PHASES:
             cells = workload.cells(phase)
             collective, group, size = cells.collective[row], cells.group[row], cells.bytes[row]
-            if collective is None or group is None:
+            # SimAI takes a SENDRECV for nothing, as each type that it does not know.
+            if collective is None or group is None or group == "pp":
                 continue
             kind = estimate_kind(phase, group)
             ns = network.ns(kind, collective, priced_bytes(workload, phase, size))

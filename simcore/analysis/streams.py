@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
 
-from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, Accounts, received_op
+from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, Accounts, op_of
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, Receive
 from simcore.timeline import Timeline
 
@@ -105,7 +105,6 @@ def _computed(accounts: Accounts) -> Callable[[int], int]:
 
 def _exposed(timeline: Timeline, number: int, accounts: Accounts, first: int, last: int) -> dict[str, int]:
     """Exposed ns by stream."""
-    stream = timeline.stage_program(number).ops.stream
     edge = accounts.edge
     found: dict[str, int] = {}
     for index, account in enumerate(accounts.account):
@@ -114,11 +113,8 @@ def _exposed(timeline: Timeline, number: int, accounts: Accounts, first: int, la
         ns = min(edge[index + 1], last) - max(edge[index], first)
         if ns <= 0:
             continue
-        op = accounts.op[index]
-        if op >= 0:
-            name = STREAMS[stream[op]]
-        else:
-            sender, sent = timeline.received(number, received_op(op))
-            name = RECEIVED[timeline.stage_program(sender).ops.stream[sent]]
+        of, op = op_of(timeline, number, accounts.op[index])
+        names = STREAMS if accounts.op[index] == op else RECEIVED
+        name = names[timeline.stage_program(of).ops.stream[op]]
         found[name] = found.get(name, 0) + ns
     return found

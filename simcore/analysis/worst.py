@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, WAIT
+from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, WAIT, row_of
 from simcore.analysis.layer_places import longest_span
 from simcore.analysis.rank_map import last_end_ns
-from simcore.collectives import NAMES
+from simcore.collectives import cell_name
 from simcore.diagnostics import printable
 from simcore.ranks import RankSet
 from simcore.units import duration, percent
@@ -134,14 +134,14 @@ def _collective(results: Results) -> Place | None:
     group = max(groups, key=lambda group: group.exposed_ns)
     rows = {row.index for row in group.rows}
     cells = [cell for cell in group.cells.values() if cell.collective and cell.group]
-    what = ", ".join(dict.fromkeys(f"{cell.group} {NAMES[cell.collective or '']}" for cell in cells))
+    what = ", ".join(dict.fromkeys(f"{cell.group} {cell_name(cell.collective)}" for cell in cells))
     words = f"{duration(group.exposed_ns)}: {printable(group.name, _NAME)}, {what}"
     for number, found in enumerate(results.accounts):
-        ops, _, _ = results.simulation.timeline.columns(number)
         inside = [
             index
             for index, account in enumerate(found.account)
-            if FIRST_EXPOSED <= account < WAIT and found.op[index] >= 0 and ops.row[found.op[index]] in rows
+            if FIRST_EXPOSED <= account < WAIT
+            and row_of(results.simulation.timeline, number, found.op[index]) in rows
         ]
         if inside:
             edge = found.edge

@@ -7,7 +7,7 @@ here all that `__all__` names.
 
 from simcore.collectives.bandwidth import algorithm_bandwidth, bus_bandwidth
 from simcore.collectives.explanation import explain_collective
-from simcore.collectives.phases import NAMES
+from simcore.collectives.phases import NAMES, cell_name
 from simcore.collectives.pricing import Done, collective_done, collective_ns, transfer_ns
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Done",
     "algorithm_bandwidth",
     "bus_bandwidth",
+    "cell_name",
     "collective_done",
     "collective_ns",
     "explain_collective",

@@ -16,7 +16,13 @@ NAMES = {
     "REDUCESCATTER": "reduce-scatter",
     "ALLTOALL": "all-to-all",
 }
+_SEND_RECV = "send-recv"
 _DEFAULT = {"ring": "ring", "fully-connected": "direct", "switch": "halving-doubling"}
+
+
+def cell_name(collective: str | None) -> str:
+    """What the communication of a cell is called: a collective, else `send-recv`, to a neighbouring stage."""
+    return NAMES.get(collective or "", _SEND_RECV)
 
 
 class Phase(NamedTuple):

@@ -173,6 +173,8 @@ class SimaiNetwork(ABC):
             for collective, group, size in asked:
                 if collective is None or group is None or not size or self.layout.group_size(group) == 1:
                     continue
+                if group == "pp":  # a SENDRECV is a transfer, not a collective: SimAI knows none
+                    continue
                 size = priced_bytes(workload, phase, size)
                 self.ns(group, collective, size)
                 self._note_free(group, collective, size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simcore.analysis import LayerRow, Results
-from simcore.collectives import NAMES
+from simcore.collectives import cell_name
 from simcore.diagnostics import printable
 from simcore.report.table import Column, table
 from simcore.units import duration, percent
@@ -85,7 +85,7 @@ def _cells(row: LayerRow) -> list[list[str]]:
         if cell.collective is None:
             found.append([*words, "-", "", "", "", "", ""])
             continue
-        words += [NAMES.get(cell.collective, "send-recv"), f"{cell.group} {cell.members}", str(cell.bytes)]
+        words += [cell_name(cell.collective), f"{cell.group} {cell.members}", str(cell.bytes)]
         found.append([*words, f"{cell.comm_ns / 1e6:.3f}", f"{cell.algbw:.1f}", f"{cell.busbw:.1f}"])
     return found
 

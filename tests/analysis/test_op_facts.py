@@ -50,6 +50,15 @@ def test_compute_of_the_optimizer_and_of_a_recompute_names_the_cell_of_the_file(
     assert by_phase["recompute"] == "5 ns, the fwd cell of line 4"
 
 
+def test_of_cells_with_the_same_time_each_op_of_the_optimizer_names_its_own() -> None:
+    rows = [layer("grad_param_compute", 1000, 1856, 1000), layer("mlp", 7)]
+    simulation = run(rows, {}, schedule="1f1b")
+    ops = simulation.timeline.stage_program(0).ops
+    origins = [facts(simulation, 0, op).origin for op in range(len(ops)) if PHASES[ops.phase[op]] == "opt"]
+    wanted = [("1.000", "fwd"), ("1.856", "ig"), ("1.000", "wg")]
+    assert origins == [f"{us} us, the {cell} cell of line 3" for us, cell in wanted]
+
+
 def test_a_collective_says_what_runs_where() -> None:
     simulation = run([Row("mlp", Cell(0, "ALLREDUCE", "tp", 1000))], {"tp": 2}, comm_scale=0.5)
     found = facts(simulation, 0, 0)

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simcore.analysis import Results
 from simcore.analysis.facts import op_facts
 from simcore.diagnostics import InputError, UsageError, printable
 from simcore.layout import Layout
@@ -31,7 +32,9 @@ from simcore.simulation import Simulation, explain_alone, simulate
 from simcore.workload import open_workload
 from tests.engine.reference_simulator import class_of_ranks, place
 from tests.networks import simai_formula
+from tests.program.test_op_table_step import ns
 from tests.strategies import COLLECTIVES, Cell, Row, make_workload
+from tests.workload.test_op_table import read, row, table
 
 INPUTS = Path(__file__).parent / "simai"
 FIXED = f"busbw:{INPUTS / 'busbw_fixed.yaml'}"
@@ -367,3 +370,22 @@ def test_a_spans_origin_is_that_of_its_network() -> None:
         "all-reduce, tp group of 2: 33 554 432 B at 300 GiB/s (TP.allreduce of the file)\n"
         "33 554 432 B / 2^30 / 300 GiB/s x 1e9 x 2 x 1/2 = 104 166 ns"
     )
+
+
+@pytest.mark.parametrize("name", ["simai-auto", FIXED])
+def test_a_sendrecv_is_a_transfer_with_its_own_bandwidth_and_nothing_in_the_estimate(name: str) -> None:
+    """What SimAI does not know costs it nothing; the step has the transfer, the table its time alone."""
+    cell = ns(0, "SENDRECV 20971520")
+    lines = table(row("x", ns(1000), ns(2000), ns(3000)), row("sendrecv", cell, cell, ns(0)))
+    results = Results(simulate(read(lines), Parameters(network=name, world=16, tp=2, pp=4)))
+    alone = results.layers[1].cells["fwd"].comm_ns
+    transfers = {
+        facts.end_ns - facts.start_ns
+        for number in range(len(results.accounts))
+        for op in range(len(results.simulation.timeline.stage_program(number).ops))
+        if (facts := op_facts(results.simulation, number, op)) is not None and facts.kind == "send"
+    }
+    # The slowest link: stages of a server are nearer to each other under simai-auto.
+    assert max(transfers) == alone
+    assert results.simai_estimate is not None
+    assert results.simai_estimate.exposed_us == 0

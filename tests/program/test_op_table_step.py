@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from simcore.analysis import Results
 from simcore.diagnostics import UsageError
@@ -281,3 +283,43 @@ def test_a_sendrecv_in_one_direction_alone_runs(phase: str) -> None:
     results = Results(run(read(text)))
     assert results.simulation.step_time_ns == 410 + TRANSFER
     assert [accounts.exposed_ns()["pp"] for accounts in results.accounts] == [TRANSFER] * 2
+
+
+# addmm, a SENDRECV of 250 kB each way, addmm; in ns.
+_EXCHANGE = table(
+    row("addmm", ns(1000), ns(2000), ns(3000)),
+    row("sendrecv", ns(0, "SENDRECV 250000"), ns(0, "SENDRECV 250000"), ns(0)),
+    row("addmm_1", ns(1000), ns(2000), ns(3000)),
+)
+_SWITCHES = ("switch:2:450:500", "switch:2:50:1000")
+
+
+def test_a_sendrecv_row_is_exposed_by_what_compute_waited_for_to_send_and_to_receive() -> None:
+    """By hand: the slow link is that of ranks 1 and 2; each of the two sends there takes 23 us."""
+    results = Results(run(read(_EXCHANGE), pp=4, world=4, dim=_SWITCHES))
+    assert results.step_time_ns == 58_000
+    by_name = {one.name: one for one in results.layers}
+    assert by_name["sendrecv"].exposed_ns == 46_000
+    assert {accounts.exposed_ns()["pp"] for accounts in results.accounts} == {6444, 46_000}
+    assert sum(one.exposed_ns for one in results.layers) == 46_000
+    (place,) = (one for one in results.worst if one.what == "exposed")
+    assert place.words == "46.000 us: sendrecv, pp send-recv"
+    assert "most for sendrecv (forward send-recv, 23.000 us on rank 1)" in results.sentences[0].text
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(*[st.integers(0, 3000)] * 4), min_size=1, max_size=4), st.sampled_from([2, 4]))
+def test_rows_of_an_op_table_have_all_that_a_rank_waits_for(
+    rows: list[tuple[int, int, int, int]], pp: int
+) -> None:
+    """On each rank what is exposed is of some row: no transfer is left out, sent or received."""
+    lines = []
+    for number, (fwd, ig, wg, size) in enumerate(rows):
+        lines.append(row(f"x{number}", ns(fwd), ns(ig), ns(wg)))
+        cell = ns(0, f"SENDRECV {size}")
+        lines.append(row(f"sendrecv{number}", cell, cell, ns(0)))
+    results = Results(run(read(table(*lines)), pp=pp, world=pp, dim=_SWITCHES))
+    most = max(results.accounts, key=lambda one: one.busy_ns + one.all_exposed_ns)
+    assert (
+        sum(one.compute_ns + one.exposed_ns for one in results.layers) >= most.busy_ns + most.all_exposed_ns
+    )

@@ -40,12 +40,18 @@ async def test_the_layer_table_shows_the_communication_of_an_op_table(name: str)
     assert words in shown
 
 
-@pytest.mark.parametrize("keys", [(), ("space", "j", "j", "f"), ("3", "G"), ("5",), ("exclamation_mark",)])
+@pytest.mark.parametrize(
+    "keys", [(), ("1",), ("space", "j", "j", "f"), ("3", "G"), ("4",), ("5",), ("6",), ("exclamation_mark",)]
+)
 @pytest.mark.parametrize("name", TABLES)
 async def test_every_screen_is_drawn(name: str, keys: tuple[str, ...]) -> None:
     shown = await screen(TABLES[name], *keys)
     assert "layer-loop" in shown
     assert "w.txt" in shown
+
+
+async def test_the_worst_exposed_communication_may_be_a_sendrecv() -> None:
+    assert "sendrecv, pp send-recv" in await screen(PP, "1")
 
 
 async def test_a_transfer_of_a_sendrecv_is_named_with_its_stage() -> None:

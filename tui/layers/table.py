@@ -11,7 +11,7 @@ from simcore.analysis import LayerGroup, Results
 from simcore.analysis.layer_order import LayerOrder
 from simcore.analysis.layers import NOT_MODELLED, LayerCell, LayerRows
 from simcore.analysis.on_demand import OnDemand
-from simcore.collectives import NAMES
+from simcore.collectives import cell_name
 from simcore.units import percent
 from simcore.workload.model import PHASES
 from tui.frame import cells
@@ -196,7 +196,7 @@ def row_texts(line: TableLine, step_ns: int) -> dict[str, str]:
         texts["exposed ms"] = figure(group.exposed_ns / 1e6, 10)
         texts["% step"] = percent(group.cost_ns, step_ns)
     if cell.collective and cell.group and cell.bytes:
-        texts["collective"] = NAMES.get(cell.collective, "send-recv")
+        texts["collective"] = cell_name(cell.collective)
         texts["group"] = f"{cell.group} {cell.members}"
         texts["MB"] = figure(cell.bytes / 1e6, 9)
         texts["alone ms"] = figure(cell.comm_ns / 1e6, 8)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from simcore.analysis.accounts import ACCOUNTS, EXPOSED_KINDS, FIRST_EXPOSED, WAIT
+from simcore.analysis.accounts import ACCOUNTS, EXPOSED_KINDS, FIRST_EXPOSED, WAIT, op_of
 from simcore.analysis.sentences.model import Facts, Sentence, rank_words
-from simcore.collectives import NAMES
+from simcore.collectives import NAMES, cell_name
 from simcore.diagnostics import printable
 from simcore.program.ops import COMPUTE, PHASES, WG, CollectiveCost
 from simcore.units import byte_size, duration, percent
@@ -42,15 +42,17 @@ def _most_for(facts: Facts, number: int, account: int) -> str:
     """`, most for mlp_row (forward all-reduce, 1.200 s)`: the rows of one name and phase."""
     simulation = facts.simulation
     program, names = simulation.program, simulation.workload.name
-    ops = simulation.timeline.stage_program(number).ops
     accounts = facts.accounts[number]
     sums: dict[tuple[str, str, str], int] = {}
     for segment, one in enumerate(accounts.account):
-        op = accounts.op[segment]
-        if one != account or op < 0 or ops.row[op] < 0:
+        if one != account:
+            continue
+        of, op = op_of(simulation.timeline, number, accounts.op[segment])
+        ops = simulation.timeline.stage_program(of).ops
+        if ops.row[op] < 0:
             continue
         cost = program.costs[ops.cost[op]]
-        collective = NAMES[cost.collective] if isinstance(cost, CollectiveCost) else "send-recv"
+        collective = cell_name(cost.collective if isinstance(cost, CollectiveCost) else None)
         key = (base_name(names[ops.row[op]]), PHASES[ops.phase[op]], collective)
         sums[key] = sums.get(key, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
     if not sums:

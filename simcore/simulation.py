@@ -13,6 +13,7 @@ from simcore.cluster import (
     Cluster,
     ClusterChoice,
     GroupShape,
+    TransferShape,
     choose_cluster,
     group_shape,
 )
@@ -249,22 +250,42 @@ def collective_alone_ns(simulation: Simulation, collective: str, group: GroupKin
 
 def _transfer_alone_ns(simulation: Simulation, size: int) -> int:
     """ns of one transfer to a neighbouring stage, scaled: the slowest link of the run; 0 without one."""
-    links = [link for found in simulation.timeline.classes for link in found.links.values()]
-    alone = [simulation.network.transfer_ns(link.shape, (), size) for link in links]
-    return scaled(max(alone, default=0), simulation.parameters.comm_scale)
+    slowest = _slowest_link(simulation, size)
+    alone = 0 if slowest is None else simulation.network.transfer_ns(slowest, (), size)
+    return scaled(alone, simulation.parameters.comm_scale)
+
+
+def _slowest_link(simulation: Simulation, size: int) -> TransferShape | None:
+    """The link between neighbouring stages on which `size` bytes take longest; None without any."""
+    links = [link.shape for found in simulation.timeline.classes for link in found.links.values()]
+    return max(links, key=lambda shape: simulation.network.transfer_ns(shape, (), size), default=None)
+
+
+def _explain_transfer(simulation: Simulation, size: int) -> str:
+    slowest = _slowest_link(simulation, size)
+    if slowest is None:
+        return f"send-recv of {size} B: no neighbouring stage, no time"
+    formula = simulation.network.explain_transfer(slowest, (), size)
+    return _scaled_words(
+        simulation, f"send-recv to a neighbouring stage, the slowest link of the run\n{formula}"
+    )
 
 
 def explain_alone(simulation: Simulation, collective: str, group: GroupKind, size: int) -> str:
     """Where `collective_alone_ns` comes from, in one or two lines of text."""
     if group == "pp":
-        return f"send-recv of {size} B to a neighbouring stage: the slowest link of the run"
+        return _explain_transfer(simulation, size)
     shapes = _shapes(simulation, group, size)
     if not shapes:
         members = simulation.layout.group_size(group)
         return f"{NAMES[collective]}, {size} B in a group of {members}: no op, no time"
     network = simulation.network
     slowest = max(shapes, key=lambda shape: network.collective_ns(group, shape, (), collective, size))
-    words = network.explain_collective(group, slowest, collective, size)
+    words = network.explain_collective(group, slowest, (), collective, size)
+    return _scaled_words(simulation, words)
+
+
+def _scaled_words(simulation: Simulation, words: str) -> str:
     scale = simulation.parameters.comm_scale
     return words if scale == 1.0 else f"{words}, times comm scale {number(scale)}"
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simcore.analysis.accounts import IDLE_OP, op_of
+from simcore.analysis.origins import origin
 from simcore.collectives import NAMES, algorithm_bandwidth, bus_bandwidth
 from simcore.layout import Layout
-from simcore.networks import Sharing
-from simcore.pricing import scaled
 from simcore.program.ops import (
-    COMPUTE,
-    FWD,
     PHASES,
-    RECOMPUTE,
     STREAMS,
     TO_NEXT,
     CollectiveCost,
@@ -21,8 +17,6 @@ from simcore.program.ops import (
     TransferCost,
 )
 from simcore.simulation import Simulation
-from simcore.units import byte_size, duration, number
-from simcore.workload.model import PHASES as CELLS
 from simcore.workload.model import GroupKind
 
 
@@ -83,25 +77,11 @@ def _facts(simulation: Simulation, number: int, op: int, received_by: int | None
     other_stage = None
     if isinstance(cost, CollectiveCost):
         kind = NAMES[cost.collective]
-        group = timeline.folding.group_classes[rank_class.groups[cost.group]]
-        network = simulation.network
-        origin = network.explain_collective(cost.group, group.shape, cost.collective, cost.bytes)
-        origin += _scale_words(simulation.parameters.comm_scale)
-        alone = network.collective_ns(cost.group, group.shape, group.ports, cost.collective, cost.bytes)
-        origin += _traffic_words(simulation, end[op] - start[op], alone)
     elif isinstance(cost, TransferCost):
         kind = "send" if received_by is None else "receive"
         other_stage = rank_class.stage + (cost.step if received_by is None else 0)
-        what = "an activation" if ops.phase[op] in (FWD, RECOMPUTE) else "a gradient"
-        origin = f"{what} of {byte_size(cost.bytes)}" + _scale_words(simulation.parameters.comm_scale)
-        link = rank_class.links[cost.step]
-        alone = simulation.network.transfer_ns(link.shape, link.ports, cost.bytes)
-        origin += _traffic_words(simulation, end[op] - start[op], alone)
     else:
         kind = "compute"
-        cell = _cell_of(simulation, number, op)
-        origin = f"{duration(cost.ns)}, the {cell} cell of line {simulation.workload.line[row]}"
-        origin += _scale_words(simulation.parameters.compute_scale)
     stream = STREAMS[lane] if lane < TO_NEXT else "pp"
     phase = PHASES[ops.phase[op]]
     collective: str | None = None
@@ -110,43 +90,6 @@ def _facts(simulation: Simulation, number: int, op: int, received_by: int | None
         collective, kind_of_group = cost.collective, cost.group
     size = 0 if isinstance(cost, ComputeCost) else cost.bytes
     return OpFacts(
-        name, phase, kind, stream, start[op], end[op], row, ops.microbatch[op], other_stage, origin,
-        collective, kind_of_group, size,
+        name, phase, kind, stream, start[op], end[op], row, ops.microbatch[op], other_stage,
+        origin(simulation, number, op), collective, kind_of_group, size,
     )  # fmt: skip
-
-
-def _cell_of(simulation: Simulation, number: int, op: int) -> str:
-    """Which cell of a row the compute stands in: `opt` and `recompute` name none by themselves.
-
-    The optimizer runs the cells of a row in their order: of cells with the same ns, the op's place among
-    the row's ops of that ns says which.
-    """
-    ops = simulation.timeline.stage_program(number).ops
-    costs = simulation.timeline.program.costs
-    phase, row = PHASES[ops.phase[op]], ops.row[op]
-    if phase in CELLS:
-        return phase
-    if phase == "recompute":
-        return "fwd"
-    cost = costs[ops.cost[op]]
-    assert isinstance(cost, ComputeCost)
-    like = [cell for cell in CELLS if simulation.workload.cells(cell).compute_ns[row] == cost.ns]
-    before = 0
-    for one in range(op):
-        if ops.row[one] == row and ops.stream[one] == COMPUTE:
-            other = costs[ops.cost[one]]
-            before += isinstance(other, ComputeCost) and other.ns == cost.ns
-    return like[before % len(like)]
-
-
-def _traffic_words(simulation: Simulation, ns: int, alone_ns: int) -> str:
-    """How much of a duration is due to other traffic at the same ports; with jitter nobody can tell."""
-    parameters = simulation.parameters
-    if not isinstance(simulation.network, Sharing) or parameters.jitter:
-        return ""
-    more = ns - scaled(alone_ns, parameters.comm_scale)
-    return f", {duration(more)} more as other traffic shares its ports" if more > 0 else ""
-
-
-def _scale_words(scale: float) -> str:
-    return "" if scale == 1.0 else f", times {number(scale)}"

@@ -6,7 +6,7 @@ here all that `__all__` names.
 """
 
 from simcore.collectives.bandwidth import algorithm_bandwidth, bus_bandwidth
-from simcore.collectives.explanation import explain_collective
+from simcore.collectives.explanation import explain_collective, explain_transfer
 from simcore.collectives.phases import NAMES, cell_name
 from simcore.collectives.pricing import Done, collective_done, collective_ns, transfer_ns
 
@@ -19,5 +19,6 @@ __all__ = [
     "collective_done",
     "collective_ns",
     "explain_collective",
+    "explain_transfer",
     "transfer_ns",
 ]

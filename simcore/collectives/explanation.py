@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from simcore.cluster import Cluster, GroupShape
+from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.collectives.algorithm import Messages
 from simcore.collectives.exact import decimal_ratio
 from simcore.collectives.leg import Leg
 from simcore.collectives.phases import NAMES, Phase, chunk_bytes, phases, rest_bytes
-from simcore.collectives.pricing import collective_ns
+from simcore.collectives.pricing import collective_ns, transfer_ns
 from simcore.units import number
 
 
@@ -53,6 +53,20 @@ def explain_collective(cluster: Cluster, shape: GroupShape, collective: str, siz
         second += f" a chunk; {chunks} chunks, {cluster.active_chunks} at a time on a dimension"
         second += f" = {_count(total)} ns"
     return f"{name}, {first}\n{second}"
+
+
+def explain_transfer(cluster: Cluster, shape: TransferShape, size_bytes: int) -> str:
+    """One line of plain text: the price of `transfer_ns` in ns, as a sum that can be redone."""
+    if not size_bytes or not shape:
+        return f"{_count(size_bytes)} B: free"
+    bandwidth = min(cluster.dims[index].bandwidth for index, _ in shape)
+    hops = "".join(
+        f", + {_plural(count, 'hop')} x {number(cluster.dims[index].latency_ns)} on dimension {index}"
+        for index, count in shape
+    )
+    bytes_ns = number(round(size_bytes / bandwidth, 3))
+    total = _count(transfer_ns(cluster, shape, size_bytes))
+    return f"{_count(size_bytes)} B / {number(bandwidth)} GB/s = {bytes_ns}{hops} = {total} ns"
 
 
 def _group(shape: GroupShape) -> str:

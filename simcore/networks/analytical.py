@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from simcore.cluster import Cluster, GroupShape, TransferShape
-from simcore.collectives import collective_ns, explain_collective, transfer_ns
+from simcore.collectives import collective_ns, explain_collective, explain_transfer, transfer_ns
 from simcore.diagnostics import Diagnostic
 from simcore.folding.classes import PortFactors
 from simcore.program.blocks import Structure
@@ -28,8 +28,13 @@ class Analytical:
     def transfer_ns(self, shape: TransferShape, ports: PortFactors, size: int) -> int:
         return transfer_ns(self.slowed(ports), shape, size)
 
-    def explain_collective(self, group: GroupKind, shape: GroupShape, collective: str, size: int) -> str:
-        return explain_collective(self.cluster, shape, collective, size)
+    def explain_collective(
+        self, group: GroupKind, shape: GroupShape, ports: PortFactors, collective: str, size: int
+    ) -> str:
+        return explain_collective(self.slowed(ports), shape, collective, size)
+
+    def explain_transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> str:
+        return explain_transfer(self.slowed(ports), shape, size)
 
     def words(self) -> str:
         """Each dimension, inner first, with the algorithm asked for; the chunks if there are several."""

@@ -34,8 +34,14 @@ class Network(Protocol):
         """ns of one pipeline transfer alone, before any scale."""
         ...
 
-    def explain_collective(self, group: GroupKind, shape: GroupShape, collective: str, size: int) -> str:
-        """Where `collective_ns` with whole ports comes from, in one or two lines of text."""
+    def explain_collective(
+        self, group: GroupKind, shape: GroupShape, ports: PortFactors, collective: str, size: int
+    ) -> str:
+        """Where `collective_ns` comes from, in one or two lines of text."""
+        ...
+
+    def explain_transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> str:
+        """Where `transfer_ns` comes from, on one line of text."""
         ...
 
     def words(self) -> str:

@@ -23,10 +23,12 @@ class Shared(Analytical):
     ) -> int:
         return alone_ns(self.collective(shape, ports, collective, size), self.capacities(ports))
 
-    def explain_collective(self, group: GroupKind, shape: GroupShape, collective: str, size: int) -> str:
-        words = super().explain_collective(group, shape, collective, size)
-        alone = self.collective_ns(group, shape, (), collective, size)
-        if alone == super().collective_ns(group, shape, (), collective, size):
+    def explain_collective(
+        self, group: GroupKind, shape: GroupShape, ports: PortFactors, collective: str, size: int
+    ) -> str:
+        words = super().explain_collective(group, shape, ports, collective, size)
+        alone = self.collective_ns(group, shape, ports, collective, size)
+        if alone == super().collective_ns(group, shape, ports, collective, size):
             return words
         return f"{words}\nwhat its messages take of a shared port makes it {alone} ns"
 

@@ -138,7 +138,13 @@ class SimaiNetwork(ABC):
     ) -> int:
         return self.ns(group, collective, size)
 
-    def explain_collective(self, group: GroupKind, shape: GroupShape, collective: str, size: int) -> str:
+    def explain_transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> str:
+        gibps, ns = self.transfer_gibps(shape), self.transfer_ns(shape, ports, size)
+        return f"{_count(size)} B / 2^30 / {gibps:.8g} GiB/s x 1e9 = {_count(ns)} ns"
+
+    def explain_collective(
+        self, group: GroupKind, shape: GroupShape, ports: PortFactors, collective: str, size: int
+    ) -> str:
         members = self.members(group)
         ns = f"{_count(self.ns(group, collective, size))} ns"
         head = f"{NAMES[collective]}, {group} group of {members}: {_count(size)} B"

@@ -36,8 +36,18 @@ def test_every_op_that_an_account_names_can_be_described(case: Case) -> None:
 
 def test_compute_says_which_cell_of_which_line_it_is() -> None:
     simulation = run([layer("mlp_7", 1500, 0, 0)], {}, compute_scale=2.0)
+    words = "1.500 us, the fwd cell of line 3, times 2 (compute scale) = 3.000 us"
     assert facts(simulation, 0, 0) == OpFacts(
-        "mlp_7", "fwd", "compute", "compute", 0, 3000, 0, 0, None, "1.500 us, the fwd cell of line 3, times 2"
+        "mlp_7",
+        "fwd",
+        "compute",
+        "compute",
+        0,
+        3000,
+        0,
+        0,
+        None,
+        words,
     )
 
 
@@ -64,7 +74,7 @@ def test_a_collective_says_what_runs_where() -> None:
     found = facts(simulation, 0, 0)
     assert (found.kind, found.stream, found.end_ns) == ("all-reduce", "tp", pair_ns(1000) // 2)
     assert found.origin.startswith("all-reduce, halving-doubling, group of 2 on dimension 0")
-    assert found.origin.endswith(", times 0.5")
+    assert found.origin.endswith(f", times 0.5 (comm scale) = {pair_ns(1000) // 2} ns")
 
 
 def test_a_transfer_names_the_stage_at_its_other_end() -> None:
@@ -80,4 +90,6 @@ def test_a_transfer_names_the_stage_at_its_other_end() -> None:
     (sent,) = [span.op for span in stream_spans(simulation.timeline, 1, "pp>prev")]
     found = facts(simulation, 1, sent)
     assert (found.kind, found.other_stage, found.phase, found.stream) == ("send", 0, "ig", "pp")
-    assert found.origin == "a gradient of 1.0 kB"
+    assert found.origin.startswith("a gradient of 1.0 kB\n1 000 B / ")
+    assert found.origin.endswith(" = 1 010 ns")
+    assert found.end_ns - found.start_ns == 1010

@@ -16,7 +16,8 @@ from simcore.cluster import (
     choose_cluster,
     group_shape,
 )
-from simcore.collectives import NAMES, transfer_ns
+from simcore.collectives import NAMES
+from simcore.collectives.exact import scaled
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.engine import Times, run_engine
 from simcore.folding import Folding, fold
@@ -33,7 +34,7 @@ from simcore.networks.simai_inputs import least_forward_bytes
 from simcore.overrides import Overrides, parse_overrides
 from simcore.parameters import Parameters
 from simcore.policies import chosen_dialect, policy_layout, with_scopes
-from simcore.pricing import Prices, scaled
+from simcore.pricing import Prices
 from simcore.program import Program, build_policy_program, build_program
 from simcore.program.building import MOST_OPS
 from simcore.timeline import Timeline
@@ -237,20 +238,15 @@ def collective_alone_ns(simulation: Simulation, collective: str, group: GroupKin
     """
     if group == "pp":
         return _transfer_alone_ns(simulation, size)
-    priced = [
-        scaled(
-            simulation.network.collective_ns(group, shape, (), collective, size),
-            simulation.parameters.comm_scale,
-        )
-        for shape in _shapes(simulation, group, size)
-    ]
-    return max(priced, default=0)
+    price, scale = simulation.network.collective_ns, simulation.parameters.comm_scale
+    shapes = _shapes(simulation, group, size)
+    return max([price(group, shape, (), collective, size, scale) for shape in shapes], default=0)
 
 
 def _transfer_alone_ns(simulation: Simulation, size: int) -> int:
     """ns of one transfer to a neighbouring stage, scaled: the slowest link of the run; 0 without one."""
     links = [link for found in simulation.timeline.classes for link in found.links.values()]
-    alone = [transfer_ns(simulation.cluster, link.shape, size) for link in links]
+    alone = [simulation.network.transfer_ns(link.shape, (), size) for link in links]
     return scaled(max(alone, default=0), simulation.parameters.comm_scale)
 
 
@@ -262,11 +258,15 @@ def explain_alone(simulation: Simulation, collective: str, group: GroupKind, siz
     if not shapes:
         members = simulation.layout.group_size(group)
         return f"{NAMES[collective]}, {size} B in a group of {members}: no op, no time"
-    network = simulation.network
-    slowest = max(shapes, key=lambda shape: network.collective_ns(group, shape, (), collective, size))
-    words = network.explain_collective(group, slowest, collective, size)
-    scale = simulation.parameters.comm_scale
-    return words if scale == 1.0 else f"{words}, times comm scale {number(scale)}"
+    price, scale = simulation.network.collective_ns, simulation.parameters.comm_scale
+    slowest = max(shapes, key=lambda shape: price(group, shape, (), collective, size, scale))
+    words = simulation.network.explain_collective(group, slowest, collective, size)
+    if scale == 1.0:
+        return words
+    words += f", times comm scale {number(scale)}"
+    once = scaled(price(group, slowest, (), collective, size), scale)
+    parts = price(group, slowest, (), collective, size, scale)
+    return words if once == parts else f"{words}, each phase of a chunk rounded"
 
 
 def _shapes(simulation: Simulation, group: GroupKind, size: int) -> list[GroupShape]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from simcore.analysis.accounts import IDLE_OP, received_op
 from simcore.collectives import NAMES, algorithm_bandwidth, bus_bandwidth
+from simcore.collectives.exact import scaled
 from simcore.layout import Layout
 from simcore.networks import Sharing
-from simcore.pricing import scaled
 from simcore.program.ops import (
     FWD,
     PHASES,
@@ -78,7 +78,7 @@ def _facts(simulation: Simulation, number: int, op: int, received_by: int | None
     timeline = simulation.timeline
     ops, start, end = timeline.columns(number)
     rank_class = timeline.classes[number]
-    cost = timeline.program.costs[ops.cost[op]]
+    cost, parameters = timeline.program.costs[ops.cost[op]], simulation.parameters
     row, lane = ops.row[op], ops.stream[op]
     name = simulation.workload.name[row] if row >= 0 else ""
     other_stage = None
@@ -87,22 +87,26 @@ def _facts(simulation: Simulation, number: int, op: int, received_by: int | None
         group = timeline.folding.group_classes[rank_class.groups[cost.group]]
         network = simulation.network
         origin = network.explain_collective(cost.group, group.shape, cost.collective, cost.bytes)
-        origin += _scale_words(simulation.parameters.comm_scale)
-        alone = network.collective_ns(cost.group, group.shape, group.ports, cost.collective, cost.bytes)
+        origin += _scale_words(parameters.comm_scale)
+        alone = network.collective_ns(
+            cost.group, group.shape, group.ports, cost.collective, cost.bytes, parameters.comm_scale
+        )
         origin += _traffic_words(simulation, end[op] - start[op], alone)
     elif isinstance(cost, TransferCost):
         kind = "send" if received_by is None else "receive"
         other_stage = rank_class.stage + (cost.step if received_by is None else 0)
         what = "an activation" if ops.phase[op] in (FWD, RECOMPUTE) else "a gradient"
-        origin = f"{what} of {byte_size(cost.bytes)}" + _scale_words(simulation.parameters.comm_scale)
+        origin = f"{what} of {byte_size(cost.bytes)}" + _scale_words(parameters.comm_scale)
         link = rank_class.links[cost.step]
-        alone = simulation.network.transfer_ns(link.shape, link.ports, cost.bytes)
+        alone = scaled(
+            simulation.network.transfer_ns(link.shape, link.ports, cost.bytes), parameters.comm_scale
+        )
         origin += _traffic_words(simulation, end[op] - start[op], alone)
     else:
         kind = "compute"
         cell = _cell_of(simulation, row, cost, PHASES[ops.phase[op]])
         origin = f"{duration(cost.ns)}, the {cell} cell of line {simulation.workload.line[row]}"
-        origin += _scale_words(simulation.parameters.compute_scale)
+        origin += _scale_words(parameters.compute_scale)
     stream = STREAMS[lane] if lane < TO_NEXT else "pp"
     phase = PHASES[ops.phase[op]]
     collective: str | None = None
@@ -127,10 +131,9 @@ def _cell_of(simulation: Simulation, row: int, cost: ComputeCost, phase: str) ->
 
 def _traffic_words(simulation: Simulation, ns: int, alone_ns: int) -> str:
     """How much of a duration is due to other traffic at the same ports; with jitter nobody can tell."""
-    parameters = simulation.parameters
-    if not isinstance(simulation.network, Sharing) or parameters.jitter:
+    if not isinstance(simulation.network, Sharing) or simulation.parameters.jitter:
         return ""
-    more = ns - scaled(alone_ns, parameters.comm_scale)
+    more = ns - alone_ns
     return f", {duration(more)} more as other traffic shares its ports" if more > 0 else ""
 
 

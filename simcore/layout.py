@@ -19,7 +19,7 @@ DATA_FASTEST = "dp-tp"
 GROUP_KINDS: tuple[GroupKind, ...] = ("tp", "ep", "dp", "dp_ep", "all")
 # 2^40 ranks would still fold, but no cluster is near; a slip of the keyboard is nearer.
 MOST_RANKS = 2**24
-# Ranks of an op table when nothing tells them.
+# Ranks of an op table or a file of ASTRA-sim 1.0 when nothing tells them: its examples are for 8 or more.
 _LEAST_NPUS = 8
 
 
@@ -237,6 +237,11 @@ def near_multiples(number: int, step: int) -> str:
     return f"{below} or {below + step}" if below else str(step)
 
 
+def least_world(model_ranks: int) -> int:
+    """Ranks of a file whose format tells no number of ranks: 8, filled up to whole replicas of the model."""
+    return -(-_LEAST_NPUS // model_ranks) * model_ranks
+
+
 def _op_table_degrees(
     workload: Workload, parameters: Parameters, cluster_npus: int | None, found: list[Diagnostic]
 ) -> tuple[int, int, int, int]:
@@ -246,10 +251,10 @@ def _op_table_degrees(
     """
     kinds = {kind for cells in (workload.fwd, workload.ig, workload.wg) for kind in cells.group if kind}
     given = (parameters.tp or 1) * (parameters.pp or 1)
-    world = parameters.world or cluster_npus or max(_LEAST_NPUS, given)
-    if parameters.world is None:
-        # Whole replicas: what is left over of a cluster stays empty, the default is filled up.
-        world = given * (max(world // given, 1) if cluster_npus else -(-world // given))
+    world = parameters.world or cluster_npus or least_world(given)
+    if parameters.world is None and cluster_npus:
+        # Whole replicas: what is left over of a cluster stays empty.
+        world = given * max(world // given, 1)
     tp, pp = parameters.tp or 1, parameters.pp or 1
     if kinds == {"tp"} and parameters.tp is None and world % pp == 0:
         tp = world // pp
@@ -292,5 +297,6 @@ def _assumed_dp(
     if cluster_npus is not None and cluster_npus >= model_ranks:
         return cluster_npus // model_ranks, f"the cluster has {cluster_npus} NPUs", "warning"
     if workload.format == "astra-sim-1":
-        return max(1, 8 // model_ranks), "8 NPUs or more, as ASTRA-sim's examples are written for", "warning"
+        why = f"{_LEAST_NPUS} NPUs or more, as ASTRA-sim's examples are written for"
+        return least_world(model_ranks) // model_ranks, why, "warning"
     return 1, "nothing in the file tells it", "warning"

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Callable
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.layout import DATA_FASTEST, MOST_RANKS, Layout, near_multiples
+from simcore.layout import DATA_FASTEST, MOST_RANKS, Layout, least_world, near_multiples
 from simcore.names import DIALECTS, RANK_ORDERS, Dialect
 from simcore.parameters import Parameters
 from simcore.workload import Cells, Workload
@@ -38,8 +38,6 @@ _SCOPES: dict[str, Scope] = {
 _DLRM_FIRST: Scope = ("all", "all", "all")
 # In a file of several policies tp names the groups on the first dimension, dp those on the others.
 _CUSTOMIZED = {"HYBRID_MODEL_DATA": ("dp", "dp", "tp")}
-# A world that nothing states: ASTRA-sim's examples are written for 8 NPUs or more.
-_LEAST_WORLD = 8
 
 
 def chosen_dialect(workload: Workload, parameters: Parameters) -> Dialect:
@@ -93,7 +91,7 @@ def policy_layout(
         # As many whole model groups as there is room for; what is left over stays empty.
         world = max(whole, cluster_npus - cluster_npus % whole)
     elif world is None:
-        world = -(-_LEAST_WORLD // whole) * whole
+        world = least_world(whole)
         note("note", "all-gpus-missing", f"the file does not tell the number of NPUs: {world} assumed; "
              "--world, --dim or --cluster gives it")  # fmt: skip
     if world > MOST_RANKS:

@@ -11,6 +11,7 @@ from hashlib import blake2b
 from struct import pack, unpack
 from typing import TYPE_CHECKING
 
+from simcore.collectives.exact import scaled
 from simcore.folding import Folding, RankClass
 from simcore.networks import Network, Sharing
 from simcore.overrides import Overrides
@@ -31,11 +32,6 @@ if TYPE_CHECKING:
 _UNIFORMS = 12
 # What a jittered duration's hash is about: a rank's compute, a group's collective, a transfer.
 _OF_RANK, _OF_GROUP, _OF_SENDER = range(3)
-
-
-def scaled(ns: int, scale: float) -> int:
-    """A duration times a scale, rounded half to even; a scale of 1 leaves large ints exact."""
-    return ns if scale == 1.0 else round(ns * scale)
 
 
 @dataclass(slots=True)

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from simcore.cluster import Cluster
+from simcore.collectives.exact import scaled
 from simcore.collectives.queued import QueuedPhase, Walk, queued_phases
 from simcore.diagnostics import UsageError
 from simcore.folding import Folding, GroupClass
 from simcore.folding.classes import PortFactors
 from simcore.overrides import Overrides
 from simcore.parameters import Parameters
-from simcore.pricing import normal, scaled
+from simcore.pricing import normal
 from simcore.program import Program
 from simcore.program.ops import COMPUTE, CollectiveCost, ComputeCost
 
@@ -128,14 +129,12 @@ class QueuePrices:
 
     def _priced(self, group: GroupClass, cost: CollectiveCost) -> Chunks:
         cluster = self._slowed(group.ports)
-        count, each, last = queued_phases(cluster, group.shape, cost.collective, cost.bytes)
-        jitters = self.overrides.jitter > 0
+        # With jitter a phase is rounded after its jitter.
+        scale = self.parameters.comm_scale if self.overrides.jitter == 0 else 1.0
+        count, each, last = queued_phases(cluster, group.shape, cost.collective, cost.bytes, scale)
         return Chunks(count, *(
             tuple(
-                QueuedPhase(
-                    queue_of(self.folding, len(self.cluster.dims), group, phase.dimension),
-                    phase.ns if jitters else scaled(phase.ns, self.parameters.comm_scale),
-                )
+                QueuedPhase(queue_of(self.folding, len(self.cluster.dims), group, phase.dimension), phase.ns)
                 for phase in walk
             )
             for walk in (each, last)

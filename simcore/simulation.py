@@ -18,6 +18,7 @@ from simcore.cluster import (
     group_shape,
 )
 from simcore.collectives import NAMES
+from simcore.collectives.exact import scaled
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.engine import Times, run_engine
 from simcore.folding import Folding, fold
@@ -34,7 +35,7 @@ from simcore.networks.simai_inputs import least_forward_bytes
 from simcore.overrides import Overrides, parse_overrides
 from simcore.parameters import Parameters
 from simcore.policies import chosen_dialect, policy_layout, with_scopes
-from simcore.pricing import Prices, scaled
+from simcore.pricing import Prices
 from simcore.program import Program, build_policy_program, build_program
 from simcore.program.building import MOST_OPS
 from simcore.timeline import Timeline
@@ -238,14 +239,9 @@ def collective_alone_ns(simulation: Simulation, collective: str, group: GroupKin
     """
     if group == "pp":
         return _transfer_alone_ns(simulation, size)
-    priced = [
-        scaled(
-            simulation.network.collective_ns(group, shape, (), collective, size),
-            simulation.parameters.comm_scale,
-        )
-        for shape in _shapes(simulation, group, size)
-    ]
-    return max(priced, default=0)
+    price, scale = simulation.network.collective_ns, simulation.parameters.comm_scale
+    shapes = _shapes(simulation, group, size)
+    return max([price(group, shape, (), collective, size, scale) for shape in shapes], default=0)
 
 
 def _transfer_alone_ns(simulation: Simulation, size: int) -> int:
@@ -279,10 +275,13 @@ def explain_alone(simulation: Simulation, collective: str, group: GroupKind, siz
     if not shapes:
         members = simulation.layout.group_size(group)
         return f"{NAMES[collective]}, {size} B in a group of {members}: no op, no time"
-    network = simulation.network
-    slowest = max(shapes, key=lambda shape: network.collective_ns(group, shape, (), collective, size))
-    words = network.explain_collective(group, slowest, (), collective, size)
-    return _scaled_words(simulation, words)
+    price, scale = simulation.network.collective_ns, simulation.parameters.comm_scale
+    slowest = max(shapes, key=lambda shape: price(group, shape, (), collective, size, scale))
+    words = simulation.network.explain_collective(group, slowest, (), collective, size)
+    once = scaled(price(group, slowest, (), collective, size), scale)
+    parts = price(group, slowest, (), collective, size, scale)
+    words = _scaled_words(simulation, words)
+    return words if once == parts else f"{words}, each phase of a chunk rounded"
 
 
 def _scaled_words(simulation: Simulation, words: str) -> str:

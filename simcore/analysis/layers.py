@@ -16,8 +16,8 @@ from operator import add
 from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, Accounts, row_of
 from simcore.analysis.on_demand import OnDemand
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
+from simcore.collectives.exact import scaled
 from simcore.overrides import layer_scales
-from simcore.pricing import scaled
 from simcore.program.ops import COMPUTE
 from simcore.simulation import Simulation, collective_alone_ns
 from simcore.workload.model import PHASES, GroupKind, Phase, base_name

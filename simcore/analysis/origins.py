@@ -6,9 +6,11 @@ traffic, queues or jitter make it another duration.
 
 from __future__ import annotations
 
+import math
+
+from simcore.collectives.exact import scaled
 from simcore.folding.classes import PortFactors
 from simcore.networks import Sharing
-from simcore.pricing import scaled
 from simcore.program.ops import (
     COMPUTE,
     FWD,
@@ -36,12 +38,12 @@ def origin(simulation: Simulation, of: int, op: int) -> str:
     ops, start, end = timeline.columns(of)
     cost = timeline.program.costs[ops.cost[op]]
     if isinstance(cost, ComputeCost):
-        words, alone_ns, factors = _compute(simulation, of, op, cost)
+        words, expected_ns, factors = _compute(simulation, of, op, cost)
     elif isinstance(cost, CollectiveCost):
-        words, alone_ns, factors = _collective(simulation, of, cost)
+        words, expected_ns, factors = _collective(simulation, of, cost)
     else:
-        words, alone_ns, factors = _transfer(simulation, of, op, cost)
-    return words + _outcome(simulation, ops.stream[op] == COMPUTE, end[op] - start[op], alone_ns, factors)
+        words, expected_ns, factors = _transfer(simulation, of, op, cost)
+    return words + _outcome(simulation, ops.stream[op] == COMPUTE, end[op] - start[op], expected_ns, factors)
 
 
 def _compute(simulation: Simulation, of: int, op: int, cost: ComputeCost) -> tuple[str, int, list[_Factor]]:
@@ -53,7 +55,9 @@ def _compute(simulation: Simulation, of: int, op: int, cost: ComputeCost) -> tup
         (cost.scale, "layer scale"),
         (rank_class.slowdown, "slow rank"),
     ]
-    return f"{duration(cost.ns)}, the {cell} cell of line {simulation.workload.line[row]}", cost.ns, factors
+    product = math.prod(factor for factor, _ in factors)
+    words = f"{duration(cost.ns)}, the {cell} cell of line {simulation.workload.line[row]}"
+    return words, scaled(cost.ns, product), factors
 
 
 def _collective(simulation: Simulation, of: int, cost: CollectiveCost) -> tuple[str, int, list[_Factor]]:
@@ -61,7 +65,12 @@ def _collective(simulation: Simulation, of: int, cost: CollectiveCost) -> tuple[
     group = timeline.folding.group_classes[timeline.classes[of].groups[cost.group]]
     asked = (cost.group, group.shape, group.ports, cost.collective, cost.bytes)
     words = network.explain_collective(*asked) + _ports(simulation, group.ports)
-    return words, network.collective_ns(*asked), [(simulation.parameters.comm_scale, "comm scale")]
+    scale = simulation.parameters.comm_scale
+    expected_ns = network.collective_ns(*asked, scale)
+    factors = [(scale, "comm scale")]
+    if expected_ns != scaled(network.collective_ns(*asked), scale):
+        factors = [(scale, "comm scale, each phase of a chunk rounded")]
+    return words, expected_ns, factors
 
 
 def _transfer(simulation: Simulation, of: int, op: int, cost: TransferCost) -> tuple[str, int, list[_Factor]]:
@@ -72,7 +81,8 @@ def _transfer(simulation: Simulation, of: int, op: int, cost: TransferCost) -> t
     formula = network.explain_transfer(link.shape, link.ports, cost.bytes) + _ports(simulation, link.ports)
     alone_ns = network.transfer_ns(link.shape, link.ports, cost.bytes)
     words = f"{what} of {byte_size(cost.bytes)}\n{formula}"
-    return words, alone_ns, [(simulation.parameters.comm_scale, "comm scale")]
+    scale = simulation.parameters.comm_scale
+    return words, scaled(alone_ns, scale), [(scale, "comm scale")]
 
 
 def _ports(simulation: Simulation, ports: PortFactors) -> str:
@@ -86,14 +96,10 @@ def _ports(simulation: Simulation, ports: PortFactors) -> str:
     return f", {' and '.join(slowed)}" if slowed else ""
 
 
-def _outcome(simulation: Simulation, is_compute: bool, ns: int, alone_ns: int, factors: list[_Factor]) -> str:
-    """The factors that are not 1, and what then is left between the price and `ns`."""
+def _outcome(simulation: Simulation, is_compute: bool, ns: int, expected: int, factors: list[_Factor]) -> str:
+    """The factors that are not 1, and what is left between what they make of the price and `ns`."""
     named = [(factor, what) for factor, what in factors if factor != 1]
     words = "".join(f", times {number(factor)} ({what})" for factor, what in named)
-    product = 1.0
-    for factor, _ in factors:
-        product *= factor
-    expected = scaled(alone_ns, product)
     if named:
         words += f" = {duration(expected)}"
     if ns == expected:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from simcore.calibration.kinds import COMPUTE_KINDS, simulated_kind
 from simcore.cluster import Cluster
+from simcore.collectives.exact import scaled
 from simcore.networks import Network, open_network
-from simcore.pricing import scaled
 from simcore.program.ops import CollectiveCost, TransferCost
 from simcore.simulation import Simulation
 
@@ -60,7 +60,7 @@ def kind_ns(simulation: Simulation, kind: SimulatedKind, cluster: Cluster) -> in
     network = open_network(simulation.parameters, simulation.layout, cluster)
     scale = simulation.parameters.comm_scale
     return sum(
-        count * scaled(_alone_ns(simulation, network, number, cost), scale)
+        count * _alone_ns(simulation, network, number, cost, scale)
         for (number, cost), count in kind.costs.items()
     )
 
@@ -102,13 +102,13 @@ def _crossed(simulation: Simulation, number: int, cost: int) -> set[int]:
     return {dimension for dimension, _ in rank_class.links[what.step].shape}
 
 
-def _alone_ns(simulation: Simulation, network: Network, number: int, cost: int) -> int:
-    """ns of one call on the idle network, before the scale of communication."""
+def _alone_ns(simulation: Simulation, network: Network, number: int, cost: int, scale: float) -> int:
+    """ns of one call on the idle network, with the scale of communication."""
     folding = simulation.timeline.folding
     rank_class, what = folding.classes[number], simulation.program.costs[cost]
     if isinstance(what, CollectiveCost):
         group = folding.group_classes[rank_class.groups[what.group]]
-        return network.collective_ns(group.kind, group.shape, group.ports, what.collective, what.bytes)
+        return network.collective_ns(group.kind, group.shape, group.ports, what.collective, what.bytes, scale)
     assert isinstance(what, TransferCost)
     link = rank_class.links[what.step]
-    return network.transfer_ns(link.shape, link.ports, what.bytes)
+    return scaled(network.transfer_ns(link.shape, link.ports, what.bytes), scale)

@@ -1,4 +1,4 @@
-"""Exact floors: a float quotient is off by one ns from about 2^50 on, and near whole numbers.
+"""Exact floors, and scales: a float quotient is off by one ns from about 2^50 on, and near whole numbers.
 
 Times are floors of sums of quotients, and a whole step adds thousands of them. They are taken
 in integers: a bandwidth or latency stands for the decimal number that it is written as (its
@@ -24,6 +24,11 @@ def decimal_ratio(value: float) -> tuple[int, int]:
     power = int(exponent or 0) - len(fraction)
     numerator = int(whole + fraction)
     return (numerator * 10**power, 1) if power >= 0 else (numerator, 10**-power)
+
+
+def scaled(ns: int, scale: float) -> int:
+    """A duration times a scale, rounded half to even; a scale of 1 leaves large ints exact."""
+    return ns if scale == 1.0 else round(ns * scale)
 
 
 def floor_ns(size: int, bandwidth: float, hops: Iterable[tuple[int, float]] = ()) -> int:

@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from simcore.cluster import Cluster, GroupShape
+from simcore.collectives.exact import scaled
 from simcore.collectives.phases import phases, rest_bytes
 
 
@@ -25,13 +26,17 @@ Walk = tuple[QueuedPhase, ...]
 
 
 def queued_phases(
-    cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int
+    cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int, scale: float = 1.0
 ) -> tuple[int, Walk, Walk]:
-    """(chunks, phases of each, phases of the last) of one collective of `size_bytes` in all."""
+    """(chunks, phases of each, phases of the last) of one collective of `size_bytes` in all.
+
+    scale: a factor on each phase, each rounded half to even.
+    """
     chunks, size, rest = rest_bytes(cluster, shape, collective, size_bytes)
     walks = [
         tuple(
-            QueuedPhase(phase.leg.dimension, phase.ns()) for phase in phases(cluster, shape, collective, part)
+            QueuedPhase(phase.leg.dimension, scaled(phase.ns(), scale))
+            for phase in phases(cluster, shape, collective, part)
         )
         for part in ((size,) if rest == size else (size, rest))
     ]

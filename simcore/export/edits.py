@@ -6,11 +6,11 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import replace
 
+from simcore.collectives.exact import scaled
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.layout import Layout, resolve_layout
 from simcore.names import DIALECTS, Dialect
 from simcore.parameters import FLAGS, Parameters, as_flags, replaced
-from simcore.pricing import scaled
 from simcore.program.blocks import Structure, find_structure, is_embedding
 from simcore.program.building import layer_scales_of
 from simcore.program.plan import Plan

@@ -21,9 +21,15 @@ class Analytical:
     _slowed: dict[PortFactors, Cluster] = field(default_factory=dict)
 
     def collective_ns(
-        self, group: GroupKind, shape: GroupShape, ports: PortFactors, collective: str, size: int
+        self,
+        group: GroupKind,
+        shape: GroupShape,
+        ports: PortFactors,
+        collective: str,
+        size: int,
+        scale: float = 1.0,
     ) -> int:
-        return collective_ns(self.slowed(ports), shape, collective, size)
+        return collective_ns(self.slowed(ports), shape, collective, size, scale)
 
     def transfer_ns(self, shape: TransferShape, ports: PortFactors, size: int) -> int:
         return transfer_ns(self.slowed(ports), shape, size)

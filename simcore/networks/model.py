@@ -25,9 +25,15 @@ class Network(Protocol):
     """
 
     def collective_ns(
-        self, group: GroupKind, shape: GroupShape, ports: PortFactors, collective: str, size: int
+        self,
+        group: GroupKind,
+        shape: GroupShape,
+        ports: PortFactors,
+        collective: str,
+        size: int,
+        scale: float = 1.0,
     ) -> int:
-        """ns of one collective alone, before any scale, until its last rank is done."""
+        """ns of one collective alone, until its last rank is done, times `scale`, rounded as a run does."""
         ...
 
     def transfer_ns(self, shape: TransferShape, ports: PortFactors, size: int) -> int:

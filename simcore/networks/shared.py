@@ -19,9 +19,16 @@ class Shared(Analytical):
     """The network of one run; satisfies `Network` and `Sharing`."""
 
     def collective_ns(
-        self, group: GroupKind, shape: GroupShape, ports: PortFactors, collective: str, size: int
+        self,
+        group: GroupKind,
+        shape: GroupShape,
+        ports: PortFactors,
+        collective: str,
+        size: int,
+        scale: float = 1.0,
     ) -> int:
-        return alone_ns(self.collective(shape, ports, collective, size), self.capacities(ports))
+        sent = self.collective(shape, ports, collective, size).scaled(scale)
+        return alone_ns(sent, self.capacities(ports))
 
     def explain_collective(
         self, group: GroupKind, shape: GroupShape, ports: PortFactors, collective: str, size: int

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from simcore.cluster import GroupShape, TransferShape
 from simcore.collectives import NAMES
+from simcore.collectives.exact import scaled
 from simcore.diagnostics import Diagnostic, InputError, UsageError
 from simcore.folding.classes import PortFactors
 from simcore.layout import Layout
@@ -134,9 +135,15 @@ class SimaiNetwork(ABC):
         return transfer_ns(size, self.transfer_gibps(shape)) if size else 0
 
     def collective_ns(
-        self, group: GroupKind, shape: GroupShape, ports: PortFactors, collective: str, size: int
+        self,
+        group: GroupKind,
+        shape: GroupShape,
+        ports: PortFactors,
+        collective: str,
+        size: int,
+        scale: float = 1.0,
     ) -> int:
-        return self.ns(group, collective, size)
+        return scaled(self.ns(group, collective, size), scale)
 
     def explain_transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> str:
         gibps, ns = self.transfer_gibps(shape), self.transfer_ns(shape, ports, size)
@@ -177,7 +184,10 @@ class SimaiNetwork(ABC):
             cells = workload.cells(phase)
             asked = dict.fromkeys(zip(cells.collective, cells.group, cells.bytes, strict=True))
             for collective, group, size in asked:
-                if collective is None or group is None or not size or self.layout.group_size(group) == 1:
+                # A send-recv is a transfer, which every network prices.
+                if collective is None or group in (None, "pp") or not size:
+                    continue
+                if self.layout.group_size(group) == 1:
                     continue
                 if group == "pp":  # a SENDRECV is a transfer, not a collective: SimAI knows none
                     continue

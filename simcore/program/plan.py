@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -97,6 +98,29 @@ class Plan:
         """The loss rows that a stage runs after its last chunk."""
         return self.structure.loss if not self.megatron or stage == self.layout.pp - 1 else ()
 
+    def recomputed(self, rows: tuple[int, ...]) -> dict[int, list[int]]:
+        """Which of `rows` (ascending) run forward again before the input gradient of which of them.
+
+        A recompute runs from its nearest checkpoint up to the row that initiates it, that one
+        excluded. Of a block whose rows other chunks or stages run too, each chunk runs its own
+        rows again, from its input: before the initiator, or, where another chunk has that,
+        before the last of them.
+        """
+        header = self.workload.header
+        found: dict[int, list[int]] = {}
+        if not header.checkpoint_initiates or not rows:
+            return found
+        first = rows[0]
+        blocks = (one for one in self.structure.blocks if one[0] <= first <= one[-1] and first in one)
+        here, checkpoints = set(rows), sorted(header.checkpoints)
+        for initiator in sorted({*header.checkpoint_initiates} & {*next(blocks, ()), *here}, reverse=True):
+            place = bisect_left(checkpoints, initiator)
+            checkpoint = checkpoints[place - 1] if place else initiator
+            again = rows[bisect_left(rows, checkpoint) : bisect_left(rows, initiator)]
+            if again:
+                found.setdefault(initiator if initiator in here else again[-1], []).extend(again)
+        return found
+
     def layer_scale(self, row: int, cells: Cells) -> float:
         """The factor of `--layer-scale` on a row's compute: its own name's, else its base name's."""
         if not self.layer_scales:
@@ -177,15 +201,7 @@ class RowOps:
         self.compute(wg, row, WG)
         self.collective(wg, row, WG, blocking)
 
-    def recompute(self, row: int, rows: tuple[int, ...]) -> None:
-        """Where `row` initiates a recompute: forward again from its nearest checkpoint up to it.
-
-        The initiator itself is not run again; only rows among `rows` are.
-        """
-        header = self.plan.workload.header
-        if row not in header.checkpoint_initiates:
-            return
-        checkpoint = max((c for c in header.checkpoints if c < row), default=row)
-        for again in rows:
-            if checkpoint <= again < row:
-                self.forward(again, RECOMPUTE)
+    def recompute(self, rows: Sequence[int]) -> None:
+        """Forward of `rows` again, with blocking collectives."""
+        for row in rows:
+            self.forward(row, RECOMPUTE)

@@ -112,18 +112,21 @@ class StageBuilder:
         if ops is None:
             ops = self.plan.segments[key] = Ops()
             row_ops = RowOps(self.plan, ops)
-            for row in rows if part == "fwd" else ():
-                row_ops.forward(row)
-            for row in reversed(rows) if part != "fwd" else ():
-                self._row_gradients(row_ops, part, row, rows)
+            if part == "fwd":
+                for row in rows:
+                    row_ops.forward(row)
+            else:
+                recomputed = self.plan.recomputed(rows)
+                for row in reversed(rows):
+                    self._row_gradients(row_ops, part, row, recomputed)
         first = len(self.ops)
         self.ops.extend(ops, microbatch)
         self._remember_asynchronous(first)
 
     @staticmethod
-    def _row_gradients(row_ops: RowOps, part: str, row: int, rows: tuple[int, ...]) -> None:
+    def _row_gradients(row_ops: RowOps, part: str, row: int, recomputed: dict[int, list[int]]) -> None:
         if part != "wg":
-            row_ops.recompute(row, rows)
+            row_ops.recompute(recomputed.get(row, ()))
             row_ops.input_grad(row)
         if part != "ig":
             row_ops.weight_grad(row, blocking=False)
@@ -172,8 +175,9 @@ class StageBuilder:
         }
         first = len(self.ops)
         row_ops = RowOps(self.plan, self.ops, dict.fromkeys([*rows, *parts], microbatch))
+        recomputed = self.plan.recomputed(rows)
         for row in reversed(rows):
-            self._row_gradients(row_ops, part, row, rows)
+            self._row_gradients(row_ops, part, row, recomputed)
             for reduction, by_row in parts.items():
                 row_ops.part_of_collective(wg, reduction, WG, False, by_row[row])
         self._remember_asynchronous(first)
@@ -211,6 +215,7 @@ class StageBuilder:
         rows = tuple(range(len(self.plan.workload)))
         blocks = enumerate(self.plan.structure.blocks)
         row_ops = RowOps(self.plan, self.ops, {row: block for block, members in blocks for row in members})
+        recomputed = self.plan.recomputed(rows)
         reduced: dict[int, int] = {}
         joined: set[int] = set()
         for number in range(self.plan.passes):
@@ -223,7 +228,7 @@ class StageBuilder:
                 row_ops.forward(row)
             for row in reversed(rows):
                 first = len(self.ops)
-                self._row_gradients(row_ops, "bwd", row, rows)
+                self._row_gradients(row_ops, "bwd", row, recomputed)
                 self._remember_asynchronous(first)
                 if len(self.ops) > first and not self.ops.blocking[-1]:
                     reduced[row] = len(self.ops) - 1

@@ -44,6 +44,17 @@ def test_scales_stand_in_the_explanation_and_in_the_layer_table() -> None:
     assert [row.compute_ns for row in results.layers] == [150, 150]
 
 
+def test_where_a_scale_rounds_each_phase_of_a_chunk_the_explanation_says_so() -> None:
+    rows = [Row("mlp", Cell(0, "ALLREDUCE", "tp", 123_457))]
+    changes = {"dim": ("ring:8:50:500",), "splits": 8, "comm_scale": 0.37}
+    lines = explained(Results(run(rows, {"tp": 8}, network="shared", **changes)), "mlp")
+    assert lines[1] == "  fwd  comm_ns = 25 083: one all-reduce alone on the idle network"
+    assert lines[3].endswith("= 67 788 ns, times comm scale 0.37, each phase of a chunk rounded")
+    lines = explained(Results(run(rows, {"tp": 8}, **changes)), "mlp")
+    assert lines[1] == "  fwd  comm_ns = 25 082: one all-reduce alone on the idle network"
+    assert lines[3].endswith("= 67 788 ns, times comm scale 0.37")
+
+
 def test_a_name_without_its_number_is_all_such_rows() -> None:
     results = Results(run([layer("mlp_1", 5), layer("mlp_2", 5), layer("mlp_3", 6)], {}))
     heads = [line for line in explained(results, "mlp") if not line.startswith("  ")]

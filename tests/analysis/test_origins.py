@@ -21,7 +21,7 @@ from tests.engine.test_folding_with_overrides import overridden
 from tests.strategies import Case, Cell, Row, layer
 
 _NS = re.compile(r"([0-9][0-9 ]*) ns\b")
-_SCALED = re.compile(r"(?:scale|rank)[)] = ([0-9.]+ [mnu]?s)$")
+_SCALED = re.compile(r"(?:scale|rank|rounded)[)] = ([0-9.]+ [mnu]?s)$")
 _CLAUSE = re.compile(r", (times [0-9.e+-]+ [(]jitter[)]|[0-9. smun]+ (more|less) [a-z ]+)$")
 
 

@@ -17,10 +17,10 @@ from simcore.analysis import Results
 from simcore.analysis.program_index import KIND_OF_STREAM, ProgramIndex
 from simcore.analysis.what_if import WhatIf
 from simcore.analysis.what_if.fixed_order import FixedOrder
+from simcore.collectives.exact import scaled
 from simcore.diagnostics import Cancelled
 from simcore.engine import run_engine
 from simcore.parameters import Parameters
-from simcore.pricing import scaled
 from simcore.program.ops import PHASES, STREAMS
 from simcore.report import json_report, text_report
 from simcore.simulation import Simulation, simulate

@@ -255,13 +255,14 @@ def test_in_the_queues_a_rank_waits_only_while_none_of_its_own_collectives_runs(
     st.sampled_from(
         [("ring:4:1:0",), ("ring:4:1:3", "ring:2:0.5:0"), ("ring:2:2:0", "ring:2:1:7", "ring:2:4:1")]
     ),
+    st.sampled_from([1.0, 0.37, 2.9]),
 )
 def test_a_collective_with_the_queues_to_itself_takes_its_price(
-    collective: str, size: int, splits: int, active: int, dims: tuple[str, ...]
+    collective: str, size: int, splits: int, active: int, dims: tuple[str, ...], scale: float
 ) -> None:
     row = f"a -1 0 NONE 0 0 NONE 0 0 {collective} {size} 0"
     rings = tuple(f"{index}=ring" for index in range(len(dims)))
-    simulation = made([row], dim=dims, algorithm=rings, splits=splits, active_chunks=active)
+    simulation = made([row], dim=dims, algorithm=rings, splits=splits, active_chunks=active, comm_scale=scale)
     ((_, end),) = {(span.start, span.end) for span in stream_spans(simulation.timeline, 0, "all")}
     (cost,) = [one for one in simulation.program.costs if isinstance(one, CollectiveCost)]
     # It is issued behind one state change.

@@ -9,7 +9,9 @@ from __future__ import annotations
 import dataclasses
 
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from simcore.analysis import Results
 from simcore.analysis.facts import op_facts
 from simcore.networks import Sharing
 from simcore.overrides import parse_overrides
@@ -82,6 +84,31 @@ def test_every_transmission_ends_when_naively_shared_ports_let_it(case: Case) ->
     capacities = [network.capacities(one.ports) for one in timeline.classes]
     for end_ns, expected in zip(found, naive_ends(sent, capacities), strict=True):
         assert abs(end_ns - expected) <= phases
+
+
+@settings(max_examples=150)
+@given(
+    st.sampled_from(["ALLREDUCE", "ALLGATHER", "REDUCESCATTER", "ALLTOALL"]),
+    st.integers(1, 500_000),
+    st.integers(1, 64),
+    st.integers(1, 4),
+    st.sampled_from([("ring:8:50:500",), ("switch:4:450:500", "ring:2:20:700"), ("fully-connected:8:9:3",)]),
+    st.floats(0.01, 10),
+)
+def test_a_collective_that_has_the_ports_to_itself_takes_what_it_takes_alone(
+    collective: str, size: int, splits: int, active: int, dims: tuple[str, ...], scale: float
+) -> None:
+    """Whatever the scale, and with several chunks: the layer table, the details and the run are one."""
+    workload = make_workload([Row("mlp", Cell(0, collective, "tp", size))], tp=8, pp=1, all_gpus=8)
+    simulation = simulate(workload, Parameters(
+        network="shared", dim=dims, splits=splits, active_chunks=active, comm_scale=scale
+    ))  # fmt: skip
+    facts = op_facts(simulation, 0, 0)
+    assert facts is not None
+    taken = facts.end_ns - facts.start_ns
+    assert taken == collective_alone_ns(simulation, collective, "tp", size)
+    assert taken == Results(simulation).layers[0].cells["fwd"].comm_ns
+    assert "other traffic" not in facts.origin
 
 
 def test_a_transfer_beside_a_collective_makes_both_slower() -> None:

@@ -273,6 +273,14 @@ def test_folded_and_unfolded_runs_of_an_op_table_are_equal(text: str) -> None:
     assert folded.timeline.spans == every.timeline.spans
 
 
+def test_a_sendrecv_alone_takes_what_the_network_of_the_run_prices_it_at() -> None:
+    """Two GPUs of a server: 1000 B / 2^30 / 360 GiB/s x 1e9, floored."""
+    simulation = run(read(PP), network="simai-auto", nvlink=360.0, nic=48.5, comm_scale=3.0)
+    (cell, *_) = [row.cells["fwd"] for row in Results(simulation).layers if row.name == "sendrecv"]
+    assert cell.comm_ns == 3 * 2
+    assert spans(simulation, "pp>next", 0) == [("sendrecv", "fwd", 100, 100 + 3 * 2)]
+
+
 @pytest.mark.parametrize("phase", ["fwd", "bwd"])
 def test_a_sendrecv_in_one_direction_alone_runs(phase: str) -> None:
     cell = {phase: ns(0, "SENDRECV 250")}

@@ -157,6 +157,18 @@ def test_the_number_of_npus_is_the_clusters_else_8_or_whole_model_groups() -> No
     assert run(file("DATA"), dim=GRID, world=6).layout.world == 6
 
 
+@pytest.mark.parametrize(("model_group", "world"), [(1, 8), (3, 9), (5, 10), (8, 8), (12, 12)])
+def test_a_file_of_astra_sim_has_8_npus_or_more_in_both_dialects(model_group: int, world: int) -> None:
+    workload = file(f"HYBRID_TRANSFORMER model_parallel_NPU_group: {model_group}")
+    assert run(workload).layout.world == world
+    simulation = run(workload, dialect="simai")
+    assert (simulation.layout.tp, simulation.layout.world) == (model_group, world)
+    assert (
+        f"warning all-gpus-missing no all_gpus in the header: dp {world // model_group} assumed "
+        f"(8 NPUs or more, as ASTRA-sim's examples are written for), so world {world}"
+    ) in told(simulation)
+
+
 def test_a_transformer_without_a_model_group_has_tp_1() -> None:
     simulation = run(file("HYBRID_TRANSFORMER"), dim=GRID)
     assert simulation.layout.tp == 1

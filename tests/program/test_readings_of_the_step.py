@@ -5,6 +5,9 @@ Each test's name is a sentence of docs/semantics.md, Readings of the rules.
 
 from typing import Any
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from simcore.analysis import Results
 from tests.analysis.booking import pair_ns, run, spans
 from tests.program.expected_step import flattened
@@ -168,6 +171,44 @@ def test_a_recompute_stays_inside_its_block_and_under_layer_loop_inside_the_file
     ]
     assert recomputed(two_blocks, (0,), (3,)) == 100
     assert recomputed(two_blocks, (0,), (3,), schedule="layer-loop") == 111
+
+
+SIX = [layer("embedding_layer", 1, 1), *[layer(f"mlp_{number}", 10, 5) for number in range(1, 5)],
+         layer("final_norm", 1, 1)]  # fmt: skip
+
+
+def test_each_chunk_and_stage_recomputes_its_own_rows() -> None:
+    degrees = {"checkpoints": (1,), "checkpoint_initiates": (4,), "pp": 2}
+    chunked = {"schedule": "interleaved", "virtual_stages": 2, "microbatches": 2}
+    last_chunk = ["final_norm.ig", "mlp_3.recompute", "mlp_4.ig", "mlp_3.ig"]
+    first_chunk = ["mlp_1.recompute", "mlp_2.recompute", "mlp_2.ig", "mlp_1.ig", "embedding_layer.ig"]
+    gradients = [step for step in order(SIX, degrees, **chunked) if step[-2:] == "ig" or "recompute" in step]
+    assert gradients == [*last_chunk, *last_chunk, *first_chunk, *first_chunk]
+    # The row that initiates is on the last stage alone.
+    degrees |= {"checkpoints": (3,), "checkpoint_initiates": (5,)}
+    for stage in (0, 1):
+        steps = order(SIX, degrees, stage, stage_layout="megatron", microbatches=1)
+        again = steps.index("mlp_3.recompute")
+        assert steps[again : again + 2] == ["mlp_3.recompute", "mlp_4.recompute"]
+        assert steps[again + 2] == ("mlp_4.ig" if stage == 0 else "final_norm.ig")
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(st.integers(1, 999), min_size=4, max_size=4),
+    *[st.lists(st.integers(0, 5), max_size=3).map(tuple)] * 2,
+    st.sampled_from([1, 2, 4]),
+)
+def test_the_chunks_of_a_stage_together_recompute_what_a_whole_block_does(
+    times: list[int], checkpoints: tuple[int, ...], initiates: tuple[int, ...], chunks: int
+) -> None:
+    """Seen to fail on these bugs: a recompute that ends at its chunk; one that starts in every chunk."""
+    rows = [layer("embedding_layer", 3, 1), *[layer("mlp", ns, 1) for ns in times], layer("final_norm", 7, 1)]
+    once = recomputed(rows, checkpoints, initiates)
+    degrees = {"checkpoints": checkpoints, "checkpoint_initiates": initiates, "pp": 2}
+    chunked = {"schedule": "interleaved", "virtual_stages": chunks} if chunks > 1 else {"schedule": "zb-h1"}
+    for found in Results(run(rows, degrees, microbatches=2, **chunked)).accounts:
+        assert found.compute_ns()["recompute"] == 2 * once
 
 
 def test_a_recompute_comes_before_the_input_gradient_of_its_row_and_its_collectives_block() -> None:

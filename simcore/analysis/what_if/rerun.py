@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from simcore.analysis.program_index import ProgramIndex
 from simcore.analysis.what_if.fixed_order import FixedOrder
 from simcore.cluster import Cluster
+from simcore.collectives.exact import scaled
 from simcore.engine import Times, run_engine
 from simcore.networks import Network, Sharing, open_network
 from simcore.overrides import parse_overrides
-from simcore.pricing import Prices, scaled
+from simcore.pricing import Prices
 from simcore.program import StageProgram
 from simcore.simulation import Simulation
 

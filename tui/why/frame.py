@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from simcore.units import duration, percent
 from tui.boxes import beside, box
-from tui.change_words import change_share, change_words
+from tui.change_words import BETTER, change_share, change_words
 from tui.frame import Glyphs, Line, cells, rows_around, rule
 from tui.panel_cursor import WHAT_IF
 from tui.timeline.axis import clock
@@ -80,7 +80,7 @@ def sum_lines(model: PathModel, width: int, rows: int) -> list[Line]:
 
 
 def knob_lines(model: PathModel, width: int, rows: int, progress: str) -> list[Line]:
-    """A line a knob: the step with it at nothing and at nine tenths; of a schedule the step under it."""
+    """A line a knob: the step with it at nothing and 10 % better; of a schedule the step under it."""
     changes = model.knobs
     if changes is None:
         return [[(f" {progress}", "dim")]]
@@ -88,8 +88,8 @@ def knob_lines(model: PathModel, width: int, rows: int, progress: str) -> list[L
         return [[(" nothing to change", "dim")]]
     step = model.step_ns
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
-    size = max(width - 42, 14)
-    head = f" {'cheaper, or another way':<{size}}{'10 % less':>10}{'change':>9}{'free':>11}{'change':>9}"
+    size = max(width - 43, 14)
+    head = f" {'cheaper, or another way':<{size}}{BETTER:>11}{'change':>9}{'free':>11}{'change':>9}"
     shown = rows_around(row, len(changes), rows - 1)
     lines = [knob_line(changes[index], model.dims, step, size, focused and index == row) for index in shown]
     return [[(head, "dim")], *lines]
@@ -98,7 +98,7 @@ def knob_lines(model: PathModel, width: int, rows: int, progress: str) -> list[L
 def knob_line(knob: WhatIf | Knob, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
     """A knob, its name in `size` cells, and the step times that it gives."""
     words = f"{'>' if at else ' '}{cells(change_words(knob, dims), size - 1):<{size}}"
-    now = f"{duration(knob.better10_ns):>10}"
+    now = f"{duration(knob.better10_ns):>11}"
     line: Line = [(words, "accent" if at else ""), (now, ""), change_share(step, knob.better10_ns)]
     if knob.free_ns is None:
         return [*line, (" anomaly: slower" if knob.anomaly else "", "warn")]

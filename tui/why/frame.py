@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from simcore.measured.replay.what_if import Knob
 
 _WIDE, _TALL = 100, 24
+# From how many cells on the legs have the words "of micro-batch".
+_SPELLED = 106
 _TITLES = {SUMS: "Critical path by {}", WHAT_IF: "What if", LEGS: "The critical path, leg by leg"}
 _NAMES = {SUMS: "sums of the path", WHAT_IF: "what if", LEGS: "the path leg by leg"}
 
@@ -111,9 +113,9 @@ def leg_lines(model: PathModel, width: int, rows: int) -> list[Line]:
     if not model.leg_count:
         return [[(" nothing takes any time", "dim")]]
     row, focused = model.row(LEGS), model.panel == LEGS
-    wide = width >= _WIDE - 2
-    size = model.WHAT_CELLS[0 if wide else 1]
-    head = f" {'from':<{19 if wide else 15}}{'takes':>9}"
+    wide, spelled = width >= _WIDE - 2, width >= _SPELLED
+    size = model.WHAT_CELLS[0 if spelled else 1 if wide else 2]
+    head = f" {'from':<{19 if wide else 14}}{'takes':>9}"
     head += (
         f"  {'stage':>5} {'rank':>7}  {'what':<{size}}"
         if wide
@@ -122,18 +124,18 @@ def leg_lines(model: PathModel, width: int, rows: int) -> list[Line]:
     head += "not earlier, because"
     shown = rows_around(row, model.leg_count, rows - 1)
     lines = [
-        _marked(_leg(model.leg_line(index), wide, size)[: width - 1], focused and index == row)
+        _marked(_leg(model.leg_line(index), wide, spelled, size)[: width - 1], focused and index == row)
         for index in shown
     ]
     return [[(head[:width], "dim")], *lines]
 
 
-def _leg(leg: LegLine, wide: bool, size: int) -> str:
-    of = "of micro-batch" if wide else "mb"
+def _leg(leg: LegLine, wide: bool, spelled: bool, size: int) -> str:
+    of = "of micro-batch" if spelled else "mb"
     of_batch = f" {of} {leg.microbatch}" if leg.microbatch >= 0 else ""
-    what = cells(leg.what, max(size - 1 - len(of_batch), 8)) + of_batch
+    what = cells(leg.what, size - 1 - len(of_batch)) + of_batch
     start, takes, reason = clock(leg.start_ns), duration(leg.ns), cells(leg.reason, 200)
     if wide:
         return f"{start:<19}{takes:>9}  {leg.stage:>5} {leg.rank:>7}  {what:<{size}}{reason}"
     # Whole us: the axis of the timeline has the rest.
-    return f"{start[:-6] + ' s':<15}{takes:>9} {leg.stage:>3} {leg.rank:>6} {what:<{size}}{reason}"
+    return f"{start[:-6] + ' s':<14}{takes:>9} {leg.stage:>3} {leg.rank:>6} {what:<{size}}{reason}"

@@ -91,7 +91,7 @@ def test_every_leg_and_sum_of_one_op_leads_to_the_span_of_this_op(parameters: di
         assert spans_at_target() == path.op[path.at(found[1])]
 
 
-@pytest.mark.parametrize("width", [60, 78, 98, 106, 118, 198])
+@pytest.mark.parametrize("width", [80, 98, 106, 118, 198])
 def test_a_gap_is_left_between_what_a_leg_is_and_why_it_is_not_earlier(width: int) -> None:
     for model, batch in ((WhyModel(seed(microbatches=128)), "127"), (WhyModel(seed()), "15")):
         model.panel = LEGS
@@ -103,7 +103,7 @@ def test_a_gap_is_left_between_what_a_leg_is_and_why_it_is_not_earlier(width: in
         assert {line[column] for line in lines} == {" "}
         of = "of micro-batch" if width > 100 else "mb"
         line = next(line for line in reversed(lines) if f"backward {of} {batch} " in line[: column + 1])
-        assert width < 78 or line.rstrip().endswith(" sends the gradient")
+        assert line.rstrip().endswith(" sends the gradient")
 
 
 async def test_enter_on_a_transfer_puts_the_cursor_on_it(make_app: MakeApp) -> None:

@@ -205,8 +205,8 @@ class WltuiApp(CellApp):
             # Now: Textual lays the screen out at once, and what comes later is another picture.
             row.redraw_now()
 
-    async def go_to(self, number: int, start_ns: int, end_ns: int) -> None:
-        """Show a place in the timeline: a rank class, from start_ns to end_ns."""
+    async def go_to(self, number: int, start_ns: int, end_ns: int, stream: str | None = None) -> None:
+        """Show a place in the timeline: a rank class or a stream of it, from start_ns to end_ns."""
         from tui.timeline.view import TimelineView
 
         here = self.screen_name
@@ -214,7 +214,7 @@ class WltuiApp(CellApp):
         self.came_from = here
         view = self.current_view
         assert isinstance(view, TimelineView)
-        view.go_to(number, start_ns, end_ns)
+        view.go_to(number, start_ns, end_ns, stream)
 
     def on_key(self, event: Key) -> None:
         """Keys typed ahead of a prompt or the palette belong to it, not to what is under it."""

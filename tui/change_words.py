@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from simcore.cluster import Dimension
     from simcore.measured.replay.what_if import Knob
 
+# What `better10_ns` is with, in the words of `report --what-if`: 10 % less time, of a bandwidth 1 / 0.9.
+BETTER = "10 % better"
+
 
 def change_words(knob: WhatIf | Knob, dims: Sequence[Dimension] = ()) -> str:
     """A schedule is known by its name: the words of the flags would leave no room for the figures.
@@ -36,7 +39,7 @@ def why_not_tried(knob: WhatIf | Knob, dims: Sequence[Dimension] = ()) -> str:
     """Why no run is made with a change of the table, and what comes next to it."""
     dimension = _dimension(knob.knob, dims)
     if dimension is not None:
-        return f"10 % less is no parameter: type another {dimension[0]} on 5"
+        return f"{BETTER} is no parameter: type another {dimension[0]} on 5"
     kind, _, of = knob.knob.partition(" ")
     if kind == "layer":
         return "a layer is its compute and its collectives: --layer-scale on 5 has compute alone"

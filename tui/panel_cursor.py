@@ -17,11 +17,14 @@ WHAT_IF = "what-if"
 
 
 class Target(NamedTuple):
-    """A place in the timeline: the rank class `number`, from start_ns to end_ns."""
+    """A place in the timeline: the rank class `number`, from start_ns to end_ns. stream: the lane under its
+    own that shows it, as in `LaneKey`; None for its own.
+    """
 
     number: int
     start_ns: int
     end_ns: int
+    stream: str | None = None
 
 
 def dims_of(results: Results) -> Sequence[Dimension]:

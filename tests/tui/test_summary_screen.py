@@ -8,22 +8,25 @@ import pytest
 
 from simcore.analysis.rank_map import MEASURES
 from simcore.analysis.what_if import WhatIf
+from simcore.report.what_if_text import what_if_text
 from simcore.simulation import simulate
 from simcore.units import duration
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import seed
+from tests.tui.made_runs import lonely, seed
 from tests.tui.pseudo_terminal import SEED, wltui
 from tests.tui.screen_reading import press, screen_rows, screen_text, wait_until
-from tui.change_words import change_words
+from tui.change_words import change_words, why_not_tried
 from tui.frame import ASCII, BLOCKS, Glyphs, text_of
 from tui.panel_cursor import WHAT_IF
 from tui.parameters.fields import fields_for
 from tui.session import Session
 from tui.summary.digits import large
 from tui.summary.model import MAP, NOTES, STAGES, WORST, SummaryModel
-from tui.summary.panels import map_lines, worst_lines
+from tui.summary.panels import help_line, map_lines, worst_lines
 from tui.summary.view import SummaryView
 from tui.timeline.view import TimelineView
+from tui.why.frame import knob_lines
+from tui.why.model import WhyModel
 
 SIZES = [(120, 36), (80, 24)]
 
@@ -202,8 +205,8 @@ async def test_t_tries_the_best_change_as_run_2_and_x_goes_back(make_app: MakeAp
         ("stream tp", "no parameter scales tp alone: 5 scales all communication"),
         ("layer mlp_row", "a layer is its compute and its collectives: --layer-scale on 5 has compute alone"),
         ("dimension 1 bandwidth",
-         "10 % less is no parameter: type another dim 1 bandwidth on 5"),
-        ("dimension 0 latency", "10 % less is no parameter: type another dim 0 latency on 5"),
+         "10 % better is no parameter: type another dim 1 bandwidth on 5"),
+        ("dimension 0 latency", "10 % better is no parameter: type another dim 0 latency on 5"),
     ],
 )  # fmt: skip
 async def test_t_without_a_parameter_for_it_says_why(make_app: MakeApp, knob: str, words: str) -> None:
@@ -226,6 +229,18 @@ def test_a_dimension_is_called_as_on_the_screen_of_parameters() -> None:
         words = change_words(WhatIf(f"dimension {number} bandwidth", 1, 1), seed().simulation.cluster.dims)
         assert words == f"dim {number} bandwidth ({dimension.kind} {dimension.size})"
         assert words.partition(" (")[0] in {" ".join(label.split()) for label in form}
+
+
+def test_a_knob_is_better_in_the_words_of_the_report_wherever_it_stands() -> None:
+    knob, dims = WhatIf("dimension 1 bandwidth", 1, 1), seed().simulation.cluster.dims
+    model = WhyModel(seed())
+    model.knobs = [knob]
+    heading = "".join(text for text, _ in knob_lines(model, 78, 10, "")[0])
+    line = "".join(text for text, _ in help_line(knob, dims, 2, 50, False))
+    assert line.startswith(" dim 1 bandwidth (switch 128), 10 % better ")
+    assert " 10 % better " in heading
+    assert why_not_tried(knob, dims).startswith("10 % better is no parameter")
+    assert "step if 10 % better" in what_if_text(lonely())
 
 
 async def test_t_while_a_run_is_simulated_leaves_it_alone_and_says_so(

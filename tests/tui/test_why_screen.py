@@ -8,9 +8,12 @@ from simcore.analysis.path_parts import longest_of_part
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import lonely, seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
+from tui.timeline.model import TimelineModel
+from tui.timeline.spans import ALL, LaneKey
 from tui.timeline.view import TimelineView
+from tui.why.frame import leg_lines
 from tui.why.model import GROUPINGS, WhyModel
-from tui.why.path import LEGS, PANELS
+from tui.why.path import LEGS, PANELS, SUMS
 from tui.why.view import WhyView
 
 
@@ -33,7 +36,7 @@ def test_the_cursor_stays_among_the_rows() -> None:
         assert model.row(panel) == 0
     model.panel = LEGS
     model.move(10**6)
-    assert model.target() == (0, 14_662_100_805, 14_774_124_906)
+    assert model.target() == (0, 14_662_100_805, 14_774_124_906, None)
 
 
 def test_a_step_of_one_op_has_a_path_of_one_leg() -> None:
@@ -53,6 +56,66 @@ async def test_enter_on_a_leg_shows_it_in_the_timeline(make_app: MakeApp) -> Non
         assert (leg.rank, leg.what) == (64, "forward")
         assert leg.start_ns <= view.model.cursor_ns < leg.end_ns
         assert view.model.current.number == 1
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"schedule": "interleaved", "virtual_stages": 2},
+        {"schedule": "zb-h1"},
+        {"overlap_grad_reduce": True},
+    ],
+)
+def test_every_leg_and_sum_of_one_op_leads_to_the_span_of_this_op(parameters: dict[str, object]) -> None:
+    results = seed(**parameters)
+    model, timeline, path = WhyModel(results), TimelineModel(results), results.critical_path
+
+    def spans_at_target() -> int | None:
+        target = model.target()
+        assert target is not None
+        timeline.show_stretch(*target)
+        assert timeline.current.number == target.number
+        return None if timeline.span is None else timeline.current.spans.op[timeline.span]
+
+    model.panel = LEGS
+    for index, leg in enumerate(model.legs):
+        if leg.last == leg.first + 1:
+            model.place(LEGS, index)
+            assert spans_at_target() == path.op[leg.first]
+    model.panel = SUMS
+    for index, (part, _) in enumerate(model.sums()):
+        model.place(SUMS, index)
+        found = longest_of_part(results, "kind", part)
+        assert found is not None
+        assert spans_at_target() == path.op[path.at(found[1])]
+
+
+@pytest.mark.parametrize("width", [80, 98, 106, 118, 198])
+def test_a_gap_is_left_between_what_a_leg_is_and_why_it_is_not_earlier(width: int) -> None:
+    for model, batch in ((WhyModel(seed(microbatches=128)), "127"), (WhyModel(seed()), "15")):
+        model.panel = LEGS
+        model.move(10**6)
+        head, *lines = [
+            "".join(text for text, _ in line).ljust(width) for line in leg_lines(model, width, 200)
+        ]
+        column = head.index(" not earlier")
+        assert {line[column] for line in lines} == {" "}
+        of = "of micro-batch" if width > 100 else "mb"
+        line = next(line for line in reversed(lines) if f"backward {of} {batch} " in line[: column + 1])
+        assert line.rstrip().endswith(" sends the gradient")
+
+
+async def test_enter_on_a_transfer_puts_the_cursor_on_it(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "4", "shift+tab", *"jjjj", "enter")
+        leg = seed().legs[4]
+        assert (leg.what, leg.microbatch, leg.rank) == ("pp", 0, 0)
+        view = app.current_view
+        assert isinstance(view, TimelineView)
+        assert view.model.current.key == LaneKey((), 0, ALL, "pp")
+        assert " activation to stage 1, micro-batch 0 " in screen_text(app)
 
 
 @pytest.mark.parametrize(("sums", "part", "rank_class"), [(0, "compute wg", None), (2, "stage 3", 3)])

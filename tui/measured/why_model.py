@@ -16,7 +16,7 @@ class MeasuredWhyModel(PathModel):
     """The critical path of a run, summed and leg by leg."""
 
     GROUPINGS: ClassVar[tuple[str, ...]] = ("kind", "op", "stage", "rank")
-    WHAT_CELLS: ClassVar[tuple[int, int]] = (33, 20)
+    WHAT_CELLS: ClassVar[tuple[int, int, int]] = (33, 28, 20)
 
     results: MeasuredResults
 

@@ -13,7 +13,7 @@ from simcore.diagnostics import Diagnostic
 from simcore.program.ops import FWD, IG, OPT, RECOMPUTE, WG
 from simcore.ranks import RankSet
 from simcore.units import duration, percent
-from tui.change_words import change_share, change_words
+from tui.change_words import BETTER, change_share, change_words
 from tui.frame import Glyphs, Line, cells, fitted, rows_around
 from tui.panel_cursor import WHAT_IF
 from tui.summary.digits import large
@@ -265,7 +265,7 @@ def help_lines(
 
 def help_line(knob: WhatIf | Knob, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
     """A change in words, the step time with it, and the difference."""
-    words = change_words(knob, dims) + ("" if knob.free_ns is None else ", 10 % less")
+    words = change_words(knob, dims) + ("" if knob.free_ns is None else f", {BETTER}")
     share, role = change_share(step, knob.better10_ns)
     name = f"{'>' if at else ' '}{cells(words, size - 1):<{size}}"
     return [(name, "accent" if at else ""), (f"{duration(knob.better10_ns):>10}", ""), (f" {share}", role)]

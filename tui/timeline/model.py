@@ -173,9 +173,11 @@ class TimelineModel(Navigation):
         if not self.selection.clear():
             self.filter.set(Query())
 
-    def show_stretch(self, number: int, start_ns: int, end_ns: int) -> None:
-        """The cursor to the middle of start_ns..end_ns on the lane of a group of ranks; the view fits it."""
-        self.go_to(LaneKey((), number))
+    def show_stretch(self, number: int, start_ns: int, end_ns: int, stream: str | None = None) -> None:
+        """The cursor to the middle of start_ns..end_ns on the lane of a group of ranks, or on that of one of
+        its streams; the view fits it.
+        """
+        self.go_to(LaneKey((), number, stream=stream))
         span = end_ns - start_ns
         self.cursor_ns = start_ns + span // 2
         self._change(self.window.moved(start_ns - span // 4, span + span // 2, self.columns))

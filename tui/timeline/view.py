@@ -166,9 +166,11 @@ class TimelineView(ScreenView):
         move()
         self.changed()
 
-    def go_to(self, number: int, start_ns: int, end_ns: int) -> None:
-        """The cursor on the lane of rank class `number`, the view around start_ns..end_ns."""
-        self._do(lambda: self.model.show_stretch(number, start_ns, end_ns))
+    def go_to(self, number: int, start_ns: int, end_ns: int, stream: str | None = None) -> None:
+        """The cursor on the lane of rank class `number` or of a stream of it, the view around
+        start_ns..end_ns.
+        """
+        self._do(lambda: self.model.show_stretch(number, start_ns, end_ns, stream))
 
     def action_zoom(self, numerator: int, denominator: int) -> None:
         self._do(lambda: self.model.zoom(numerator, denominator))

@@ -72,7 +72,7 @@ def critical(results: Results, time_ns: int, direction: int) -> Step | None:
     segment = path.segment(index)
     what = segment.kind if segment.op == IDLE_OP else _what(results, segment.number, segment.op)
     words = f"critical path {index + 1} of {len(path)}: {what}, {duration(segment.ns)}; {segment.reason}"
-    stream = _lane_of(results, segment.number, segment.op, segment.start_ns, segment.end_ns)
+    stream = lane_of(results, segment.number, segment.op, segment.start_ns, segment.end_ns)
     return Step(segment.number, stream, segment.start_ns, segment.rank, words)
 
 
@@ -98,7 +98,7 @@ def _is_shown(results: Results, number: int, op: int, segment: int) -> bool:
 
 def _step(results: Results, lane: SpanLane, one: Dependency) -> Step:
     what = "idle" if one.op == IDLE_OP else _what(results, one.number, one.op)
-    stream = _lane_of(results, one.number, one.op, one.start_ns, one.end_ns)
+    stream = lane_of(results, one.number, one.op, one.start_ns, one.end_ns)
     if lane.stream == "compute" and stream is None:
         # Someone who looks at streams stays with streams.
         stream = "compute"
@@ -124,8 +124,10 @@ def _what(results: Results, number: int, op: int) -> str:
     return f"{kind} of {name}" if name else kind
 
 
-def _lane_of(results: Results, number: int, op: int, start_ns: int, end_ns: int) -> str | None:
-    """The lane that shows an op: the folded one where compute does it or stands still for it."""
+def lane_of(results: Results, number: int, op: int, start_ns: int, end_ns: int) -> str | None:
+    """The stream of the lane that shows an op; None for the folded lane, where compute does it or stands
+    still for it.
+    """
     if op == IDLE_OP:
         return None
     accounts = results.accounts[number]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from simcore.units import duration, percent
 from tui.boxes import beside, box
-from tui.change_words import change_share, change_words
+from tui.change_words import BETTER, change_share, change_words
 from tui.frame import Glyphs, Line, cells, rows_around, rule
 from tui.panel_cursor import WHAT_IF
 from tui.timeline.axis import clock
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from simcore.measured.replay.what_if import Knob
 
 _WIDE, _TALL = 100, 24
+# From how many cells on the legs have the words "of micro-batch".
+_SPELLED = 106
 _TITLES = {SUMS: "Critical path by {}", WHAT_IF: "What if", LEGS: "The critical path, leg by leg"}
 _NAMES = {SUMS: "sums of the path", WHAT_IF: "what if", LEGS: "the path leg by leg"}
 
@@ -80,7 +82,7 @@ def sum_lines(model: PathModel, width: int, rows: int) -> list[Line]:
 
 
 def knob_lines(model: PathModel, width: int, rows: int, progress: str) -> list[Line]:
-    """A line a knob: the step with it at nothing and at nine tenths; of a schedule the step under it."""
+    """A line a knob: the step with it at nothing and 10 % better; of a schedule the step under it."""
     changes = model.knobs
     if changes is None:
         return [[(f" {progress}", "dim")]]
@@ -88,8 +90,8 @@ def knob_lines(model: PathModel, width: int, rows: int, progress: str) -> list[L
         return [[(" nothing to change", "dim")]]
     step = model.step_ns
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
-    size = max(width - 42, 14)
-    head = f" {'cheaper, or another way':<{size}}{'10 % less':>10}{'change':>9}{'free':>11}{'change':>9}"
+    size = max(width - 43, 14)
+    head = f" {'cheaper, or another way':<{size}}{BETTER:>11}{'change':>9}{'free':>11}{'change':>9}"
     shown = rows_around(row, len(changes), rows - 1)
     lines = [knob_line(changes[index], model.dims, step, size, focused and index == row) for index in shown]
     return [[(head, "dim")], *lines]
@@ -98,7 +100,7 @@ def knob_lines(model: PathModel, width: int, rows: int, progress: str) -> list[L
 def knob_line(knob: WhatIf | Knob, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
     """A knob, its name in `size` cells, and the step times that it gives."""
     words = f"{'>' if at else ' '}{cells(change_words(knob, dims), size - 1):<{size}}"
-    now = f"{duration(knob.better10_ns):>10}"
+    now = f"{duration(knob.better10_ns):>11}"
     line: Line = [(words, "accent" if at else ""), (now, ""), change_share(step, knob.better10_ns)]
     if knob.free_ns is None:
         return [*line, (" anomaly: slower" if knob.anomaly else "", "warn")]
@@ -111,9 +113,9 @@ def leg_lines(model: PathModel, width: int, rows: int) -> list[Line]:
     if not model.leg_count:
         return [[(" nothing takes any time", "dim")]]
     row, focused = model.row(LEGS), model.panel == LEGS
-    wide = width >= _WIDE - 2
-    size = model.WHAT_CELLS[0 if wide else 1]
-    head = f" {'from':<{19 if wide else 15}}{'takes':>9}"
+    wide, spelled = width >= _WIDE - 2, width >= _SPELLED
+    size = model.WHAT_CELLS[0 if spelled else 1 if wide else 2]
+    head = f" {'from':<{19 if wide else 14}}{'takes':>9}"
     head += (
         f"  {'stage':>5} {'rank':>7}  {'what':<{size}}"
         if wide
@@ -122,18 +124,18 @@ def leg_lines(model: PathModel, width: int, rows: int) -> list[Line]:
     head += "not earlier, because"
     shown = rows_around(row, model.leg_count, rows - 1)
     lines = [
-        _marked(_leg(model.leg_line(index), wide, size)[: width - 1], focused and index == row)
+        _marked(_leg(model.leg_line(index), wide, spelled, size)[: width - 1], focused and index == row)
         for index in shown
     ]
     return [[(head[:width], "dim")], *lines]
 
 
-def _leg(leg: LegLine, wide: bool, size: int) -> str:
-    of = "of micro-batch" if wide else "mb"
+def _leg(leg: LegLine, wide: bool, spelled: bool, size: int) -> str:
+    of = "of micro-batch" if spelled else "mb"
     of_batch = f" {of} {leg.microbatch}" if leg.microbatch >= 0 else ""
-    what = cells(leg.what, max(size - 1 - len(of_batch), 8)) + of_batch
+    what = cells(leg.what, size - 1 - len(of_batch)) + of_batch
     start, takes, reason = clock(leg.start_ns), duration(leg.ns), cells(leg.reason, 200)
     if wide:
         return f"{start:<19}{takes:>9}  {leg.stage:>5} {leg.rank:>7}  {what:<{size}}{reason}"
     # Whole us: the axis of the timeline has the rest.
-    return f"{start[:-6] + ' s':<15}{takes:>9} {leg.stage:>3} {leg.rank:>6} {what:<{size}}{reason}"
+    return f"{start[:-6] + ' s':<14}{takes:>9} {leg.stage:>3} {leg.rank:>6} {what:<{size}}{reason}"

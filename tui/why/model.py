@@ -11,6 +11,7 @@ from simcore.analysis.legs import Leg
 from simcore.analysis.path_parts import PARTS, longest_of_part, path_parts
 from simcore.cluster import Dimension
 from tui.panel_cursor import Target, dims_of
+from tui.timeline.walking import lane_of
 from tui.why.path import LEGS, SUMS, LegLine, PathModel
 
 GROUPINGS = PARTS
@@ -55,12 +56,22 @@ class WhyModel(PathModel):
         return LegLine(leg.start_ns, leg.ns, str(stage), leg.rank, leg.what, leg.microbatch, leg.reason)
 
     def target(self) -> Target | None:
-        """(rank class, start, end) that Enter leads to; None where it leads nowhere."""
+        """The place that Enter leads to, in the lane that shows it; None where it leads nowhere."""
         if self.panel == LEGS and self.legs:
             leg = self.legs[self.row(LEGS)]
-            return Target(leg.number, leg.start_ns, leg.end_ns)
+            # Of several segments in several lanes, what compute did or waited for is the story.
+            lanes = {self._lane(index) for index in range(leg.first, leg.last)}
+            lane = lanes.pop() if len(lanes) == 1 else None
+            return Target(leg.number, leg.start_ns, leg.end_ns, lane)
         sums = self.sums() if self.panel == SUMS else []
         if not sums:
             return None
         place = longest_of_part(self.results, self.grouping, sums[self.row(SUMS)][0])
-        return None if place is None else Target(*place)
+        if place is None:
+            return None
+        return Target(*place, self._lane(self.results.critical_path.at(place[1])))
+
+    def _lane(self, index: int) -> str | None:
+        """The lane that shows a segment of the path, as `Target` has it."""
+        path = self.results.critical_path
+        return lane_of(self.results, path.number[index], path.op[index], *path.edge[index : index + 2])

@@ -30,8 +30,9 @@ class PathModel(PanelCursor):
     """grouping: what the sums are by, of GROUPINGS."""
 
     GROUPINGS: ClassVar[tuple[str, ...]] = ()
-    # Cells for what a leg is, on a wide and on a narrow screen.
-    WHAT_CELLS: ClassVar[tuple[int, int]] = (25, 15)
+    # Cells for what a leg is, with a gap behind it: where micro-batches are spelled out, where the times
+    # have all digits, and on a narrow screen.
+    WHAT_CELLS: ClassVar[tuple[int, int, int]] = (30, 25, 17)
 
     panels: tuple[str, ...] = PANELS
     panel: str = SUMS

@@ -282,7 +282,7 @@ class AlgorithmField(Field):
     index: int
 
     def text(self, parameters: Parameters, simulation: Simulation) -> str:
-        given = dict(text.split("=", 1) for text in parameters.algorithm)
+        given = dict(text.partition("=")[::2] for text in parameters.algorithm)
         return given.get(str(self.index), "default")
 
     def scrubbed(

@@ -18,6 +18,13 @@ _CHOICES = {
 }
 
 
+def is_one_of(text: str, words: tuple[str, ...]) -> bool:
+    """Whether `text` is one of a parameter's words; of some more stands behind a colon: `busbw:FILE`."""
+    name, _, argument = text.partition(":")
+    known = {word.partition(":")[0]: ":" in word for word in words}
+    return name in known and bool(argument) == known[name]
+
+
 def choices(field: str) -> tuple[str, ...]:
     """The words that `field` of `Parameters` may be, in the order in which they are shown."""
     return _CHOICES[field]

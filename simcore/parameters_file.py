@@ -12,13 +12,17 @@ import difflib
 from collections.abc import Callable
 from typing import Any
 
+from simcore.choices import is_one_of
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.forms import check_item
 from simcore.parameters import FLAGS, Flag, Parameters, parse_value
 from simcore.toml_text import TomlProblem, parse_toml, place_of_key, read_text
 
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
 _EXPECTED = {"count": "a whole number", "positive": "a number", "scale": "a number", "word": "a text",
              "text": "a text", "words": "a list of texts", "switch": "true or false"}  # fmt: skip
+# Of a workload NAME:PHASE=X, of a trace OP=X: refused when it is known which of them is open.
+_OF_WHAT_IS_OPEN = ("layer_scale",)
 
 
 def read_parameters(path: str, choices: Callable[[str], tuple[str, ...]]) -> dict[str, Any]:
@@ -116,15 +120,18 @@ class _File:
     def _parsed(self, flag: Flag, text: str, item: str) -> Any:
         """`text` as the flag takes it; its complaint gets a place here."""
         try:
-            return parse_value(flag, text)
+            value = parse_value(flag, text)
+            if flag.kind == "words" and flag.field not in _OF_WHAT_IS_OPEN:
+                for word in value:
+                    check_item(flag.field, word)
+            return value
         except UsageError as error:
             message = f"{flag.field} {str(error).removeprefix(flag.option + ' ')}"
             raise self._wrong(flag.field, message, item) from None
 
     def _check_word(self, flag: Flag, text: str) -> None:
         known = self.choices(flag.field)
-        # Some choices go on behind a colon: busbw:FILE.
-        if text.split(":")[0] not in {one.split(":")[0] for one in known}:
+        if not is_one_of(text, known):
             message = f"found {_quoted(text)} for {flag.field}, expected one of {', '.join(known)}"
             raise self._wrong(flag.field, message)
 

@@ -104,21 +104,13 @@ def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[]
     unused = check_flags(parameters)
     # The workload of a run has its groups and sizes; another run begins with those of the file.
     workload = workload.as_read or workload
-    choice = choose_cluster(parameters)
     queued = chosen_dialect(workload, parameters) == "astra-sim-1"
     if queued:
         _check_queued(parameters)
-        layout, found = policy_layout(workload, parameters, choice.npus, choice.first_dimension)
-        workload = with_scopes(workload, layout)
-    else:
-        layout, found = resolve_layout(workload, parameters, choice.npus)
-    if model.place:
-        cluster, cluster_found = model.place(parameters, layout), choice.diagnostics
-    else:
-        cluster, cluster_found = _cluster(workload, choice, layout)
+    layout, cluster, found = place(workload, parameters)
     least_bytes = 0
     if queued:
-        cluster = replace(cluster, last_chunk_is_rest=True)
+        workload = with_scopes(workload, layout)
         program, program_found = build_policy_program(workload, layout, parameters, cluster.newest_first)
     else:
         least_bytes = least_forward_bytes(workload) if model.lifts_forward else 0
@@ -147,9 +139,31 @@ def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[]
     flat = [] if model.place else _flat_groups(workload, folding)
     zero = _zero_step(workload, timeline)
     diagnostics = (
-        *workload.diagnostics, *found, *cluster_found, *program_found, *network_found, *flat, *zero
+        *workload.diagnostics, *found, *program_found, *network_found, *flat, *zero
     )  # fmt: skip
     return Simulation(workload, parameters, layout, cluster, network, timeline, diagnostics, least_bytes)
+
+
+def place(workload: Workload, parameters: Parameters) -> tuple[Layout, Cluster, list[Diagnostic]]:
+    """The ranks and the network of the run of `workload` under `parameters`, and what was assumed for them.
+
+    Without a program or times: a thousandth of the run. Raises as `simulate` does.
+    """
+    model = network_model(parameters)
+    workload = workload.as_read or workload
+    choice = choose_cluster(parameters)
+    queued = chosen_dialect(workload, parameters) == "astra-sim-1"
+    if queued:
+        layout, found = policy_layout(workload, parameters, choice.npus, choice.first_dimension)
+    else:
+        layout, found = resolve_layout(workload, parameters, choice.npus)
+    if model.place:
+        cluster, cluster_found = model.place(parameters, layout), choice.diagnostics
+    else:
+        cluster, cluster_found = _cluster(workload, choice, layout)
+    if queued:
+        cluster = replace(cluster, last_chunk_is_rest=True)
+    return layout, cluster, [*found, *cluster_found]
 
 
 def _check_queued(parameters: Parameters) -> None:

@@ -12,7 +12,7 @@ from simcore.cluster.model import (
     direct_window,
     is_algorithm,
 )
-from simcore.cluster.parsing import parse_algorithm, parse_dimension
+from simcore.cluster.parsing import algorithm_words, parse_algorithm, parse_dimension
 from simcore.cluster.placement import Crossing, GroupShape, TransferShape, group_shape, transfer_shape
 from simcore.cluster.presets import DEFAULT_PRESET, PRESETS, default_cluster
 
@@ -26,6 +26,7 @@ __all__ = [
     "Dimension",
     "GroupShape",
     "TransferShape",
+    "algorithm_words",
     "choose_cluster",
     "default_cluster",
     "direct_window",

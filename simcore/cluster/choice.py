@@ -50,10 +50,14 @@ class ClusterChoice:
 
     def cluster(self, world: int) -> Cluster:
         """The cluster for `world` ranks. Raises UsageError when they do not fit."""
-        settings = self.settings if self.preset is None else self.settings.over(self.preset(world))
-        cluster = settings.cluster()
+        cluster = self.unchecked(world)
         cluster.check_world(world)
         return cluster
+
+    def unchecked(self, world: int) -> Cluster:
+        """The cluster for `world` ranks, whether they fit or not."""
+        settings = self.settings if self.preset is None else self.settings.over(self.preset(world))
+        return settings.cluster()
 
 
 def choose_cluster(parameters: Parameters) -> ClusterChoice:

@@ -45,17 +45,38 @@ def parse_algorithm(text: str, dims: Sequence[Dimension]) -> tuple[int, str]:
 
     Raises UsageError that says which of the two is wrong and what fits.
     """
-    index_text, equals, name = text.partition("=")
-    if not equals:
-        raise _refusal("algorithm", text, "DIM=NAME is expected, for example 0=ring")
+    index_text, name = _halves(text)
     indices = {str(index): index for index in range(len(dims))}
     if index_text not in indices:
         fits = "only 0" if len(dims) == 1 else f"0 to {len(dims) - 1}"
         raise _refusal("algorithm", text, f"no dimension {_quoted(index_text)} in this cluster, {fits}")
+    _check_name(text, name)
+    return indices[index_text], name
+
+
+def algorithm_words(text: str) -> tuple[str, str]:
+    """The two halves of `DIM=NAME`, for a cluster that is not known: the number is any.
+
+    Raises UsageError that says which of the two is wrong and what fits.
+    """
+    index_text, name = _halves(text)
+    if not re.fullmatch("[0-9]{1,7}", index_text):
+        raise _refusal("algorithm", text, f"DIM {_quoted(index_text)} is not the number of a dimension")
+    _check_name(text, name)
+    return index_text, name
+
+
+def _halves(text: str) -> tuple[str, str]:
+    index_text, equals, name = text.partition("=")
+    if not equals:
+        raise _refusal("algorithm", text, "DIM=NAME is expected, for example 0=ring")
+    return index_text, name
+
+
+def _check_name(text: str, name: str) -> None:
     if not is_algorithm(name):
         names = (*ALGORITHM_NAMES[:2], "direct<W>", *ALGORITHM_NAMES[2:])
         raise _refusal("algorithm", text, f"NAME {_quoted(name)} is not {either(names)}")
-    return indices[index_text], name
 
 
 def number_within(text: str, bounds: tuple[float, float]) -> float | None:

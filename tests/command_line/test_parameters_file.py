@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from simcore.choices import choices
 from simcore.diagnostics import InputError
-from simcore.parameters import FLAGS, Parameters
+from simcore.parameters import FLAGS, Flag, Parameters
 from simcore.parameters_file import parameters_toml, read_parameters
 from tests.command_line.running import SEED_002, wltui
 
@@ -55,6 +56,33 @@ WRONG = [
         'schedule = "zigzag"\n',
         "1:1: found `zigzag` for schedule, expected one of layer-loop, gpipe, 1f1b, interleaved, zb-h1",
     ),
+    (
+        'network = "busbw"\n',
+        "1:1: found `busbw` for network, expected one of analytical, shared, busbw:FILE, simai-auto",
+    ),
+    (
+        'tp = 8\ndim = ["ring:8"]\n',
+        "2:9: dim ring:8: KIND:SIZE:GBPS:NS is expected, for example switch:8:450:500",
+    ),
+    (
+        'dim = ["switch:8:450:500", "ring:8:0:5"]\n',
+        "1:29: dim ring:8:0:5: GBPS `0` is not a number from 1e-6 to 1e9 (GB/s)",
+    ),
+    ('algorithm = ["foo"]\n', "1:15: algorithm foo: DIM=NAME is expected, for example 0=ring"),
+    ('algorithm = ["x=ring"]\n', "1:15: algorithm x=ring: DIM `x` is not the number of a dimension"),
+    (
+        'slow_rank = ["zz"]\n',
+        "1:15: slow_rank zz: R=X, for example 37=1.3 is expected, X above 0 and up to 1e6",
+    ),
+    (
+        'slow_link = ["1=0.5"]\n',
+        "1:15: slow_link 1=0.5: DIM:R=X, for example 1:37=0.5 is expected",
+    ),
+    (
+        'overlap = ["dp=2"]\n',
+        "1:13: overlap dp=2: KIND=RATIO is expected, KIND one of dp, tp, ep, pp, RATIO from 0 to 1, "
+        "for example dp=0.5,tp=0.3",
+    ),
     ("tp = \n", "1:6: this is not TOML: Invalid value"),
     ("a\u001b = 1\n", "1:2: this is not TOML: Expected '=' after a key in a key/value pair"),
     (f"a = {'[' * 3000}", "found too many nested lists, expected single values"),
@@ -95,16 +123,32 @@ _VALUES = {
     "positive": st.floats(0.001, 1e9),
     "scale": st.floats(0, 1e9),
     "text": _WORD,
-    "words": st.lists(_WORD, min_size=1, max_size=3).map(tuple),
     "switch": st.just(True),
 }
+_ITEMS = {
+    "dim": st.sampled_from(["switch:8:450:500", "ring:4:0.1:0"]),
+    "algorithm": st.sampled_from(["0=ring", "1=direct4"]),
+    "overlap": st.sampled_from(["dp=0.5,tp=0.3", "pp=0"]),
+    # What it may be is known when a workload or a trace is open.
+    "layer_scale": _WORD,
+    "slow_rank": st.sampled_from(["37=1.3", "0=2"]),
+    "slow_link": st.sampled_from(["1:37=0.5", "0:0=1e-3"]),
+}
+
+
+def _values_of(flag: Flag) -> st.SearchStrategy[Any]:
+    """Values that a parameter may have."""
+    if flag.kind == "word":
+        return st.sampled_from(choices(flag.field)).map(lambda word: word.replace("FILE", "b.yaml"))
+    if flag.kind == "words":
+        return st.lists(_ITEMS[flag.field], min_size=1, max_size=3).map(tuple)
+    return _VALUES[flag.kind]
 
 
 @given(st.data())
 def test_what_is_saved_is_read_back(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     parameters = Parameters()
     for flag in data.draw(st.lists(st.sampled_from(FLAGS), unique=True)):
-        values = st.sampled_from(choices(flag.field)) if flag.kind == "word" else _VALUES[flag.kind]
-        parameters = replace(parameters, **{flag.field: data.draw(values)})
+        parameters = replace(parameters, **{flag.field: data.draw(_values_of(flag))})
     found = read(parameters_toml(parameters), tmp_path_factory.mktemp("p"))
     assert Parameters(**found) == parameters

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simcore.choices import choices
 from simcore.measured.replay.scales import Scales
-from simcore.parameters import FLAGS, Parameters
+from simcore.parameters import FLAGS, Flag, Parameters
 from tui.frame import cells
 from tui.state.checking import MOST_NS, Damaged
 from tui.state.identity import Identity
@@ -24,14 +25,27 @@ KEYS = st.tuples(st.lists(TEXTS, max_size=3).map(tuple), NUMBERS, NUMBERS, st.no
 LISTS = st.lists(KEYS, max_size=3).map(tuple)
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "switch": st.booleans(),
-    "words": st.lists(TEXTS, max_size=3).map(tuple),
-    "word": TEXTS,
     "text": TEXTS,
     "count": st.integers(1, 1024),
     "positive": st.floats(1e-6, 1e12),
     "scale": st.floats(0, 1e12),
 }
-PARAMETERS = st.fixed_dictionaries({}, optional={flag.field: VALUES[flag.kind] for flag in FLAGS}).map(
+ITEMS = {
+    "dim": "switch:8:450:500", "algorithm": "1=direct4", "overlap": "dp=0.5,tp=0.3",
+    "layer_scale": "mlp \u202e:fwd=0.5", "slow_rank": "37=1.3", "slow_link": "1:37=0.5",
+}  # fmt: skip
+
+
+def values_of(flag: Flag) -> st.SearchStrategy[Any]:
+    """Values that a parameter may have."""
+    if flag.kind == "word":
+        return st.sampled_from([word for word in choices(flag.field) if ":" not in word])
+    if flag.kind == "words":
+        return st.lists(st.just(ITEMS[flag.field]), max_size=3).map(tuple)
+    return VALUES[flag.kind]
+
+
+PARAMETERS = st.fixed_dictionaries({}, optional={flag.field: values_of(flag) for flag in FLAGS}).map(
     lambda values: Parameters(**values)
 )
 
@@ -129,6 +143,21 @@ TIMELINE = "screens__timeline__"
         ({"parameters": {"no_fold": 1}}, "parameters.no_fold: found 1, expected true or false"),
         ({"parameters": {"dim": "ring"}}, 'parameters.dim: found "ring", expected a list'),
         ({"parameters": {"dim": [3]}}, "parameters.dim[0]: found 3, expected a text"),
+        ({"parameters": {"dim": ["ring:8"]}},
+         "parameters.dim[0]: ring:8: KIND:SIZE:GBPS:NS is expected, for example switch:8:450:500"),
+        ({"parameters": {"algorithm": ["0=ring", "foo"]}},
+         "parameters.algorithm[1]: foo: DIM=NAME is expected, for example 0=ring"),
+        ({"parameters": {"schedule": "foo"}},
+         'parameters.schedule: found "foo", expected one of layer-loop, gpipe, 1f1b, interleaved, zb-h1'),
+        ({"parameters": {"network": "busbw"}},
+         'parameters.network: found "busbw", expected one of analytical, shared, busbw:FILE, simai-auto'),
+        ({"parameters": {"slow_rank": ["zz"]}},
+         "parameters.slow_rank[0]: zz: R=X, for example 37=1.3 is expected, X above 0 and up to 1e6"),
+        ({"runs__0__parameters": {"slow_link": ["1:99999999=2"]}},
+         "runs[0].parameters.slow_link[0]: 1:99999999=2: no rank 99999999 in this run, only 0 to 16777215"),
+        ({"parameters": {"layer_scale": ["mlp=2"]}},
+         "parameters.layer_scale[0]: mlp=2: NAME:PHASE=X, for example mlp_row:fwd=0.9 is expected, "
+         "PHASE one of fwd, ig, wg"),
         ({"runs": {}}, "runs: found {}, expected a list"),
         ({"runs": [{}] * 201}, "runs: found 201 items, expected at most 200"),
         ({"runs": ["x"]}, 'runs[0]: found "x", expected a table'),

@@ -18,9 +18,11 @@ SIZE = (120, 36)
 
 async def open_field(pilot: Pilot[None], label: str) -> ParametersView:
     """The form with the cursor on a field."""
-    await press(pilot, "5")
     app = pilot.app
     assert isinstance(app, WltuiApp)
+    if app.screen_name != "parameters":
+        # There, on a field that was moved to, it begins a value.
+        await press(pilot, "5")
     view = app.current_view
     assert isinstance(view, ParametersView)
     view.action_move(next(i for i, field in enumerate(view.fields) if field.label == label) - view.field)

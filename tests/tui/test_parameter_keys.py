@@ -207,6 +207,15 @@ async def test_a_file_that_is_there_is_written_over_only_after_yes(
             "1:4: error parameters-file this is not TOML: Expected '=' after a key in a key/value pair",
         ),
         ("schedule = '1f2b'", "1:1: error parameters-file found `1f2b` for schedule, expected one of "),
+        (
+            "dim = ['ring:8']",
+            "1:9: error parameters-file dim ring:8: KIND:SIZE:GBPS:NS is expected, for example "
+            "switch:8:450:500",
+        ),
+        (
+            "algorithm = ['foo']",
+            "1:15: error parameters-file algorithm foo: DIM=NAME is expected, for example 0=ring",
+        ),
     ],
 )  # fmt: skip
 async def test_a_file_that_cannot_be_loaded_says_where_and_changes_nothing(
@@ -247,15 +256,24 @@ async def test_a_place_that_cannot_be_written_says_why(
         assert complaint in said
 
 
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("tp = 3\n", "world 1024 is not a multiple of tp 3 x pp 16 = 48"),
+        ("algorithm = ['7=ring']\n", "--algorithm 7=ring: no dimension `7` in this cluster, 0 to 1"),
+        ("cluster = 'no-file'\n", "--cluster no-file: no file, and none of h100-8, "),
+        ("network = 'simai-auto'\nnic = 1e11\n", "--nic 100000000000.0: a number from 1e-6 to 1e9"),
+    ],
+)
 async def test_parameters_of_a_file_that_cannot_be_run_are_refused_beside_the_form(
-    make_app: MakeApp, tmp_path: Path
+    make_app: MakeApp, tmp_path: Path, text: str, complaint: str
 ) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text("tp = 3\n", encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
         await press(pilot, "5", "O")
         await answer(pilot, str(path))
         said = " ".join(" ".join(row[69:-1].split()) for row in screen_rows(app)[2:-1])
-        assert "world 1024 is not a multiple of tp 3 x pp 16 = 48" in said
+        assert complaint in said
         assert app.session.current is app.session.opened

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.actions import SkipAction
@@ -15,6 +16,7 @@ from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters, as_flags
 from tui.boxes import beside, box
 from tui.frame import Line, cells, rule
+from tui.parameters.basis import Basis, basis_of
 from tui.parameters.changes import ChangeTimes, StepTimes, changes_of
 from tui.parameters.effect import compact_lines, effect_lines, state_lines
 from tui.parameters.fields import Field, fields_for
@@ -79,7 +81,9 @@ class ParametersView(ScreenView):
 
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
-        self.fields = fields_for(session.current.simulation)
+        # What the draft is without its run: what a key does must not wait for that.
+        self._basis: Basis = session.current.simulation
+        self.fields = fields_for(self._basis)
         self.field = 0
         self.top = 0
         self.refusal = Refusal(session)
@@ -97,22 +101,35 @@ class ParametersView(ScreenView):
     def _runs(self) -> SimulatedRuns:
         return cast("SimulatedRuns", self._app.runs)
 
+    def _follow(self) -> Basis:
+        """What the draft makes of what is not given. The fields are the draft's, and the cursor stays on
+        its field when others come or go."""
+        draft, now = self.session.draft, self.session.current.simulation
+        if draft == now.parameters:
+            found: Basis = now
+        else:
+            found = self._basis if self._basis.parameters is draft else basis_of(draft, now)
+        if found is not self._basis:
+            self._basis = found
+            label = self.fields[self.field].label
+            with suppress(UsageError):
+                self.fields = fields_for(found)
+            labels = [field.label for field in self.fields]
+            self.field = labels.index(label) if label in labels else min(self.field, len(labels) - 1)
+        return found
+
     def show(self, results: Run) -> None:
         assert isinstance(results, Results)
-        # The cursor stays on its field when others come or go.
-        label = self.fields[self.field].label
-        self.fields = fields_for(results.simulation)
-        labels = [field.label for field in self.fields]
-        self.field = labels.index(label) if label in labels else min(self.field, len(labels) - 1)
         self._step_times.remember(results.simulation)
         self.refusal.clear()
         self.redraw()
 
     def go_to_change(self, parameters: Parameters) -> None:
         """The cursor to the first field in which these differ from what is edited."""
-        draft, simulation = self.session.draft, self.session.current.simulation
+        draft, basis = self.session.draft, self._follow()
+        near = basis_of(parameters, basis)
         for index, field in enumerate(self.fields):
-            if field.text(parameters, simulation) != field.text(draft, simulation):
+            if field.text(parameters, near) != field.text(draft, basis):
                 self.field = index
                 self.redraw()
                 return
@@ -121,6 +138,7 @@ class ParametersView(ScreenView):
 
     def draw(self, width: int, height: int) -> list[Line]:
         session, glyphs = self.session, self.glyphs
+        self._follow()
         changes, progress = self._change_times()
         if width < _WIDE:
             rows = max(height - _EFFECT_ROWS - 1, 3)
@@ -147,11 +165,11 @@ class ParametersView(ScreenView):
 
     def _rows(self, width: int) -> list[FormRow]:
         session = self.session
-        now, opened = session.current.simulation, session.opened.simulation
-        cluster = cluster_title(now.cluster.dims, width)
+        basis, opened = self._follow(), session.opened.simulation
+        cluster = cluster_title(basis.cluster.dims, width)
         rows = []
         for field in self.fields:
-            value, was = field.text(session.draft, now), field.text(opened.parameters, opened)
+            value, was = field.text(session.draft, basis), field.text(opened.parameters, opened)
             group = cluster if field.group == "cluster" else field.group
             origin = field.origin(opened.parameters, opened)
             rows.append(FormRow(group, field.label, value, field.unit, was if was != value else "", origin))
@@ -225,6 +243,7 @@ class ParametersView(ScreenView):
 
     def redraw(self) -> None:
         """Draw again, and say which keys do something now."""
+        self._follow()
         super().redraw()
         hints = hints_of(self.session.running, self.aimed)
         if hints != self.hints:
@@ -276,9 +295,9 @@ class ParametersView(ScreenView):
 
     def action_scrub(self, direction: int, large: bool) -> None:
         field = self.fields[self.field]
-        simulation = self.session.current.simulation
+        basis = self._follow()
         self.refusal.field = field.label
-        self.take(lambda: field.scrubbed(self.session.draft, simulation, direction, large))
+        self.take(lambda: field.scrubbed(self.session.draft, basis, direction, large))
 
     def action_reset(self) -> None:
         field = self.fields[self.field]
@@ -290,7 +309,7 @@ class ParametersView(ScreenView):
 
     def action_type(self) -> None:
         field = self.fields[self.field]
-        self._ask(field.text(self.session.draft, self.session.current.simulation), begun=False)
+        self._ask(field.text(self.session.draft, self._follow()), begun=False)
 
     def _ask(self, value: str, begun: bool) -> None:
         """A prompt for the value at the cursor, that says while one types why it cannot be."""
@@ -309,7 +328,7 @@ class ParametersView(ScreenView):
         """Why a text is no value of the field; nothing if it is."""
         session = self.session
         try:
-            field.typed(session.draft, session.current.simulation, text)
+            field.typed(session.draft, self._follow(), text)
         except UsageError as error:
             return cells(str(error).rpartition(": ")[2], 80)
         return ""
@@ -318,11 +337,11 @@ class ParametersView(ScreenView):
         field = self.fields[self.field]
         self.aimed = False
         if text is not None:
-            typed, simulation = text.strip(), self.session.current.simulation
+            typed, basis = text.strip(), self._follow()
             self.refusal.clear()
-            if typed != field.text(self.session.draft, simulation):
+            if typed != field.text(self.session.draft, basis):
                 self.refusal.field = field.label
-                self.take(lambda: field.typed(self.session.draft, simulation, typed))
+                self.take(lambda: field.typed(self.session.draft, basis, typed))
         self.redraw()
 
     def action_undo(self) -> None:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from simcore.choices import choices, is_one_of
 from simcore.diagnostics import UsageError
+from simcore.forms import check_item
 from simcore.parameters import FLAGS, Flag, Parameters, parse_value
 from tui.screens import SCREENS
 from tui.state.checking import (
@@ -165,8 +167,13 @@ def _value(flag: Flag, value: object, where: str) -> Any:
             raise wrong(value, where, "true or false")
         return value
     if flag.kind == "words":
-        return items(value, where, text, _MOST_VALUES)
-    if flag.kind in ("word", "text"):
+        return items(value, where, lambda one, place: _item(flag, one, place), _MOST_VALUES)
+    if flag.kind == "word":
+        word = text(value, where)
+        if not is_one_of(word, choices(flag.field)):
+            raise wrong(word, where, f"one of {', '.join(choices(flag.field))}")
+        return word
+    if flag.kind == "text":
         return text(value, where)
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         raise wrong(value, where, "a number")
@@ -175,4 +182,19 @@ def _value(flag: Flag, value: object, where: str) -> Any:
     try:
         return parse_value(flag, repr(value))
     except UsageError as error:
-        raise Damaged(f"{where}: {str(error).removeprefix(flag.option + ' ')}") from None
+        raise _damage(flag, where, error) from None
+
+
+def _item(flag: Flag, value: object, where: str) -> str:
+    """An item of a list parameter, as the command line would take it."""
+    item = text(value, where)
+    try:
+        check_item(flag.field, item)
+    except UsageError as error:
+        raise _damage(flag, where, error) from None
+    return item
+
+
+def _damage(flag: Flag, where: str, error: UsageError) -> Damaged:
+    """What the command line says of a value, with its place in the file."""
+    return Damaged(f"{where}: {str(error).removeprefix(flag.option + ' ')}")

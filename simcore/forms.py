@@ -1,0 +1,60 @@
+"""What an item of a list parameter looks like, and whether one is such an item, whatever run it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from simcore.cluster import algorithm_words, parse_dimension
+from simcore.layout import MOST_RANKS
+from simcore.networks.simai_inputs import overlap_ratios
+from simcore.overrides import layer_scales, parse_overrides
+from simcore.parameters import Parameters, flag_of, replaced
+
+# Of a run that is not known.
+_MOST_DIMENSIONS = 10**6
+
+
+class Form(NamedTuple):
+    """example: a good item. check: raises `UsageError` that begins with the flag and says what fits, for
+    a text, a number of ranks and a number of dimensions.
+    """
+
+    example: str
+    check: Callable[[str, int, int], object]
+
+
+def _faults(field: str) -> Callable[[str, int, int], object]:
+    """The check of what is wrong with single ranks or ports."""
+
+    def check(text: str, world: int, dimensions: int) -> object:
+        return parse_overrides(replaced(Parameters(), field, (text,)), world, dimensions)
+
+    return check
+
+
+FORMS: dict[str, Form] = {
+    "dim": Form("switch:8:450:500", lambda text, world, dimensions: parse_dimension(text)),
+    "algorithm": Form("0=ring", lambda text, world, dimensions: algorithm_words(text)),
+    "overlap": Form(
+        "dp=0.5,tp=0.3", lambda text, world, dimensions: overlap_ratios(Parameters(overlap=(text,)))
+    ),
+    "layer_scale": Form(
+        "mlp_row:fwd=0.9", lambda text, world, dimensions: layer_scales(Parameters(layer_scale=(text,)))
+    ),
+    "slow_rank": Form("37=1.3", _faults("slow_rank")),
+    "slow_link": Form("1:37=0.5", _faults("slow_link")),
+}
+
+
+def form_of(field: str) -> str:
+    """How an item of the list is written, with an example: `R=X, eg 37=1.3`."""
+    return f"{flag_of(field).metavar}, eg {FORMS[field].example}"
+
+
+def check_item(field: str, text: str, world: int = MOST_RANKS, dimensions: int = _MOST_DIMENSIONS) -> None:
+    """Raises `UsageError` when `text` is no item of the list parameter `field`.
+
+    world, dimensions: of the run; without them any rank and dimension that a run may have is taken.
+    """
+    FORMS[field].check(text, world, dimensions)

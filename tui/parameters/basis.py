@@ -1,0 +1,96 @@
+"""What the parameters of a draft make of what nobody gave: its ranks, its network, its schedule.
+
+All of it comes from the draft itself and not from the run on the screen, which is that of an earlier
+draft while one types: what a key does must not depend on whether a run has ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from simcore.cluster import Cluster, choose_cluster
+from simcore.diagnostics import InputError, UsageError
+from simcore.layout import MOST_RANKS, Layout
+from simcore.networks import network_model
+from simcore.parameters import Parameters
+from simcore.policies import chosen_dialect
+from simcore.program.blocks import find_structure
+from simcore.program.building import default_schedule
+from simcore.program.ops import Program
+from simcore.simulation import place
+from simcore.workload import Workload
+
+
+class Basis(Protocol):
+    """What the form asks of a run, or of a draft that has not been run. program: of a run before it."""
+
+    @property
+    def parameters(self) -> Parameters: ...
+    @property
+    def workload(self) -> Workload: ...
+    @property
+    def layout(self) -> Layout: ...
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def program(self) -> Program: ...
+    @property
+    def has_dimensions(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DraftBasis:
+    """A draft, placed but not run. cluster: without dimensions where it cannot be known."""
+
+    parameters: Parameters
+    workload: Workload
+    layout: Layout
+    cluster: Cluster
+    program: Program
+
+    @property
+    def has_dimensions(self) -> bool:
+        """Whether the network's prices depend on the dimensions of the cluster."""
+        return network_model(self.parameters).place is None
+
+
+def basis_of(parameters: Parameters, near: Basis) -> Basis:
+    """The basis of `parameters`; near: another one over the same workload, as it is where it fits.
+
+    Never raises: of a draft that cannot be run it is what can be known of it.
+    """
+    if parameters is near.parameters or parameters == near.parameters:
+        return near
+    layout = near.layout
+    try:
+        layout, cluster, _ = place(near.workload, parameters)
+    except (UsageError, InputError):
+        cluster = _cluster_alone(parameters, near)
+    return DraftBasis(parameters, near.workload, layout, cluster, near.program)
+
+
+def _cluster_alone(parameters: Parameters, near: Basis) -> Cluster:
+    """The cluster of ranks that do not fit it, or each other."""
+    world = parameters.world or near.layout.world
+    try:
+        return choose_cluster(parameters).unchecked(min(world, MOST_RANKS))
+    except (UsageError, InputError):
+        return Cluster((), ())
+
+
+def not_given(field: str, basis: Basis) -> object:
+    """What a run takes for a parameter of the schedule that was not given."""
+    workload = basis.workload.as_read or basis.workload
+    plain = workload.format == "op-table"
+    try:
+        plain = plain or chosen_dialect(workload, basis.parameters) == "astra-sim-1"
+    except UsageError:
+        plain = basis.program.queued
+    if field == "schedule":
+        return "layer-loop" if plain else default_schedule(basis.layout)
+    if field != "microbatches" or plain:
+        return 1
+    # The program of the other dialect has the whole file as one block.
+    structure = find_structure(workload)[0] if basis.program.queued else basis.program.structure
+    return len(structure.blocks)

@@ -97,6 +97,14 @@ MEASURED: dict[str, Example] = {
             + Op("send_backward", "501012.0", stage=1).line(1),
         }
     ),
+    "clocks-disagree": directory(
+        {
+            0: Op("send_forward", "1011.0").line() + "\n" + Op("recv_backward", "1020.0", "8.0").line(),
+            1: Op("recv_forward", "1005.0", stage=1).line(1)
+            + "\n"
+            + Op("send_backward", "1028.0", stage=1).line(1),
+        }
+    ),
     "replay-unmatched": replayed_alone,
     "ranks-missing": directory(BOTH, world=4),
     "rank-outside": directory(BOTH | {2: step(2)}),

@@ -8,10 +8,9 @@ from statistics import median_low
 
 # Real runs on one clock have nothing that is over more than 0.03 ms before what it needs begins.
 _SLACK_NS = 100_000
-# In real runs on one clock members leave their collectives 0.00 to 0.02 ms apart (median), once 0.11 ms.
-# A single collective may have anything in it.
-_APART_NS = 200_000
-_ALONE_APART_NS = 10_000_000
+# Two ranks on one clock leave many collectives 0.00 to 0.02 ms apart (median), a single one up to 6.74 ms.
+_MANY = 8
+_APART_NS, _FEW_APART_NS, _ALONE_APART_NS = 200_000, 500_000, 10_000_000
 _SPREAD_NS = 100_000
 _ANY = 1 << 70
 
@@ -50,12 +49,15 @@ class Tie:
     def _leaves_apart(self) -> bool:
         """Whether one leaves every collective by the same time later: no host is that regular."""
         collectives = self.matched[0]
-        if collectives < 2:
-            return collectives > 0 and abs(self.offset()) > _ALONE_APART_NS
+        if not collectives:
+            return False
         middle = self.offset()
-        spread = max(_SPREAD_NS, abs(middle) // 4)
+        if collectives == 1:
+            return abs(middle) > _ALONE_APART_NS
+        spread = max(_SPREAD_NS, abs(middle) // 10)
         near = sum(abs(ns - middle) <= spread for _, ns in self.ends)
-        return abs(middle) > _APART_NS and near * 4 >= len(self.ends) * 3
+        least = _APART_NS if collectives >= _MANY else _FEW_APART_NS
+        return abs(middle) > least and near * 4 >= len(self.ends) * 3
 
     def flipped(self) -> Tie:
         """The same, seen from the second clock."""

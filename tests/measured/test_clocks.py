@@ -120,8 +120,8 @@ def test_of_ranks_that_lie_apart_one_collective_tells_nothing(tmp_path: Path) ->
 
 
 def leaving(rank: int, *late: float) -> str:
-    """A forward step with an all-reduce every 20 ms, 1 ms long, that this rank leaves `late` ms later."""
-    subs = tuple(Sub(f"{5000 + 20 * number + 1 + ms:.2f}", f"{1 + ms:.2f}") for number, ms in enumerate(late))
+    """A forward step with an all-reduce every 12 ms, 1 ms long, that this rank leaves `late` ms later."""
+    subs = tuple(Sub(f"{5000 + 12 * number + 1 + ms:.2f}", f"{1 + ms:.2f}") for number, ms in enumerate(late))
     return op(rank, "forward_step", 0, 100, subs=subs)
 
 
@@ -132,7 +132,10 @@ def leaving(rank: int, *late: float) -> str:
         ((3,), None),
         ((12,), "+12.000 ms"),
         ((0.1, 0.1), None),
-        ((0.3, 0.3), "+300.0 us"),
+        ((0.4,) * 7, None),
+        ((0.4,) * 8, "+400.0 us"),
+        ((0.6, 0.6), "+600.0 us"),
+        ((5, 6), None),
         ((0, 3, 7, 0.5, 5), None),
         # More than the 1 ms of the third one is not possible.
         ((3, 3, 0, 3), "+1.000 ms"),

@@ -64,6 +64,13 @@ def two_runs(folder: Path) -> list[Diagnostic]:
     return _said_of(folder / "run", folder)
 
 
+def two_halves(folder: Path) -> list[Diagnostic]:
+    (folder / "run").mkdir()
+    for rank, stamp in enumerate(("20240923205004", "20240924110000")):
+        write_set(folder / "run", {rank: step(rank)}, world=2, stamp=stamp)
+    return _said_of(folder / "run", folder)
+
+
 def replayed_alone(folder: Path) -> list[Diagnostic]:
     directory({0: step(0)})(folder)
     replayed = measured_results(open_directory(str(folder / "run")), Parameters(), replay=True)
@@ -97,6 +104,14 @@ MEASURED: dict[str, Example] = {
             + Op("send_backward", "501012.0", stage=1).line(1),
         }
     ),
+    "clocks-disagree": directory(
+        {
+            0: Op("send_forward", "1011.0").line() + "\n" + Op("recv_backward", "1020.0", "8.0").line(),
+            1: Op("recv_forward", "1005.0", stage=1).line(1)
+            + "\n"
+            + Op("send_backward", "1028.0", stage=1).line(1),
+        }
+    ),
     "replay-unmatched": replayed_alone,
     "ranks-missing": directory(BOTH, world=4),
     "rank-outside": directory(BOTH | {2: step(2)}),
@@ -108,6 +123,7 @@ MEASURED: dict[str, Example] = {
     "no-step-time": trace(Op(duration="0").line()),
     "untimed-rank": trace(FORWARD, Op(timestamp=None, duration=None).line(1)),
     "other-runs": two_runs,
+    "several-stamps": two_halves,
     "other-files": directory(BOTH, notes="Dear reader,\n"),
     "several-steps": trace(step(0), step(0, 2000)),
     "untimed-operation": trace(FORWARD, Op("loss_func", None, None).line()),

@@ -70,6 +70,11 @@ def times_of(rank: RankTrace, call: Call) -> tuple[int, int]:
     return columns.start[index], columns.end[index]
 
 
+def name_of(rank: RankTrace, call: Call) -> str:
+    """The operation of a call, or its sub-operation, as the file writes it."""
+    return rank.ops.name[call.op] if call.sub < 0 else rank.subs.name[call.sub]
+
+
 def is_asynchronous(rank: RankTrace, sub: int) -> bool:
     """Whether a sub-operation lasts from its launch to the wait for it, beside compute."""
     return any((word or "").endswith("_async") for word in (rank.subs.name[sub], rank.subs.source[sub]))

@@ -51,6 +51,12 @@ def open_directory(path: str, wanted: str | None = None) -> MeasuredRun:
         more = f", and {len(left) - _LISTED} more" if len(left) > _LISTED else ""
         message = f"{one.words()} is shown; --run opens another run of this directory: {listed}{more}"
         found.append(Diagnostic("note", "other-runs", message, path))
+    parts = one.by_stamp
+    if len(parts) > 1:
+        listed = ", ".join(part.words(with_missing=False) for part in parts[:_LISTED])
+        more = f", and {len(parts) - _LISTED} more" if len(parts) > _LISTED else ""
+        message = f"taken as one run whose ranks were profiled one after another: {listed}{more}"
+        found.append(Diagnostic("note", "several-stamps", message, path))
     if others:
         message = f"{plural(others, 'other file')} of the directory left aside: no rank traces"
         found.append(Diagnostic("note", "other-files", message, path))

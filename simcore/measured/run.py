@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from simcore.diagnostics import Diagnostic, InputError, Severity
+from simcore.diagnostics import Diagnostic, InputError, Severity, printable
 from simcore.measured import vocabulary
-from simcore.measured.clocks import common_clock
+from simcore.measured.clocks import Breach, common_clock
 from simcore.measured.columns import RankTrace
+from simcore.measured.matching import name_of
 from simcore.measured.names import Degrees
 from simcore.ranks import Block, RankSet
 from simcore.units import duration, plural
@@ -212,22 +213,39 @@ def _largest_gap(ranks: Sequence[RankTrace]) -> int:
 def _on_one_clock(ranks: list[RankTrace], degrees: Degrees, apart: bool, say: _Say) -> list[RankTrace] | None:
     """The ranks on the clock of the first host, None where their clocks are one, or cannot be made one."""
     timed = [rank for rank in ranks if rank.timed]
-    clocks = common_clock(timed, degrees, apart)
-    if not clocks:
+    common = common_clock(timed, degrees, apart)
+    if common.breach is not None:
+        say("warning", "clocks-disagree", _breach_words(timed, common.breach))
+    if not common.clocks:
         return None
-    first, *others = (_ranks_words([timed[member].number for member in clock.members]) for clock in clocks)
+    first, *others = (
+        _ranks_words([timed[member].number for member in clock.members]) for clock in common.clocks
+    )
     words = [
         f"{members} by {'+' if clock.shift_ns < 0 else ''}{duration(-clock.shift_ns)} "
-        f"(median of {plural(clock.matched, 'matched communication')})"
-        for members, clock in zip(others, clocks[1:], strict=True)
+        f"(from {plural(clock.matched, 'matched communication')})"
+        for members, clock in zip(others, common.clocks[1:], strict=True)
     ]
     message = (
         f"the ranks ran on hosts whose clocks differ from that of {first}: {', '.join(words)}; all are "
         "shown on that clock"
     )
+    if common.loose:
+        message += f"; nothing ties {_ranks_words([timed[one].number for one in common.loose])} to them"
     say("note", "clock-offset", message)
-    shifts = {timed[member].number: clock.shift_ns for clock in clocks for member in clock.members}
+    shifts = {timed[member].number: clock.shift_ns for clock in common.clocks for member in clock.members}
     return [rank.moved(shifts.get(rank.number, 0)) for rank in ranks]
+
+
+def _breach_words(ranks: Sequence[RankTrace], breach: Breach) -> str:
+    early, late = (
+        (ranks[call.rank].number, printable(name_of(ranks[call.rank], call), 60))
+        for call in (breach.early, breach.late)
+    )
+    return (
+        f"rank {early[0]} is through with {early[1]} {duration(breach.ns)} before rank {late[0]} begins the "
+        f"{late[1]} that it needs, and no offset of the clocks explains it: waits between ranks are uncertain"
+    )
 
 
 def _ranks_words(numbers: list[int]) -> str:

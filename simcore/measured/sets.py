@@ -7,7 +7,6 @@ complete, are taken as one such run.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -47,6 +46,11 @@ class TraceSet:
         return self.stamp or self.files[0].name.key
 
     @property
+    def labels(self) -> set[str]:
+        """All that `--run` takes: the stamps of the files, else their names without the rank."""
+        return {file.name.stamp or file.name.key for file in self.files}
+
+    @property
     def ranks(self) -> frozenset[int]:
         return frozenset(file.first_rank for file in self.files)
 
@@ -64,22 +68,40 @@ class TraceSet:
     @property
     def is_together(self) -> bool | None:
         """Whether the stamps are those of one run; None where the names have none."""
-        times = sorted(time for file in self.files if (time := _seconds(file.name.stamp)) is not None)
-        if not times:
+        if all(_seconds(file.name.stamp) is None for file in self.files):
             return None
-        return all(later - now <= _SAME_RUN_S for now, later in itertools.pairwise(times))
+        return len(self.by_stamp) == 1
 
-    def words(self, by_name: bool = False) -> str:
+    @property
+    def by_stamp(self) -> list[TraceSet]:
+        """The runs that it was put together of, ranks that were profiled one after another: mostly itself."""
+        runs: list[list[TraceFile]] = []
+        before: float | None = None
+        for file in sorted(self.files, key=lambda one: (one.name.stamp or "", *_by_rank(one))):
+            now = _seconds(file.name.stamp)
+            if not runs or not _near(before, now):
+                runs.append([])
+            runs[-1].append(file)
+            before = before if now is None else now
+        return [TraceSet(tuple(sorted(run, key=_by_rank))) for run in runs]
+
+    def words(self, by_name: bool = False, with_missing: bool = True) -> str:
         """`20240923205004 (ranks 0-7)`, or with what is missing; `by_name` by the name of the files."""
         world = self.files[0].name.degrees.world
-        of = "" if world is None or self.is_complete else f" of {world}, incomplete"
+        of = "" if world is None or self.is_complete or not with_missing else f" of {world}, incomplete"
         noun = "rank" if len(self.ranks) == 1 else "ranks"
         label = self.files[0].name.key if by_name else self.label
+        last = max((file.name.stamp or "" for file in self.files), default="")
+        if self.is_together is False and not by_name:
+            label += f" to {last}"
         return f"{printable(label, 80)} ({noun} {RankSet.of(self.ranks).text()}{of})"
 
 
 def sets_of(files: Iterable[TraceFile]) -> list[TraceSet]:
-    """The runs among `files`, the one to open first: complete ones, newest first, then the others."""
+    """The runs among `files`, the one to open first: complete ones, newest first, then the others.
+
+    Behind complete ones stand those that are complete only if they were profiled one after another.
+    """
     by_key: dict[str, list[TraceFile]] = {}
     for file in files:
         by_key.setdefault(file.name.key, []).append(file)
@@ -87,7 +109,7 @@ def sets_of(files: Iterable[TraceFile]) -> list[TraceSet]:
     found = [TraceSet(tuple(sorted(run, key=_by_rank))) for run in runs]
     # Sorting keeps the order of equals: by name, then in time.
     found.sort(key=lambda one: one.stamp or "", reverse=True)
-    found.sort(key=lambda one: not one.is_complete)
+    found.sort(key=lambda one: (not one.is_complete, one.is_together is False))
     return found
 
 
@@ -96,7 +118,7 @@ def chosen(sets: list[TraceSet], wanted: str | None, directory: str) -> TraceSet
     if wanted is None:
         return sets[0]
     exact = [one for one in sets if any(wanted in (f.name.stamp, f.name.key) for f in one.files)]
-    fitting = exact or [one for one in sets if wanted and one.label.startswith(wanted)]
+    fitting = exact or [one for one in sets if wanted and any(name.startswith(wanted) for name in one.labels)]
     if len(fitting) == 1:
         return fitting[0]
     what = f"{len(fitting)} runs fit" if fitting else "there is no such run"
@@ -119,8 +141,11 @@ def _runs(files: list[TraceFile]) -> list[list[TraceFile]]:
     before: float | None = None
     for file in sorted(files, key=lambda one: (one.name.stamp or "", one.first_rank, one.path)):
         now = _seconds(file.name.stamp)
-        near = now is None or before is None or now - before <= _SAME_RUN_S
-        if not runs or not near or any(file.first_rank == other.first_rank for other in runs[-1]):
+        if (
+            not runs
+            or not _near(before, now)
+            or any(file.first_rank == other.first_rank for other in runs[-1])
+        ):
             runs.append([])
         runs[-1].append(file)
         before = now
@@ -133,6 +158,10 @@ def _runs(files: list[TraceFile]) -> list[list[TraceFile]]:
         else:
             merged.append(run)
     return merged
+
+
+def _near(before: float | None, now: float | None) -> bool:
+    return now is None or before is None or now - before <= _SAME_RUN_S
 
 
 def _seconds(stamp: str | None) -> float | None:

@@ -329,7 +329,7 @@ def test_clocks_of_two_hosts_are_brought_together(tmp_path: Path) -> None:
     assert (run.concurrent, run.step_time_ns) == (True, 96 * MS)
     assert [(one.severity, one.code, one.message) for one in run.diagnostics] == [
         ("note", "clock-offset",
-         "the ranks ran on hosts whose clocks differ from that of rank 0: rank 1 by +900.0 s (median of 2 "
+         "the ranks ran on hosts whose clocks differ from that of rank 0: rank 1 by +900.0 s (from 2 "
          "matched communications); all are shown on that clock")
     ]  # fmt: skip
 

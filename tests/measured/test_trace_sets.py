@@ -142,7 +142,40 @@ def test_ranks_profiled_one_after_another_are_each_aligned_to_their_own_start(tm
     clocks = "or their hosts' clocks differ; each is shown from its own start"
     assert messages(run) == [
         "warning not-concurrent the ranks did not run at the same time (up to 9.990 s lie between them): "
-        f"they were profiled one after another, {clocks}"
+        f"they were profiled one after another, {clocks}",
+        "note several-stamps taken as one run whose ranks were profiled one after another: 20240923200000 "
+        "(rank 0), 20240923210000 (rank 1), 20240923220000 (rank 2), 20240923230000 (rank 3)",
+    ]
+
+
+def halves(folder: Path) -> None:
+    """Two ranks of one run, and the other two of a run a day later."""
+    write_set(folder, {rank: step(rank) for rank in (0, 1)})
+    write_set(folder, {rank: step(rank, 9000) for rank in (2, 3)}, stamp=LATER)
+
+
+def test_halves_of_two_runs_open_only_where_no_run_is_complete(tmp_path: Path) -> None:
+    halves(tmp_path)
+    older = "20240901000000"
+    write_set(tmp_path, {rank: step(rank) for rank in range(4)}, stamp=older)
+    run = open_directory(str(tmp_path))
+    assert (run.stamp, run.concurrent) == (older, True)
+    assert messages(run) == [
+        f"note other-runs {older} (ranks 0-3) is shown; --run opens another run of this directory: "
+        f"{STAMP} to {LATER} (ranks 0-3)"
+    ]
+
+
+@pytest.mark.parametrize("wanted", [None, STAMP, LATER, "20240923", "20240924"])
+def test_a_run_of_two_halves_says_both_stamps_and_is_reached_by_either(
+    tmp_path: Path, wanted: str | None
+) -> None:
+    halves(tmp_path)
+    run = open_directory(str(tmp_path), wanted)
+    assert (ranks(run), run.concurrent) == ([0, 1, 2, 3], False)
+    assert messages(run)[1:] == [
+        "note several-stamps taken as one run whose ranks were profiled one after another: "
+        f"{STAMP} (ranks 0-1), {LATER} (ranks 2-3)"
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.frame import Glyphs, Line, fitted
+from tui.frame import Glyphs, Line, end_cut, fitted
 
 
 def box(
@@ -10,12 +10,14 @@ def box(
 ) -> list[Line]:
     """`lines` in a frame of `width` x `height` cells, its title on the left and `aside` on the right.
 
-    The frame of the panel that has the focus has the accent, and its title a mark in front.
+    The frame of the panel that has the focus has the accent, and its title a mark in front. A title that is
+    too long is cut with dots: the frame keeps its corners.
     """
     role = "accent" if focused else "dim"
     left_top, right_top, left_bottom, right_bottom = list(glyphs.corners)
     line = glyphs.horizontal
-    title = f"{line} {'> ' if focused else ''}{title} "
+    mark = "> " if focused else ""
+    title = f"{line} {mark}{end_cut(title, width - 5 - len(mark))} "[: max(width - 2, 0)]
     aside = f" {aside} {line}" if aside and len(title) + len(aside) + 5 <= width else ""
     middle = line * max(width - 2 - len(title) - len(aside), 0)
     top: Line = [

@@ -78,6 +78,11 @@ def middle_cut(text: str, limit: int) -> str:
     return f"{safe[: max(limit - 3 - end, 0)]}...{safe[len(safe) - end :]}"[:limit]
 
 
+def end_cut(text: str, limit: int) -> str:
+    """Text of one cell each as at most `limit` characters, cut with dots at its end."""
+    return text if len(text) <= limit else f"{text[: max(limit - 3, 0)]}..."[: max(limit, 0)]
+
+
 def _is_one_cell(char: str) -> bool:
     return ord(char) <= _LAST_PLAIN and unicodedata.category(char)[0] in "LNPSZ"
 

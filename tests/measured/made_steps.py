@@ -18,7 +18,8 @@ from .traces import STAMP, Op, Sub, write_set
 @dataclass
 class Action:
     """What a rank does: `own` and `gap` last ns; `send` and `recv` are by key; `meet` lasts ns for all, and
-    `tail` more for this rank. op: the operation that it is (a part of).
+    `tail` more for this rank; `launch` and `await` are one that runs beside what lies between them, behind
+    the collective `queue` of its group. op: the operation that it is (a part of).
     """
 
     what: str
@@ -29,14 +30,18 @@ class Action:
     batch: int = 0
     group: str | None = None
     sub: str | None = None
+    queue: tuple[object, ...] = ()
 
 
 @dataclass(frozen=True)
 class Layout:
+    """asynchronous: whether backward steps launch two collectives and compute on."""
+
     tp: int
     dp: int
     pp: int
     microbatches: int
+    asynchronous: bool = False
 
     @property
     def world(self) -> int:
@@ -88,7 +93,19 @@ class _Rank:
             self.todo.append(Action("own", self.some(400), op, batch=batch))
             if self.layout.tp > 1 and part == 0:
                 self.meet(op, ("tp", self.stage, self.dp, op, batch), "tp", batch, "linear")
+        if self.layout.asynchronous and op == "backward_step":
+            self.beside(op, batch)
         self.gap()
+
+    def beside(self, op: str, batch: int) -> None:
+        """Two collectives in the queue of their group, with compute before, between and beside them."""
+        keys = [("tp", self.stage, self.dp, op, batch, sub) for sub in ("first_async", "second_async")]
+        lengths = [self.lengths.setdefault(key, self.some(600)) for key in keys]
+        for what in ("launch", "await"):
+            for key, length, queue in zip(keys, lengths, ((), keys[0]), strict=True):
+                self.todo.append(Action("own", self.some(400), op, batch=batch))
+                sub = key[-1] if what == "await" else None
+                self.todo.append(Action(what, length, op, key, batch=batch, sub=sub, queue=queue))
 
     def whole(self) -> list[Action]:
         """The step."""
@@ -132,10 +149,11 @@ def simulated(steps: list[list[Action]], factors: Factors) -> Times:
     members: dict[tuple[object, ...], int] = {}
     for todo in steps:
         for action in todo:
-            if action.what == "meet":
+            if action.what in ("meet", "launch"):
                 members[action.key] = members.get(action.key, 0) + 1
     came: dict[tuple[object, ...], dict[int, int]] = {}
     arrived: dict[tuple[object, ...], int] = {}
+    done: dict[tuple[object, ...], int] = {}
     moved = True
     while moved:
         moved = False
@@ -153,6 +171,14 @@ def simulated(steps: list[list[Action]], factors: Factors) -> Times:
                 elif action.what == "recv":
                     there = arrived.get(action.key)
                     over = None if there is None else max(now, there) + action.ns * factors.comm
+                elif action.what == "launch":
+                    came.setdefault(action.key, {})[rank] = now
+                elif action.what == "await":
+                    here = came[action.key]
+                    over = None
+                    if len(here) == members[action.key]:
+                        begin = max(*here.values(), done.get(action.queue, 0))
+                        over = max(now, done.setdefault(action.key, begin + action.ns * factors.comm))
                 else:
                     here = came.setdefault(action.key, {})
                     here[rank] = now
@@ -163,7 +189,7 @@ def simulated(steps: list[list[Action]], factors: Factors) -> Times:
                     break
                 times[rank].append((now, over))
                 moved = True
-    assert all(len(done) == len(todo) for done, todo in zip(times, steps, strict=True))
+    assert all(len(own) == len(todo) for own, todo in zip(times, steps, strict=True))
     return times
 
 
@@ -192,8 +218,9 @@ def trace_text(
         for group in groups:
             first = todo[group[0]]
             start, end = times[rank][group[0]][0], times[rank][group[-1]][1]
+            begins = {todo[index].key: times[rank][index][0] for index in reversed(group)}
             subs = tuple(
-                Sub(ms(times[rank][index][1] + shift), ms(times[rank][index][1] - times[rank][index][0]),
+                Sub(ms(times[rank][index][1] + shift), ms(times[rank][index][1] - begins[todo[index].key]),
                     name=todo[index].sub)
                 for index in group if todo[index].sub is not None
             )  # fmt: skip

@@ -9,6 +9,8 @@ import pytest
 from simcore.measured.replay import MeasuredResults
 from simcore.measured.replay.legs import longest_of_part, path_sums
 from simcore.measured.replay.scales import Scales
+from simcore.report.measured_json import measured_json
+from tests.measured.test_critical_path import beside
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, op, run_of
 from tests.measured.traces import Sub
 from tests.tui.made_runs import line_text
@@ -78,15 +80,24 @@ def test_what_begins_the_step_waited_for_nothing_and_what_ends_it_holds_nothing_
     assert model.notice == "nothing waits for this alone"
 
 
-def test_the_critical_path_is_walked_leg_by_leg_over_the_ranks() -> None:
-    model = model_at(slow(), 0, 0)
-    places = []
-    for _ in slow().legs[1:]:
+@pytest.mark.parametrize("trace", ["slow rank", "compute beside a collective"])
+def test_the_critical_path_is_walked_leg_by_leg_over_the_ranks_as_the_report_has_it(trace: str) -> None:
+    results = slow() if trace == "slow rank" else beside()
+    model = model_at(results, results.legs[0].rank, 0)
+    places = [(model.current.number, model.cursor_ns)]
+    for _ in results.legs[1:]:
         jumps.step_critical(model, 1)
         places.append((model.current.number, model.cursor_ns))
-    assert places == [(leg.rank, leg.start_ns) for leg in slow().legs[1:]]
+    assert places == [(leg.rank, leg.start_ns) for leg in results.legs]
     jumps.step_critical(model, 1)
     assert model.notice == "the critical path ends here"
+    segments = measured_json(results)["critical_path"]
+    # A leg may have several segments: it begins with one of them, and is over before the next leg's first.
+    begins = [(one["rank"], one["start_ns"]) for one in segments]
+    assert set(places) <= set(begins)
+    assert [segments[index]["end_ns"] for index in range(len(segments) - 1)] == [ns for _, ns in begins[1:]]
+    walked = {ns: rank for rank, ns in places}
+    assert [rank for rank, _ in begins] == [walked[max(at for at in walked if at <= ns)] for _, ns in begins]
 
 
 @pytest.mark.parametrize("by", ["kind", "op", "stage", "rank"])

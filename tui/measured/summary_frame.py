@@ -7,11 +7,12 @@ from simcore.report.measured_insights import insight_lines
 from simcore.report.measured_replay_text import signed
 from simcore.report.measured_words import order_lines, order_title
 from simcore.units import duration, percent, plural
-from tui.frame import Glyphs, Line, cells, fitted, rows_around, rule
+from tui.frame import Glyphs, Line, cells, fitted, rule
+from tui.measured.beside import beside_lines
 from tui.measured.summary_model import WAITS, MeasuredSummaryModel, Row
 from tui.summary import panels
 from tui.summary.frame import Parts, draw
-from tui.summary.model import MAP, NOTES, STAGES
+from tui.summary.model import NOTES, STAGES
 
 _LEGEND = (
     ("fwd", "fwd", "forward"), ("bwd", "bwd", "backward"), ("opt", "opt", "opt."),
@@ -37,7 +38,7 @@ def draw_measured(
     title, aside = _beside_title(model)
     parts = Parts(
         step_title="Replayed step" if model.results.run.replayed else "Measured step",
-        step=lambda rows: step_lines(model, glyphs, rows),
+        step=lambda width, rows: step_lines(model, glyphs, width, rows),
         words=insight_lines(model.results),
         bars_title="Where each rank's time goes",
         bars=lambda width, rows, focused: bar_lines(model, width, rows, glyphs, focused),
@@ -68,8 +69,8 @@ def _order(model: MeasuredSummaryModel, width: int, height: int, glyphs: Glyphs)
     return [*lines, *([[]] * (room - len(lines))), *below]
 
 
-def step_lines(model: MeasuredSummaryModel, glyphs: Glyphs, height: int) -> list[Line]:
-    """The step time, large; how much of it is compute; of a replay, what was measured."""
+def step_lines(model: MeasuredSummaryModel, glyphs: Glyphs, width: int, height: int) -> list[Line]:
+    """The step time, large; how much of it is compute; of a replay, what was measured, where it fits."""
     results = model.results
     step = results.step_time_ns
     accounts = results.accounts
@@ -78,8 +79,10 @@ def step_lines(model: MeasuredSummaryModel, glyphs: Glyphs, height: int) -> list
     more: list[Line] = [[(f"  compute alone {duration(compute)}{share}", "")]]
     if results.run.replayed:
         measured = results.measured.step_time_ns
-        words = f"  measured {duration(measured)}, replayed {signed(step - measured)}"
-        more.append([(words + (f" = {percent(step - measured, measured)} %" if measured else ""), "")])
+        share = f"{percent(step - measured, measured)} %" if measured else ""
+        both = f"replayed {signed(step - measured)}{' = ' if share else ''}{share}"
+        words = (f"measured {duration(measured)}, {both}", both, f"replayed {share}" if share else both)
+        more.append([(f"  {next((one for one in words if len(one) <= width - 2), words[-1])}", "")])
     elif results.run.microbatches:
         count = results.run.microbatches
         more.append([(f"  {plural(count, 'micro-batch')}: {duration(step // count)} for each", "")])
@@ -145,35 +148,5 @@ def _beside_title(model: MeasuredSummaryModel) -> tuple[str, str]:
     if model.beside == WAITS:
         return "Who waits for whom", "o replay"
     if model.results.scales is None:
-        return "A replay of it, when each rank ends", "o waits"
-    return "Replayed - measured, when each rank ends", "o waits"
-
-
-def beside_lines(model: MeasuredSummaryModel, width: int, rows: int, focused: bool) -> list[Line]:
-    """Who waits for whom, or how the replay differs from what was measured, with what explains it."""
-    at, _ = model.cursor(MAP)
-    texts = _wait_texts(model) if model.beside == WAITS else _difference_texts(model)
-    if not texts:
-        return [[(" nobody is seen to wait for anybody", "dim")]]
-    head = " rank for  waits       in" if model.beside == WAITS else " rank      ends difference  most by"
-    lines: list[Line] = [[(head, "dim")]]
-    for index in rows_around(at, len(texts), max(rows - 1, 1)):
-        here = focused and index == at
-        lines.append([(f"{'>' if here else ' '}{texts[index]}"[:width], "accent" if here else "")])
-    return lines
-
-
-def _wait_texts(model: MeasuredSummaryModel) -> list[str]:
-    return [
-        f"{one.early:>4}{one.late:>4}{duration(one.ns):>10}  {cells(one.name, 40)}"
-        for one in model.results.waiting
-    ]
-
-
-def _difference_texts(model: MeasuredSummaryModel) -> list[str]:
-    found = []
-    for one in model.differences:
-        ops = ", ".join(f"{cells(name, 34)} {signed(ns)}" for name, ns in one.ops[:3])
-        change = signed(one.replayed_ns - one.measured_ns)
-        found.append(f"{one.number:>4}{duration(one.replayed_ns):>10}{change:>11}  {ops or 'as measured'}")
-    return found
+        return "A replay of it, rank ends", "o waits"
+    return "Replayed - measured, rank ends", "o waits"

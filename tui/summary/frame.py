@@ -26,12 +26,13 @@ Lines = Callable[[int, int, bool], list[Line]]
 class Parts(NamedTuple):
     """What a summary has of its own, simulated or measured.
 
-    step: the lines of the step time for a number of rows. bars: where the time goes. table: what stands
-    beside them; table_heading: its title where it has no frame, table_aside what its frame says besides.
+    step: the lines of the step time for a width and a number of rows. bars: where the time goes. table: what
+    stands beside them; table_heading: its title where it has no frame, table_aside what its frame says
+    besides.
     """
 
     step_title: str
-    step: Callable[[int], list[Line]]
+    step: Callable[[int, int], list[Line]]
     words: Sequence[str]
     bars_title: str
     bars: Lines
@@ -76,7 +77,7 @@ def _boxes(
 
     words = panels.word_lines(parts.words, width - figure - 2, _TOP - 2)
     top = beside(
-        box(parts.step_title, "", parts.step(_TOP - 2), figure, _TOP, glyphs),
+        box(parts.step_title, "", parts.step(figure - 2, _TOP - 2), figure, _TOP, glyphs),
         box("In words", "", words, width - figure, _TOP, glyphs),
     )
     bars = parts.bars(left - 2, middle - 3, model.panel == STAGES)

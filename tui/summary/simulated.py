@@ -19,7 +19,7 @@ def parts_of(model: SummaryModel, glyphs: Glyphs) -> Parts:
     """Stages, and a measure of every rank beside them."""
     return Parts(
         step_title="Step time",
-        step=lambda rows: panels.step_lines(model, glyphs, rows),
+        step=lambda _, rows: panels.step_lines(model, glyphs, rows),
         words=told(model.results.sentences),
         bars_title="Where each stage's time goes",
         bars=lambda width, rows, focused: panels.stage_lines(model, width, rows, glyphs, focused),

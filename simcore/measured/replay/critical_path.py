@@ -1,23 +1,26 @@
 """The critical path of a measured or replayed run: a chain of segments that covers 0..step time.
 
-Found from the end: what a rank did last, then what that waited for, on this rank or on another.
+Found from the end: what a rank did last, then what that waited for, on this rank or on another. Whatever
+lies on the path could not begin before the part before it was over, so that a replay with other durations
+is never shorter than the path with these.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from simcore.measured.replay.accounts import ACCOUNTS, late_rank, own_account
+from simcore.measured.replay.accounts import ACCOUNTS, own_account
 from simcore.measured.replay.graph import Graph, Times
-from simcore.measured.replay.pieces import AWAIT, MEET, TRANSFER
+from simcore.measured.replay.holds import LAST, MESSAGE, QUEUED, Hold, arrival, hold
 
-START, BEFORE, MESSAGE, LAST = "start", "before", "message", "last"
+START, BEFORE = "start", "before"
 # Why a segment could not start earlier, by its reason, as reports say it.
 REASONS = {
     START: "the step begins",
     BEFORE: "its rank did this before",
     MESSAGE: "it needs what rank {rank} sends",
     LAST: "rank {rank} came last",
+    QUEUED: "the collective before it was not over",
 }
 
 
@@ -48,67 +51,63 @@ def critical_path(graph: Graph, times: Times) -> list[Segment]:
 
 
 class _Walk:
+    """until: where what has been found begins; nothing is left out before the end of the step."""
+
     def __init__(self, graph: Graph, times: Times) -> None:
         self.graph = graph
         self.times = times
         self.found: list[Segment] = []
         # Where the path came from another rank. Damaged files can have ranks wait in a circle.
         self.seen: set[tuple[int, int]] = set()
+        ends = [end[-1] if end else 0 for end in times.end]
+        self.until = max(ends)
+        self.rank = ends.index(self.until)
+        self.piece = len(times.end[self.rank]) - 1
 
     def segments(self) -> list[Segment]:
         """From the end of the step back to its begin, then in time order."""
-        ends = [end[-1] if end else 0 for end in self.times.end]
-        rank = ends.index(max(ends))
-        piece, until = len(self.times.end[rank]) - 1, ends[rank]
-        while piece >= 0:
-            start = self.times.start[rank][piece]
-            held = self._last_arrival(rank, piece, until) or self._message(rank, piece, until)
-            if held is None:
-                self._add(start, until, rank, piece, BEFORE if piece else START, rank)
-                piece, until = piece - 1, start
+        while self.piece >= 0:
+            held = hold(self.graph, self.times, self.rank, self.piece)
+            if held is None or not self._is_new(held):
+                self._own()
                 continue
-            reason, other, there, since = held
-            self._add(since, until, rank, piece, reason, other)
-            rank, piece, until = other, there, since
-            if reason == MESSAGE:
+            self._follow(held)
+            while held.reason == QUEUED:
+                # No piece of the rank decides here: its compute may go on beside both collectives.
+                meeting = self.graph.pieces[held.rank].meeting[held.piece]
+                held = arrival(self.graph, self.times, held.rank, meeting)
+                self._follow(held)
+            if held.reason == MESSAGE:
                 # What it sends is under way, whatever else it waits for itself.
-                start = self.times.start[rank][piece]
-                self._add(start, until, rank, piece, BEFORE if piece else START, rank)
-                piece, until = piece - 1, start
+                self._own()
         self.found.reverse()
         return self.found
 
-    def _add(self, start: int, end: int, rank: int, piece: int, reason: str, of: int) -> None:
-        if end > start:
-            account = own_account(self.graph, rank, piece)
-            self.found.append(Segment(start, end, rank, piece, account, reason, of))
+    def _own(self) -> None:
+        """What the rank did itself, and to what it did before."""
+        self._add(self.times.start[self.rank][self.piece], BEFORE if self.piece else START, self.rank)
+        self.piece -= 1
 
-    def _last_arrival(self, rank: int, piece: int, until: int) -> tuple[str, int, int, int] | None:
-        """(reason, rank, piece, time) of what the last member of a collective did before it came."""
-        pieces = self.graph.pieces[rank]
-        if pieces.kind[piece] not in (MEET, AWAIT) or not self.times.together:
-            return None
-        late = late_rank(self.graph, self.times, rank, piece)
-        arrival = next(there for who, there, _ in self.graph.members[pieces.meeting[piece]] if who == late)
-        came = self.times.start[late][arrival]
-        if late == rank or not self.times.start[rank][piece] < came <= until:
-            return None
-        return self._once(LAST, late, arrival - 1, came)
+    def _follow(self, held: Hold) -> None:
+        """What was left when the hold was over, and to what held."""
+        reason = held.reason if held.piece >= 0 else START
+        if held.since < self.until:
+            self._add(held.since, reason, held.rank)
+        elif self.found and self.found[-1].reason == BEFORE:
+            # Nothing was left, as behind a mere meeting: what came next is what was held.
+            self.found[-1] = replace(self.found[-1], reason=reason, of=held.rank)
+        self.rank, self.piece = held.rank, held.piece
 
-    def _message(self, rank: int, piece: int, until: int) -> tuple[str, int, int, int] | None:
-        """(reason, rank, piece, time) of the send that a receive waited for."""
-        pieces = self.graph.pieces[rank]
-        if pieces.kind[piece] != TRANSFER or pieces.received[piece] < 0 or not self.times.together:
-            return None
-        (sender, sending), _ = self.graph.ends[pieces.received[piece]]
-        begin, arrival = self.times.messages[pieces.received[piece]]
-        since = min(arrival, until)
-        if not self.times.start[rank][piece] < since or begin > since:
-            return None
-        return self._once(MESSAGE, sender, sending, since)
+    def _add(self, start: int, reason: str, of: int) -> None:
+        """The segment down to `start`. By their own clocks ranks may be through a little too early."""
+        if start < self.until:
+            account = own_account(self.graph, self.rank, self.piece)
+            self.found.append(Segment(start, self.until, self.rank, self.piece, account, reason, of))
+            self.until = start
 
-    def _once(self, reason: str, rank: int, piece: int, time: int) -> tuple[str, int, int, int] | None:
-        if (rank, piece) in self.seen:
-            return None
-        self.seen.add((rank, piece))
-        return reason, rank, piece, time
+    def _is_new(self, held: Hold) -> bool:
+        key = (held.rank, held.piece)
+        if key in self.seen:
+            return False
+        self.seen.add(key)
+        return True

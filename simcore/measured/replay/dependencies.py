@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from simcore.measured.replay.accounts import late_rank
-from simcore.measured.replay.critical_path import BEFORE, LAST, MESSAGE, REASONS
-from simcore.measured.replay.pieces import AWAIT, GAP, LAUNCH, MEET, TRANSFER
+from simcore.measured.replay.critical_path import BEFORE, REASONS
+from simcore.measured.replay.holds import LAST, QUEUED, held_by, hold
+from simcore.measured.replay.pieces import GAP, LAUNCH, MEET
 
 if TYPE_CHECKING:
     from simcore.measured.replay.results import MeasuredResults
 
 _WAITS = "rank {rank} waits for it there"
 _RECEIVES = "rank {rank} receives it"
+_QUEUES = "the collective after it waits for it to be over"
 _AFTER = "its rank does this next"
 
 
@@ -62,28 +63,17 @@ def effects(results: MeasuredResults, rank: int, own: list[int]) -> list[Depende
     for piece in (*own[::-1], after):
         if piece < len(pieces):
             found += _received(results, rank, piece) if piece != after else []
+            found += _queued(results, rank, piece) if piece != after else []
             found += _held(results, rank, piece) if piece != own[0] or piece == after else []
     return [*found, *([Dependency(rank, after, _AFTER)] if after < len(pieces) else [])]
 
 
 def _waited_for(results: MeasuredResults, rank: int, piece: int) -> Dependency | None:
-    """What another rank had to do before a piece could end."""
-    graph, times = results.graph, results.times
-    pieces, start = graph.pieces[rank], times.start[rank][piece]
-    if not times.together:
+    """What had to be done before a piece could end: as the critical path has it."""
+    held = hold(results.graph, results.times, rank, piece)
+    if held is None or held.piece < 0:
         return None
-    if pieces.kind[piece] in (MEET, AWAIT):
-        late = late_rank(graph, times, rank, piece)
-        arrival = _arrival(results, pieces.meeting[piece], late)
-        if late == rank or times.start[late][arrival] <= start or not arrival:
-            return None
-        return Dependency(late, arrival - 1, REASONS[LAST].format(rank=_number(results, late)))
-    if pieces.kind[piece] == TRANSFER and pieces.received[piece] >= 0:
-        (sender, sending), _ = graph.ends[pieces.received[piece]]
-        if times.messages[pieces.received[piece]][1] <= start:
-            return None
-        return Dependency(sender, sending, REASONS[MESSAGE].format(rank=_number(results, sender)))
-    return None
+    return Dependency(held.rank, held.piece, REASONS[held.reason].format(rank=_number(results, held.rank)))
 
 
 def _received(results: MeasuredResults, rank: int, piece: int) -> list[Dependency]:
@@ -96,23 +86,23 @@ def _received(results: MeasuredResults, rank: int, piece: int) -> list[Dependenc
 
 
 def _held(results: MeasuredResults, rank: int, piece: int) -> list[Dependency]:
-    """The members of a collective that wait for this rank, which comes last to it."""
-    graph, times = results.graph, results.times
-    pieces = graph.pieces[rank]
-    if pieces.kind[piece] not in (MEET, LAUNCH) or not times.together:
+    """The members of a collective that wait for this rank, which comes last to it; the rank itself where it
+    has no compute left beside it.
+    """
+    pieces = results.graph.pieces[rank]
+    if pieces.kind[piece] not in (MEET, LAUNCH):
         return []
-    meeting, came = pieces.meeting[piece], times.start[rank][piece]
-    if late_rank(graph, times, rank, piece) != rank:
-        return []
-    return [
-        Dependency(who, waiting, _WAITS.format(rank=_number(results, who)))
-        for who, _, waiting in graph.members[meeting]
-        if who != rank and times.start[who][waiting] < came
-    ]
+    waiting = held_by(results.graph, results.times, pieces.meeting[piece], (LAST, rank, piece - 1))
+    return [Dependency(who, at, _WAITS.format(rank=_number(results, who))) for who, at in waiting]
 
 
-def _arrival(results: MeasuredResults, meeting: int, rank: int) -> int:
-    return next(piece for who, piece, _ in results.graph.members[meeting] if who == rank)
+def _queued(results: MeasuredResults, rank: int, piece: int) -> list[Dependency]:
+    """The members of the next collective of the group, where that waits for this one."""
+    graph, meeting = results.graph, results.graph.pieces[rank].meeting[piece]
+    if meeting < 0 or meeting not in graph.before:
+        return []
+    waiting = held_by(graph, results.times, graph.before.index(meeting), (QUEUED, rank, piece))
+    return [Dependency(who, at, _QUEUES) for who, at in waiting]
 
 
 def _number(results: MeasuredResults, rank: int) -> int:

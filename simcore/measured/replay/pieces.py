@@ -70,7 +70,7 @@ class Pieces:
 class Links:
     """What the calls of a run take part in. meetings, sent, received: call -> number. reached: of the
     collectives of MODEL_PARALLEL, when the last member came. waited: call -> ns that its rank waits for
-    an asynchronous collective, behind its compute.
+    an asynchronous collective, behind its compute; unknown where not all members launched it so.
     """
 
     meetings: Mapping[Call, int]
@@ -162,7 +162,7 @@ class _Walk:
             self.pieces.add(LAUNCH, (self.now, self.now), op, sub, meeting)
             return
         if is_asynchronous(self.rank, sub):
-            self._until(time - self.links.waited[call], op)
+            self._until(time - self.links.waited.get(call, 0), op)
             self.pieces.add(AWAIT, (self.now, max(time, self.now)), op, sub, meeting)
         else:
             self._until(min(subs.start[sub], time), op)

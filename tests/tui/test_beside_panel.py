@@ -1,0 +1,110 @@
+"""The table beside the accounts of a replay: figures are whole at any width."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import pytest
+
+from simcore.measured.parameters import measured_results
+from simcore.measured.replay import MeasuredResults
+from simcore.measured.replay.scales import Scales
+from simcore.parameters import Parameters
+from simcore.report.measured_replay_text import signed
+from simcore.units import duration, percent
+from tests.measured.test_replay_by_hand import SLOW_RANK, SLOW_STAGE, op, run_of
+from tests.measured.test_replay_of_real_runs import opened
+from tests.tui.made_runs import line_text
+from tui.frame import ASCII, BLOCKS, Glyphs
+from tui.measured.beside import beside_lines
+from tui.measured.summary_frame import draw_measured
+from tui.measured.summary_model import MeasuredSummaryModel
+from tui.summary.model import MAP
+
+_FIGURE = re.compile(r"[+-]?\d+(?:\.\d+)? (?:s|ms|us|ns)\b")
+_WIDTHS = (80, 100, 110, 116, 120, 130, 200)
+
+
+@cache
+def slowed(trace: str) -> MeasuredResults:
+    """A replay with changes of many lengths."""
+    if trace == "one rank":
+        return MeasuredResults(run_of(SLOW_RANK, 2), Scales(ranks={1: 0.37}))
+    if trace == "two stages":
+        return MeasuredResults(run_of(SLOW_STAGE, 2, pp=2), Scales(compute=12.3456, gaps=3))
+    if trace == "long names":
+        name = "an_operation_that_somebody_gave_a_name_without_an_end"
+        text = op(0, name, 0, 9.87) + op(0, "forward_step", 10, 20) + op(1, "backward_step", 0, 23)
+        return MeasuredResults(run_of(text, 2), Scales(compute=0.513, host=0.1234))
+    run = opened("wd8_tp2_pp4", "20240923205004")
+    return measured_results(run, Parameters(slow_rank=("7=0.486",)))
+
+
+_TRACES = ("one rank", "two stages", "long names", "eight ranks")
+
+
+@pytest.mark.parametrize("trace", _TRACES)
+def test_every_width_shows_whole_figures_and_an_operation_with_its_amount(trace: str) -> None:
+    model = MeasuredSummaryModel(slowed(trace))
+    known = {duration(one.replayed_ns) for one in model.differences}
+    known |= {signed(one.replayed_ns - one.measured_ns) for one in model.differences}
+    known |= {signed(ns) for one in model.differences for _, ns in one.ops}
+    for width in range(38, 200):
+        head, *rows = (line_text(line) for line in beside_lines(model, width, 20, True))
+        assert max(map(len, [head, *rows])) <= width
+        assert head.split()[0] == "rank"
+        for one, row in zip(model.differences, rows, strict=True):
+            assert set(_FIGURE.findall(row)) <= known
+            assert int(row[1:].split()[0]) == one.number
+            name, ns = one.ops[0]
+            # What is known again of a name: its two ends.
+            assert re.search(rf" {name[:4]}\S*{name[-4:]} {re.escape(signed(ns))}(,|$)", row)
+
+
+def test_with_more_room_there_is_more_of_it() -> None:
+    model = MeasuredSummaryModel(slowed("two stages"))
+    texts = {
+        width: [line_text(line) for line in beside_lines(model, width, 9, True)] for width in (38, 50, 90)
+    }
+    assert texts == {
+        38: [
+            "rank   differs most by",
+            ">  0  +1.021 s recv_backward +678.7 ms",
+            "   1 +794.2 ms backward_step +340.4 ms",
+        ],
+        50: [
+            "rank     ends difference  most by",
+            ">  0  1.117 s   +1.021 s  recv_backward +678.7 ms",
+            "   1 869.2 ms  +794.2 ms  backward_step +340.4 ms",
+        ],
+        90: [
+            "rank     ends difference  most by",
+            ">  0  1.117 s   +1.021 s  recv_backward +678.7 ms, backward_step +226.9 ms",
+            "   1 869.2 ms  +794.2 ms  backward_step +340.4 ms, forward_step +340.4 ms",
+        ],
+    }
+
+
+@pytest.mark.parametrize("glyphs", [BLOCKS, ASCII], ids=["blocks", "ascii"])
+@pytest.mark.parametrize("width", _WIDTHS)
+@pytest.mark.parametrize("trace", _TRACES)
+def test_the_summary_of_a_replay_cuts_no_figure_and_no_frame(trace: str, width: int, glyphs: Glyphs) -> None:
+    model = MeasuredSummaryModel(slowed(trace))
+    for panel in (model.panel, MAP):
+        model.panel = panel
+        lines = [line_text(line) for line in draw_measured(model, width, 34, glyphs, "")]
+        assert max(map(len, lines)) <= width
+        if width < 100:
+            continue
+        # All panels are side by side: each line begins and ends with a frame.
+        assert {len(line) for line in lines} == {width}
+        assert {line[0] + line[-1] for line in lines} <= {
+            glyphs.corners[:2], glyphs.corners[2:], glyphs.vertical * 2, glyphs.vertical + glyphs.corners[1],
+            glyphs.vertical + glyphs.corners[3],
+        }  # fmt: skip
+        measured, replayed = model.results.measured.step_time_ns, model.results.step_time_ns
+        (said,) = [line for line in lines[:7] if "replayed " in line]
+        assert f" {percent(replayed - measured, measured)} % " in said
+        if "measured" in said:
+            assert f"  measured {duration(measured)}, replayed {signed(replayed - measured)} = " in said

@@ -16,6 +16,8 @@ _MOST_RANKS = 4
 # Of a path in a command line that is to be copied.
 _MOST_COMMAND = 4096
 
+NOTHING_SAVED = "nothing could be fitted, so nothing is saved"
+
 
 def calibration_text(calibration: Calibration) -> str:
     """The page."""
@@ -144,22 +146,22 @@ def kind_lines(calibration: Calibration, width: int | None) -> list[str]:
         ]
         for one in calibration.kinds
     ]
-    whys = [one.why for one in calibration.kinds]
-    beside = table(
-        [*columns, Column("", left=True)], [[*row, why] for row, why in zip(rows, whys, strict=True)]
+    head, *lines = table(
+        [*columns, Column("", left=True)],
+        [[*row, one.why] for row, one in zip(rows, calibration.kinds, strict=True)],
     )
-    if width is None or max(map(len, beside)) <= width:
-        return beside
-    head, *lines = table(columns, rows)
-    return [
-        head,
-        *(piece for line, why in zip(lines, whys, strict=True) for piece in (line, *_below(why, width))),
-    ]
+    if width is not None:
+        whys = [one.why for one in calibration.kinds]
+        lines = [piece for line, why in zip(lines, whys, strict=True) for piece in _broken(line, why, width)]
+    return [head, *lines]
 
 
-def _below(why: str, width: int) -> list[str]:
-    """Why a kind decided nothing, under its line."""
-    return textwrap.wrap(why, width, initial_indent=" " * 6, subsequent_indent=" " * 6)
+def _broken(line: str, why: str, width: int) -> list[str]:
+    """A line of the table; where it is too long its last words, `why`, stand below it."""
+    if len(line) <= width or not why:
+        return [line]
+    below = textwrap.wrap(why, width, initial_indent=" " * 6, subsequent_indent=" " * 6)
+    return [line.removesuffix(why).rstrip(), *below]
 
 
 def _calls(one: KindFit, ranks: int) -> str:

@@ -63,8 +63,8 @@ def main(words: list[str]) -> int:
     calibration = calibrate(workload, parameters, measured)
     from simcore.report.calibration_text import warnings
 
-    for words in warnings(calibration):
-        print(words, file=sys.stderr)
+    for warning in warnings(calibration):
+        print(warning, file=sys.stderr)
     if arguments.output is not None:
         _save(calibration, arguments.output, arguments.force)
     if arguments.json:

@@ -370,6 +370,28 @@ async def test_another_screen_may_be_looked_at_meanwhile(make_pair: MakePair, ga
         assert screen_rows(app)[-1].startswith(" t try it ")
 
 
+async def test_a_run_that_is_changed_on_another_screen_is_fitted_when_it_is_looked_at(
+    make_pair: MakePair, gate: Gate
+) -> None:
+    gate.opened.set()
+    app = make_pair()
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "c")
+        await run_over(pilot)
+        await press(pilot, "1")
+        await run_over(pilot)
+        await press(pilot, "t")
+        await run_over(pilot)
+        assert app.session.current is not app.session.opened
+        assert gate.begun == 1
+        await press(pilot, "6")
+        await run_over(pilot)
+        assert gate.begun == 2
+        rows = screen_rows(app)
+        assert rows[4].startswith(f" Simulated step  {app.session.step} (")
+        assert rows[-1].startswith(" t try it ")
+
+
 async def test_keys_of_the_comparison_leave_it_alone_while_the_panel_covers_it(make_pair: MakePair) -> None:
     app = make_pair()
     async with app.run_test(size=SIZE) as pilot:

@@ -99,7 +99,16 @@ class CompareView(ScreenView):
     def draw(self, width: int, height: int) -> list[Line]:
         if self.calibrating.is_open:
             self.calibrating.look()
-            return self.calibrating.draw(width, height, self.glyphs)
+            lines = self.calibrating.draw(width, height, self.glyphs)
+        else:
+            lines = self._comparison(width, height)
+        hints = self._hints_now()
+        if hints != self.hints:
+            self.hints = hints
+            self._app.redraw_hints()
+        return lines
+
+    def _comparison(self, width: int, height: int) -> list[Line]:
         # A draft that was kept meanwhile has another name.
         self._compare()
         model = self.model
@@ -126,18 +135,9 @@ class CompareView(ScreenView):
         self._compare()
         self.redraw()
 
-    def redraw(self) -> None:
-        """Draw again, and say which keys do something now."""
-        super().redraw()
-        hints = self._hints_now()
-        if hints != self.hints:
-            self.hints = hints
-            self._app.redraw_hints()
-
     def _hints_now(self) -> tuple[tuple[str, str], ...]:
         calibrating = self.calibrating
         if calibrating.is_open:
-            calibrating.look()
             return calibrating.hints
         if self.model is None:
             return _NO_HINTS

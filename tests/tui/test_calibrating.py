@@ -105,6 +105,16 @@ async def test_in_ascii_it_is_the_same(make_pair: MakePair, snapshot: SnapshotAs
     assert text == snapshot
 
 
+@pytest.mark.parametrize("size", SIZES, ids=["120x36", "80x24"])
+async def test_why_a_kind_decides_nothing_stands_behind_its_line_or_below_it(
+    make_pair: MakePair, folder: Path, snapshot: SnapshotAssertion, size: tuple[int, int]
+) -> None:
+    for path in (folder / "traces").glob("*rank[23]*"):
+        # The receiver is there after its sender has begun to wait.
+        path.write_text(path.read_text().replace("duration=4.00", "duration=0.50", 1))
+    assert await frame_after(make_pair(), size, ("c",)) == snapshot
+
+
 async def test_its_words_and_figures_are_those_of_the_command(make_pair: MakePair, folder: Path) -> None:
     hurry(folder)
     app = make_pair()
@@ -218,6 +228,15 @@ async def test_a_saved_file_is_named_in_the_panel_and_never_written_over_unasked
         assert " Saved in fitted.toml: --params takes it " in screen_text(app)
         await press(pilot, "S", *"there.toml", "enter", *"yes", "enter")
         assert " Saved in there.toml: --params takes it " in screen_text(app)
+        # It came there after the question.
+        late = folder / "late.toml"
+        late.write_text("pp = 2\n")
+        found = calibrating_of(app)._here
+        assert isinstance(found, Calibration)
+        calibrating_of(app)._write(found, "late.toml", False)
+        await pilot.pause()
+        assert screen_rows(app)[-1].startswith(" late.toml is there already")
+        assert late.read_text() == "pp = 2\n"
     text = 'dim = ["switch:2:9.00003:0", "switch:2:9.99999:0"]\ncompute_scale = 2.0\n'
     assert (folder / "fitted.toml").read_text() == there.read_text() == text
 

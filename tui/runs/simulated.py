@@ -125,14 +125,11 @@ class SimulatedRuns:
         session.error = error
         if results is not None:
             session.show(results)
-            tried = parameters == self._keep
-            if tried:
-                # First: screens call it by its number.
-                self._keep = None
-                session.keep()
             for view in app.views.values():
                 view.show(results)
-            if tried:
+            if parameters == self._keep:
+                self._keep = None
+                session.keep()
                 app.say(f"{session.run_words()}: {session.step}; {self._way_back()}")
             if self._next is not None and self._next[0] == parameters:
                 then, self._next = self._next[1], None

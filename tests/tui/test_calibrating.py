@@ -411,6 +411,21 @@ async def test_a_run_that_is_changed_on_another_screen_is_fitted_when_it_is_look
         assert rows[-1].startswith(" t try it ")
 
 
+async def test_what_was_fitted_for_another_run_is_not_tried_or_saved(make_pair: MakePair) -> None:
+    app = make_pair()
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "c")
+        await run_over(pilot)
+        await press(pilot, "escape", "1")
+        await run_over(pilot)
+        await press(pilot, "t")
+        await run_over(pilot)
+        await press(pilot, "6")
+        for key in "tS":
+            await press(pilot, key)
+            assert screen_rows(app)[-1].startswith(" nothing is fitted yet: c fits the workload ")
+
+
 async def test_keys_of_the_comparison_leave_it_alone_while_the_panel_covers_it(make_pair: MakePair) -> None:
     app = make_pair()
     async with app.run_test(size=SIZE) as pilot:

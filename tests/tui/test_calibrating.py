@@ -148,8 +148,9 @@ async def test_at_every_width_whole_lines_are_shown(make_pair: MakePair, folder:
         await press(pilot, "c")
         await run_over(pilot)
         assert all(len(row) == width for row in screen_rows(app))
+        lines = text_of(calibrating_of(app).draw(width, 500, BLOCKS)).split("\n")
+        assert not any(line.lstrip().startswith("%") for line in lines)
         if width >= 80:
-            lines = text_of(calibrating_of(app).draw(width, 500, BLOCKS)).split("\n")
             assert all(len(line) <= width for line in lines)
 
 

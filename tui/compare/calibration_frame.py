@@ -52,6 +52,8 @@ def _lines(lines: list[str], role: str) -> list[Line]:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """A line in as many as it takes, what follows further in."""
+    """A line in as many as it takes, what follows further in; a share stays with its sign."""
     indent = " " * (len(text) - len(text.lstrip()) + 2)
-    return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False)
+    held = text.replace(" %", "\u00a0%")
+    lines = textwrap.wrap(held, width, subsequent_indent=indent, break_on_hyphens=False)
+    return [line.replace("\u00a0", " ") for line in lines]

@@ -1,4 +1,4 @@
-"""Calibrating on the screen: the panel as text, what is tried and saved, what is refused, how it stops."""
+"""Calibrating on the screen: what is tried and saved, what is refused, how it stops."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from syrupy.assertion import SnapshotAssertion
 
 from simcore.analysis import Results
 from simcore.calibration import Calibration, calibrate_run
@@ -16,142 +15,19 @@ from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.measured.replay import MeasuredResults
 from simcore.parameters import Parameters
-from simcore.report.calibration_text import calibration_text, saved_text
 from simcore.simulation import Simulation, simulate
 from simcore.workload import Workload
-from tests.command_line.test_calibrate_command import inputs
 from tests.measured.traces import Op, Sub
-from tests.tui.conftest import MakeApp
+from tests.tui.conftest import MakeApp, MakePair, calibrating_of
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
-from tests.tui.test_text_frames import SIZES, frame_after
 from tui.app import WltuiApp
-from tui.compare.calibrating import Calibrating
-from tui.compare.view import CompareView
-from tui.frame import BLOCKS, text_of
 from tui.measured.session import MeasuredSession
 from tui.runs.simulated import STILL_RUNNING
 from tui.session import Session
 
 SIZE = (120, 36)
-DIMS = ("switch:2:20:0", "switch:2:20:0")
 OPEN_BOTH = " To fit a workload to a trace open both: wltui WORKLOAD --against DIR"
 OTHER_WAY = " To fit the workload that is beside it: wltui WORKLOAD --against DIR"
-MakePair = Callable[..., WltuiApp]
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where `made.txt` and `traces` are."""
-    inputs(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def hurry(folder: Path) -> None:
-    """Rank 3 computes in half the time."""
-    path = next((folder / "traces").glob("*rank3*"))
-    text = path.read_text().replace("duration=4.00", "duration=2.00")
-    path.write_text(text.replace("duration=8.00", "duration=4.00"))
-
-
-@pytest.fixture
-def make_pair(make_app: MakeApp, folder: Path) -> MakePair:
-    """Makes an app on the workload with the trace beside it, on the compare screen."""
-
-    def make(trace: str = "traces", **keywords: object) -> WltuiApp:
-        make_app()
-        workload, measured = open_input("made.txt"), open_input(trace)
-        assert isinstance(workload, Workload)
-        assert isinstance(measured, MeasuredRun)
-        parameters = keywords.pop("parameters", Parameters(dim=DIMS))
-        assert isinstance(parameters, Parameters)
-        session = Session(workload, Results(simulate(workload, parameters)))
-        return WltuiApp(session, first="compare", against=MeasuredResults(measured), **keywords)  # type: ignore[arg-type]
-
-    return make
-
-
-def calibrating_of(app: WltuiApp) -> Calibrating:
-    view = app.views["compare"]
-    assert isinstance(view, CompareView)
-    return view.calibrating
-
-
-# -- the panel -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("size", SIZES, ids=["120x36", "80x24"])
-@pytest.mark.parametrize(
-    ("slow", "keys"),
-    [(False, ("c",)), (True, ("c",)), (True, ("c", *["pagedown"] * 6)), (True, ("c", "t"))],
-    ids=["all ranks alike", "a rank is left out", "its end", "tried"],
-)
-async def test_the_panel_is_drawn_as_before(
-    make_pair: MakePair,
-    folder: Path,
-    snapshot: SnapshotAssertion,
-    slow: bool,
-    keys: tuple[str, ...],
-    size: tuple[int, int],
-) -> None:
-    if slow:
-        hurry(folder)
-    assert await frame_after(make_pair(), size, keys) == snapshot
-
-
-async def test_in_ascii_it_is_the_same(make_pair: MakePair, snapshot: SnapshotAssertion) -> None:
-    text = await frame_after(make_pair(ascii_only=True), (80, 24), ("c",))
-    assert text.isascii()
-    assert text == snapshot
-
-
-@pytest.mark.parametrize("size", SIZES, ids=["120x36", "80x24"])
-async def test_why_a_kind_decides_nothing_stands_behind_its_line_or_below_it(
-    make_pair: MakePair, folder: Path, snapshot: SnapshotAssertion, size: tuple[int, int]
-) -> None:
-    for path in (folder / "traces").glob("*rank[23]*"):
-        # The receiver is there after its sender has begun to wait.
-        path.write_text(path.read_text().replace("duration=4.00", "duration=0.50", 1))
-    assert await frame_after(make_pair(), size, ("c",)) == snapshot
-
-
-async def test_its_words_and_figures_are_those_of_the_command(make_pair: MakePair, folder: Path) -> None:
-    hurry(folder)
-    app = make_pair()
-    async with app.run_test(size=(140, 50)) as pilot:
-        await press(pilot, "c")
-        await run_over(pilot)
-        shown = [row.removeprefix(" ").rstrip() for row in screen_rows(app)]
-        found = calibrating_of(app)._here
-        assert isinstance(found, Calibration)
-        text = calibration_text(found) + saved_text(found, None)
-        # Titles stand in rules; the names of both are in the first.
-        said = [line for line in text.split("\n")[3:] if line]
-        said = ["S saves these parameters for --params FILE" if "--output" in one else one for one in said]
-        titles = [one for one in said if one not in shown]
-        assert titles == ["Fitted", "Time of each kind of work, waiting left out, the mean of 4 ranks"]
-        for title in titles:
-            assert any(row.startswith(f"── {title} ──") for row in shown)
-
-
-async def test_what_the_trace_leaves_in_doubt_is_in_the_panel(make_pair: MakePair, folder: Path) -> None:
-    next((folder / "traces").glob("*rank2*")).unlink()
-    text = await frame_after(make_pair(), SIZE, ("c",))
-    assert "\n traces: warning ranks-missing rank 2 of 4 is missing: 3 ranks shown\n" in text
-
-
-@pytest.mark.parametrize("width", [20, 34, 60, 80, 120, 200])
-async def test_at_every_width_whole_lines_are_shown(make_pair: MakePair, folder: Path, width: int) -> None:
-    hurry(folder)
-    app = make_pair()
-    async with app.run_test(size=(width, 24)) as pilot:
-        await press(pilot, "c")
-        await run_over(pilot)
-        assert all(len(row) == width for row in screen_rows(app))
-        lines = text_of(calibrating_of(app).draw(width, 500, BLOCKS)).split("\n")
-        assert not any(line.lstrip().startswith("%") for line in lines)
-        if width >= 80:
-            assert all(len(line) <= width for line in lines)
 
 
 # -- what is done with it ------------------------------------------------------------
@@ -209,10 +85,10 @@ async def test_while_a_run_is_simulated_nothing_is_tried(make_pair: MakePair) ->
 
 
 async def test_a_saved_file_is_named_in_the_panel_and_never_written_over_unasked(
-    make_pair: MakePair, folder: Path
+    make_pair: MakePair, pair_folder: Path
 ) -> None:
     app = make_pair()
-    there = folder / "there.toml"
+    there = pair_folder / "there.toml"
     there.write_text("tp = 2\n")
     async with app.run_test(size=SIZE) as pilot:
         await press(pilot, "c")
@@ -230,7 +106,7 @@ async def test_a_saved_file_is_named_in_the_panel_and_never_written_over_unasked
         await press(pilot, "S", *"there.toml", "enter", *"yes", "enter")
         assert " Saved in there.toml: --params takes it " in screen_text(app)
         # It came there after the question.
-        late = folder / "late.toml"
+        late = pair_folder / "late.toml"
         late.write_text("pp = 2\n")
         found = calibrating_of(app)._here
         assert isinstance(found, Calibration)
@@ -239,7 +115,7 @@ async def test_a_saved_file_is_named_in_the_panel_and_never_written_over_unasked
         assert screen_rows(app)[-1].startswith(" late.toml is there already")
         assert late.read_text() == "pp = 2\n"
     text = 'dim = ["switch:2:9.00003:0", "switch:2:9.99999:0"]\ncompute_scale = 2.0\n'
-    assert (folder / "fitted.toml").read_text() == there.read_text() == text
+    assert (pair_folder / "fitted.toml").read_text() == there.read_text() == text
 
 
 # -- what is refused -----------------------------------------------------------------
@@ -247,7 +123,7 @@ async def test_a_saved_file_is_named_in_the_panel_and_never_written_over_unasked
 
 @pytest.mark.parametrize("key", ["c", "t", "S"])
 async def test_alone_a_workload_and_a_trace_say_what_is_to_be_opened(
-    make_app: MakeApp, folder: Path, key: str
+    make_app: MakeApp, pair_folder: Path, key: str
 ) -> None:
     make_app()
     workload, measured = open_input("made.txt"), open_input("traces")
@@ -289,10 +165,12 @@ async def test_steps_that_cannot_be_compared_are_refused_in_the_words_of_the_com
         assert screen_rows(app)[2].startswith(" A  against")
 
 
-async def test_where_nothing_is_in_both_nothing_is_tried_or_saved(make_pair: MakePair, folder: Path) -> None:
+async def test_where_nothing_is_in_both_nothing_is_tried_or_saved(
+    make_pair: MakePair, pair_folder: Path
+) -> None:
     # A forward step that is communication throughout.
     op = Op("forward_step", "1004.00", "6.00", subs=(Sub("1004.00", "6.00"),))
-    (folder / "one.txt").write_text(op.line(0) + "\n")
+    (pair_folder / "one.txt").write_text(op.line(0) + "\n")
     app = make_pair("one.txt")
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "c")
@@ -303,7 +181,7 @@ async def test_where_nothing_is_in_both_nothing_is_tried_or_saved(make_pair: Mak
         assert screen_rows(app)[-1].rstrip() == " nothing could be fitted, so there is nothing to try"
         await press(pilot, "S")
         assert screen_rows(app)[-1].rstrip() == " nothing could be fitted, so nothing is saved"
-    assert not list(folder.glob("*.toml"))
+    assert not list(pair_folder.glob("*.toml"))
 
 
 async def test_before_it_was_asked_for_there_is_nothing_to_try_or_save(make_pair: MakePair) -> None:

@@ -134,6 +134,7 @@ class WltuiApp(CellApp):
         self.what_ifs = Background(self, "what-if")
         self.comparisons = Background(self, "compare")
         self.change_times = Background(self, "changes")
+        self.calibrations = Background(self, "calibrate")
         self.runs = self._runs_of(session)
         self._exporting: Exporting | None = None
 

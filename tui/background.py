@@ -53,7 +53,7 @@ class Background:
     def of(self, subject: object, find: Callable[[Progress, IsCancelled], Any]) -> Any:
         """What `find` gives for a subject; None while it is looked for.
 
-        The open screen is drawn again when it is there. Subjects are told apart by identity.
+        The screens are drawn again when it is there. Subjects are told apart by identity.
         """
         if self._subject is not subject:
             self._subject, self._found, self._is_there = subject, None, False
@@ -104,4 +104,6 @@ class Background:
     def _take(self, subject: object, found: Any) -> None:
         if self._subject is subject:
             self._found, self._is_there = found, True
-            self._app.redraw_current()
+            # Those that are not open, too: one of them may have asked.
+            for view in self._app.views.values():
+                view.redraw()

@@ -1,10 +1,10 @@
 """Fits the parameters of a workload's run to a measured step: compute scale, bandwidths of the cluster.
 
 The calls of both runs are put under the same kinds (`kinds`), measured ones without the waiting that is in
-them. Import from here: `calibrate`, `Calibration`.
+them. Import from here: `calibrate`, `calibrate_run`, `Calibration`.
 """
 
-from simcore.calibration.calibrate import calibrate
+from simcore.calibration.calibrate import calibrate, calibrate_run
 from simcore.calibration.calibration import BandwidthFit, Calibration, ComputeFit, KindFit, RankFit
 
-__all__ = ["BandwidthFit", "Calibration", "ComputeFit", "KindFit", "RankFit", "calibrate"]
+__all__ = ["BandwidthFit", "Calibration", "ComputeFit", "KindFit", "RankFit", "calibrate", "calibrate_run"]

@@ -7,9 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 
 from simcore.calibration.bandwidths import Target, fit_bandwidths
 from simcore.calibration.calibration import (
@@ -24,7 +23,8 @@ from simcore.calibration.kinds import COMPUTE_KINDS, in_order
 from simcore.calibration.matching_ranks import matching_ranks
 from simcore.calibration.measured_kinds import MeasuredTimes, measured_times
 from simcore.calibration.simulated_kinds import SimulatedKind, compute_of_ranks, kind_ns, simulated_kinds
-from simcore.diagnostics import printable
+from simcore.cluster import Cluster
+from simcore.diagnostics import Cancelled, printable
 from simcore.measured import MeasuredRun
 from simcore.measured.replay.results import MeasuredResults
 from simcore.networks import Sharing
@@ -35,6 +35,8 @@ from simcore.workload import Workload
 
 # A rank is off the fit from this on.
 _OFF = 0.1
+# That with what was fitted, and that with the ranks that are off it.
+_RUNS = 2
 
 
 def calibrate(workload: Workload, parameters: Parameters, measured: MeasuredRun) -> Calibration:
@@ -43,19 +45,33 @@ def calibrate(workload: Workload, parameters: Parameters, measured: MeasuredRun)
     Raises `UsageError` for steps that cannot be compared (layouts or micro-batches that differ, a trace
     without times, dialect astra-sim-1), and what `simulate` raises.
     """
-    before = simulate(workload, parameters)
+    return calibrate_run(simulate(workload, parameters), measured)
+
+
+def calibrate_run(
+    before: Simulation,
+    measured: MeasuredRun,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Calibration:
+    """As `calibrate`, of a run that is there. progress: gets how many of the runs that it takes are done.
+
+    Raises `Cancelled` when `cancelled()` becomes true.
+    """
+    progress(0, _RUNS)
     results = MeasuredResults(measured)
     ranks, is_assumed = matching_ranks(before, results)
     simulated_ranks = [simulated for _, simulated in ranks]
     times = measured_times(results)
     measured_compute = [times.compute_ns[index] for index, _ in ranks]
     compute = _fit_compute(
-        parameters.compute_scale, measured_compute, compute_of_ranks(before, simulated_ranks)
+        before.parameters.compute_scale, measured_compute, compute_of_ranks(before, simulated_ranks)
     )
     kinds_before = simulated_kinds(before, simulated_ranks)
     refused = _refused(times, kinds_before)
-    bandwidths = _fit_bandwidths(before, times, kinds_before, refused)
-    after = _fitted_run(before, compute, bandwidths)
+    bandwidths = _fit_bandwidths(before, times, kinds_before, refused, cancelled)
+    after = _fitted_run(before, compute, bandwidths, cancelled)
+    progress(1, _RUNS)
     numbers = [measured.ranks[index].number for index, _ in ranks]
     slowdowns = [_slowdown(before, rank) for rank in simulated_ranks]
     off = _off(
@@ -67,7 +83,8 @@ def calibrate(workload: Workload, parameters: Parameters, measured: MeasuredRun)
     return Calibration(
         results, before, after, after.parameters, len(ranks), compute, bandwidths,
         _kinds(measured_compute, times, (kinds_before, kinds_after), (compute, bandwidths), refused),
-        off, _slowed_step_ns(after, off), times.host_ns, times.gaps_ns, _notes(before, measured, is_assumed),
+        off, _slowed_step_ns(after, off, cancelled), times.host_ns, times.gaps_ns,
+        _notes(before, measured, is_assumed),
     )  # fmt: skip
 
 
@@ -123,18 +140,26 @@ def _refused(times: MeasuredTimes, simulated: dict[str, SimulatedKind]) -> dict[
 
 
 def _fit_bandwidths(
-    before: Simulation, times: MeasuredTimes, simulated: dict[str, SimulatedKind], refused: dict[str, str]
+    before: Simulation,
+    times: MeasuredTimes,
+    simulated: dict[str, SimulatedKind],
+    refused: dict[str, str],
+    cancelled: Callable[[], bool],
 ) -> tuple[BandwidthFit, ...]:
     """One for each dimension; none on a network without dimensions."""
     if not before.has_dimensions:
         return ()
+
+    def ns_of(kind: str) -> Callable[[Cluster], int]:
+        def ns_on(cluster: Cluster) -> int:
+            if cancelled():
+                raise Cancelled
+            return kind_ns(before, simulated[kind], cluster)
+
+        return ns_on
+
     targets = [
-        Target(
-            kind,
-            frozenset(simulated[kind].dimensions),
-            times.kinds[kind].total_ns,
-            partial(kind_ns, before, simulated[kind]),
-        )
+        Target(kind, frozenset(simulated[kind].dimensions), times.kinds[kind].total_ns, ns_of(kind))
         for kind in in_order(set(simulated))
         if kind not in COMPUTE_KINDS and kind not in refused
     ]
@@ -147,17 +172,22 @@ def _fit_bandwidths(
     )
 
 
-def _fitted_run(before: Simulation, compute: ComputeFit, bandwidths: Sequence[BandwidthFit]) -> Simulation:
+def _fitted_run(
+    before: Simulation,
+    compute: ComputeFit,
+    bandwidths: Sequence[BandwidthFit],
+    cancelled: Callable[[], bool],
+) -> Simulation:
     """The run with what was fitted, its parameters in it."""
     fitted = replace(before.parameters, compute_scale=compute.after)
     if any(not one.why for one in bandwidths):
         dims = zip(before.cluster.dims, bandwidths, strict=True)
         flags = tuple(replace(dimension, bandwidth=one.after).flag() for dimension, one in dims)
         fitted = replace(fitted, dim=flags)
-    after = simulate(before.workload, fitted)
+    after = simulate(before.workload, fitted, cancelled)
     if after.layout != before.layout:
         # Where nothing else tells the number of ranks, stated dimensions do.
-        after = simulate(before.workload, replace(fitted, world=before.layout.world))
+        after = simulate(before.workload, replace(fitted, world=before.layout.world), cancelled)
     return after
 
 
@@ -213,12 +243,13 @@ def _off(
     return tuple(sorted(found, key=lambda one: (-abs(one.factor - 1), one.rank)))
 
 
-def _slowed_step_ns(after: Simulation, off: Sequence[RankFit]) -> int | None:
+def _slowed_step_ns(after: Simulation, off: Sequence[RankFit], cancelled: Callable[[], bool]) -> int | None:
     """The step time with the ranks that are off as far off."""
     if not off:
         return None
     slow_rank = with_slow_ranks(after.parameters, off)
-    return simulate(after.workload, replace(after.parameters, slow_rank=slow_rank)).step_time_ns
+    slowed = replace(after.parameters, slow_rank=slow_rank)
+    return simulate(after.workload, slowed, cancelled).step_time_ns
 
 
 def _notes(before: Simulation, measured: MeasuredRun, is_assumed: bool) -> tuple[str, ...]:

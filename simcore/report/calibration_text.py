@@ -16,25 +16,39 @@ _MOST_RANKS = 4
 # Of a path in a command line that is to be copied.
 _MOST_COMMAND = 4096
 
+NOTHING_SAVED = "nothing could be fitted, so nothing is saved"
+
 
 def calibration_text(calibration: Calibration) -> str:
     """The page."""
-    parts = [_head(calibration), _fitted(calibration), _kinds(calibration), _rest(calibration)]
-    return "\n".join(part for part in parts if part)
+    names = [
+        f"Calibrate  {printable(calibration.before.workload.path)}",
+        f"to         {printable(calibration.measured.measured.path)}",
+    ]
+    fitted = [fitted_title(calibration), *fitted_lines(calibration, _WIDTH)]
+    kinds = [kinds_title(calibration), *kind_lines(calibration, None)]
+    rest = [*rank_lines(calibration, _WIDTH), *rest_lines(calibration, _WIDTH)]
+    parts = [names, step_lines(calibration), fitted, kinds, rest]
+    return "\n".join("".join(f"{line}\n" for line in part) for part in parts if part)
 
 
 def saved_text(calibration: Calibration, path: str | None) -> str:
     """Where the parameters are, or (None) how to save them, and which slow ranks the file has or has not."""
+    return "".join(f"{line}\n" for line in saved_lines(calibration, path, "--output FILE"))
+
+
+def saved_lines(calibration: Calibration, path: str | None, how: str) -> list[str]:
+    """The lines of `saved_text`. how: what saves them, a flag or a key."""
     file = "FILE" if path is None else printable(shlex.quote(path), _MOST_COMMAND)
     if path is None:
-        line = "--output FILE saves these parameters for --params FILE"
+        line = f"{how} saves these parameters for --params FILE"
     else:
         line = f"Saved in {printable(path)}: --params takes it"
     given = calibration.parameters.slow_rank
     if given:
         line += f", with --slow-rank {', '.join(map(printable, given))} as given"
     if calibration.slowed_step_ns is None:
-        return line + "\n"
+        return [line]
     named = [one.rank for one in calibration.off]
     ranks = f"rank{'s' if len(named) > 1 else ''} {RankSet.of(named).text()}"
     steps = (calibration.after.step_time_ns, calibration.slowed_step_ns)
@@ -43,11 +57,16 @@ def saved_text(calibration: Calibration, path: str | None) -> str:
     workload = printable(shlex.quote(calibration.before.workload.path), _MOST_COMMAND)
     flags = " ".join(f"--slow-rank {one}" for one in calibration.slow_ranks)
     # One line, however long: it is there to be copied.
-    lines.append(f"  wltui {workload} --params {file} {flags}")
-    return "".join(f"{one}\n" for one in lines)
+    return [*lines, f"  wltui {workload} --params {file} {flags}"]
 
 
-def _head(calibration: Calibration) -> str:
+def warnings(calibration: Calibration) -> list[str]:
+    """What the trace leaves in doubt, each in its line."""
+    return [one.text() for one in calibration.measured.measured.diagnostics if one.severity != "note"]
+
+
+def step_lines(calibration: Calibration) -> list[str]:
+    """The measured step, and the simulated one before and after."""
     step = calibration.measured_step_ns
 
     def beside(ns: int) -> str:
@@ -55,9 +74,6 @@ def _head(calibration: Calibration) -> str:
         return f"{duration(ns)} ({off})" if off else duration(ns)
 
     lines = [
-        f"Calibrate  {printable(calibration.before.workload.path)}",
-        f"to         {printable(calibration.measured.measured.path)}",
-        "",
         f"Measured step   {duration(step)}",
         f"Simulated step  {beside(calibration.before.step_time_ns)} as given, "
         f"{beside(calibration.after.step_time_ns)} as fitted",
@@ -66,10 +82,16 @@ def _head(calibration: Calibration) -> str:
         lines.append(
             f"                {beside(calibration.slowed_step_ns)} with the --slow-rank below as well"
         )
-    return "\n".join(lines) + "\n"
+    return lines
 
 
-def _fitted(calibration: Calibration) -> str:
+def fitted_title(calibration: Calibration) -> str:
+    """What stands over `fitted_lines`."""
+    return "Fitted" if calibration.is_fitted else "Nothing could be fitted"
+
+
+def fitted_lines(calibration: Calibration, width: int) -> list[str]:
+    """Each parameter before and after, and what decided it, or why it was not fitted."""
     compute = calibration.compute
     if compute.why:
         words = f"not fitted, {compute.why}"
@@ -77,12 +99,12 @@ def _fitted(calibration: Calibration) -> str:
         words = f"{number(compute.before)} -> {number(compute.after)}, by {_words(compute.by)}"
     rows = [("compute scale", words)]
     rows += [(f"dimension {one.dimension}", _bandwidth(one)) for one in calibration.bandwidths]
-    width = max(len(name) for name, _ in rows)
-    lines = ["Fitted" if calibration.is_fitted else "Nothing could be fitted"]
+    column = max(len(name) for name, _ in rows)
+    lines = []
     for name, text in rows:
-        first = f"  {name:<{width}}  "
-        lines += textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=" " * len(first))
-    return "\n".join(lines) + "\n"
+        first = f"  {name:<{column}}  "
+        lines += textwrap.wrap(text, width, initial_indent=first, subsequent_indent=" " * len(first))
+    return lines
 
 
 def _bandwidth(one: BandwidthFit) -> str:
@@ -96,13 +118,22 @@ def _bandwidth(one: BandwidthFit) -> str:
     return text
 
 
-def _kinds(calibration: Calibration) -> str:
+def kinds_title(calibration: Calibration) -> str:
+    """What stands over `kind_lines`."""
+    ranks = calibration.ranks
+    who = f"the mean of {plural(ranks, 'rank')}" if ranks > 1 else "of one rank"
+    return f"Time of each kind of work, waiting left out, {who}"
+
+
+def kind_lines(calibration: Calibration, width: int | None) -> list[str]:
+    """The residual of each kind, as a table with its heading. width: where a line is longer for its last
+    words, why a kind decided nothing, these stand below it; None for lines as long as they are.
+    """
     ranks = calibration.ranks
     known = [ns for one in calibration.kinds for ns in (one.measured_ns, one.before_ns, one.after_ns) if ns]
     unit_ns, unit = column_unit(max(known, default=0) // ranks)
     columns = [Column(f"kind, {unit}", left=True)]
     columns += [Column(name) for name in ("calls", "measured", "as given", "off", "as fitted", "off")]
-    columns.append(Column("", left=True))
     rows = [
         [
             one.name,
@@ -112,12 +143,25 @@ def _kinds(calibration: Calibration) -> str:
             _off(one.before_ns, one.measured_ns),
             _figure(one.after_ns, ranks, unit_ns),
             _off(one.after_ns, one.measured_ns),
-            one.why,
         ]
         for one in calibration.kinds
     ]
-    who = f"the mean of {plural(ranks, 'rank')}" if ranks > 1 else "of one rank"
-    return "\n".join([f"Time of each kind of work, waiting left out, {who}", *table(columns, rows), ""])
+    head, *lines = table(
+        [*columns, Column("", left=True)],
+        [[*row, one.why] for row, one in zip(rows, calibration.kinds, strict=True)],
+    )
+    if width is not None:
+        whys = [one.why for one in calibration.kinds]
+        lines = [piece for line, why in zip(lines, whys, strict=True) for piece in _broken(line, why, width)]
+    return [head, *lines]
+
+
+def _broken(line: str, why: str, width: int) -> list[str]:
+    """A line of the table; where it is too long its last words, `why`, stand below it."""
+    if len(line) <= width or not why:
+        return [line]
+    below = textwrap.wrap(why, width, initial_indent=" " * 6, subsequent_indent=" " * 6)
+    return [line.removesuffix(why).rstrip(), *below]
 
 
 def _calls(one: KindFit, ranks: int) -> str:
@@ -129,7 +173,8 @@ def _calls(one: KindFit, ranks: int) -> str:
     return there if there == here else f"{there} / {here}"
 
 
-def _rest(calibration: Calibration) -> str:
+def rank_lines(calibration: Calibration, width: int) -> list[str]:
+    """The ranks whose compute is off the fit: they are left out of the parameters."""
     lines = []
     for one in calibration.off[:_MOST_RANKS]:
         name = f"Rank {one.measured_rank}"
@@ -141,17 +186,24 @@ def _rest(calibration: Calibration) -> str:
         )
     if len(calibration.off) > _MOST_RANKS:
         lines.append(f"{plural(len(calibration.off) - _MOST_RANKS, 'more rank')} off by more than 10 %")
+    return _wrapped(lines, width)
+
+
+def rest_lines(calibration: Calibration, width: int) -> list[str]:
+    """What is in the trace alone, and what a comparison of the steps has to mind."""
     ranks = calibration.ranks
     host = [
         (calibration.host_ns // ranks, "operations of the host"),
         (calibration.gaps_ns // ranks, "gaps between operations"),
     ]
     words = [f"{duration(ns)} of {name}" for ns, name in host if ns]
-    if words:
-        lines.append(f"In the trace alone, the mean of a rank: {' and '.join(words)}")
+    lines = [f"In the trace alone, the mean of a rank: {' and '.join(words)}"] if words else []
     lines += [f"{note[0].upper()}{note[1:]}" for note in calibration.notes]
-    wrapped = [piece for line in lines for piece in textwrap.wrap(line, _WIDTH, subsequent_indent="  ")]
-    return "".join(f"{line}\n" for line in wrapped)
+    return _wrapped(lines, width)
+
+
+def _wrapped(lines: list[str], width: int) -> list[str]:
+    return [piece for line in lines for piece in textwrap.wrap(line, width, subsequent_indent="  ")]
 
 
 def _figure(ns: int | None, ranks: int, unit_ns: int) -> str:

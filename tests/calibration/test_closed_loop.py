@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.calibration import calibrate
+from simcore.calibration import calibrate, calibrate_run
 from simcore.choices import choices
+from simcore.diagnostics import Cancelled
 from simcore.parameters import Parameters
 from simcore.parameters_file import parameters_toml, read_parameters
+from simcore.simulation import Simulation, simulate
+from simcore.workload import Workload
 
 from .closed_loop import a_workload, measured_of
 
@@ -121,3 +126,43 @@ def test_of_two_ranks_that_differ_the_scale_is_the_mean() -> None:
     found = calibrate(workload, Parameters(), measured_of(workload, Parameters(), 1, {1: 3}))
     assert found.compute.after == 2
     assert [(one.rank, one.slow_rank) for one in found.off] == [(0, 0.5), (1, 1.5)]
+
+
+def test_of_a_run_that_is_there_it_is_the_same_says_how_far_it_is_and_stops_whenever_it_is_asked_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    workload = a_workload(2, 2, 2)
+    true = Parameters(compute_scale=1.5, dim=("switch:4:100:500", "switch:2:9:500"))
+    measured = measured_of(workload, true, 1, {3: 2})
+    begun = Parameters(dim=("switch:4:450:500", "switch:2:50:500"))
+    before = simulate(workload, begun)
+    told: list[tuple[int, int]] = []
+    given: list[object] = []
+    asked = 0
+
+    def progress(done: int, total: int) -> None:
+        told.append((done, total))
+
+    def counted() -> bool:
+        nonlocal asked
+        asked += 1
+        return False
+
+    def recorded(workload: Workload, parameters: Parameters, cancelled: Callable[[], bool]) -> Simulation:
+        given.append(cancelled)
+        return simulate(workload, parameters, cancelled)
+
+    expected = calibrate(workload, begun, measured)
+    with monkeypatch.context() as patch:
+        patch.setattr(import_module("simcore.calibration.calibrate"), "simulate", recorded)
+        found = calibrate_run(before, measured, progress, counted)
+    assert (found.parameters, found.kinds, found.off) == (expected.parameters, expected.kinds, expected.off)
+    assert found.slowed_step_ns == expected.slowed_step_ns is not None
+    assert told == [(0, 2), (1, 2)]
+    assert asked > 50, "each step of a search asks"
+    assert given == [counted, counted], "and both runs can"
+    # At the first question, within a search, and in the run with the slow ranks, which is the last.
+    for last in (1, asked // 2, asked):
+        left = iter(range(last - 1, -1, -1))
+        with pytest.raises(Cancelled):
+            calibrate_run(before, measured, cancelled=lambda left=left: next(left) == 0)  # type: ignore[misc]

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from simcore.analysis import Results
+from simcore.inputs import open_input
+from simcore.measured import MeasuredRun
+from simcore.measured.replay import MeasuredResults
+from simcore.parameters import Parameters
+from simcore.simulation import simulate
+from simcore.workload import Workload
 from tests.tui.made_runs import seed, seed_workload
 from tui.app import WltuiApp
+from tui.compare.calibrating import Calibrating
+from tui.compare.view import CompareView
 from tui.session import Session
 
 MakeApp = Callable[..., WltuiApp]
+MakePair = Callable[..., WltuiApp]
 
 
 @pytest.fixture(autouse=True)
@@ -35,3 +45,37 @@ def make_app(monkeypatch: pytest.MonkeyPatch) -> MakeApp:
         return WltuiApp(Session(workload, results), **{"first": "timeline", **keywords})  # type: ignore[arg-type]
 
     return make
+
+
+@pytest.fixture
+def pair_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the workload `made.txt` and `traces` of its step are."""
+    from tests.command_line.test_calibrate_command import inputs
+
+    inputs(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def make_pair(make_app: MakeApp, pair_folder: Path) -> MakePair:
+    """Makes an app on the workload with the trace beside it, on the compare screen."""
+
+    def make(trace: str = "traces", **keywords: object) -> WltuiApp:
+        make_app()
+        workload, measured = open_input("made.txt"), open_input(trace)
+        assert isinstance(workload, Workload)
+        assert isinstance(measured, MeasuredRun)
+        parameters = keywords.pop("parameters", Parameters(dim=("switch:2:20:0", "switch:2:20:0")))
+        assert isinstance(parameters, Parameters)
+        session = Session(workload, Results(simulate(workload, parameters)))
+        return WltuiApp(session, first="compare", against=MeasuredResults(measured), **keywords)  # type: ignore[arg-type]
+
+    return make
+
+
+def calibrating_of(app: WltuiApp) -> Calibrating:
+    """The calibration of the compare screen, which has been opened."""
+    view = app.views["compare"]
+    assert isinstance(view, CompareView)
+    return view.calibrating

@@ -61,9 +61,10 @@ def main(words: list[str]) -> int:
     from simcore.calibration import calibrate
 
     calibration = calibrate(workload, parameters, measured)
-    for found in measured.diagnostics:
-        if found.severity != "note":
-            print(found.text(), file=sys.stderr)
+    from simcore.report.calibration_text import warnings
+
+    for warning in warnings(calibration):
+        print(warning, file=sys.stderr)
     if arguments.output is not None:
         _save(calibration, arguments.output, arguments.force)
     if arguments.json:
@@ -102,7 +103,8 @@ def _save(calibration: Calibration, path: str, force: bool) -> None:
     """Raises `UsageError` where nothing was fitted, and what `save` raises."""
     from simcore.export.saving import save
     from simcore.parameters_file import parameters_toml
+    from simcore.report.calibration_text import NOTHING_SAVED
 
     if not calibration.is_fitted:
-        raise UsageError(f"--output {printable(path)}: nothing could be fitted, so nothing is saved")
+        raise UsageError(f"--output {printable(path)}: {NOTHING_SAVED}")
     save(path, [parameters_toml(calibration.parameters).encode()], force)

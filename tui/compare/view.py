@@ -9,6 +9,7 @@ from textual.binding import BindingType
 
 from simcore.diagnostics import UsageError
 from simcore.measured.replay import MeasuredResults
+from tui.compare.calibrating import Calibrating
 from tui.compare.choice import AnyResults, Choice, compared
 from tui.compare.frame import draw
 from tui.compare.model import MOVERS, CompareModel
@@ -32,6 +33,9 @@ _HINTS = (
     ("w s", "zoom"), ("a d", "pan"), ("hjkl", "cursor"), ("x", "A B both"), ("z", "align ends"),
     (", .", "moved"), ("o O", "other A, B"), ("Tab", "what differs"),
 )  # fmt: skip
+
+_CALIBRATE = (("c", "calibrate"),)
+_NO_HINTS = (("2", "timeline"),)
 
 
 class CompareView(ScreenView):
@@ -57,9 +61,12 @@ class CompareView(ScreenView):
         binding("z", "ends", "lay the ends of the steps on each other, or the starts", "compare.ends"),
         binding("tab", "panel", "to what differs most, and back", "compare.panel"),
         binding("enter", "go", "show it in the lanes", "compare.go"),
+        binding("c", "calibrate", "calibrate: fit the workload to the trace beside it", "compare.calibrate"),
+        binding("t", "try", "try the parameters that a calibration has fitted", "compare.try"),
+        binding("S", "save", "save the fitted parameters as a file, for --params", "compare.save"),
         binding("o", "other_a", "another run as A", "compare.other"),
         binding("O", "other_b", "another run as B", "compare.other-b"),
-        binding("escape", "app.open('timeline')", "back to the timeline", "compare.leave"),
+        binding("escape", "leave", "out of the calibration; else back to the timeline", "compare.leave"),
     ]
 
     def __init__(self, session: AnySession, *, ascii_only: bool, id: str | None = None) -> None:
@@ -69,25 +76,41 @@ class CompareView(ScreenView):
         self.names = ("", "")
         self.model: CompareModel | None = None
         self.refused = ""
+        self.calibrating = Calibrating(self._app)
         self._compare()
+        self.hints = self._hints_now()
 
     def _compare(self) -> None:
         """The model over the chosen runs: a new one where these are others."""
         pair = self._choice.pair
         if pair is None:
-            self.model, self._runs, self.hints = None, None, (("2", "timeline"),)
+            self.model, self._runs = None, None
             return
         a, b = pair
         self.names = (a.name, b.name)
         if self._runs is not None and self._runs[0] is a.results and self._runs[1] is b.results:
             return
-        self._runs, self.hints = (a.results, b.results), _HINTS
+        self._runs = (a.results, b.results)
         try:
             self.model, self.refused = CompareModel(compared(*self._runs)), ""
         except UsageError as error:
             self.model, self.refused = None, str(error)
 
     def draw(self, width: int, height: int) -> list[Line]:
+        if self.calibrating.is_open:
+            self.calibrating.look()
+            lines = self.calibrating.draw(width, height, self.glyphs)
+        else:
+            lines = self._comparison(width, height)
+        hints = self._hints_now()
+        if hints != self.hints:
+            self.hints = hints
+            self._app.redraw_hints()
+        return lines
+
+    def _comparison(self, width: int, height: int) -> list[Line]:
+        # A draft that was kept meanwhile has another name.
+        self._compare()
         model = self.model
         if model is None:
             words = wrapped(self.refused or self._one_run(), width - 4)
@@ -112,8 +135,17 @@ class CompareView(ScreenView):
         self._compare()
         self.redraw()
 
+    def _hints_now(self) -> tuple[tuple[str, str], ...]:
+        calibrating = self.calibrating
+        if calibrating.is_open:
+            return calibrating.hints
+        if self.model is None:
+            return _NO_HINTS
+        return (*_HINTS[:4], *_CALIBRATE, *_HINTS[4:]) if calibrating.can else _HINTS
+
     def _do(self, act: Callable[[CompareModel], object]) -> None:
-        if self.model is not None:
+        # What the panel covers stays as it is.
+        if self.model is not None and not self.calibrating.is_open:
             act(self.model)
             self.redraw()
 
@@ -127,6 +159,9 @@ class CompareView(ScreenView):
         self._do(lambda model: model.move_cursor(by))
 
     def action_move(self, by: int) -> None:
+        if self.calibrating.is_open:
+            self.calibrating.scroll(by)
+            self.redraw()
         self._do(lambda model: model.move(by))
 
     def action_moved(self, direction: int) -> None:
@@ -148,14 +183,36 @@ class CompareView(ScreenView):
         self._do(lambda model: model.go_to_mover() if model.panel == MOVERS else None)
 
     def action_other_a(self) -> None:
-        self._other(self._choice.next_a())
+        self._other(self._choice.next_a)
 
     def action_other_b(self) -> None:
-        self._other(self._choice.next_b())
+        self._other(self._choice.next_b)
 
-    def _other(self, is_another: bool) -> None:
-        if is_another:
+    def _other(self, choose: Callable[[], bool]) -> None:
+        if self.calibrating.is_open:
+            return
+        if choose():
             self._compare()
             self.redraw()
         else:
             self._app.say(_NO_OTHER_TRACE if self.session.measured else _NO_OTHER)
+
+    # -- calibrating -----------------------------------------------------------------
+
+    def action_calibrate(self) -> None:
+        self.calibrating.open()
+        self.redraw()
+
+    def action_try(self) -> None:
+        self.calibrating.try_it()
+        self.redraw()
+
+    def action_save(self) -> None:
+        self.calibrating.save()
+
+    async def action_leave(self) -> None:
+        if self.calibrating.is_open:
+            self.calibrating.leave()
+            self.redraw()
+        else:
+            await self._app.action_open("timeline")

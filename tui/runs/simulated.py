@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
+from textual.binding import Binding
+
 from simcore.analysis import Results
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
@@ -57,9 +59,17 @@ class SimulatedRuns:
 
             self._app.say(why_not_tried(knob, dims_of(self._session.current)))
         else:
-            self._session.edit(parameters)
-            self._keep = parameters
-            self.run_draft()
+            self.try_parameters(parameters)
+
+    def try_parameters(self, parameters: Parameters) -> bool:
+        """Run these as the draft and keep the run; False, which is said, while another one is simulated."""
+        if self._session.running:
+            self._app.say(STILL_RUNNING)
+            return False
+        self._session.edit(parameters)
+        self._keep = parameters
+        self.run_draft()
+        return True
 
     def run_draft(self) -> None:
         """Simulate the session's draft in a worker; the old picture stays until it is done."""
@@ -120,11 +130,17 @@ class SimulatedRuns:
             if parameters == self._keep:
                 self._keep = None
                 session.keep()
-                app.say(f"{session.run_words()}: {session.step}; x goes back and forth")
+                app.say(f"{session.run_words()}: {session.step}; {self._way_back()}")
             if self._next is not None and self._next[0] == parameters:
                 then, self._next = self._next[1], None
                 then()
         app.changed()
+
+    def _way_back(self) -> str:
+        """How the run before is had back: `x`, unless it is another key of the open screen."""
+        keys = [one for one in self._app.current_view.BINDINGS if isinstance(one, Binding)]
+        taken = any("x" in one.key.split(",") for one in keys)
+        return f"x{' on another screen' if taken else ''} goes back and forth"
 
     def keep(self) -> None:
         """Keep the run on the screen, to come back to and to compare with."""

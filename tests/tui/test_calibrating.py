@@ -1,0 +1,331 @@
+"""Calibrating on the screen: what is tried and saved, what is refused, how it stops."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from simcore.analysis import Results
+from simcore.calibration import Calibration, calibrate_run
+from simcore.diagnostics import Cancelled
+from simcore.inputs import open_input
+from simcore.measured import MeasuredRun
+from simcore.measured.replay import MeasuredResults
+from simcore.parameters import Parameters
+from simcore.simulation import Simulation, simulate
+from simcore.workload import Workload
+from tests.measured.traces import Op, Sub
+from tests.tui.conftest import MakeApp, MakePair, calibrating_of
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
+from tui.app import WltuiApp
+from tui.measured.session import MeasuredSession
+from tui.runs.simulated import STILL_RUNNING
+from tui.session import Session
+
+SIZE = (120, 36)
+OPEN_BOTH = " To fit a workload to a trace open both: wltui WORKLOAD --against DIR"
+OTHER_WAY = " To fit the workload that is beside it: wltui WORKLOAD --against DIR"
+
+
+# -- what is done with it ------------------------------------------------------------
+
+
+async def test_t_makes_it_the_run_on_the_screen_and_x_and_u_come_back(make_pair: MakePair) -> None:
+    app = make_pair()
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "c")
+        await run_over(pilot)
+        assert screen_rows(app)[-1].startswith(" t try it  S save  jk scroll  Esc back ")
+        await press(pilot, "t")
+        await run_over(pilot)
+        rows = screen_rows(app)
+        assert rows[-1].startswith(" run 2 of 2: 36.000 ms; x on another screen goes back and forth ")
+        # The comparison has followed.
+        assert rows[3].startswith(" B  run 2    36.000 ms  made.txt, simulated")
+        assert app.session.command() == (
+            "wltui made.txt --dim switch:2:9.00003:0 --dim switch:2:9.99999:0 --compute-scale 2.0"
+        )
+        await press(pilot, "2", "x")
+        await run_over(pilot)
+        assert "step 17.500 ms" in screen_rows(app)[1]
+        await press(pilot, "x")
+        await run_over(pilot)
+        assert "step 36.000 ms" in screen_rows(app)[1]
+        await press(pilot, "5", "u")
+        await run_over(pilot)
+        assert "step 17.500 ms" in screen_rows(app)[1]
+        assert "run 1 of 2" in screen_rows(app)[1]
+
+
+async def test_what_is_on_the_screen_already_is_not_tried_again(make_pair: MakePair) -> None:
+    app = make_pair(parameters=Parameters(network="simai-auto", compute_scale=2.0))
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "c")
+        await run_over(pilot)
+        assert "compute scale  2 -> 2, by forward and backward" in screen_text(app)
+        await press(pilot, "t")
+        assert screen_rows(app)[-1].startswith(" the run on the screen has these parameters already ")
+        assert calibrating_of(app).is_open
+
+
+async def test_while_a_run_is_simulated_nothing_is_tried(make_pair: MakePair) -> None:
+    app = make_pair()
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "c")
+        await run_over(pilot)
+        assert isinstance(app.session, Session)
+        app.session.running = True
+        await press(pilot, "t")
+        assert screen_rows(app)[-1].startswith(f" {STILL_RUNNING} ")
+        assert calibrating_of(app).is_open
+        app.session.running = False
+
+
+async def test_a_saved_file_is_named_in_the_panel_and_never_written_over_unasked(
+    make_pair: MakePair, pair_folder: Path
+) -> None:
+    app = make_pair()
+    there = pair_folder / "there.toml"
+    there.write_text("tp = 2\n")
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "c")
+        await run_over(pilot)
+        await press(pilot, "S")
+        assert screen_rows(app)[-1].startswith(" save the fitted parameters as fitted.toml ")
+        await press(pilot, *"there.toml", "enter")
+        assert "there.toml is there already. Write over it? (yes or no)" in screen_rows(app)[-1]
+        await press(pilot, "enter")
+        assert screen_rows(app)[-1].startswith(" not saved: there.toml is as it was ")
+        assert there.read_text() == "tp = 2\n"
+        await press(pilot, "S", "enter")
+        assert screen_rows(app)[-1].startswith(" saved: fitted.toml ")
+        assert " Saved in fitted.toml: --params takes it " in screen_text(app)
+        await press(pilot, "S", *"there.toml", "enter", *"yes", "enter")
+        assert " Saved in there.toml: --params takes it " in screen_text(app)
+        # It came there after the question.
+        late = pair_folder / "late.toml"
+        late.write_text("pp = 2\n")
+        found = calibrating_of(app)._here
+        assert isinstance(found, Calibration)
+        calibrating_of(app)._write(found, "late.toml", False)
+        await pilot.pause()
+        assert screen_rows(app)[-1].startswith(" late.toml is there already")
+        assert late.read_text() == "pp = 2\n"
+    text = 'dim = ["switch:2:9.00003:0", "switch:2:9.99999:0"]\ncompute_scale = 2.0\n'
+    assert (pair_folder / "fitted.toml").read_text() == there.read_text() == text
+
+
+# -- what is refused -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["c", "t", "S"])
+async def test_alone_a_workload_and_a_trace_say_what_is_to_be_opened(
+    make_app: MakeApp, pair_folder: Path, key: str
+) -> None:
+    make_app()
+    workload, measured = open_input("made.txt"), open_input("traces")
+    assert isinstance(workload, Workload)
+    assert isinstance(measured, MeasuredRun)
+    simulated = Results(simulate(workload, Parameters()))
+    of_trace = MeasuredSession(MeasuredResults(measured))
+    for app, words in (
+        (WltuiApp(Session(workload, simulated), first="compare"), OPEN_BOTH),
+        (WltuiApp(Session(workload, simulated), first="compare", against=simulated), OPEN_BOTH),
+        (WltuiApp(of_trace, first="compare"), OPEN_BOTH),
+        (WltuiApp(of_trace, first="compare", against=MeasuredResults(measured)), OPEN_BOTH),
+        (WltuiApp(of_trace, first="compare", against=simulated), OTHER_WAY),
+    ):
+        async with app.run_test(size=(80, 24)) as pilot:
+            assert "calibrate" not in screen_rows(app)[-1]
+            await press(pilot, key)
+            assert screen_rows(app)[-1].rstrip() == words
+
+
+async def test_steps_that_cannot_be_compared_are_refused_in_the_words_of_the_command(
+    make_pair: MakePair,
+) -> None:
+    app = make_pair(parameters=Parameters(microbatches=3))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "c")
+        await run_over(pilot)
+        assert [row.rstrip() for row in screen_rows(app)[3:6]] == [
+            " calibrate: the trace has 1 micro-batch, the simulated step 3 micro-batches",
+            " (--microbatches 1)",
+            "",
+        ]
+        assert screen_rows(app)[-1].startswith(" Esc back ")
+        await press(pilot, "t")
+        assert screen_rows(app)[-1].rstrip() == " nothing could be fitted, so there is nothing to try"
+        await press(pilot, "S")
+        assert screen_rows(app)[-1].rstrip() == " nothing could be fitted, so nothing is saved"
+        await press(pilot, "escape")
+        assert screen_rows(app)[2].startswith(" A  against")
+
+
+async def test_where_nothing_is_in_both_nothing_is_tried_or_saved(
+    make_pair: MakePair, pair_folder: Path
+) -> None:
+    # A forward step that is communication throughout.
+    op = Op("forward_step", "1004.00", "6.00", subs=(Sub("1004.00", "6.00"),))
+    (pair_folder / "one.txt").write_text(op.line(0) + "\n")
+    app = make_pair("one.txt")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "c")
+        await run_over(pilot)
+        assert "── Nothing could be fitted ─" in screen_text(app)
+        assert "saves these" not in screen_text(app)
+        await press(pilot, "t")
+        assert screen_rows(app)[-1].rstrip() == " nothing could be fitted, so there is nothing to try"
+        await press(pilot, "S")
+        assert screen_rows(app)[-1].rstrip() == " nothing could be fitted, so nothing is saved"
+    assert not list(pair_folder.glob("*.toml"))
+
+
+async def test_before_it_was_asked_for_there_is_nothing_to_try_or_save(make_pair: MakePair) -> None:
+    app = make_pair()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await run_over(pilot)
+        assert "  c calibrate " in screen_rows(app)[-1]
+        for key in "tS":
+            await press(pilot, key)
+            assert screen_rows(app)[-1].rstrip() == (
+                " nothing is fitted yet: c fits the workload to the trace beside it"
+            )
+
+
+# -- in the background ---------------------------------------------------------------
+
+
+class Gate:
+    """Holds a calibration up, one run of two done, until it is opened."""
+
+    def __init__(self) -> None:
+        self.opened = threading.Event()
+        self.begun = self.cancelled = 0
+
+    def calibrate_run(
+        self,
+        before: Simulation,
+        measured: MeasuredRun,
+        progress: Callable[[int, int], None],
+        cancelled: Callable[[], bool],
+    ) -> Calibration:
+        self.begun += 1
+        while not self.opened.wait(0.005):
+            progress(1, 2)
+            if cancelled():
+                self.cancelled += 1
+                raise Cancelled
+        return calibrate_run(before, measured, progress, cancelled)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    found = Gate()
+    monkeypatch.setattr("simcore.calibration.calibrate_run", found.calibrate_run)
+    yield found
+    found.opened.set()
+
+
+async def test_it_says_how_far_it_is_and_escape_stops_it(make_pair: MakePair, gate: Gate) -> None:
+    app = make_pair()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "c")
+        await wait_until(pilot, lambda: "simulating 1 of 2, Esc stops it" in screen_text(app))
+        assert screen_rows(app)[-1].startswith(" Esc stop ")
+        for key in "tS":
+            await press(pilot, key)
+            assert screen_rows(app)[-1].rstrip() == " nothing is fitted yet: wait for it, or stop it (Esc)"
+        await press(pilot, "escape")
+        await wait_until(pilot, lambda: gate.cancelled == 1)
+        assert screen_rows(app)[-1].rstrip() == " the calibration was stopped; c begins it anew"
+        assert screen_rows(app)[2].startswith(" A  against")
+        gate.opened.set()
+        await press(pilot, "c")
+        await run_over(pilot)
+        assert "Measured step   36.000 ms" in screen_text(app)
+        assert screen_rows(app)[-1].startswith(" t try it ")
+        await press(pilot, "escape", "c")
+        await run_over(pilot)
+        assert gate.begun == 2, "what was found is not looked for again"
+        await press(pilot, "escape", "escape")
+        assert app.screen_name == "timeline"
+
+
+async def test_another_screen_may_be_looked_at_meanwhile(make_pair: MakePair, gate: Gate) -> None:
+    app = make_pair()
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "c", "4")
+        await wait_until(pilot, lambda: gate.begun == 1)
+        gate.opened.set()
+        await run_over(pilot)
+        assert app.screen_name == "why"
+        await press(pilot, "6")
+        assert "Measured step   36.000 ms" in screen_text(app)
+        assert screen_rows(app)[-1].startswith(" t try it ")
+
+
+async def test_a_run_that_is_changed_on_another_screen_is_fitted_when_it_is_looked_at(
+    make_pair: MakePair, gate: Gate
+) -> None:
+    gate.opened.set()
+    app = make_pair()
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "c")
+        await run_over(pilot)
+        await press(pilot, "1")
+        await run_over(pilot)
+        await press(pilot, "t")
+        await run_over(pilot)
+        assert app.session.current is not app.session.opened
+        assert gate.begun == 1
+        await press(pilot, "6")
+        await run_over(pilot)
+        assert gate.begun == 2
+        rows = screen_rows(app)
+        assert rows[4].startswith(f" Simulated step  {app.session.step} (")
+        assert rows[-1].startswith(" t try it ")
+
+
+async def test_what_was_fitted_for_another_run_is_not_tried_or_saved(make_pair: MakePair) -> None:
+    app = make_pair()
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "c")
+        await run_over(pilot)
+        await press(pilot, "escape", "1")
+        await run_over(pilot)
+        await press(pilot, "t")
+        await run_over(pilot)
+        await press(pilot, "6")
+        for key in "tS":
+            await press(pilot, key)
+            assert screen_rows(app)[-1].startswith(" nothing is fitted yet: c fits the workload ")
+
+
+async def test_keys_of_the_comparison_leave_it_alone_while_the_panel_covers_it(make_pair: MakePair) -> None:
+    app = make_pair()
+    async with app.run_test(size=SIZE) as pilot:
+        await run_over(pilot)
+        before = screen_text(app)
+        await press(pilot, "c")
+        await run_over(pilot)
+        panel = screen_text(app)
+        for key in ("w", "s", "a", "d", "h", "l", "full_stop", "f", "x", "z", "tab", "enter", "o", "O"):
+            await press(pilot, key)
+            assert screen_text(app) == panel
+        await press(pilot, "escape")
+        assert screen_text(app) == before
+
+
+@pytest.mark.parametrize("words", ["calibrate", "fit the work"])
+async def test_the_palette_finds_it_from_another_screen(make_pair: MakePair, words: str) -> None:
+    app = make_pair()
+    async with app.run_test(size=SIZE) as pilot:
+        keys = ["space" if char == " " else char for char in words]
+        await press(pilot, "3", "colon", *keys, "enter")
+        await run_over(pilot)
+        assert app.screen_name == "compare"
+        assert "Measured step   36.000 ms" in screen_text(app)

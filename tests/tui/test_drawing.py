@@ -25,6 +25,7 @@ from tests.tui.made_runs import (
 from tui.frame import ASCII, BLOCKS, Line, width_of
 from tui.timeline.drawing import CROWDED, draw_lane, drawn_lane, kinds_of
 from tui.timeline.lanes import DRAWN, Lane
+from tui.timeline.spans import NAMELESS
 from tui.timeline.window import Window
 
 # The drawing code of ASCII, by category: what the legend says.
@@ -61,13 +62,16 @@ def expected_cell(lane: Lane, first_ns: int, last_ns: int) -> tuple[str, str]:
 def mostly_empty(
     lane: Lane, edges: list[int], expected: list[tuple[str, str]], column: int
 ) -> tuple[str, str]:
-    """A cell of compute that is mostly empty: a trace, or blank beside a cell of the same kind."""
-    filled = sum(naive_cell(lane, edges[column], edges[column + 1]).values())
-    if not filled or 2 * filled >= edges[column + 1] - edges[column]:
+    """A cell of compute that is mostly empty is a trace, and so is work in one that is mostly idle."""
+    found = naive_cell(lane, edges[column], edges[column + 1])
+    running = {kind: ns for kind, ns in found.items() if kind not in NAMELESS}
+    if lane.stream is None:
+        if expected[column] != (" ", "") or not running:
+            return expected[column]
+        return "+", DRAWN[min(running, key=lambda kind: (-running[kind], kind))]
+    if not found or 2 * sum(found.values()) >= edges[column + 1] - edges[column]:
         return expected[column]
-    name = expected[column][1]
-    beside = [expected[other][1] for other in (column - 1, column + 1) if 0 <= other < len(expected)]
-    return (" ", "") if name in beside else ("+", name)
+    return "+", expected[column][1]
 
 
 def check_lane(lane: Lane, window: Window, columns: int) -> None:
@@ -79,7 +83,7 @@ def check_lane(lane: Lane, window: Window, columns: int) -> None:
     if drawn.crowded:
         return
     expected = [expected_cell(lane, edges[column], edges[column + 1]) for column in range(columns)]
-    if lane.stream == "compute":
+    if lane.by_majority:
         expected = [mostly_empty(lane, edges, expected, column) for column in range(columns)]
     for column, (char, role) in enumerate(cells):
         expected_char, expected_role = expected[column]

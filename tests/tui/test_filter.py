@@ -33,8 +33,8 @@ def lane_cells(text: str, row: int) -> str:
 def test_only_what_matches_is_drawn() -> None:
     cells = lane_cells(drawn(filtered("bubble")), 5)
     assert set(cells) == {"▁", "▂", " "}, "a trace where a bubble is shorter than half a cell"
-    assert cells.startswith("▁▁▁▁▁▁ ")
-    assert lane_cells(drawn(filtered("forward mb 3")), 5).strip() == "▄"
+    assert cells.startswith("▁▁▁▁▁▁▂ ")
+    assert lane_cells(drawn(filtered("forward mb 3")), 5).strip() == "▂▄▂"
     # The bubbles before the first forward and after the last are long.
     assert len(lane_cells(drawn(filtered("> 2 s")), 5).split()) == 1
 

@@ -11,11 +11,13 @@ from tui.frame import ASCII, Glyphs, Line
 from tui.timeline.critical import PathLanes, faded, mark_fills, mark_names
 from tui.timeline.edges import Edge, edge_cells, put_edges
 from tui.timeline.names import write_names
-from tui.timeline.spans import COMPUTING, DRAWN, SpanLane
+from tui.timeline.spans import COMPUTING, DRAWN, NAMELESS, SpanLane
 from tui.timeline.window import Window
 
 _IDLE, _BWD, _WG = (DRAWN.index(name) for name in ("idle", "bwd", "wg"))
 NOTHING = -1
+# What runs, as against waiting for something: no cell is blank in which one of these does.
+_RUNNING = frozenset(range(len(DRAWN))) - NAMELESS
 # A row of more runs of one kind is drawn by how busy it is: each run is a segment to send.
 CROWDED = 80
 _MOST_RUNS_SHADED = 40
@@ -61,13 +63,15 @@ def drawn_lane(
     if lane.by_majority:
         cell_of = {kind: _majority_piece(kind, glyphs) for kind in set(kinds)}
         pieces = list(map(cell_of.__getitem__, kinds))
+        seen = kinds
+        if _IDLE in sums:
+            seen = _running_in_idle(pieces, kinds, sums, glyphs)
         if not lane.covers_all:
-            kinds = _half_empty_left_out(pieces, kinds, sums, edges, glyphs)
-        runs = _runs(kinds)
-        if colour and runs > CROWDED:
+            kinds = _half_empty(pieces, kinds, sums, edges, glyphs)
+        if colour and _runs(seen) > CROWDED:
             crowded = True
-            pieces = _shaded(kinds, sums, edges, glyphs)
-        elif colour and glyphs is not ASCII and runs <= _MOST_RUNS_WITH_EDGES:
+            pieces = _shaded(seen, sums, edges, glyphs)
+        elif colour and glyphs is not ASCII and _runs(kinds) <= _MOST_RUNS_WITH_EDGES:
             found_edges = edge_cells(kinds, sums, edges)
     else:
         pieces = _by_busy(kinds, sums, edges, glyphs)
@@ -125,27 +129,38 @@ def _majority_piece(kind: int, glyphs: Glyphs) -> tuple[str, str]:
     return glyphs.fills[_GLYPH[DRAWN[kind]]], DRAWN[kind]
 
 
-def _half_empty_left_out(
+def _running_in_idle(
+    pieces: list[tuple[str, str]], kinds: list[int], sums: dict[int, list[int]], glyphs: Glyphs
+) -> list[int]:
+    """The kinds, where a cell is mostly idle, that is blank, of what runs there: that leaves a trace."""
+    seen = list(kinds)
+    running = [one for one in sums if one in _RUNNING]
+    for column, kind in enumerate(kinds):
+        if kind == _IDLE:
+            most = max(running, key=lambda one: (sums[one][column], -one), default=NOTHING)
+            if most != NOTHING and sums[most][column]:
+                seen[column] = most
+                pieces[column] = glyphs.partly, DRAWN[most]
+    return seen
+
+
+def _half_empty(
     pieces: list[tuple[str, str]],
     kinds: list[int],
     sums: dict[int, list[int]],
     edges: Sequence[int],
     glyphs: Glyphs,
 ) -> list[int]:
-    """A cell that is mostly empty is blank, or a trace where a span would be lost between its neighbours.
+    """The kinds, NOTHING where a cell is mostly empty: that has a trace, no matter what its neighbours are.
 
     Else gaps shorter than a cell, and spans of a few ns, would look like work without a break.
     """
+    filled = list(map(sum, zip(*(values for one, values in sums.items() if one != _IDLE), strict=True)))
     left = list(kinds)
     for column, kind in enumerate(kinds):
-        if kind == NOTHING:
-            continue
-        filled = sum(values[column] for values in sums.values())
-        if 2 * filled < edges[column + 1] - edges[column]:
+        if kind not in (NOTHING, _IDLE) and 2 * filled[column] < edges[column + 1] - edges[column]:
             left[column] = NOTHING
-            # Beside its own kind it is the edge of a span; else the only trace of one.
-            edge = kind in kinds[max(column - 1, 0) : column] + kinds[column + 1 : column + 2]
-            pieces[column] = (" ", "") if edge else (glyphs.partly, DRAWN[kind])
+            pieces[column] = glyphs.partly, DRAWN[kind]
     return left
 
 
@@ -176,6 +191,9 @@ def _shaded(
     levels = len(glyphs.heat) - 1
     pieces = []
     for column, kind in enumerate(calm):
+        if kind == _IDLE:
+            # Merged with neighbours that are idle: what is not keeps its own kind.
+            kind = kinds[column]
         if kind in (NOTHING, _IDLE):
             pieces.append((" ", ""))
             continue

@@ -209,7 +209,9 @@ class TimelineFrame:
         crowded = any(row.key in self._drawn and self._drawn[row.key][1].crowded for row in rows)
         streams = any(row.key.stream is not None for row in rows)
         path = self._path is not None
-        return legend(model.source.legend, self.glyphs, width, self.colour, crowded, streams, path)
+        partly = not all(model.shown(row.lane).covers_all for row in rows)
+        kinds = model.source.legend
+        return legend(kinds, self.glyphs, width, self.colour, crowded, streams, path, partly=partly)
 
     def _view(self, model: TimelineModel, width: int) -> Line:
         window = model.window

@@ -12,12 +12,12 @@ _WIDE = 100
 
 def legend(
     kinds: Sequence[Kind], glyphs: Glyphs, width: int, colour: bool, crowded: bool, streams: bool,
-    path: bool = False, wide: bool | None = None,
+    path: bool = False, wide: bool | None = None, partly: bool = False,
 ) -> Line:  # fmt: skip
     """One line of at most `width` cells; an entry that does not fit whole is left out.
 
     crowded: whether a row is drawn by how busy it is. streams: whether a stream's lane is shown.
-    path: whether the critical path stands out.
+    path: whether the critical path stands out. partly: whether lanes are shown that are empty at times.
     wide: whether whole words are written and communication by its kinds; None: from 100 cells on.
     """
     wide = width >= _WIDE if wide is None else wide
@@ -30,8 +30,10 @@ def legend(
     if path and not colour:
         entries.insert(0, [("FBX <>", "bright"), (" critical path ", "")])
     if streams and wide:
-        entries.append([("   comm lanes: ", "dim"), (glyphs.busy, "comm"), (" busy  ", ""),
-                        (glyphs.partly, "comm"), (" partly", "")])  # fmt: skip
+        entries.append([("   comm lanes: ", "dim"), (glyphs.busy, "comm"), (" busy  ", "")])
+    if partly:
+        # In lanes of compute as in those of communication: less than half of the cell.
+        entries.append([(glyphs.partly, "comm"), (" partly", "")])
     line: Line = []
     for entry in entries:
         if width_of(line) + width_of(entry) + 1 <= width:

@@ -1,0 +1,215 @@
+"""No cell in which something runs is blank, in any lane and at any zoom; and what is half empty looks so."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache, cached_property
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simcore.analysis import Results
+from simcore.measured.replay import MeasuredResults
+from simcore.simulation import simulate
+from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
+from tests.strategies import Case, Cell, Row, cases, make_workload
+from tests.tui.made_runs import all_lanes, lane_of, line_text, run, seed
+from tui.frame import ASCII, BLOCKS, Glyphs
+from tui.timeline.drawing import Drawn, drawn_lane
+from tui.timeline.filtering import FilteredLane
+from tui.timeline.measured_lanes import MeasuredLanes
+from tui.timeline.spans import DRAWN, SpanLane, Spans
+from tui.timeline.window import Window
+
+WAITING = {DRAWN.index(name) for name in ("idle", "wait", "bubble")}
+EIGHTHS = "▏▎▍▌▋▊▉"
+LOOKS = [(BLOCKS, True), (BLOCKS, False), (ASCII, True), (ASCII, False)]
+
+
+def ns_by_column(lane: SpanLane, edges: Sequence[int]) -> tuple[list[int], list[int]]:
+    """(ns of what runs, ns of anything but idle) in each column, span by span; overlapping ones add up."""
+    running, any_kind = [0] * (len(edges) - 1), [0] * (len(edges) - 1)
+    spans = lane.drawn
+    for start, end, kind in zip(spans.start, spans.end, spans.category, strict=True):
+        for column in range(len(edges) - 1):
+            ns = max(min(end, edges[column + 1]) - max(start, edges[column]), 0)
+            running[column] += 0 if kind in WAITING else ns
+            any_kind[column] += 0 if DRAWN[kind] == "idle" else ns
+    return running, any_kind
+
+
+def in_names(drawn: Drawn, colour: bool) -> list[bool]:
+    """Of each cell whether the name of a span stands in it."""
+    if colour:
+        return [role.endswith(" reversed") for text, role in drawn.line for _ in text]
+    found, inside = [], False
+    for char in line_text(drawn.line):
+        inside |= char == "["
+        found.append(inside)
+        inside &= char != "]"
+    return found
+
+
+def check(lane: SpanLane, window: Window, columns: int) -> None:
+    """Every look of a lane over a window."""
+    edges = window.edges(columns)
+    running, any_kind = ns_by_column(lane, edges)
+    for glyphs, colour in LOOKS:
+        drawn = drawn_lane(lane, window, columns, glyphs, colour)
+        text, named = line_text(drawn.line), in_names(drawn, colour)
+        assert len(text) == columns
+        for column, char in enumerate(text):
+            place = f"{lane.stream} column {column} of {text!r}"
+            if running[column] and not named[column]:
+                assert char != " ", place
+            whole = edges[column + 1] - edges[column]
+            if lane.stream == "compute" and not named[column] and 2 * any_kind[column] < whole:
+                assert char in low_cells(glyphs, drawn.crowded), place
+
+
+def low_cells(glyphs: Glyphs, crowded: bool) -> str:
+    """What a cell of compute that is less than half full may be."""
+    if crowded:
+        return glyphs.heat[:5]
+    return f" {glyphs.partly}{EIGHTHS}" if glyphs is BLOCKS else f" {glyphs.partly}"
+
+
+@st.composite
+def stretches(draw: st.DrawFn, length: int) -> tuple[Window, int]:
+    """A window of a step at any zoom, the whole of it too, and a number of columns."""
+    step = max(length, 1)
+    columns = draw(st.integers(1, 130))
+    span = draw(st.just(step) | st.integers(1, step) | st.integers(1, max(step // 20, 1)))
+    whole = Window.whole(step)
+    return whole.moved(draw(st.integers(0, step)), span, columns), columns
+
+
+@settings(max_examples=60)
+@given(st.data(), cases(8), st.sampled_from([1.0, 0.3, 0.02]))
+def test_no_cell_is_blank_in_which_something_runs(data: st.DataObject, case: Case, scale: float) -> None:
+    results = Results(simulate(case.workload, replace(case.parameters, compute_scale=scale)))
+    window, columns = data.draw(stretches(results.simulation.step_time_ns))
+    for lane in all_lanes(results):
+        check(lane, window, columns)
+        flags = data.draw(st.lists(st.booleans(), min_size=7, max_size=7))
+        count = len(lane.spans.start)
+        check(FilteredLane(lane, bytes(flags[index % 7] for index in range(count))), window, columns)
+
+
+_LAYOUTS = st.builds(
+    Layout, st.sampled_from([1, 2]), st.sampled_from([1, 2]), st.sampled_from([1, 2, 3]), st.integers(1, 3)
+)
+
+
+@settings(max_examples=25)
+@given(st.data(), _LAYOUTS, st.integers(0, 10**6))
+def test_no_cell_of_a_measured_run_is_blank_in_which_something_runs(
+    data: st.DataObject, layout: Layout, number: int
+) -> None:
+    steps = actions(layout, Random(number))
+    run = made_run(trace_text(layout, steps, simulated(steps, Factors())), layout)
+    source = MeasuredLanes(MeasuredResults(run))
+    window, columns = data.draw(stretches(source.length))
+    for rank in source.numbers:
+        for lane in (source.lane(rank), *source.streams(rank)):
+            check(lane, window, columns)
+
+
+@cache
+def sparse() -> Results:
+    """400 layers of short compute, each behind a long collective: no cell of compute is half full."""
+    cell = Cell(20_000, "ALLREDUCE", "tp", 67_108_864)
+    rows = [Row(f"layer_{number}", cell, cell, Cell(20_000)) for number in range(400)]
+    return run(make_workload(rows, tp=8, all_gpus=8))
+
+
+@pytest.mark.parametrize("columns", [56, 96, 176])
+def test_a_lane_without_a_cell_that_is_half_full_has_a_trace_in_each(columns: int) -> None:
+    whole = Window.whole(sparse().simulation.step_time_ns)
+    for glyphs, colour in LOOKS:
+        drawn = drawn_lane(lane_of(sparse(), 0, "compute"), whole, columns, glyphs, colour)
+        assert line_text(drawn.line) == glyphs.partly * columns
+        # All of it in few segments, as the same cells would be if they were full.
+        assert len(drawn.line) <= 2
+
+
+def test_traces_beside_each_other_and_at_every_zoom() -> None:
+    # A fiftieth of the compute: next to nothing of any cell, though some 2,500 ops run.
+    results = seed(compute_scale=0.02)
+    whole = Window.whole(results.simulation.step_time_ns)
+    for stage in (0, 7):
+        for zoom in (1, 2, 4, 8, 16, 64):
+            window = whole.zoomed(whole.step_ns // 4, 1, zoom, 96)
+            check(lane_of(results, stage, "compute"), window, 96)
+
+
+class MadeLane(SpanLane):
+    """Spans one behind the other, (length, index into DRAWN), None for a time without one."""
+
+    number = 0
+    may_overlap = False
+
+    def __init__(self, stream: str | None, parts: Sequence[tuple[int, int | None]]) -> None:
+        self.stream = stream
+        self.made = [], [], bytearray()
+        self.length = 0
+        for ns, kind in parts:
+            if kind is not None:
+                self.made[0].append(self.length)
+                self.made[1].append(self.length + ns)
+                self.made[2].append(kind)
+            self.length += ns
+
+    @property
+    def covers_all(self) -> bool:
+        return self.stream is None and sum(map(int.__sub__, self.made[1], self.made[0])) == self.length
+
+    @cached_property
+    def spans(self) -> Spans:
+        start, end, kinds = self.made
+        return Spans(array("q", start), array("q", end), array("q", range(len(start))), kinds)
+
+    def label(self, op: int, room: int) -> str:
+        return "name"[:room]
+
+
+@settings(max_examples=150)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([None, "compute"]),
+    st.sampled_from([("fwd",), ("fwd", "bwd"), ("fwd", "bwd", "idle"), ("fwd", "bwd", "idle", "tp", "wait")]),
+    st.booleans(),
+    st.sampled_from([3, 25, 60, 400]),
+)
+def test_no_cell_of_a_crowded_lane_is_blank_in_which_something_runs(
+    number: int, stream: str | None, names: tuple[str, ...], gaps: bool, longest: int
+) -> None:
+    random = Random(number)
+    kinds = [*map(DRAWN.index, names), *([None] if gaps else [])]
+    # The first kinds are the shortest: of what is idle there is most.
+    parts = [
+        (random.randint(1, longest * (1 + kinds.index(kind))), kind) for kind in random.choices(kinds, k=400)
+    ]
+    lane = MadeLane(stream, parts)
+    check(lane, Window.whole(lane.length), 180)
+
+
+def test_of_lanes_with_gaps_many_are_crowded() -> None:
+    # What the property above is for: cells of two kinds and blanks in turn, none of them half full.
+    kinds = [DRAWN.index("fwd"), DRAWN.index("bwd")]
+    parts = [part for number in range(90) for part in ((3, kinds[number % 2]), (17, None), (20, None))]
+    lane = MadeLane("compute", parts)
+    drawn = drawn_lane(lane, Window.whole(lane.length), 180, BLOCKS, colour=True)
+    assert drawn.crowded
+    assert line_text(drawn.line) == f"{BLOCKS.heat[2]} " * 90
+
+
+def test_the_last_cell_before_a_rank_is_idle_shows_what_ends_in_it() -> None:
+    parts = [(41, DRAWN.index("fwd")), (59, DRAWN.index("idle"))]
+    assert line_text(drawn_lane(MadeLane(None, parts), Window.whole(100), 10, ASCII, True).line) == (
+        f"{ASCII.fills['fwd'] * 4}{ASCII.partly}     "
+    )

@@ -6,11 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
+from simcore.simulation import simulate
 from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import seed, seed_workload
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_parameter_form import open_field, type_value
 from tests.tui.test_parameter_keys import answer
+from tui.frame import text_of
+from tui.parameters.view import ParametersView
+from tui.session import Session
 
 SIZE = (80, 24)
 REFUSED = "world 128 is not a multiple of tp 16 x pp 16 = 256"
@@ -139,3 +145,84 @@ async def test_the_timeline_says_where_there_is_no_view_to_go_back_to(make_app: 
         assert "no view" not in screen_text(app)
         await press(pilot, "ctrl+r", "ctrl+r")
         assert "no view after this one" in screen_text(app)
+
+
+NEEDS = "--schedule interleaved needs --virtual-stages; 1, 2, 4, 8 would fit"
+
+
+def refused_rows(view: ParametersView, width: int = 120, height: int = 33) -> list[str]:
+    """The fields with `!`, and the line under each."""
+    rows = [row[1:67].rstrip() for row in text_of(view.frame(width, height)).split("\n")]
+    return [
+        f"{row[3:23].rstrip()}: {rows[place + 1].strip()}"
+        for place, row in enumerate(rows)
+        if row[1:2] == "!"
+    ]
+
+
+@pytest.mark.parametrize("touched", ["tp", "dim 0  latency", "seed"])
+async def test_a_refusal_stands_under_the_field_of_its_flag(make_app: MakeApp, touched: str) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 50)) as pilot:
+        view = await open_field(pilot, "schedule")
+        await press(pilot, "l")
+        await run_over(pilot)
+        assert refused_rows(view, 120, 47) == [f"schedule: {NEEDS[:57]}"]
+        await open_field(pilot, touched)
+        # Of three parameters that do not fit the first that is found is said.
+        await press(pilot, "delete" if touched == "tp" else "l")
+        await run_over(pilot)
+        assert refused_rows(view, 120, 47) == [f"schedule: {NEEDS[:57]}"]
+        await open_field(pilot, "virtual stages")
+        await type_value(pilot, "3")
+        assert refused_rows(view, 120, 47)[0].startswith("virtual stages: --virtual-stages 3 does not divide")
+
+
+async def test_degrees_that_do_not_fit_are_said_of_one_that_was_changed(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 50)) as pilot:
+        view = await open_field(pilot, "tp")
+        await type_value(pilot, "3")
+        await open_field(pilot, "compute scale")
+        await press(pilot, "l")
+        await run_over(pilot)
+        assert refused_rows(view, 120, 47)[0].startswith("tp: world 1024 is not a multiple of tp 3 x pp 16")
+        await open_field(pilot, "pp")
+        await type_value(pilot, "5")
+        assert refused_rows(view, 120, 47)[0].startswith("pp: world 1024 is not a multiple of tp 3 x pp 5")
+
+
+async def test_the_reason_is_beside_the_form_where_its_field_is_not_in_sight(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, "schedule")
+        await press(pilot, "l")
+        await run_over(pilot)
+        assert screen_text(app).count(NEEDS) == 1
+        await press(pilot, "G")
+        assert "schedule  " not in screen_text(app)
+        assert f"schedule: {NEEDS}" in screen_text(app)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "field"),
+    [
+        ({"cluster": "no-file"}, "cluster"),
+        ({"system": "no-file"}, "system"),
+        ({"network": "busbw:no-file"}, "network"),
+        ({"slow_rank": ("4096=2",)}, "slow rank"),
+        ({"slow_link": ("7:1=2",)}, "slow link"),
+        ({"stage_layout": "nothing"}, "stage layout"),
+        ({"microbatches": 70000}, "microbatches"),
+        ({"world": 2048, "dim": ("switch:8:450:500", "switch:128:50:1000")}, "world"),
+    ],
+)
+def test_every_refusal_finds_its_field(parameters: dict[str, object], field: str) -> None:
+    session = Session(seed_workload(), seed())
+    view = ParametersView(session, ascii_only=False)
+    session.edit(Parameters(**parameters))  # type: ignore[arg-type]
+    with pytest.raises((UsageError, InputError)) as refused:
+        simulate(session.workload, session.draft)
+    session.error = str(refused.value)
+    view.refusal.touched = "no fold"
+    assert [row.partition(":")[0] for row in refused_rows(view, 120, 60)] == [field]

@@ -83,6 +83,9 @@ class AlgorithmField(Field):
 
     index: int
 
+    def is_named_by(self, words: str) -> bool:
+        return words.startswith(f"{self.option} {self.index}=")
+
     def text(self, parameters: Parameters, basis: Basis) -> str:
         given = dict(text.partition("=")[::2] for text in parameters.algorithm)
         return given.get(str(self.index), "default")

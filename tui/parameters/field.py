@@ -23,6 +23,10 @@ class Field:
         """The parameter with a value, in a few words."""
         return " ".join(f"{self.label} {text} {self.unit}".split())
 
+    def is_named_by(self, words: str) -> bool:
+        """Whether a refusal begins with the flag of the field."""
+        return words.startswith((f"{self.option} ", f"{self.option}:"))
+
     def text(self, parameters: Parameters, basis: Basis) -> str:
         """The value now. basis: of the parameters, or of others that are near. Never raises."""
         raise NotImplementedError

@@ -46,6 +46,11 @@ def form_lines(
     return lines, place
 
 
+def is_reason(line: Line) -> bool:
+    """Whether a line of the form says why a value cannot be."""
+    return bool(line) and line[-1][1] == "worse"
+
+
 def _row(row: FormRow, at: bool, refused: bool) -> Line:
     mark = "!" if refused else "*" if row.was else " "
     role = "accent" if at else ""

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
+
 from simcore.parameters import Parameters
 from tui.frame import cells
+from tui.parameters.field import Field
 from tui.session import Session
 
 _LONGEST = 400
+_NAME = re.compile(r"[a-z-]+")
+# What a field is called where its value does not fit another.
+_LABELS = {"micro-batches": "microbatches", "ranks": "world"}
 
 
 class Refusal:
-    """field: the label of the field that was changed last; None when a file or a key changed several.
+    """touched: the label of the field that was changed last; None when a file or a key changed several.
 
     What was said of a value is over with the draft that it was refused for: another one is simulated,
     and whether that can be is what the session says.
@@ -20,7 +27,7 @@ class Refusal:
         self._session = session
         self._value = self._file = ""
         self._draft: Parameters = session.draft
-        self.field: str | None = None
+        self.touched: str | None = None
 
     def clear(self) -> None:
         """What was said is over; a draft that cannot be simulated still says so."""
@@ -44,7 +51,35 @@ class Refusal:
         """Why the last value or the draft cannot be, in one line; empty when they can."""
         return cells((self.value or self._session.error).replace("\n", "; "), _LONGEST)
 
+    def place(self, fields: Sequence[Field], changed: Mapping[str, str]) -> int:
+        """Of which of the fields the value cannot be: -1 for none, or for what is of none of them.
+
+        changed: label and value of the fields that are not as opened. What names a flag or a file is of
+        the field that has it, whichever was touched since; what names several degrees, of the one that was
+        touched, or changed.
+        """
+        words = self.words
+        if not words or self.touched is None:
+            return -1
+        named = [index for index, field in enumerate(fields) if field.is_named_by(words)]
+        if not named:
+            said = {_LABELS.get(word, word) for word in _NAME.findall(words)}
+            named = [
+                index
+                for index, field in enumerate(fields)
+                if (field.label in said and field.label in (self.touched, *changed))
+                or _is_of_file(words, changed.get(field.label, ""))
+            ]
+        labels = [field.label for field in fields]
+        touched = labels.index(self.touched) if self.touched in labels else -1
+        return touched if touched in named or not named else named[-1]
+
     @property
     def file(self) -> str:
         """Why a file could not be read or written."""
         return cells(self._file, _LONGEST)
+
+
+def _is_of_file(words: str, value: str) -> bool:
+    """Whether a refusal is of a file that a value names, alone or behind a model: `busbw:FILE`."""
+    return any(name and words.startswith(f"{name}:") for name in (value, value.partition(":")[2]))

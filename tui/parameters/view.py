@@ -15,15 +15,16 @@ from simcore.analysis import Results
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters, as_flags
 from tui.boxes import beside, box
-from tui.frame import Line, cells, rule
+from tui.frame import Line, rule
 from tui.parameters.basis import Basis, basis_of
 from tui.parameters.changes import ChangeTimes, StepTimes, changes_of
 from tui.parameters.effect import compact_lines, effect_lines, state_lines
 from tui.parameters.fields import Field, fields_for
-from tui.parameters.form import FormRow, cluster_title, form_lines, help_lines, scrolled
+from tui.parameters.form import FormRow, cluster_title, form_lines, help_lines, is_reason, scrolled
 from tui.parameters.hints import hints_of
 from tui.parameters.refusal import Refusal
 from tui.parameters.saved import SavedParameters
+from tui.parameters.typing import TypedValue
 from tui.screen_view import ScreenView, binding
 from tui.session import Run, Session
 
@@ -91,7 +92,9 @@ class ParametersView(ScreenView):
         self.aimed = False
         self._step_times = StepTimes()
         self._places: list[int] = []
+        self._beside = ""
         self._saved = SavedParameters(self)
+        self._typed = TypedValue(self)
 
     @property
     def _app(self) -> WltuiApp:
@@ -101,7 +104,12 @@ class ParametersView(ScreenView):
     def _runs(self) -> SimulatedRuns:
         return cast("SimulatedRuns", self._app.runs)
 
-    def _follow(self) -> Basis:
+    @property
+    def at(self) -> Field:
+        """The field of the cursor."""
+        return self.fields[self.field]
+
+    def follow(self) -> Basis:
         """What the draft makes of what is not given. The fields are the draft's, and the cursor stays on
         its field when others come or go."""
         draft, now = self.session.draft, self.session.current.simulation
@@ -126,7 +134,7 @@ class ParametersView(ScreenView):
 
     def go_to_change(self, parameters: Parameters) -> None:
         """The cursor to the first field in which these differ from what is edited."""
-        draft, basis = self.session.draft, self._follow()
+        draft, basis = self.session.draft, self.follow()
         near = basis_of(parameters, basis)
         for index, field in enumerate(self.fields):
             if field.text(parameters, near) != field.text(draft, basis):
@@ -138,21 +146,22 @@ class ParametersView(ScreenView):
 
     def draw(self, width: int, height: int) -> list[Line]:
         session, glyphs = self.session, self.glyphs
-        self._follow()
+        self.follow()
         changes, progress = self._change_times()
         if width < _WIDE:
             rows = max(height - _EFFECT_ROWS - 1, 3)
+            form = self._form(width, rows, 0)
             state = self._state(width - 2)
             effect = compact_lines(session.opened, session.current, state, changes, progress, width - 2)
             effect = [[(" ", ""), *line] for line in effect[:_EFFECT_ROWS]]
-            return [*self._form(width, rows, 0), rule("Effect", width, glyphs), *effect]
+            return [*form, rule("Effect", width, glyphs), *effect]
         room = width - _FORM_WIDTH - 3
+        form = self._form(_FORM_WIDTH - 2, height - 2, 1)
         effect = effect_lines(
             session.opened, session.current, self._state(room), changes, progress, (room, height - 2), glyphs
         )
         effect = [[(" ", ""), *line] for line in effect]
         count = sum(bool(row.was) for row in self._rows(_FORM_WIDTH))
-        form = self._form(_FORM_WIDTH - 2, height - 2, 1)
         return beside(
             box("Parameters", f"{count} changed", form, _FORM_WIDTH, height, glyphs, True),
             box(
@@ -165,7 +174,7 @@ class ParametersView(ScreenView):
 
     def _rows(self, width: int) -> list[FormRow]:
         session = self.session
-        basis, opened = self._follow(), session.opened.simulation
+        basis, opened = self.follow(), session.opened.simulation
         cluster = cluster_title(basis.cluster.dims, width)
         rows = []
         for field in self.fields:
@@ -177,36 +186,34 @@ class ParametersView(ScreenView):
 
     def _form(self, width: int, height: int, above: int) -> list[Line]:
         """above: rows over the form, for the mouse."""
-        lines, place = form_lines(
-            self._rows(width), self.field, self._refused(), self.refusal.words, width, self.glyphs
-        )
+        fields = self._rows(width)
+        refused = self.refusal.place(self.fields, {row.label: row.value for row in fields if row.was})
+        lines, place = form_lines(fields, self.field, refused, self.refusal.words, width, self.glyphs)
         rows = max(height - 3, 1)
         self.top = scrolled(lines, place, self.top, rows)
         shown = lines[self.top : self.top + rows]
+        # The reason stands under its field; where that cannot be seen, beside the form.
+        where = f"{fields[refused].label}: " if refused >= 0 else ""
+        seen = refused >= 0 and sum(map(is_reason, shown)) == sum(map(is_reason, lines))
+        self._beside = f"{where}{self.refusal.words}" if self.refusal.words and not seen else ""
         self._places = [-1] * above + [self._field_of(line) for line in shown]
         shown += [[] for _ in range(rows - len(shown))]
         flags = " ".join(map(shlex.quote, as_flags(self.session.draft))) or "(as in the file)"
         hidden = len(lines) - self.top - rows
         title = f"{hidden} more below" if hidden > 0 else ""
         return [*shown, rule(title, width, self.glyphs),
-                *help_lines(self.fields[self.field].help, flags, width)]  # fmt: skip
+                *help_lines(self.at.help, flags, width)]  # fmt: skip
 
     def _field_of(self, line: Line) -> int:
         """The field that a line of the form shows; -1 for another line."""
         label = line[0][0][3:].rstrip() if line else ""
         return next((i for i, field in enumerate(self.fields) if label and field.label == label), -1)
 
-    def _refused(self) -> int:
-        """The field whose value cannot be; -1 if there is none on the form."""
-        labels = [field.label for field in self.fields]
-        refusal = self.refusal
-        return labels.index(refusal.field) if refusal.words and refusal.field in labels else -1
-
     def _state(self, width: int) -> list[Line]:
         """What the draft is: refused, running, as opened, or on every screen."""
         session = self.session
         words = "every screen shows this run; u takes the last change back"
-        refusal = self.refusal.file or (self.refusal.words if self._refused() < 0 else "")
+        refusal = self.refusal.file or self._beside
         if self.refusal.words:
             words = "not run: the picture is still the run before"
         elif session.running:
@@ -243,7 +250,7 @@ class ParametersView(ScreenView):
 
     def redraw(self) -> None:
         """Draw again, and say which keys do something now."""
-        self._follow()
+        self.follow()
         super().redraw()
         hints = hints_of(self.session.running, self.aimed)
         if hints != self.hints:
@@ -281,7 +288,7 @@ class ParametersView(ScreenView):
         """A digit begins a value; where none is to be typed the key is that of a screen."""
         if not self.aimed:
             raise SkipAction
-        self._ask(key, begun=True)
+        self._typed.ask(key, begun=True)
 
     async def action_leave(self) -> None:
         if self.session.running:
@@ -294,59 +301,21 @@ class ParametersView(ScreenView):
             await self._app.action_open("timeline")
 
     def action_scrub(self, direction: int, large: bool) -> None:
-        field = self.fields[self.field]
-        basis = self._follow()
-        self.refusal.field = field.label
-        self.take(lambda: field.scrubbed(self.session.draft, basis, direction, large))
+        field, basis = self.at, self.follow()
+        self.change(field, lambda: field.scrubbed(self.session.draft, basis, direction, large))
 
     def action_reset(self) -> None:
-        field = self.fields[self.field]
-        self.refusal.field = field.label
-        before = self.session.draft
-        self.take(lambda: field.reset(self.session.draft, self.session.opened.simulation))
+        field, before = self.at, self.session.draft
+        self.change(field, lambda: field.reset(self.session.draft, self.session.opened.simulation))
         if self.session.draft is before and not self.refusal.words:
             self._app.say(f"{field.label} is as opened already")
 
     def action_type(self) -> None:
-        field = self.fields[self.field]
-        self._ask(field.text(self.session.draft, self._follow()), begun=False)
-
-    def _ask(self, value: str, begun: bool) -> None:
-        """A prompt for the value at the cursor, that says while one types why it cannot be."""
-        from tui.prompt import LivePrompt
-
-        field = self.fields[self.field]
-        unit = f" [{field.unit}]" if field.unit else ""
-
-        def changed(text: str) -> None:
-            prompt.say(self._unfit(field, text.strip()))
-
-        prompt = LivePrompt(f"{field.label}{unit}", value, changed, begun=begun)
-        self.app.push_screen(prompt, self._typed)
-
-    def _unfit(self, field: Field, text: str) -> str:
-        """Why a text is no value of the field; nothing if it is."""
-        session = self.session
-        try:
-            field.typed(session.draft, self._follow(), text)
-        except UsageError as error:
-            return cells(str(error).rpartition(": ")[2], 80)
-        return ""
-
-    def _typed(self, text: str | None) -> None:
-        field = self.fields[self.field]
-        self.aimed = False
-        if text is not None:
-            typed, basis = text.strip(), self._follow()
-            self.refusal.clear()
-            if typed != field.text(self.session.draft, basis):
-                self.refusal.field = field.label
-                self.take(lambda: field.typed(self.session.draft, basis, typed))
-        self.redraw()
+        self._typed.ask(self.at.text(self.session.draft, self.follow()), begun=False)
 
     def action_undo(self) -> None:
         if self.session.undo():
-            self.refusal.field = None
+            self.refusal.touched = None
             self._run()
         else:
             self.refusal.clear()
@@ -355,7 +324,7 @@ class ParametersView(ScreenView):
 
     def action_redo(self) -> None:
         if self.session.redo():
-            self.refusal.field = None
+            self.refusal.touched = None
             self._run()
         else:
             self._app.say("no change was taken back")
@@ -365,9 +334,14 @@ class ParametersView(ScreenView):
 
     def action_load(self) -> None:
         # A refusal is of no field any more: it stands beside the form from now on.
-        self.refusal.field = None
+        self.refusal.touched = None
         self.redraw()
         self._saved.load()
+
+    def change(self, field: Field, change: Callable[[], Parameters]) -> None:
+        """Make a change of a field."""
+        self.refusal.touched = field.label
+        self.take(change)
 
     def take(self, change: Callable[[], Parameters]) -> None:
         """Make a change the draft and run it; what cannot be is said in its place.

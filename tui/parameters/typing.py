@@ -1,0 +1,51 @@
+"""Typing a value: a prompt that says while one types why it cannot be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simcore.diagnostics import UsageError
+from tui.frame import cells
+
+if TYPE_CHECKING:
+    from tui.parameters.field import Field
+    from tui.parameters.view import ParametersView
+
+
+class TypedValue:
+    """The prompt for the value at the cursor of a form."""
+
+    def __init__(self, view: ParametersView) -> None:
+        self._view = view
+
+    def ask(self, value: str, begun: bool) -> None:
+        """begun: `value` was typed, more of it comes; else what is typed replaces it."""
+        from tui.prompt import LivePrompt
+
+        field = self._view.at
+        unit = f" [{field.unit}]" if field.unit else ""
+
+        def changed(text: str) -> None:
+            prompt.say(self._unfit(field, text.strip()))
+
+        prompt = LivePrompt(f"{field.label}{unit}", value, changed, begun=begun)
+        self._view.app.push_screen(prompt, self._taken)
+
+    def _unfit(self, field: Field, text: str) -> str:
+        """Why a text is no value of the field; nothing if it is."""
+        try:
+            field.typed(self._view.session.draft, self._view.follow(), text)
+        except UsageError as error:
+            return cells(str(error).rpartition(": ")[2], 80)
+        return ""
+
+    def _taken(self, text: str | None) -> None:
+        view = self._view
+        field = view.at
+        view.aimed = False
+        if text is not None:
+            typed, basis = text.strip(), view.follow()
+            view.refusal.clear()
+            if typed != field.text(view.session.draft, basis):
+                view.change(field, lambda: field.typed(view.session.draft, basis, typed))
+        view.redraw()

@@ -228,7 +228,7 @@ def test_a_file_in_which_nothing_is_modelled_has_no_lines_and_no_crash() -> None
     assert frame.startswith(" 1 row, 1 empty, ")
     view.action_move(5)
     view.action_each_row()
-    assert "no rows" in text_of(view.frame(80, 21))
+    assert "no row does anything" in text_of(view.frame(80, 21))
 
 
 def test_the_price_of_a_collective_is_shown_whole_on_80_columns() -> None:

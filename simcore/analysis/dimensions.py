@@ -9,7 +9,7 @@ take at the bandwidth they move at, scaled like the durations of the run, jitter
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from simcore.simulation import Simulation
 # The streams by which bytes are told apart: both pipeline streams are pp.
 KINDS = (*STREAMS[1:TO_NEXT], "pp")
 
+# (dimension, kind) -> what a rank of a class sends over it.
 ClassUse = dict[tuple[int, str], DimensionLoad]
 
 
@@ -52,10 +53,27 @@ class DimensionUse:
     by_kind: dict[str, KindUse]
 
 
+@dataclass(frozen=True, slots=True)
+class PortUse:
+    """A port and how long it is busy in the step.
+
+    index: its dimension. rank_class: of its rank. busy_ns: as in `DimensionUse`, all kinds together.
+    alike: the classes whose ports of this dimension are as busy, and as slow. factor: on its bandwidth, 1
+    where `--slow-link` leaves it alone. kind: of the streams that keep it busy longest.
+    """
+
+    index: int
+    rank_class: int
+    busy_ns: int
+    alike: tuple[int, ...]
+    factor: float
+    kind: str
+
+
 def class_use(
     simulation: Simulation, number: int, first_ns: int | None = None, last_ns: int | None = None
 ) -> ClassUse:
-    """(dimension, kind) -> what a rank of class `number` sends; all of the step, or first_ns..last_ns.
+    """What a rank of class `number` sends; all of the step, or first_ns..last_ns.
 
     An op that lies partly in the stretch counts in proportion, floored so that stretches that
     follow each other sum to the whole.
@@ -116,15 +134,21 @@ def _loads(
     return "", {}
 
 
-def dimension_use(
-    simulation: Simulation, first_ns: int | None = None, last_ns: int | None = None
-) -> list[DimensionUse]:
-    """Every dimension of the cluster, inner first; none where the network has no dimensions."""
+def class_uses(simulation: Simulation) -> list[ClassUse]:
+    """What a rank of each class sends in all of the step, by the number of the class."""
+    return [class_use(simulation, number) for number in range(len(simulation.timeline.classes))]
+
+
+def dimension_use(simulation: Simulation, uses: Sequence[ClassUse] | None = None) -> list[DimensionUse]:
+    """Every dimension of the cluster, inner first; none where the network has no dimensions.
+
+    uses: `class_uses`, where they are known.
+    """
     if not isinstance(simulation.network, Analytical):
         return []
+    uses = class_uses(simulation) if uses is None else uses
     classes = simulation.timeline.classes
     world = sum(len(one.ranks) for one in classes)
-    uses = [class_use(simulation, number, first_ns, last_ns) for number in range(len(classes))]
     found = []
     for index in range(len(simulation.cluster.dims)):
         sums = [_sum(use, index) for use in uses]
@@ -146,6 +170,55 @@ def dimension_use(
             )
         )
     return found
+
+
+def busiest_port(simulation: Simulation, uses: Sequence[ClassUse]) -> PortUse | None:
+    """The port that is busy longest; None where no port carries anything.
+
+    Of equally busy ones that with the least bandwidth, which makes all of its group as busy: a ring goes
+    at the pace of its slowest port; then the innermost, of the lowest rank class.
+    uses: as `class_uses` has them.
+    """
+    classes = simulation.timeline.classes
+
+    def factor(number: int, index: int) -> float:
+        ports = classes[number].ports
+        return ports[index] if ports else 1.0
+
+    found = [
+        (-_sum(use, index).busy_ns, factor(number, index), index, number)
+        for number, use in enumerate(uses)
+        for index in {dimension: None for dimension, _ in use}
+    ]
+    if not found or not min(found)[0]:
+        return None
+    least, slowest, index, number = min(found)
+    of_kind = {kind: load.busy_ns for (dimension, kind), load in uses[number].items() if dimension == index}
+    kind = max(of_kind, key=lambda kind: (of_kind[kind], -KINDS.index(kind)))
+    alike = tuple(one for *figures, one in sorted(found) if figures == [least, slowest, index])
+    return PortUse(index, number, -least, alike, slowest, kind)
+
+
+def longest_over(simulation: Simulation, number: int, index: int) -> int | None:
+    """The longest collective or transfer of class `number` that sends over dimension `index`, by its op.
+
+    The earliest of equal ones; None where none takes any time.
+    """
+    network = simulation.network
+    assert isinstance(network, Analytical)
+    timeline = simulation.timeline
+    ops, start, end = timeline.columns(number)
+    costs, rank_class = timeline.program.costs, timeline.classes[number]
+    crossing = {
+        cost
+        for cost in sorted(set(ops.cost))
+        if index in _loads(simulation, rank_class, costs[cost], network.slowed)[1]
+    }
+    return max(
+        (op for op, cost in enumerate(ops.cost) if cost in crossing and end[op] > start[op]),
+        key=lambda op: (end[op] - start[op], -start[op]),
+        default=None,
+    )
 
 
 def _sum(use: ClassUse, index: int) -> DimensionLoad:

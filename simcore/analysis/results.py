@@ -29,7 +29,7 @@ from simcore.workload.model import base_name
 if TYPE_CHECKING:
     from simcore.analysis.critical_path import CriticalPath
     from simcore.analysis.dependencies import Dependencies
-    from simcore.analysis.dimensions import DimensionUse
+    from simcore.analysis.dimensions import ClassUse, DimensionUse
     from simcore.analysis.legs import Leg
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
@@ -219,11 +219,18 @@ class Results:
         return [stream_use(timeline, number, accounts) for number, accounts in enumerate(self.accounts)]
 
     @cached_property
+    def class_uses(self) -> list[ClassUse]:
+        """What a rank of each class sends over the dimensions of the network."""
+        from simcore.analysis.dimensions import class_uses
+
+        return class_uses(self.simulation)
+
+    @cached_property
     def dimensions(self) -> list[DimensionUse]:
         """What crosses each dimension of the network; nothing on SimAI's, which have none."""
         from simcore.analysis.dimensions import dimension_use
 
-        return dimension_use(self.simulation)
+        return dimension_use(self.simulation, self.class_uses)
 
     @cached_property
     def variants(self) -> Variants:

@@ -25,7 +25,8 @@ class Place:
     """A place of a run worth a look. what: `rank`, `bubble` ... words: what there is to see, the figure
     before the names, which may be cut.
 
-    number: the rank class; start_ns..end_ns: when; ns: the figure that makes it the worst.
+    number: the rank class; start_ns..end_ns: when; ns: the figure that makes it the worst. op: the
+    collective or transfer that is seen there, -1 where it is not one.
     """
 
     what: str
@@ -34,10 +35,13 @@ class Place:
     start_ns: int
     end_ns: int
     ns: int
+    op: int = -1
 
 
 def worst_places(results: Results) -> list[Place]:
-    """The worst rank, wait, bubble, layer and exposed collective, as far as there are, in this order."""
+    """The worst rank, wait, bubble, layer, exposed collective and link, as far as there are, in this
+    order.
+    """
     return [place for rule in _RULES if (place := rule(results)) is not None]
 
 
@@ -150,4 +154,23 @@ def _collective(results: Results) -> Place | None:
     return None
 
 
-_RULES: tuple[Callable[[Results], Place | None], ...] = (_rank, _wait, _bubble, _layer, _collective)
+def _link(results: Results) -> Place | None:
+    """The port that is busy longest, and the longest that it carries."""
+    from simcore.analysis.dimensions import busiest_port, longest_over
+
+    simulation = results.simulation
+    port = busiest_port(simulation, results.class_uses)
+    op = None if port is None else longest_over(simulation, port.rank_class, port.index)
+    if port is None or op is None:
+        return None
+    share = percent(port.busy_ns, results.step_time_ns)
+    whose = _stages(results, port.alike) or _ranks(results, port.rank_class)
+    slowed = f", slowed to {port.factor:g}" if port.factor != 1 else ""
+    words = f"{duration(port.busy_ns)} ({share} %): dim {port.index} {whose}, most {port.kind}{slowed}"
+    _, start, end = simulation.timeline.columns(port.rank_class)
+    return Place("link", words, port.rank_class, start[op], end[op], port.busy_ns, op)
+
+
+_RULES: tuple[Callable[[Results], Place | None], ...] = (
+    _rank, _wait, _bubble, _layer, _collective, _link
+)  # fmt: skip

@@ -2,7 +2,8 @@
 
 Planted, one at a time: the largest class of a stage left out of the map, `sum_ns` of a stage without
 the counts of its classes, the coordinates of stage and dp exchanged in the map, any bubble taken for the
-longest. The properties of this file failed on each.
+longest; for the worst link the port with the most bytes, or that of dimension 0 alone. The properties of
+this file failed on each; the longest op of any dimension failed the test of what is longest on it.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from hypothesis import strategies as st
 
 from simcore.analysis import ACCOUNTS, Results
 from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
+from simcore.analysis.dimensions import class_use
 from simcore.analysis.rank_map import MEASURES, last_end_ns
 from simcore.analysis.worst import Place, _stages
+from simcore.program.ops import STREAMS
 from simcore.simulation import simulate
 from tests.engine.test_policies import made
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload
@@ -101,6 +104,22 @@ def test_no_place_is_worse_than_the_worst(case: Case) -> None:
         segments = list(pairwise(results.accounts[place.number].edge))
         account = results.accounts[place.number].account[segments.index((place.start_ns, place.end_ns))]
         assert FIRST_EXPOSED <= account < WAIT
+    uses = [class_use(results.simulation, number) for number in range(len(results.accounts))]
+    busy = {
+        (number, index): sum(load.busy_ns for (one, _), load in use.items() if one == index)
+        for number, use in enumerate(uses)
+        for index, _ in use
+    }
+    assert ("link" in by_name) == (max(busy.values(), default=0) > 0)
+    if "link" in by_name:
+        place = by_name["link"]
+        assert place.ns == max(busy.values())
+        _, start, end = results.simulation.timeline.columns(place.number)
+        assert (start[place.op], end[place.op]) == (place.start_ns, place.end_ns)
+        inside = class_use(results.simulation, place.number, place.start_ns, place.end_ns)
+        assert {index for index, _ in inside} & {
+            index for (number, index), ns in busy.items() if (number, ns) == (place.number, place.ns)
+        }
     for place in results.worst:
         assert 0 <= place.start_ns < place.end_ns <= results.step_time_ns
         assert 0 <= place.number < len(results.accounts)
@@ -135,9 +154,33 @@ def test_the_worst_places_of_seed_002() -> None:
         ("bubble", "4.096 s from 3.064 s on: stage 0"),
         ("layer", "2.100 s (14.2 %): mlp_row"),
         ("exposed", "228.3 ms: grad_param_comm, dp reduce-scatter"),
+        ("link", "346.8 ms (2.3 %): dim 1 stages 1-14 alike, most dp"),
     ]
     wait = seed(slow_rank=("37=1.3",)).worst[1]
     assert (wait.what, wait.words) == ("wait", "2.112 s (14.2 %) for rank 37: ranks 32-36,38-39")
+
+
+@pytest.mark.parametrize("network", ["analytical", "shared"])
+def test_a_slowed_link_is_the_worst_where_it_decides(network: str) -> None:
+    # All ranks of its ring are busy as long as rank 37, at the pace of its port.
+    link = seed(slow_link=("1:37=0.2",), network=network).worst[-1]
+    assert (link.what, link.words) == ("link", "1.707 s (10.6 %): dim 1 rank 37, most dp, slowed to 0.2")
+    ops = seed(slow_link=("1:37=0.2",), network=network).simulation.timeline.columns(link.number)[0]
+    assert STREAMS[ops.stream[link.op]] == "dp"
+    assert seed(slow_link=("0:37=0.9",), network=network).worst[-1].words == seed().worst[-1].words
+
+
+def test_what_is_shown_of_the_worst_link_goes_over_its_own_dimension() -> None:
+    results = seed(slow_link=("0:37=0.1",))
+    link = results.worst[-1]
+    assert link.words.endswith("dim 0 rank 37, most tp, slowed to 0.1")
+    ops, _, _ = results.simulation.timeline.columns(link.number)
+    # The gradients, over dimension 1, take longer.
+    assert STREAMS[ops.stream[link.op]] == "tp"
+
+
+def test_a_network_without_dimensions_has_no_worst_link() -> None:
+    assert "link" not in {place.what for place in seed(network="simai-auto").worst}
 
 
 def test_what_stages_share_is_of_none_of_them_alone() -> None:

@@ -223,10 +223,12 @@ def test_the_table_follows_another_run() -> None:
 
 def test_a_file_in_which_nothing_is_modelled_has_no_lines_and_no_crash() -> None:
     view = view_of(lonely(1).simulation.workload, lonely(1))
-    assert "no rows" in text_of(view.frame(120, 33))
+    frame = text_of(view.frame(120, 33))
+    assert "no row does anything" in frame
+    assert frame.startswith(" 1 row, 1 empty, ")
     view.action_move(5)
     view.action_each_row()
-    assert "no rows" in text_of(view.frame(80, 21))
+    assert "no row does anything" in text_of(view.frame(80, 21))
 
 
 def test_the_price_of_a_collective_is_shown_whole_on_80_columns() -> None:

@@ -71,6 +71,28 @@ def test_the_filter_leaves_what_has_every_word_in_name_collective_or_group() -> 
     assert table.rows() == (555, 557)
 
 
+async def test_rows_that_do_nothing_are_counted_where_they_are_left_out(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "3")
+        heading = " 557 rows, 2 empty, equal ones together, dearest first; all: a rank's compute"
+        assert screen_rows(app)[2].rstrip() == heading
+        view = app.current_view
+        assert isinstance(view, LayersView)
+        sizes = [len(line.group.rows) for line in view.table.lines if line.first]
+        assert sum(sizes) + view.table.empty("") == 557
+        await press(pilot, "backslash", *"moe")
+        assert "0 of 557 rows, 2 empty" in screen_rows(app)[-1]
+        await press(pilot, "enter")
+        assert screen_rows(app)[2].startswith(" filter moe: 0 of 557 rows, 2 empty, equal")
+        assert any("only 2 empty rows of the file have these words" in row for row in screen_rows(app))
+        await press(pilot, "escape", "slash", *"moe")
+        assert "only 2 empty rows of the file have these words" in screen_rows(app)[-1]
+        await press(pilot, "escape", "backslash", *"zzz", "enter")
+        assert screen_rows(app)[2].startswith(" filter zzz: 0 of 557 rows, equal")
+        assert any("no row has these words" in row for row in screen_rows(app))
+
+
 @given(
     st.sampled_from(["mlp", "grad", "all-gather", "tp", "zzz"]), st.integers(0, 30), st.sampled_from([1, -1])
 )

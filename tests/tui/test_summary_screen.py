@@ -40,7 +40,7 @@ def model_of(**parameters: object) -> SummaryModel:
 
 def test_the_cursor_never_leaves_its_panel() -> None:
     model = model_of(slow_rank=("37=1.3",))
-    extent = {STAGES: (16, 1), MAP: (4, 16), WORST: (5, 1), NOTES: (len(seed().diagnostics), 1)}
+    extent = {STAGES: (16, 1), MAP: (4, 16), WORST: (6, 1), NOTES: (len(seed().diagnostics), 1)}
     for panel, (rows, columns) in extent.items():
         model.panel = panel
         model.move(1000, 1000)
@@ -87,14 +87,14 @@ def test_enter_leads_to_the_place_under_the_cursor() -> None:
     model = model_of()
     step = seed().step_time_ns
     model.move(5, 0)
-    assert model.target() == (5, 0, step)
+    assert model.target() == (5, 0, step, None)
     model.panel = MAP
     model.move(0, 7)
-    assert model.target() == (7, 0, step)
+    assert model.target() == (7, 0, step, None)
     model.panel = WORST
     model.move(1, 0)
     bubble = seed().worst[1]
-    assert model.target() == (bubble.number, bubble.start_ns, bubble.end_ns)
+    assert model.target() == (bubble.number, bubble.start_ns, bubble.end_ns, None)
     model.panel = NOTES
     assert model.target() is None
 
@@ -131,9 +131,25 @@ def test_the_map_says_what_its_shades_mean(measure: str, glyphs: Glyphs, mean: s
     assert lines[-1].strip() == range_
 
 
+async def test_enter_on_the_worst_link_shows_what_is_longest_on_it(make_app: MakeApp) -> None:
+    app = make_app(first=None)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "tab")
+        assert "── Worst (4 of 5) ──" in screen_text(app)
+        await press(pilot, *"jjjj")
+        assert ">link    346.8 ms (2.3 %): dim 1 stages 1-14 alike, most dp" in screen_text(app)
+        await press(pilot, "enter")
+        view = app.current_view
+        assert isinstance(view, TimelineView)
+        link = seed().worst[-1]
+        assert view.model.current.number == link.number == 1
+        assert link.start_ns <= view.model.cursor_ns < link.end_ns
+        assert "reduce-scatter (dp) of grad_param_comm" in screen_text(app)
+
+
 @pytest.mark.parametrize("width", [30, 46])
 def test_a_cut_place_keeps_its_figure(width: int) -> None:
-    for line, place in zip(worst_lines(model_of(), width, False), seed().worst, strict=True):
+    for line, place in zip(worst_lines(model_of(), width, 9, False), seed().worst, strict=True):
         assert duration(place.ns) in text_of([line])
 
 

@@ -12,7 +12,7 @@ from simcore.analysis.layer_order import LayerOrder
 from simcore.analysis.layers import NOT_MODELLED, LayerCell, LayerRows
 from simcore.analysis.on_demand import OnDemand
 from simcore.collectives import cell_name
-from simcore.units import percent
+from simcore.units import percent, plural
 from simcore.workload.model import PHASES
 from tui.frame import cells
 
@@ -126,6 +126,19 @@ class Table:
         with_line = [unit for unit in range(len(self._has_line)) if self._has_line[unit]]
         left = self.layers.matching(self.typed, with_line)
         return sum(int(sizes[unit]) for unit in left), sum(map(int, sizes))
+
+    def empty(self, typed: str) -> int:
+        """How many rows of the file hold every word of `typed` and do nothing: they have no line."""
+        sizes = self.layers.values("rows")
+        without = [unit for unit, phases in enumerate(self._has_line) if not phases]
+        return sum(int(sizes[unit]) for unit in self.layers.matching(typed, without))
+
+    def no_match(self, typed: str) -> str:
+        """That no line has these words, and how many rows without one have them."""
+        empty = self.empty(typed)
+        if not empty:
+            return "no row has these words"
+        return f"only {plural(empty, 'empty row')} of the file {'has' if empty == 1 else 'have'} these words"
 
     def find(self, typed: str, line: int, direction: int) -> int | None:
         """The first line of what holds every word of `typed`, from `line` on (1) or back (-1), and round."""

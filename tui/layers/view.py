@@ -122,17 +122,21 @@ class LayersView(ScreenView):
 
     def _title(self) -> Line:
         """How many rows, in which order, which of them."""
-        order = "in file order" if self.every_row else "equal ones together, the most expensive first"
+        order = "in file order" if self.every_row else "equal ones together, dearest first"
         if self.table.key:
             name = next(name for name, (key, _) in SORTED_BY.items() if key == self.table.key)
             order = (
                 f"sorted by {name}, {'from the largest' if self.table.descending else 'from the smallest'}"
             )
         words = f", {order}; all: a rank's compute"
+        # What does nothing has no line: the lines alone would not add up.
+        count = self.table.empty(self.table.typed)
+        empty = f", {count} empty" if count else ""
         if not self.table.typed:
-            return [(f" {len(self.session.workload)} rows{words}", "dim")]
+            return [(f" {plural(len(self.session.workload), 'row')}{empty}{words}", "dim")]
         left, whole = self.table.rows()
-        return [(f" filter {cells(self.table.typed, 30)}: {left} of {whole} rows", "accent"), (words, "dim")]
+        filtered = f" filter {cells(self.table.typed, 30)}: {left} of {whole} rows{empty}"
+        return [(filtered, "accent"), (words, "dim")]
 
     def _sign(self, heading: str) -> str:
         """Which way round a column is sorted; "" for the others."""
@@ -153,7 +157,7 @@ class LayersView(ScreenView):
     def _origin(self, width: int) -> list[Line]:
         """Where the price under the cursor comes from."""
         if not self.table.lines:
-            none = "no row has these words" if self.table.typed else "no rows"
+            none = self.table.no_match(self.table.typed) if self.table.typed else "no row does anything"
             return [rule(none, width, self.glyphs)]
         line = self.table.lines[self.line]
         cell = line.cell
@@ -282,7 +286,8 @@ class LayersView(ScreenView):
         self.line = self._line_of(here)
         if self._prompt is not None:
             left, whole = self.table.rows()
-            self._prompt.say(f"{left} of {plural(whole, 'row')}")
+            empty = self.table.empty(text)
+            self._prompt.say(f"{left} of {plural(whole, 'row')}" + (f", {empty} empty" if empty else ""))
         self.changed()
 
     def _filtered(self, text: str | None) -> None:
@@ -305,7 +310,7 @@ class LayersView(ScreenView):
         if place is not None:
             self.line = place
         if self._prompt is not None:
-            self._prompt.say("no row has these words" if place is None and text.strip() else "")
+            self._prompt.say(self.table.no_match(text) if place is None and text.strip() else "")
         self.redraw()
 
     def _searched(self, text: str | None) -> None:
@@ -322,7 +327,7 @@ class LayersView(ScreenView):
             return
         place = self.table.find(self._found, self.line + direction, direction)
         if place is None:
-            words = f"no row has these words: {cells(self._found, 40)}"
+            words = f"{self.table.no_match(self._found)}: {cells(self._found, 40)}"
             self._app.say(words)
         else:
             self.line = place

@@ -85,7 +85,7 @@ def _boxes(
     bars.append(legend(left - 2, glyphs, parts.legend))
     where = framed(STAGES, parts.bars_title, "% of step", bars, (left, middle))
     table = parts.table(right - 2, middle - worst - 2, model.panel == MAP)
-    places = panels.worst_lines(model, right - 2, model.panel == WORST)
+    places = panels.worst_lines(model, right - 2, worst - 2, model.panel == WORST)
     column = [
         *framed(MAP, parts.table_title, parts.table_aside, table, (right, middle - worst)),
         *framed(WORST, "Worst", "Enter goes there", places, (right, worst)),
@@ -112,8 +112,7 @@ def _headings(
     """A small screen: the same order, no frames; the table takes the place of the bars."""
     model.set_panels((STAGES if model.panel != MAP else MAP, WORST, WHAT_IF))
     found = model.results.diagnostics
-    worst = panels.worst_lines(model, width, model.panel == WORST)
-    worst = worst[: max(min(len(worst), height // 5), 1)]
+    worst = panels.worst_lines(model, width, max(height // 5, 1), model.panel == WORST)
     words = panels.word_lines(parts.words, width, max(min(4, height - 14), 1))
     notes = panels.note_lines(found, 0, width, 1, False)
     changes = panels.help_lines(model, width, 2, progress)
@@ -125,7 +124,9 @@ def _headings(
         body = parts.bars(width, room, model.panel == STAGES)[:room]
     body += [[] for _ in range(room - len(body))]
     lines = [*words, rule(title, width, glyphs), *body, legend(width, glyphs, parts.legend)]
-    lines += [rule("Worst", width, glyphs), *worst]
+    count = len(model.results.worst)
+    more = f" ({len(worst)} of {count})" if len(worst) < count else ""
+    lines += [rule(f"Worst{more}", width, glyphs), *worst]
     lines += [rule("What would help most, t tries it", width, glyphs), *changes]
     lines += [rule(f"Notes ({len(found)}), ! all", width, glyphs), *notes]
     return lines[:height]

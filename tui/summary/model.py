@@ -10,6 +10,7 @@ from simcore.analysis.rank_map import MEASURES, MapRow
 from simcore.analysis.stages import StageAccounts
 from simcore.cluster import Dimension
 from tui.panel_cursor import WHAT_IF, PanelCursor, Target, dims_of
+from tui.timeline.walking import lane_of
 
 STAGES, MAP, WORST, NOTES = "stages", "map", "worst", "notes"
 PANELS = (STAGES, MAP, WORST, WHAT_IF, NOTES)
@@ -81,5 +82,7 @@ class SummaryModel(PanelCursor):
             return Target(self.results.rank_map[row].classes[column], 0, step)
         if self.panel == WORST and self.results.worst:
             place = self.results.worst[row]
-            return Target(place.number, place.start_ns, place.end_ns)
+            where = place.number, place.start_ns, place.end_ns
+            stream = None if place.op < 0 else lane_of(self.results, place.number, place.op, *where[1:])
+            return Target(*where, stream)
         return None

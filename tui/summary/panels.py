@@ -221,13 +221,15 @@ def _short(ranks: RankSet) -> str:
     return text if len(text) <= 6 else f"x{len(ranks)}"
 
 
-def worst_lines(model: SummaryModel | MeasuredSummaryModel, width: int, focused: bool) -> list[Line]:
-    """The places worth a look."""
+def worst_lines(
+    model: SummaryModel | MeasuredSummaryModel, width: int, rows: int, focused: bool
+) -> list[Line]:
+    """The places worth a look, those around the cursor."""
     row, _ = model.cursor(WORST)
     lines: list[Line] = []
     places: Sequence[Place | MeasuredPlace] = model.results.worst
-    for index, place in enumerate(places):
-        at = focused and index == row
+    for index in rows_around(row, len(places), rows):
+        place, at = places[index], focused and index == row
         words = cells(place.words, max(width - 10, 10))
         mark = ">" if at else " "
         lines.append([(f"{mark}{place.what:<8}", "accent" if at else "dim"), (words, "accent" if at else "")])

@@ -2,8 +2,9 @@
 
 Seen to fail: with the second signal not ignored, and with SIG_IGN for it
 (`test_a_second_signal_does_not_interrupt_the_tidying`); with KeyboardInterrupt caught in `guarded` alone
-(`test_an_interrupt_while_a_command_is_loaded_says_nothing`); with asyncio's handling of SIGINT (the two tests of
-snapshots).
+(`test_an_interrupt_while_a_command_is_loaded_says_nothing`); with modules imported at the top of
+`tui.cli` (`test_an_interrupt_at_any_import_of_a_command_says_nothing`); with asyncio's handling of SIGINT
+(the two tests of snapshots).
 """
 
 from __future__ import annotations
@@ -92,6 +93,27 @@ sys.exit(status)
     code = code.format(seconds=milliseconds / 1000, seed=SEED_002)
     done = process([sys.executable, "-c", code], environment())
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_an_interrupt_at_any_import_of_a_command_says_nothing() -> None:
+    code = """
+import os, signal, sys
+left = int(sys.argv[1])
+def interrupt(event, details):
+    global left
+    if event == "import" and details[0] not in ("tui", "tui.cli"):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.addaudithook(interrupt)
+from tui.cli import main
+sys.exit(main(["report", sys.argv[2]]))
+"""
+    # The first module is what `tui.cli` itself needs: before its `main` Python prints a traceback.
+    for at in (1, 2, 3, 5, 8, 13, 21, 34, 55, 89):
+        done = process([sys.executable, "-c", code, str(at), SEED_002])
+        assert (done.returncode, done.stdout, done.stderr) == (130, "", ""), at
 
 
 def exporting(tmp_path: Path, *more: str) -> Popen[bytes]:

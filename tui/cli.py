@@ -3,13 +3,15 @@
 Nothing is imported before it is needed: `--help` and `report` must not pay for the screen.
 """
 
-from __future__ import annotations
-
+# An interrupt says nothing from `main` on, and is a traceback before it: so nothing is loaded here, not
+# even `__future__` (hence the quotes). These two are there already.
 import os
 import sys
-from collections.abc import Callable, Sequence
-from importlib import import_module
-from typing import TextIO
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TextIO
 
 # Command -> module with `main(arguments) -> exit status` and `build_parser()`, its words (for the
 # completion and the man page). Anything else is a file to look at.
@@ -27,17 +29,18 @@ _VIEW = "tui.commands.view"
 DONE, INPUT_HAS_ERRORS, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run `wltui` with these words. Exit status: 0 done, 1 input has errors, 2 wrong usage."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _main(words)
+        return _main(list(sys.argv[1:] if arguments is None else arguments))
     except KeyboardInterrupt:
         # Here, around everything: modules are loaded for most of the time before a command runs.
         return INTERRUPTED
 
 
 def _main(words: list[str]) -> int:
+    from importlib import import_module
+
     if words[:1] == ["--version"]:
         return guarded(print_version, words)
     module = COMMANDS.get(words[0]) if words else None
@@ -76,7 +79,7 @@ def print_version(words: list[str]) -> int:
     return DONE
 
 
-def guarded(command: Callable[[list[str]], int], words: list[str]) -> int:
+def guarded(command: "Callable[[list[str]], int]", words: list[str]) -> int:
     """Run a command; an error the user can mend is a message on stderr, never a traceback."""
     from simcore.diagnostics import InputError, UsageError
 
@@ -123,7 +126,7 @@ def _complain(text: str) -> None:
         _forget(sys.stderr)
 
 
-def _forget(stream: TextIO) -> None:
+def _forget(stream: "TextIO") -> None:
     """The reader has gone or the disk is full: exit must not flush into it once more."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+import signal
+from types import FrameType
 
-from textual.pilot import Pilot
+from textual.pilot import Pilot, WaitForScreenTimeout
 
 from simcore.diagnostics import UsageError, printable
 from tui.app import WltuiApp
@@ -14,6 +16,7 @@ from tui.pictures import as_svg, as_text
 
 DEFAULT_SIZE = (120, 36)
 _MOST = (1000, 500)
+_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def keys_in(text: str) -> list[str]:
@@ -46,12 +49,61 @@ def size_in(text: str) -> tuple[int, int]:
     return size
 
 
+class _Ending:
+    """What SIGINT, SIGTERM and SIGHUP do while a snapshot is taken: they end it, and what it began is tidied.
+
+    asyncio's own way with SIGINT cancels the app's task, and Textual goes on without anybody to answer.
+    """
+
+    def __init__(self, app: WltuiApp) -> None:
+        self._app = app
+        self._pressing: asyncio.Task[object] | None = None
+        # The first signal; those after it must not interrupt the tidying.
+        self.number = 0
+
+    def __enter__(self) -> _Ending:
+        for number in _ENDING_SIGNALS:
+            signal.signal(number, self._end)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number in _ENDING_SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        if self.number:
+            raise SystemExit(128 + self.number)
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        """Nothing is raised here: asyncio must not be left in the middle of anything."""
+        if self.number:
+            return
+        self.number = number
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            # `pressing` will find it, or `__exit__`.
+            return
+        loop.call_soon_threadsafe(self._leave)
+
+    def _leave(self) -> None:
+        self._app.exit()
+        if self._pressing is not None:
+            self._pressing.cancel()
+
+    def pressing(self) -> None:
+        """The keys are about to be pressed by the task that is running."""
+        self._pressing = asyncio.current_task()
+        if self.number:
+            self._leave()
+
+
 def snapshot(app: WltuiApp, keys: list[str], size: tuple[int, int], svg: bool) -> str:
     """The screen of `size` columns and rows after `keys`, each pressed when the one before is done with.
 
-    As text the glyphs tell kinds apart, as on a terminal without colour.
+    As text the glyphs tell kinds apart, as on a terminal without colour. A signal that ends it raises
+    `SystemExit`; from here on signals do what they do by themselves.
     """
     taken: str | None = None
+    waited = False
 
     async def settle(pilot: Pilot[object]) -> None:
         """What a key has set off in the background is part of what it does."""
@@ -61,19 +113,29 @@ def snapshot(app: WltuiApp, keys: list[str], size: tuple[int, int], svg: bool) -
         await pilot.pause()
 
     async def press(pilot: Pilot[object]) -> None:
-        nonlocal taken
-        await settle(pilot)
-        for key in keys:
-            await pilot.press(key)
+        nonlocal taken, waited
+        ending.pressing()
+        try:
             await settle(pilot)
-            if app.return_code is not None:
-                return
-        taken = as_svg(app) if svg else as_text(app)
+            for key in keys:
+                await pilot.press(key)
+                await settle(pilot)
+                if app.return_code is not None:
+                    return
+            taken = as_svg(app) if svg else as_text(app)
+        except WaitForScreenTimeout:
+            waited = True
+        except asyncio.CancelledError:
+            if not ending.number:
+                raise
         app.exit()
 
     if not svg:
         app.no_color = True
-    app.run(headless=True, size=size, auto_pilot=press)
+    with _Ending(app) as ending:
+        app.run(headless=True, size=size, auto_pilot=press)
+    if waited:
+        raise UsageError("--snapshot: the screen did not answer for 30 s")
     if taken is None:
         raise UsageError("--snapshot: the keys end the program, so there is no screen left")
     return taken

@@ -49,7 +49,8 @@ class Export(NamedTuple):
 
     what: what the file holds, in a few words. diagnostics: what could not be written, and what
     is written otherwise than it was read. progress: goes on while pieces are made. files: in
-    place of pieces, where a file for each rank was asked for.
+    place of pieces, where a file for each rank was asked for. as_read: names stand in it as they were
+    read, with what a terminal would obey.
     """
 
     pieces: Iterable[bytes]
@@ -57,6 +58,7 @@ class Export(NamedTuple):
     diagnostics: tuple[Diagnostic, ...]
     progress: Progress | None = None
     files: Iterable[RankFile] | None = None
+    as_read: bool = False
 
 
 class ExportFormat(NamedTuple):

@@ -25,18 +25,15 @@ def check_file(path: str, force: bool) -> tuple[str, int | None]:
     file, always) or `path` can only name a directory, `InputError` where the system refuses to look.
     """
     if not path:
-        raise UsageError("- is no name: name a file to write")
+        raise UsageError("--output: found an empty name, expected a file to write")
     if os.path.basename(path) in ("", os.curdir, os.pardir):
         # Whether it is there or not: `realpath` would make a file `out` of `out/`.
         raise UsageError(f"{printable(path)} is a directory: name a file to write")
+    target = _target(path)
     try:
-        # A symbolic link is followed: what it points to is replaced, not the link.
-        target = os.path.realpath(path)
         mode = os.stat(target).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return target, None
-    except ValueError:  # a NUL character
-        raise UsageError(f"{printable(path) or '-'}: no file can have this name") from None
     except OSError as error:
         raise _unwritable(path, error) from None
     if not stat.S_ISREG(mode):
@@ -87,9 +84,9 @@ def check_folder(path: str, force: bool) -> tuple[str, bool]:
     of ranks; anything else, always), `InputError` where the system refuses to look.
     """
     if not path:
-        raise UsageError("- is no name: name a folder to make")
+        raise UsageError("--output: found an empty name, expected a folder to make")
+    target = _target(path)
     try:
-        target = os.path.realpath(path)
         if not os.path.lexists(target):
             return target, False
         if not os.path.isdir(target):
@@ -97,11 +94,23 @@ def check_folder(path: str, force: bool) -> tuple[str, bool]:
         if not force:
             raise _exists(path)
         _check_ours(path, target)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    return target, True
+
+
+def _target(path: str) -> str:
+    """What `path` names: a symbolic link is followed, so what it points to is replaced, not the link.
+
+    Raises `UsageError` for a name that no file can have, `InputError` where the system refuses to look,
+    for one where the directory that the program works in is gone.
+    """
+    try:
+        return os.path.realpath(path)
     except ValueError:  # a NUL character
         raise UsageError(f"{printable(path) or '-'}: no file can have this name") from None
     except OSError as error:
         raise _unwritable(path, error) from None
-    return target, True
 
 
 def _check_ours(path: str, folder: str) -> None:

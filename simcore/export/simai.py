@@ -61,7 +61,7 @@ def _export(workload: Workload, parameters: Parameters) -> Export:
         found.append(Diagnostic("note", "row-count-written", message, workload.path, 2, 1))
     pieces = _pieces(header, result)
     what = f"{plural(len(result), 'row')} of {result.policy}"
-    return Export(pieces, what, tuple(found))
+    return Export(pieces, what, tuple(found), as_read=True)
 
 
 def _check_names(workload: Workload) -> None:

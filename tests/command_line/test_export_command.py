@@ -14,7 +14,16 @@ from subprocess import PIPE, Popen
 
 import pytest
 
-from tests.command_line.running import ROOT, SEED_002, environment, process, shell, wltui, wltui_into
+from tests.command_line.running import (
+    ROOT,
+    SEED_002,
+    environment,
+    process,
+    shell,
+    wltui,
+    wltui_into,
+    workload_file,
+)
 
 
 def test_an_export_can_be_opened_again_and_runs_as_the_parameters_said(tmp_path: Path) -> None:
@@ -209,3 +218,37 @@ def test_a_disk_that_fills_up_leaves_no_half_file(tmp_path: Path, more: str) -> 
     errors = [line for line in done.stderr.splitlines() if " note " not in line]
     assert errors == [f"{out}: error unwritable-file the file cannot be written: File too large"]
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("\x1b[2J\x1b]0;owned\x07", "\\x1b[2J\\x1b]0;owned\\x07"),
+        ("left\u202eright", "left\\u202eright"),
+        ("nul\0", "nul\\x00"),
+        ("mlp_Ω", None),
+    ],
+)
+def test_a_terminal_is_not_sent_a_name_that_it_would_obey(
+    tmp_path: Path, name: str, said: str | None
+) -> None:
+    source = workload_file(tmp_path, f"{name} -1 5 NONE 0 6 NONE 0 7 NONE 0 100")
+    words = ["export", source, "--format", "simai", "-o", "-"]
+    ours, theirs = pty.openpty()
+    done = process([sys.executable, "-m", "tui", *words], stdout=theirs)
+    os.close(theirs)
+    seen = b""
+    with suppress(OSError):
+        while piece := os.read(ours, 4096):
+            seen += piece
+    os.close(ours)
+    # A pipe gets it as it was read.
+    assert name in wltui(*words).stdout
+    if said is None:
+        assert (done.returncode, f"{name}\t-1".encode() in seen) == (0, True)
+        return
+    assert (done.returncode, seen, done.stderr.splitlines()[-1]) == (
+        2, b"",
+        f"wltui: --output -: line 3 would have '{said}' as it is, which must not reach a terminal: "
+        "name a file to write",
+    )  # fmt: skip

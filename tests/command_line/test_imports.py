@@ -144,3 +144,13 @@ print(json.dumps([name for name in ("tui", "textual", "rich") if name in sys.mod
 def test_the_version_needs_nothing_of_simcore_but_its_number() -> None:
     modules = ("simcore.simulation", "simcore.parameters", "simcore.workload", "argparse")
     assert loaded(RUN.format(words=["--version"], unwanted=modules)) == []
+
+
+def test_the_command_line_itself_imports_nothing() -> None:
+    code = """
+import json, os, sys
+before = set(sys.modules)
+import tui.cli
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+    assert loaded(code) == ["tui", "tui.cli"]

@@ -62,6 +62,16 @@ def test_a_full_disk_is_one_line_on_stderr_and_exit_status_1(words: list[str]) -
     )  # fmt: skip
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("words", [words for words in PRINTING if "--help" in words])
+def test_help_is_not_silent_on_a_full_disk_without_a_buffer(words: list[str]) -> None:
+    done = shell(f"PYTHONUNBUFFERED=1 WLTUI {shlex.join(words)} >/dev/full")
+    said = "wltui: standard output cannot be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, said)
+    gone = shell(f"{{ PYTHONUNBUFFERED=1 WLTUI {shlex.join(words)}; echo $? >&2; }} | true")
+    assert gone.stderr == "0\n"
+
+
 @pytest.mark.parametrize("words", PRINTING)
 def test_a_closed_stdout_is_one_line_and_exit_status_1(words: list[str]) -> None:
     done = shell(f"WLTUI {shlex.join(words)} >&-")

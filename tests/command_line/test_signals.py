@@ -2,7 +2,9 @@
 
 Seen to fail: with the second signal not ignored, and with SIG_IGN for it
 (`test_a_second_signal_does_not_interrupt_the_tidying`); with KeyboardInterrupt caught in `guarded` alone
-(`test_an_interrupt_while_a_command_is_loaded_says_nothing`).
+(`test_an_interrupt_while_a_command_is_loaded_says_nothing`); with modules imported at the top of
+`tui.cli` (`test_an_interrupt_at_any_import_of_a_command_says_nothing`); with asyncio's handling of SIGINT
+(the two tests of snapshots).
 """
 
 from __future__ import annotations
@@ -93,6 +95,27 @@ sys.exit(status)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
+def test_an_interrupt_at_any_import_of_a_command_says_nothing() -> None:
+    code = """
+import os, signal, sys
+left = int(sys.argv[1])
+def interrupt(event, details):
+    global left
+    if event == "import" and details[0] not in ("tui", "tui.cli"):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.addaudithook(interrupt)
+from tui.cli import main
+sys.exit(main(["report", sys.argv[2]]))
+"""
+    # The first module is what `tui.cli` itself needs: before its `main` Python prints a traceback.
+    for at in (1, 2, 3, 5, 8, 13, 21, 34, 55, 89):
+        done = process([sys.executable, "-c", code, str(at), SEED_002])
+        assert (done.returncode, done.stdout, done.stderr) == (130, "", ""), at
+
+
 def exporting(tmp_path: Path, *more: str) -> Popen[bytes]:
     """An export of some seconds into a folder where its first bytes are."""
     words = ["export", SEED_002, "--format", "chrome", "--ranks", "all", "-o", str(tmp_path / "out"), *more]
@@ -170,3 +193,42 @@ def test_nothing_of_the_progress_of_what_if_stays(number: signal.Signals | None)
     assert b"\rwhat-if 3 of " in seen
     assert seen.endswith(b"\r" + b" " * 30 + b"\r")
     assert b"Traceback" not in seen
+
+
+# -- a snapshot ------------------------------------------------------------------------
+
+# With simulations, searches and screens in it.
+PICTURE = [SEED_002, "--snapshot", "2 3 6"]
+MOMENTS = 9
+
+
+def test_a_snapshot_that_is_interrupted_at_any_moment_ends_at_once_and_says_nothing() -> None:
+    begin = time.monotonic()
+    whole = wltui(*PICTURE)
+    takes = time.monotonic() - begin
+    for signals, moment in ((1 + k % 2 * 2, takes * k / MOMENTS) for k in range(1, MOMENTS)):
+        with begun(*PICTURE) as done:
+            time.sleep(moment)
+            for _ in range(signals):
+                with suppress(ProcessLookupError):
+                    done.send_signal(signal.SIGINT)
+                time.sleep(0.02)
+            begin = time.monotonic()
+            stdout, stderr = done.communicate(timeout=60)
+        assert stderr == b"", (moment, signals)
+        if done.returncode == 0:  # it was done before
+            assert stdout.decode() == whole.stdout
+            continue
+        assert (done.returncode in (130, -signal.SIGINT), stdout) == (True, b""), (moment, signals)
+        assert time.monotonic() - begin < max(2.0, takes), (moment, signals)
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_an_export_of_a_snapshot_that_is_ended_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    keys = f"E Ctrl+U {tmp_path / 'out.json'} Enter"
+    with begun(SEED_002, "--snapshot", keys) as done:
+        wait_until(lambda: os.listdir(tmp_path) or done.poll() is not None)
+        done.send_signal(number)
+        stdout, stderr = done.communicate(timeout=60)
+    assert (done.returncode, stdout, stderr) == (128 + number, b"", b"")
+    assert os.listdir(tmp_path) == []

@@ -102,6 +102,21 @@ def test_quitting_among_the_keys_is_no_error() -> None:
     assert done.stderr == "wltui: --snapshot: the keys end the program, so there is no screen left\n"
 
 
+def test_a_screen_that_does_not_answer_is_one_line() -> None:
+    code = f"""
+import sys
+from textual.pilot import Pilot, WaitForScreenTimeout
+from tui.cli import main
+async def timed_out(self, timeout=30.0):
+    raise WaitForScreenTimeout("Timed out")
+Pilot._wait_for_screen = timed_out
+sys.exit(main([{SEED_002!r}, "--snapshot", "2"]))
+"""
+    done = process([sys.executable, "-c", code])
+    said = "wltui: --snapshot: the screen did not answer for 30 s\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
 def test_an_error_in_the_file_is_that_of_every_command() -> None:
     done = wltui("none.txt", "--snapshot", "")
     assert done.returncode == 1

@@ -120,8 +120,8 @@ def test_a_name_that_only_a_directory_can_have_is_no_file(tmp_path: Path, ending
 
 def test_no_name_is_no_file_and_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert refused("", force=True) == "- is no name: name a file to write"
-    assert folder_refused("", force=True) == "- is no name: name a folder to make"
+    assert refused("", force=True) == "--output: found an empty name, expected a file to write"
+    assert folder_refused("", force=True) == "--output: found an empty name, expected a folder to make"
     assert tmp_path.is_dir()
 
 

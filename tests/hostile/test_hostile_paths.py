@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.command_line.running import environment
 from tests.hostile.names import traces
 from tests.hostile.running import wltui
 
@@ -176,3 +179,37 @@ def test_an_output_is_never_what_is_no_file(place: Path, command: str) -> None:
         assert done.status in (1, 2)
         assert done.out == ""
     assert (os.lstat(place).st_ino if os.path.lexists(place) else None) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"export {SEED} --format csv -o y",
+        f"export {SEED} --format csv -o y --per-rank",
+        f"calibrate {SEED} {TRACE} -o y",
+    ],
+)
+def test_nothing_can_be_written_where_the_working_directory_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    words = words.replace("fixtures", os.path.abspath("fixtures"))
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    said = "y: error unwritable-file the file cannot be written: No such file or directory\n"
+    assert wltui(*words.split()) == (1, "", said)
+
+
+def test_a_prompt_says_that_the_working_directory_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed = os.path.abspath(SEED)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = f"import os; os.rmdir({str(gone)!r}); from tui.cli import main; "
+    code += f"main([{seed!r}, '--snapshot', 'E Ctrl+U y.csv Enter', '--no-session'])"
+    plain = environment(PYTHONPATH=os.getcwd())
+    done = subprocess.run([sys.executable, "-c", code], cwd=gone, env=plain, capture_output=True, text=True)
+    assert done.stderr == ""
+    assert "y.csv: error unwritable-file the file cannot be written: No such file or directory" in done.stdout

@@ -104,7 +104,12 @@ def _write(export: Export, output: str, force: bool) -> None:
             count, size = save_folder(output, _files(export.files, line, packed), force)
             where = f"{plural(count, 'file')}, "
         elif output == _STANDARD_OUTPUT:
-            for piece in line.watch(export.pieces):
+            pieces = export.pieces
+            if export.as_read and sys.stdout.isatty():
+                # All of them first: a terminal gets what is safe, or nothing.
+                pieces = list(pieces)
+                _check_safe(b"".join(pieces).decode("utf-8", "surrogateescape"))
+            for piece in line.watch(pieces):
                 sys.stdout.buffer.write(piece)
             return
         else:
@@ -114,6 +119,17 @@ def _write(export: Export, output: str, force: bool) -> None:
     finally:
         line.clear()
     print(f"{printable(output)}: {export.what}, {where}{byte_size(size)}")
+
+
+def _check_safe(text: str) -> None:
+    """Raises `UsageError` for the first cell of a text that a terminal would not just show."""
+    for number, line in enumerate(text.split("\n"), 1):
+        for cell in line.split("\t"):
+            if printable(cell, len(cell)) != cell:
+                raise UsageError(
+                    f"--output -: line {number} would have '{printable(cell, 60)}' as it is, which must not "
+                    "reach a terminal: name a file to write"
+                )
 
 
 def _leave(number: int, _: FrameType | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from simcore.diagnostics import UsageError, printable
@@ -16,3 +17,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> Any:
         raise UsageError(f"{printable(message, 300)} (see {self.prog} --help)")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Plainly: argparse keeps to itself that a disk is full or a reader gone, which is for `guarded`."""
+        (file or sys.stderr).write(message or "")

@@ -14,7 +14,7 @@ from simcore.cluster.model import (
 )
 from simcore.cluster.parsing import parse_algorithm, parse_dimension
 from simcore.cluster.placement import Crossing, GroupShape, TransferShape, group_shape, transfer_shape
-from simcore.cluster.presets import DEFAULT_PRESET, PRESETS, default_cluster
+from simcore.cluster.presets import DEFAULT_PRESET, PRESETS
 
 __all__ = [
     "ALGORITHM_NAMES",
@@ -27,7 +27,6 @@ __all__ = [
     "GroupShape",
     "TransferShape",
     "choose_cluster",
-    "default_cluster",
     "direct_window",
     "group_shape",
     "is_algorithm",

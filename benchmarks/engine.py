@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from simcore.cluster import default_cluster  # noqa: E402
+from simcore.cluster import choose_cluster  # noqa: E402
 from simcore.engine import run_engine  # noqa: E402
 from simcore.folding import Folding, fold  # noqa: E402
 from simcore.layout import resolve_layout  # noqa: E402
@@ -39,7 +39,7 @@ def prepared(parameters: Parameters, every_rank: bool = False) -> Prepared:
     """A program with its classes and durations: all that the engine is given."""
     workload = open_workload(FILE)
     layout, _ = resolve_layout(workload, parameters, None)
-    cluster = default_cluster(layout.world)
+    cluster = choose_cluster(parameters).cluster(layout.world)
     program, _ = build_program(workload, layout, parameters)
     folding = fold(layout, cluster, program, every_rank=every_rank)
     network = open_network(parameters, layout, cluster)

@@ -20,7 +20,7 @@ from simcore.analysis import Results  # noqa: E402
 from simcore.parameters import Parameters  # noqa: E402
 from simcore.simulation import simulate  # noqa: E402
 from simcore.workload import open_workload  # noqa: E402
-from tui.layers.table import PRICED, SORTED_BY, Table, table_lines  # noqa: E402
+from tui.layers.table import PRICED, SORTED_BY, Table  # noqa: E402
 from tui.layers.view import LayersView  # noqa: E402
 from tui.session import Session  # noqa: E402
 
@@ -79,9 +79,9 @@ def main(rows: int) -> int:
         table.sort(key, True)
         first[name] = 1000 * (time.thread_time() - begin)
     figures = [
-        ("open: sums, groups and lines", fastest(lambda: table_lines(results, False), forget), OPEN_MS),
-        ("each row on its own line", fastest(lambda: table_lines(results, True)), SORT_MS),
-        ("equal rows together again", fastest(lambda: table_lines(results, False)), SORT_MS),
+        ("open: sums, groups and lines", fastest(lambda: Table(results, False).lines, forget), OPEN_MS),
+        ("each row on its own line", fastest(lambda: Table(results, True).lines), SORT_MS),
+        ("equal rows together again", fastest(lambda: Table(results, False).lines), SORT_MS),
         *((f"sorted by {name}, the first time", ms, SORT_MS) for name, ms in first.items()),
         *((f"sorted by {name}", fastest(sort_by(key)), SORT_MS) for name, key in sorts),
         ("filtered", fastest(lambda: table.filter("layer_a")), SORT_MS),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, printable
 from simcore.names import RANK_ORDERS
 from simcore.parameters import Parameters
 from simcore.workload import Workload
@@ -163,9 +163,8 @@ def resolve_layout(
     found: list[Diagnostic] = []
     header = workload.header
 
-    def note(severity: str, code: str, message: str, key: str | None = None) -> None:
-        column = header.column.get(key) if key else None
-        found.append(Diagnostic(severity, code, message, workload.path, header.line, column))  # type: ignore[arg-type]
+    def note(severity: Severity, code: str, message: str, key: str | None = None) -> None:
+        found.append(of_header(workload, severity, code, message, key))
 
     def degree(name: str, code: str, meaning: str) -> int:
         given = getattr(parameters, name)
@@ -186,9 +185,7 @@ def resolve_layout(
             Diagnostic("error", "degrees-do-not-fit", message, workload.path, header.line, column)
         )
 
-    if parameters.rank_order not in RANK_ORDERS:
-        given = printable(parameters.rank_order, 60)
-        raise UsageError(f"--rank-order {given}: one of {', '.join(RANK_ORDERS)} is expected")
+    check_rank_order(parameters)
     world: int | None
     if workload.format == "op-table":
         tp, ep, pp, world = _op_table_degrees(workload, parameters, cluster_npus, found)
@@ -229,6 +226,22 @@ def resolve_layout(
     if dp % ep and (tp * dp) % ep:
         raise unfit(f"ep {ep} divides neither dp {dp} nor tp {tp} x dp {dp} = {tp * dp}", "ep")
     return Layout(tp, ep, dp, pp, parameters.rank_order), found
+
+
+def check_rank_order(parameters: Parameters) -> None:
+    """Raises `UsageError` for a rank order that there is not."""
+    if parameters.rank_order not in RANK_ORDERS:
+        given = printable(parameters.rank_order, 60)
+        raise UsageError(f"--rank-order {given}: one of {', '.join(RANK_ORDERS)} is expected")
+
+
+def of_header(
+    workload: Workload, severity: Severity, code: str, message: str, key: str | None = None
+) -> Diagnostic:
+    """A diagnostic at a file's header, at one of its keys if that stands there."""
+    header = workload.header
+    column = header.column.get(key) if key else None
+    return Diagnostic(severity, code, message, workload.path, header.line, column)
 
 
 def near_multiples(number: int, step: int) -> str:
@@ -272,7 +285,7 @@ def _op_table_degrees(
 
 def _assumed_dp(
     workload: Workload, model_ranks: int, cluster_npus: int | None, found: list[Diagnostic]
-) -> tuple[int, str, str]:
+) -> tuple[int, str, Severity]:
     """(dp, why, severity) for a file without all_gpus."""
     sizes = {
         name: workload.wg.bytes[row]

@@ -11,9 +11,17 @@ import dataclasses
 from array import array
 from collections.abc import Callable
 
-from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.layout import DATA_FASTEST, MOST_RANKS, Layout, least_world, near_multiples
-from simcore.names import DIALECTS, RANK_ORDERS, Dialect
+from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, printable
+from simcore.layout import (
+    DATA_FASTEST,
+    MOST_RANKS,
+    Layout,
+    check_rank_order,
+    least_world,
+    near_multiples,
+    of_header,
+)
+from simcore.names import DIALECTS, Dialect
 from simcore.parameters import Parameters
 from simcore.workload import Cells, Workload
 from simcore.workload.model import LARGEST, PHASES, GroupKind, Phase
@@ -67,13 +75,10 @@ def policy_layout(
     found: list[Diagnostic] = []
     header = workload.header
 
-    def note(severity: str, code: str, message: str, key: str | None = None) -> None:
-        column = header.column.get(key) if key else None
-        found.append(Diagnostic(severity, code, message, workload.path, header.line, column))  # type: ignore[arg-type]
+    def note(severity: Severity, code: str, message: str, key: str | None = None) -> None:
+        found.append(of_header(workload, severity, code, message, key))
 
-    if parameters.rank_order not in RANK_ORDERS:
-        given = printable(parameters.rank_order, 60)
-        raise UsageError(f"--rank-order {given}: one of {', '.join(RANK_ORDERS)} is expected")
+    check_rank_order(parameters)
     for name in ("pp", "ep"):
         if (getattr(parameters, name) or 1) != 1:
             what = "pipeline" if name == "pp" else "expert groups"

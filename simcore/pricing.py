@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _UNIFORMS = 12
 # What a jittered duration's hash is about: a rank's compute, a group's collective, a transfer.
-_OF_RANK, _OF_GROUP, _OF_SENDER = range(3)
+OF_RANK, OF_GROUP, OF_SENDER = range(3)
 
 
 @dataclass(slots=True)
@@ -112,11 +112,11 @@ class Prices:
         def factor(op: int) -> float:
             lane = stream[op]
             if lane == COMPUTE:
-                noise = normal(seed, _OF_RANK, rank, op)
+                noise = normal(seed, OF_RANK, rank, op)
             elif lane < TO_NEXT:
-                noise = normal(seed, _OF_GROUP, lowest[lane], op)
+                noise = normal(seed, OF_GROUP, lowest[lane], op)
             else:
-                noise = normal(seed, _OF_SENDER, rank, op)
+                noise = normal(seed, OF_SENDER, rank, op)
             return max(0.0, 1.0 + sigma * noise)
 
         return factor

@@ -7,7 +7,7 @@ each chunk is.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from simcore.cluster import Cluster
@@ -15,17 +15,14 @@ from simcore.collectives.exact import scaled
 from simcore.collectives.queued import QueuedPhase, Walk, queued_phases
 from simcore.diagnostics import UsageError
 from simcore.folding import Folding, GroupClass
-from simcore.folding.classes import PortFactors
 from simcore.overrides import Overrides
 from simcore.parameters import Parameters
-from simcore.pricing import normal
+from simcore.pricing import OF_GROUP, OF_RANK, normal
 from simcore.program import Program
 from simcore.program.ops import COMPUTE, CollectiveCost, ComputeCost
 
 # Each phase of a chunk is an event: about 5 us.
 MOST_CHUNK_PHASES = 10_000_000
-# What the hash of a jittered duration is about, as in `simcore.pricing`.
-_OF_RANK, _OF_GROUP = range(2)
 
 
 class Chunks(NamedTuple):
@@ -83,7 +80,7 @@ class QueuePrices:
             rank = rank_class.ranks.first
             durations.append(
                 [
-                    self._jittered(*table[cost], _OF_RANK, rank, op) if ops.stream[op] == COMPUTE else 0
+                    self._jittered(*table[cost], OF_RANK, rank, op) if ops.stream[op] == COMPUTE else 0
                     for op, cost in enumerate(ops.cost)
                 ]
             )
@@ -97,7 +94,7 @@ class QueuePrices:
         first = self.folding.classes[self.folding.group_classes[group].members[0]].ranks.first
         scale = self.parameters.comm_scale
         each, last = (
-            tuple(phase._replace(ns=self._jittered(phase.ns, scale, _OF_GROUP, first, op)) for phase in walk)
+            tuple(phase._replace(ns=self._jittered(phase.ns, scale, OF_GROUP, first, op)) for phase in walk)
             for walk in (chunks.each, chunks.last)
         )
         return Chunks(chunks.number, each, last)
@@ -128,7 +125,7 @@ class QueuePrices:
         return chunks
 
     def _priced(self, group: GroupClass, cost: CollectiveCost) -> Chunks:
-        cluster = self._slowed(group.ports)
+        cluster = self.cluster.slowed(group.ports)
         # With jitter a phase is rounded after its jitter.
         scale = self.parameters.comm_scale if self.overrides.jitter == 0 else 1.0
         count, each, last = queued_phases(cluster, group.shape, cost.collective, cost.bytes, scale)
@@ -139,15 +136,6 @@ class QueuePrices:
             )
             for walk in (each, last)
         ))  # fmt: skip
-
-    def _slowed(self, ports: PortFactors) -> Cluster:
-        """The cluster with each dimension at the bandwidth of its slowest port."""
-        if not ports:
-            return self.cluster
-        dims = zip(self.cluster.dims, ports, strict=True)
-        return replace(
-            self.cluster, dims=tuple(replace(dim, bandwidth=dim.bandwidth * factor) for dim, factor in dims)
-        )
 
     def _jittered(self, ns: int, scale: float, about: int, number: int, op: int) -> int:
         overrides = self.overrides

@@ -22,6 +22,15 @@ def duration(ns: int) -> str:
     raise AssertionError("every whole number but 0 is at least 1 ns")
 
 
+def signed(ns: int) -> str:
+    """A difference with its sign.
+
+    >>> signed(1200000000), signed(-3), signed(0)
+    ('+1.200 s', '-3 ns', '0 s')
+    """
+    return duration(ns) if ns <= 0 else f"+{duration(ns)}"
+
+
 def _four_figures(value: float) -> str:
     return f"{value:.3f}" if abs(value) < 100 else f"{value:.1f}"
 
@@ -29,6 +38,24 @@ def _four_figures(value: float) -> str:
 def column_unit(largest_ns: int) -> tuple[int, str]:
     """(ns of it, name) of the unit for a column whose largest figure is `largest_ns`."""
     return next(((size, unit) for size, unit in _TIME_UNITS if largest_ns >= size), _TIME_UNITS[-1])
+
+
+def in_unit(ns: int, unit_ns: int) -> str:
+    """`ns` as a figure of a column in that unit: three decimals, whole nanoseconds without.
+
+    >>> in_unit(13973040880, 10**9), in_unit(7, 1)
+    ('13.973', '7')
+    """
+    return f"{ns / unit_ns:.3f}" if unit_ns > 1 else str(ns)
+
+
+def digits(value: int) -> str:
+    """A whole number, its digits in groups of three.
+
+    >>> digits(134217728)
+    '134 217 728'
+    """
+    return f"{value:,}".replace(",", " ")
 
 
 def byte_size(size: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
+from simcore.cluster import Cluster, choose_cluster
 from simcore.parameters import Parameters
 from simcore.workload import Cells, Header, Workload
 
@@ -64,6 +65,11 @@ def make_workload(rows: Sequence[Row], **header: Any) -> Workload:
         process_ns=array("q", [100] * len(rows)),
         declared_rows=len(rows),
     )
+
+
+def default_cluster(world: int) -> Cluster:
+    """The cluster that a run of `world` ranks has where none is given."""
+    return choose_cluster(Parameters()).cluster(world)
 
 
 class Case(NamedTuple):

@@ -25,6 +25,13 @@ class ScreenView(FrameView, can_focus=True):
         super().__init__(ascii_only=ascii_only, id=id)
         self.session = session
 
+    def show_hints(self, hints: tuple[tuple[str, str], ...]) -> None:
+        """The last row says these of the keys, if it does not yet."""
+        if hints != self.hints:
+            self.hints = hints
+            for footer in self.app.query("Footer").results(FrameView):
+                footer.redraw()
+
     def draw(self, width: int, height: int) -> list[Line]:
         """The lines of the screen, at most `height` of them."""
         raise NotImplementedError

@@ -190,14 +190,12 @@ class _Walk:
         """Book the wait for an op of this rank that is visible after `now`: `after` ns after its end."""
         lane = self.ops.stream[op]
         begin, over = self.start[op], self.end[op] + after
-        if begin > now:
+        # A join waits for its transfers in the order of their channel: the one before has ended.
+        if begin > now and lane < TO_NEXT:
             if self.timeline.program.queued:
                 now = self._until_served(now, begin, op)
-            elif lane < TO_NEXT:
-                now = self._until_start(now, begin, lane, op)
             else:
-                self._book(now, begin, BUBBLE, op)
-                now = begin
+                now = self._until_start(now, begin, lane, op)
         if over > now:
             self._book(now, over, _EXPOSED[lane], op)
         return over

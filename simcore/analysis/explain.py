@@ -10,7 +10,7 @@ from simcore.analysis.results import Results
 from simcore.collectives import cell_name
 from simcore.diagnostics import UsageError, printable
 from simcore.simulation import Simulation, explain_alone
-from simcore.units import duration, number, plural
+from simcore.units import digits, duration, number, plural
 from simcore.workload.model import PHASES, base_name
 
 _NAME_CELLS = 60
@@ -72,8 +72,8 @@ def _group(results: Results, group: LayerGroup, phases: tuple[str, ...]) -> list
 def _cell(simulation: Simulation, row: LayerRow, phase: str, cell: LayerCell) -> list[str]:
     lines = []
     if cell.stated_ns:
-        stated = f"the {phase} cell, {_count(cell.stated_ns)} ns"
-        text = f"  {phase:<4} compute_ns = {_count(cell.compute_ns)}: {stated}"
+        stated = f"the {phase} cell, {digits(cell.stated_ns)} ns"
+        text = f"  {phase:<4} compute_ns = {digits(cell.compute_ns)}: {stated}"
         scale = simulation.parameters.compute_scale
         factor = layer_factor(simulation, row.name, phase)
         text += f" x compute scale {number(scale)}" if scale != 1 else ""
@@ -84,15 +84,15 @@ def _cell(simulation: Simulation, row: LayerRow, phase: str, cell: LayerCell) ->
     size = simulation.priced_bytes(phase, cell.bytes)
     words = explain_alone(simulation, cell.collective, cell.group, size).splitlines()
     what = cell_name(cell.collective)
-    lines.append(f"  {phase:<4} comm_ns = {_count(cell.comm_ns)}: one {what} alone on the idle network")
+    lines.append(f"  {phase:<4} comm_ns = {digits(cell.comm_ns)}: one {what} alone on the idle network")
     if size != cell.bytes:
         lines.append(
-            f"         the {_count(cell.bytes)} B of the file count as {_count(size)} B, as in SimAI"
+            f"         the {digits(cell.bytes)} B of the file count as {digits(size)} B, as in SimAI"
         )
     lines += [f"         {line}" for line in words]
     if cell.comm_ns:
         lines.append(
-            f"  {phase:<4} algbw = {_count(cell.bytes)} B / {_count(cell.comm_ns)} ns = {cell.algbw:.3f} GB/s"
+            f"  {phase:<4} algbw = {digits(cell.bytes)} B / {digits(cell.comm_ns)} ns = {cell.algbw:.3f} GB/s"
         )
         lines.append(f"  {phase:<4} busbw = algbw x {_bus_factor(cell)} = {cell.busbw:.3f} GB/s")
     return lines
@@ -105,7 +105,3 @@ def _bus_factor(cell: LayerCell) -> str:
     part = Fraction(cell.members - 1, cell.members)
     twice = "2 x " if cell.collective == "ALLREDUCE" else ""
     return f"{twice}{part.numerator}/{part.denominator}"
-
-
-def _count(value: int) -> str:
-    return f"{value:,}".replace(",", " ")

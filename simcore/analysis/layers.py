@@ -185,8 +185,7 @@ class LayerRows(OnDemand[LayerRow]):
 class LayerGroup:
     """Rows with equal cells whose names are equal without their trailing number.
 
-    Times are those of `LayerRow`, summed over the rows. share: of the step, compute and
-    exposed together.
+    Times are those of `LayerRow`, summed over the rows.
     """
 
     name: str

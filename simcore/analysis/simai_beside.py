@@ -9,7 +9,7 @@ from simcore.analysis.simai_estimate import SimaiEstimate
 from simcore.analysis.streams import StreamUse
 from simcore.networks.simai import SimaiNetwork
 from simcore.networks.simai_notes import accumulations, estimated_rows, layers_per_stage
-from simcore.units import duration, number, plural
+from simcore.units import duration, number, plural, signed
 
 _KINDS = ("dp", "dp_ep", "tp", "ep")
 
@@ -60,17 +60,13 @@ def _ns(us: float) -> int:
     return round(us * 1000)
 
 
-def _signed(ns: int) -> str:
-    return duration(ns) if ns <= 0 else f"+{duration(ns)}"
-
-
 def _compute(results: Results, estimate: SimaiEstimate, ours: int) -> EstimateLine:
     difference = ours - _ns(estimate.compute_us)
     if not difference:
         text = "both add up the same cells"
     else:
         reasons = _work_differs(results)
-        text = f"{_signed(difference)} here: {'; '.join(reasons) or 'other rows run'}"
+        text = f"{signed(difference)} here: {'; '.join(reasons) or 'other rows run'}"
     return EstimateLine("compute", estimate.compute_us, ours, text)
 
 
@@ -121,7 +117,7 @@ def _collectives(
         text += f"here {duration(ours)} of {duration(busy)} holds compute back"
     if busy and not hidden and busy != simai_ns:
         reasons = _work_differs(results)
-        text += f", {_signed(busy - simai_ns)} of them" + (f" ({reasons[0]})" if reasons else "")
+        text += f", {signed(busy - simai_ns)} of them" + (f" ({reasons[0]})" if reasons else "")
     return EstimateLine(kind, simai_us, ours, text)
 
 
@@ -189,5 +185,5 @@ def _total(results: Results, estimate: SimaiEstimate, lines: list[EstimateLine])
     if not difference:
         text = "no line differs"
     else:
-        text = f"{_signed(step - total)} here, most of it by {most.line} ({_signed(difference)})"
+        text = f"{signed(step - total)} here, most of it by {most.line} ({signed(difference)})"
     return EstimateLine("total", estimate.total_us, step, text)

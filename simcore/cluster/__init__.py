@@ -14,7 +14,7 @@ from simcore.cluster.model import (
 )
 from simcore.cluster.parsing import algorithm_words, parse_algorithm, parse_dimension
 from simcore.cluster.placement import Crossing, GroupShape, TransferShape, group_shape, transfer_shape
-from simcore.cluster.presets import DEFAULT_PRESET, PRESETS, default_cluster
+from simcore.cluster.presets import DEFAULT_PRESET, PRESETS
 
 __all__ = [
     "ALGORITHM_NAMES",
@@ -28,7 +28,6 @@ __all__ = [
     "TransferShape",
     "algorithm_words",
     "choose_cluster",
-    "default_cluster",
     "direct_window",
     "group_shape",
     "is_algorithm",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from simcore.diagnostics import UsageError
@@ -105,6 +105,14 @@ class Cluster:
             if name == collective:
                 return algorithms
         return self.algorithms
+
+    def slowed(self, factors: tuple[float, ...]) -> Cluster:
+        """The cluster with each dimension's bandwidth times its factor; () leaves all as they are."""
+        if not factors:
+            return self
+        dims = zip(self.dims, factors, strict=True)
+        slowed = tuple(replace(one, bandwidth=one.bandwidth * factor) for one, factor in dims)
+        return replace(self, dims=slowed)
 
     @property
     def npus(self) -> int:

@@ -10,15 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simcore.cluster.model import Cluster, Dimension
+from simcore.cluster.model import Dimension
 from simcore.cluster.settings import Settings
 
 DEFAULT_PRESET = "h100-8"
-
-
-def default_cluster(world: int) -> Cluster:
-    """The preset `h100-8` for `world` ranks."""
-    return PRESETS[DEFAULT_PRESET](world).cluster()
 
 
 def _servers(world: int, gpus: int, nvlink: float, nic: float, memory: float) -> Settings:

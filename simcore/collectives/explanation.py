@@ -8,7 +8,7 @@ from simcore.collectives.exact import decimal_ratio
 from simcore.collectives.leg import Leg
 from simcore.collectives.phases import NAMES, Phase, chunk_bytes, phases, rest_bytes
 from simcore.collectives.pricing import collective_ns, transfer_ns
-from simcore.units import number
+from simcore.units import digits, number
 
 
 def explain_collective(cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int) -> str:
@@ -19,7 +19,7 @@ def explain_collective(cluster: Cluster, shape: GroupShape, collective: str, siz
     """
     name = NAMES[collective]
     if not size_bytes or not shape.crossings:
-        return f"{name}, {_group(shape)}, {_count(size_bytes)} B: free"
+        return f"{name}, {_group(shape)}, {digits(size_bytes)} B: free"
     if cluster.last_chunk_is_rest:
         chunks, size, rest = rest_bytes(cluster, shape, collective, size_bytes)
     else:
@@ -31,42 +31,42 @@ def explain_collective(cluster: Cluster, shape: GroupShape, collective: str, siz
         for crossing in shape.crossings
     )
     gathered = " gathered" if collective == "ALLGATHER" else ""
-    first = f"{_group(shape)} on {places}: {_count(size_bytes)} B{gathered}"
+    first = f"{_group(shape)} on {places}: {digits(size_bytes)} B{gathered}"
     if chunks > 1:
-        first += f" in {chunks} chunks of {_count(size)} B{' a rank' if gathered else ''}"
-        first += f", the last of {_count(rest)} B" if rest != size else ""
+        first += f" in {chunks} chunks of {digits(size)} B{' a rank' if gathered else ''}"
+        first += f", the last of {digits(rest)} B" if rest != size else ""
     total = collective_ns(cluster, shape, collective, size_bytes)
     if len(parts) == 1:
         first = f"{parts[0].algorithm}, {first}"
-        second = f"{_sum(parts[0])} = {_count(parts[0].ns())} ns"
+        second = f"{_sum(parts[0])} = {digits(parts[0].ns())} ns"
     else:
         terms = "; ".join(
             f"{NAMES[part.collective]} on {part.leg.dimension}, {part.algorithm}: "
-            f"{_sum(part)} = {_count(part.ns())}"
+            f"{_sum(part)} = {digits(part.ns())}"
             for part in parts
         )
         alone = sum(part.ns() for part in parts)
-        second = f"{terms}; in all {_count(alone)} ns"
+        second = f"{terms}; in all {digits(alone)} ns"
         if chunks == 1 and alone != total:
-            second += f", and {_count(total)} ns as each rank goes on by itself"
+            second += f", and {digits(total)} ns as each rank goes on by itself"
     if chunks > 1:
         second += f" a chunk; {chunks} chunks, {cluster.active_chunks} at a time on a dimension"
-        second += f" = {_count(total)} ns"
+        second += f" = {digits(total)} ns"
     return f"{name}, {first}\n{second}"
 
 
 def explain_transfer(cluster: Cluster, shape: TransferShape, size_bytes: int) -> str:
     """One line of plain text: the price of `transfer_ns` in ns, as a sum that can be redone."""
     if not size_bytes or not shape:
-        return f"{_count(size_bytes)} B: free"
+        return f"{digits(size_bytes)} B: free"
     bandwidth = min(cluster.dims[index].bandwidth for index, _ in shape)
     hops = "".join(
         f", + {_plural(count, 'hop')} x {number(cluster.dims[index].latency_ns)} on dimension {index}"
         for index, count in shape
     )
     bytes_ns = number(round(size_bytes / bandwidth, 3))
-    total = _count(transfer_ns(cluster, shape, size_bytes))
-    return f"{_count(size_bytes)} B / {number(bandwidth)} GB/s = {bytes_ns}{hops} = {total} ns"
+    total = digits(transfer_ns(cluster, shape, size_bytes))
+    return f"{digits(size_bytes)} B / {number(bandwidth)} GB/s = {bytes_ns}{hops} = {total} ns"
 
 
 def _group(shape: GroupShape) -> str:
@@ -87,13 +87,13 @@ def _sum(part: Phase) -> str:
         for dimension in sorted({route.dimension for _, route, _ in steps.messages})
     ]
     text = f"{', + '.join(terms)}, + {steps.endpoints()} x {leg.cluster.endpoint_delay_ns} endpoint"
-    return f"{text}, + {_count(steps.reductions_ns(leg))} reducing" if steps.reductions else text
+    return f"{text}, + {digits(steps.reductions_ns(leg))} reducing" if steps.reductions else text
 
 
 def _bytes_and_hops(leg: Leg, dimension: int, messages: list[Messages]) -> str:
     """What all messages on one dimension take: their bytes, each message floored, and their hops."""
     sizes = [message.size for message in messages]
-    size = _count(max(sizes)) if min(sizes) == max(sizes) else f"{_count(min(sizes))} to {_count(max(sizes))}"
+    size = digits(max(sizes)) if min(sizes) == max(sizes) else f"{digits(min(sizes))} to {digits(max(sizes))}"
     count = sum(message.times for message in messages)
     total = sum(message.times * message.size for message in messages)
     hops = sum(message.times * message.route.hops for message in messages)
@@ -101,19 +101,14 @@ def _bytes_and_hops(leg: Leg, dimension: int, messages: list[Messages]) -> str:
     network = leg.cluster.dims[dimension]
     latency, unit = decimal_ratio(network.latency_ns)
     value = ns * unit - hops * latency
-    bytes_ns = number(round(value / unit, 3)) if value % unit else _count(value // unit)
+    bytes_ns = number(round(value / unit, 3)) if value % unit else digits(value // unit)
     where = f" on dimension {dimension}" if len(leg.crossings) > 1 else ""
     return (
         f"{_plural(count, 'message')} of {size} B{where}: "
-        f"{_count(total)} B / {number(network.bandwidth)} GB/s = {bytes_ns}, "
+        f"{digits(total)} B / {number(network.bandwidth)} GB/s = {bytes_ns}, "
         f"+ {_plural(hops, 'hop')} x {number(network.latency_ns)}"
     )
 
 
 def _plural(count: int, noun: str) -> str:
-    return f"{_count(count)} {noun}{'' if count == 1 else 's'}"
-
-
-def _count(value: int) -> str:
-    """Digits in groups of three: 134 217 728."""
-    return f"{value:,}".replace(",", " ")
+    return f"{digits(count)} {noun}{'' if count == 1 else 's'}"

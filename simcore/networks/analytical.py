@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.collectives import collective_ns, explain_collective, explain_transfer, transfer_ns
@@ -58,12 +58,6 @@ class Analytical:
 
     def slowed(self, ports: PortFactors) -> Cluster:
         """The cluster with each dimension at the bandwidth of its slowest port."""
-        if not ports:
-            return self.cluster
         if ports not in self._slowed:
-            dims = zip(self.cluster.dims, ports, strict=True)
-            slowed = tuple(
-                replace(dimension, bandwidth=dimension.bandwidth * factor) for dimension, factor in dims
-            )
-            self._slowed[ports] = replace(self.cluster, dims=slowed)
+            self._slowed[ports] = self.cluster.slowed(ports)
         return self._slowed[ports]

@@ -22,7 +22,7 @@ from simcore.networks.simai_inputs import least_forward_bytes, overlap_ratios, p
 from simcore.networks.simai_notes import simai_notes
 from simcore.parameters import Parameters
 from simcore.program.blocks import Structure
-from simcore.units import plural
+from simcore.units import digits, plural
 from simcore.workload import Workload
 from simcore.workload.model import PHASES, GroupKind, Phase
 
@@ -147,14 +147,14 @@ class SimaiNetwork(ABC):
 
     def explain_transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> str:
         gibps, ns = self.transfer_gibps(shape), self.transfer_ns(shape, ports, size)
-        return f"{_count(size)} B / 2^30 / {gibps:.8g} GiB/s x 1e9 = {_count(ns)} ns"
+        return f"{digits(size)} B / 2^30 / {gibps:.8g} GiB/s x 1e9 = {digits(ns)} ns"
 
     def explain_collective(
         self, group: GroupKind, shape: GroupShape, ports: PortFactors, collective: str, size: int
     ) -> str:
         members = self.members(group)
-        ns = f"{_count(self.ns(group, collective, size))} ns"
-        head = f"{NAMES[collective]}, {group} group of {members}: {_count(size)} B"
+        ns = f"{digits(self.ns(group, collective, size))} ns"
+        head = f"{NAMES[collective]}, {group} group of {members}: {digits(size)} B"
         if members == 1 or not size:
             return f"{head}: free"
         if self.fixed_ns(group, size) is not None:
@@ -167,7 +167,7 @@ class SimaiNetwork(ABC):
         factor = " x 2" if collective == "ALLREDUCE" else ""
         return (
             f"{head} at {found.gibps:.8g} GiB/s ({found.origin}){ratio}\n"
-            f"{_count(size)} B / 2^30 / {rate} x 1e9{factor} x {members - 1}/{members} = {ns}"
+            f"{digits(size)} B / 2^30 / {rate} x 1e9{factor} x {members - 1}/{members} = {ns}"
         )
 
     def diagnostics(self, workload: Workload, structure: Structure) -> tuple[Diagnostic, ...]:
@@ -228,8 +228,3 @@ class SimaiNetwork(ABC):
 def transfer_ns(size: int, gibps: float) -> int:
     """floor(S/2^30 / B * 1e9), ns: a point-to-point transfer of `size` bytes at B GiB/s."""
     return math.floor(size / 2**30 / single(gibps) * 1e9)
-
-
-def _count(value: int) -> str:
-    """Digits in groups of three: 134 217 728."""
-    return f"{value:,}".replace(",", " ")

@@ -15,7 +15,7 @@ from simcore.report.sentences import sentence_lines
 from simcore.report.table import Column, table
 from simcore.report.usage import usage_parts
 from simcore.report.words import layout_words, structure_words
-from simcore.units import column_unit, duration, percent, plural
+from simcore.units import column_unit, digits, duration, in_unit, percent, plural
 
 _WAITS = 5
 _CLASSES = 64
@@ -86,8 +86,8 @@ def _head(results: Results) -> str:
         ("cluster", f"{simulation.network.words()}; {printable(simulation.parameters.network)}"),
         (
             "simulated",
-            f"{_count(timeline.ops_simulated)} ops in {plural(len(timeline.classes), 'rank class')}, "
-            f"for {_count(timeline.spans)} spans of all ranks",
+            f"{digits(timeline.ops_simulated)} ops in {plural(len(timeline.classes), 'rank class')}, "
+            f"for {digits(timeline.spans)} spans of all ranks",
         ),
     ]
     lines = [f"Step time  {duration(simulation.step_time_ns)}", "", *sentence_lines(results)]
@@ -116,17 +116,14 @@ def _stages(results: Results, ascii_only: bool) -> str:
     columns += [Column("wait")] if waits else []
     columns += [Column("bubble"), Column("idle"), Column("computing")]
 
-    def figure(ns: int) -> str:
-        return f"{ns / unit_ns:.3f}" if unit_ns > 1 else str(ns)
-
     rows = []
     for rank_class, accounts in list(zip(classes, results.accounts, strict=True))[:_CLASSES]:
         exposed = accounts.exposed_ns()
         row = [str(rank_class.stage), _short(rank_class.ranks.text(), 14), _bar(accounts, step, ascii_only)]
-        row.append(figure(accounts.busy_ns))
-        row += [figure(exposed[kind]) for kind in kinds]
-        row += [figure(accounts.wait_ns)] if waits else []
-        row += [figure(accounts.bubble_ns), figure(accounts.idle_ns)]
+        row.append(in_unit(accounts.busy_ns, unit_ns))
+        row += [in_unit(exposed[kind], unit_ns) for kind in kinds]
+        row += [in_unit(accounts.wait_ns, unit_ns)] if waits else []
+        row += [in_unit(accounts.bubble_ns, unit_ns), in_unit(accounts.idle_ns, unit_ns)]
         row.append(percent(accounts.busy_ns, step) + " %")
         rows.append(row)
     glyphs = GLYPHS_ASCII if ascii_only else GLYPHS
@@ -236,10 +233,6 @@ def _diagnostic(found: Diagnostic, path: str | None) -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def _count(number: int) -> str:
-    return f"{number:,}".replace(",", " ")
 
 
 def _short(text: str, cells: int) -> str:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from simcore.analysis.compare import Change, signed
-from simcore.units import duration, number, percent
+from simcore.analysis.compare import Change
+from simcore.units import duration, in_unit, number, percent, signed
 
 
 def change_figures(change: Change, unit_ns: int) -> list[str]:
     """A, B and B - A in a unit of a table; an `=` where they are equal."""
     return [
-        _figure(change.a_ns, unit_ns),
-        _figure(change.b_ns, unit_ns),
+        in_unit(change.a_ns, unit_ns),
+        in_unit(change.b_ns, unit_ns),
         _difference(change.ns, unit_ns),
     ]
-
-
-def _figure(ns: int, unit_ns: int) -> str:
-    return f"{ns / unit_ns:.3f}" if unit_ns > 1 else str(ns)
 
 
 def _difference(ns: int, unit_ns: int) -> str:

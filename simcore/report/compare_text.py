@@ -5,12 +5,12 @@ from __future__ import annotations
 import textwrap
 from itertools import zip_longest
 
-from simcore.analysis.compare import Change, Comparison, Mover, signed
+from simcore.analysis.compare import Change, Comparison, Mover
 from simcore.diagnostics import printable
 from simcore.parameters import flag_of
 from simcore.report.changes import change_figures, difference_of
 from simcore.report.table import Column, table
-from simcore.units import column_unit, duration, number
+from simcore.units import column_unit, digits, duration, number, signed
 
 _WIDTH = 110
 # What a person reads at once; --all has everything.
@@ -78,10 +78,10 @@ def matched_words(comparison: Comparison) -> str:
     """How many ops of the two were matched."""
     matched = comparison.matched
     if matched.whole:
-        return f"all {_count(matched.ops)} ops of {_count(matched.ranks)} ranks matched"
+        return f"all {digits(matched.ops)} ops of {digits(matched.ranks)} ranks matched"
     return (
-        f"{_count(matched.ops)} ops of {_count(matched.ranks)} ranks matched, "
-        f"of {_count(matched.a_ops)} in A and {_count(matched.b_ops)} in B"
+        f"{digits(matched.ops)} ops of {digits(matched.ranks)} ranks matched, "
+        f"of {digits(matched.a_ops)} in A and {digits(matched.b_ops)} in B"
     )
 
 
@@ -230,7 +230,3 @@ def cost_words(comparison: Comparison) -> str:
     return "" if cost is None else (
         f"Cost: stage {cost.stage} keeps {cost.b} micro-batches in memory, in A {cost.a}"
     )  # fmt: skip
-
-
-def _count(value: int) -> str:
-    return f"{value:,}".replace(",", " ")

@@ -11,7 +11,7 @@ from simcore.measured.replay.difference import differences
 from simcore.measured.replay.what_if import AS_PEERS, Knob
 from simcore.report.measured_insights import insight_lines
 from simcore.report.table import Column, table
-from simcore.units import column_unit, duration, percent, plural
+from simcore.units import column_unit, duration, percent, plural, signed
 
 _WIDTH = 110
 _RANKS = 64
@@ -104,11 +104,6 @@ def _differences(results: MeasuredResults) -> str:
     columns = [Column("rank"), Column("measured"), Column("replayed"), Column("difference"),
                Column("most by", left=True)]  # fmt: skip
     return "\n".join(["When each rank ends, measured and replayed", *table(columns, rows), *more, ""])
-
-
-def signed(ns: int) -> str:
-    """A difference with its sign."""
-    return f"+{duration(ns)}" if ns > 0 else duration(ns)
 
 
 def _what_if(results: MeasuredResults, knobs: list[Knob]) -> str:

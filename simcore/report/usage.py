@@ -5,7 +5,7 @@ from __future__ import annotations
 from simcore.analysis import Results
 from simcore.analysis.streams import STREAM_NAMES
 from simcore.report.table import Column, table
-from simcore.units import byte_size, column_unit, percent
+from simcore.units import byte_size, column_unit, in_unit, percent
 
 
 def usage_parts(results: Results) -> list[str]:
@@ -43,15 +43,13 @@ def _streams(results: Results) -> str:
     step = results.step_time_ns
     unit_ns, unit = column_unit(max(most for *_, most in found.values()))
 
-    def figure(ns: int) -> str:
-        return f"{ns / unit_ns:.3f}" if unit_ns > 1 else str(ns)
-
     columns = [Column("stream", left=True), Column(f"busy {unit}"), Column("% of step"), Column("most %")]
     columns += [Column("beside compute"), Column("exposed")]
     rows = []
     for name, (busy, overlapped, exposed, most) in found.items():
-        row = [name, figure(busy), percent(busy, step), percent(most, step)]
-        rows.append([*row, *(("", "") if name == "compute" else (figure(overlapped), figure(exposed)))])
+        row = [name, in_unit(busy, unit_ns), percent(busy, step), percent(most, step)]
+        beside = [in_unit(ns, unit_ns) for ns in (overlapped, exposed)]
+        rows.append([*row, *(("", "") if name == "compute" else beside)])
     return "\n".join(["How busy each stream is, the mean of all ranks", *table(columns, rows), ""])
 
 

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.cluster import DEFAULT_PRESET, Cluster, Dimension, default_cluster
+from simcore.cluster import DEFAULT_PRESET, Cluster, Dimension
 from simcore.diagnostics import UsageError
+from tests.strategies import default_cluster
 
 
 def of_sizes(*sizes: int) -> Cluster:

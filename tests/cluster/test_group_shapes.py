@@ -9,10 +9,10 @@ from simcore.cluster import (
     Crossing,
     Dimension,
     GroupShape,
-    default_cluster,
     group_shape,
     transfer_shape,
 )
+from tests.strategies import default_cluster
 
 
 def ring(size: int, bandwidth: float = 50.0, latency: float = 500.0) -> Dimension:

@@ -4,8 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from simcore.cluster import Cluster, Dimension, default_cluster, group_shape
+from simcore.cluster import Cluster, Dimension, group_shape
 from simcore.collectives import collective_ns, explain_collective
+from tests.strategies import default_cluster
 
 MiB = 2**20
 

@@ -9,7 +9,8 @@ from itertools import pairwise
 import pytest
 
 from simcore.analysis import Results
-from simcore.analysis.compare import Comparison, signed
+from simcore.analysis.compare import Comparison
+from simcore.units import signed
 from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import naive_cell, open_seed_as, run, seed

@@ -9,7 +9,7 @@ from simcore.workload import Workload
 from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, small, two_stages
 from tui.frame import text_of, width_of
-from tui.layers.table import COLUMNS, columns_for, row_texts, table_lines
+from tui.layers.table import COLUMNS, Table, columns_for, row_texts
 from tui.layers.view import LayersView
 from tui.session import Session
 
@@ -19,7 +19,7 @@ GROUPED, EACH = False, True
 def texts(results: Results, every_row: bool = GROUPED) -> list[dict[str, str]]:
     """All lines of the table, by heading."""
     step = results.simulation.step_time_ns
-    return [row_texts(line, step) for line in table_lines(results, every_row)]
+    return [row_texts(line, step) for line in Table(results, every_row).lines]
 
 
 def one_rank(*rows: Row) -> Results:
@@ -52,10 +52,10 @@ def test_each_row_has_its_own_lines_in_the_order_of_the_file() -> None:
 
 def test_the_sums_of_the_groups_are_those_of_the_rows() -> None:
     for results in (small(), seed()):
-        groups = {line.group.name: line.group for line in table_lines(results, GROUPED) if line.first}
-        rows = [line.group for line in table_lines(results, EACH) if line.first]
+        groups = {line.group.name: line.group for line in Table(results, GROUPED).lines if line.first}
+        rows = [line.group for line in Table(results, EACH).lines if line.first]
         assert sum(one.compute_ns for one in groups.values()) <= sum(one.compute_ns for one in rows)
-        costs = [line.group.cost_ns for line in table_lines(results, GROUPED) if line.first]
+        costs = [line.group.cost_ns for line in Table(results, GROUPED).lines if line.first]
         assert costs == sorted(costs, reverse=True)
         assert sum(costs) == sum(row.compute_ns + row.exposed_ns for row in results.layers if shown(row))
 
@@ -68,7 +68,7 @@ def shown(row: object) -> bool:
 @pytest.mark.parametrize("every_row", [GROUPED, EACH])
 def test_each_row_finds_its_first_line(every_row: bool) -> None:
     for results in (small(), seed()):
-        lines = table_lines(results, every_row)
+        lines = Table(results, every_row).lines
         found = {}
         for place, line in enumerate(lines):
             for row in line.group.rows:
@@ -79,7 +79,7 @@ def test_each_row_finds_its_first_line(every_row: bool) -> None:
 
 
 def test_every_row_that_does_something_is_in_the_table_once() -> None:
-    lines = [line for line in table_lines(seed(), GROUPED) if line.first]
+    lines = [line for line in Table(seed(), GROUPED).lines if line.first]
     rows = sorted(row.index for line in lines for row in line.group.rows)
     assert rows == [row.index for row in seed().layers if shown(row)]
     assert len(rows) == len(set(rows))
@@ -184,7 +184,7 @@ def test_the_cursor_moves_and_the_price_below_is_that_of_its_line() -> None:
     view.action_move(-100)
     assert view.line == 0
     view.action_move(10**7)
-    assert view.line == len(table_lines(seed(), GROUPED)) - 1
+    assert view.line == len(Table(seed(), GROUPED).lines) - 1
     assert f">{' ' * 25}" in text_of(view.frame(120, 33)) or "\n>" in text_of(view.frame(120, 33))
 
 
@@ -233,9 +233,9 @@ def test_a_file_in_which_nothing_is_modelled_has_no_lines_and_no_crash() -> None
 
 def test_the_price_of_a_collective_is_shown_whole_on_80_columns() -> None:
     view = view_of(seed_workload(), seed())
-    for line in range(len(table_lines(seed(), GROUPED))):
+    for line in range(len(Table(seed(), GROUPED).lines)):
         view.line = line
-        cell = table_lines(seed(), GROUPED)[line].cell
+        cell = Table(seed(), GROUPED).lines[line].cell
         if cell.bytes:
             price = f"{cell.comm_ns:,} ns".replace(",", " ")
             text = " ".join(text_of(view.frame(80, 21)).split())

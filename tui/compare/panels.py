@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simcore.analysis.compare import Change, signed
-from simcore.units import column_unit, duration
+from simcore.analysis.compare import Change
+from simcore.units import column_unit, duration, signed
 from tui.boxes import beside, box
 from tui.compare.model import MOVERS, CompareModel
 from tui.frame import Glyphs, Line, middle_cut, rule, shortened, wrapped

@@ -147,11 +147,6 @@ class Table:
         return self.lines.next_of(frozenset(self.layers.matching(typed, self.lines.units)), line, direction)
 
 
-def table_lines(results: Results, every_row: bool) -> TableLines:
-    """The lines of the table, the most expensive first; in file order when each row has its own."""
-    return Table(results, every_row).lines
-
-
 # (heading, cells, left-aligned, shown from this width on)
 COLUMNS = (
     ("layer", 18, True, 0),

@@ -13,7 +13,6 @@ from simcore.simulation import explain_alone
 from simcore.units import duration, plural
 from simcore.workload.model import PHASES
 from tui.frame import Line, cells, fitted, rule, wrapped
-from tui.frame_view import FrameView
 from tui.layers.table import (
     MOST_PRICED,
     PRICED,
@@ -187,11 +186,7 @@ class LayersView(ScreenView):
         """Show where one is now, and the keys that do something there."""
         self.line = max(0, min(self.line, len(self.table.lines) - 1))
         self.redraw()
-        hints = self._hints()
-        if hints != self.hints:
-            self.hints = hints
-            for footer in self.app.query("Footer").results(FrameView):
-                footer.redraw()
+        self.show_hints(self._hints())
 
     def action_move(self, by: int) -> None:
         self.line = max(0, min(self.line + by, len(self.table.lines) - 1))

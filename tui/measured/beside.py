@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simcore.measured.replay.difference import Difference
-from simcore.report.measured_replay_text import signed
-from simcore.units import duration
+from simcore.units import duration, signed
 from tui.frame import Line, middle_cut, rows_around
 from tui.measured.summary_model import WAITS, MeasuredSummaryModel
 from tui.summary.model import MAP

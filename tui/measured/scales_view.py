@@ -11,8 +11,7 @@ from textual.binding import BindingType
 from simcore.diagnostics import UsageError
 from simcore.measured.replay.scales import Scales
 from simcore.measured.replay.what_if import balanced
-from simcore.report.measured_replay_text import signed
-from simcore.units import duration, number
+from simcore.units import duration, number, signed
 from tui.chrome import difference
 from tui.frame import Line, cells, fitted, rule, wrapped
 from tui.measured.scale_fields import ScaleField, fields_of

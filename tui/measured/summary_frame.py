@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from simcore.measured.replay.accounts import ACCOUNTS, BUBBLE, FIRST_EXPOSED, HOST, IDLE, WAIT
 from simcore.report.measured_insights import insight_lines
-from simcore.report.measured_replay_text import signed
 from simcore.report.measured_words import order_lines, order_title
-from simcore.units import duration, percent, plural
+from simcore.units import duration, percent, plural, signed
 from tui.frame import Glyphs, Line, cells, fitted, rule
 from tui.measured.beside import beside_lines
 from tui.measured.summary_model import WAITS, MeasuredSummaryModel, Row

@@ -9,7 +9,6 @@ from textual.binding import BindingType
 
 from simcore.units import plural
 from tui.frame import Line, cells, rule
-from tui.frame_view import FrameView
 from tui.notes.listing import ROLES, NoteList
 from tui.notes.source_line import SourceLines, note_lines
 from tui.panel import Panel
@@ -84,11 +83,7 @@ class NotesView(ScreenView):
     def changed(self) -> None:
         """Show where one is now, and the keys that do something there."""
         self.redraw()
-        hints = self._hints()
-        if hints != self.hints:
-            self.hints = hints
-            for footer in self.app.query("Footer").results(FrameView):
-                footer.redraw()
+        self.show_hints(self._hints())
 
     def action_move(self, by: int) -> None:
         self.focus_at = max(0, min(self.focus_at + by, len(self.notes) - 1))

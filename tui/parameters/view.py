@@ -252,10 +252,7 @@ class ParametersView(ScreenView):
         """Draw again, and say which keys do something now."""
         self.follow()
         super().redraw()
-        hints = hints_of(self.session.running, self.aimed)
-        if hints != self.hints:
-            self.hints = hints
-            self._app.redraw_hints()
+        self.show_hints(hints_of(self.session.running, self.aimed))
 
     # -- keys ------------------------------------------------------------------------
 

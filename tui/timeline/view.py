@@ -18,7 +18,6 @@ from textual.events import (
 )
 
 from tui.frame import Line
-from tui.frame_view import FrameView
 from tui.panel import Panel
 from tui.screen_view import ScreenView, binding
 from tui.session import AnySession, Run
@@ -154,11 +153,7 @@ class TimelineView(ScreenView):
     def changed(self) -> None:
         """Show where one is now, and the keys that do something there."""
         self.redraw()
-        hints = self._hints()
-        if hints != self.hints:
-            self.hints = hints
-            for footer in self.app.query("Footer").results(FrameView):
-                footer.redraw()
+        self.show_hints(self._hints())
 
     def _do(self, move: Callable[[], object]) -> None:
         """A key: what the one before had to say is over."""

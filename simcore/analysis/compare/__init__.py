@@ -13,7 +13,7 @@ from simcore.analysis.accounts import ACCOUNTS
 from simcore.analysis.compare.matching import ClassPair, class_pairs, rows_in
 from simcore.analysis.compare.movers import Matched, MatchedOp, Mover, compared_ops, computed_ops
 from simcore.analysis.compare.paths import Change, PathChanges, path_changes
-from simcore.analysis.compare.reasons import signed, why
+from simcore.analysis.compare.reasons import why
 from simcore.analysis.effective import effective_parameters
 from simcore.analysis.results import Results
 from simcore.analysis.sentences.model import Facts
@@ -213,5 +213,4 @@ __all__ = [
     "MatchedOp",
     "Mover",
     "PathChanges",
-    "signed",
 ]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
-from simcore.units import duration
+from simcore.units import duration, signed
 
 if TYPE_CHECKING:
     from simcore.analysis.compare import Comparison
@@ -30,11 +30,6 @@ def why(comparison: Comparison) -> str:
     reasons = list(dict.fromkeys(said))
     more = f" (and {len(reasons) - 2} more changes)" if len(reasons) > 2 else ""
     return f"{changed}{': ' if reasons else ''}{'; '.join(reasons[:2])}{more}"
-
-
-def signed(ns: int) -> str:
-    """`+1.200 s`, `-3 ns`, `0 s`: a difference with its sign."""
-    return duration(ns) if ns <= 0 else f"+{duration(ns)}"
 
 
 def _lost(comparison: Comparison) -> int:

@@ -167,7 +167,7 @@ def low_rows(time_ns: int, width: int = 100, lane: int = 0, filtered: str = "") 
     model.lane = lane
     model.filter.set(parse_query(filtered))
     model.cursor_ns = time_ns
-    text = text_of(TimelineFrame(BLOCKS, colour=True).draw(model, width, 27))
+    text = text_of(TimelineFrame(BLOCKS, colour=True).draw(model, width, 23))
     return text[text.rindex("\n── ") + 1 :].split("\n")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from typing import NamedTuple
 
 from simcore.units import plural
 from tui.frame import ASCII, Glyphs, Line, as_ascii, fitted, rule, shortened, width_of
@@ -29,6 +30,9 @@ from tui.timeline.window import Window
 
 _WIDE = 100
 _TALL = 30
+# Rows above the lanes and below them on a tall screen, and on a low one without a range.
+_TALL_ABOVE, _TALL_BELOW = 4, 9
+_LOW_ABOVE, _LOW_BELOW = 3, 4
 
 
 class TimelineFrame:
@@ -46,12 +50,22 @@ class TimelineFrame:
 
     def draw(self, model: TimelineModel, width: int, height: int) -> list[Line]:
         """The frame's lines: `height` of them, each `width` cells."""
-        wide, tall = width >= _WIDE, height >= _TALL
+        wide, count = width >= _WIDE, len(model.arrangement.rows)
+        # Where the lanes leave room for it, a screen has all the lines of a tall one.
+        tall = height >= _TALL or count + _TALL_ABOVE + _TALL_BELOW <= height
         left = 23 if wide else 13
-        below = (9 if tall else 4 + bool(_low_status(model, width))) if height >= 14 else 0
-        above = 4 if tall else 3
+        above = _TALL_ABOVE if tall else _LOW_ABOVE
+        status = _status(model, width, tall)
+        below = (_TALL_BELOW if tall else _LOW_BELOW + len(status.lines)) if height >= 14 else 0
         columns = max(width - left - 1, 1)
         model.resize(columns, max(height - above - below, 1))
+        told: list[Line] = []
+        if below:
+            # What is said of the span takes rows that no lane needs.
+            spare = max(model.rows - count, 0)
+            told = details(model, width - 2, wide, low=not tall and not spare)
+            below += max(min(len(told) + status.around - below, spare), 0)
+            model.resize(columns, height - above - below)
         lines = self._above(model, left, columns, tall)
         # Asked for when it is shown alone: it is not there for nothing.
         self._path = model.path if model.shows_path else None
@@ -76,7 +90,7 @@ class TimelineFrame:
         while len(lines) < above + model.rows:
             lines.append([])
         if below:
-            lines += self._below(model, width, below)
+            lines += self._below(model, width, below, told, status)
         lines = [fitted(line, width) for line in lines[:height]]
         return as_ascii(lines) if self.glyphs is ASCII else lines
 
@@ -160,20 +174,17 @@ class TimelineFrame:
 
     # -- below the lanes -------------------------------------------------------------
 
-    def _below(self, model: TimelineModel, width: int, rows: int) -> list[Line]:
-        wide = width >= _WIDE
-        low = rows < 9
-        lines = [shortened([("  ", ""), *line], width) for line in details(model, width - 2, wide, low)]
+    def _below(
+        self, model: TimelineModel, width: int, rows: int, told: list[Line], status: _Status
+    ) -> list[Line]:
+        """told: what there is to say of the span at the cursor, in full."""
+        title = self._title(model, width, not status.tall)
+        told = _first(told, rows - status.around, width)
         explained = self._legend(model, width)
-        title = self._title(model, width, low)
-        if low:
-            return [title, *[*lines, [], []][:2], *_low_status(model, width), explained]
-        status = range_lines(model, width, wide)
-        mark = mark_line(model, width, wide)
-        below = [*status, explained, self._view(model, width), *([mark] if mark else [])]
-        room = rows - 2 - len(below)
-        lines = [*lines[:room], *[[] for _ in range(room - len(lines))]]
-        return [title, *lines, rule(range_title(model), width, self.glyphs), *below]
+        if not status.tall:
+            return [title, *told, *status.lines, explained]
+        ruled = rule(range_title(model), width, self.glyphs)
+        return [title, *told, ruled, *status.lines, explained, self._view(model, width), *status.mark]
 
     def _title(self, model: TimelineModel, width: int, low: bool) -> Line:
         """Where the cursor is; what the last key has to say; which lanes are left out; the filter and the
@@ -231,10 +242,39 @@ class TimelineFrame:
         return [*line, ranks, path] if fits else [*line, path if self._path is not None else ranks]
 
 
-def _low_status(model: TimelineModel, width: int) -> list[Line]:
-    """The one line of a low screen for the range, or else for the last mark, where there is one."""
-    mark = mark_line(model, width, wide=False)
-    return range_lines(model, width, wide=False) or ([mark] if mark else [])
+def _first(told: list[Line], rows: int, width: int) -> list[Line]:
+    """The first lines of the details, as many as there is room for; dots where there are more.
+
+    In the two lines of a low screen stands all that matters of the others.
+    """
+    kept: list[Line] = [[("  ", ""), *line] for line in told[:rows]]
+    if len(told) > rows > 2:
+        kept[-1] = [*fitted(kept[-1], min(width_of(kept[-1]), width - 4)), (" ...", "dim")]
+    return [*(shortened(line, width) for line in kept), *[[] for _ in range(rows - len(kept))]]
+
+
+class _Status(NamedTuple):
+    """What is said of the range (lines), and on a tall screen of the last mark, below the details.
+
+    On a low screen there is one line for the range, or else for the mark, where there is one.
+    """
+
+    tall: bool
+    lines: list[Line]
+    mark: list[Line]
+
+    @property
+    def around(self) -> int:
+        """How many lines are below the lanes besides the details: title, legend; if tall rule and view."""
+        return (4 if self.tall else 2) + len(self.lines) + len(self.mark)
+
+
+def _status(model: TimelineModel, width: int, tall: bool) -> _Status:
+    wide = tall and width >= _WIDE
+    lines = range_lines(model, width, wide)
+    mark = mark_line(model, width, wide)
+    marks = [mark] if mark else []
+    return _Status(tall, lines, marks) if tall else _Status(tall, lines or marks, [])
 
 
 def _sign_column(row: Row, wide: bool) -> int:

@@ -11,7 +11,7 @@ MEASURED = 0
 INSTANT = 1
 # No time in the file: placed at the end of the operation before it. start = end.
 PLACED = 2
-# The second line of one physical operation, a send and a receive in one: the times of the first.
+# The other line of one physical operation, a send and a receive in one: the receive stands for both.
 FUSED = 3
 
 # A timestamp has two decimals of a ms, so ends and starts computed from two of them may cross by this much.

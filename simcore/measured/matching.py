@@ -168,7 +168,9 @@ class _Matching:
     ) -> None:
         group = self.places.group(kind, place) if place is not None else None
         if group is None:
-            self.unmatched.append(call)
+            # An optimizer step computes: where nobody is known to wait in it, it is no communication.
+            if kind != MODEL_PARALLEL:
+                self.unmatched.append(call)
             return
         key, members = group
         if members == 1:

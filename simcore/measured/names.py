@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 
 _RANK = re.compile(r"rank_?([0-9]{1,9})(?![0-9])")
+# Of a schedule plan; a rank trace may be of ZeRO's stage 1.
+_STAGE = re.compile(r"(?<![a-z])stage_?([0-9]{1,9})(?![0-9])")
 _STAMP = re.compile(r"(?<![0-9])[0-9]{14}(?![0-9])")
 _DEGREE = re.compile(r"(?:^|[_/])(wd|tp|pp|dp|exp)([1-9][0-9]{0,8})(?=[_./]|$)")
 
@@ -34,7 +36,7 @@ class Degrees:
 
 @dataclass(frozen=True, slots=True)
 class TraceName:
-    """key: the name without rank and stamp, equal for all files of a run. stamp: 14 digits."""
+    """key: the name without rank (or stage) and stamp, equal for all files of a run. stamp: 14 digits."""
 
     key: str
     stamp: str | None
@@ -42,13 +44,18 @@ class TraceName:
     degrees: Degrees
 
 
-def read_name(path: str) -> TraceName:
-    """What the file's name and, where that says nothing of it, its folder's name say."""
+def read_name(path: str, unit: str = "rank") -> TraceName:
+    """What the file's name and, where that says nothing of it, its folder's name say.
+
+    unit: what its lines count, `rank`, or `stage` in a schedule plan: the files of a plan may differ in that.
+    """
     folder, name = os.path.split(os.path.abspath(path))
     name = name.removesuffix(".gz")
     stamps = _STAMP.findall(name)
     rank = _RANK.search(name)
     key = _STAMP.sub("*", _RANK.sub("rank*", name))
+    if unit == "stage":
+        key = _STAGE.sub("stage*", key)
     return TraceName(key, stamps[-1] if stamps else None, int(rank[1]) if rank else None,
                      _degrees(name, os.path.basename(folder)))  # fmt: skip
 

@@ -110,7 +110,7 @@ def _trace_files(path: str) -> tuple[list[TraceFile], int, int]:
         if line is None:
             others += 1
         else:
-            files.append(TraceFile(place, read_name(place), int(line[2][:9])))
+            files.append(TraceFile(place, read_name(place, line[1]), int(line[2][:9]), line[1]))
     return files, others, folders
 
 

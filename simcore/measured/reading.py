@@ -184,6 +184,11 @@ class _Reader:
             return known
         both = {name, ops.name[last]}
         if (ops.start[last], ops.end[last]) == (start, end) and len(both & vocabulary.POINT_TO_POINT) == 2:
+            sends = ops.name[last] not in vocabulary.RECEIVES
+            if name in vocabulary.RECEIVES and sends and ops.known[last] != FUSED:
+                # What both wait for is what is received.
+                ops.known[last] = FUSED
+                return known
             return FUSED
         message = (
             f"{printable(name, 60)} begins {(ops.end[last] - start) / _MS_NS:.2f} ms before the operation "

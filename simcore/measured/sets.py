@@ -23,11 +23,12 @@ _LISTED = 12
 
 @dataclass(frozen=True, slots=True)
 class TraceFile:
-    """A trace file. first_rank: of its first line."""
+    """A trace file. first_rank: of its first line, in a schedule plan (unit `stage`) the stage."""
 
     path: str
     name: TraceName
     first_rank: int
+    unit: str = "rank"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +56,21 @@ class TraceSet:
         return frozenset(file.first_rank for file in self.files)
 
     @property
+    def expected(self) -> int | None:
+        """How many ranks the names state, of a plan how many stages; None if they state none."""
+        first = self.files[0]
+        return first.name.degrees.world if first.unit == "rank" else first.name.degrees.pp
+
+    @property
     def is_complete(self) -> bool:
-        """Whether every rank of the world that the names state is there; True if they state none."""
-        world = self.files[0].name.degrees.world
-        return world is None or sum(rank < world for rank in self.ranks) == world
+        """Whether every rank that the names state is there; True if they state none."""
+        count = self.expected
+        return count is None or sum(rank < count for rank in self.ranks) == count
 
     @property
     def lacks_ranks(self) -> bool:
         """Whether other files may belong to it: ranks are missing, or nobody knows how many there are."""
-        return self.files[0].name.degrees.world is None or not self.is_complete
+        return self.expected is None or not self.is_complete
 
     @property
     def is_together(self) -> bool | None:
@@ -87,9 +94,8 @@ class TraceSet:
 
     def words(self, by_name: bool = False, with_missing: bool = True) -> str:
         """`20240923205004 (ranks 0-7)`, or with what is missing; `by_name` by the name of the files."""
-        world = self.files[0].name.degrees.world
-        of = "" if world is None or self.is_complete or not with_missing else f" of {world}, incomplete"
-        noun = "rank" if len(self.ranks) == 1 else "ranks"
+        of = "" if self.is_complete or not with_missing else f" of {self.expected}, incomplete"
+        noun = self.files[0].unit + ("" if len(self.ranks) == 1 else "s")
         label = self.files[0].name.key if by_name else self.label
         last = max((file.name.stamp or "" for file in self.files), default="")
         if self.is_together is False and not by_name:

@@ -82,7 +82,7 @@ def test_a_launch_is_seen_on_its_groups_lane_and_not_on_the_ranks() -> None:
 def test_a_fused_pair_is_one_span_and_counts_once() -> None:
     pair = [Op(name, "10.0", "4.0", group="pp") for name in ("send_forward", "recv_backward")]
     run = read("\n".join(op.line() for op in pair))
-    assert list(lane_spans(run.ranks[0], "pp").item) == [0]
+    assert list(lane_spans(run.ranks[0], "pp").item) == [1]
     assert rank_times(run)[0].ns["pp"] == run.step_time_ns == 4_000_000
 
 

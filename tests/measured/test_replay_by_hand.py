@@ -226,20 +226,17 @@ def test_the_optimizer_step_waits_for_the_last_rank_of_the_model() -> None:
     assert [one.ns("wait") for one in MeasuredResults(run_of(early, 2, pp=2)).accounts] == [0, 0]
 
 
-def test_a_send_and_a_receive_in_one_are_one_wait_for_both() -> None:
-    pair = [op(0, name, 10, 20, "pp") for name in ("send_forward", "recv_backward")]
-    other = [op(1, name, 16, 20, "pp", stage=1) for name in ("send_backward", "recv_forward")]
+def test_an_optimizer_step_of_a_rank_whose_group_is_not_known_is_no_communication() -> None:
+    """Nothing says how many ranks there are: the all-reduce has no partner, the optimizer step needs none."""
     text = (
-        op(0, "forward_step", 0, 10) + "".join(pair) + op(1, "forward_step", 0, 16, stage=1) + "".join(other)
+        op(7, "forward_step", 0, 10) + op(7, "dp_allreduce", 10, 20, "dp") + op(7, "optimizer_step", 20, 30)
     )
-    results = MeasuredResults(run_of(text, 2, pp=2))
-    assert [(one.ns("bubble"), one.ns("exposed pp")) for one in results.accounts] == [
-        (6 * MS, 4 * MS),
-        (0, 4 * MS),
+    replayed = measured_results(read_run("trace.txt", text.encode()), Parameters(compute_scale=2.0))
+    assert replayed.step_time_ns == 50 * MS
+    assert [one.message for one in replayed.run.diagnostics if one.code == "replay-unmatched"] == [
+        "1 communication without a partner that waited for it (dp_allreduce): the time that was "
+        "measured is kept"
     ]
-    assert results.with_scales(Scales()).step_time_ns == 20 * MS
-    assert results.with_scales(Scales(ranks={1: 0.5})).step_time_ns == 14 * MS
-    assert results.with_scales(Scales(compute=2)).step_time_ns == 36 * MS
 
 
 def test_a_message_that_was_there_before_its_send_was_over_is_there_as_early_in_the_replay() -> None:

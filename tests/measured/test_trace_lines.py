@@ -114,10 +114,12 @@ def test_lines_without_a_time_stand_behind_the_operation_before_them() -> None:
 
 
 def test_a_send_and_a_receive_of_one_time_are_one_physical_operation() -> None:
+    """The receive stands for both, in whichever order they are."""
     pair = [Op(name, "10.0", "4.0", group="pp") for name in ("send_forward", "recv_backward")]
-    run = read("\n".join(op.line() for op in pair))
-    assert list(run.ranks[0].ops.known) == [MEASURED, FUSED]
-    assert run.diagnostics == ()
+    for lines, known in ((pair, [FUSED, MEASURED]), (pair[::-1], [MEASURED, FUSED])):
+        run = read("\n".join(op.line() for op in lines))
+        assert list(run.ranks[0].ops.known) == known
+        assert run.diagnostics == ()
 
 
 def test_a_duration_in_words_is_an_instant_and_is_said() -> None:

@@ -312,3 +312,24 @@ def test_a_choice_of_a_run_needs_a_directory(tmp_path: Path) -> None:
         with pytest.raises(UsageError) as caught:
             open_input(place, "2024")
         assert str(caught.value) == f"--run 2024: found {found}, expected a directory of rank traces"
+
+
+def plan(stage: int) -> str:
+    return f"stage:{stage}:forward_step(batch_id=0, mg_state=warmup, duration=None)\n"
+
+
+def test_a_plan_may_have_a_file_for_each_stage(tmp_path: Path) -> None:
+    for stage in range(2):
+        (tmp_path / f"plan_stage{stage}.txt").write_text(plan(stage))
+        (tmp_path / f"small_pp3_stage_{stage}.txt").write_text(plan(stage))
+    run = open_directory(str(tmp_path))
+    assert (ranks(run), run.unit, run.timed) == ([0, 1], "stage", False)
+    assert messages(run)[1:] == [
+        "note other-runs plan_stage*.txt (stages 0-1) is shown; --run opens another run of this directory: "
+        "small_pp3_stage*.txt (stages 0-1 of 3, incomplete)"
+    ]
+
+
+def test_a_stage_in_the_name_of_a_rank_trace_tells_runs_apart() -> None:
+    names = [read_name(f"zero_stage{stage}_rank0.txt").key for stage in (1, 2)]
+    assert names == ["zero_stage1_rank*.txt", "zero_stage2_rank*.txt"]

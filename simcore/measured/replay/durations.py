@@ -87,6 +87,10 @@ class Durations:
             # Before its first operation a rank has no host gap: it has not begun.
             return Part(_GAP if piece else _FIXED)
         if kind == TRANSFER:
+            # Of a send and a receive in one this is the send; the piece is named by the receive.
+            message = pieces.sent[piece]
+            if message >= 0:
+                return Part(_COMM, self._name(self.graph.matches.messages[message].send), "pp")
             return self._comm(rank, piece)
         name = trace.ops.name[op]
         category = category_of_op(name, trace.ops.group[op])

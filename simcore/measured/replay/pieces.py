@@ -98,7 +98,7 @@ class _Walk:
             if subs.known[sub] == MEASURED:
                 self.subs.setdefault(parent, []).append(sub)
         ops = rank.ops
-        # The second line of one physical operation has no piece of its own.
+        # The other line of one physical operation has no piece of its own.
         self.fused = {
             (ops.start[op], ops.end[op]): op for op, known in enumerate(ops.known) if known == FUSED
         }

@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 
 from simcore.diagnostics import Diagnostic, printable
-from simcore.measured.matching import OPTIMIZER, Call, Matches
+from simcore.measured.matching import OPTIMIZER, Call, Matches, times_of
 from simcore.measured.places import MODEL_PARALLEL, GroupKey, Place
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import POINT_TO_POINT, RECEIVES
@@ -59,6 +59,26 @@ class Partners:
             kind = MODEL_PARALLEL
         return self._of_collective(kind or "", place)
 
+    def waiting(self) -> tuple[int, int, int]:
+        """What waits for a partner that it does not have: how many receives and collectives, and of the rank
+        where they last longest its number and their ns, as measured.
+        """
+        count, longest = 0, (0, 0)
+        lasting: dict[int, int] = {}
+        for call in self.unmatched:
+            trace = self.run.ranks[call.rank]
+            if call.sub >= 0 or trace.ops.name[call.op] not in _STAGES or trace.ops.name[call.op] in RECEIVES:
+                start, end = times_of(trace, call)
+                count += 1
+                lasting[trace.number] = lasting.get(trace.number, 0) + end - start
+        if lasting:
+            longest = max(lasting.items(), key=lambda one: (one[1], -one[0]))
+        return count, *longest
+
+    def missing_words(self) -> str:
+        """`rank 2 is missing`; "" where none is."""
+        return _are_missing(self.run.missing) if len(self.run.missing) else ""
+
     def _of_transfer(self, name: str, place: Place | None) -> str:
         receives = name in RECEIVES
         whose = "its sender" if receives else "its receiver"
@@ -73,13 +93,13 @@ class Partners:
                 number = there[0] * degrees.tp * degrees.dp + there[1]
                 if number in self.run.missing:
                     return f"{whose}, rank {number}, is missing"
-        return f"{whose} is not known{self._missing()}"
+        return f"{whose} is not known{self._and_missing()}"
 
     def _of_collective(self, kind: str, place: Place | None) -> str:
         places = self.matches.places
         group = None if place is None else places.group(kind, place)
         if group is None:
-            return f"its group is not known{self._missing()}"
+            return f"its group is not known{self._and_missing()}"
         absent = [
             rank for rank in itertools.islice(self.run.missing, _ASKED) if self._is_in(rank, kind, group[0])
         ]
@@ -96,8 +116,9 @@ class Partners:
         found = self.matches.places.group(kind, Place(stage, dp * (degrees.tp or 1) + tp, tp, dp))
         return found is not None and found[0] == group
 
-    def _missing(self) -> str:
-        return f"; {_are_missing(self.run.missing)}" if len(self.run.missing) else ""
+    def _and_missing(self) -> str:
+        missing = self.missing_words()
+        return f"; {missing}" if missing else ""
 
 
 def _are_missing(ranks: RankSet) -> str:

@@ -71,6 +71,12 @@ def two_halves(folder: Path) -> list[Diagnostic]:
     return _said_of(folder / "run", folder)
 
 
+def measured_alone(folder: Path) -> list[Diagnostic]:
+    directory({0: step(0)})(folder)
+    results = measured_results(open_directory(str(folder / "run")), Parameters())
+    return relative(results.diagnostics, folder)
+
+
 def replayed_alone(folder: Path) -> list[Diagnostic]:
     directory({0: step(0)})(folder)
     replayed = measured_results(open_directory(str(folder / "run")), Parameters(), replay=True)
@@ -112,6 +118,7 @@ MEASURED: dict[str, Example] = {
             + Op("send_backward", "1028.0", stage=1).line(1),
         }
     ),
+    "no-partner": measured_alone,
     "replay-unmatched": replayed_alone,
     "ranks-missing": directory(BOTH, world=4),
     "rank-outside": directory(BOTH | {2: step(2)}),

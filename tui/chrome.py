@@ -7,7 +7,7 @@ import os
 from simcore.units import duration, plural
 from tui.frame import Line, cells, fitted, spread, text_of, width_of
 from tui.screens import SCREENS, screens_of
-from tui.session import AnySession, Session
+from tui.session import AnySession, Session, notes_of
 
 _WIDE = 100
 
@@ -17,7 +17,7 @@ def heading(session: AnySession, screen: str, width: int) -> list[Line]:
     path = session.current.path
     # A directory may be given with a slash behind it.
     name = cells(os.path.basename(path.rstrip(os.sep)) or path, 40)
-    notes = len(session.current.diagnostics)
+    notes = len(notes_of(session))
     notes_words = plural(notes, "note")
     note: Line = [("   ", ""), (notes_words + " ", "warn" if notes else "dim")]
     second = _wide_second(session, screen, note, width) if width >= _WIDE else None

@@ -35,8 +35,11 @@ class Run(Protocol):
 class AnySession(Protocol):
     """What every screen may ask of a session, over a workload or over a measured run.
 
-    measured: whether the screens are those of a measured run. running, error: of a changed run.
+    measured: whether the screens are those of a measured run. running, error: of a changed run. against: the
+    run of another file that was opened beside it.
     """
+
+    against: Run | None
 
     @property
     def measured(self) -> bool: ...
@@ -58,6 +61,12 @@ class AnySession(Protocol):
 
     def command(self) -> str | None:
         """The command line that opens the run on the screen; None where there is none."""
+
+
+def notes_of(session: AnySession) -> Sequence[Diagnostic]:
+    """The diagnostics of the run on the screen, and of what was opened beside it."""
+    own = session.current.diagnostics
+    return own if session.against is None else (*own, *session.against.diagnostics)
 
 
 # Timed ops of kept runs beside those on the screens: some 80 MB. Others are simulated again when shown.
@@ -82,7 +91,7 @@ class Session(Drafted[Parameters]):
     """Over a workload. workload: the open file. opened: the run that the program started with.
     current: the run on the screen.
     history: the runs that were kept, the opened one first. other: the run that was shown before.
-    beside: what the compare screen is to take next to the run on the screen.
+    beside: what the compare screen is to take next to the run on the screen. against: see `AnySession`.
     """
 
     workload: Workload
@@ -91,6 +100,7 @@ class Session(Drafted[Parameters]):
     history: list[KeptRun] = field(init=False)
     other: Results | None = None
     beside: Results | None = None
+    against: Run | None = None
 
     def __post_init__(self) -> None:
         self.current = self.opened

@@ -43,6 +43,7 @@ def _side(side: Side) -> dict[str, Any]:
         "step_time_ns": side.step_time_ns,
         "together": side.together,
         **side.layout._asdict(),
+        "diagnostics": [one.values() for one in side.diagnostics],
     }
 
 

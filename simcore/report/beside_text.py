@@ -9,6 +9,7 @@ from simcore.analysis.beside import ALIKE, COMPUTE, Beside, KindChange, Side, St
 from simcore.analysis.compare import Change
 from simcore.analysis.results import Results
 from simcore.diagnostics import printable
+from simcore.measured.replay.slow_ranks import LEAST
 from simcore.report.changes import change_figures, difference_of
 from simcore.report.measured_words import replay_words
 from simcore.report.table import Column, table
@@ -67,7 +68,25 @@ def notices(beside: Beside) -> list[str]:
     for side, name in ((beside.a, "A"), (beside.b, "B")):
         if not side.together:
             lines.append(f"The ranks of {name} did not run together: who waits for whom is not known.")
+        elif alone := _without_partner(side, name):
+            lines.append(alone)
     return lines
+
+
+def _without_partner(side: Side, name: str) -> str:
+    """That waiting counts as communication where partners are missing, if that makes a difference."""
+    if isinstance(side.results, Results):
+        return ""
+    partners = side.results.partners
+    count, rank, ns = partners.waiting()
+    if not ns or ns < side.results.measured.step_time_ns * LEAST:
+        return ""
+    missing = partners.missing_words()
+    calls = "1 receive or collective has" if count == 1 else f"{count} receives and collectives have"
+    return (
+        f"Of {name} {f'{missing}: ' if missing else ''}{calls} no partner; waiting there counts as "
+        f"communication, up to {duration(ns)} on rank {rank}."
+    )
 
 
 def _how_alike(beside: Beside) -> str:

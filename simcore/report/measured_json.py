@@ -74,7 +74,7 @@ def measured_json(
         "critical_path": [_segment(results, one) for one in results.critical_path] if run.timed else [],
         "what_if": None if knobs is None else [_knob(knob) for knob in knobs],
         "estimates": {"simai": None},
-        "diagnostics": [found.values() for found in shown.diagnostics],
+        "diagnostics": [found.values() for found in results.diagnostics],
     }  # fmt: skip
 
 

@@ -45,7 +45,7 @@ def measured_text(results: MeasuredResults, ascii_only: bool = False, knobs: lis
         parts += results_parts(results, knobs)
     else:
         parts.append("\n".join([*order_lines(run, _WIDTH), ""]))
-    parts += ["\n".join([*op_lines(results), ""]), diagnostics_text(run.diagnostics, run.path)]
+    parts += ["\n".join([*op_lines(results), ""]), diagnostics_text(results.diagnostics, run.path)]
     return "\n".join(parts)
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.command_line.running import SEED_002, wltui, workload_file
+from tests.measured.test_partners import LINES
+from tests.measured.traces import write_set
 
 TRACE = "fixtures/004_megatron_rank7_trace.txt"
 
@@ -190,3 +192,58 @@ def test_against_what_has_nothing_in_common_is_an_error_before_the_screen(tmp_pa
     done = wltui(SEED_002, "--against", str(path), "--snapshot", "")
     assert (done.returncode, done.stdout) == (2, "")
     assert "found an order of operations without times" in done.stderr
+
+
+def missing_rank(folder: Path) -> tuple[str, str]:
+    """A workload, and a trace of two stages of two ranks in which rank 2 is missing."""
+    traces = folder / "traces"
+    traces.mkdir()
+    write_set(traces, {rank: lines for rank, lines in LINES.items() if rank != 2})
+    workload = folder / "w.txt"
+    workload.write_text(
+        "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 1 ep: 1 pp: 2 vpp: 1 ga: 1 all_gpus: 4 "
+        "pp_comm: 1000\n2\nembedding_layer -1 100000000 NONE 0 0 NONE 0 0 NONE 0 100\n"
+        "mlp_row -1 100000000 NONE 0 100000000 NONE 0 100000000 NONE 0 100\n"
+    )
+    return str(workload), str(traces)
+
+
+_DIMS = ("--dim", "switch:2:20:0", "--dim", "switch:2:20:0")
+
+
+def test_a_comparison_does_not_keep_a_traces_warnings_to_itself(tmp_path: Path) -> None:
+    workload, traces = missing_rank(tmp_path)
+    warning = f"{traces}: warning ranks-missing rank 2 of 4 is missing: 3 ranks shown\n"
+    page = wltui("compare", workload, traces, *_DIMS)
+    assert (page.returncode, page.stderr) == (0, warning)
+    said = " ".join(page.stdout.split())
+    # Rank 0 receives for 310 ms; the last 2 ms of it are all that its neighbour does not wait.
+    assert (
+        "Of B rank 2 is missing: 3 receives and collectives have no partner; waiting there counts as "
+        "communication, up to 312.0 ms on rank 0."
+    ) in said
+    other = wltui("compare", traces, workload, *_DIMS)
+    assert other.stderr == warning
+    assert "Of A rank 2 is missing: 3 receives" in other.stdout
+    # Of a trace beside itself it is said once, and of both sides what it means.
+    both = wltui("compare", traces, traces)
+    assert (both.stderr, both.stdout.count("have no partner")) == (warning, 2)
+    found = json.loads(wltui("compare", workload, traces, *_DIMS, "--json").stdout)
+    assert [one["code"] for one in found["b"]["diagnostics"]] == ["ranks-missing", "no-partner"]
+    assert found["b"]["diagnostics"][0]["message"] == "rank 2 of 4 is missing: 3 ranks shown"
+    assert all(one["file"] == workload for one in found["a"]["diagnostics"])
+
+
+def test_the_screen_has_the_notes_of_what_stands_beside(tmp_path: Path) -> None:
+    workload, traces = missing_rank(tmp_path)
+    alone = wltui(workload, *_DIMS, "--snapshot", "!").stdout
+    assert "ranks-missing" not in alone
+    words = (workload, "--against", f"{traces}/", *_DIMS)
+    notes = wltui(*words, "--snapshot", "!").stdout
+    assert " traces: rank 2 of 4 is missing: 3 ranks shown  [ranks-missing]" in notes
+    assert "[no-partner]" in notes
+    assert "2 notes" in notes.splitlines()[1]
+    assert "Of A rank 2 is missing" in wltui(*words, "--snapshot", "", "--size", "160x40").stdout
+    # Without a terminal it is the page, and its warnings.
+    page = wltui(*words)
+    assert page.stderr == f"{traces}/: warning ranks-missing rank 2 of 4 is missing: 3 ranks shown\n"

@@ -11,6 +11,7 @@ from simcore.measured.replay.legs import longest_of_part, path_sums
 from simcore.measured.replay.scales import Scales
 from simcore.report.measured_json import measured_json
 from tests.measured.test_critical_path import beside
+from tests.measured.test_partners import without
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, op, run_of
 from tests.measured.traces import Sub
 from tests.tui.made_runs import line_text
@@ -150,3 +151,14 @@ def test_what_is_alike_among_the_causes_is_summed_and_none_is_left_out() -> None
     lane = MeasuredLanes(results).lane(0)
     assert all_words(results, lane, 0, -1) == ["forward_step, rank 1, 5 times, 35.000 ms: rank 1 came last"]
     assert len(walk(results, lane, 0, -1)) == 5
+
+
+def test_the_details_of_a_receive_say_that_its_sender_is_missing() -> None:
+    model = model_at(without(2), 0, 200 * MS)
+    for wide in (True, False):
+        assert any("its sender, rank 2, is missing" in line_text(line) for line in details(model, 120, wide))
+    text = [line_text(line).strip() for line in full_details(model)(120)]
+    assert "partner         its sender, rank 2, is missing: what is waited here is not known" in text
+    # Its neighbour has a sender.
+    model = model_at(without(2), 1, 200 * MS)
+    assert not any("partner" in line_text(line) for line in full_details(model)(120))

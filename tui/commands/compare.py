@@ -10,7 +10,7 @@ from simcore.diagnostics import UsageError, printable
 from simcore.parameters import FLAGS, Parameters
 from simcore.units import plain_number
 from tui.commands.arguments import Parser, add_parameters, parameters_from
-from tui.commands.opened import as_json, as_page, compared, opened, own_parameters, results_of
+from tui.commands.opened import as_json, as_page, compared, opened, own_parameters, results_of, say_warnings
 
 if TYPE_CHECKING:
     import argparse
@@ -89,6 +89,7 @@ def main(words: list[str]) -> int:
             raise
         raise UsageError(f"--with: {error}") from None
     found = compared(results_of(first, mine), changed)
+    say_warnings(first, second)
     _print(found, arguments)
     if limit is None:
         return 0

@@ -63,6 +63,23 @@ def compared(a: AnyResults, b: AnyResults) -> Comparison | Beside:
     return Beside(Side(a), Side(b))
 
 
+def say_warnings(*opened: Workload | MeasuredRun) -> None:
+    """The warnings of traces on standard error, each once: a page or JSON of figures is taken for granted."""
+    import sys
+
+    from simcore.measured import MeasuredRun
+
+    said = dict.fromkeys(
+        one.text()
+        for run in opened
+        if isinstance(run, MeasuredRun)
+        for one in run.diagnostics
+        if one.severity != "note"
+    )
+    for text in said:
+        print(text, file=sys.stderr)
+
+
 def as_page(found: Comparison | Beside, everything: bool) -> str:
     """The page of a comparison. everything: as long as it is."""
     from simcore.analysis.compare import Comparison

@@ -84,17 +84,20 @@ def _opened(
     assert isinstance(current, Results | MeasuredResults)
     # What cannot be compared is a line on the terminal, not a screen without a comparison.
     compared(against, current)
+    session.against = against
     return session, against
 
 
 def _print_compared(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:
     """The page of `wltui compare`, where there is no terminal."""
-    from tui.commands.opened import as_page, compared, opened, own_parameters, results_of
+    from tui.commands.opened import as_page, compared, opened, own_parameters, results_of, say_warnings
 
     mine, other = opened(path, arguments.run), opened(arguments.against, None)
     a = results_of(other, own_parameters(other, mine, parameters))
     b = results_of(mine, own_parameters(mine, other, parameters))
-    print(as_page(compared(a, b), False), end="")
+    found = compared(a, b)
+    say_warnings(other, mine)
+    print(as_page(found, False), end="")
 
 
 def build_parser() -> Parser:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from simcore.measured.replay import MeasuredResults
 from simcore.measured.replay.scales import Scales
@@ -11,6 +12,9 @@ from simcore.report.measured_words import ranks_words, replay_words, step_words
 from simcore.units import plural
 from tui.draft import Drafted
 from tui.measured.scale_flags import flags_of
+
+if TYPE_CHECKING:
+    from tui.session import Run
 
 # Cells for the changes of a replay in the first row: of a wide terminal, of a narrow one.
 _CHANGES, _SHORT = 34, 11
@@ -20,13 +24,14 @@ _CHANGES, _SHORT = 34, 11
 class MeasuredSession(Drafted[Scales]):
     """What all screens share over a measured run. opened: as the program started with it, measured or
     replayed. as_measured: with the times of the files. current: the run on the screen. other: the run that
-    was shown before; of what was opened as a replay at first the one as measured.
+    was shown before; of what was opened as a replay at first the one as measured. against: see `AnySession`.
     """
 
     opened: MeasuredResults
     as_measured: MeasuredResults = field(init=False)
     current: MeasuredResults = field(init=False)
     other: MeasuredResults | None = None
+    against: Run | None = None
 
     def __post_init__(self) -> None:
         self.current = self.opened

@@ -64,7 +64,11 @@ class NoteList:
 
     def file(self, one: Diagnostic) -> str:
         """Which file a note is about, where that is not the one that was opened."""
-        return "" if one.file in ("", self._path) else f"{cells(os.path.basename(one.file), 80)}: "
+        return (
+            ""
+            if one.file in ("", self._path)
+            else f"{cells(os.path.basename(one.file.rstrip(os.sep)), 80)}: "
+        )
 
     def lines(self, place: int, width: int) -> list[Line]:
         """A note as lines: severity, place, and its words, wrapped."""

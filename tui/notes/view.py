@@ -14,7 +14,7 @@ from tui.notes.source_line import SourceLines, note_lines
 from tui.panel import Panel
 from tui.prompt import LivePrompt
 from tui.screen_view import ScreenView, binding
-from tui.session import AnySession, Run
+from tui.session import AnySession, Run, notes_of
 
 if TYPE_CHECKING:
     from tui.app import WltuiApp
@@ -37,7 +37,7 @@ class NotesView(ScreenView):
 
     def __init__(self, session: AnySession, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
-        self.notes = NoteList(session.current.path, session.current.diagnostics)
+        self.notes = NoteList(session.current.path, notes_of(session))
         self.focus_at = self.top = 0
         self._prompt: LivePrompt | None = None
         self._before: tuple[int, str] = (0, "")
@@ -54,7 +54,7 @@ class NotesView(ScreenView):
         return (*hints, ("2", "timeline"))
 
     def show(self, results: Run) -> None:
-        self.notes = NoteList(results.path, results.diagnostics, self.notes.typed)
+        self.notes = NoteList(results.path, notes_of(self.session), self.notes.typed)
         self.action_move(0)
 
     def draw(self, width: int, height: int) -> list[Line]:

@@ -13,6 +13,7 @@ from simcore.measured import MeasuredRun
 from simcore.measured.columns import FUSED, INSTANT, MEASURED
 from simcore.measured.facts import neighbours, span_facts
 from simcore.measured.lanes import rank_spans
+from simcore.measured.matching import Call
 from simcore.measured.replay import MeasuredResults
 from simcore.measured.replay.accounts import ACCOUNTS
 from simcore.measured.replay.waits import Wait, waited_ns, waits_by_item
@@ -179,7 +180,25 @@ class MeasuredMoves:
         return ""
 
     def more(self, lane: SpanLane, index: int, wide: bool, rank: int | None) -> str:
-        return wait_words(self.results, self._waits_of(lane.number, lane.spans.op[index]))
+        item = lane.spans.op[index]
+        words = [wait_words(self.results, self._waits_of(lane.number, item))]
+        if len(self.run.missing):
+            # Where no rank is known to be missing the note says enough.
+            words.append(self._partner(lane.number, item))
+        return "; ".join(filter(None, words))
+
+    def _partner(self, number: int, item: int) -> str:
+        """Why communication has no partner here; "" where it has or needs none."""
+        if item < 0 or not self.run.timed:
+            return ""
+        trace = self.results.measured.ranks[number]
+        count = len(trace.ops)
+        call = (
+            Call(number, item)
+            if item < count
+            else Call(number, trace.subs.parent[item - count], item - count)
+        )
+        return self.results.partners.words(call)
 
     def _waits_of(self, number: int, item: int) -> list[Wait]:
         """What an item of a rank's lanes waits; found for the whole rank when it is first asked for."""
@@ -251,6 +270,8 @@ class MeasuredMoves:
         if facts.description is not None:
             found.append(("description", cells(facts.description, 200)))
         found += [("waits", one) for one in all_waits_words(self.results, self._waits_of(lane.number, item))]
+        if partner := self._partner(lane.number, item):
+            found.append(("partner", f"{partner}: what is waited here is not known"))
         for label, direction in (("[ waited for", -1), ("] holds back", 1)):
             found += [(label, words) for words in all_words(self.results, lane, index, direction)]
         found.append(("line", f"{facts.line} of {cells(facts.path)}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from simcore.analysis.beside.passes import TimedPass, measured_passes, simulated_passes
 from simcore.analysis.beside.words import ALIKE, MEASURED, SIMULATED, in_same_words
 from simcore.analysis.results import Results
-from simcore.diagnostics import UsageError, printable
+from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.measured.places import places_of
 from simcore.measured.replay import MeasuredResults
 
@@ -53,6 +54,11 @@ class Side:
     def path(self) -> str:
         """What was opened, as the user gave it."""
         return self.results.measured.path if isinstance(self.results, MeasuredResults) else self.results.path
+
+    @property
+    def diagnostics(self) -> Sequence[Diagnostic]:
+        """What was assumed of it, ignored, or does not fit."""
+        return self.results.diagnostics
 
     @property
     def kind(self) -> str:

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from simcore.diagnostics import Diagnostic, printable
+from simcore.diagnostics import Diagnostic
 from simcore.measured.columns import FUSED, RankTrace
 from simcore.measured.replay.accounts import ACCOUNTS, RankAccounts, Waiting, rank_accounts, who_waits
 from simcore.measured.replay.critical_path import Segment, critical_path
@@ -15,13 +15,11 @@ from simcore.measured.replay.durations import Durations
 from simcore.measured.replay.evaluate import evaluate
 from simcore.measured.replay.graph import Graph, Times, graph_of
 from simcore.measured.replay.legs import Leg, legs
+from simcore.measured.replay.partners import Partners, unmatched_note
 from simcore.measured.replay.pieces import AWAIT, GAP, Pieces
 from simcore.measured.replay.scales import Scales
 from simcore.measured.replay.worst import Place, worst_places
 from simcore.measured.run import MeasuredRun
-from simcore.units import plural
-
-_LISTED = 6
 
 
 @dataclass(frozen=True)
@@ -56,10 +54,19 @@ class MeasuredResults:
         """What was opened, as the user gave it."""
         return self.measured.path
 
-    @property
+    @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Of the files, and what a replay leaves as it was."""
-        return self.run.diagnostics
+        """Of the files, and what becomes of communication without a partner."""
+        if not self.measured.timed:
+            return self.measured.diagnostics
+        found = unmatched_note(self.measured, self.graph.matches, self.scales is not None)
+        return (*self.measured.diagnostics, *found)
+
+    @cached_property
+    def partners(self) -> Partners:
+        """Who would have been the partner of communication that has none."""
+        matches = self.graph.matches
+        return Partners(self.measured, matches, frozenset(matches.unmatched))
 
     @property
     def step_time_ns(self) -> int:
@@ -79,8 +86,9 @@ class MeasuredResults:
                 self.measured.ranks, self.graph.pieces, self.times.start, self.times.end, strict=True
             )
         )
-        found = (*self.measured.diagnostics, *self._found())
-        return replace(self.measured, ranks=ranks, concurrent=True, diagnostics=found, replayed=True)
+        return replace(
+            self.measured, ranks=ranks, concurrent=True, diagnostics=self.diagnostics, replayed=True
+        )
 
     @cached_property
     def accounts(self) -> list[RankAccounts]:
@@ -122,22 +130,6 @@ class MeasuredResults:
     def with_scales(self, scales: Scales) -> MeasuredResults:
         """The replay of the same run with other scales."""
         return MeasuredResults(self.measured, scales, self.durations)
-
-    def _found(self) -> list[Diagnostic]:
-        """What a replay leaves as it was measured."""
-        calls = self.graph.matches.unmatched
-        if not calls:
-            return []
-        names: dict[str, None] = {}
-        for call in calls:
-            rank = self.measured.ranks[call.rank]
-            names[rank.subs.name[call.sub] if call.sub >= 0 else rank.ops.name[call.op]] = None
-        listed = ", ".join(printable(name, 40) for name in list(names)[:_LISTED])
-        message = (
-            f"{plural(len(calls), 'communication')} without a partner that waited for it ({listed}"
-            f"{', ...' if len(names) > _LISTED else ''}): the time that was measured is kept"
-        )
-        return [Diagnostic("note", "replay-unmatched", message, self.measured.path)]
 
 
 def _moved(rank: RankTrace, pieces: Pieces, start: array[int], end: array[int]) -> RankTrace:

@@ -1,0 +1,130 @@
+"""Communication without a partner: who would have been it, and why it is none."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from simcore.diagnostics import Diagnostic, printable
+from simcore.measured.matching import OPTIMIZER, Call, Matches, times_of
+from simcore.measured.places import MODEL_PARALLEL, GroupKey, Place
+from simcore.measured.run import MeasuredRun
+from simcore.measured.vocabulary import POINT_TO_POINT, RECEIVES
+from simcore.ranks import RankSet
+from simcore.units import plural
+
+_LISTED = 6
+# A world may be huge: so many missing ranks are looked at for those of a group.
+_ASKED = 4096
+# How many stages away the partner of a transfer is.
+_STAGES = {"send_forward": 1, "recv_forward": -1, "send_backward": -1, "recv_backward": 1}
+
+
+def unmatched_note(run: MeasuredRun, matches: Matches, replayed: bool) -> list[Diagnostic]:
+    """What becomes of communication without a partner: in a replay, or of the measured run."""
+    calls = matches.unmatched
+    if not calls or not (replayed or run.concurrent):
+        return []
+    names = list(dict.fromkeys(_name(run, call) for call in calls))
+    listed = ", ".join(printable(name, 40) for name in names[:_LISTED])
+    message = (
+        f"{plural(len(calls), 'communication')} without a partner that waited for it ({listed}"
+        f"{', ...' if len(names) > _LISTED else ''}): "
+    )
+    if replayed:
+        message += "the time that was measured is kept"
+        return [Diagnostic("note", "replay-unmatched", message, run.path)]
+    message += "what is waited there is not known, and counts as communication"
+    return [Diagnostic("note", "no-partner", message, run.path)]
+
+
+@dataclass(frozen=True)
+class Partners:
+    """Of the calls of a run that have none. unmatched: those calls."""
+
+    run: MeasuredRun
+    matches: Matches
+    unmatched: frozenset[Call]
+
+    def words(self, call: Call) -> str:
+        """`its sender, rank 2, is missing`; "" of a call that has its partners or needs none."""
+        if call not in self.unmatched:
+            return ""
+        trace, place = self.run.ranks[call.rank], self.matches.places.places[call.rank]
+        name = trace.ops.name[call.op]
+        if call.sub < 0 and name in POINT_TO_POINT:
+            return self._of_transfer(name, place)
+        kind = trace.subs.group[call.sub] if call.sub >= 0 else trace.ops.group[call.op]
+        if call.sub < 0 and name == OPTIMIZER:
+            kind = MODEL_PARALLEL
+        return self._of_collective(kind or "", place)
+
+    def waiting(self) -> tuple[int, int, int]:
+        """What waits for a partner that it does not have: how many receives and collectives, and of the rank
+        where they last longest its number and their ns, as measured.
+        """
+        count, longest = 0, (0, 0)
+        lasting: dict[int, int] = {}
+        for call in self.unmatched:
+            trace = self.run.ranks[call.rank]
+            if call.sub >= 0 or trace.ops.name[call.op] not in _STAGES or trace.ops.name[call.op] in RECEIVES:
+                start, end = times_of(trace, call)
+                count += 1
+                lasting[trace.number] = lasting.get(trace.number, 0) + end - start
+        if lasting:
+            longest = max(lasting.items(), key=lambda one: (one[1], -one[0]))
+        return count, *longest
+
+    def missing_words(self) -> str:
+        """`rank 2 is missing`; "" where none is."""
+        return _are_missing(self.run.missing) if len(self.run.missing) else ""
+
+    def _of_transfer(self, name: str, place: Place | None) -> str:
+        receives = name in RECEIVES
+        whose = "its sender" if receives else "its receiver"
+        if place is not None:
+            there = self.matches.places.neighbour(place, _STAGES[name])
+            for rank, other in zip(self.run.ranks, self.matches.places.places, strict=True):
+                if other is not None and (other.stage, other.seat) == there:
+                    late = "sent nothing for it in time" if receives else "did not wait for it"
+                    return f"{whose}, rank {rank.number}, {late}"
+            degrees = self.matches.places.degrees
+            if degrees.tp is not None and degrees.dp is not None:
+                number = there[0] * degrees.tp * degrees.dp + there[1]
+                if number in self.run.missing:
+                    return f"{whose}, rank {number}, is missing"
+        return f"{whose} is not known{self._and_missing()}"
+
+    def _of_collective(self, kind: str, place: Place | None) -> str:
+        places = self.matches.places
+        group = None if place is None else places.group(kind, place)
+        if group is None:
+            return f"its group is not known{self._and_missing()}"
+        absent = [
+            rank for rank in itertools.islice(self.run.missing, _ASKED) if self._is_in(rank, kind, group[0])
+        ]
+        return (
+            f"of its group {_are_missing(RankSet.of(absent))}" if absent else "its group did not wait for it"
+        )
+
+    def _is_in(self, rank: int, kind: str, group: GroupKey) -> bool:
+        degrees = self.matches.places.degrees
+        position = degrees.position(rank)
+        if position is None:
+            return False
+        tp, dp, stage = position
+        found = self.matches.places.group(kind, Place(stage, dp * (degrees.tp or 1) + tp, tp, dp))
+        return found is not None and found[0] == group
+
+    def _and_missing(self) -> str:
+        missing = self.missing_words()
+        return f"; {missing}" if missing else ""
+
+
+def _are_missing(ranks: RankSet) -> str:
+    return f"rank {ranks.text()} is missing" if len(ranks) == 1 else f"ranks {ranks.text()} are missing"
+
+
+def _name(run: MeasuredRun, call: Call) -> str:
+    rank = run.ranks[call.rank]
+    return (rank.subs.name[call.sub] if call.sub >= 0 else rank.ops.name[call.op]) or ""

@@ -178,10 +178,11 @@ class ParametersView(ScreenView):
         cluster = cluster_title(basis.cluster.dims, width)
         rows = []
         for field in self.fields:
-            value, was = field.text(session.draft, basis), field.text(opened.parameters, opened)
+            value, was = field.shown(session.draft, basis), field.shown(opened.parameters, opened)
             group = cluster if field.group == "cluster" else field.group
             origin = field.origin(opened.parameters, opened)
-            rows.append(FormRow(group, field.label, value, field.unit, was if was != value else "", origin))
+            was = was if was != value else ""
+            rows.append(FormRow(group, field.label, value, field.unit, was, origin, field.form))
         return rows
 
     def _form(self, width: int, height: int, above: int) -> list[Line]:
@@ -252,7 +253,7 @@ class ParametersView(ScreenView):
         """Draw again, and say which keys do something now."""
         self.follow()
         super().redraw()
-        hints = hints_of(self.session.running, self.aimed)
+        hints = hints_of(self.session.running, self.aimed, bool(self.at.form))
         if hints != self.hints:
             self.hints = hints
             self._app.redraw_hints()
@@ -302,6 +303,9 @@ class ParametersView(ScreenView):
 
     def action_scrub(self, direction: int, large: bool) -> None:
         field, basis = self.at, self.follow()
+        if field.form:
+            self._app.say(f"{field.label} is a list: Enter types it, {field.form}; several with spaces")
+            return
         self.change(field, lambda: field.scrubbed(self.session.draft, basis, direction, large))
 
     def action_reset(self) -> None:

@@ -22,6 +22,7 @@ from tui.parameters.effect import compact_lines, effect_lines, state_lines
 from tui.parameters.fields import Field, fields_for
 from tui.parameters.form import FormRow, cluster_title, form_lines, help_lines, is_reason, scrolled
 from tui.parameters.hints import hints_of
+from tui.parameters.knobs import label_of
 from tui.parameters.refusal import Refusal
 from tui.parameters.saved import SavedParameters
 from tui.parameters.typing import TypedValue
@@ -29,6 +30,8 @@ from tui.screen_view import ScreenView, binding
 from tui.session import Run, Session
 
 if TYPE_CHECKING:
+    from simcore.analysis.what_if import WhatIf
+    from simcore.measured.replay.what_if import Knob
     from tui.app import WltuiApp
     from tui.runs.simulated import SimulatedRuns
 
@@ -131,6 +134,18 @@ class ParametersView(ScreenView):
         self._step_times.remember(results.simulation)
         self.refusal.clear()
         self.redraw()
+
+    def go_to_knob(self, knob: WhatIf | Knob) -> None:
+        """The cursor to the field of a change of the what-if table."""
+        parameters = getattr(knob, "parameters", None)
+        if parameters is not None:
+            self.go_to_change(parameters)
+            return
+        labels = [field.label for field in self.fields]
+        label = label_of(knob.knob)
+        if label in labels:
+            self.field = labels.index(label)
+            self.redraw()
 
     def go_to_change(self, parameters: Parameters) -> None:
         """The cursor to the first field in which these differ from what is edited."""

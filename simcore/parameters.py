@@ -159,11 +159,16 @@ def flag_of(field: str) -> Flag:
     return _BY_FIELD[field]
 
 
+def least_count(flag: Flag) -> int:
+    """The least that a flag of kind `count` may be."""
+    return _LEAST.get(flag.field, 1)
+
+
 def parse_value(flag: Flag, text: str) -> Any:
     """`text` as a value of `flag`. Raises `UsageError` that says what was given and what fits."""
     shown = printable(text, 60)
     if flag.kind == "count":
-        least, most = _LEAST.get(flag.field, 1), _MOST.get(flag.field, _MOST_COUNT)
+        least, most = least_count(flag), _MOST.get(flag.field, _MOST_COUNT)
         if not text.isascii() or not text.isdigit() or len(text) > 13 or not least <= int(text) <= most:
             limit = "2^40" if most == _MOST_COUNT else str(most)
             raise UsageError(f"{flag.option} {shown}: a whole number from {least} to {limit} is expected")

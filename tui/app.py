@@ -292,9 +292,8 @@ class WltuiApp(CellApp):
         view = self.current_view
         marked = view.model.chosen() if isinstance(view, PanelsView) else None
         await self.action_open("parameters")
-        parameters = getattr(marked, "parameters", None)
-        if parameters is not None and isinstance(self.current_view, ParametersView):
-            self.current_view.go_to_change(parameters)
+        if marked is not None and isinstance(self.current_view, ParametersView):
+            self.current_view.go_to_knob(marked)
 
     def action_export(self) -> None:
         """Ask for a file, and write the run or the screen to it."""

@@ -63,6 +63,7 @@ def test_the_form_has_every_parameter_of_the_command_line_with_a_choice() -> Non
         "cluster", "system",
         "dim 0  bandwidth", "dim 0  latency", "dim 0  algorithm",
         "dim 1  bandwidth", "dim 1  latency", "dim 1  algorithm",
+        "dimensions",
         "splits", "active chunks", "endpoint delay", "local mem bw", "optimization",
         "network",
         "compute scale", "comm scale", "layer scale",
@@ -90,6 +91,7 @@ def test_values_that_are_not_given_are_those_of_the_run() -> None:
         "schedule": "1f1b", "microbatches": "16", "dialect": "simai",
         "dim 0  bandwidth": "450", "dim 0  latency": "500", "dim 0  algorithm": "default",
         "dim 1  bandwidth": "50", "dim 1  latency": "1000", "dim 1  algorithm": "default",
+        "dimensions": "switch:8:450:500 switch:128:50:1000",
         "cluster": "none", "system": "none", "splits": "1", "active chunks": "1",
         "endpoint delay": "10", "local mem bw": "3350", "optimization": "localBWAware",
         "network": "analytical", "compute scale": "1", "comm scale": "1", "no fold": "off",
@@ -107,6 +109,7 @@ def test_the_form_shows_what_the_network_of_the_run_uses() -> None:
     cluster += [
         "cluster",
         "system",
+        "dimensions",
         "splits",
         "active chunks",
         "endpoint delay",

@@ -172,6 +172,6 @@ def test_what_a_value_was_is_shown_whole(
     view.session.edit(Parameters(**draft))  # type: ignore[arg-type]
     field = next(one for one in view.fields if one.label == label)
     was = field.text(results.simulation.parameters, results.simulation)
-    row = next(row for row in text_of(view.frame(120, 33)).split("\n") if f"* {label} " in row)
+    row = next(row for row in text_of(view.frame(120, 36)).split("\n") if f"* {label} " in row)
     assert f"was {was} " in row
     assert row[66:69] == " ││"

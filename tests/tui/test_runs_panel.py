@@ -103,6 +103,21 @@ async def test_delete_takes_a_run_away(make_app: MakeApp) -> None:
         assert any(row.startswith(">     2") for row in rows_of_runs(app))
 
 
+async def test_a_run_that_is_named_or_removed_is_so_on_screen_6_at_once(make_app: MakeApp) -> None:
+    app = make_app(seed())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await open_field(pilot, "compute scale")
+        await press(pilot, "L")
+        await run_over(pilot)
+        await press(pilot, "r", "6")
+        assert " B  run 2 " in screen_text(app)
+        await press(pilot, "R", "G", "n", *"twice", "enter", "escape")
+        assert " B  twice " in screen_text(app)
+        await press(pilot, "R", "G", "delete", "escape")
+        assert " B  draft " in screen_text(app)
+        assert "draft after run 1" in session_of(app).run_words()
+
+
 async def test_two_marked_runs_are_compared_the_first_as_a(make_app: MakeApp) -> None:
     app = with_history(make_app)
     session = session_of(app)

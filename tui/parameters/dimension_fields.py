@@ -56,8 +56,10 @@ class DimensionField(Field):
         return "given" if parameters.dim else of_cluster(parameters)
 
     def differs(self, one: Basis, other: Basis) -> bool:
+        # Of other kinds, sizes or another number of dimensions the change is that of all together.
         given = one.parameters.dim != other.parameters.dim
-        return given and self.text(one.parameters, one) != self.text(other.parameters, other)
+        alike = given and shapes_of(one) == shapes_of(other)
+        return alike and self.text(one.parameters, one) != self.text(other.parameters, other)
 
     def moved(self, source: Basis, target: Basis) -> Parameters:
         text = self.text(source.parameters, source)
@@ -136,6 +138,11 @@ def dimension_fields(index: int, dims: Sequence[Dimension]) -> list[Field]:
         DimensionField("cluster", f"{name}  latency", "ns a hop", latency, dim, index, "latency_ns"),
         AlgorithmField("cluster", f"{name}  algorithm", "", name_of, algorithm, index),
     ]
+
+
+def shapes_of(basis: Basis) -> list[tuple[str, int]]:
+    """Kind and size of each dimension of a run."""
+    return [(one.kind, one.size) for one in dims_of(basis.parameters, basis)]
 
 
 def dims_of(parameters: Parameters, basis: Basis) -> tuple[Dimension, ...]:

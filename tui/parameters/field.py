@@ -23,6 +23,15 @@ class Field:
         """The parameter with a value, in a few words."""
         return " ".join(f"{self.label} {text} {self.unit}".split())
 
+    @property
+    def form(self) -> str:
+        """How the value of a list is written, for a field that is typed alone; empty for the others."""
+        return ""
+
+    def shown(self, parameters: Parameters, basis: Basis) -> str:
+        """The value as the form has it, where that is shorter than what is typed."""
+        return self.text(parameters, basis)
+
     def is_named_by(self, words: str) -> bool:
         """Whether a refusal begins with the flag of the field."""
         return words.startswith((f"{self.option} ", f"{self.option}:"))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from simcore.choices import choices
+from simcore.forms import form_of
 from simcore.networks import network_model
 from simcore.parameters import FLAGS, Flag
 from tui.parameters.basis import Basis
 from tui.parameters.dimension_fields import dimension_fields, dimension_place
 from tui.parameters.field import Field, scrubbed_figure
 from tui.parameters.flag_fields import FlagField, NetworkField, TextField
+from tui.parameters.list_fields import DimensionsField, ListField
 
+_KINDS: dict[str, type[FlagField]] = {"text": TextField, "words": ListField}
 # Names that would fill their column.
 _SHORT = {"overlap_grad_reduce": "overlap reduce", "overlap_param_gather": "overlap gather"}
 
@@ -30,14 +33,19 @@ def fields_for(basis: Basis) -> list[Field]:
         if flag.field == "dim":
             for index in range(len(basis.cluster.dims)):
                 found += dimension_fields(index, basis.cluster.dims)
+            found.append(_made(DimensionsField, flag, "dimensions"))
         elif not _is_left_out(flag, basis):
             # A label has 22 columns.
             label = _SHORT.get(flag.field) or flag.field.replace("_", " ").removeprefix("collective ")
-            kind = {"text": TextField}.get(flag.kind, FlagField)
-            if flag.field == "network":
-                kind = NetworkField
-            found.append(kind(flag.group, label, flag.unit, f"{flag.option}  {flag.help}", flag.option, flag))
+            kind = NetworkField if flag.field == "network" else _KINDS.get(flag.kind, FlagField)
+            found.append(_made(kind, flag, label))
     return found
+
+
+def _made(kind: type[FlagField], flag: Flag, label: str) -> FlagField:
+    """The field of a flag. Of a list its help tells the form, too."""
+    words = f"{form_of(flag.field)}  {flag.help}" if flag.kind == "words" else flag.help
+    return kind(flag.group, label, flag.unit, f"{flag.option}  {words}", flag.option, flag)
 
 
 def _is_left_out(flag: Flag, basis: Basis) -> bool:

@@ -10,7 +10,7 @@ from simcore.cluster import DEFAULT_PRESET, PRESETS, parameter_values
 from simcore.diagnostics import UsageError
 from simcore.networks import NETWORKS, network_model
 from simcore.networks.simai_inputs import simai_bandwidths
-from simcore.parameters import Flag, Parameters, parse_value, replaced
+from simcore.parameters import Flag, Parameters, least_count, parse_value, replaced
 from simcore.units import number
 from tui.parameters.basis import Basis, basis_of, not_given
 from tui.parameters.field import Field, next_name, of_cluster, scrubbed_count, scrubbed_figure
@@ -61,17 +61,13 @@ class FlagField(Field):
         value = self._value(parameters, basis)
         if flag.kind == "switch":
             return replaced(parameters, flag.field, not value)
-        if flag.kind == "words":
-            return parameters
         if flag.kind == "word":
             return replaced(parameters, flag.field, next_name(choices(flag.field), value, direction))
         if flag.field in _DEGREES:
             return self._checked(parameters, max(value * 2 if direction > 0 else value // 2, 1))
         if flag.kind == "count":
             step = 10 if flag.field == "endpoint_delay" else 1
-            changed = scrubbed_count(
-                value, direction, large, step, 0 if flag.field == "endpoint_delay" else 1
-            )
+            changed = scrubbed_count(value, direction, large, step, least_count(flag))
             return self._checked(parameters, changed)
         if flag.kind == "scale":
             changed_scale = value * 2.0**direction if large else value + direction * 0.1
@@ -107,8 +103,6 @@ class FlagField(Field):
             if text not in ("on", "off"):
                 raise UsageError(f"{flag.option}: on or off is expected")
             return replaced(parameters, flag.field, text == "on")
-        if flag.kind == "words":
-            return replaced(parameters, flag.field, () if text == "none" else parse_value(flag, text))
         if flag.kind == "word" and text not in choices(flag.field):
             raise UsageError(f"{flag.option}: one of {', '.join(choices(flag.field))} is expected")
         return replaced(parameters, flag.field, parse_value(flag, text))

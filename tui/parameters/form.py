@@ -13,7 +13,7 @@ from tui.parameters.fields import dimension_place
 @dataclass(frozen=True, slots=True)
 class FormRow:
     """A field as it is shown. was: the value when the file was opened, empty if it is that still.
-    origin: where a value that was not changed comes from."""
+    origin: where a value that was not changed comes from. form: how one types it, of a list."""
 
     group: str
     label: str
@@ -21,6 +21,7 @@ class FormRow:
     unit: str
     was: str
     origin: str
+    form: str = ""
 
 
 def form_lines(
@@ -38,7 +39,7 @@ def form_lines(
             group = row.group
             lines.append(rule(group, width, glyphs))
         first = len(lines)
-        lines.append(_row(row, index == at, index == refused))
+        lines.append(_row(row, index == at, index == refused, width))
         if index == refused:
             lines += [[("      ", ""), (words, "worse")] for words in wrapped(refusal, width - 8)]
         if index == at:
@@ -51,17 +52,26 @@ def is_reason(line: Line) -> bool:
     return bool(line) and line[-1][1] == "worse"
 
 
-def _row(row: FormRow, at: bool, refused: bool) -> Line:
+def _row(row: FormRow, at: bool, refused: bool, width: int) -> Line:
     mark = "!" if refused else "*" if row.was else " "
     role = "accent" if at else ""
-    value = f"< {row.value} >" if at else f"  {row.value}"
+    # Both whole where there is room; of two long lists each has half of it.
+    room = max(width - 28, 20)
+    was = cells(f"was {row.was}", min(room - 14, room - min(len(row.value), room // 2))) if row.was else ""
+    value = cells(row.value, room - len(was))
+    value = f"< {value} >" if at else f"  {value}"
     line: Line = [
         (f"{'>' if at else ' '}{mark} {row.label:<20}", role),
         (f"{value:<18} ", role or ("bright" if row.was else "")),
     ]
+    if at and not was and row.form:
+        # How one types it, as far as there is room; the help of the field has all of it.
+        room = width - 24 - max(len(value), 18)
+        form = next((one for one in (row.form, row.form.partition(",")[0]) if len(one) <= room), "")
+        return [*line, (form, "dim")]
     # Words have no unit: their old value may begin where the unit would stand.
-    line += [(f"{row.unit:<9}", "dim")] if row.unit or not row.was else []
-    return [*line, (f"was {row.was}", "warn") if row.was else (row.origin, "dim")]
+    line += [(f"{row.unit:<{max(27 - max(len(value), 18), 0)}}", "dim")] if row.unit or not row.was else []
+    return [*line, (was, "warn") if was else (row.origin, "dim")]
 
 
 def scrolled(lines: list[Line], place: tuple[int, int], top: int, rows: int) -> int:

@@ -23,12 +23,14 @@ class TypedValue:
         from tui.prompt import LivePrompt
 
         field = self._view.at
-        unit = f" [{field.unit}]" if field.unit else ""
+        question = f"{field.label} [{field.unit}]" if field.unit else field.label
+        # A list is long: it keeps a good part of the line.
+        room = max(self._view.size.width - len(question) - 40, 24) if field.form else 80
 
         def changed(text: str) -> None:
-            prompt.say(self._unfit(field, text.strip()))
+            prompt.say(cells(self._unfit(field, text.strip()), room))
 
-        prompt = LivePrompt(f"{field.label}{unit}", value, changed, begun=begun)
+        prompt = LivePrompt(question, value, changed, begun=begun)
         self._view.app.push_screen(prompt, self._taken)
 
     def _unfit(self, field: Field, text: str) -> str:
@@ -36,7 +38,7 @@ class TypedValue:
         try:
             field.typed(self._view.session.draft, self._view.follow(), text)
         except UsageError as error:
-            return cells(str(error).rpartition(": ")[2], 80)
+            return str(error).rpartition(": ")[2]
         return ""
 
     def _taken(self, text: str | None) -> None:

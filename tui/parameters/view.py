@@ -22,6 +22,7 @@ from tui.parameters.effect import compact_lines, effect_lines, state_lines
 from tui.parameters.fields import Field, fields_for
 from tui.parameters.form import FormRow, cluster_title, form_lines, help_lines, is_reason, scrolled
 from tui.parameters.hints import hints_of
+from tui.parameters.knobs import label_of
 from tui.parameters.refusal import Refusal
 from tui.parameters.saved import SavedParameters
 from tui.parameters.typing import TypedValue
@@ -29,6 +30,8 @@ from tui.screen_view import ScreenView, binding
 from tui.session import Run, Session
 
 if TYPE_CHECKING:
+    from simcore.analysis.what_if import WhatIf
+    from simcore.measured.replay.what_if import Knob
     from tui.app import WltuiApp
     from tui.runs.simulated import SimulatedRuns
 
@@ -132,6 +135,18 @@ class ParametersView(ScreenView):
         self.refusal.clear()
         self.redraw()
 
+    def go_to_knob(self, knob: WhatIf | Knob) -> None:
+        """The cursor to the field of a change of the what-if table."""
+        parameters = getattr(knob, "parameters", None)
+        if parameters is not None:
+            self.go_to_change(parameters)
+            return
+        labels = [field.label for field in self.fields]
+        label = label_of(knob.knob)
+        if label in labels:
+            self.field = labels.index(label)
+            self.redraw()
+
     def go_to_change(self, parameters: Parameters) -> None:
         """The cursor to the first field in which these differ from what is edited."""
         draft, basis = self.session.draft, self.follow()
@@ -178,10 +193,11 @@ class ParametersView(ScreenView):
         cluster = cluster_title(basis.cluster.dims, width)
         rows = []
         for field in self.fields:
-            value, was = field.text(session.draft, basis), field.text(opened.parameters, opened)
+            value, was = field.shown(session.draft, basis), field.shown(opened.parameters, opened)
             group = cluster if field.group == "cluster" else field.group
             origin = field.origin(opened.parameters, opened)
-            rows.append(FormRow(group, field.label, value, field.unit, was if was != value else "", origin))
+            was = was if was != value else ""
+            rows.append(FormRow(group, field.label, value, field.unit, was, origin, field.form))
         return rows
 
     def _form(self, width: int, height: int, above: int) -> list[Line]:
@@ -252,7 +268,7 @@ class ParametersView(ScreenView):
         """Draw again, and say which keys do something now."""
         self.follow()
         super().redraw()
-        self.show_hints(hints_of(self.session.running, self.aimed))
+        self.show_hints(hints_of(self.session.running, self.aimed, bool(self.at.form)))
 
     # -- keys ------------------------------------------------------------------------
 
@@ -299,6 +315,9 @@ class ParametersView(ScreenView):
 
     def action_scrub(self, direction: int, large: bool) -> None:
         field, basis = self.at, self.follow()
+        if field.form:
+            self._app.say(f"{field.label} is a list: Enter types it, {field.form}; several with spaces")
+            return
         self.change(field, lambda: field.scrubbed(self.session.draft, basis, direction, large))
 
     def action_reset(self) -> None:

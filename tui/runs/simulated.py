@@ -177,6 +177,9 @@ class SimulatedRuns:
     def _chosen(self, chosen: Chosen | None) -> None:
         """Show a run of the history, or two beside each other: each is simulated when it is first shown."""
         self._app.redraw_chrome()
+        if "compare" in self._app.views:
+            # Runs may have been named and removed.
+            self._app.views["compare"].show(self._session.current)
         if chosen is None:
             return
         run, beside = chosen

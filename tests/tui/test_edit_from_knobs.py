@@ -1,0 +1,64 @@
+"""`e` on a change of the what-if table leads to the field that it is about."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import small, two_stages
+from tests.tui.screen_reading import press, run_over
+from tui.panel_cursor import WHAT_IF
+from tui.panels_view import PanelsView
+from tui.parameters.knobs import label_of
+from tui.parameters.view import ParametersView
+from tui.session import Session
+
+FIELDS = {
+    "dimension 0 bandwidth": "dim 0  bandwidth",
+    "dimension 1 latency": "dim 1  latency",
+    "layer mlp_row": "layer scale",
+    "compute fwd": "compute scale",
+    "stream tp": "comm scale",
+    "--schedule zb-h1": "schedule",
+    "--overlap-grad-reduce": "overlap reduce",
+}
+
+
+def test_every_knob_has_a_field() -> None:
+    labels = {
+        field.label for field in ParametersView(Session(two_stages(), small()), ascii_only=False).fields
+    }
+    for knob in small().what_if():
+        if knob.parameters is None:
+            assert label_of(knob.knob) in labels, knob.knob
+
+
+@pytest.mark.parametrize("screen", ["1", "4"])
+async def test_e_leads_to_the_field_of_the_marked_change(make_app: MakeApp, screen: str) -> None:
+    app = make_app(small())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, screen)
+        await run_over(pilot)
+        found = {}
+        for knob, field in FIELDS.items():
+            await press(pilot, screen)
+            view = app.current_view
+            assert isinstance(view, PanelsView)
+            while view.model.panel != WHAT_IF:
+                await press(pilot, "tab")
+            assert view.model.knobs is not None
+            place = [one.knob for one in view.model.knobs].index(knob)
+            view.action_move(-100)
+            view.action_move(place)
+            chosen = view.model.chosen()
+            if chosen is None or chosen.knob != knob:
+                # The summary has the best changes alone.
+                continue
+            await press(pilot, "e")
+            form = app.current_view
+            assert isinstance(form, ParametersView)
+            found[knob] = form.at.label
+            assert found[knob] == field
+            form.action_move(-100)
+            form.aimed = False
+        assert len(found) >= (1 if screen == "1" else len(FIELDS))

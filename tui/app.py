@@ -133,6 +133,7 @@ class WltuiApp(CellApp):
         self.came_from = ""
         self.what_ifs = Background(self, "what-if")
         self.comparisons = Background(self, "compare")
+        self.layer_paths = Background(self, "layers")
         self.change_times = Background(self, "changes")
         self.calibrations = Background(self, "calibrate")
         self.runs = self._runs_of(session)

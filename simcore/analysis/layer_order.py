@@ -10,6 +10,8 @@ from simcore.analysis.layers import LayerGroups, LayerRows
 from simcore.collectives import cell_name
 from simcore.workload.model import PHASES, base_name
 
+# The slack of what takes no part in the step: more than any.
+NO_SLACK = 1 << 62
 # What a key makes of a unit's cells: the largest of its phases.
 _OF_CELLS: dict[str, str] = {"alone": "comm_ns", "algbw": "algbw", "busbw": "busbw"}
 
@@ -21,17 +23,30 @@ class LayerOrder:
     groups: None where each row is a unit. Keys, each computed once: `name`, `collective`, `group` as
     text; `rows`, `bytes`, `compute` (one run, the largest of the phases;
     as written where one factor is of all), `alone`, `algbw`, `busbw`,
-    `all` (compute of a rank's step), `exposed`, `cost` (both together).
+    `all` (compute of a rank's step), `exposed`, `cost` (both together); `critical` (sum of the rows) and
+    `slack` (the least of them, NO_SLACK without any), which are there after `know_path`.
     """
 
     rows: LayerRows
     groups: LayerGroups | None
+    _critical_ns: Sequence[int] | None = None
+    _slack_ns: Sequence[int | None] | None = None
     _known: dict[str, Sequence[int] | Sequence[float] | Sequence[str]] = field(default_factory=dict)
 
     @property
     def first_row(self) -> Sequence[int]:
         """The row of the file that stands for each unit: its equals have the same cells."""
         return range(len(self.rows)) if self.groups is None else self.groups.first_row
+
+    def know_path(self, critical_ns: Sequence[int], slack_ns: Sequence[int | None] | None) -> None:
+        """The figures of each row of the file, as `Results` has them; slack None: the run has none."""
+        self._critical_ns = critical_ns
+        self._slack_ns = [None] * len(critical_ns) if slack_ns is None else slack_ns
+
+    @property
+    def knows_path(self) -> bool:
+        """Whether the keys of the critical path are there."""
+        return self._critical_ns is not None
 
     def values(self, key: str) -> Sequence[int] | Sequence[float] | Sequence[str]:
         """The key of each unit."""
@@ -67,6 +82,8 @@ class LayerOrder:
             return names if self.groups is None else list(map(base_name, names))
         if key in ("collective", "group", "text"):
             return self._texts(key)
+        if key in ("critical", "slack"):
+            return self._of_path(key)
         columns = [workload.cells(phase) for phase in PHASES]
         if key == "bytes":
             largest = list(map(max, *(one.bytes for one in columns)))
@@ -78,6 +95,16 @@ class LayerOrder:
                 return stated if self.groups is None else [stated[row] for row in first]
             return [max(table.cell_compute_ns(row, phase) for phase in PHASES) for row in first]
         return [max(getattr(table.cell(row, phase), _OF_CELLS[key]) for phase in PHASES) for row in first]
+
+    def _of_path(self, key: str) -> list[int]:
+        """Time on the critical path, or least slack, of each unit. Raises ValueError before `know_path`."""
+        if self._critical_ns is None or self._slack_ns is None:
+            raise ValueError(f"{key} before the critical path is known")
+        if key == "critical":
+            by_row = list(self._critical_ns)
+            return by_row if self.groups is None else self.groups.of_rows(by_row, sum)
+        by_row = [NO_SLACK if ns is None else ns for ns in self._slack_ns]
+        return by_row if self.groups is None else self.groups.of_rows(by_row, min)
 
     def _texts(self, key: str) -> list[str]:
         """Names of collectives or groups of each unit; or all words, in small letters, to search in."""

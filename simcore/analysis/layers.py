@@ -7,7 +7,7 @@ for: a file may have 100,000 rows that all differ, and a screen shows forty.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, repeat
@@ -257,6 +257,15 @@ class LayerGroups(OnDemand[LayerGroup]):
         """How many rows each group has."""
         begin = self._begin
         return [begin[group + 1] - begin[group] for group in self._order]
+
+    def of_rows(self, by_row: Sequence[int], take: Callable[[Sequence[int]], int]) -> list[int]:
+        """A figure of each group: what `take` makes of those of its rows. by_row: of all rows of the file."""
+        begin, members = self._begin, self._members
+        if len(members) == len(self._order):
+            return [by_row[row] for row in self.first_row]
+        return [
+            take([by_row[row] for row in members[begin[group] : begin[group + 1]]]) for group in self._order
+        ]
 
     def place_of(self, row: int) -> int:
         """The place of the group that row `row` of the file is in."""

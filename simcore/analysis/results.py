@@ -198,6 +198,22 @@ class Results:
 
         return least_by_row(self.simulation.timeline, self.slacks, len(self.simulation.workload))
 
+    @property
+    def layer_path_known(self) -> bool:
+        """Whether `layer_critical_ns` and `layer_slack_ns` are there without a wait."""
+        return "layer_critical_ns" in self.__dict__ and "layer_slack_ns" in self.__dict__
+
+    def compute_layer_path(self, cancelled: Callable[[], bool]) -> Results:
+        """Both of them computed unless they are known; `Cancelled` when that becomes true. Gives the run."""
+        self.compute_critical_path(cancelled)
+        if "slacks" not in self.__dict__ and not self.simulation.program.queued:
+            from simcore.analysis.slack import slack_columns
+
+            index = self.dependencies.index
+            self.__dict__["slacks"] = slack_columns(self.simulation.timeline, index, cancelled)
+        _ = self.layer_critical_ns, self.layer_slack_ns
+        return self
+
     def what_if(
         self,
         progress: Callable[[int, int], None] = lambda done, total: None,

@@ -36,3 +36,13 @@ def test_a_rank_that_differs_much_more_has_its_line_which_leads_to_its_lanes() -
     assert line.words == "rank 3, forward"
     assert found.where(line.pair) == "rank 3"
     assert line.b_ns == pytest.approx(line.a_ns / 2, abs=20)
+
+
+def test_ranks_and_stages_that_one_side_alone_has_are_named() -> None:
+    whole, half = made_simulation(Layout(2, 1, 4, 1)), made_trace(_LAYOUT, 1)
+    found = MeasuredCompared(beside(whole, half))
+    assert not found.beside.by_rank
+    assert found.pairs == 2
+    assert found.alone == (["stage 2", "stage 3"], [])
+    assert MeasuredCompared(beside(half, whole)).alone == ([], ["stage 2", "stage 3"])
+    assert MeasuredCompared(beside(made_simulation(_LAYOUT), half)).alone == ([], [])

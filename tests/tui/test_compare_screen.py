@@ -56,6 +56,25 @@ def test_each_pair_has_lanes_where_every_rank_is_simulated(
             assert results.simulation.timeline.classes[number].ranks.first in lane.among
 
 
+def test_lanes_without_a_partner_are_named() -> None:
+    model = model_of(pp=8)
+    assert model.compared.pairs == 8
+    assert model.compared.alone == ([f"stage {stage}" for stage in range(8, 16)], [])
+    turned = CompareModel(SimulatedCompared(Comparison(seed(pp=8), seed())))
+    assert turned.compared.alone == model.compared.alone[::-1]
+    for one, side in ((model, "A"), (turned, "B")):
+        for size in ((80, 24), (120, 36), (200, 50)):
+            text = text_of(draw(one, ("", ""), *size, BLOCKS, False, False))
+            assert f", 8 lanes of {side} alone: stage 8 to stage 15 " in text
+    assert ", 8 lanes of A alone ─" in text_of(draw(model, ("", ""), 60, 24, BLOCKS, False, False))
+    assert model_of(schedule="zb-h1").compared.alone == ([], [])
+    assert " alone" not in text_of(draw(model_of(schedule="zb-h1"), ("", ""), 80, 24, BLOCKS, False, False))
+
+
+def test_a_slow_rank_pairs_its_whole_stage() -> None:
+    assert model_of(slow_rank=("37=1.3",)).compared.alone == ([], [])
+
+
 def test_ends_can_be_laid_on_each_other() -> None:
     model = model_of(schedule="zb-h1")
     other = seed(schedule="zb-h1").step_time_ns

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from simcore.analysis import Results
+from simcore.analysis.layer_order import NO_SLACK
+from simcore.report.as_json import json_report
 from simcore.workload import Workload
 from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, small, two_stages
 from tui.frame import text_of, width_of
-from tui.layers.table import COLUMNS, Table, columns_for, row_texts
+from tui.layers.table import COLUMNS, Table, columns_for, figure, row_texts
 from tui.layers.view import LayersView
 from tui.session import Session
 
@@ -169,8 +171,35 @@ def test_the_whole_table_is_on_a_screen_of_120_columns() -> None:
     lines = view_of(seed_workload(), seed()).frame(120, 33)
     heading = line_text(lines[1])
     for name, *_ in COLUMNS:
-        assert f" {name} " in heading + " "
+        assert (f" {name} " in heading + " ") == (name not in ("all ms", "slack ms"))
+    wide = line_text(view_of(seed_workload(), seed()).frame(138, 33)[1])
+    assert all(f" {name} " in wide + " " for name, *_ in COLUMNS)
     assert {width_of(line) for line in lines if width_of(line) > 120} == set()
+
+
+@pytest.mark.parametrize("every_row", [False, True])
+def test_the_critical_path_of_a_row_is_what_the_report_has(every_row: bool) -> None:
+    results = run(seed_workload(), microbatches=32)
+    table = Table(results, every_row)
+    assert not table.learn_path()
+    assert {texts["crit. ms"] for texts in (row_texts(line, 1) for line in table.lines if line.first)} == {
+        "..."
+    }
+    results.compute_layer_path(lambda: False)
+    assert table.learn_path()
+    rows = json_report(results)["layers"]
+    seen = []
+    for line in table.lines:
+        mine = [rows[row] for row in line.group.rows.indices]
+        seen += line.group.rows.indices if line.first else []
+        slacks = [row["slack_ns"] for row in mine if row["slack_ns"] is not None]
+        assert line.critical_ns == sum(row["critical_ns"] for row in mine)
+        assert line.slack_ns == min(slacks, default=NO_SLACK)
+        texts = row_texts(line, results.step_time_ns)
+        if line.first:
+            assert texts["crit. ms"] == figure(sum(row["critical_ns"] for row in mine) / 1e6, 8)
+    # Of rows without a line the path has the rest.
+    assert len(seen) + table.empty("") == len(rows)
 
 
 def test_the_cursor_moves_and_the_price_below_is_that_of_its_line() -> None:

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simcore.analysis import Results
 from simcore.analysis.layer_places import longest_span
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import seed, small
+from tests.tui.made_runs import run, seed, seed_workload, small
 from tests.tui.pseudo_terminal import SEED, Terminal, wltui
-from tests.tui.screen_reading import press, screen_rows
-from tui.layers.table import SORTED_BY, Table, row_texts
+from tests.tui.screen_reading import press, screen_rows, wait_until
+from tui.layers.table import SORTED_BY, Table, columns_for, row_texts
 from tui.layers.view import LayersView
 
 
@@ -38,7 +39,7 @@ def figures(table: Table, heading: str) -> list[float]:
 @pytest.mark.parametrize("heading", [name for name, (_, descending) in SORTED_BY.items() if descending])
 @pytest.mark.parametrize("every_row", [False, True])
 def test_a_column_of_figures_is_sorted_by_what_it_shows(heading: str, every_row: bool) -> None:
-    table = Table(seed(), every_row)
+    table = Table(seed().compute_layer_path(lambda: False), every_row)
     before = len(table.lines)
     table.sort(SORTED_BY[heading][0], True)
     # What is shown is rounded, and compute that the file does not model is a dash.
@@ -48,6 +49,45 @@ def test_a_column_of_figures_is_sorted_by_what_it_shows(heading: str, every_row:
     shown = [round(one, 1) for one in figures(table, heading)]
     assert heading == "comp. ms" or shown == sorted(shown)
     assert len(table.lines) == before
+
+
+def test_what_has_least_slack_comes_first_and_what_has_none_last() -> None:
+    table = Table(seed().compute_layer_path(lambda: False), True)
+    table.sort("slack", False)
+    slacks = [line.slack_ns or 0 for line in table.lines if line.first]
+    assert slacks == sorted(slacks)
+    assert slacks[0] == 0
+
+
+async def test_the_figures_of_the_critical_path_come_while_the_table_is_open(make_app: MakeApp) -> None:
+    app = make_app(run(seed_workload(), microbatches=24))
+    async with app.run_test(size=(140, 36)) as pilot:
+        await press(pilot, "3")
+        await wait_until(pilot, lambda: "..." not in screen_rows(app)[5])
+        view = app.current_view
+        assert isinstance(view, LayersView)
+        line = view.table.lines[0]
+        ns = sum(view.session.current.layer_critical_ns[row] for row in line.group.rows.indices)
+        assert f" {ns / 1e6:8.3f}"[:9] in screen_rows(app)[5]
+        place = [heading for heading, *_ in columns_for(140)].index("crit. ms")
+        await press(pilot, *"l" * place, "s")
+        assert "sorted by crit. ms, from the largest" in screen_rows(app)[2]
+        critical = [one.critical_ns or 0 for one in view.table.lines if one.first]
+        assert critical == sorted(critical, reverse=True)
+
+
+async def test_a_sort_by_figures_that_are_not_there_yet_says_so(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Results, "layer_path_known", False)
+    app = make_app()
+    async with app.run_test(size=(140, 36)) as pilot:
+        await press(pilot, "3")
+        place = [heading for heading, *_ in columns_for(140)].index("crit. ms")
+        await press(pilot, *"l" * place, "s")
+        words = "the critical path is looked for: s again when the column has figures"
+        assert screen_rows(app)[-1].strip() == words
+        assert "..." in screen_rows(app)[5]
 
 
 def test_names_are_sorted_from_a_to_z_and_units_stay_whole() -> None:

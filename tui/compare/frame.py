@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simcore.report.changes import difference_of
-from simcore.units import duration
+from simcore.units import duration, plural
 from tui.compare.marks import MOVED, ONLY_A, ONLY_B, ROLES, marked, marks, reversed_at, tinted
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, PAIRS, CompareModel
 from tui.compare.panels import panels
@@ -52,9 +52,22 @@ def draw(
     words = [f"{below} more pairs below"] if below else []
     words += [] if model.shown == BOTH else [f"{model.shown} shown"]
     words.append("ends aligned" if model.ends else "starts aligned")
-    lines.append(rule(", ".join(words), width, glyphs))
+    lines.append(rule(", ".join([*words, *_alone(model, width - len(", ".join(words)) - 6)]), width, glyphs))
     bottom = [_legend(model, glyphs, width, colour), *told]
     return [*lines, *lower, *bottom][:height]
+
+
+def _alone(model: CompareModel, room: int) -> list[str]:
+    """How many lanes of A and of B are in no pair, and which, where `room` cells are enough to say it."""
+    found = [("AB"[side], names) for side, names in enumerate(model.compared.alone) if names]
+    whole = [
+        f"{plural(len(names), 'lane')} of {side} alone: {names[0]}"
+        + (f" to {names[-1]}" if len(names) > 1 else "")
+        for side, names in found
+    ]
+    if len(", ".join(whole)) <= room:
+        return whole
+    return [f"{plural(len(names), 'lane')} of {side} alone" for side, names in found]
 
 
 def _head(model: CompareModel, names: tuple[str, str], width: int, found: bool) -> list[Line]:

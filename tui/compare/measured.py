@@ -52,6 +52,22 @@ class MeasuredCompared:
     def pairs(self) -> int:
         return len(self.beside.pairs)
 
+    @cached_property
+    def alone(self) -> tuple[Sequence[str], Sequence[str]]:
+        beside = self.beside
+
+        def seats(side: Side, paired: set[Seat]) -> list[str]:
+            if beside.by_rank:
+                return [f"rank {seat.first_rank}" for seat in side.seats if seat not in paired]
+            # A pair is of two stages, each by the first of its ranks.
+            stages = {seat.stage for seat in side.seats} - {seat.stage for seat in paired}
+            return [f"stage {stage}" for stage in sorted(one for one in stages if one is not None)]
+
+        return (
+            seats(beside.a, {pair.a for pair in beside.pairs}),
+            seats(beside.b, {pair.b for pair in beside.pairs}),
+        )
+
     def _busy_ns(self, number: int) -> tuple[int, int]:
         pair = self.beside.pairs[number]
         of_a, of_b = self.beside.a.total_ns(pair.a), self.beside.b.total_ns(pair.b)

@@ -48,6 +48,19 @@ class SimulatedCompared:
     def pairs(self) -> int:
         return len(self.comparison.pairs)
 
+    @cached_property
+    def alone(self) -> tuple[Sequence[str], Sequence[str]]:
+        def titles(source: SimulatedLanes, paired: set[int]) -> list[str]:
+            lanes = [source.lane(number) for number in source.numbers]
+            return [" ".join(lane.title.split()) for lane in lanes if lane.number not in paired]
+
+        a, b = self._sources
+        pairs = self.comparison.pairs
+        return (
+            titles(a, {a.lane(pair.a).number for pair in pairs}),
+            titles(b, {b.lane(pair.b).number for pair in pairs}),
+        )
+
     def _busy_ns(self, number: int) -> tuple[int, int]:
         pair = self.comparison.pairs[number]
         return self.comparison.a.accounts[pair.a].busy_ns, self.comparison.b.accounts[pair.b].busy_ns

@@ -47,6 +47,10 @@ class Compared(Protocol):
     def pairs(self) -> int:
         """How many pairs of lanes there are."""
 
+    @property
+    def alone(self) -> tuple[Sequence[str], Sequence[str]]:
+        """The lanes of A and those of B that are in no pair, as `where` has them, in their order."""
+
     def where(self, pair: int) -> str:
         """`stage 3`, `rank 17`."""
 

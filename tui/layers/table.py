@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from simcore.analysis import LayerGroup, Results
-from simcore.analysis.layer_order import LayerOrder
+from simcore.analysis.layer_order import NO_SLACK, LayerOrder
 from simcore.analysis.layers import NOT_MODELLED, LayerCell, LayerRows
 from simcore.analysis.on_demand import OnDemand
 from simcore.collectives import cell_name
@@ -19,12 +19,17 @@ from tui.frame import cells
 
 @dataclass(frozen=True, slots=True)
 class TableLine:
-    """One line: a phase of `group`; `first` lines carry the name and the sums of all phases."""
+    """One line: a phase of `group`; `first` lines carry the name and the sums of all phases.
+
+    critical_ns, slack_ns: of the group; None while the critical path is not known.
+    """
 
     group: LayerGroup
     phase: str
     cell: LayerCell
     first: bool
+    critical_ns: int | None = None
+    slack_ns: int | None = None
 
 
 # Of a unit in which some phases have a line, what its lines are: by those phases as bits.
@@ -41,6 +46,7 @@ class TableLines(OnDemand[TableLine]):
     """
 
     def __init__(self, layers: LayerOrder, has_line: Sequence[int], units: Sequence[int]) -> None:
+        self._layers = layers
         self._table = layers.rows.table
         self._groups = layers.groups
         self._has_line = has_line
@@ -59,7 +65,11 @@ class TableLines(OnDemand[TableLine]):
         unit, inside = self.units[at], place - self._begin[at]
         phase = PHASES[_PHASES_OF[self._has_line[unit]][inside]]
         group = self._alone(unit) if self._groups is None else self._groups[unit]
-        return TableLine(group, phase, self._table.cell(group.rows.indices[0], phase), not inside)
+        cell = self._table.cell(group.rows.indices[0], phase)
+        if not self._layers.knows_path:
+            return TableLine(group, phase, cell, not inside)
+        critical, slack = (int(self._layers.values(key)[unit]) for key in OF_PATH)
+        return TableLine(group, phase, cell, not inside, critical, slack)
 
     def line_of(self, row: int) -> int:
         """The first line of the group that row `row` of the file is in; 0 where it has none."""
@@ -95,6 +105,8 @@ class Table:
 
     def __init__(self, results: Results, every_row: bool) -> None:
         self.layers = LayerOrder(results.layers, None if every_row else results.layer_groups)
+        self._results = results
+        self.learn_path()
         self.key, self.descending, self.typed = "", True, ""
         columns = [results.simulation.workload.cells(phase) for phase in PHASES]
         pairs = zip(*(column for one in columns for column in (one.compute_ns, one.bytes)), strict=True)
@@ -107,6 +119,13 @@ class Table:
         self._has_line = shown if every_row else [shown[row] for row in self.layers.first_row]
         self._order: Sequence[int] = range(len(self._has_line))
         self.lines = TableLines(self.layers, self._has_line, self._order)
+
+    def learn_path(self) -> bool:
+        """The figures of the critical path into the lines, where they are known; whether they are."""
+        results = self._results
+        if not self.layers.knows_path and results.layer_path_known:
+            self.layers.know_path(results.layer_critical_ns, results.layer_slack_ns)
+        return self.layers.knows_path
 
     def sort(self, key: str, descending: bool) -> None:
         """Another order; "" for the first one."""
@@ -161,16 +180,23 @@ COLUMNS = (
     ("busbw", 5, False, 116),
     ("all ms", 8, False, 0),
     ("exposed ms", 10, False, 0),
+    ("crit. ms", 8, False, 120),
+    ("slack ms", 8, False, 138),
     ("% step", 6, False, 0),
 )
+# At these widths its place is taken by what the critical path has of the row.
+_GIVES_WAY, _GIVES_WAY_AT = "all ms", range(120, 129)
 
 # What a column sorts by, and whether the largest comes first.
 SORTED_BY = {
     "layer": ("name", False), "rows": ("rows", True), "comp. ms": ("compute", True),
     "collective": ("collective", False), "group": ("group", False), "MB": ("bytes", True),
     "alone ms": ("alone", True), "algbw": ("algbw", True), "busbw": ("busbw", True), "all ms": ("all", True),
-    "exposed ms": ("exposed", True), "% step": ("cost", True),
+    "exposed ms": ("exposed", True), "crit. ms": ("critical", True), "slack ms": ("slack", False),
+    "% step": ("cost", True),
 }  # fmt: skip
+# What only the critical path knows, which a worker looks for.
+OF_PATH = ("critical", "slack")
 # Sorting by these prices a collective for each row, 25 us: a key must not take seconds.
 PRICED = ("alone", "algbw", "busbw")
 MOST_PRICED = 2000
@@ -178,7 +204,11 @@ MOST_PRICED = 2000
 
 def columns_for(width: int) -> list[tuple[str, int, bool]]:
     """The columns that fit a screen of this width."""
-    return [(heading, size, left) for heading, size, left, least in COLUMNS if width >= least]
+    return [
+        (heading, size, left)
+        for heading, size, left, least in COLUMNS
+        if width >= least and not (heading == _GIVES_WAY and width in _GIVES_WAY_AT)
+    ]
 
 
 def figure(value: float, size: int) -> str:
@@ -203,6 +233,10 @@ def row_texts(line: TableLine, step_ns: int) -> dict[str, str]:
         texts["all ms"] = figure(group.compute_ns / 1e6, 8)
         texts["exposed ms"] = figure(group.exposed_ns / 1e6, 10)
         texts["% step"] = percent(group.cost_ns, step_ns)
+        texts["crit. ms"] = texts["slack ms"] = "..."
+        if line.critical_ns is not None and line.slack_ns is not None:
+            texts["crit. ms"] = figure(line.critical_ns / 1e6, 8)
+            texts["slack ms"] = "-" if line.slack_ns == NO_SLACK else figure(line.slack_ns / 1e6, 8)
     if cell.collective and cell.group and cell.bytes:
         texts["collective"] = cell_name(cell.collective)
         texts["group"] = f"{cell.group} {cell.members}"

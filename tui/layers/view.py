@@ -15,6 +15,7 @@ from simcore.workload.model import PHASES
 from tui.frame import Line, cells, fitted, rule, wrapped
 from tui.layers.table import (
     MOST_PRICED,
+    OF_PATH,
     PRICED,
     SORTED_BY,
     Table,
@@ -87,11 +88,21 @@ class LayersView(ScreenView):
         """The table of another run or of other units, in the order and with the filter of this one."""
         old, self.table = self.table, Table(results, self.every_row)
         self.table.filter(old.typed)
-        if old.key and not self._too_many(old.key):
+        known = old.key not in OF_PATH or self.table.learn_path()
+        if old.key and known and not self._too_many(old.key):
             self.table.sort(old.key, old.descending)
+
+    def _look_for_path(self) -> None:
+        """What the critical path has of each row, from a worker when the screen is first drawn."""
+        if not self.table.learn_path() and self.is_mounted:
+            results = self.session.current
+            if self._app.layer_paths.of(results, lambda _, cancelled: results.compute_layer_path(cancelled)):
+                self.table.learn_path()
 
     def draw(self, width: int, height: int) -> list[Line]:
         columns = columns_for(width)
+        if any(SORTED_BY.get(heading, ("",))[0] in OF_PATH for heading, *_ in columns):
+            self._look_for_path()
         self.column = min(self.column, len(columns) - 1)
         origin = self._origin(width)
         rows = max(height - 3 - len(origin), 1)
@@ -113,13 +124,13 @@ class LayersView(ScreenView):
         under = self.glyphs.view * columns[self.column][1]
         line_below = [(self.glyphs.horizontal * left_of, "dim"), (under, "accent")]
         line_below.append((self.glyphs.horizontal * width, "dim"))
-        lines: list[Line] = [self._title(), heading, fitted(line_below, width)]
+        lines: list[Line] = [self._title(columns), heading, fitted(line_below, width)]
         for index, line in enumerate(table[self.top : self.top + rows], self.top):
             lines.append(self._row(line, columns, index == self.line, width))
         lines += [[] for _ in range(3 + rows - len(lines))]
         return lines + origin
 
-    def _title(self) -> Line:
+    def _title(self, columns: list[tuple[str, int, bool]]) -> Line:
         """How many rows, in which order, which of them."""
         order = "in file order" if self.every_row else "equal ones together, dearest first"
         if self.table.key:
@@ -127,7 +138,8 @@ class LayersView(ScreenView):
             order = (
                 f"sorted by {name}, {'from the largest' if self.table.descending else 'from the smallest'}"
             )
-        words = f", {order}; all: a rank's compute"
+        of_rank = any(heading == "all ms" for heading, *_ in columns)
+        words = f", {order}; " + ("all: a rank's compute" if of_rank else "crit.: on the critical path")
         # What does nothing has no line: the lines alone would not add up.
         count = self.table.empty(self.table.typed)
         empty = f", {count} empty" if count else ""
@@ -249,7 +261,9 @@ class LayersView(ScreenView):
             self._app.say("the phases of a row stay together: another column sorts")
             return
         key, descending = SORTED_BY[name]
-        if self._too_many(key):
+        if key in OF_PATH and not self.table.learn_path():
+            self._app.say("the critical path is looked for: s again when the column has figures")
+        elif self._too_many(key):
             words = f"{name} is priced row by row: not for more than {MOST_PRICED} rows"
             self._app.say(words)
         else:

@@ -107,9 +107,9 @@ class Layout:
             # EP divides only TP*DP: groups of consecutive q = tp + TP*dp, or of equal q mod EP.
             size = self.tp * self.dp
             if kind == "ep":
-                members = [range(first, first + self.ep) for first in range(0, size, self.ep)]
+                members = (range(first, first + self.ep) for first in range(0, size, self.ep))
             else:
-                members = [range(ep, size, self.ep) for ep in range(self.ep)]
+                members = (range(ep, size, self.ep) for ep in range(self.ep))
             yield from ([(q % self.tp, q // self.tp) for q in group] for group in members)
 
     def group_of(self, kind: GroupKind, rank: int) -> Iterator[int]:

@@ -7,7 +7,9 @@ that no override tells apart; else each rank is a cell of its own.
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from simcore.cluster import Cluster, GroupShape, TransferShape, group_shape, transfer_shape
 from simcore.folding.classes import PortFactors
@@ -102,12 +104,15 @@ def is_aligned(layout: Layout, cluster: Cluster) -> bool:
         return False
     tp, dp, pp = layout.tp, layout.dp, layout.pp
     order = (tp, pp, dp) if layout.rank_order == "tp-pp-dp" else (tp, dp, pp)
+    axes = axes_of(layout)
+    if axes is None:
+        return False
     boundaries = {tp, order[0] * order[1], layout.world}
-    if layout.ep > 1:
-        if dp % layout.ep:
-            return False
-        inner = tp if layout.rank_order != "tp-pp-dp" else tp * pp
-        boundaries.add(inner * layout.ep)
+    inner, middle, _ = axes.sizes
+    if axes.within_tp:
+        boundaries.add(inner)
+    else:
+        boundaries.add(inner * middle if layout.rank_order != "tp-pp-dp" else inner * pp * middle)
     reach = 1
     for dimension in cluster.dims[:-1]:
         reach *= dimension.size
@@ -117,20 +122,51 @@ def is_aligned(layout: Layout, cluster: Cluster) -> bool:
     return all(high % low == 0 for low, high in itertools.pairwise(ascending))
 
 
+class Axes(NamedTuple):
+    """The number q = tp + TP * dp of a rank in its stage as three digits, which every group varies or keeps.
+
+    sizes: of the digits, inner first; their product is TP * DP. varied: per kind of group the digits that
+    its members differ in. within_tp: the two inner digits make up tp; else the two outer ones make up dp.
+    """
+
+    sizes: tuple[int, int, int]
+    varied: dict[GroupKind, tuple[int, ...]]
+    within_tp: bool
+
+    def digits(self, number: int) -> tuple[int, int, int]:
+        """Those of a q."""
+        inner, middle, _ = self.sizes
+        return number % inner, number // inner % middle, number // (inner * middle)
+
+
+def axes_of(layout: Layout) -> Axes | None:
+    """The digits of a layout (where ep does not divide dp: EP groups are EP consecutive q); None for none."""
+    tp, ep, dp = layout.tp, layout.ep, layout.dp
+    if dp % ep == 0:
+        return Axes((tp, ep, dp // ep), {"tp": (0,), "ep": (1,), "dp_ep": (2,), "dp": (1, 2)}, False)
+    if tp % ep == 0:
+        return Axes((ep, tp // ep, dp), {"tp": (0, 1), "ep": (0,), "dp_ep": (1, 2), "dp": (2,)}, True)
+    if ep % tp == 0:
+        sizes = (tp, ep // tp, tp * dp // ep)
+        return Axes(sizes, {"tp": (0,), "ep": (0, 1), "dp_ep": (2,), "dp": (1, 2)}, False)
+    return None
+
+
 def boxed_graph(
     layout: Layout, cluster: Cluster, kinds: list[GroupKind], steps: list[int], overrides: Overrides
 ) -> Graph:
     """The graph of an aligned layout: as many cells as the overrides need, however many ranks.
 
-    Along each axis (tp, ep, the rest of dp) a value that an override names is a part of its
-    own, all others together are one: swapping two of the others changes nothing.
+    Along each axis a value that an override names is a part of its own, all others together are
+    one: swapping two of the others changes nothing.
     """
+    axes = axes_of(layout)
+    assert axes is not None, "the layout is not aligned"
     named = set(overrides.slow_ranks) | {rank for _, rank in overrides.slow_links}
     places = [layout.position(rank) for rank in sorted(named)]
-    tp_parts = _parts(layout.tp, {tp for tp, _, _ in places})
-    ep_parts = _parts(layout.ep, {dp % layout.ep for _, dp, _ in places})
-    edp_parts = _parts(layout.dp // layout.ep, {dp // layout.ep for _, dp, _ in places})
-    boxes = list(itertools.product(range(len(tp_parts)), range(len(ep_parts)), range(len(edp_parts))))
+    digits = [axes.digits(tp + layout.tp * dp) for tp, dp, _ in places]
+    parts = [_parts(size, {found[axis] for found in digits}) for axis, size in enumerate(axes.sizes)]
+    boxes = list(itertools.product(*(range(len(values)) for values in parts)))
     index_of = {box: index for index, box in enumerate(boxes)}
     cells: list[Cell] = []
     groups: list[Group] = []
@@ -138,21 +174,22 @@ def boxed_graph(
     for stage in range(layout.pp):
         base = stage * len(boxes)
         for box in boxes:
-            parts = (tp_parts[box[0]], ep_parts[box[1]], edp_parts[box[2]])
-            ranks = _ranks_of_box(layout, stage, *parts)
+            values = [parts[axis][part] for axis, part in enumerate(box)]
+            ranks = _ranks_of_box(layout, axes, stage, values)
             slowdown = overrides.slow_ranks.get(ranks.first, 1.0)
             ports = ports_of(overrides, cluster, (ranks.first,))
             cells.append(Cell(ranks, ranks.first, stage, slowdown, ports))
         for kind in kinds:
+            varied = axes.varied[kind]
             found: dict[tuple[int, ...], int] = {}
             for box in boxes:
-                kept = _kept(kind, box)
+                kept = _kept(varied, box)
                 if kept not in found:
                     found[kept] = len(groups)
                     members = {
-                        base + index_of[other]: _count(kind, other, tp_parts, ep_parts, edp_parts)
+                        base + index_of[other]: math.prod(len(parts[axis][other[axis]]) for axis in varied)
                         for other in boxes
-                        if _kept(kind, other) == kept
+                        if _kept(varied, other) == kept
                     }
                     ports = _ports_of_cells(cells, members, len(cluster.dims))
                     groups.append(Group(kind, shapes[kind], ports, members))
@@ -174,28 +211,9 @@ def _parts(size: int, named: set[int]) -> list[tuple[int, ...]]:
     return [others, *alone] if others else list(alone)
 
 
-def _kept(kind: GroupKind, box: tuple[int, int, int]) -> tuple[int, ...]:
-    """The parts of a box that a group of this kind keeps; it varies the others."""
-    tp, ep, edp = box
-    if kind == "tp":
-        return ep, edp
-    if kind == "ep":
-        return tp, edp
-    if kind == "dp_ep":
-        return tp, ep
-    return (tp,)
-
-
-def _count(
-    kind: GroupKind,
-    box: tuple[int, int, int],
-    tp_parts: list[tuple[int, ...]],
-    ep_parts: list[tuple[int, ...]],
-    edp_parts: list[tuple[int, ...]],
-) -> int:
-    """How many ranks of a box one group of this kind has."""
-    tp, ep, edp = len(tp_parts[box[0]]), len(ep_parts[box[1]]), len(edp_parts[box[2]])
-    return {"tp": tp, "ep": ep, "dp_ep": edp, "dp": ep * edp}[kind]
+def _kept(varied: tuple[int, ...], box: tuple[int, ...]) -> tuple[int, ...]:
+    """The parts of a box that a group keeps which varies these axes."""
+    return tuple(part for axis, part in enumerate(box) if axis not in varied)
 
 
 def _ports_of_cells(cells: list[Cell], members: dict[int, int], dimensions: int) -> PortFactors:
@@ -207,17 +225,22 @@ def _ports_of_cells(cells: list[Cell], members: dict[int, int], dimensions: int)
     return tuple(factors) if any(factor != 1.0 for factor in factors) else ()
 
 
-def _ranks_of_box(
-    layout: Layout, stage: int, tps: tuple[int, ...], eps: tuple[int, ...], edps: tuple[int, ...]
-) -> RankSet:
-    """The ranks of a stage whose coordinates lie in these parts, without listing all of them."""
-    dps = RankSet.of(ep + layout.ep * edp for edp in edps for ep in eps)
+def _ranks_of_box(layout: Layout, axes: Axes, stage: int, values: list[tuple[int, ...]]) -> RankSet:
+    """The ranks of a stage whose digits are among these, without listing all of them."""
+    inner, middle, outer = values
+    size = axes.sizes[0 if axes.within_tp else 1]
+    if axes.within_tp:
+        tps = RankSet.of(low + size * high for high in middle for low in inner)
+        dps = RankSet.of(outer)
+    else:
+        tps = RankSet.of(inner)
+        dps = RankSet.of(low + size * high for high in outer for low in middle)
     stride = layout.rank(0, 1, stage) - layout.rank(0, 0, stage) if layout.dp > 1 else layout.tp
     blocks = []
     for first_dp, last_dp, dp_stride, repeats in dps.blocks:
         for step in range(repeats):
             low, high = first_dp + step * dp_stride, last_dp + step * dp_stride
-            for first_tp, last_tp, tp_stride, tp_repeats in RankSet.of(tps).blocks:
+            for first_tp, last_tp, tp_stride, tp_repeats in tps.blocks:
                 for tp_step in range(tp_repeats):
                     first = layout.rank(first_tp + tp_step * tp_stride, low, stage)
                     last = first + last_tp - first_tp

@@ -7,10 +7,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import tui.cli
 from docs.pictures import PICTURES, picture
 from tests.command_line.running import ROOT, SEED_002, environment
 from tests.measured.made_steps import Layout, write_steps
@@ -97,3 +99,16 @@ def test_each_picture_that_a_page_names_is_made() -> None:
         )
     }
     assert named == set(PICTURES)
+
+
+@pytest.mark.parametrize("module", [*tui.cli.COMMANDS.values(), "tui.commands.view"])
+def test_every_flag_stands_on_a_page(module: str) -> None:
+    text = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
+    missing = [
+        option
+        for action in import_module(module).build_parser()._actions
+        for option in action.option_strings
+        # `-h` says itself what it is, in all help.
+        if option != "-h" and not re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", text)
+    ]
+    assert missing == []

@@ -3,7 +3,8 @@
 Planted in a copy of simcore, one at a time: a group's colour without its members' colours, or
 without its price signature; a rank's colour without its neighbours'; a refinement that stops a round
 early; every cluster taken as aligned. `test_a_folded_run_equals_the_run_of_every_rank` failed on
-each, and the comparison with the naive simulation on all but the early stop.
+each, and the comparison with the naive simulation on all but the early stop. The digits that groups of
+kind ep vary, the boundary of ep, or the size of a digit planted wrong: `test_expert_groups_that_cut_...`.
 """
 
 import dataclasses
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from simcore.analysis import Results
 from simcore.folding import Folding
+from simcore.folding.graph import is_aligned
 from simcore.parameters import Parameters
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
@@ -162,3 +164,63 @@ def test_a_cluster_that_aligns_with_the_layout_needs_one_class_a_stage(case: Cas
     folded = simulate(*case)
     assert [found.stage for found in folded.timeline.classes] == list(range(folded.layout.pp))
     assert_same_run(folded, unfolded(case))
+
+
+# -- experts whose groups do not divide dp --------------------------------------------
+
+
+@st.composite
+def nested_expert_cases(draw: st.DrawFn) -> Case:
+    """EP divides TP * DP but not DP, and TP divides EP or EP divides TP; slow ranks and links on it."""
+    tp, ep, dp = draw(st.sampled_from([(2, 2, 3), (4, 2, 3), (4, 4, 5), (2, 4, 6), (2, 6, 3), (6, 2, 3)]))
+    server = draw(st.sampled_from([2, 3])) if tp == 6 else 2
+    pp = draw(st.sampled_from([1, 2]))
+    kinds = ("tp", "ep", "dp", "dp_ep")
+    rows = [
+        Row(f"mlp_{kind}", draw(cells(kinds)), draw(cells(kinds)), Cell(5, "ALLREDUCE", kind, 1000))
+        for kind in kinds
+    ]
+    world = tp * dp * pp
+    kind = st.sampled_from(["ring", "switch", "fully-connected"])
+    dim = tuple(f"{draw(kind)}:{size}:{draw(st.sampled_from([1, 3]))}:7" for size in (server, world))
+    ranks = st.lists(st.integers(0, world - 1), max_size=2)
+    parameters = Parameters(
+        rank_order=draw(st.sampled_from(["tp-ep-dp-pp", "tp-pp-dp"])),
+        dim=dim,
+        schedule="1f1b",
+        microbatches=3,
+        slow_rank=tuple(f"{rank}=1.5" for rank in draw(ranks)),
+        slow_link=tuple(f"{draw(st.integers(0, 1))}:{rank}=0.5" for rank in draw(ranks)),
+    )
+    workload = make_workload(rows * 2, tp=tp, ep=ep, pp=pp, all_gpus=world, pp_comm=900)
+    return Case(workload, parameters)
+
+
+@settings(max_examples=100)
+@given(nested_expert_cases())
+def test_expert_groups_that_cut_tp_or_several_dp_fold_as_when_every_rank_is_listed(case: Case) -> None:
+    folded = simulate(*case)
+    # Pairs of experts do not cut a server of three.
+    assert is_aligned(folded.layout, folded.cluster) == (folded.cluster.dims[0].size == 2)
+    assert_same_run(folded, unfolded(case))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("simcore.folding.folding.is_aligned", lambda *_: False)
+        listed = simulate(*case)
+    assert [set(found.ranks) for found in folded.timeline.classes] == [
+        set(found.ranks) for found in listed.timeline.classes
+    ]
+
+
+@pytest.mark.parametrize("order", ["tp-ep-dp-pp", "tp-pp-dp"])
+def test_a_million_ranks_with_experts_that_do_not_divide_dp_are_not_listed(
+    monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    def listed(*_: object) -> None:
+        raise AssertionError("every rank is looked at")
+
+    monkeypatch.setattr("simcore.folding.folding.listed_graph", listed)
+    parameters = Parameters(world=1_000_000, rank_order=order)
+    simulation = simulate(open_workload(SEED_001), parameters)
+    layout = simulation.layout
+    assert (layout.dp % layout.ep, layout.tp % layout.ep) == (2, 0)
+    assert class_sizes(simulation) == [250_000] * 4

@@ -26,30 +26,46 @@ class Flow(NamedTuple):
     shares: tuple[tuple[int, float], ...]
     place: int = 0
 
+    @property
+    def whole_ns(self) -> int:
+        """How long it takes at full speed, ns."""
+        return self.fixed_ns + self.work_ns
+
 
 class Transmission(NamedTuple):
     """One collective or transfer: `chunks` equal chunks that each walk `flows` in order.
 
-    active_chunks: how many of them a dimension serves at a time.
+    active_chunks: how many of them a dimension serves at a time. scales: factors on all
+    durations, one after the other; the flows are those without.
     """
 
     flows: tuple[Flow, ...]
     chunks: int = 1
     active_chunks: int = 1
+    scales: tuple[float, ...] = ()
 
     def scaled(self, scale: float) -> Transmission:
-        """All durations times `scale`. Rounded so that the flows of one chunk sum to its rounded sum."""
-        if scale == 1.0:
-            return self
-        flows = []
-        until = until_scaled = 0
-        for flow in self.flows:
-            until += flow.fixed_ns + flow.work_ns
-            whole = round(until * scale) - until_scaled
-            until_scaled += whole
-            work = min(whole, round(flow.work_ns * scale))
-            flows.append(flow._replace(fixed_ns=whole - work, work_ns=work))
-        return self._replace(flows=tuple(flows))
+        """All durations times `scale`."""
+        return self if scale == 1.0 else self._replace(scales=(*self.scales, scale))
+
+    def clock(self, ns: int) -> int:
+        """When it has come as far as it is after `ns` without scales, ns: rounded once a scale."""
+        for scale in self.scales:
+            ns = round(ns * scale)
+        return ns
+
+    def times(self, phase: int, since: int) -> tuple[int, int]:
+        """(fixed ns, ns of the bytes at full speed) of a phase that begins `since` ns into it without scales.
+
+        A phase lasts from one time of `clock` to another, so that what is rounded never adds up:
+        alone, phases and chunks take together what the whole takes, scaled and rounded once.
+        """
+        flow = self.flows[phase]
+        if not self.scales:
+            return flow.fixed_ns, flow.work_ns
+        whole = self.clock(since + flow.whole_ns) - self.clock(since)
+        work = min(whole, self.clock(flow.work_ns))
+        return whole - work, work
 
 
 FREE = Transmission((Flow(0, 0, 0.0, ()),))

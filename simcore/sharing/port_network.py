@@ -29,17 +29,27 @@ class _Running:
 
 
 class _Step:
-    """One chunk in one phase: its fixed time, then (part is set) its bytes."""
+    """One chunk in one phase: its fixed time, then (part is set) its bytes.
 
-    __slots__ = ("chunk", "due", "number", "part", "phase", "running")
+    since: ns from the start of the transmission to its own, had it the ports to itself and no scale.
+    work_ns: of its bytes at full speed. due: where it stands among those that are due.
+    """
 
-    def __init__(self, running: _Running, chunk: int, phase: int, number: int) -> None:
+    __slots__ = ("chunk", "due", "number", "part", "phase", "running", "since", "work_ns")
+
+    def __init__(self, running: _Running, chunk: int, phase: int, since: int, number: int) -> None:
         self.running = running
         self.chunk = chunk
         self.phase = phase
+        self.since = since
         self.number = number
-        self.due = 0
+        self.work_ns = 0
+        self.due = (0, 0, number)
         self.part: Part | None = None
+
+    @property
+    def flow(self) -> Flow:
+        return self.running.walk.transmission.flows[self.phase]
 
 
 class PortNetwork:
@@ -53,7 +63,7 @@ class PortNetwork:
     def __init__(self, capacities: Sequence[Sequence[float]]) -> None:
         self._capacities = capacities
         self._ports: dict[tuple[int, int, int], Port] = {}
-        # (when, number, step): ends of fixed parts, and ends of bytes as they stand now.
+        # (*due, step): ends of fixed parts, and ends of bytes as they stand now.
         self._due: SortedList = SortedList()
         self._touched: dict[Port, None] = {}
         self._moving: dict[Part, _Step] = {}
@@ -76,7 +86,7 @@ class PortNetwork:
         walk = Walk(transmission)
         running = _Running(token, walk, senders, receivers, stream)
         for chunk, phase in walk.begin():
-            self._begin(now, running, chunk, phase)
+            self._begin(now, running, chunk, phase, 0)
 
     def next_ns(self) -> int | None:
         """When something ends next, if nothing starts before; None when nothing is under way."""
@@ -87,18 +97,18 @@ class PortNetwork:
         over = []
         due = self._due
         while due and due[0][0] <= now:
-            step = due.pop(0)[2]
+            step = due.pop(0)[-1]
             running = step.running
-            flow = running.walk.transmission.flows[step.phase]
-            if step.part is None and flow.work_ns:
-                self._move(now, step, flow)
+            if step.part is None and step.work_ns:
+                self._move(now, step)
                 continue
             if step.part is not None:
                 step.part.leave()
                 self._touched.update(dict.fromkeys([port for port, _ in step.part.ports]))
                 del self._moving[step.part]
+            since = step.since + step.flow.whole_ns
             for chunk, phase in running.walk.finish(step.chunk, step.phase):
-                self._begin(now, running, chunk, phase)
+                self._begin(now, running, chunk, phase, since)
             if not running.walk.missing:
                 over.append(running.token)
         return over
@@ -113,28 +123,33 @@ class PortNetwork:
             if speed != part.speed:
                 step = self._moving[part]
                 if part.speed:
-                    self._due.remove((step.due, step.number, step))
+                    self._due.remove((*step.due, step))
                 part.run_until(now)
                 part.speed = speed
                 self._schedule(part.end_ns(), step)
 
-    def _begin(self, now: int, running: _Running, chunk: int, phase: int) -> None:
+    def _begin(self, now: int, running: _Running, chunk: int, phase: int, since: int) -> None:
         self._started += 1
-        step = _Step(running, chunk, phase, self._started)
-        self._schedule(now + running.walk.transmission.flows[phase].fixed_ns, step)
+        step = _Step(running, chunk, phase, since, self._started)
+        fixed_ns, step.work_ns = running.walk.transmission.times(phase, since)
+        self._schedule(now + fixed_ns, step)
 
-    def _schedule(self, due: int, step: _Step) -> None:
-        step.due = due
-        self._due.add((due, step.number, step))
+    def _schedule(self, when: int, step: _Step) -> None:
+        # Where a scale lets two times fall together, what came first without it still does.
+        scaled = bool(step.running.walk.transmission.scales)
+        bytes_come = step.part is None and step.work_ns > 0
+        over = step.since + (step.flow.fixed_ns if bytes_come else step.flow.whole_ns)
+        step.due = (when, over if scaled else 0, step.number)
+        self._due.add((*step.due, step))
 
-    def _move(self, now: int, step: _Step, flow: Flow) -> None:
+    def _move(self, now: int, step: _Step) -> None:
         """The fixed part is over: the bytes take their ports."""
-        running = step.running
+        running, flow = step.running, step.flow
         ports = []
         for dimension, share in flow.shares:
             ports += [(self._port(place, dimension, OUT), share) for place in running.senders]
             ports += [(self._port(place, dimension, IN), share) for place in running.receivers]
-        part = step.part = Part((running.stream, step.chunk), flow.rate, flow.work_ns, ports)
+        part = step.part = Part((running.stream, step.chunk), flow.rate, step.work_ns, ports)
         part.since = now
         part.enter()
         self._moving[part] = step
@@ -151,7 +166,7 @@ class PortNetwork:
 def alone_ns(transmission: Transmission, capacities: Sequence[float]) -> int:
     """How long a transmission takes on an idle network. capacities: of its slowest member's ports."""
     if transmission.chunks == 1:
-        return sum(flow.fixed_ns + flow.work_ns for flow in transmission.flows)
+        return transmission.clock(sum(flow.whole_ns for flow in transmission.flows))
     network = PortNetwork([capacities])
     network.start(0, None, transmission, (0,), (0,), 0)
     now = 0

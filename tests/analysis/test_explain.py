@@ -11,7 +11,7 @@ from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
 from simcore.report import json_report, text_report
 from simcore.simulation import simulate
-from simcore.workload import open_workload
+from simcore.workload import open_workload, read_workload
 from tests.analysis.booking import pair_ns, run
 from tests.strategies import Case, Cell, Row, cases, layer
 
@@ -45,14 +45,17 @@ def test_scales_stand_in_the_explanation_and_in_the_layer_table() -> None:
 
 
 def test_where_a_scale_rounds_each_phase_of_a_chunk_the_explanation_says_so() -> None:
+    workload = read_workload("w.txt", b"DATA\n1\nmlp -1 10 NONE 0 10 NONE 0 10 ALLREDUCE 123457 0\n")
+    parameters = Parameters(world=8, dim=("ring:4:50:500", "ring:2:20:700"), comm_scale=0.37)
+    lines = explained(Results(simulate(workload, parameters)), "mlp:wg")
+    assert lines[2] == "  wg   comm_ns = 3 644: one all-reduce alone on the idle network"
+    assert lines[4].endswith(" ns, times comm scale 0.37, each phase of a chunk rounded")
     rows = [Row("mlp", Cell(0, "ALLREDUCE", "tp", 123_457))]
     changes = {"dim": ("ring:8:50:500",), "splits": 8, "comm_scale": 0.37}
-    lines = explained(Results(run(rows, {"tp": 8}, network="shared", **changes)), "mlp")
-    assert lines[1] == "  fwd  comm_ns = 25 083: one all-reduce alone on the idle network"
-    assert lines[3].endswith("= 67 788 ns, times comm scale 0.37, each phase of a chunk rounded")
-    lines = explained(Results(run(rows, {"tp": 8}, **changes)), "mlp")
-    assert lines[1] == "  fwd  comm_ns = 25 082: one all-reduce alone on the idle network"
-    assert lines[3].endswith("= 67 788 ns, times comm scale 0.37")
+    for network in ("analytical", "shared"):
+        lines = explained(Results(run(rows, {"tp": 8}, network=network, **changes)), "mlp")
+        assert lines[1] == "  fwd  comm_ns = 25 082: one all-reduce alone on the idle network"
+        assert lines[3].endswith("= 67 788 ns, times comm scale 0.37")
 
 
 def test_a_name_without_its_number_is_all_such_rows() -> None:

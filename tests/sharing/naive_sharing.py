@@ -44,7 +44,10 @@ def naive_ends(sent: Sequence[Sent], capacities: Sequence[Sequence[float]]) -> l
     now = 0
 
     def begin(number: int, phase: int) -> None:
-        flow = sent[number].transmission.flows[phase]
+        transmission = sent[number].transmission
+        since = sum(flow.whole_ns for flow in transmission.flows[:phase])
+        fixed_ns, work_ns = transmission.times(phase, since)
+        flow = transmission.flows[phase]._replace(fixed_ns=fixed_ns, work_ns=work_ns)
         chunk = _Chunk(number, phase, flow, now + flow.fixed_ns, Fraction(flow.work_ns))
         for dimension, share in flow.shares:
             for place in sent[number].senders:

@@ -26,22 +26,26 @@ from tests.collectives.test_collective_properties import COLLECTIVES, clusters, 
 SIZES = st.integers(0, 2**20) | st.integers(0, 2**40)
 
 
-def shared_ns(cluster: Cluster, shape: GroupShape, collective: str, size: int) -> int:
-    return Shared(cluster).collective_ns("tp", shape, (), collective, size)
+def shared_ns(cluster: Cluster, shape: GroupShape, collective: str, size: int, scale: float = 1.0) -> int:
+    return Shared(cluster).collective_ns("tp", shape, (), collective, size, scale)
+
+
+SCALES = st.sampled_from([1.0, 0.0, 0.001, 0.37, 0.9, 2.5]) | st.floats(0, 10)
 
 
 @settings(max_examples=300)
-@given(groups(), st.sampled_from(COLLECTIVES), SIZES)
+@given(groups(), st.sampled_from(COLLECTIVES), SIZES, SCALES)
 def test_ring_and_halving_doubling_alone_are_as_under_analytical(
-    drawn: tuple[Cluster, list[int]], collective: str, size: int
+    drawn: tuple[Cluster, list[int]], collective: str, size: int, scale: float
 ) -> None:
-    """One active chunk, any splits; an all-to-all runs direct unless a ring was asked for."""
+    """One active chunk, any splits, any scale; an all-to-all runs direct unless a ring was asked for."""
     cluster, ranks = drawn
     alone = tuple("ring" if collective == "ALLTOALL" else None for _ in cluster.dims)
     dims = tuple(replace(one, kind="switch" if one.kind != "ring" else "ring") for one in cluster.dims)
     cluster = replace(cluster, dims=dims, algorithms=alone, active_chunks=1)
     shape = group_shape(cluster, ranks)
-    assert shared_ns(cluster, shape, collective, size) == collective_ns(cluster, shape, collective, size)
+    alone_ns = collective_ns(cluster, shape, collective, size, scale)
+    assert shared_ns(cluster, shape, collective, size, scale) == alone_ns
 
 
 @settings(max_examples=200)
@@ -151,10 +155,13 @@ def test_a_scaled_transmission_of_one_chunk_is_its_time_scaled_and_rounded_once(
 ) -> None:
     cluster, ranks = drawn
     made: Transmission = Shared(cluster).collective(group_shape(cluster, ranks), (), collective, size)
-    whole = sum(flow.fixed_ns + flow.work_ns for flow in made.flows)
-    found = made.scaled(scale)
-    assert sum(flow.fixed_ns + flow.work_ns for flow in found.flows) == round(whole * scale)
-    assert all(flow.fixed_ns >= 0 and flow.work_ns >= 0 for flow in found.flows)
+    since = taken = 0
+    for phase, flow in enumerate(made.flows):
+        fixed_ns, work_ns = made.scaled(scale).times(phase, since)
+        assert min(fixed_ns, work_ns) >= 0
+        taken += fixed_ns + work_ns
+        since += flow.whole_ns
+    assert taken == round(since * scale)
 
 
 FIFO = json.loads((Path(__file__).parent / "golden_astra2_fifo.json").read_text())["runs"]

@@ -9,7 +9,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.sharing import Flow, PortNetwork, Transmission
+from simcore.sharing import Flow, PortNetwork, Transmission, alone_ns
 from tests.sharing.naive_sharing import Sent, naive_ends
 
 PLACES = 4
@@ -87,6 +87,27 @@ def test_phases_follow_each_other_and_chunks_take_turns() -> None:
 def test_active_chunks_share_the_port() -> None:
     flows = (Flow(3, 10, FULL, ((0, 1.0),), 0),)
     assert ends([Sent(0, Transmission(flows, 2, 2), (0,), (0,), 1)], [[FULL]]) == [23]
+
+
+# Up to three dimensions with a queue each, crossed there and back or in any order.
+WALKS = st.lists(st.integers(0, 2), min_size=1, max_size=6) | st.sampled_from([2, 3]).map(
+    lambda dims: [*range(dims), *reversed(range(dims))]
+)
+
+
+@settings(max_examples=500)
+@given(WALKS, st.data(), st.integers(1, 9), st.sampled_from([0.01, 0.1, 0.37, 0.9, 1.3]))
+def test_chunks_alone_take_their_time_scaled_and_rounded_once(
+    places: list[int], data: st.DataObject, chunks: int, scale: float
+) -> None:
+    """Whichever times a scale lets fall together. Seen to fail on these bugs: each phase scaled by itself;
+    what falls together in the order in which it began."""
+    times = st.tuples(st.sampled_from([0, 0, 1, 3]), st.integers(1, 40))
+    flows = tuple(Flow(*data.draw(times), FULL, ((place, 1.0),), place) for place in places)
+    whole = Transmission(flows, chunks, active_chunks=1)
+    assert alone_ns(whole.scaled(scale), [FULL] * 3) == round(alone_ns(whole, [FULL] * 3) * scale)
+    twice = whole.scaled(2.5).scaled(scale)
+    assert alone_ns(twice, [FULL] * 3) == round(round(alone_ns(whole, [FULL] * 3) * 2.5) * scale)
 
 
 FLOWS = st.builds(

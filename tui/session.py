@@ -122,11 +122,11 @@ class Session(Drafted[Parameters]):
         program, layout = simulation.program, simulation.layout
         if not wide:
             short = f"{program.schedule} x{program.microbatches}" if program.pipelined else program.schedule
-            return [f"{layout.world} ranks", short]
+            return [plural(layout.world, "rank"), short]
         schedule = program.schedule
         if program.pipelined:
             schedule += f", {plural(program.microbatches, 'micro-batch')}"
-        ranks = layout_words(layout).replace(" = ", " ranks = ", 1)
+        ranks = layout_words(layout).replace(" = ", f" {'rank' if layout.world == 1 else 'ranks'} = ", 1)
         return [ranks, schedule, printable(simulation.parameters.network, 40)]
 
     @property

@@ -178,6 +178,34 @@ def test_hidden_lanes_are_counted_and_come_back_and_the_last_one_stays(name: str
     assert found.words == ""
 
 
+@pytest.mark.parametrize("gone", ["toggle_ranks", "close_all"])
+@pytest.mark.parametrize("kept", ["toggle_pin", "toggle"])
+def test_the_others_are_neither_pinned_nor_open_once_they_are_no_lane(gone: str, kept: str) -> None:
+    found = Arrangement(SOURCES["16 stages"]())
+    reveal(found, 37)
+    found.move(1)
+    assert found.current.title == "the others"
+    getattr(found, kept)()
+    getattr(found, gone)()
+    assert "the others" not in [row.lane.title for row in found.rows]
+    assert not any(row.pinned for row in found.rows)
+    # Nor when they are one again.
+    found.close_all()
+    reveal(found, 5)
+    others = [row for row in found.rows if row.key.rank == OTHERS]
+    assert [(row.pinned, row.sign, row.lane.count) for row in others] == [(False, "+", "x63")]
+
+
+def test_the_others_are_not_hidden_once_they_are_no_lane() -> None:
+    found = Arrangement(SOURCES["16 stages"]())
+    reveal(found, 37)
+    found.move(1)
+    found.hide()
+    found.focus_row(0)
+    found.toggle_ranks()
+    assert found.words == ""
+
+
 def test_all_lanes_but_one_can_be_hidden() -> None:
     found = Arrangement(SOURCES["16 stages"]())
     assert [found.hide() for _ in range(16)] == [True] * 15 + [False]

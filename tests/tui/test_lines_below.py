@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tui.made_runs import lonely, seed, small
+from tests.tui.made_runs import lane_of, line_text, lonely, seed, small
 from tui.frame import ASCII, BLOCKS, text_of
+from tui.session import Session
 from tui.timeline.details import details
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.model import TimelineModel
+from tui.timeline.query import parse_query
+from tui.timeline.status import range_lines
 
 FORMULA = "5.00 us, the fwd cell of line 3"
 
@@ -101,3 +106,62 @@ def test_of_the_details_nothing_is_left_out_unsaid_and_no_lane_for_them(
         assert any(last[: width - 8] in row for row in rows), last
     elif not any(last[: width - 8] in row for row in rows) and height >= 30:
         assert any(row.endswith("...") or row.rstrip().endswith(" ...") for row in rows)
+
+
+# -- lines that are too long, lanes that are scrolled out ---------------------------------
+
+
+def test_a_long_list_of_ranks_does_not_push_the_bubble_off_the_line_of_the_range() -> None:
+    model = TimelineModel(seed(slow_rank=("37=1.3",)))
+    model.toggle_fold()
+    model.move_lane(1)
+    assert len(model.whose) == 40
+    model.selection.fix(model.window.step_ns // 2, model.window.step_ns * 61 // 100)
+    lines = [line_text(line) for line in range_lines(model, 120, wide=True)]
+    assert lines[0].startswith(f" {model.whose[:19]}...  ")
+    assert lines[1].startswith(f" {'mean of all':<22}  ")
+    assert "bubble" in lines[1]
+    assert max(map(len, lines)) <= 120
+
+
+@pytest.mark.parametrize("path", [False, True])
+def test_the_line_of_the_view_says_whole_words_and_the_path_first(path: bool) -> None:
+    model = TimelineModel(seed())
+    model.shows_path = path
+    for words in ("mb 3", "stage 5 forward mb 3 > 1 ms"):
+        model.filter.set(parse_query(words))
+        for width in range(100, 161, 3):
+            view = rows_of(model, width, 40)[-1].rstrip()
+            assert re.search(r"( s|column|classes|critical path off|in colour|\.\.\.)$", view), view
+            assert not path or "critical path on" in view or width < 137
+    assert "critical path on, in colour" in view or not path
+
+
+def test_lanes_that_are_scrolled_out_above_are_counted_beside_those_that_are_shown() -> None:
+    model = TimelineModel(seed())
+    for width, words in ((120, "── 9 lanes above ─"), (80, "── 9 above ─")):
+        model.lane = 0
+        rows = rows_of(model, width, 14)
+        assert "above" not in "".join(rows)
+        model.lane = 15
+        rows = rows_of(model, width, 14)
+        assert rows[2].startswith(words), rows[2]
+        assert model.top == 9
+
+
+def test_letters_of_a_name_come_before_its_phase() -> None:
+    lane = lane_of(seed(), 0)
+    op = next(op for op in lane.spans.op if op >= 0 and lane.label(op, 40) == "attention_column ig")
+    assert [lane.label(op, room) for room in (3, 5, 6, 7, 12)] == [
+        "att", "atten", "att ig", "atte ig", "attention ig",
+    ]  # fmt: skip
+
+
+def test_one_rank_is_one_rank() -> None:
+    model = TimelineModel(lonely())
+    assert " 1 rank in 1 class" in rows_of(model, 120, 33)[-1]
+    found = dict(model.moves.all_of(model.current, 0, None))
+    assert found["on"] == "rank 0 = stage 0, dp 0, tp 0"
+    session = Session(lonely().simulation.workload, lonely())
+    assert session.facts(wide=False)[0] == "1 rank"
+    assert session.facts(wide=True)[0] == "1 rank = tp 1 x dp 1 x pp 1"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from simcore.analysis.accounts import BUBBLE, WAIT
+from tests.strategies import Cell, Row, make_workload
 from tests.tui.made_runs import line_text, lonely, reveal, run, seed, seed_workload, small
 from tui.timeline.details import details
 from tui.timeline.full_details import full_details
@@ -157,3 +160,22 @@ def test_all_details_have_members_volume_bandwidths_and_the_line_of_the_file() -
     assert max(map(len, lines)) <= 120
     narrow = [line_text(line) for line in full_details(model)(60)]
     assert max(map(len, narrow[1:])) <= 60
+
+
+@pytest.mark.parametrize("kind", ["ALLREDUCE", "REDUCESCATTER"])
+def test_the_longest_label_of_the_details_stands_apart_from_its_words(kind: str) -> None:
+    rows = [Row("a", Cell(5000, kind, "tp", 8000))]
+    model = TimelineModel(run(make_workload(rows, tp=2, pp=1, all_gpus=2), slow_rank=("1=1.5",)))
+    model.move_to(6000)
+    model.selection.fix(0, 7000)
+    lines = [line_text(line) for line in full_details(model)(120)]
+    label = {"ALLREDUCE": "all-reduce itself", "REDUCESCATTER": "reduce-scatter itself"}[kind]
+    column = 2 + len(label) + 2
+    itself = next(line for line in lines if line.startswith(f"  {label}"))
+    assert itself[column - 2 : column] == "  "
+    assert itself[column].isdigit()
+    # All others stand in the same column, those of the range too.
+    for words in ("runs", "takes", "range"):
+        line = next(line for line in lines if line.startswith(f"  {words} "))
+        assert line[:column].strip() == words
+        assert line[column] != " "

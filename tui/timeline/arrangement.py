@@ -316,6 +316,7 @@ class Arrangement(Listing):
 
     def _rebuild(self, key: LaneKey | None) -> bool:
         """Make the rows, the cursor on `key` or on what holds it; False if there would be none."""
+        self._forget_others()
         rows = [row for pinned in self._pinned for row in self._pinned_rows(pinned)]
         rows += self._below(self._tree, 0)
         if not rows:
@@ -326,6 +327,15 @@ class Arrangement(Listing):
         self.focus = min(self.focus, len(rows) - 1)
         self._keep_in_view()
         return True
+
+    def _forget_others(self) -> None:
+        """The others of a group are no lane where none of its ranks, or all, have lanes of their own."""
+        for keys in (self._pinned, self._hidden, self._unfolded):
+            for key in [key for key in keys if key.rank == OTHERS and not self._has_others(key.number)]:
+                if isinstance(keys, dict):
+                    del keys[key]
+                else:
+                    keys.remove(key)
 
     def _place_of(self, key: LaneKey) -> int:
         """The row of a lane, or of the innermost one that holds it and is shown; else where the focus is."""

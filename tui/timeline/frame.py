@@ -6,7 +6,7 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from simcore.units import plural
-from tui.frame import ASCII, Glyphs, Line, as_ascii, fitted, rule, shortened, width_of
+from tui.frame import ASCII, Glyphs, Line, as_ascii, fitted, rule, shortened, text_of, width_of
 from tui.timeline.busy_row import filled_ns
 from tui.timeline.critical import PathLanes
 from tui.timeline.details import details
@@ -111,7 +111,12 @@ class TimelineFrame:
         labels, marks = self._ruler(model, columns)
         heading = _heading(model, wide)
         ruler: Line = [(heading.ljust(left), "dim"), (glyphs.vertical, "dim"), (labels, "")]
-        line: Line = [(glyphs.horizontal * left + glyphs.cross, "dim"), *self._marked(model, marks)]
+        under = glyphs.horizontal * left
+        if model.top:
+            # Beside the lanes that they are above of; behind the pinned ones, that stay.
+            words = f" {plural(model.top, 'lane')} above " if wide else f" {model.top} above "
+            under = f"{glyphs.horizontal * 2}{words}".ljust(left, glyphs.horizontal)[:left]
+        line: Line = [(f"{under}{glyphs.cross}", "dim"), *self._marked(model, marks)]
         return [heat, view, ruler, line] if tall else [heat, ruler, line]
 
     def _heat_row(self, model: TimelineModel, columns: int) -> str:
@@ -183,7 +188,7 @@ class TimelineFrame:
         explained = self._legend(model, width)
         if not status.tall:
             return [title, *told, *status.lines, explained]
-        ruled = rule(range_title(model), width, self.glyphs)
+        ruled = rule(text_of([shortened([(range_title(model), "")], width - 5)]).rstrip(), width, self.glyphs)
         return [title, *told, ruled, *status.lines, explained, self._view(model, width), *status.mark]
 
     def _title(self, model: TimelineModel, width: int, low: bool) -> Line:
@@ -228,29 +233,18 @@ class TimelineFrame:
         window = model.window
         axis, column_ns = model.source.axis, window.span_ns // model.columns
         line: Line = [(f" {filter_words(model)}  ", "accent")] if model.filter.is_on else []
-        line.append((
-            f" view {axis.clock(window.first_ns)} .. {axis.clock(window.last_ns)}, "
-            f"{axis.length(column_ns)} a column   ",
-            "",
-        ))  # fmt: skip
-        path = ("critical path off", "")
-        if self._path is not None:
-            path = (self._path_words, "accent")
-        ranks = (f"{model.source.counted}   ", "")
+        line.append((f" view {axis.clock(window.first_ns)} .. {axis.clock(window.last_ns)}", ""))
+        column = (f", {axis.length(column_ns)} a column", "")
+        ranks = (f"   {model.source.counted}", "")
         # What stands out is said, where there is no room for all, rather than what does not change.
-        fits = width_of([*line, ranks, path]) <= width
-        return [*line, ranks, path] if fits else [*line, path if self._path is not None else ranks]
-
-
-def _first(told: list[Line], rows: int, width: int) -> list[Line]:
-    """The first lines of the details, as many as there is room for; dots where there are more.
-
-    In the two lines of a low screen stands all that matters of the others.
-    """
-    kept: list[Line] = [[("  ", ""), *line] for line in told[:rows]]
-    if len(told) > rows > 2:
-        kept[-1] = [*fitted(kept[-1], min(width_of(kept[-1]), width - 4)), (" ...", "dim")]
-    return [*(shortened(line, width) for line in kept), *[[] for _ in range(rows - len(kept))]]
+        rests: tuple[Line, ...] = ([column, ranks, ("   critical path off", "")], [column, ranks], [column])
+        if self._path is not None:
+            path = (f"   {self._path_words}", "accent")
+            rests = ([column, ranks, path], [column, path], [path], [column])
+        for rest in rests:
+            if width_of([*line, *rest]) <= width:
+                return [*line, *rest]
+        return shortened(line, width)
 
 
 class _Status(NamedTuple):
@@ -275,6 +269,17 @@ def _status(model: TimelineModel, width: int, tall: bool) -> _Status:
     mark = mark_line(model, width, wide)
     marks = [mark] if mark else []
     return _Status(tall, lines, marks) if tall else _Status(tall, lines or marks, [])
+
+
+def _first(told: list[Line], rows: int, width: int) -> list[Line]:
+    """The first lines of the details, as many as there is room for; dots where there are more.
+
+    In the two lines of a low screen stands all that matters of the others.
+    """
+    kept: list[Line] = [[("  ", ""), *line] for line in told[:rows]]
+    if len(told) > rows > 2:
+        kept[-1] = [*fitted(kept[-1], min(width_of(kept[-1]), width - 4)), (" ...", "dim")]
+    return [*(shortened(line, width) for line in kept), *[[] for _ in range(rows - len(kept))]]
 
 
 def _sign_column(row: Row, wide: bool) -> int:

@@ -9,7 +9,8 @@ from tui.frame import Line, cells, wrapped
 from tui.timeline.model import TimelineModel
 from tui.timeline.moves import Figures
 
-_LABEL = 16
+# Cells of the labels at least, and of one and what is set beside it.
+_LABEL, _SPACE = 16, 2
 
 
 def full_details(model: TimelineModel) -> Callable[[int], list[Line]]:
@@ -17,7 +18,9 @@ def full_details(model: TimelineModel) -> Callable[[int], list[Line]]:
     lane, index = model.current, model.span
     found = [] if index is None else model.moves.all_of(lane, index, model.rank)
     stretch = model.selection.stretch(model.cursor_ns)
-    range_of = _range(model, *stretch) if stretch is not None and stretch[0] < stretch[1] else None
+    table = _Table(model, *stretch) if stretch is not None and stretch[0] < stretch[1] else None
+    labels = [*(label for label, _ in found), *(table.names if table is not None else ())]
+    label_cells = max(_LABEL, *(len(label) + _SPACE for label in labels), 0)
 
     def lines(width: int) -> list[Line]:
         made: list[Line] = []
@@ -25,35 +28,45 @@ def full_details(model: TimelineModel) -> Callable[[int], list[Line]]:
             # What it is; whose it is stands below.
             made += [[("  ", ""), *told[:1]], []]
         for label, words in found:
-            made += _paragraph(label, words, width)
-        return made + range_of(width) if range_of is not None else made
+            made += _paragraph(label, words, label_cells, width)
+        return made + table.lines(label_cells, width) if table is not None else made
 
     return lines
 
 
-def _paragraph(label: str, words: str, width: int) -> list[Line]:
-    parts = [part for line in words.split("\n") for part in wrapped(line, width - _LABEL - 4)]
+def _paragraph(label: str, words: str, label_cells: int, width: int) -> list[Line]:
+    parts = [part for line in words.split("\n") for part in wrapped(line, width - label_cells - 4)]
     return [
-        [(f"  {label if place == 0 else '':<{_LABEL}}", "dim"), (part, "")]
+        [(f"  {label if place == 0 else '':<{label_cells}}", "dim"), (part, "")]
         for place, part in enumerate(parts or [""])
     ]
 
 
-def _range(model: TimelineModel, first_ns: int, last_ns: int) -> Callable[[int], list[Line]]:
-    """A table of the range's accounts, of this lane and of all ranks."""
-    axis, number = model.source.axis, model.current.number
-    here = model.moves.figures(number, first_ns, last_ns)
-    everywhere = model.moves.all_figures(first_ns, last_ns)
-    title = cells(model.whose, 22)
-    words = f"{axis.clock(first_ns)} .. {axis.clock(last_ns)}, {axis.length(last_ns - first_ns)}"
-    table: list[Line] = [[(f"  {'':<{_LABEL}}{title:>22}{'mean of all ranks':>26}", "dim")]]
-    names = {one.words: one.role for figures in (here, everywhere) for one in figures.of}
-    for name, role in sorted(names.items(), key=lambda item: model.moves.order.index(item[0])):
-        line: Line = [(f"  {name:<{_LABEL}}", role)]
-        for figures, room in ((here, 22), (everywhere, 26)):
-            line.append((_cell(model, figures, name).rjust(room), ""))
-        table.append(line)
-    return lambda width: [[], *_paragraph("range", words, width), *table]
+class _Table:
+    """The range's accounts, of this lane and of all ranks. names: its rows."""
+
+    def __init__(self, model: TimelineModel, first_ns: int, last_ns: int) -> None:
+        axis, number = model.source.axis, model.current.number
+        here = model.moves.figures(number, first_ns, last_ns)
+        everywhere = model.moves.all_figures(first_ns, last_ns)
+        self._title = cells(model.whose, 22)
+        self._words = f"{axis.clock(first_ns)} .. {axis.clock(last_ns)}, {axis.length(last_ns - first_ns)}"
+        roles = {one.words: one.role for figures in (here, everywhere) for one in figures.of}
+        self.names = sorted(roles, key=model.moves.order.index)
+        self._rows = [
+            (name, roles[name], _cell(model, here, name), _cell(model, everywhere, name))
+            for name in self.names
+        ]
+
+    def lines(self, label_cells: int, width: int) -> list[Line]:
+        """Its lines: the range, a heading, a row for each account."""
+        made: list[Line] = [[], *_paragraph("range", self._words, label_cells, width)]
+        made.append([(f"  {'':<{label_cells}}{self._title:>22}{'mean of all ranks':>26}", "dim")])
+        for name, role, here, everywhere in self._rows:
+            made.append(
+                [(f"  {name:<{label_cells}}", role), (here.rjust(22), ""), (everywhere.rjust(26), "")]
+            )
+        return made
 
 
 def _cell(model: TimelineModel, figures: Figures, name: str) -> str:

@@ -186,7 +186,7 @@ class Lane(SpanLane):
         return " ".join(self.name.split())
 
     def label(self, op: int, room: int) -> str:
-        """A span's name in at most `room` cells; the phase is kept and the name cut."""
+        """A span's name in at most `room` cells; the name is cut for the phase, if three of it are left."""
         simulation = self.results.simulation
         if op < 0:
             return "receive"[:room]
@@ -197,7 +197,8 @@ class Lane(SpanLane):
         phase = PHASES[ops.phase[op]]
         # Input and weight gradient have one colour: the name tells them apart.
         ending = f" {phase}" if phase in ("ig", "wg") else ""
-        return cells(simulation.workload.name[row])[: room - len(ending)] + ending
+        name = cells(simulation.workload.name[row])
+        return name[:room] if room - len(ending) < min(len(name), 3) else name[: room - len(ending)] + ending
 
     def told(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
         return simulated_words(self, index, others, width, wide)
@@ -303,7 +304,7 @@ class SimulatedLanes:
         layout, classes = self.results.simulation.layout, len(self.results.simulation.timeline.classes)
         if self.groups < classes:
             return f"{layout.world} ranks, each simulated, in {plural(self.groups, 'lane')} of equal ones"
-        return f"{layout.world} ranks in {plural(classes, 'class')}"
+        return f"{plural(layout.world, 'rank')} in {plural(classes, 'class')}"
 
     @property
     def heat(self) -> dict[int, int]:

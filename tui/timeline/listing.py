@@ -33,6 +33,10 @@ class Listing:
         found = self.source.number_of(key.rank) if key.rank >= 0 else key.number
         return key.number if found is None else found
 
+    def _has_others(self, number: int) -> bool:
+        """Whether some ranks of a group have lanes of their own, and some have not."""
+        return 0 < len(self._apart.get(number, ())) < self.source.count(number)
+
     def _pinned_rows(self, key: LaneKey) -> Iterator[Row]:
         if key.path:
             found: Iterator[Row] = self._group_rows(self._groups[key], 0) if key in self._groups else iter(())
@@ -87,7 +91,7 @@ class Listing:
             yield from self._stream_rows(number, ALL, depth)
         if apart:
             for rank in [*sorted(apart), OTHERS]:
-                if rank != OTHERS or len(apart) < self.source.count(number):
+                if rank != OTHERS or self._has_others(number):
                     key = self.source.lane(number, rank).key
                     if key not in self._pinned and key not in self._hidden:
                         yield from self._single_rows(number, rank, depth + 1)

@@ -150,9 +150,10 @@ class SimulatedMoves:
         simulation = self.results.simulation
         ranks = simulation.timeline.classes[lane.number].ranks
         rank = ranks.first if rank is None else rank
+        equal = f"; {len(ranks)} equal ranks: {ranks.text()}" if len(ranks) > 1 else ""
         found = [
             ("runs", f"{clock(start)} .. {clock(end)}, {duration(end - start)} ({end - start} ns)"),
-            ("on", f"{self.rank_words(rank)}; {plural(len(ranks), 'equal rank')}: {ranks.text()}"),
+            ("on", f"{self.rank_words(rank)}{equal}"),
         ]
         if lane.stream is None:
             found.insert(0, ("account", ACCOUNTS[self.results.accounts[lane.number].account[index]]))

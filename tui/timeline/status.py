@@ -9,6 +9,8 @@ from tui.timeline.moves import Figures
 
 # From so many cells on a line has room for the whole words.
 WIDE = 100
+# Whose figures they are, in so many cells: both lines are as far in.
+_WHOSE = 22
 
 
 def range_title(model: TimelineModel) -> str:
@@ -33,7 +35,7 @@ def range_lines(model: TimelineModel, width: int, wide: bool) -> list[Line]:
         return []
     first, last = stretch
     number = model.current.number
-    lane = model.whose
+    lane = cells(model.whose, _WHOSE)
     length = model.source.axis.length
     if first == last:
         return [[(" range 0: l h . , move its end, v fixes it, Esc removes it", "dim")]]

@@ -67,12 +67,12 @@ def say_warnings(*opened: Workload | MeasuredRun) -> None:
     """The warnings of traces on standard error, each once: a page or JSON of figures is taken for granted."""
     import sys
 
-    from simcore.measured import MeasuredRun
+    from simcore.workload import Workload
 
     said = dict.fromkeys(
         one.text()
         for run in opened
-        if isinstance(run, MeasuredRun)
+        if not isinstance(run, Workload)
         for one in run.diagnostics
         if one.severity != "note"
     )

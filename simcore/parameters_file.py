@@ -16,7 +16,7 @@ from simcore.choices import is_one_of
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.forms import check_item
 from simcore.parameters import FLAGS, Flag, Parameters, parse_value
-from simcore.toml_text import TomlProblem, parse_toml, place_of_key, read_text
+from simcore.toml_text import TomlProblem, as_written, parse_toml, place_of_key, read_text
 
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
 _EXPECTED = {"count": "a whole number", "positive": "a number", "scale": "a number", "word": "a text",
@@ -144,5 +144,5 @@ class _File:
 
 
 def _quoted(value: object) -> str:
-    text = str(value).lower() if isinstance(value, bool) else str(value)
+    text = value if isinstance(value, str) else as_written(value)
     return f"`{printable(text, 40)}`"

@@ -9,6 +9,7 @@ import os
 import re
 import stat
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from simcore.diagnostics import printable
@@ -24,6 +25,11 @@ _LONG_NUMBER = re.compile(rf"(?<![\w.])[0-9][0-9A-Fa-fxob_]{{{_MOST_DIGITS}}}")
 _MOST_PARTS = 32
 _PART = r"(?:[\w-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*\.[ \t]*"
 _LONG_KEY = re.compile(rf"(?<![\w-])(?:{_PART}){{{_MOST_PARTS}}}")
+
+# A part of a key: a quoted one may have anything in it, also escapes.
+_NAME = re.compile(r"[\w-]+|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'")
+_NAMES = rf"(?:{_NAME.pattern})(?:[ \t]*\.[ \t]*(?:{_NAME.pattern}))*"
+_HEAD = re.compile(rf"^[ \t]*(?:(\[\[?)[ \t]*)?({_NAMES})[ \t]*[\]=]", re.MULTILINE)
 
 
 class TomlProblem(Exception):
@@ -96,24 +102,61 @@ def place_at(text: str, offset: int) -> Place:
 def place_of_key(text: str, key: str, item: str = "") -> Place | None:
     """Where `item` stands in the value of a key of the top level, or else the key itself.
 
-    None where the key cannot be found as people write it.
+    None where the key does not stand at the beginning of a line.
     """
-    head = re.search(rf"^[ \t]*\[*[ \t]*[\"']?({re.escape(key)})[\"']?[ \t]*[=.\]]", text, re.MULTILINE)
-    if head is None:
-        return None
-    at = text.find(item, head.end()) if item else -1
-    return place_at(text, at if at >= 0 else head.start(1))
+    for path, start, end in _heads(text):
+        if path[0] == key:
+            at = text.find(item, end) if item else -1
+            return place_at(text, at if at >= 0 else start)
+    return None
 
 
-def place_in_table(text: str, table: str, key: str = "") -> Place | None:
-    """Where a table stands, or a key in it; None where it cannot be found as people write it."""
-    quote = "[\"']?"
-    head = re.search(rf"^[ \t]*\[?[ \t]*({quote}{re.escape(table)})\b", text, re.MULTILINE)
-    if head is None:
-        return None
-    at = head.start(1)
-    if key:
-        inside = rf"^[ \t]*(?:{re.escape(table)}\.)?({quote}{re.escape(key)})\b"
-        found = re.compile(inside, re.MULTILINE).search(text, head.start())
-        at = at if found is None else found.start(1)
-    return place_at(text, at)
+def place_in_table(text: str, table: str, key: str | None = None) -> Place | None:
+    """Where a table stands, or a key in it; None where neither stands at the beginning of a line."""
+    of_table = None
+    for path, start, _ in _heads(text):
+        if path[0] != table:
+            continue
+        if key is None or path[1:2] == [key]:
+            return place_at(text, start)
+        of_table = start if of_table is None else of_table
+    return None if of_table is None else place_at(text, of_table)
+
+
+def _heads(text: str) -> Iterator[tuple[list[str], int, int]]:
+    """(the whole name, where it begins, where what follows it begins) of every table and key of a text."""
+    table: list[str] = []
+    for found in _HEAD.finditer(text):
+        path = [_name(part) for part in _NAME.findall(found[2])]
+        if found[1]:
+            table = path
+        else:
+            path = table + path
+        yield path, found.start(2), found.end()
+
+
+def _name(part: str) -> str:
+    """What a part of a key, as it is written, names."""
+    if part[0] == "'":
+        return part[1:-1]
+    if part[0] != '"':
+        return part
+    try:
+        return str(parse_toml(f"name = {part}", "")["name"])
+    except TomlProblem:
+        # In the middle of a text of several lines, which only looks like a key.
+        return part
+
+
+def as_written(value: object) -> str:
+    """A value as TOML has it, on one line."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, list):
+        return f"[{', '.join(map(as_written, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name} = {as_written(one)}' for name, one in value.items())}}}"
+    # Numbers, and dates and times, whose `str` has a blank where people write a T.
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

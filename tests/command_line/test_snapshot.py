@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pty
+import resource
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -115,6 +119,35 @@ sys.exit(main([{SEED_002!r}, "--snapshot", "2"]))
     done = process([sys.executable, "-c", code])
     said = "wltui: --snapshot: the screen did not answer for 30 s\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
+@pytest.mark.parametrize("limit", [5, 6])
+def test_too_few_open_files_are_one_line(limit: int) -> None:
+    done = process(
+        [sys.executable, "-m", "tui", SEED_002, "--snapshot", "2"],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
+    )
+    said = f"wltui: --snapshot needs 4 more open files, and {limit - 3} can be had: "
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"{said}Too many open files (ulimit -n)\n"
+
+
+def test_a_screen_with_too_few_open_files_is_one_line() -> None:
+    ours, theirs = pty.openpty()
+    done = process(
+        [sys.executable, "-m", "tui", SEED_002],
+        environment(TERM="xterm-256color"),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (9, 9)),
+        stdin=theirs,
+        stdout=theirs,
+    )
+    os.close(theirs)
+    os.set_blocking(ours, False)
+    with contextlib.suppress(OSError):
+        assert os.read(ours, 4096) == b""
+    os.close(ours)
+    said = "wltui: the screen needs 8 more open files, and 6 can be had: "
+    assert (done.returncode, done.stderr) == (2, f"{said}Too many open files (ulimit -n)\n")
 
 
 def test_an_error_in_the_file_is_that_of_every_command() -> None:

@@ -180,3 +180,29 @@ def test_each_action_has_words_and_an_id_of_its_own() -> None:
         found = actions([*bindings, *WltuiApp.BINDINGS], {})
         assert all(one.words and "." in one.id for one in found), name
         assert len({one.id for one in found}) == len(found), name
+
+
+ACTION = "expected an action, for example"
+LIKE = 'expected a key like "w" or a list of keys'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('# one\n["\\u202e"]\na="b"\n',
+         f'3:1: error keymap found "\\u202e.a", {ACTION} summary.next-panel (wltui keys lists all)'),
+        ('"\\u202e" = 1\n', '1:1: error keymap found "\\u202e", expected a table of keys like [timeline]'),
+        ('["time\\u006cine"]\n  "zoom\\u002din" = 5\n', f"2:3: error keymap found 5, {LIKE}"),
+        ("[timeline]\n'zoom-in' = 5\n", f"2:1: error keymap found 5, {LIKE}"),
+        ("[layers]\nzoom-in = 1\n[timeline]\nzoom-in = 5\n",
+         f'2:1: error keymap found "layers.zoom-in", {ACTION} summary.next-panel (wltui keys lists all)'),
+        ("[timeline]\nzoom-in = 2020-01-01\n", f"2:1: error keymap found 2020-01-01, {LIKE}"),
+        ("[timeline]\nzoom-in = [true, 10:00:00]\n", f"2:1: error keymap found [true, 10:00:00], {LIKE}"),
+        ("[timeline]\nzoom-in = {a = 'b'}\n", f'2:1: error keymap found {{a = "b"}}, {LIKE}'),
+        ('timeline = {zoom-in = 5}\n', f"1:1: error keymap found 5, {LIKE}"),
+    ],
+)  # fmt: skip
+def test_keys_written_with_escapes_have_a_place_and_values_are_said_as_they_are_written(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    assert refused(tmp_path, text) == f"keys.toml:{said}"

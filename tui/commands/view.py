@@ -47,6 +47,9 @@ _COMMANDS = (
     "wltui keys  (every action with its keys, and where your own are read from)"
 )
 
+# Open at once at the most, besides the standard three: an event loop and its wakers, and a file or two.
+_FILES_OF_SNAPSHOT, _FILES_OF_SCREEN = 4, 8
+
 
 def _session(path: str, arguments: argparse.Namespace, parameters: Parameters) -> AnySession:
     """The session over a workload, simulated, or over a measured run, replayed if that is asked for."""
@@ -167,6 +170,7 @@ def main(words: list[str]) -> int:
         raise UsageError(
             "FILE -: the screen needs standard input for its keys; wltui report - and wltui check - read it"
         )
+    _check_open_files("the screen", _FILES_OF_SCREEN)
     # The file first: an error in it is a line on the terminal, not on a screen that goes away.
     session, against = _opened(path, arguments, parameters)
 
@@ -204,6 +208,7 @@ def _keeper(path: str, arguments: argparse.Namespace, session: AnySession) -> Ke
 
 def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:
     """Print the screen as it is after the keys of `--snapshot`."""
+    _check_open_files("--snapshot", _FILES_OF_SNAPSHOT)
     # Textual looks at it when it is imported: a picture does not depend on who takes it.
     os.environ["TEXTUAL_COLOR_SYSTEM"] = "256"
     from tui.snapshot import DEFAULT_SIZE, keys_in, size_in, snapshot
@@ -217,6 +222,22 @@ def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Names
     first = _first(arguments, session)
     app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap(), first=first, against=against)
     print(snapshot(app, keys, size, arguments.svg), end="" if not arguments.svg else "\n")
+
+
+def _check_open_files(what: str, count: int) -> None:
+    """Raises `UsageError` unless `count` more files can be open: asyncio fails halfway without."""
+    found: list[int] = []
+    try:
+        while len(found) < count:
+            found.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        raise UsageError(
+            f"{what} needs {count} more open files, and {len(found)} can be had: "
+            f"{error.strerror or error} (ulimit -n)"
+        ) from None
+    finally:
+        for descriptor in found:
+            os.close(descriptor)
 
 
 def _is_unicode(stream: TextIO) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 from textual.binding import Binding, BindingType
 
 from simcore.diagnostics import Diagnostic, InputError, printable
-from simcore.toml_text import TomlProblem, parse_toml, place_in_table, read_text
+from simcore.toml_text import TomlProblem, as_written, parse_toml, place_in_table, read_text
 from tui.keys.actions import Action, actions
 from tui.keys.names import key_of
 
@@ -126,9 +126,9 @@ class _Reader:
                 message = f'key "{key}" of {one} is already that of {two}: give {two} another key too'
                 raise self._wrong(message, *one.split(".", 1))
 
-    def _wrong(self, message: str, table: str, name: str = "") -> InputError:
+    def _wrong(self, message: str, table: str, name: str | None = None) -> InputError:
         return _refusal(self.path, message, place_in_table(self.text, table, name))
 
 
 def _quoted(value: object) -> str:
-    return f'"{printable(value, 40)}"' if isinstance(value, str) else printable(repr(value), 40)
+    return f'"{printable(value, 40)}"' if isinstance(value, str) else printable(as_written(value), 40)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING, TextIO
 
@@ -208,6 +209,8 @@ def _keeper(path: str, arguments: argparse.Namespace, session: AnySession) -> Ke
 
 def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:
     """Print the screen as it is after the keys of `--snapshot`."""
+    # Nothing is to be tidied yet, and Python swallows a KeyboardInterrupt that meets it in a callback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     _check_open_files("--snapshot", _FILES_OF_SNAPSHOT)
     # Textual looks at it when it is imported: a picture does not depend on who takes it.
     os.environ["TEXTUAL_COLOR_SYSTEM"] = "256"

@@ -80,7 +80,7 @@ def _transfer(simulation: Simulation, of: int, op: int, cost: TransferCost) -> t
     what = "an activation" if phase in (FWD, RECOMPUTE) else "a gradient"
     formula = network.explain_transfer(link.shape, link.ports, cost.bytes) + _ports(simulation, link.ports)
     alone_ns = network.transfer_ns(link.shape, link.ports, cost.bytes)
-    words = f"{what} of {byte_size(cost.bytes)}\n{formula}"
+    words = f"{what} of {byte_size(cost.bytes)}: {formula}"
     scale = simulation.parameters.comm_scale
     return words, scaled(alone_ns, scale), [(scale, "comm scale")]
 
@@ -105,11 +105,11 @@ def _outcome(simulation: Simulation, is_compute: bool, ns: int, expected: int, f
     if ns == expected:
         return words
     sharing = not is_compute and isinstance(simulation.network, Sharing)
-    if simulation.parameters.jitter and not sharing:
-        return words + (f", times {ns / expected:.4g} (jitter)" if expected else "")
+    if simulation.parameters.jitter and not sharing and expected:
+        return f"{words}, times {ns / expected:.4g} (jitter)"
     more = f"{duration(abs(ns - expected))} {'more' if ns > expected else 'less'}"
     if simulation.parameters.jitter:
-        return f"{words}, {more} by jitter and other traffic at its ports"
+        return f"{words}, {more} by jitter{' and other traffic at its ports' if sharing else ''}"
     if sharing:
         return f"{words}, {more} as other traffic shares its ports"
     return f"{words}, {more} in the queues of the dimensions"

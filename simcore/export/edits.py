@@ -49,7 +49,9 @@ def edited(workload: Workload, parameters: Parameters) -> tuple[Workload, list[D
                 header,
                 ga=parameters.microbatches,
                 checkpoints=_moved(header.checkpoints, order),
-                checkpoint_initiates=_moved(header.checkpoint_initiates, order),
+                checkpoint_initiates=_moved(
+                    header.checkpoint_initiates, order, after=min(header.checkpoints, default=len(workload))
+                ),
             )
         else:
             message = "--microbatches: no embedding_layer row begins a block of this file; its rows stay"
@@ -101,11 +103,15 @@ def _most_rows(rows: range) -> int:
     return max(10_000_000, len(rows))
 
 
-def _moved(marked: tuple[int, ...], order: Sequence[int]) -> tuple[int, ...]:
-    """Where the marked rows are in the new order; as they were if that is the old one."""
+def _moved(marked: tuple[int, ...], order: Sequence[int], after: int = -1) -> tuple[int, ...]:
+    """Where the marked rows are in the new order; as they were if that is the old one.
+
+    Rows up to `after` lose their mark: what recomputes nothing for want of a checkpoint before it would
+    find one before its copies.
+    """
     if list(order) == list(range(len(order))) and all(row < len(order) for row in marked):
         return marked
-    wanted = set(marked)
+    wanted = {row for row in marked if row > after}
     return tuple(place for place, row in enumerate(order) if row in wanted)
 
 

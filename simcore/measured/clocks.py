@@ -76,9 +76,11 @@ def _bound(ranks: Sequence[RankTrace], matches: Matches) -> Iterator[tuple[Call,
     """The calls of each collective that ends for all of its members at once."""
     for meeting in matches.meetings:
         first = meeting.calls[0]
-        collective = ranks[first.rank].subs.collective[first.sub] if first.sub >= 0 else None
-        # The root of a broadcast does not wait for the others.
-        if meeting.kind != MODEL_PARALLEL and not meeting.is_async and collective != "broadcast":
+        trace = ranks[first.rank]
+        collective = trace.subs.collective[first.sub] if first.sub >= 0 else None
+        # The root of a broadcast does not wait for the others; `tp_load_batch_broadcast` may be alone.
+        is_broadcast = "broadcast" in (collective or trace.ops.name[first.op])
+        if meeting.kind != MODEL_PARALLEL and not meeting.is_async and not is_broadcast:
             yield meeting.calls
 
 

@@ -90,6 +90,6 @@ def test_a_transfer_names_the_stage_at_its_other_end() -> None:
     (sent,) = [span.op for span in stream_spans(simulation.timeline, 1, "pp>prev")]
     found = facts(simulation, 1, sent)
     assert (found.kind, found.other_stage, found.phase, found.stream) == ("send", 0, "ig", "pp")
-    assert found.origin.startswith("a gradient of 1.0 kB\n1 000 B / ")
+    assert found.origin.startswith("a gradient of 1.0 kB: 1 000 B / ")
     assert found.origin.endswith(" = 1 010 ns")
     assert found.end_ns - found.start_ns == 1010

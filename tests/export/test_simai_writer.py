@@ -22,7 +22,7 @@ from simcore.workload import Cells, Header, Workload, read_workload
 from simcore.workload.formats.collectives import KINDS
 from simcore.workload.formats.simai_text import dialect_of
 from simcore.workload.policies import TRANSFORMER
-from tests.strategies import Case, cases
+from tests.strategies import Case, cases, layer, make_workload
 from tests.workload.texts import FIXTURES, read, shared_folder, text_of
 from tests.workload.texts import row as text_row
 
@@ -148,6 +148,16 @@ def test_every_simai_file_of_the_corpus_is_written_and_read_back() -> None:
         assert same(read(written(workload))) == same(workload), path.name
         done += 1
     assert done >= 19
+
+
+def test_what_recomputes_nothing_recomputes_nothing_in_its_copies() -> None:
+    """Without a checkpoint before it a row does not initiate; the copy of a block has one before it."""
+    rows = [layer("embedding_layer", 1), layer("attention_column")]
+    workload = make_workload(rows, checkpoints=(1,), checkpoint_initiates=(1,))
+    export = SIMAI.export(workload, Parameters(microbatches=2))
+    again = read_workload("again.txt", b"".join(export.pieces))
+    assert (again.header.checkpoints, again.header.checkpoint_initiates) == ((1, 3), ())
+    assert simulate(again, Parameters()).step_time_ns == 2
 
 
 @settings(max_examples=80)

@@ -124,7 +124,7 @@ def test_times_of_more_than_ten_seconds_are_whole() -> None:
 
 def test_a_scaled_length_says_its_factor() -> None:
     results = run(make_workload([layer("a", 1000)], tp=1, pp=1, all_gpus=1), compute_scale=2.5)
-    assert at(results, 0, 0)[3] == "1.000 us, the fwd cell of line 3, times 2.5"
+    assert at(results, 0, 0)[3] == "1.000 us, the fwd cell of line 3, times 2.5 (compute scale) = 2.500 us"
 
 
 def test_names_are_shown_safely() -> None:

@@ -14,7 +14,7 @@ run: $(VENV)/.stamp-run
 	@$(BIN)/wltui
 
 test: $(VENV)/.stamp-test lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 3
 
 lint: $(VENV)/.stamp-test
 	$(BIN)/ruff check .

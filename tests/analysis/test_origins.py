@@ -67,7 +67,7 @@ def ops_of(simulation: Simulation) -> list[OpFacts]:
 _FACTORS = (1.0, 0.3, 2.5)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(overridden(), st.sampled_from([0.0, 0.0, 0.2]), st.sampled_from(_FACTORS), st.sampled_from(_FACTORS))
 def test_what_is_said_of_a_duration_accounts_for_it(
     case: Case, jitter: float, comm: float, compute: float

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby, pairwise
-from operator import itemgetter
+from itertools import groupby, islice
+from operator import add, itemgetter, ne
 from typing import NamedTuple
 
 from tui.frame import ASCII, Glyphs, Line
@@ -110,7 +110,7 @@ def kinds_of(sums: dict[int, list[int]], columns: int) -> list[int]:
     together = sums
     if _WG in sums and _BWD in sums:
         together = {one: values for one, values in sums.items() if one != _WG}
-        together[_BWD] = [one + other for one, other in zip(sums[_BWD], sums[_WG], strict=True)]
+        together[_BWD] = list(map(add, sums[_BWD], sums[_WG]))
     order = sorted(together)
     kinds = []
     for values in zip(*(together[one] for one in order), strict=True):
@@ -233,4 +233,5 @@ def _merged(columns: list[int], sums: dict[int, list[int]]) -> list[int]:
 
 
 def _runs(kinds: list[int]) -> int:
-    return 1 + sum(one != other for one, other in pairwise(kinds))
+    changes: int = sum(map(ne, kinds, islice(kinds, 1, None)))
+    return 1 + changes

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from simcore.cluster import Cluster, Dimension, group_shape  # noqa: E402
+from simcore.networks import PlacedCollective  # noqa: E402
 from simcore.networks.shared import Shared  # noqa: E402
 
 FIGURES = ROOT / "tests" / "sharing" / "golden_astra2_fifo.json"
@@ -65,8 +66,8 @@ def rows(runs: list[dict[str, Any]]) -> Iterator[tuple[str, str, int, int, int, 
         where = f"{dims}, {' / '.join(run['algorithms'])}"
         if run["optimization"] != "localBWAware":
             where += f", {run['optimization']}"
-        alone = super(Shared, network).collective_ns("all", shape, (), collective, size)
-        shared = network.collective_ns("all", shape, (), collective, size)
+        placed = PlacedCollective("all", shape, (), collective, size)
+        alone, shared = super(Shared, network).collective_ns(placed), network.collective_ns(placed)
         yield where, run["collective"], size, run["splits"], alone, shared, run["finish_max_ns"]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from simcore.collectives.exact import scaled
 from simcore.folding import Folding, RankClass
-from simcore.networks import Network, Sharing
+from simcore.networks import Network, PlacedCollective, Sharing
 from simcore.overrides import Overrides
 from simcore.program import Ops, Program
 from simcore.program.ops import (
@@ -74,12 +74,10 @@ class Prices:
             if cost.group not in rank_class.groups:
                 return 0, 1.0
             group = folding.group_classes[rank_class.groups[cost.group]]
-            key: object = (group.kind, group.shape, group.ports, cost.collective, cost.bytes)
-            if key not in self._known:
-                self._known[key] = self.network.collective_ns(
-                    group.kind, group.shape, group.ports, cost.collective, cost.bytes
-                )
-            return self._known[key], self.comm_scale
+            placed = PlacedCollective.of(group, cost)
+            if placed not in self._known:
+                self._known[placed] = self.network.collective_ns(placed)
+            return self._known[placed], self.comm_scale
         if cost.step not in rank_class.links:
             return 0, 1.0
         link = rank_class.links[cost.step]

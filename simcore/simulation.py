@@ -12,7 +12,6 @@ from simcore.cluster import (
     DEFAULT_PRESET,
     Cluster,
     ClusterChoice,
-    GroupShape,
     TransferShape,
     choose_cluster,
     group_shape,
@@ -26,10 +25,12 @@ from simcore.layout import Layout, resolve_layout
 from simcore.memory import check_memory, run_bytes
 from simcore.networks import (
     Network,
+    PlacedCollective,
     Sharing,
     check_flags,
     network_model,
     open_network,
+    rounds_phases,
 )
 from simcore.networks.simai_inputs import least_forward_bytes
 from simcore.overrides import Overrides, parse_overrides
@@ -254,8 +255,7 @@ def collective_alone_ns(simulation: Simulation, collective: str, group: GroupKin
     if group == "pp":
         return _transfer_alone_ns(simulation, size)
     price, scale = simulation.network.collective_ns, simulation.parameters.comm_scale
-    shapes = _shapes(simulation, group, size)
-    return max([price(group, shape, (), collective, size, scale) for shape in shapes], default=0)
+    return max([price(one, scale) for one in _placed(simulation, collective, group, size)], default=0)
 
 
 def _transfer_alone_ns(simulation: Simulation, size: int) -> int:
@@ -285,17 +285,14 @@ def explain_alone(simulation: Simulation, collective: str, group: GroupKind, siz
     """Where `collective_alone_ns` comes from, in one or two lines of text."""
     if group == "pp":
         return _explain_transfer(simulation, size)
-    shapes = _shapes(simulation, group, size)
-    if not shapes:
+    placed = _placed(simulation, collective, group, size)
+    if not placed:
         members = simulation.layout.group_size(group)
         return f"{NAMES[collective]}, {size} B in a group of {members}: no op, no time"
-    price, scale = simulation.network.collective_ns, simulation.parameters.comm_scale
-    slowest = max(shapes, key=lambda shape: price(group, shape, (), collective, size, scale))
-    words = simulation.network.explain_collective(group, slowest, (), collective, size)
-    once = scaled(price(group, slowest, (), collective, size), scale)
-    parts = price(group, slowest, (), collective, size, scale)
-    words = _scaled_words(simulation, words)
-    return words if once == parts else f"{words}, each phase of a chunk rounded"
+    network, scale = simulation.network, simulation.parameters.comm_scale
+    slowest = max(placed, key=lambda one: network.collective_ns(one, scale))
+    words = _scaled_words(simulation, network.explain_collective(slowest))
+    return f"{words}, each phase of a chunk rounded" if rounds_phases(network, slowest, scale) else words
 
 
 def _scaled_words(simulation: Simulation, words: str) -> str:
@@ -303,11 +300,12 @@ def _scaled_words(simulation: Simulation, words: str) -> str:
     return words if scale == 1.0 else f"{words}, times comm scale {number(scale)}"
 
 
-def _shapes(simulation: Simulation, group: GroupKind, size: int) -> list[GroupShape]:
-    """The shapes that groups of a kind have, each once; none where the collective makes no op."""
+def _placed(simulation: Simulation, collective: str, group: GroupKind, size: int) -> list[PlacedCollective]:
+    """A collective in each shape that groups of a kind have; none where it makes no op."""
     if not size or simulation.layout.group_size(group) == 1:
         return []
     classes = simulation.timeline.folding.group_classes
     shapes = list(dict.fromkeys(one.shape for one in classes if one.kind == group))
     # A kind that no op of this run uses has no group classes: its first group stands for it.
-    return shapes or [group_shape(simulation.cluster, next(simulation.layout.groups(group)))]
+    shapes = shapes or [group_shape(simulation.cluster, next(simulation.layout.groups(group)))]
+    return [PlacedCollective(group, shape, (), collective, size) for shape in shapes]

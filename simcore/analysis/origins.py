@@ -10,7 +10,7 @@ import math
 
 from simcore.collectives.exact import scaled
 from simcore.folding.classes import PortFactors
-from simcore.networks import Sharing
+from simcore.networks import PlacedCollective, Sharing, rounds_phases
 from simcore.program.ops import (
     COMPUTE,
     FWD,
@@ -63,14 +63,11 @@ def _compute(simulation: Simulation, of: int, op: int, cost: ComputeCost) -> tup
 def _collective(simulation: Simulation, of: int, cost: CollectiveCost) -> tuple[str, int, list[_Factor]]:
     timeline, network = simulation.timeline, simulation.network
     group = timeline.folding.group_classes[timeline.classes[of].groups[cost.group]]
-    asked = (cost.group, group.shape, group.ports, cost.collective, cost.bytes)
-    words = network.explain_collective(*asked) + _ports(simulation, group.ports)
+    placed = PlacedCollective.of(group, cost)
+    words = network.explain_collective(placed) + _ports(simulation, group.ports)
     scale = simulation.parameters.comm_scale
-    expected_ns = network.collective_ns(*asked, scale)
-    factors = [(scale, "comm scale")]
-    if expected_ns != scaled(network.collective_ns(*asked), scale):
-        factors = [(scale, "comm scale, each phase of a chunk rounded")]
-    return words, expected_ns, factors
+    rounded = ", each phase of a chunk rounded" if rounds_phases(network, placed, scale) else ""
+    return words, network.collective_ns(placed, scale), [(scale, f"comm scale{rounded}")]
 
 
 def _transfer(simulation: Simulation, of: int, op: int, cost: TransferCost) -> tuple[str, int, list[_Factor]]:

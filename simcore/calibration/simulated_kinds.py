@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from simcore.calibration.kinds import COMPUTE_KINDS, simulated_kind
 from simcore.cluster import Cluster
 from simcore.collectives.exact import scaled
-from simcore.networks import Network, open_network
+from simcore.networks import Network, PlacedCollective, open_network
 from simcore.program.ops import CollectiveCost, TransferCost
 from simcore.simulation import Simulation
 
@@ -108,7 +108,7 @@ def _alone_ns(simulation: Simulation, network: Network, number: int, cost: int, 
     rank_class, what = folding.classes[number], simulation.program.costs[cost]
     if isinstance(what, CollectiveCost):
         group = folding.group_classes[rank_class.groups[what.group]]
-        return network.collective_ns(group.kind, group.shape, group.ports, what.collective, what.bytes, scale)
+        return network.collective_ns(PlacedCollective.of(group, what), scale)
     assert isinstance(what, TransferCost)
     link = rank_class.links[what.step]
     return scaled(network.transfer_ns(link.shape, link.ports, what.bytes), scale)

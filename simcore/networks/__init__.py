@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
-from simcore.networks.model import Network, NetworkModel, Sharing
+from simcore.networks.model import Network, NetworkModel, PlacedCollective, Sharing, rounds_phases
 from simcore.networks.places import one_place, servers
 from simcore.parameters import FLAGS, Parameters
 
@@ -104,9 +104,11 @@ def check_flags(parameters: Parameters) -> list[Diagnostic]:
 __all__ = [
     "NETWORKS",
     "Network",
+    "PlacedCollective",
     "Sharing",
     "check_flags",
     "network_model",
     "network_names",
     "open_network",
+    "rounds_phases",
 ]

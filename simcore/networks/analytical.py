@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from simcore.cluster import Cluster, GroupShape, TransferShape
+from simcore.cluster import Cluster, TransferShape
 from simcore.collectives import collective_ns, explain_collective, explain_transfer, transfer_ns
 from simcore.diagnostics import Diagnostic
 from simcore.folding.classes import PortFactors
+from simcore.networks.model import PlacedCollective
 from simcore.program.blocks import Structure
 from simcore.workload import Workload
-from simcore.workload.model import GroupKind
 
 
 @dataclass(slots=True)
@@ -20,24 +20,16 @@ class Analytical:
     cluster: Cluster
     _slowed: dict[PortFactors, Cluster] = field(default_factory=dict)
 
-    def collective_ns(
-        self,
-        group: GroupKind,
-        shape: GroupShape,
-        ports: PortFactors,
-        collective: str,
-        size: int,
-        scale: float = 1.0,
-    ) -> int:
-        return collective_ns(self.slowed(ports), shape, collective, size, scale)
+    def collective_ns(self, placed: PlacedCollective, scale: float = 1.0) -> int:
+        cluster = self.slowed(placed.ports)
+        return collective_ns(cluster, placed.shape, placed.collective, placed.size, scale)
 
     def transfer_ns(self, shape: TransferShape, ports: PortFactors, size: int) -> int:
         return transfer_ns(self.slowed(ports), shape, size)
 
-    def explain_collective(
-        self, group: GroupKind, shape: GroupShape, ports: PortFactors, collective: str, size: int
-    ) -> str:
-        return explain_collective(self.slowed(ports), shape, collective, size)
+    def explain_collective(self, placed: PlacedCollective) -> str:
+        cluster = self.slowed(placed.ports)
+        return explain_collective(cluster, placed.shape, placed.collective, placed.size)
 
     def explain_transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> str:
         return explain_transfer(self.slowed(ports), shape, size)

@@ -5,16 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
+from simcore.collectives.exact import scaled
+
 if TYPE_CHECKING:
     from simcore.cluster import Cluster, GroupShape, TransferShape
     from simcore.diagnostics import Diagnostic
-    from simcore.folding.classes import PortFactors
+    from simcore.folding.classes import GroupClass, PortFactors
     from simcore.layout import Layout
     from simcore.parameters import Parameters
     from simcore.program.blocks import Structure
+    from simcore.program.ops import CollectiveCost
     from simcore.sharing import Transmission
     from simcore.workload import Workload
     from simcore.workload.model import GroupKind
+
+
+class PlacedCollective(NamedTuple):
+    """A collective where it runs. size: bytes of the whole buffer. ports: the factors on the group's ports,
+    () when all are whole.
+    """
+
+    group: GroupKind
+    shape: GroupShape
+    ports: PortFactors
+    collective: str
+    size: int
+
+    @classmethod
+    def of(cls, group: GroupClass, cost: CollectiveCost) -> PlacedCollective:
+        """The collective of an op, in the group of the rank that runs it."""
+        return cls(group.kind, group.shape, group.ports, cost.collective, cost.bytes)
 
 
 class Network(Protocol):
@@ -24,15 +44,7 @@ class Network(Protocol):
     () when all are whole.
     """
 
-    def collective_ns(
-        self,
-        group: GroupKind,
-        shape: GroupShape,
-        ports: PortFactors,
-        collective: str,
-        size: int,
-        scale: float = 1.0,
-    ) -> int:
+    def collective_ns(self, placed: PlacedCollective, scale: float = 1.0) -> int:
         """ns of one collective alone, until its last rank is done, times `scale`, rounded as a run does."""
         ...
 
@@ -40,9 +52,7 @@ class Network(Protocol):
         """ns of one pipeline transfer alone, before any scale."""
         ...
 
-    def explain_collective(
-        self, group: GroupKind, shape: GroupShape, ports: PortFactors, collective: str, size: int
-    ) -> str:
+    def explain_collective(self, placed: PlacedCollective) -> str:
         """Where `collective_ns` comes from, in one or two lines of text."""
         ...
 
@@ -57,6 +67,11 @@ class Network(Protocol):
     def diagnostics(self, workload: Workload, structure: Structure) -> tuple[Diagnostic, ...]:
         """What the model assumes of a file and ignores. Raises InputError or UsageError for what it lacks."""
         ...
+
+
+def rounds_phases(network: Network, placed: PlacedCollective, scale: float) -> bool:
+    """Whether a scaled collective takes another time than its price times the scale, rounded once."""
+    return network.collective_ns(placed, scale) != scaled(network.collective_ns(placed), scale)
 
 
 @runtime_checkable

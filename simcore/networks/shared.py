@@ -5,6 +5,7 @@ from __future__ import annotations
 from simcore.cluster import GroupShape, TransferShape
 from simcore.folding.classes import PortFactors
 from simcore.networks.analytical import Analytical
+from simcore.networks.model import PlacedCollective
 from simcore.sharing import (
     Transmission,
     alone_ns,
@@ -12,30 +13,19 @@ from simcore.sharing import (
     port_capacity,
     transfer_transmission,
 )
-from simcore.workload.model import GroupKind
 
 
 class Shared(Analytical):
     """The network of one run; satisfies `Network` and `Sharing`."""
 
-    def collective_ns(
-        self,
-        group: GroupKind,
-        shape: GroupShape,
-        ports: PortFactors,
-        collective: str,
-        size: int,
-        scale: float = 1.0,
-    ) -> int:
-        sent = self.collective(shape, ports, collective, size).scaled(scale)
-        return alone_ns(sent, self.capacities(ports))
+    def collective_ns(self, placed: PlacedCollective, scale: float = 1.0) -> int:
+        sent = self.collective(placed.shape, placed.ports, placed.collective, placed.size).scaled(scale)
+        return alone_ns(sent, self.capacities(placed.ports))
 
-    def explain_collective(
-        self, group: GroupKind, shape: GroupShape, ports: PortFactors, collective: str, size: int
-    ) -> str:
-        words = super().explain_collective(group, shape, ports, collective, size)
-        alone = self.collective_ns(group, shape, ports, collective, size)
-        if alone == super().collective_ns(group, shape, ports, collective, size):
+    def explain_collective(self, placed: PlacedCollective) -> str:
+        words = super().explain_collective(placed)
+        alone = self.collective_ns(placed)
+        if alone == super().collective_ns(placed):
             return words
         return f"{words}\nwhat its messages take of a shared port makes it {alone} ns"
 

@@ -12,12 +12,13 @@ from abc import ABC, abstractmethod
 from struct import pack, unpack
 from typing import NamedTuple
 
-from simcore.cluster import GroupShape, TransferShape
+from simcore.cluster import TransferShape
 from simcore.collectives import NAMES
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import Diagnostic, InputError, UsageError
 from simcore.folding.classes import PortFactors
 from simcore.layout import Layout
+from simcore.networks.model import PlacedCollective
 from simcore.networks.simai_inputs import least_forward_bytes, overlap_ratios, priced_bytes
 from simcore.networks.simai_notes import simai_notes
 from simcore.parameters import Parameters
@@ -134,24 +135,15 @@ class SimaiNetwork(ABC):
     def transfer_ns(self, shape: TransferShape, ports: PortFactors, size: int) -> int:
         return transfer_ns(size, self.transfer_gibps(shape)) if size else 0
 
-    def collective_ns(
-        self,
-        group: GroupKind,
-        shape: GroupShape,
-        ports: PortFactors,
-        collective: str,
-        size: int,
-        scale: float = 1.0,
-    ) -> int:
-        return scaled(self.ns(group, collective, size), scale)
+    def collective_ns(self, placed: PlacedCollective, scale: float = 1.0) -> int:
+        return scaled(self.ns(placed.group, placed.collective, placed.size), scale)
 
     def explain_transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> str:
         gibps, ns = self.transfer_gibps(shape), self.transfer_ns(shape, ports, size)
         return f"{digits(size)} B / 2^30 / {gibps:.8g} GiB/s x 1e9 = {digits(ns)} ns"
 
-    def explain_collective(
-        self, group: GroupKind, shape: GroupShape, ports: PortFactors, collective: str, size: int
-    ) -> str:
+    def explain_collective(self, placed: PlacedCollective) -> str:
+        group, _, _, collective, size = placed
         members = self.members(group)
         ns = f"{digits(self.ns(group, collective, size))} ns"
         head = f"{NAMES[collective]}, {group} group of {members}: {digits(size)} B"

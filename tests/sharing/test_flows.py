@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from simcore.cluster import Cluster, Dimension, GroupShape, group_shape, transfer_shape
 from simcore.collectives import collective_ns, transfer_ns
 from simcore.collectives.phases import chunk_bytes
+from simcore.networks import PlacedCollective
 from simcore.networks.shared import Shared
 from simcore.sharing import Transmission
 from tests.collectives.test_astra2_golden import RUNS, gib
@@ -27,7 +28,7 @@ SIZES = st.integers(0, 2**20) | st.integers(0, 2**40)
 
 
 def shared_ns(cluster: Cluster, shape: GroupShape, collective: str, size: int, scale: float = 1.0) -> int:
-    return Shared(cluster).collective_ns("tp", shape, (), collective, size, scale)
+    return Shared(cluster).collective_ns(PlacedCollective("tp", shape, (), collective, size), scale)
 
 
 SCALES = st.sampled_from([1.0, 0.0, 0.001, 0.37, 0.9, 2.5]) | st.floats(0, 10)

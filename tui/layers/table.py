@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 
 from simcore.analysis import LayerGroup, Results
@@ -146,11 +147,15 @@ class Table:
         left = self.layers.matching(self.typed, with_line)
         return sum(int(sizes[unit]) for unit in left), sum(map(int, sizes))
 
+    @cached_property
+    def _without_line(self) -> list[int]:
+        """Asked for at each picture, found once."""
+        return [unit for unit, phases in enumerate(self._has_line) if not phases]
+
     def empty(self, typed: str) -> int:
         """How many rows of the file hold every word of `typed` and do nothing: they have no line."""
         sizes = self.layers.values("rows")
-        without = [unit for unit, phases in enumerate(self._has_line) if not phases]
-        return sum(int(sizes[unit]) for unit in self.layers.matching(typed, without))
+        return sum(int(sizes[unit]) for unit in self.layers.matching(typed, self._without_line))
 
     def no_match(self, typed: str) -> str:
         """That no line has these words, and how many rows without one have them."""

@@ -146,6 +146,11 @@ class Prices:
         return transmission
 
 
+def rounds_phases(network: Network, placed: PlacedCollective, scale: float) -> bool:
+    """Whether a scaled collective takes another time than its price times the scale, rounded once."""
+    return network.collective_ns(placed, scale) != scaled(network.collective_ns(placed), scale)
+
+
 def normal(seed: int, about: int, number: int, op: int) -> float:
     """A number of mean 0 and deviation 1 that depends on its arguments alone.
 

@@ -30,13 +30,12 @@ from simcore.networks import (
     check_flags,
     network_model,
     open_network,
-    rounds_phases,
 )
 from simcore.networks.simai_inputs import least_forward_bytes
 from simcore.overrides import Overrides, parse_overrides
 from simcore.parameters import Parameters
 from simcore.policies import chosen_dialect, policy_layout, with_scopes
-from simcore.pricing import Prices
+from simcore.pricing import Prices, rounds_phases
 from simcore.program import Program, build_policy_program, build_program
 from simcore.program.building import MOST_OPS
 from simcore.timeline import Timeline

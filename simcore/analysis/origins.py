@@ -10,7 +10,8 @@ import math
 
 from simcore.collectives.exact import scaled
 from simcore.folding.classes import PortFactors
-from simcore.networks import PlacedCollective, Sharing, rounds_phases
+from simcore.networks import PlacedCollective, Sharing
+from simcore.pricing import rounds_phases
 from simcore.program.ops import (
     COMPUTE,
     FWD,

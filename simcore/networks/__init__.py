@@ -1,7 +1,8 @@
 """The networks room: what communication costs, by the model that `--network` names.
 
 A new model is one new file here and one line in `NETWORKS`. Import from here: `Network`,
-`Sharing`, `NETWORKS`, `network_model`, `network_names`, `open_network`, `check_flags`.
+`PlacedCollective`, `Sharing`, `NETWORKS`, `network_model`, `network_names`, `open_network`,
+`check_flags`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
-from simcore.networks.model import Network, NetworkModel, PlacedCollective, Sharing, rounds_phases
+from simcore.networks.model import Network, NetworkModel, PlacedCollective, Sharing
 from simcore.networks.places import one_place, servers
 from simcore.parameters import FLAGS, Parameters
 
@@ -110,5 +111,4 @@ __all__ = [
     "network_model",
     "network_names",
     "open_network",
-    "rounds_phases",
 ]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from simcore.collectives.exact import scaled
-
 if TYPE_CHECKING:
     from simcore.cluster import Cluster, GroupShape, TransferShape
     from simcore.diagnostics import Diagnostic
@@ -67,11 +65,6 @@ class Network(Protocol):
     def diagnostics(self, workload: Workload, structure: Structure) -> tuple[Diagnostic, ...]:
         """What the model assumes of a file and ignores. Raises InputError or UsageError for what it lacks."""
         ...
-
-
-def rounds_phases(network: Network, placed: PlacedCollective, scale: float) -> bool:
-    """Whether a scaled collective takes another time than its price times the scale, rounded once."""
-    return network.collective_ns(placed, scale) != scaled(network.collective_ns(placed), scale)
 
 
 @runtime_checkable

@@ -29,7 +29,7 @@ from simcore.workload.model import base_name
 if TYPE_CHECKING:
     from simcore.analysis.critical_path import CriticalPath
     from simcore.analysis.dependencies import Dependencies
-    from simcore.analysis.dimensions import ClassUse, DimensionUse
+    from simcore.analysis.dimensions import ClassUse, DimensionUse, PortUse
     from simcore.analysis.legs import Leg
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
@@ -247,6 +247,13 @@ class Results:
         from simcore.analysis.dimensions import dimension_use
 
         return dimension_use(self.simulation, self.class_uses)
+
+    @cached_property
+    def busiest_port(self) -> PortUse | None:
+        """The port that is busy longest, None where nothing is sent over dimensions."""
+        from simcore.analysis.dimensions import busiest_port
+
+        return busiest_port(self.simulation, self.class_uses)
 
     @cached_property
     def variants(self) -> Variants:

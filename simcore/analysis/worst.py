@@ -154,12 +154,11 @@ def _collective(results: Results) -> Place | None:
     return None
 
 
-def _link(results: Results) -> Place | None:
+def worst_link(results: Results) -> Place | None:
     """The port that is busy longest, and the longest that it carries."""
-    from simcore.analysis.dimensions import busiest_port, longest_over
+    from simcore.analysis.dimensions import longest_over
 
-    simulation = results.simulation
-    port = busiest_port(simulation, results.class_uses)
+    simulation, port = results.simulation, results.busiest_port
     op = None if port is None else longest_over(simulation, port.rank_class, port.index)
     if port is None or op is None:
         return None
@@ -172,5 +171,5 @@ def _link(results: Results) -> Place | None:
 
 
 _RULES: tuple[Callable[[Results], Place | None], ...] = (
-    _rank, _wait, _bubble, _layer, _collective, _link
+    _rank, _wait, _bubble, _layer, _collective, worst_link
 )  # fmt: skip

@@ -57,6 +57,7 @@ def json_report(results: Results, with_what_if: bool = False) -> dict[str, Any]:
         "what_if": _what_if(results) if with_what_if else None,
         "streams": _streams(results),
         "dimensions": [_dimension(results, use) for use in results.dimensions],
+        "worst_link": _worst_link(results),
         "sentences": sentence_values(results),
         "estimates": {"simai": _estimate(results), **_estimate_lines(results)},
         "diagnostics": [found.values() for found in simulation.diagnostics],
@@ -117,6 +118,15 @@ def _dimension(results: Results, use: DimensionUse) -> dict[str, Any]:
         "ranks": results.simulation.timeline.classes[use.rank_class].ranks.text(),
         "by_kind": {kind: {"bytes": one.bytes, "busy_ns": one.busy_ns} for kind, one in use.by_kind.items()},
     }
+
+
+def _worst_link(results: Results) -> dict[str, Any] | None:
+    """The port that is busy longest, with the ranks of its class and the factor on its bandwidth."""
+    port = results.busiest_port
+    if port is None:
+        return None
+    ranks = results.simulation.timeline.classes[port.rank_class].ranks.text()
+    return {"dimension": port.index, "ranks": ranks, "busy_ns": port.busy_ns, "factor": port.factor}
 
 
 def sentence_values(results: Results) -> list[dict[str, Any]]:

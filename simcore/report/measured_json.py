@@ -54,6 +54,7 @@ def measured_json(
         "layers": [],
         "streams": [],
         "dimensions": [],
+        "worst_link": None,
         "sentences": [{"rule": "measured", "text": line} for line in insight_lines(results)],
         "measured": {
             "step_time_ns": run.step_time_ns,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from simcore.analysis import Results
 from simcore.analysis.streams import STREAM_NAMES
+from simcore.analysis.worst import worst_link
 from simcore.report.table import Column, table
 from simcore.units import byte_size, column_unit, in_unit, percent
 
@@ -72,4 +73,7 @@ def _dimensions(results: Results) -> str:
         row = [name, byte_size(use.bytes), byte_size(use.mean_bytes), busy, percent(use.busy_ns, step), share]
         rows.append(row)
     title = "What a rank sends over each dimension, and how long its port is busy: the rank that sends most"
-    return "\n".join([title, *table(columns, rows), ""])
+    # The rank that sends most need not be the one whose port is slowed.
+    place = worst_link(results)
+    worst = [] if place is None else [f"  worst link  {place.words}"]
+    return "\n".join([title, *table(columns, rows), *worst, ""])

@@ -194,6 +194,7 @@ def test_shared_has_the_same_bytes_and_simais_networks_have_no_dimensions() -> N
     assert [use.bytes for use in plain.dimensions] == [use.bytes for use in shared.dimensions]
     simai = Results(simulate(open_workload(SEED_001), Parameters(network="simai-auto")))
     assert (simai.dimensions, json_report(simai)["dimensions"]) == ([], [])
+    assert json_report(simai)["worst_link"] is None
     assert "What a rank sends over each dimension" not in text_report(simai)
 
 

@@ -21,6 +21,7 @@ from simcore.analysis.dimensions import class_use
 from simcore.analysis.rank_map import MEASURES, last_end_ns
 from simcore.analysis.worst import Place, _stages
 from simcore.program.ops import STREAMS
+from simcore.report import json_report, text_report
 from simcore.simulation import simulate
 from tests.engine.test_policies import made
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload
@@ -168,6 +169,18 @@ def test_a_slowed_link_is_the_worst_where_it_decides(network: str) -> None:
     ops = seed(slow_link=("1:37=0.2",), network=network).simulation.timeline.columns(link.number)[0]
     assert STREAMS[ops.stream[link.op]] == "dp"
     assert seed(slow_link=("0:37=0.9",), network=network).worst[-1].words == seed().worst[-1].words
+
+
+def test_the_report_names_the_worst_link_though_another_rank_sends_as_much() -> None:
+    results = seed(slow_link=("1:37=0.2",))
+    assert results.dimensions[1].busy_ns == seed().dimensions[1].busy_ns
+    lines = text_report(results).split("\n")
+    at = next(number for number, line in enumerate(lines) if line.startswith("What a rank sends"))
+    assert lines[at + 4] == "  worst link  1.707 s (10.6 %): dim 1 rank 37, most dp, slowed to 0.2"
+    busy_ns = results.worst[-1].ns
+    assert json_report(results)["worst_link"] == {
+        "dimension": 1, "ranks": "37", "busy_ns": busy_ns, "factor": 0.2
+    }  # fmt: skip
 
 
 def test_what_is_shown_of_the_worst_link_goes_over_its_own_dimension() -> None:

@@ -219,7 +219,9 @@ def test_a_snapshot_that_is_interrupted_at_any_moment_ends_at_once_and_says_noth
         if done.returncode == 0:  # it was done before
             assert stdout.decode() == whole.stdout
             continue
-        assert (done.returncode in (130, -signal.SIGINT), stdout) == (True, b""), (moment, signals)
+        assert done.returncode in (130, -signal.SIGINT), (moment, signals)
+        # A signal may come when the picture stands and the program has not ended yet: never half of one.
+        assert stdout.decode() in ("", whole.stdout), (moment, signals)
         assert time.monotonic() - begin < max(2.0, takes), (moment, signals)
 
 

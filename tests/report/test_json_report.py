@@ -54,6 +54,7 @@ def test_the_report_has_the_keys_of_its_schema() -> None:
         "what_if",
         "streams",
         "dimensions",
+        "worst_link",
         "sentences",
         "estimates",
         "diagnostics",
@@ -93,6 +94,7 @@ def test_the_report_has_the_keys_of_its_schema() -> None:
         "bytes", "mean_bytes", "busy_ns", "mean_busy_ns", "share", "ranks", "by_kind"
     ]  # fmt: skip
     assert list(report["dimensions"][1]["by_kind"]) == ["dp", "pp"]
+    assert list(report["worst_link"]) == ["dimension", "ranks", "busy_ns", "factor"]
     assert list(report["sentences"][0]) == ["rule", "text", "ns"]
     assert tuple(report["classes"][0]["compute_ns"]) == PHASES
     assert tuple(report["classes"][0]["exposed_ns"]) == EXPOSED_KINDS

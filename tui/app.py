@@ -333,3 +333,7 @@ class WltuiApp(CellApp):
         """The run that is shown, or what is known of the next one, has changed."""
         self.current_view.redraw()
         self.redraw_chrome()
+        # A panel over the screen may list runs.
+        for over in self.screen_stack[1:]:
+            for view in over.query(FrameView):
+                view.redraw()

@@ -216,3 +216,18 @@ async def test_details_stay_those_of_their_span_when_another_run_comes(make_app:
         await resize(pilot, 100, 36)
         await resize(pilot, *SIZE)
         assert screen_rows(app) == shown
+
+
+async def test_the_history_says_which_run_is_shown_when_another_comes_under_it(
+    make_app: MakeApp, gate: Gate
+) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        app.session.edit(Parameters(microbatches=8))
+        app.runs.run_draft()
+        await wait_until(pilot, lambda: gate.begun)
+        await press(pilot, "R")
+        assert screen_rows(app)[2].startswith(">  *  1  as opened")
+        gate.opened.set()
+        await run_over(pilot)
+        assert screen_rows(app)[2].startswith(">     1  as opened")

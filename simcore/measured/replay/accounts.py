@@ -49,6 +49,11 @@ class RankAccounts:
         """The time in an account."""
         return self.total_ns[ACCOUNTS.index(account)]
 
+    @property
+    def busy_ns(self) -> int:
+        """All compute, ns."""
+        return sum(self.total_ns[:FIRST_EXPOSED])
+
     def compute_ns(self) -> dict[str, int]:
         """Compute by what it is for, ns."""
         return {name: self.ns(f"compute {name}") for name in COMPUTE}

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from simcore.diagnostics import UsageError, printable
 from simcore.parameters import Parameters
 
+# The greatest factor on a duration or bandwidth: more is a mistyped figure.
+MOST_FACTOR = 1e6
 _LAYER_PHASES = ("fwd", "ig", "wg")
 
 
@@ -72,7 +74,7 @@ def _split(text: str, option: str, form: str, zero: bool = False) -> tuple[str, 
         factor = float(right)
     except ValueError:
         factor = math.nan
-    if not equals or not math.isfinite(factor) or factor < 0 or factor > 1e6 or (factor == 0 and not zero):
+    if not equals or not 0 <= factor <= MOST_FACTOR or (factor == 0 and not zero):
         range_words = "up to 1e6" if zero else "above 0 and up to 1e6"
         raise UsageError(f"{option} {printable(text, 60)}: {form} is expected, X {range_words}")
     return left, factor

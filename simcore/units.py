@@ -97,3 +97,17 @@ def plain_number(text: str) -> float | None:
 def percent(part: int, whole: int) -> str:
     """`part` of `whole` as a percentage with one decimal, without the sign; 0.0 of nothing."""
     return f"{100 * part / whole:.1f}" if whole else "0.0"
+
+
+def change_percent(was: int, now: int, unit: str = " %") -> str:
+    """A change as a percentage of what was, with one decimal and its sign; empty where that was nothing.
+
+    What is too little to show has no sign.
+
+    >>> change_percent(200, 190), change_percent(200, 250), change_percent(10**6, 999_999)
+    ('-5.0 %', '+25.0 %', '0.0 %')
+    """
+    if not was:
+        return ""
+    figure = f"{100 * (now - was) / was:+.1f}"
+    return f"{'0.0' if figure in ('+0.0', '-0.0') else figure}{unit}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from simcore.units import change_percent
+
 if TYPE_CHECKING:
     from simcore.analysis.what_if import WhatIf
     from simcore.cluster import Dimension
@@ -51,5 +53,4 @@ def change_share(was: int, now: int) -> tuple[str, str]:
     """A change of the step time in per cent of it, in 9 cells, and its role."""
     if was == now or not was:
         return f"{'=':>9}", "dim"
-    share = 100 * (now - was) / was
-    return f"{share:+8.1f}%", "worse" if now > was else "better"
+    return f"{change_percent(was, now, '%'):>9}", "worse" if now > was else "better"

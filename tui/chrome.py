@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from simcore.units import duration, plural
+from simcore.units import change_percent, plural, signed
 from tui.frame import Line, cells, fitted, spread, text_of, width_of
 from tui.screens import SCREENS, screens_of
 from tui.session import AnySession, Session, notes_of
@@ -107,12 +107,11 @@ def difference(was: int, now: int, short: bool = False) -> Line:
     """
     if was == now:
         return [("no change", "dim")]
-    sign = "+" if now > was else "-"
     role = "worse" if now > was else "better"
-    share = f"{sign}{100 * abs(now - was) / was:.1f} %" if was else ""
+    share = change_percent(was, now)
     if short and share:
         return [(share, role)]
-    return [(f"{sign}{duration(abs(now - was))}" + (f" ({share})" if share else ""), role)]
+    return [(signed(now - was) + (f" ({share})" if share else ""), role)]
 
 
 def footer(hints: tuple[tuple[str, str], ...], width: int) -> Line:

@@ -10,7 +10,7 @@ from typing import Protocol
 from simcore.analysis import Results
 from simcore.diagnostics import Diagnostic, printable
 from simcore.parameters import Parameters, as_flags
-from simcore.report.words import layout_words
+from simcore.report.words import layout_words, schedule_words
 from simcore.units import duration, plural
 from simcore.workload import Workload
 from tui.draft import Drafted
@@ -121,13 +121,10 @@ class Session(Drafted[Parameters]):
         simulation = self.current.simulation
         program, layout = simulation.program, simulation.layout
         if not wide:
-            short = f"{program.schedule} x{program.microbatches}" if program.pipelined else program.schedule
-            return [plural(layout.world, "rank"), short]
-        schedule = program.schedule
-        if program.pipelined:
-            schedule += f", {plural(program.microbatches, 'micro-batch')}"
+            count = f" x{program.microbatches}" if program.has_pipeline_schedule else ""
+            return [plural(layout.world, "rank"), f"{program.schedule}{count}"]
         ranks = layout_words(layout).replace(" = ", f" {'rank' if layout.world == 1 else 'ranks'} = ", 1)
-        return [ranks, schedule, printable(simulation.parameters.network, 40)]
+        return [ranks, schedule_words(program), printable(simulation.parameters.network, 40)]
 
     @property
     def runs(self) -> list[Results]:

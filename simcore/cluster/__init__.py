@@ -10,9 +10,8 @@ from simcore.cluster.model import (
     Cluster,
     Dimension,
     direct_window,
-    is_algorithm,
 )
-from simcore.cluster.parsing import algorithm_words, parse_algorithm, parse_dimension
+from simcore.cluster.parsing import algorithm_words, check_algorithm, parse_algorithm, parse_dimension
 from simcore.cluster.placement import Crossing, GroupShape, TransferShape, group_shape, transfer_shape
 from simcore.cluster.presets import DEFAULT_PRESET, PRESETS
 
@@ -27,10 +26,10 @@ __all__ = [
     "GroupShape",
     "TransferShape",
     "algorithm_words",
+    "check_algorithm",
     "choose_cluster",
     "direct_window",
     "group_shape",
-    "is_algorithm",
     "parameter_values",
     "parse_algorithm",
     "parse_dimension",

@@ -50,7 +50,7 @@ def parse_algorithm(text: str, dims: Sequence[Dimension]) -> tuple[int, str]:
     if index_text not in indices:
         fits = "only 0" if len(dims) == 1 else f"0 to {len(dims) - 1}"
         raise _refusal("algorithm", text, f"no dimension {_quoted(index_text)} in this cluster, {fits}")
-    _check_name(text, name)
+    check_algorithm(text, name)
     return indices[index_text], name
 
 
@@ -62,7 +62,7 @@ def algorithm_words(text: str) -> tuple[str, str]:
     index_text, name = _halves(text)
     if not re.fullmatch("[0-9]{1,7}", index_text):
         raise _refusal("algorithm", text, f"DIM {_quoted(index_text)} is not the number of a dimension")
-    _check_name(text, name)
+    check_algorithm(text, name)
     return index_text, name
 
 
@@ -73,9 +73,10 @@ def _halves(text: str) -> tuple[str, str]:
     return index_text, name
 
 
-def _check_name(text: str, name: str) -> None:
-    if not is_algorithm(name):
-        names = (*ALGORITHM_NAMES[:2], "direct<W>", *ALGORITHM_NAMES[2:])
+def check_algorithm(text: str, name: str, also: Sequence[str] = ()) -> None:
+    """Raises UsageError unless the NAME of `text`, `DIM=NAME`, is an algorithm or among the words `also`."""
+    if name not in also and not is_algorithm(name):
+        names = (*also, *ALGORITHM_NAMES[:2], "direct<W>", *ALGORITHM_NAMES[2:])
         raise _refusal("algorithm", text, f"NAME {_quoted(name)} is not {either(names)}")
 
 

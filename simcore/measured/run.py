@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, KeysView, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -68,6 +68,12 @@ class MeasuredRun:
     def subs(self) -> int:
         """Sub-operations of all ranks."""
         return sum(len(rank.subs) for rank in self.ranks)
+
+    @cached_property
+    def op_names(self) -> KeysView[str]:
+        """The names of all operations and sub-operations, each once, in the order of ranks and files."""
+        names = (name for rank in self.ranks for name in (*rank.ops.name, *rank.subs.name))
+        return dict.fromkeys(names).keys()
 
     @property
     def microbatches(self) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from simcore.program.blocks import Structure
+from simcore.program.schedules import SCHEDULES
 from simcore.workload.model import GroupKind
 
 # Streams of one NPU. The pipeline streams are named by the side of the sender.
@@ -168,3 +169,8 @@ class Program:
     def stage_ops(self) -> int:
         """Ops of all stages; stages that share their ops count once."""
         return sum(map(len, {id(stage.ops): stage.ops for stage in self.stages}.values()))
+
+    @property
+    def has_pipeline_schedule(self) -> bool:
+        """Whether it orders micro-batches: an op table, under layer-loop, may be `pipelined` and does not."""
+        return SCHEDULES[self.schedule].pipelined

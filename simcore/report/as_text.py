@@ -14,7 +14,7 @@ from simcore.report.path_text import critical_path_text
 from simcore.report.sentences import sentence_lines
 from simcore.report.table import Column, table
 from simcore.report.usage import usage_parts
-from simcore.report.words import layout_words, structure_words
+from simcore.report.words import layout_words, schedule_words, structure_words
 from simcore.units import column_unit, digits, duration, in_unit, percent, plural
 
 _WAITS = 5
@@ -72,9 +72,7 @@ def _head(results: Results) -> str:
     declared = (
         "" if workload.declared_rows in (None, len(workload)) else f", {workload.declared_rows} declared"
     )
-    schedule = program.schedule
-    if program.pipelined and schedule != "layer-loop":
-        schedule += f", {plural(program.microbatches, 'micro-batch')}"
+    schedule = schedule_words(program)
     if program.virtual_stages > 1:
         schedule += f", {program.virtual_stages} virtual stages"
     facts = [

@@ -7,19 +7,19 @@ from typing import Any
 from simcore.analysis.beside import Beside, LanePair, Seat, Side, StagePair
 from simcore.analysis.compare import Change
 from simcore.report.beside_text import why_words
+from simcore.report.changes import difference_percent
 
 SCHEMA = "wltui.beside/1"
 
 
 def beside_json(beside: Beside) -> dict[str, Any]:
     """All differences as plain values; times in ns, differences B - A."""
-    step = beside.a.step_time_ns
     return {
         "schema": SCHEMA,
         "a": _side(beside.a),
         "b": _side(beside.b),
         "difference_ns": beside.difference_ns,
-        "difference_percent": 100 * beside.difference_ns / step if step else None,
+        "difference_percent": difference_percent(beside.a.step_time_ns, beside.b.step_time_ns),
         "why": why_words(beside),
         "unlike": [{"what": name, "a": a, "b": b} for name, a, b in beside.unlike],
         "paired_by": "rank" if beside.by_rank else "stage",

@@ -9,7 +9,7 @@ from simcore.calibration import BandwidthFit, Calibration, KindFit
 from simcore.diagnostics import printable
 from simcore.ranks import RankSet
 from simcore.report.table import Column, table
-from simcore.units import column_unit, duration, number, plural
+from simcore.units import change_percent, column_unit, duration, number, plural
 
 _WIDTH = 110
 _MOST_RANKS = 4
@@ -218,8 +218,7 @@ def _off(ns: int | None, measured_ns: int | None) -> str:
         return ""
     if ns >= 10 * measured_ns:
         return f"x {ns / measured_ns:.0f}"
-    percent = f"{100 * (ns - measured_ns) / measured_ns:+.1f}"
-    return f"{'0.0' if percent in ('+0.0', '-0.0') else percent} %"
+    return change_percent(measured_ns, ns)
 
 
 def _words(names: list[str] | tuple[str, ...]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simcore.analysis.compare import Change
-from simcore.units import duration, in_unit, number, percent, signed
+from simcore.units import change_percent, duration, in_unit, number, percent, signed
 
 
 def change_figures(change: Change, unit_ns: int) -> list[str]:
@@ -23,8 +23,13 @@ def _difference(ns: int, unit_ns: int) -> str:
 
 def difference_of(a_ns: int, b_ns: int) -> str:
     """`-4.075 s (-27.6 %)`: how much longer B is than A."""
-    share = f" ({100 * (b_ns - a_ns) / a_ns:+.1f} %)" if a_ns else ""
-    return f"{signed(b_ns - a_ns)}{share}"
+    share = change_percent(a_ns, b_ns)
+    return signed(b_ns - a_ns) + (f" ({share})" if share else "")
+
+
+def difference_percent(a_ns: int, b_ns: int) -> float | None:
+    """How much longer B is than A, in per cent of it, as JSON has it; None of nothing."""
+    return 100 * (b_ns - a_ns) / a_ns if a_ns else None
 
 
 def slower_words(a_ns: int, b_ns: int, limit: float) -> str | None:

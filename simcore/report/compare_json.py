@@ -7,6 +7,7 @@ from typing import Any
 from simcore.analysis.compare import Change, Comparison
 from simcore.analysis.effective import effective_parameters
 from simcore.analysis.results import Results
+from simcore.report.changes import difference_percent
 
 SCHEMA = "wltui.compare/1"
 
@@ -14,13 +15,12 @@ SCHEMA = "wltui.compare/1"
 def compare_json(comparison: Comparison) -> dict[str, Any]:
     """All differences as plain values; times in ns, differences B - A."""
     matched, worst, cost = comparison.matched, comparison.worst, comparison.cost
-    step = comparison.a.step_time_ns
     return {
         "schema": SCHEMA,
         "a": _side(comparison.a),
         "b": _side(comparison.b),
         "difference_ns": comparison.difference_ns,
-        "difference_percent": 100 * comparison.difference_ns / step if step else None,
+        "difference_percent": difference_percent(comparison.a.step_time_ns, comparison.b.step_time_ns),
         "why": comparison.why,
         "changed": {field: {"a": _plain(a), "b": _plain(b)} for field, (a, b) in comparison.changed.items()},
         "matched": {

@@ -12,6 +12,7 @@ from simcore.measured.replay.critical_path import REASONS, Segment
 from simcore.measured.replay.difference import differences
 from simcore.measured.replay.pieces import GAP
 from simcore.measured.replay.what_if import Knob
+from simcore.measured.replay.worst import piece_name
 from simcore.measured.summary import OpFigures, RankTime, op_figures, rank_times, sub_figures
 from simcore.parameters import Parameters, as_dict
 from simcore.ranks import RankSet
@@ -125,7 +126,7 @@ def _accounts(rank: RankTrace, one: RankAccounts) -> dict[str, Any]:
 
 def _segment(results: MeasuredResults, one: Segment) -> dict[str, Any]:
     rank, pieces = results.measured.ranks[one.rank], results.graph.pieces[one.rank]
-    op, sub = pieces.op[one.piece], pieces.sub[one.piece]
+    op = pieces.op[one.piece]
     is_gap = pieces.kind[one.piece] == GAP
     batch = rank.ops.batch[op]
     return {
@@ -134,7 +135,7 @@ def _segment(results: MeasuredResults, one: Segment) -> dict[str, Any]:
         "rank": rank.number,
         "stream": one.kind.split(" ", 1)[1] if one.kind.startswith("exposed ") else "compute",
         "kind": one.kind,
-        "layer": None if is_gap else rank.ops.name[op] if sub < 0 else rank.subs.name[sub],
+        "layer": None if is_gap else piece_name(results, one.rank, one.piece),
         "phase": None if is_gap else rank.ops.state[op],
         "microbatch": None if is_gap or batch < 0 else batch,
         "reason": REASONS[one.reason].format(rank=results.measured.ranks[one.of].number),

@@ -117,7 +117,10 @@ def _what_if(results: MeasuredResults, knobs: list[Knob]) -> str:
     columns = [Column("what", left=True), Column("free"), Column("10 % less"), Column("10 % more"),
                Column("gain at most")]  # fmt: skip
     title = f"What if: the step time ({duration(step)} now) when one thing takes no time, or a tenth less"
-    words = ["  balanced stages: computing as much each as all do on average"]
+    words = [
+        "  the greatest gain of 10 % less first; a change that is made or not (-) with all that it gains",
+        "  balanced stages: computing as much each as all do on average",
+    ]
     if any(knob.name.endswith(AS_PEERS) for knob in knobs[:_KNOBS]):
         words.append(f"  a slow rank{AS_PEERS}: computing as long as the median of the others of its stage")
     return "\n".join([title, *table(columns, rows), *words, ""])

@@ -20,7 +20,7 @@ from simcore.report.measured_words import (
     step_words,
 )
 from simcore.report.table import Column, table
-from simcore.units import column_unit, duration, percent, plural
+from simcore.units import change_percent, column_unit, duration, percent, plural, signed
 
 _RANKS = 64
 _BAR_CELLS = 14
@@ -63,8 +63,7 @@ def _head(results: MeasuredResults) -> str:
     ]
     if run.replayed:
         measured = results.measured.step_time_ns
-        more = run.step_time_ns - measured
-        by = f"{'+' if more > 0 else ''}{percent(more, measured)} %"
+        by = change_percent(measured, run.step_time_ns) or signed(run.step_time_ns)
         facts.append(("measured", f"{duration(measured)}; the replay is {by} from it"))
         changes = replay_words(results.scales, _CHANGES)
         facts += [("changed", changes)] if changes else []

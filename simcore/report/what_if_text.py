@@ -6,7 +6,7 @@ from simcore.analysis import Results
 from simcore.analysis.what_if import WhatIf
 from simcore.diagnostics import printable
 from simcore.report.table import Column, listed, table
-from simcore.units import duration, percent
+from simcore.units import change_percent, duration
 
 _KNOB_CELLS = 60
 _LEAST_SHARE = 0.0005
@@ -27,8 +27,8 @@ def what_if_text(results: Results) -> str:
         if not one.anomaly and max(_shares(one, step)) < _LEAST_SHARE:
             little.append(name)
             continue
-        free = ["", ""] if one.free_ns is None else [duration(one.free_ns), _change(one.free_ns, step)]
-        better = [duration(one.better10_ns), _change(one.better10_ns, step)]
+        free = ["", ""] if one.free_ns is None else [duration(one.free_ns), change_percent(step, one.free_ns)]
+        better = [duration(one.better10_ns), change_percent(step, one.better10_ns)]
         rows.append([name, *free, *better, "slower: anomaly" if one.anomaly else ""])
     lines = [f"What if one thing were cheaper (step time now {duration(step)})", *table(columns, rows)]
     if any(one.free_ns is None for one in all_knobs):
@@ -47,7 +47,3 @@ def _shares(one: WhatIf, step: int) -> tuple[float, float]:
     """By what shares of the step a knob changes it, free and 10 % better."""
     free = one.better10_ns if one.free_ns is None else one.free_ns
     return abs(step - free) / step, abs(step - one.better10_ns) / step
-
-
-def _change(ns: int, step: int) -> str:
-    return f"{'+' if ns > step else '-' if ns < step else ''}{percent(abs(step - ns), step)} %"

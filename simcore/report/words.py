@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from simcore.layout import Layout
+from simcore.program import Program
 from simcore.simulation import Simulation
 from simcore.units import plural
 
@@ -13,6 +14,13 @@ def layout_words(layout: Layout) -> str:
     if layout.ep == 1:
         return words
     return f"{words}, ep {layout.ep} inside {'tp x dp' if layout.dp % layout.ep else 'dp'}"
+
+
+def schedule_words(program: Program) -> str:
+    """`1f1b, 16 micro-batches`, or `layer-loop`, which has none."""
+    if not program.has_pipeline_schedule:
+        return program.schedule
+    return f"{program.schedule}, {plural(program.microbatches, 'micro-batch')}"
 
 
 def structure_words(simulation: Simulation) -> str:

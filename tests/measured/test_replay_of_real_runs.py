@@ -103,6 +103,7 @@ def test_every_rank_that_is_said_to_be_slow_has_its_question(name: str, stamp: s
         assert [(knob.scales.changes(), knob.better10_ns // 10**6) for knob in knobs] == [
             (["rank 7 x0.4858"], 2924)
         ]
+        assert answers(results)[0] == knobs[0]
 
 
 def test_a_rank_made_as_fast_as_its_peers_is_why_its_replay_is_shorter() -> None:

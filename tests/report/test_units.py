@@ -2,7 +2,7 @@
 
 import pytest
 
-from simcore.units import byte_size, column_unit, duration, number, percent
+from simcore.units import byte_size, change_percent, column_unit, duration, number, percent
 
 DURATIONS = [
     (0, "0 s"),
@@ -61,3 +61,24 @@ def test_a_column_stands_in_the_largest_unit_that_its_largest_figure_fills(
 
 def test_percentages_have_one_decimal() -> None:
     assert (percent(1, 8), percent(0, 0), percent(5, 5)) == ("12.5", "0.0", "100.0")
+
+
+CHANGES = [
+    (200, 190, "-5.0 %"),
+    (200, 250, "+25.0 %"),
+    (10, 120, "+1100.0 %"),
+    (7, 7, "0.0 %"),
+    # Too little to show: no sign.
+    (10**9, 10**9 + 1, "0.0 %"),
+    (10**9, 10**9 - 1, "0.0 %"),
+    (2000, 1999, "-0.1 %"),
+    (10_000, 10_004, "0.0 %"),
+    # Of nothing there is no share.
+    (0, 5, ""),
+]
+
+
+@pytest.mark.parametrize(("was", "now", "text"), CHANGES)
+def test_a_change_has_a_sign_where_it_shows(was: int, now: int, text: str) -> None:
+    assert change_percent(was, now) == text
+    assert change_percent(was, now, "%") == text.replace(" ", "")

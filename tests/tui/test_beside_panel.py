@@ -12,7 +12,7 @@ from simcore.measured.replay import MeasuredResults
 from simcore.measured.replay.scales import Scales
 from simcore.parameters import Parameters
 from simcore.report.measured_replay_text import signed
-from simcore.units import duration, percent
+from simcore.units import change_percent, duration
 from tests.measured.test_replay_by_hand import SLOW_RANK, SLOW_STAGE, op, run_of
 from tests.measured.test_replay_of_real_runs import opened
 from tests.tui.made_runs import line_text
@@ -105,6 +105,6 @@ def test_the_summary_of_a_replay_cuts_no_figure_and_no_frame(trace: str, width: 
         }  # fmt: skip
         measured, replayed = model.results.measured.step_time_ns, model.results.step_time_ns
         (said,) = [line for line in lines[:7] if "replayed " in line]
-        assert f" {percent(replayed - measured, measured)} % " in said
+        assert f" {change_percent(measured, replayed)} " in said
         if "measured" in said:
             assert f"  measured {duration(measured)}, replayed {signed(replayed - measured)} = " in said

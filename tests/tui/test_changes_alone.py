@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
-from simcore.units import duration
+from simcore.units import change_percent, duration
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import run, seed, small, two_stages
 from tests.tui.screen_reading import press, run_over, screen_text
@@ -144,7 +144,7 @@ def test_figures_of_changes_stand_apart_and_whole(changes: list[ChangeTimes], st
     assert len({len(line) for line in lines}) == 1
     for line, one in zip(lines[1:], changes, strict=True):
         figures = [["not possible"] if one.alone_ns is None else [
-            duration(one.alone_ns), f"{100 * (one.alone_ns - step) / step:+.1f} %"
+            duration(one.alone_ns), change_percent(step, one.alone_ns)
         ], ["not possible" if one.without_ns is None else duration(one.without_ns)]]  # fmt: skip
         words = " ".join(text for texts in figures for text in texts)
         assert " ".join(line.split()).endswith(f" {words}"), line

@@ -9,11 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
+from simcore.parameters import Parameters
+from simcore.report.as_text import text_report
+from simcore.simulation import simulate
+from tests.program.test_op_table_step import PP, RING
 from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, small
+from tests.workload.test_op_table import read
 from tui.chrome import difference, footer, heading
-from tui.frame import text_of, width_of
+from tui.frame import ASCII, text_of, width_of
 from tui.screens import SCREENS
 from tui.session import Session
+from tui.summary.model import SummaryModel
+from tui.summary.panels import step_lines
 
 PATHS = ["long", "escapes", "wide", "short"]
 WIDTHS = st.integers(20, 400)
@@ -54,6 +61,23 @@ def test_the_step_time_before_and_after_is_on_the_screen_whatever_the_file_is_ca
     assert "+13.9" in text
     assert "%)" in text
     assert "3 notes" in text
+
+
+def test_the_report_and_the_screen_say_a_schedule_alike() -> None:
+    """An op table of a pipeline hands on activations, under layer-loop: it has no micro-batches to count."""
+    table = Results(simulate(read(PP), Parameters(dim=RING)))
+    for results, words, short in (
+        (seed(), "1f1b, 16 micro-batches", "1f1b x16"),
+        (run(seed_workload(), microbatches=1), "1f1b, 1 micro-batch", "1f1b x1"),
+        (table, "layer-loop", "layer-loop"),
+    ):
+        session = session_of(results)
+        assert f"\n  schedule   {words}\n" in text_report(results)
+        assert (session.facts(True)[1], session.facts(False)[1]) == (words, short)
+        lines = text_of(step_lines(SummaryModel(results), ASCII, 9))
+        _, _, count = words.partition(", ")
+        assert ("micro-batch" in lines) == bool(count)
+        assert f"  {count}: " in lines or not count
 
 
 @pytest.mark.parametrize("path", ["x" * 300, "\x1b" * 100, "漢" * 60], ids=PATHS[:3])
@@ -144,7 +168,7 @@ def test_one_note_is_not_notes(count: int, words: str) -> None:
         (1_000_000, 2_500_000, "+1.500 ms (+150.0 %)", "worse"),
         (0, 5, "+5 ns", "worse"),
         (5, 0, "-5 ns (-100.0 %)", "better"),
-        (10**9, 10**9 + 1, "+1 ns (+0.0 %)", "worse"),
+        (10**9, 10**9 + 1, "+1 ns (0.0 %)", "worse"),
     ],
 )
 def test_a_difference_has_its_sign_and_its_share(was: int, now: int, words: str, role: str) -> None:

@@ -250,6 +250,7 @@ def test_a_latency_of_0_can_be_raised_and_is_not_lowered() -> None:
         ("dim 0  bandwidth", "12.5", {"dim": ("switch:2:12.5:50", DIMS[1])}),
         ("dim 1  latency", "0", {"dim": (DIMS[0], "ring:4:2:0")}),
         ("dim 0  algorithm", "ring", {"algorithm": ("0=ring",)}),
+        ("dim 0  algorithm", "direct4", {"algorithm": ("0=direct4",)}),
         ("endpoint delay", "0", {"endpoint_delay": 0}),
         ("local mem bw", "4800", {"local_mem_bw": 4800.0}),
         ("compute scale", "1e-3", {"compute_scale": 0.001}),
@@ -285,7 +286,8 @@ BANDWIDTH = "GBPS `{}` is not a number from 1e-6 to 1e9 (GB/s)"
         ("dim 1  latency", "-5", "--dim ring:4:2:-5: NS `-5` is not a number from 0 to 1e9 (ns a hop)"),
         (
             "dim 0  algorithm", "fast",
-            f"dim 0  algorithm: one of default, {', '.join(ALGORITHM_NAMES)} is expected",
+            "--algorithm 0=fast: NAME `fast` is not default, ring, direct, direct<W>, halving-doubling, "
+            "double-binary-tree, one-ring, one-direct or one-halving-doubling",
         ),
         ("local mem bw", "0", "--local-mem-bw 0: a number above 0 (up to 1e12) is expected"),
         ("compute scale", "-1", "--compute-scale -1: a number of 0 or more (up to 1e12) is expected"),

@@ -39,14 +39,12 @@ class MeasuredRuns:
         return self._session.other is not None
 
     def what_if(self, results: MeasuredResults) -> Sequence[Knob] | None:
-        """The what-if table, what gains most with a tenth less first; None while it is looked for."""
+        """The what-if table, the greatest gain first; None while it is looked for."""
         if not results.measured.timed:
             return ()
 
         def find(_: Progress, cancelled: IsCancelled) -> list[Knob]:
-            return sorted(
-                answers(results, cancelled), key=lambda knob: (knob.better10_ns, knob.best_ns, knob.name)
-            )
+            return answers(results, cancelled)
 
         found: list[Knob] | None = self._app.what_ifs.of(results, find)
         return found

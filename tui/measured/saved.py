@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Set
 from typing import Any, TypeVar
 
 from simcore.measured import MeasuredRun
 from simcore.measured.replay.scales import Scales
+from simcore.overrides import MOST_FACTOR
 from tui.state.checking import MOST_RANKS, Damaged, items, optional, table, text, whole, wrong
 
-# As much as a factor of screen 5 may be.
-_MOST_FACTOR = 1e6
 _PARTS = ("compute", "comm", "gaps", "host")
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -41,15 +39,12 @@ def read(value: object, where: str) -> Scales:
 
 def check(scales: Scales, run: MeasuredRun, where: str) -> None:
     """Raises `Damaged` for a rank, a stage or an operation that the run has not."""
-    names = {name for rank in run.ranks for name in (*rank.ops.name, *rank.subs.name)}
-    ranks, stages = {rank.number for rank in run.ranks}, {rank.stage for rank in run.ranks}
-    for name, keys, there in (
-        ("ops", scales.ops, names), ("ranks", scales.ranks, ranks), ("stages", scales.stages, stages),
-    ):  # fmt: skip
-        _check(keys, there, f"{where}.{name}")
+    _check(scales.ops, run.op_names, f"{where}.ops")
+    _check(scales.ranks, {rank.number for rank in run.ranks}, f"{where}.ranks")
+    _check(scales.stages, {rank.stage for rank in run.ranks}, f"{where}.stages")
 
 
-def _check(keys: Mapping[Any, float], there: set[Any], where: str) -> None:
+def _check(keys: Mapping[Any, float], there: Set[Any], where: str) -> None:
     for place, key in enumerate(keys):
         if key not in there:
             raise wrong(key, f"{where}[{place}]", "what this run has")
@@ -68,7 +63,7 @@ def _factor(value: object, where: str) -> float:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         raise wrong(value, where, "a factor")
     factor = float(value)
-    if not math.isfinite(factor) or not 0 <= factor <= _MOST_FACTOR:
+    if not 0 <= factor <= MOST_FACTOR:
         raise Damaged(f"{where}: found {factor:g}, expected a factor from 0 to 1e6")
     return factor
 

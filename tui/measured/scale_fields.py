@@ -11,9 +11,8 @@ from simcore.diagnostics import UsageError, printable
 from simcore.measured.replay import MeasuredResults
 from simcore.measured.replay.accounts import EXPOSED
 from simcore.measured.replay.scales import Scales, rounded
+from simcore.overrides import MOST_FACTOR
 from tui.frame import cells
-
-_MOST = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class ScaleField:
         """A tenth more or less of what was measured; `large`: twice or half."""
         value = self.take(scales)
         changed = value * 2.0**direction if large else value + direction * 0.1
-        return self.put(scales, min(max(rounded(changed), 0.0), _MOST))
+        return self.put(scales, min(max(rounded(changed), 0.0), MOST_FACTOR))
 
     def typed(self, scales: Scales, text: str) -> Scales:
         """The scales with the factor that was typed. Raises `UsageError`."""
@@ -38,7 +37,7 @@ class ScaleField:
             value = float(text)
         except ValueError:
             value = math.nan
-        if not 0 <= value <= _MOST:
+        if not 0 <= value <= MOST_FACTOR:
             found = printable(text, 40) or "nothing"
             raise UsageError(f"{self.label}: found {found}, expected a factor from 0 to 1e6")
         return self.put(scales, value)
@@ -53,10 +52,9 @@ def fields_of(results: MeasuredResults) -> list[ScaleField]:
         _part("host gaps", "gaps", "the host's time between operations times X; 0 removes the gaps"),
         _part("host operations", "host", "what neither computes nor communicates, times X"),
     ]
-    names = dict.fromkeys(name for rank in run.ranks for name in (*rank.ops.name, *rank.subs.name))
     found += [
         _entry("one operation", cells(name, 30), "ops", name, "this operation times X (--layer-scale OP=X)")
-        for name in names
+        for name in run.op_names
     ]
     accounts = results.as_measured.accounts
     found += [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from simcore.measured.replay.accounts import ACCOUNTS, BUBBLE, FIRST_EXPOSED, HOST, IDLE, WAIT
 from simcore.report.measured_insights import insight_lines
 from simcore.report.measured_words import order_lines, order_title
-from simcore.units import duration, percent, plural, signed
+from simcore.units import change_percent, duration, plural, signed
 from tui.frame import Glyphs, Line, cells, fitted, rule
 from tui.measured.beside import beside_lines
 from tui.measured.summary_model import WAITS, MeasuredSummaryModel, Row
@@ -78,7 +78,7 @@ def step_lines(model: MeasuredSummaryModel, glyphs: Glyphs, width: int, height: 
     more: list[Line] = [[(f"  compute alone {duration(compute)}{share}", "")]]
     if results.run.replayed:
         measured = results.measured.step_time_ns
-        share = f"{percent(step - measured, measured)} %" if measured else ""
+        share = change_percent(measured, step)
         both = f"replayed {signed(step - measured)}{' = ' if share else ''}{share}"
         words = (f"measured {duration(measured)}, {both}", both, f"replayed {share}" if share else both)
         more.append([(f"  {next((one for one in words if len(one) <= width - 2), words[-1])}", "")])

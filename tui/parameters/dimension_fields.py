@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from simcore.cluster import ALGORITHM_NAMES, Dimension, is_algorithm, parse_dimension
+from simcore.cluster import ALGORITHM_NAMES, Dimension, check_algorithm, parse_dimension
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters, flag_of, replaced
 from simcore.units import number
@@ -109,10 +109,10 @@ class AlgorithmField(Field):
         return self.reset(target.parameters, source)
 
     def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
-        if text != "default" and not is_algorithm(text):
-            raise UsageError(f"{self.label}: one of default, {', '.join(ALGORITHM_NAMES)} is expected")
+        given = f"{self.index}={text}"
+        check_algorithm(given, text, also=("default",))
         others = [one for one in parameters.algorithm if one.split("=", 1)[0] != str(self.index)]
-        mine = [] if text == "default" else [f"{self.index}={text}"]
+        mine = [] if text == "default" else [given]
         return replaced(parameters, "algorithm", tuple(sorted([*others, *mine])))
 
 

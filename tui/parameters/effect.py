@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simcore.analysis import Results
-from simcore.units import duration, plural
+from simcore.units import change_percent, duration, plural, signed
 from tui.chrome import difference
 from tui.frame import ASCII, Glyphs, Line, cells, wrapped
 from tui.parameters.changes import ChangeTimes
@@ -87,7 +87,7 @@ def change_lines(changes: Sequence[ChangeTimes], progress: str, step: int, width
     if progress:
         return [[("each change", "bright")], [(f" {progress}", "dim")]]
     alone = ["" if one.alone_ns is None else duration(one.alone_ns) for one in changes]
-    shares = [_share(one.alone_ns, step) for one in changes]
+    shares = ["" if one.alone_ns is None else change_percent(step, one.alone_ns) for one in changes]
     without = [_NOT_POSSIBLE if one.without_ns is None else duration(one.without_ns) for one in changes]
     # Figures have the room that they need, and a space before each; words have the rest.
     share = max(map(len, shares))
@@ -107,10 +107,6 @@ def change_lines(changes: Sequence[ChangeTimes], progress: str, step: int, width
     return lines
 
 
-def _share(ns: int | None, step: int) -> str:
-    return f"{100 * (ns - step) / step:+.1f} %" if ns is not None and step else ""
-
-
 def account_lines(opened: Results, now: Results) -> list[Line]:
     """Accounts of the first stage's first ranks, as opened and now."""
     old, new = opened.accounts[0], now.accounts[0]
@@ -124,7 +120,7 @@ def account_lines(opened: Results, now: Results) -> list[Line]:
     rows += [("wait", old.wait_ns, new.wait_ns)] if old.wait_ns or new.wait_ns else []
     rows += [("bubble", old.bubble_ns, new.bubble_ns), ("idle", old.idle_ns, new.idle_ns)]
     for name, was, is_now in rows:
-        diff = "=" if is_now == was else ("+" if is_now > was else "") + duration(is_now - was)
+        diff = "=" if is_now == was else signed(is_now - was)
         lines.append([(f"  {name:<14}{duration(was):>9} {duration(is_now):>9} {diff:>10}", "")])
     return lines
 

@@ -12,7 +12,7 @@ from simcore.analysis.stages import StageAccounts
 from simcore.diagnostics import Diagnostic
 from simcore.program.ops import FWD, IG, OPT, RECOMPUTE, WG
 from simcore.ranks import RankSet
-from simcore.units import duration, percent
+from simcore.units import duration, percent, plural
 from tui.change_words import BETTER, change_share, change_words
 from tui.frame import Glyphs, Line, cells, fitted, rows_around
 from tui.panel_cursor import WHAT_IF
@@ -52,9 +52,10 @@ def step_lines(model: SummaryModel, glyphs: Glyphs, height: int) -> list[Line]:
     compute = sum(sum(stage.sum_ns[:FIRST_EXPOSED]) for stage in results.stages) // max(ranks, 1)
     share = f" = {100 * compute / step:.0f} % of it" if step else ""
     more: list[Line] = [[(f"  compute alone {duration(compute)}{share}", "")]]
-    count = results.simulation.program.microbatches
-    if results.simulation.program.pipelined and count:
-        more.append([(f"  {count} micro-batches: {duration(step // count)} for each", "")])
+    program = results.simulation.program
+    count = program.microbatches
+    if program.has_pipeline_schedule and count:
+        more.append([(f"  {plural(count, 'micro-batch')}: {duration(step // count)} for each", "")])
     return [*figure, *more][:height]
 
 

@@ -80,7 +80,7 @@ class MeasuredLane(SpanLane):
             return self.run.length - self.rank.last_ns
         accounts = self.results.accounts[self.number]
         if measure == "busy":
-            return sum(accounts.compute_ns().values())
+            return accounts.busy_ns
         return sum(accounts.exposed_ns().values()) if measure == "exposed" else accounts.ns(measure)
 
     @cached_property

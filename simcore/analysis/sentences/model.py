@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from simcore.analysis.accounts import Accounts
 from simcore.folding import RankClass
 from simcore.simulation import Simulation
-from simcore.units import duration, percent
+from simcore.units import change_percent, duration, percent
 
 if TYPE_CHECKING:
     from simcore.analysis.results import Results
@@ -108,7 +108,7 @@ class Facts:
 
     def change(self, step_ns: int) -> str:
         """`13.973 s (-5.4 %)`: another step time, and what it is against this one."""
-        return f"{duration(step_ns)} ({100 * (step_ns - self.step_ns) / self.step_ns:+.1f} %)"
+        return f"{duration(step_ns)} ({change_percent(self.step_ns, step_ns)})"
 
     def step_with(self, **changes: Any) -> int | None:
         """The step time with other parameters, by a run of its own; None where that would take long."""

@@ -14,7 +14,6 @@ from simcore.parameters import Parameters, as_flags, replaced
 from simcore.program import SCHEDULES, StageProgram
 from simcore.program.building import fitting_chunks
 from simcore.program.ops import COMPUTE, PHASES, STREAM_OF_GROUP, TO_NEXT, TO_PREVIOUS
-from simcore.simulation import Simulation
 from simcore.workload.model import base_name
 
 # What takes 10 % less time takes 0.9 of it; 10 % faster is 1 / 0.9 of the bandwidth.
@@ -128,7 +127,8 @@ def _schedules(rerun: Rerun) -> Iterator[Knob]:
     """The other pipeline schedules, `interleaved` with each number of virtual stages that fits."""
     simulation = rerun.simulation
     program, parameters = simulation.program, simulation.parameters
-    if not _has_schedule(simulation):
+    # Of layer-loop and op tables no other schedule runs the same step.
+    if not program.has_pipeline_schedule:
         return
     for name, schedule in SCHEDULES.items():
         if not schedule.pipelined:
@@ -145,16 +145,11 @@ def _schedules(rerun: Rerun) -> Iterator[Knob]:
 def _overlaps(rerun: Rerun) -> Iterator[Knob]:
     """Gradient reduction and parameter gathers beside compute, where they are not yet."""
     parameters = rerun.simulation.parameters
-    if not _has_schedule(rerun.simulation):
+    if not rerun.simulation.program.has_pipeline_schedule:
         return
     for field in ("overlap_grad_reduce", "overlap_param_gather"):
         if not getattr(parameters, field):
             yield Other(_flags(**{field: True}), replaced(parameters, field, True))
-
-
-def _has_schedule(simulation: Simulation) -> bool:
-    """Whether another schedule runs the same step: layer-loop and op tables have but one."""
-    return SCHEDULES[simulation.program.schedule].pipelined
 
 
 def _flags(**values: object) -> str:

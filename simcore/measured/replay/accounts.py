@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass, field
 
+from simcore.measured.matching import Call, name_of
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.replay.graph import Graph, Times
 from simcore.measured.replay.pieces import AWAIT, GAP, MEET, TRANSFER
@@ -47,6 +48,11 @@ class RankAccounts:
     def ns(self, account: str) -> int:
         """The time in an account."""
         return self.total_ns[ACCOUNTS.index(account)]
+
+    @property
+    def busy_ns(self) -> int:
+        """All compute, ns."""
+        return sum(self.total_ns[:FIRST_EXPOSED])
 
     def compute_ns(self) -> dict[str, int]:
         """Compute by what it is for, ns."""
@@ -134,9 +140,8 @@ def who_waits(graph: Graph, times: Times, accounts: list[RankAccounts]) -> list[
                 continue
             piece = one.piece[segment]
             late = late_rank(graph, times, rank, piece)
-            sub = pieces.sub[piece]
-            name = trace.subs.name[sub] if sub >= 0 else trace.ops.name[pieces.op[piece]]
-            key = (trace.number, graph.run.ranks[late].number, name, sub >= 0)
+            call = Call(rank, pieces.op[piece], pieces.sub[piece])
+            key = (trace.number, graph.run.ranks[late].number, name_of(trace, call), call.sub >= 0)
             waited[key] = waited.get(key, 0) + one.edge[segment + 1] - one.edge[segment]
     found = [Waiting(*key, ns) for key, ns in waited.items()]
     return sorted(found, key=lambda one: (-one.ns, one.early, one.late, one.name))

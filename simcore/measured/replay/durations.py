@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from simcore.measured.matching import Call, Meeting
+from simcore.measured.matching import Call, Meeting, name_of
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.replay.graph import Graph
 from simcore.measured.replay.pieces import AWAIT, GAP, MEET, TRANSFER
@@ -71,8 +71,7 @@ class Durations:
         )
 
     def _name(self, call: Call) -> str:
-        rank = self.graph.run.ranks[call.rank]
-        return rank.subs.name[call.sub] if call.sub >= 0 else rank.ops.name[call.op]
+        return name_of(self.graph.run.ranks[call.rank], call)
 
     def _meeting(self, meeting: Meeting) -> Part:
         if meeting.kind == MODEL_PARALLEL:

@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 
 from simcore.diagnostics import Diagnostic, printable
-from simcore.measured.matching import OPTIMIZER, Call, Matches, times_of
+from simcore.measured.matching import OPTIMIZER, Call, Matches, name_of, times_of
 from simcore.measured.places import MODEL_PARALLEL, GroupKey, Place
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import POINT_TO_POINT, RECEIVES
@@ -25,7 +25,7 @@ def unmatched_note(run: MeasuredRun, matches: Matches, replayed: bool) -> list[D
     calls = matches.unmatched
     if not calls or not (replayed or run.concurrent):
         return []
-    names = list(dict.fromkeys(_name(run, call) for call in calls))
+    names = list(dict.fromkeys(name_of(run.ranks[call.rank], call) for call in calls))
     listed = ", ".join(printable(name, 40) for name in names[:_LISTED])
     message = (
         f"{plural(len(calls), 'communication')} without a partner that waited for it ({listed}"
@@ -123,8 +123,3 @@ class Partners:
 
 def _are_missing(ranks: RankSet) -> str:
     return f"rank {ranks.text()} is missing" if len(ranks) == 1 else f"ranks {ranks.text()} are missing"
-
-
-def _name(run: MeasuredRun, call: Call) -> str:
-    rank = run.ranks[call.rank]
-    return (rank.subs.name[call.sub] if call.sub >= 0 else rank.ops.name[call.op]) or ""

@@ -90,14 +90,13 @@ def scales_from(parameters: Parameters, run: MeasuredRun) -> Scales:
 
 def _op_scales(parameters: Parameters, run: MeasuredRun) -> dict[str, float]:
     """Name -> factor, from `--layer-scale OP=X`."""
-    names = {name for rank in run.ranks for name in (*rank.ops.name, *rank.subs.name)}
     found = {}
     for text in parameters.layer_scale:
         form = "of a trace OP=X, for example forward_step=0.9"
         name, factor = parse_factor(text, "--layer-scale", form, zero=True)
-        if name not in names:
-            listed = sorted(names)[:_MOST_LISTED]
-            more = f" and {len(names) - len(listed)} more" if len(names) > len(listed) else ""
+        if name not in run.op_names:
+            listed, left = sorted(run.op_names)[:_MOST_LISTED], len(run.op_names) - _MOST_LISTED
+            more = f" and {left} more" if left > 0 else ""
             raise UsageError(
                 f"--layer-scale {printable(text, 60)}: no operation {printable(name, 40)} in this run, only "
                 f"{', '.join(printable(one, 40) for one in listed)}{more}"

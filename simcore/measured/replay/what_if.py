@@ -9,7 +9,7 @@ from simcore.diagnostics import Cancelled, UsageError
 from simcore.measured.replay.accounts import EXPOSED
 from simcore.measured.replay.results import MeasuredResults
 from simcore.measured.replay.scales import Scales, rounded
-from simcore.measured.replay.slow_ranks import slow_ranks
+from simcore.measured.replay.slow_ranks import compute_by_stage, slow_ranks
 from simcore.measured.vocabulary import COMPUTE, category_of_op
 
 # Time divided by this is what is 10 % faster; a slowed rank takes 10 % longer.
@@ -50,11 +50,13 @@ class Knob:
 
 
 def answers(results: MeasuredResults, cancelled: Callable[[], bool] = lambda: False) -> list[Knob]:
-    """The knobs of a run, the one that gains most first; each beside the scales that the run has.
+    """The knobs of a run, each beside the scales that the run has, the greatest gain first: by `better10_ns`,
+    then by `best_ns`, as the table of a simulated run. So a change that is made or not stands with all that
+    it gains between others with a tenth of what they take.
 
     Raises `UsageError` for an order without times, `Cancelled` when `cancelled()` becomes true.
     """
-    run, graph = results.measured, results.graph
+    run = results.measured
     if not run.timed:
         raise UsageError(
             "--what-if: found an order of operations without times, expected a trace with durations"
@@ -87,28 +89,26 @@ def answers(results: MeasuredResults, cancelled: Callable[[], bool] = lambda: Fa
     for name, category in names.items():
         if category in (*COMPUTE, "host"):
             knobs.append(knob(name, Scales(ops={name: 0.0}), Scales(ops={name: _BETTER})))
-    accounts = results.with_scales(base).accounts
+    replay = results.with_scales(base)
     for kind in EXPOSED:
-        if any(one.ns(f"exposed {kind}") for one in accounts):
+        if any(one.ns(f"exposed {kind}") for one in replay.accounts):
             free, better = Scales(kinds={kind: 0.0}), Scales(kinds={kind: _BETTER})
             knobs.append(knob(f"{kind} communication", free, better))
-    compute = [sum(one.compute_ns().values()) for one in accounts]
-    stages: dict[int | None, list[int]] = {}
-    for rank, ns in zip(run.ranks, compute, strict=True):
-        stages.setdefault(rank.stage, []).append(ns)
+    stages = compute_by_stage(replay)
     if len(stages) > 1:
         for stage in stages:
             free, better = Scales(stages={stage: 0.0}), Scales(stages={stage: _BETTER})
             knobs.append(knob(f"compute of stage {stage}", free, better))
         knobs.append(knob("balanced stages", None, Scales(stages=_even(stages))))
-    slowest = sorted(range(len(compute)), key=lambda rank: (-compute[rank], rank))[:_MOST_RANKS]
-    for number in sorted(graph.run.ranks[rank].number for rank in slowest):
+    compute = {number: ns for ranks in stages.values() for number, ns in ranks.items()}
+    slowest = sorted(compute, key=lambda number: (-compute[number], number))[:_MOST_RANKS]
+    for number in sorted(slowest):
         free, better, worse = (Scales(ranks={number: factor}) for factor in (0.0, _BETTER, _WORSE))
         knobs.append(knob(f"compute of rank {number}", free, better, worse))
     for one in slow_ranks(results):
         as_peers = Scales(ranks={one.rank: rounded(one.peers_ns / one.ns)})
         knobs.append(knob(f"rank {one.rank}{AS_PEERS}", None, as_peers))
-    return sorted(knobs, key=lambda knob: (knob.best_ns, knob.better10_ns, knob.name))
+    return sorted(knobs, key=lambda knob: (knob.better10_ns, knob.best_ns, knob.name))
 
 
 def balanced(results: MeasuredResults) -> Scales:
@@ -116,16 +116,14 @@ def balanced(results: MeasuredResults) -> Scales:
 
     Raises `UsageError` where there is one stage alone.
     """
-    stages: dict[int | None, list[int]] = {}
-    for rank, one in zip(results.measured.ranks, results.accounts, strict=True):
-        stages.setdefault(rank.stage, []).append(sum(one.compute_ns().values()))
+    stages = compute_by_stage(results)
     if len(stages) < 2:
         raise UsageError("one stage alone cannot be balanced: found ranks of a single stage")
     return (results.scales or Scales()).times(Scales(stages=_even(stages)))
 
 
-def _even(stages: dict[int | None, list[int]]) -> dict[int | None, float]:
+def _even(stages: dict[int | None, dict[int, int]]) -> dict[int | None, float]:
     """Stage -> the factor with which its ranks compute as long as those of all stages do on average."""
-    means = {stage: sum(ns) / len(ns) for stage, ns in stages.items()}
+    means = {stage: sum(ranks.values()) / len(ranks) for stage, ranks in stages.items()}
     mean = sum(means.values()) / len(means)
     return {stage: mean / own if own else 1.0 for stage, own in means.items()}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
+from simcore.measured.matching import Call, name_of
 from simcore.measured.replay.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
 from simcore.measured.replay.pieces import GAP
 from simcore.units import duration, percent
@@ -45,8 +46,7 @@ def piece_name(results: MeasuredResults, rank: int, piece: int) -> str:
     pieces, trace = results.graph.pieces[rank], results.measured.ranks[rank]
     if not 0 <= piece < len(pieces) or pieces.kind[piece] == GAP:
         return GAP_NAME
-    sub = pieces.sub[piece]
-    return trace.subs.name[sub] if sub >= 0 else trace.ops.name[pieces.op[piece]]
+    return name_of(trace, Call(rank, pieces.op[piece], pieces.sub[piece]))
 
 
 def longest_wait(results: MeasuredResults, early: int, name: str) -> tuple[int, int] | None:

@@ -17,7 +17,7 @@ from simcore.analysis.passes import pass_ends
 from simcore.analysis.ranges import Ranges
 from simcore.analysis.rank_map import MapRow, rank_map
 from simcore.analysis.stages import StageAccounts, stage_accounts
-from simcore.analysis.streams import StreamUse, stream_use
+from simcore.analysis.streams import StreamUse, mean_use, stream_use
 from simcore.analysis.variants import Variants
 from simcore.analysis.waiting import Waiting, who_waits
 from simcore.analysis.worst import Place, worst_places
@@ -233,6 +233,11 @@ class Results:
         """Of each rank class, how busy each of its streams is."""
         timeline = self.simulation.timeline
         return [stream_use(timeline, number, accounts) for number, accounts in enumerate(self.accounts)]
+
+    @cached_property
+    def mean_streams(self) -> list[tuple[StreamUse, int]]:
+        """Each stream as the mean of all ranks, with the busy ns of the rank that is busy longest on it."""
+        return mean_use(self.streams, self.mean_of_ranks)
 
     @cached_property
     def class_uses(self) -> list[ClassUse]:

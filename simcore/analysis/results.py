@@ -128,6 +128,11 @@ class Results:
         }
 
     @cached_property
+    def mean_busy_ns(self) -> int:
+        """Compute of a rank, the mean of all ranks, ns."""
+        return self.mean_of_ranks(found.busy_ns for found in self.accounts)
+
+    @cached_property
     def stages(self) -> list[StageAccounts]:
         """The accounts of each pipeline stage."""
         return stage_accounts(self.simulation.timeline.classes, self.accounts)

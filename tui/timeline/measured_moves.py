@@ -32,7 +32,6 @@ from tui.timeline.walking import Step
 if TYPE_CHECKING:
     from tui.timeline.critical import PathLanes
 
-_PASSES = ("forward_step", "backward_step")
 _ROLE = {"forward": "fwd", "backward": "bwd", "optimizer": "opt", "expert": "ep", "expert dp": "dp_ep"}
 _SHORT = {"forward": "fwd", "backward": "bwd", "optimizer": "opt", "embedding": "emb", "position": "pos"}
 _FIGURES = tuple(
@@ -104,17 +103,13 @@ class MeasuredMoves:
         return f"rank {rank} = stage {stage}, dp {dp}, tp {tp}"
 
     def passes(self, number: int) -> Sequence[Stretch]:
-        ops = self.run.ranks[number].ops
-        found = [
-            (ops.start[index], ops.end[index], name, ops.batch[index])
-            for index, name in enumerate(ops.name)
-            if name in _PASSES and ops.known[index] != FUSED
-        ]
-        count = self.run.microbatches
-        return [
-            Stretch(start, end, f"{name} of {microbatch_words(batch, count)}" if batch >= 0 else name)
-            for start, end, name, batch in sorted(found)
-        ]
+        rank, count = self.run.ranks[number], self.run.microbatches
+        ops, found = rank.ops, []
+        for op in rank.passes:
+            name, batch = ops.name[op], ops.batch[op]
+            words = f"{name} of {microbatch_words(batch, count)}" if batch >= 0 else name
+            found.append(Stretch(ops.start[op], ops.end[op], words))
+        return found
 
     def waits(self, number: int) -> Sequence[int]:
         return list(self._waits_by_span(number))

@@ -280,8 +280,9 @@ class Results:
     @cached_property
     def ranges(self) -> Ranges:
         """The accounts of any stretch of the step."""
+        accounts = self.accounts
         ranks = [len(rank_class.ranks) for rank_class in self.simulation.timeline.classes]
-        return Ranges(self.accounts, ranks)
+        return Ranges(lambda one: (accounts[one].edge, accounts[one].account), ranks, len(ACCOUNTS))
 
     @cached_property
     def _passes(self) -> dict[int, list[Pass]]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from simcore.analysis.measured_ranges import AccountRanges, MeasuredRanges
+from simcore.analysis.measured_ranges import account_ranges, category_ranges
+from simcore.analysis.ranges import Ranges
 from simcore.collectives import algorithm_bandwidth
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import FUSED, INSTANT, MEASURED
@@ -68,8 +69,8 @@ class MeasuredMoves:
         return self.results.run
 
     @cached_property
-    def _ranges(self) -> MeasuredRanges:
-        return MeasuredRanges(self.run)
+    def _ranges(self) -> Ranges:
+        return category_ranges(self.run)
 
     @property
     def _axis(self) -> Axis:
@@ -152,11 +153,11 @@ class MeasuredMoves:
         return _ACCOUNT_FIGURES if self.run.timed else _FIGURES
 
     @cached_property
-    def _sums(self) -> AccountRanges | MeasuredRanges:
-        return AccountRanges(self.results) if self.run.timed else self._ranges
+    def _sums(self) -> Ranges:
+        return account_ranges(self.results) if self.run.timed else self._ranges
 
     def figures(self, number: int, first_ns: int, last_ns: int) -> Figures:
-        return self._figures(self._sums.of_rank(number, first_ns, last_ns), last_ns - first_ns, 1)
+        return self._figures(self._sums.of_class(number, first_ns, last_ns), last_ns - first_ns, 1)
 
     def all_figures(self, first_ns: int, last_ns: int) -> Figures:
         ranks = len(self.run.ranks)

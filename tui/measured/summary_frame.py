@@ -105,25 +105,21 @@ def bar_lines(
         here = focused and index == at
         label = f"{'>' if here else ' '} {row.label[:name]:>{name}} {row.stage:>5} "
         line: Line = [(fitted([(label, "")], left)[0][0], "accent" if here else "")]
-        line += _bar(results.sum_ns(row.ranks), step * len(row.ranks), bar, glyphs)
+        parts = ((ns, *drawing) for ns, drawing in zip(results.sum_ns(row.ranks), _BAR, strict=True))
+        line += panels.bar_line(parts, step * len(row.ranks), bar, glyphs)
         shares = results.shares(row.ranks)
         figures = "".join(f"{100 * shares[column]:>{size}.{1 if wide else 0}f}" for column in columns)
         lines.append([*line, (figures, "accent" if here else "")])
     return lines
 
 
-def _bar(sums: list[int], whole: int, width: int, glyphs: Glyphs) -> Line:
-    line: Line = []
-    done = drawn = 0
-    for account, ns in zip(ACCOUNTS, sums, strict=True):
-        done += ns
-        end = round(width * done / whole) if whole else 0
-        kind, _, of = account.partition(" ")
-        drawing = _DRAWN.get(of, "exposed" if kind == "exposed" else kind)
-        role = _ROLES.get(of, of) if kind == "exposed" else "" if drawing == "idle" else drawing
-        line.append((glyphs.fills[drawing] * (end - drawn), role))
-        drawn = max(end, drawn)
-    return [*line, (" " * (width - drawn), "")]
+def _drawing(account: str) -> tuple[str, str]:
+    """Fill and role of an account in a bar."""
+    kind, _, of = account.partition(" ")
+    return ("exposed", _ROLES.get(of, of)) if kind == "exposed" else (_DRAWN.get(of, kind),) * 2
+
+
+_BAR = tuple(map(_drawing, ACCOUNTS))
 
 
 def _beside_title(model: MeasuredSummaryModel) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from simcore.analysis.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
@@ -115,12 +115,16 @@ def _stage_line(
 
 def account_bar(sums: Sequence[int], whole: int, width: int, glyphs: Glyphs) -> Line:
     """Accounts beside each other, ns each, on `width` cells that stand for `whole` ns."""
+    return bar_line(((sums[account], *_BAR[account]) for account in _ORDER), whole, width, glyphs)
+
+
+def bar_line(parts: Iterable[tuple[int, str, str]], whole: int, width: int, glyphs: Glyphs) -> Line:
+    """(ns, fill, role) beside each other on `width` cells that stand for `whole` ns."""
     line: Line = []
     done = drawn = 0
-    for account in _ORDER:
-        done += sums[account]
+    for ns, fill, role in parts:
+        done += ns
         end = round(width * done / whole) if whole else 0
-        fill, role = _BAR[account]
         line.append((glyphs.fills[fill] * (end - drawn), "" if role == "idle" else role))
         drawn = max(end, drawn)
     return [*line, (" " * (width - drawn), "")]

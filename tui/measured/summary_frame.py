@@ -116,7 +116,10 @@ def bar_lines(
 def _drawing(account: str) -> tuple[str, str]:
     """Fill and role of an account in a bar."""
     kind, _, of = account.partition(" ")
-    return ("exposed", _ROLES.get(of, of)) if kind == "exposed" else (_DRAWN.get(of, kind),) * 2
+    if kind == "exposed":
+        return kind, _ROLES.get(of, of)
+    drawn = _DRAWN.get(of, kind)
+    return drawn, drawn
 
 
 _BAR = tuple(map(_drawing, ACCOUNTS))

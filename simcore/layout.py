@@ -5,7 +5,7 @@ Import from here: `Layout`, `resolve_layout`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, printable
@@ -77,65 +77,47 @@ class Layout:
 
     def groups(self, kind: GroupKind) -> Iterator[list[int]]:
         """All groups of a kind, each as its ranks, ascending. Every rank is in exactly one."""
-        if kind == "all":
-            yield list(range(self.world))
-            return
-        if kind == "pp":
-            for dp in range(self.dp):
-                for tp in range(self.tp):
-                    yield sorted(self.rank(tp, dp, stage) for stage in range(self.pp))
-            return
-        for stage in range(self.pp):
-            for member_positions in self._stage_groups(kind):
-                yield sorted(self.rank(tp, dp, stage) for tp, dp in member_positions)
+        for stage in range(1 if kind in ("all", "pp") else self.pp):
+            for place in self._first_places(kind):
+                yield sorted(self._members(kind, place, stage))
 
-    def _stage_groups(self, kind: GroupKind) -> Iterator[list[tuple[int, int]]]:
-        tp_range, dp_range = range(self.tp), range(self.dp)
-        if kind == "tp":
-            yield from ([(tp, dp) for tp in tp_range] for dp in dp_range)
-        elif kind == "dp":
-            yield from ([(tp, dp) for dp in dp_range] for tp in tp_range)
-        elif self.dp % self.ep == 0:
-            for tp in tp_range:
-                if kind == "ep":
-                    for first in range(0, self.dp, self.ep):
-                        yield [(tp, dp) for dp in range(first, first + self.ep)]
-                else:
-                    for ep in range(self.ep):
-                        yield [(tp, dp) for dp in range(ep, self.dp, self.ep)]
-        else:
-            # EP divides only TP*DP: groups of consecutive q = tp + TP*dp, or of equal q mod EP.
-            size = self.tp * self.dp
-            if kind == "ep":
-                members = (range(first, first + self.ep) for first in range(0, size, self.ep))
-            else:
-                members = (range(ep, size, self.ep) for ep in range(self.ep))
-            yield from ([(q % self.tp, q // self.tp) for q in group] for group in members)
-
-    def group_of(self, kind: GroupKind, rank: int) -> Iterator[int]:
+    def group_of(self, kind: GroupKind, rank: int) -> Iterable[int]:
         """The ranks of one rank's group of a kind, ascending in their places, without listing the others."""
         tp, dp, stage = self.position(rank)
+        return self._members(kind, tp + self.tp * dp, stage)
+
+    def _members(self, kind: GroupKind, place: int, stage: int) -> Iterable[int]:
+        """The group of a place inside a stage, tp + TP*dp."""
         if kind == "all":
-            yield from range(self.world)
-        elif kind == "pp":
-            yield from (self.rank(tp, dp, other) for other in range(self.pp))
-        elif kind == "tp":
-            yield from (self.rank(other, dp, stage) for other in range(self.tp))
-        elif kind == "dp":
-            yield from (self.rank(tp, other, stage) for other in range(self.dp))
-        else:
-            # Consecutive numbers are an expert group, equal remainders its data-parallel group: of
-            # dp where ep divides it, else of q = tp + TP*dp.
-            inside = self.dp % self.ep == 0
-            own, count = (dp, self.dp) if inside else (tp + self.tp * dp, self.tp * self.dp)
-            first = own - own % self.ep
-            members = range(first, first + self.ep) if kind == "ep" else range(own % self.ep, count, self.ep)
-            for other in members:
-                yield (
-                    self.rank(tp, other, stage)
-                    if inside
-                    else self.rank(other % self.tp, other // self.tp, stage)
-                )
+            return range(self.world)
+        if kind == "pp":
+            dp, tp = divmod(place, self.tp)
+            return [self.rank(tp, dp, other) for other in range(self.pp)]
+        return [self.rank(one % self.tp, one // self.tp, stage) for one in self._places(kind, place)]
+
+    def _places(self, kind: GroupKind, place: int) -> range:
+        """The group of a place inside its stage, as such places."""
+        step, count = self._steps(kind)
+        if kind in ("dp", "dp_ep"):
+            return range(place % (step * count), self.tp * self.dp, step * count)
+        first = place - place // step % count * step
+        return range(first, first + step * count, step)
+
+    def _first_places(self, kind: GroupKind) -> Iterable[int]:
+        """The first place of each group of a kind in a stage."""
+        if kind in ("all", "pp"):
+            return range(self.tp * self.dp if kind == "pp" else 1)
+        step, count = self._steps(kind)
+        end, every = (step * count, step) if kind in ("dp", "dp_ep") else (self.tp * self.dp, step * count)
+        return (inside + first for inside in range(step) for first in range(0, end, every))
+
+    def _steps(self, kind: GroupKind) -> tuple[int, int]:
+        """(step, count): of places `step` apart, `count` in a row are a tp or ep group, and those with equal
+        remainders by `count` a dp or dp_ep group. EP counts along dp where it divides it, else all places.
+        """
+        if kind in ("tp", "dp"):
+            return 1, self.tp
+        return 1 if self.dp % self.ep else self.tp, self.ep
 
     def neighbour(self, rank: int, stage: int) -> int:
         """The rank of another stage at the same (tp, dp)."""

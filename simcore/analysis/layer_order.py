@@ -83,7 +83,7 @@ class LayerOrder:
         if key in ("collective", "group", "text"):
             return self._texts(key)
         if key in ("critical", "slack"):
-            return self._of_path(key)
+            return self.of_path(key)
         columns = [workload.cells(phase) for phase in PHASES]
         if key == "bytes":
             largest = list(map(max, *(one.bytes for one in columns)))
@@ -96,8 +96,8 @@ class LayerOrder:
             return [max(table.cell_compute_ns(row, phase) for phase in PHASES) for row in first]
         return [max(getattr(table.cell(row, phase), _OF_CELLS[key]) for phase in PHASES) for row in first]
 
-    def _of_path(self, key: str) -> list[int]:
-        """Time on the critical path, or least slack, of each unit. Raises ValueError before `know_path`."""
+    def of_path(self, key: str) -> list[int]:
+        """Of each unit `critical` or `slack`, ns. Raises ValueError before `know_path`."""
         if self._critical_ns is None or self._slack_ns is None:
             raise ValueError(f"{key} before the critical path is known")
         if key == "critical":

@@ -1,4 +1,4 @@
-"""The accounts of any stretch of the step: exact sums at the cost of two bisections a rank class.
+"""The accounts, or categories, of any stretch of the step: exact sums at the cost of two bisections.
 
 The sums over a stretch are the accounts, cut at its two ends: on every rank they add up to
 the stretch's length.
@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import sub
-
-from simcore.analysis.accounts import ACCOUNTS, Accounts
 
 # Sums are kept for every so many segments; those in between are added up when asked for. 64
 # makes the table 15 numbers a 64 segments (a quarter of the segments' own size) and a query 6 us.
@@ -83,29 +81,34 @@ def longest_in(edge: Sequence[int], first_ns: int, last_ns: int) -> Longest:
 
 
 class Ranges:
-    """The accounts of any stretch, of one rank class or of all ranks; tables are made when first used."""
+    """What any stretch is made of, on one rank class or on all ranks; tables are made when first used."""
 
-    def __init__(self, accounts: Sequence[Accounts], ranks: Sequence[int]) -> None:
-        """accounts: of each rank class; ranks: how many ranks it has."""
-        self._accounts, self._ranks = accounts, ranks
+    def __init__(
+        self, segments: Callable[[int], tuple[array[int], bytearray]], ranks: Sequence[int], kinds: int
+    ) -> None:
+        """segments: (edge, category) of a class as `RangeSums` takes them, by its number; ranks: how many
+        each class has. There are `kinds` categories. A measured rank is a class of its own.
+        """
+        self._segments, self._ranks, self._kinds = segments, ranks, kinds
         self._sums: dict[int, RangeSums] = {}
 
     def of_class(self, number: int, first_ns: int, last_ns: int) -> list[int]:
-        """ns by index into ACCOUNTS, of a rank of class `number`, from `first_ns` to `last_ns`."""
+        """ns by category, of a rank of class `number`, from `first_ns` to `last_ns`."""
         sums = self._sums.get(number)
         if sums is None:
-            one = self._accounts[number]
-            sums = self._sums[number] = RangeSums(one.edge, one.account, len(ACCOUNTS))
+            sums = self._sums[number] = RangeSums(*self._segments(number), self._kinds)
         return sums.between(first_ns, last_ns)
 
     def of_all(self, first_ns: int, last_ns: int) -> list[int]:
-        """ns by index into ACCOUNTS, of all ranks together, from `first_ns` to `last_ns`."""
-        totals = [0] * len(ACCOUNTS)
+        """ns by category, of all ranks together, from `first_ns` to `last_ns`."""
+        totals = [0] * self._kinds
         for number, ranks in enumerate(self._ranks):
-            for account, ns in enumerate(self.of_class(number, first_ns, last_ns)):
-                totals[account] += ns * ranks
+            for kind, ns in enumerate(self.of_class(number, first_ns, last_ns)):
+                totals[kind] += ns * ranks
         return totals
 
-    def longest(self, number: int, first_ns: int, last_ns: int) -> Longest:
-        """The segments of class `number` in a stretch; index: the longest one's."""
-        return longest_in(self._accounts[number].edge, first_ns, last_ns)
+    def longest(self, number: int, first_ns: int, last_ns: int) -> tuple[Longest, int]:
+        """The segments of class `number` in a stretch, and the category of the longest one, 0 of none."""
+        edge, category = self._segments(number)
+        found = longest_in(edge, first_ns, last_ns)
+        return found, category[found.index] if found.index >= 0 else 0

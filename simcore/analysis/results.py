@@ -17,7 +17,7 @@ from simcore.analysis.passes import pass_ends
 from simcore.analysis.ranges import Ranges
 from simcore.analysis.rank_map import MapRow, rank_map
 from simcore.analysis.stages import StageAccounts, stage_accounts
-from simcore.analysis.streams import StreamUse, stream_use
+from simcore.analysis.streams import StreamUse, mean_use, stream_use
 from simcore.analysis.variants import Variants
 from simcore.analysis.waiting import Waiting, who_waits
 from simcore.analysis.worst import Place, worst_places
@@ -128,6 +128,11 @@ class Results:
         }
 
     @cached_property
+    def mean_busy_ns(self) -> int:
+        """Compute of a rank, the mean of all ranks, ns."""
+        return self.mean_of_ranks(found.busy_ns for found in self.accounts)
+
+    @cached_property
     def stages(self) -> list[StageAccounts]:
         """The accounts of each pipeline stage."""
         return stage_accounts(self.simulation.timeline.classes, self.accounts)
@@ -235,6 +240,11 @@ class Results:
         return [stream_use(timeline, number, accounts) for number, accounts in enumerate(self.accounts)]
 
     @cached_property
+    def mean_streams(self) -> list[tuple[StreamUse, int]]:
+        """Each stream as the mean of all ranks, with the busy ns of the rank that is busy longest on it."""
+        return mean_use(self.streams, self.mean_of_ranks)
+
+    @cached_property
     def class_uses(self) -> list[ClassUse]:
         """What a rank of each class sends over the dimensions of the network."""
         from simcore.analysis.dimensions import class_uses
@@ -270,8 +280,9 @@ class Results:
     @cached_property
     def ranges(self) -> Ranges:
         """The accounts of any stretch of the step."""
+        accounts = self.accounts
         ranks = [len(rank_class.ranks) for rank_class in self.simulation.timeline.classes]
-        return Ranges(self.accounts, ranks)
+        return Ranges(lambda one: (accounts[one].edge, accounts[one].account), ranks, len(ACCOUNTS))
 
     @cached_property
     def _passes(self) -> dict[int, list[Pass]]:

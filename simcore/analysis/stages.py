@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from simcore.analysis.accounts import ACCOUNTS, BUBBLE, FIRST_EXPOSED, IDLE, WAIT, Accounts
@@ -35,6 +36,15 @@ class StageAccounts:
             ("bubble", BUBBLE, IDLE), ("idle", IDLE, len(ACCOUNTS)),
         )  # fmt: skip
         return {name: self.share(first, last, step_ns) for name, first, last in ends}
+
+
+def joined(stages: Sequence[StageAccounts]) -> StageAccounts:
+    """Neighbouring stages as one, with the number of the first."""
+    first, last = stages[0], stages[-1]
+    classes = tuple(number for one in stages for number in one.classes)
+    sums = tuple(map(sum, zip(*(one.sum_ns for one in stages), strict=True)))
+    ranks = sum(one.ranks for one in stages)
+    return StageAccounts(first.stage, classes, ranks, first.first_rank, last.last_rank, sums)
 
 
 def stage_accounts(classes: tuple[RankClass, ...], accounts: list[Accounts]) -> list[StageAccounts]:

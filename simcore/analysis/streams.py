@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -63,6 +63,25 @@ def stream_use(
                 if not blocks:
                     overlapped += computed(end) - computed(start)
         found.append(StreamUse(name, busy, overlapped, exposed.get(name, 0)))
+    return found
+
+
+def mean_use(
+    by_class: Sequence[Sequence[StreamUse]], mean: Callable[[Iterable[int]], int]
+) -> list[tuple[StreamUse, int]]:
+    """(the mean of all ranks, busy ns of the rank that is busy longest) of each stream that there is.
+
+    by_class: streams of each rank class. mean: of a figure of each class, as `Results.mean_of_ranks`.
+    """
+    named = [{use.stream: use for use in uses} for uses in by_class]
+    found = []
+    for name in STREAM_NAMES:
+        if any(name in uses for uses in named):
+            uses = [one.get(name) or StreamUse(name, 0, 0, 0) for one in named]
+            busy = [use.busy_ns for use in uses]
+            overlapped = mean(use.overlapped_ns for use in uses)
+            exposed = mean(use.exposed_ns for use in uses)
+            found.append((StreamUse(name, mean(busy), overlapped, exposed), max(busy)))
     return found
 
 

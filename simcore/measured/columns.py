@@ -14,6 +14,9 @@ PLACED = 2
 # The other line of one physical operation, a send and a receive in one: the receive stands for both.
 FUSED = 3
 
+# Operations that are a pass of a micro-batch, and which way it goes.
+PASSES = {"forward_step": "forward", "backward_step": "backward"}
+
 # A timestamp has two decimals of a ms, so ends and starts computed from two of them may cross by this much.
 TOLERANCE_NS = 20_000
 
@@ -91,6 +94,13 @@ class RankTrace:
     def last_ns(self) -> int:
         """When the last operation ended."""
         return max(self.ops.end, default=0)
+
+    @property
+    def passes(self) -> list[int]:
+        """Its forward and backward steps as indices of `ops`, by their start."""
+        ops = self.ops
+        found = (op for op, name in enumerate(ops.name) if name in PASSES and ops.known[op] != FUSED)
+        return sorted(found, key=lambda op: (ops.start[op], ops.end[op], ops.name[op], ops.batch[op]))
 
     def moved(self, by_ns: int) -> RankTrace:
         """The same with every time `by_ns` later."""

@@ -53,6 +53,22 @@ def rank_spans(run: MeasuredRun, rank: RankTrace) -> LaneSpans:
     return _columns(spans)
 
 
+def rank_segments(run: MeasuredRun, rank: RankTrace) -> tuple[array[int], bytearray]:
+    """(edge, category): edge[i]..edge[i + 1] ns of the step is of category[i], an index into CATEGORIES.
+
+    Where operations overlap, the one that began first has the time.
+    """
+    spans = rank_spans(run, rank)
+    edge, category = array("q", (0,)), bytearray()
+    for end, kind in zip(spans.end, spans.category, strict=True):
+        # An instant is drawn 1 ns wide; behind the end it has no time to take.
+        end = min(end, run.length)
+        if end > edge[-1]:
+            edge.append(end)
+            category.append(kind)
+    return edge, category
+
+
 def lane_spans(rank: RankTrace, kind: str) -> LaneSpans:
     """One lane of a rank: COMPUTE_LANE, or what a group kind (or NO_GROUP) has, sub-operations too."""
     if kind == COMPUTE_LANE:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from simcore.measured.columns import MEASURED
-from simcore.measured.lanes import rank_spans
+from simcore.measured.lanes import rank_segments
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, category_of_group, category_of_op
 
 
 @dataclass(frozen=True, slots=True)
 class RankTime:
-    """One rank's step: ns by category, which sum to the step time. Where operations overlap, the
-    one that began first has the time.
-    """
+    """One rank's step: ns by category, which sum to the step time (`rank_segments`)."""
 
     number: int
     stage: int | None
@@ -54,13 +53,9 @@ def rank_times(run: MeasuredRun) -> list[RankTime]:
     found = []
     for rank in run.ranks:
         ns = dict.fromkeys(CATEGORIES, 0)
-        spans = rank_spans(run, rank)
-        reached = 0
-        for start, end, category in zip(spans.start, spans.end, spans.category, strict=True):
-            # An instant is drawn 1 ns wide; behind the end it has no time to take.
-            end = min(end, run.length)
-            ns[CATEGORIES[category]] += max(end - max(start, reached), 0)
-            reached = max(reached, end)
+        edge, kinds = rank_segments(run, rank)
+        for (start, end), kind in zip(pairwise(edge), kinds, strict=True):
+            ns[CATEGORIES[kind]] += end - start
         found.append(RankTime(rank.number, rank.stage, ns))
     return found
 

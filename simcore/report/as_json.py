@@ -8,7 +8,6 @@ from simcore.analysis import Results
 from simcore.analysis.dimensions import DimensionUse
 from simcore.analysis.effective import effective_parameters
 from simcore.analysis.layers import LayerCell
-from simcore.report.usage import mean_streams
 
 SCHEMA = "wltui.report/1"
 
@@ -95,14 +94,14 @@ def _streams(results: Results) -> list[dict[str, Any]]:
     step = results.step_time_ns
     return [
         {
-            "stream": name,
-            "busy_ns": busy,
-            "share": busy / step if step else 0.0,
-            "overlapped_ns": overlapped,
-            "exposed_ns": exposed,
+            "stream": use.stream,
+            "busy_ns": use.busy_ns,
+            "share": use.busy_ns / step if step else 0.0,
+            "overlapped_ns": use.overlapped_ns,
+            "exposed_ns": use.exposed_ns,
             "most_busy_ns": most,
         }
-        for name, (busy, overlapped, exposed, most) in mean_streams(results).items()
+        for use, most in results.mean_streams
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from simcore.analysis import Results
 from simcore.analysis.accounts import BUBBLE, EXPOSED_KINDS, FIRST_EXPOSED, IDLE, WAIT, Accounts
@@ -196,11 +196,18 @@ def _bar(accounts: Accounts, step: int, ascii_only: bool) -> str:
         (glyphs["bubble"], accounts.total_ns[BUBBLE]),
         (glyphs["idle"], accounts.total_ns[IDLE]),
     )
+    return bar_text(shares, step, _BAR_CELLS)
+
+
+def bar_text(parts: Iterable[tuple[str, int]], whole: int, width: int) -> str:
+    """(glyph, ns) beside each other on `width` cells that stand for `whole` ns; a part ends at the cell that
+    is nearest to where it does, so that a short one may have none.
+    """
     bar, done = "", 0
-    for glyph, ns in shares:
+    for glyph, ns in parts:
         done += ns
-        bar += glyph * (round(_BAR_CELLS * done / step) - len(bar) if step else 0)
-    return bar.ljust(_BAR_CELLS)
+        bar += glyph * (round(width * done / whole) - len(bar) if whole else 0)
+    return bar.ljust(width)
 
 
 def diagnostics_text(found: Sequence[Diagnostic], path: str | None = None) -> str:

@@ -6,6 +6,7 @@ import textwrap
 from itertools import zip_longest
 
 from simcore.analysis.compare import Change, Comparison, Mover
+from simcore.analysis.path_parts import NO_LAYER
 from simcore.diagnostics import printable
 from simcore.parameters import flag_of
 from simcore.report.changes import change_figures, difference_of
@@ -133,7 +134,7 @@ def _paths(comparison: Comparison, most: int) -> list[str]:
 
     by_stage = moved(paths.stage) > moved(paths.layer)
     others = [
-        one._replace(name=f"stage {one.name}" if by_stage else printable(one.name, _NAME_CELLS) or "no layer")
+        one._replace(name=f"stage {one.name}" if by_stage else printable(one.name, _NAME_CELLS) or NO_LAYER)
         for one in (paths.stage if by_stage else paths.layer)
     ]
     unit_ns, unit = column_unit(max(comparison.a.step_time_ns, comparison.b.step_time_ns))

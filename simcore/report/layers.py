@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from simcore.analysis import LayerRow, Results
+from simcore.analysis.layer_order import NO_SLACK, LayerOrder
+from simcore.analysis.layers import LayerGroups
 from simcore.collectives import cell_name
 from simcore.diagnostics import printable
 from simcore.report.table import Column, table
@@ -35,9 +37,9 @@ def expensive_layers(results: Results) -> str:
             f"{group.compute_ns / 1e6:.3f}",
             f"{group.exposed_ns / 1e6:.3f}",
             percent(group.cost_ns, step),
-            *_critical_and_slack(results, group.rows.indices),
+            *of_path,
         ]
-        for group in groups
+        for group, of_path in zip(groups, _critical_and_slack(results, results.layer_groups), strict=False)
     ]
     left = len(results.layer_groups) - len(groups)
     title = f"The {len(groups)} most expensive layers, in one step of one rank, equal rows together"
@@ -57,9 +59,9 @@ def all_layers(results: Results) -> str:
     columns += [Column("bytes"), Column("alone ms"), Column("algbw"), Column("busbw"), Column("exposed ms")]
     columns += [Column("critical ms"), Column("least slack")]
     rows = []
-    for row in results.layers:
+    for row, of_path in zip(results.layers, _critical_and_slack(results, None), strict=True):
         head = [str(row.line), printable(row.name, _NAME_CELLS), batches.get(row.index, "-")]
-        sums = [f"{row.exposed_ns / 1e6:.3f}", *_critical_and_slack(results, (row.index,))]
+        sums = [f"{row.exposed_ns / 1e6:.3f}", *of_path]
         for cells in _cells(row) or [["-"] + [""] * 7]:
             rows.append([*head, *cells, *sums])
             head, sums = ["", "", ""], ["", "", ""]
@@ -67,12 +69,12 @@ def all_layers(results: Results) -> str:
     return "\n".join([title, *table(columns, rows), ""])
 
 
-def _critical_and_slack(results: Results, rows: Sequence[int]) -> list[str]:
-    """ms of the critical path that spans of these rows are, and their least slack; - without any."""
-    critical_ns = sum(results.layer_critical_ns[row] for row in rows)
-    slack = results.layer_slack_ns
-    known = [ns for ns in (slack[row] for row in rows) if ns is not None] if slack is not None else []
-    return [f"{critical_ns / 1e6:.3f}", duration(min(known)) if known else "-"]
+def _critical_and_slack(results: Results, groups: LayerGroups | None) -> Iterator[list[str]]:
+    """Of each group, or of each row, ms of the critical path and the least slack; - without any."""
+    layers = LayerOrder(results.layers, groups)
+    layers.know_path(results.layer_critical_ns, results.layer_slack_ns)
+    for critical_ns, slack_ns in zip(layers.of_path("critical"), layers.of_path("slack"), strict=True):
+        yield [f"{critical_ns / 1e6:.3f}", "-" if slack_ns == NO_SLACK else duration(slack_ns)]
 
 
 def _cells(row: LayerRow) -> list[list[str]]:

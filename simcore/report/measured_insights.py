@@ -31,7 +31,7 @@ def insight_lines(results: MeasuredResults) -> list[str]:
 def _largest(results: MeasuredResults) -> str:
     """What the ranks' time goes to: compute as a whole, and the largest account besides."""
     accounts = results.accounts
-    totals = [sum(one.total_ns[number] for one in accounts) for number in range(len(ACCOUNTS))]
+    totals = results.sum_ns(results.all_ranks)
     whole = sum(totals)
     rest = [number for number, name in enumerate(ACCOUNTS) if not name.startswith("compute ")]
     compute = whole - sum(totals[number] for number in rest)

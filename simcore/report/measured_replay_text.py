@@ -8,6 +8,7 @@ from simcore.diagnostics import printable
 from simcore.measured.replay import MeasuredResults
 from simcore.measured.replay.accounts import ACCOUNTS
 from simcore.measured.replay.difference import differences
+from simcore.measured.replay.legs import path_sums_of_ranks
 from simcore.measured.replay.what_if import AS_PEERS, Knob
 from simcore.report.measured_insights import insight_lines
 from simcore.report.table import Column, table
@@ -73,11 +74,7 @@ def _waits(results: MeasuredResults) -> str:
 
 def _path(results: MeasuredResults) -> str:
     """The critical path added up: by rank and by what the time goes to."""
-    sums: dict[tuple[int, str], int] = {}
-    for one in results.critical_path:
-        key = (results.measured.ranks[one.rank].number, one.kind)
-        sums[key] = sums.get(key, 0) + one.end - one.start
-    most = sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))
+    most = path_sums_of_ranks(results)
     rows = [
         [str(rank), kind, duration(ns), f"{percent(ns, results.step_time_ns)} %"]
         for (rank, kind), ns in most[:_PATH_ROWS]

@@ -8,7 +8,7 @@ from simcore.measured.replay import MeasuredResults
 from simcore.measured.replay.what_if import Knob
 from simcore.measured.summary import RankTime, rank_times
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE
-from simcore.report.as_text import GLYPHS, GLYPHS_ASCII, diagnostics_text
+from simcore.report.as_text import GLYPHS, GLYPHS_ASCII, bar_text, diagnostics_text
 from simcore.report.measured_replay_text import results_parts
 from simcore.report.measured_words import (
     clock_words,
@@ -107,9 +107,5 @@ def _bar(time: RankTime, step: int, ascii_only: bool) -> str:
     """A rank's time by category as one bar, the whole step wide."""
     glyphs = GLYPHS_ASCII if ascii_only else GLYPHS
     order = [*COMPUTE, *(category for category in CATEGORIES if category not in COMPUTE)]
-    bar, done = "", 0
-    for category in order:
-        done += time.ns[category]
-        glyph = glyphs[_GLYPH.get(category, "exposed")]
-        bar += glyph * (round(_BAR_CELLS * done / step) - len(bar) if step else 0)
-    return bar.ljust(_BAR_CELLS)
+    parts = ((glyphs[_GLYPH.get(category, "exposed")], time.ns[category]) for category in order)
+    return bar_text(parts, step, _BAR_CELLS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from simcore.analysis import Results
-from simcore.analysis.streams import STREAM_NAMES
 from simcore.analysis.worst import worst_link
 from simcore.report.table import Column, table
 from simcore.units import byte_size, column_unit, in_unit, percent
@@ -14,43 +13,20 @@ def usage_parts(results: Results) -> list[str]:
     return [part for part in (_streams(results), _dimensions(results)) if part]
 
 
-def mean_streams(results: Results) -> dict[str, tuple[int, int, int, int]]:
-    """By stream: (busy, overlapped, exposed) as the mean of all ranks, and the most busy rank's, ns."""
-    classes = results.simulation.timeline.classes
-    world = sum(len(one.ranks) for one in classes)
-    sums: dict[str, list[int]] = {}
-    for one, streams in zip(classes, results.streams, strict=True):
-        for use in streams:
-            of_stream = sums.setdefault(use.stream, [0, 0, 0, 0])
-            for index, ns in enumerate((use.busy_ns, use.overlapped_ns, use.exposed_ns)):
-                of_stream[index] += ns * len(one.ranks)
-            of_stream[3] = max(of_stream[3], use.busy_ns)
-    return {
-        name: (
-            round(sums[name][0] / world),
-            round(sums[name][1] / world),
-            round(sums[name][2] / world),
-            sums[name][3],
-        )
-        for name in STREAM_NAMES
-        if name in sums
-    }
-
-
 def _streams(results: Results) -> str:
-    found = mean_streams(results)
+    found = results.mean_streams
     if len(found) == 1:
         return ""
     step = results.step_time_ns
-    unit_ns, unit = column_unit(max(most for *_, most in found.values()))
+    unit_ns, unit = column_unit(max(most for _, most in found))
 
     columns = [Column("stream", left=True), Column(f"busy {unit}"), Column("% of step"), Column("most %")]
     columns += [Column("beside compute"), Column("exposed")]
     rows = []
-    for name, (busy, overlapped, exposed, most) in found.items():
-        row = [name, in_unit(busy, unit_ns), percent(busy, step), percent(most, step)]
-        beside = [in_unit(ns, unit_ns) for ns in (overlapped, exposed)]
-        rows.append([*row, *(("", "") if name == "compute" else beside)])
+    for use, most in found:
+        row = [use.stream, in_unit(use.busy_ns, unit_ns), percent(use.busy_ns, step), percent(most, step)]
+        beside = [in_unit(ns, unit_ns) for ns in (use.overlapped_ns, use.exposed_ns)]
+        rows.append([*row, *(("", "") if use.stream == "compute" else beside)])
     return "\n".join(["How busy each stream is, the mean of all ranks", *table(columns, rows), ""])
 
 

@@ -19,6 +19,7 @@ from simcore.analysis import ACCOUNTS, Results
 from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
 from simcore.analysis.dimensions import class_use
 from simcore.analysis.rank_map import MEASURES, last_end_ns
+from simcore.analysis.stages import joined
 from simcore.analysis.worst import Place, _stages
 from simcore.program.ops import STREAMS
 from simcore.report import json_report, text_report
@@ -77,6 +78,13 @@ def test_a_stages_accounts_are_those_of_its_ranks_added_up(case: Case) -> None:
             len(ranks[found.stage]), min(ranks[found.stage]), max(ranks[found.stage])
         )  # fmt: skip
         assert sum(found.shares(step).values()) == pytest.approx(1 if step else 0)
+    whole = joined(results.stages)
+    assert (whole.stage, whole.ranks) == (0, layout.world)
+    assert sorted(whole.classes) == list(range(len(results.accounts)))
+    assert list(whole.sum_ns) == [sum(ns) for ns in zip(*sums, strict=True)]
+    compute = sum(whole.sum_ns[:FIRST_EXPOSED])
+    assert results.mean_busy_ns == round(compute / layout.world)
+    assert whole.shares(step)["compute"] == (pytest.approx(compute / step / layout.world) if step else 0)
 
 
 @settings(max_examples=60)

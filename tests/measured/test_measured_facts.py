@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simcore.measured.columns import INSTANT
 from simcore.measured.facts import neighbours, span_facts
-from simcore.measured.lanes import lane_kinds, lane_spans, rank_spans
+from simcore.measured.lanes import lane_kinds, lane_spans, rank_segments, rank_spans
 from simcore.measured.summary import op_figures, rank_times, sub_figures
 from simcore.measured.vocabulary import CATEGORIES, buffer_bytes, category_of_op
 
@@ -102,3 +102,13 @@ def test_a_ranks_time_is_its_step() -> None:
         "forward": 2_000_000, "backward": 4_000_000, "optimizer": 2_000_000, "pp": 500_000, "gap": 1_500_000,
     }  # fmt: skip
     assert rank_times(run)[0].computing_ns == 8_000_000
+
+
+def test_an_instant_at_the_end_of_the_step_takes_none_of_it() -> None:
+    run = read(Op(timestamp="101.0").line() + "\n" + Op("optimizer_step", "102.0", None).line())
+    rank = run.ranks[0]
+    assert list(rank_spans(run, rank).end) == [1_000_000, 2_000_000, 2_000_001]
+    edge, category = rank_segments(run, rank)
+    assert list(edge) == [0, 1_000_000, run.step_time_ns]
+    assert [CATEGORIES[one] for one in category] == ["forward", "gap"]
+    assert sum(rank_times(run)[0].ns.values()) == run.step_time_ns

@@ -15,6 +15,8 @@ from simcore.measured import MeasuredRun, read_run
 from simcore.measured.columns import PLACED, RankTrace
 from simcore.measured.lanes import lane_kinds, lane_spans, rank_spans
 from simcore.measured.replay import MeasuredResults
+from simcore.measured.replay.accounts import ACCOUNTS
+from simcore.measured.replay.legs import path_sums, path_sums_of_ranks
 from simcore.measured.replay.scales import Scales
 from simcore.measured.summary import op_figures, rank_times, sub_figures
 from simcore.measured.vocabulary import GROUPS
@@ -220,6 +222,18 @@ def assert_accounts_and_path(results: MeasuredResults) -> None:
     for one in results.accounts:
         assert sum(one.total_ns) == step
         assert all(start < end for start, end in itertools.pairwise(one.edge))
+    ranks = results.all_ranks
+    assert sum(results.sum_ns(ranks)) == step * len(ranks)
+    for chosen in (ranks, ranks[:1]):
+        named: dict[str, int] = {}
+        for account, ns in zip(ACCOUNTS, results.sum_ns(chosen), strict=True):
+            named[account.split()[0]] = named.get(account.split()[0], 0) + ns
+        whole = step * len(chosen)
+        assert results.shares(chosen) == {name: ns / whole if whole else 0 for name, ns in named.items()}
+    by_rank: dict[str, int] = {}
+    for (rank, _), ns in path_sums_of_ranks(results):
+        by_rank[f"rank {rank}"] = by_rank.get(f"rank {rank}", 0) + ns
+    assert by_rank == dict(path_sums(results, "rank"))
     edges = [(one.start, one.end) for one in results.critical_path]
     assert [start for start, _ in edges] + [step] == [0] + [end for _, end in edges]
     if results.times.together:

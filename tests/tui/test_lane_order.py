@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
+from simcore.analysis.rank_map import last_end_ns
 from simcore.measured.replay import MeasuredResults
 from tests.tui.made_runs import seed, small
 from tests.tui.test_arrangement import SOURCES, groups_of, measured, opened
@@ -76,9 +77,15 @@ def test_lanes_are_sorted_by_each_measure(order: str, first: str) -> None:
         "busy": [accounts[row.key.number].busy_ns for row in found.rows],
         "bubble": [-accounts[row.key.number].bubble_ns for row in found.rows],
         "exposed": [-accounts[row.key.number].all_exposed_ns for row in found.rows],
-        "end": [accounts[row.key.number].idle_ns for row in found.rows],
+        "end": [-last_end_ns(accounts[row.key.number]) for row in found.rows],
     }
     assert measures[order] == sorted(measures[order])
+
+
+def test_a_lane_shows_the_measure_that_it_is_sorted_by() -> None:
+    lane = SimulatedLanes(seed()).lane(3)
+    shares = {order.column: lane.share(order.id) for order in SimulatedLanes.orders if order.id}
+    assert shares == {"busy": "49%", "bubb": "42%", "wait": "0%", "expo": "4%", "end": "94%"}
 
 
 def test_the_orders_come_round_and_the_cursor_stays_on_its_lane() -> None:

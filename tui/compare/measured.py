@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from simcore.analysis import Results
-from simcore.analysis.beside import COMPUTE, Beside, Seat, Side
+from simcore.analysis.beside import Beside, Seat, Side
 from simcore.analysis.compare import Change
 from simcore.report.beside_text import notices, paired_words, side_facts, where_words, why_words
 from tui.compare.source import Alike, Row, by_difference, joined_legend
@@ -70,8 +70,7 @@ class MeasuredCompared:
 
     def _busy_ns(self, number: int) -> tuple[int, int]:
         pair = self.beside.pairs[number]
-        of_a, of_b = self.beside.a.total_ns(pair.a), self.beside.b.total_ns(pair.b)
-        return sum(of_a[index] for index in COMPUTE), sum(of_b[index] for index in COMPUTE)
+        return self.beside.a.busy_ns(pair.a), self.beside.b.busy_ns(pair.b)
 
     def busy_ns(self, pair: int) -> tuple[int, int]:
         return self._busy_ns(self._order[pair])

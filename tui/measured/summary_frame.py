@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from simcore.measured.replay.accounts import ACCOUNTS, BUBBLE, FIRST_EXPOSED, HOST, IDLE, WAIT
+from simcore.measured.replay.accounts import ACCOUNTS
 from simcore.report.measured_insights import insight_lines
 from simcore.report.measured_words import order_lines, order_title
 from simcore.units import change_percent, duration, plural, signed
 from tui.frame import Glyphs, Line, cells, fitted, rule
 from tui.measured.beside import beside_lines
-from tui.measured.summary_model import WAITS, MeasuredSummaryModel, Row
+from tui.measured.summary_model import WAITS, MeasuredSummaryModel
 from tui.summary import panels
 from tui.summary.frame import Parts, draw
 from tui.summary.model import NOTES, STAGES
@@ -20,12 +20,6 @@ _LEGEND = (
 )  # fmt: skip
 _DRAWN = {"forward": "fwd", "backward": "bwd", "optimizer": "opt"}
 _ROLES = {"expert": "ep", "expert dp": "dp_ep"}
-# Columns of per cents: their headings and the accounts that each adds up.
-_COLUMNS = (
-    ("compute", "comp", range(FIRST_EXPOSED)), ("exposed", "expo", range(FIRST_EXPOSED, WAIT)),
-    ("wait", "wait", (WAIT,)), ("bubble", "bubb", (BUBBLE,)), ("host", "host", (HOST,)),
-    ("idle", "idle", (IDLE,)),
-)  # fmt: skip
 
 
 def draw_measured(
@@ -72,8 +66,7 @@ def step_lines(model: MeasuredSummaryModel, glyphs: Glyphs, width: int, height: 
     """The step time, large; how much of it is compute; of a replay, what was measured, where it fits."""
     results = model.results
     step = results.step_time_ns
-    accounts = results.accounts
-    compute = sum(sum(one.total_ns[:FIRST_EXPOSED]) for one in accounts) // max(len(accounts), 1)
+    compute = results.mean_busy_ns
     share = f" = {100 * compute / step:.0f} % of it" if step else ""
     more: list[Line] = [[(f"  compute alone {duration(compute)}{share}", "")]]
     if results.run.replayed:
@@ -94,9 +87,9 @@ def bar_lines(
     """A line a rank, or a few: its time as a bar, and the parts in per cent of the step."""
     model.room = max(rows - 1, 1)
     found = model.rows
-    step = model.results.step_time_ns
-    totals = [sum(one.total_ns[number] for one in model.results.accounts) for number in range(len(ACCOUNTS))]
-    columns = [column for column in _COLUMNS if any(totals[number] for number in column[2])]
+    results = model.results
+    step = results.step_time_ns
+    columns = [name for name, share in results.shares(results.all_ranks).items() if share]
     wide = width >= 70
     size = 6 if wide else 5
     name = min(max(len("rank"), *(len(row.label) for row in found)), 12)
@@ -105,42 +98,31 @@ def bar_lines(
     head = f"  {'rank':>{name}} {'stage':>5}"
     ruler = panels.scale(step, bar)
     lines: list[Line] = [
-        [(head.ljust(left) + ruler + "".join(f"{short:>{size}}" for _, short, _ in columns), "dim")]
+        [(head.ljust(left) + ruler + "".join(f"{column[:4]:>{size}}" for column in columns), "dim")]
     ]
     at, _ = model.cursor(STAGES)
     for index, row in enumerate(found):
         here = focused and index == at
-        sums = _sums(model, row)
-        whole = step * len(row.ranks)
         label = f"{'>' if here else ' '} {row.label[:name]:>{name}} {row.stage:>5} "
         line: Line = [(fitted([(label, "")], left)[0][0], "accent" if here else "")]
-        line += _bar(sums, whole, bar, glyphs)
-        figures = ""
-        for _, _, accounts in columns:
-            share = 100 * sum(sums[number] for number in accounts) / whole if whole else 0.0
-            figures += f"{share:>{size}.{1 if wide else 0}f}"
+        parts = ((ns, *drawing) for ns, drawing in zip(results.sum_ns(row.ranks), _BAR, strict=True))
+        line += panels.bar_line(parts, step * len(row.ranks), bar, glyphs)
+        shares = results.shares(row.ranks)
+        figures = "".join(f"{100 * shares[column]:>{size}.{1 if wide else 0}f}" for column in columns)
         lines.append([*line, (figures, "accent" if here else "")])
     return lines
 
 
-def _sums(model: MeasuredSummaryModel, row: Row) -> list[int]:
-    """ns by account of the ranks of a row together."""
-    accounts = [model.results.accounts[rank] for rank in row.ranks]
-    return [sum(one.total_ns[number] for one in accounts) for number in range(len(ACCOUNTS))]
+def _drawing(account: str) -> tuple[str, str]:
+    """Fill and role of an account in a bar."""
+    kind, _, of = account.partition(" ")
+    if kind == "exposed":
+        return kind, _ROLES.get(of, of)
+    drawn = _DRAWN.get(of, kind)
+    return drawn, drawn
 
 
-def _bar(sums: list[int], whole: int, width: int, glyphs: Glyphs) -> Line:
-    line: Line = []
-    done = drawn = 0
-    for account, ns in zip(ACCOUNTS, sums, strict=True):
-        done += ns
-        end = round(width * done / whole) if whole else 0
-        kind, _, of = account.partition(" ")
-        drawing = _DRAWN.get(of, "exposed" if kind == "exposed" else kind)
-        role = _ROLES.get(of, of) if kind == "exposed" else "" if drawing == "idle" else drawing
-        line.append((glyphs.fills[drawing] * (end - drawn), role))
-        drawn = max(end, drawn)
-    return [*line, (" " * (width - drawn), "")]
+_BAR = tuple(map(_drawing, ACCOUNTS))
 
 
 def _beside_title(model: MeasuredSummaryModel) -> tuple[str, str]:

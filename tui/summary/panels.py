@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from simcore.analysis.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
 from simcore.analysis.rank_map import MapRow
-from simcore.analysis.stages import StageAccounts
+from simcore.analysis.stages import StageAccounts, joined
 from simcore.diagnostics import Diagnostic
 from simcore.program.ops import FWD, IG, OPT, RECOMPUTE, WG
 from simcore.ranks import RankSet
@@ -48,8 +48,7 @@ def step_lines(model: SummaryModel, glyphs: Glyphs, height: int) -> list[Line]:
     step = results.step_time_ns
     words = duration(step)
     figure = figure_lines(words, glyphs)
-    ranks = sum(stage.ranks for stage in results.stages)
-    compute = sum(sum(stage.sum_ns[:FIRST_EXPOSED]) for stage in results.stages) // max(ranks, 1)
+    compute = results.mean_busy_ns
     share = f" = {100 * compute / step:.0f} % of it" if step else ""
     more: list[Line] = [[(f"  compute alone {duration(compute)}{share}", "")]]
     program = results.simulation.program
@@ -102,17 +101,14 @@ def _stage_line(
     glyphs: Glyphs,
     at: bool,
 ) -> Line:
-    ranks = sum(stage.ranks for stage in stages)
-    sums = [sum(parts) for parts in zip(*(stage.sum_ns for stage in stages), strict=True)]
-    whole = step * ranks
-    first, last = stages[0], stages[-1]
-    name = f"{first.stage}" if len(stages) == 1 else f"{first.stage}-{last.stage}"
+    whole = joined(stages)
+    name = f"{whole.stage}" if len(stages) == 1 else f"{whole.stage}-{stages[-1].stage}"
     label = f"{'>' if at else ' '}{name:>5} "
     if wide:
-        label += _range(first.first_rank, last.last_rank)
+        label += _range(whole.first_rank, whole.last_rank)
     line: Line = [(fitted([(label, "")], left)[0][0], "accent" if at else "")]
-    line += account_bar(sums, whole, bar, glyphs)
-    shares = {name: sum(stage.shares(step)[name] * stage.ranks for stage in stages) / ranks for name in names}
+    line += account_bar(whole.sum_ns, step * whole.ranks, bar, glyphs)
+    shares = whole.shares(step)
     figures = "".join(f"{100 * shares[name]:>{size}.{1 if wide else 0}f}" for name in names)
     line.append((figures, "accent" if at else ""))
     return line
@@ -120,12 +116,16 @@ def _stage_line(
 
 def account_bar(sums: Sequence[int], whole: int, width: int, glyphs: Glyphs) -> Line:
     """Accounts beside each other, ns each, on `width` cells that stand for `whole` ns."""
+    return bar_line(((sums[account], *_BAR[account]) for account in _ORDER), whole, width, glyphs)
+
+
+def bar_line(parts: Iterable[tuple[int, str, str]], whole: int, width: int, glyphs: Glyphs) -> Line:
+    """(ns, fill, role) beside each other on `width` cells that stand for `whole` ns."""
     line: Line = []
     done = drawn = 0
-    for account in _ORDER:
-        done += sums[account]
+    for ns, fill, role in parts:
+        done += ns
         end = round(width * done / whole) if whole else 0
-        fill, role = _BAR[account]
         line.append((glyphs.fills[fill] * (end - drawn), "" if role == "idle" else role))
         drawn = max(end, drawn)
     return [*line, (" " * (width - drawn), "")]

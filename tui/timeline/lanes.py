@@ -9,6 +9,7 @@ from functools import cached_property
 
 from simcore.analysis import Results
 from simcore.analysis.accounts import ACCOUNTS, received_op
+from simcore.analysis.rank_map import MEASURES
 from simcore.analysis.shares import Shares
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, Receive
 from simcore.program.schedules import SCHEDULES
@@ -40,6 +41,8 @@ _APART = _tables(_DRAWN_PHASE | {"wg": "wg"})
 PIPELINE = "pp"
 # Streams of a class in the order in which they are shown; the pipeline's four are one lane.
 _COLLECTIVE_STREAMS = STREAMS[COMPUTE + 1 : TO_NEXT]
+# The measure of an order, where it has another name.
+_MEASURE_OF = {"busy": "computing"}
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,8 @@ class Lane(SpanLane):
     def share(self, measure: str) -> str:
         if self.stream is not None:
             return self.busy
-        return busy_words(share_ns(self.results, self.number, measure), self.results.step_time_ns)
+        ns = MEASURES[_MEASURE_OF.get(measure, measure)](self.results.accounts[self.number])
+        return busy_words(ns, self.results.step_time_ns)
 
     @cached_property
     def spans(self) -> Spans:
@@ -226,16 +230,6 @@ def class_streams(results: Results, number: int) -> list[str]:
     return [*streams, PIPELINE] if results.simulation.timeline.classes[number].links else streams
 
 
-def share_ns(results: Results, number: int, measure: str) -> int:
-    """What an order goes by, of a class: ns of its compute stream."""
-    accounts = results.accounts[number]
-    found: dict[str, int] = {
-        "bubble": accounts.bubble_ns, "wait": accounts.wait_ns, "exposed": accounts.all_exposed_ns,
-        "end": accounts.idle_ns,
-    }  # fmt: skip
-    return found.get(measure, accounts.busy_ns)
-
-
 class SimulatedLanes:
     """A simulated run as a source of lanes: one for each set of equal ranks.
 
@@ -248,7 +242,7 @@ class SimulatedLanes:
     orders = (
         Order("", "lane", "busy"), Order("busy", "least busy", "busy"),
         Order("bubble", "most bubble", "bubb"), Order("wait", "most wait", "wait"),
-        Order("exposed", "most exposed", "expo"), Order("end", "latest end", "idle"),
+        Order("exposed", "most exposed", "expo"), Order("end", "latest end", "end"),
     )  # fmt: skip
 
     def __init__(self, results: Results) -> None:
@@ -322,9 +316,9 @@ class SimulatedLanes:
         return legend_of(names, "exposed")
 
     def measure(self, order: str, number: int) -> int:
-        # Who is least busy, and who ends latest, that is idles least, comes first.
-        ns = share_ns(self.results, number, order)
-        return ns if order in ("busy", "end") else -ns
+        # Who is least busy comes first; else the most.
+        ns = MEASURES[_MEASURE_OF.get(order, order)](self.results.accounts[number])
+        return ns if order == "busy" else -ns
 
     def headings(self, number: int) -> tuple[str, ...]:
         layout, ranks = self.results.simulation.layout, self.ranks(number)
@@ -386,15 +380,9 @@ class SimulatedLanes:
         return self._lane(number, ALL, None)
 
     def told(self, title: Line, numbers: Sequence[int]) -> list[Line]:
-        measures = {
-            "busy": "compute",
-            "exposed": "exposed",
-            "wait": "wait",
-            "bubble": "bubble",
-            "end": "idle",
-        }
+        accounts = [self.results.accounts[number] for number in numbers]
         found = {
-            words: [share_ns(self.results, number, measure) for number in numbers]
-            for measure, words in measures.items()
+            "compute" if measure == "computing" else measure: list(map(MEASURES[measure], accounts))
+            for measure in ("computing", "exposed", "wait", "bubble", "idle")
         }
         return told_group(title, [self.ranks(number).first for number in numbers], found, self.length)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from simcore.analysis.measured_ranges import AccountRanges, MeasuredRanges
+from simcore.analysis.measured_ranges import account_ranges, category_ranges
+from simcore.analysis.ranges import Ranges
 from simcore.collectives import algorithm_bandwidth
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import FUSED, INSTANT, MEASURED
@@ -32,7 +33,6 @@ from tui.timeline.walking import Step
 if TYPE_CHECKING:
     from tui.timeline.critical import PathLanes
 
-_PASSES = ("forward_step", "backward_step")
 _ROLE = {"forward": "fwd", "backward": "bwd", "optimizer": "opt", "expert": "ep", "expert dp": "dp_ep"}
 _SHORT = {"forward": "fwd", "backward": "bwd", "optimizer": "opt", "embedding": "emb", "position": "pos"}
 _FIGURES = tuple(
@@ -69,8 +69,8 @@ class MeasuredMoves:
         return self.results.run
 
     @cached_property
-    def _ranges(self) -> MeasuredRanges:
-        return MeasuredRanges(self.run)
+    def _ranges(self) -> Ranges:
+        return category_ranges(self.run)
 
     @property
     def _axis(self) -> Axis:
@@ -104,17 +104,13 @@ class MeasuredMoves:
         return f"rank {rank} = stage {stage}, dp {dp}, tp {tp}"
 
     def passes(self, number: int) -> Sequence[Stretch]:
-        ops = self.run.ranks[number].ops
-        found = [
-            (ops.start[index], ops.end[index], name, ops.batch[index])
-            for index, name in enumerate(ops.name)
-            if name in _PASSES and ops.known[index] != FUSED
-        ]
-        count = self.run.microbatches
-        return [
-            Stretch(start, end, f"{name} of {microbatch_words(batch, count)}" if batch >= 0 else name)
-            for start, end, name, batch in sorted(found)
-        ]
+        rank, count = self.run.ranks[number], self.run.microbatches
+        ops, found = rank.ops, []
+        for op in rank.passes:
+            name, batch = ops.name[op], ops.batch[op]
+            words = f"{name} of {microbatch_words(batch, count)}" if batch >= 0 else name
+            found.append(Stretch(ops.start[op], ops.end[op], words))
+        return found
 
     def waits(self, number: int) -> Sequence[int]:
         return list(self._waits_by_span(number))
@@ -157,11 +153,11 @@ class MeasuredMoves:
         return _ACCOUNT_FIGURES if self.run.timed else _FIGURES
 
     @cached_property
-    def _sums(self) -> AccountRanges | MeasuredRanges:
-        return AccountRanges(self.results) if self.run.timed else self._ranges
+    def _sums(self) -> Ranges:
+        return account_ranges(self.results) if self.run.timed else self._ranges
 
     def figures(self, number: int, first_ns: int, last_ns: int) -> Figures:
-        return self._figures(self._sums.of_rank(number, first_ns, last_ns), last_ns - first_ns, 1)
+        return self._figures(self._sums.of_class(number, first_ns, last_ns), last_ns - first_ns, 1)
 
     def all_figures(self, first_ns: int, last_ns: int) -> Figures:
         ranks = len(self.run.ranks)

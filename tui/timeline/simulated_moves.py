@@ -107,11 +107,8 @@ class SimulatedMoves:
         return _figures(found, (last_ns - first_ns) * world, world)
 
     def longest(self, number: int, first_ns: int, last_ns: int) -> tuple[int, Figure | None]:
-        found = self.results.ranges.longest(number, first_ns, last_ns)
-        if found.index < 0:
-            return 0, None
-        account = self.results.accounts[number].account[found.index]
-        return found.count, _FIGURES[account]._replace(ns=found.ns)
+        found, account = self.results.ranges.longest(number, first_ns, last_ns)
+        return found.count, _FIGURES[account]._replace(ns=found.ns) if found.index >= 0 else None
 
     # -- one span ----------------------------------------------------------------------
 

@@ -6,10 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from simcore.analysis.microbatches import class_passes
-from simcore.measured.columns import FUSED, RankTrace
+from simcore.measured.columns import PASSES, RankTrace
 from simcore.timeline import Timeline
-
-_DIRECTIONS = {"forward_step": "forward", "backward_step": "backward"}
 
 
 class TimedPass(NamedTuple):
@@ -45,18 +43,15 @@ def simulated_passes(timeline: Timeline, number: int) -> list[TimedPass]:
 def measured_passes(rank: RankTrace) -> list[TimedPass]:
     """The forward and backward steps of a rank that say their micro-batch, by their start."""
     ops = rank.ops
-    steps = sorted(
-        (ops.start[op], ops.end[op], name, ops.batch[op])
-        for op, name in enumerate(ops.name)
-        if name in _DIRECTIONS and ops.batch[op] >= 0 and ops.known[op] != FUSED
-    )
     done: dict[tuple[str, int], int] = {}
     found = []
-    for start, end, name, batch in steps:
-        direction = _DIRECTIONS[name]
+    for op in rank.passes:
+        direction, batch = PASSES[ops.name[op]], ops.batch[op]
+        if batch < 0:
+            continue
         part = done.get((direction, batch), 0)
         done[direction, batch] = part + 1
-        found.append(TimedPass(direction, batch, part, start, end))
+        found.append(TimedPass(direction, batch, part, ops.start[op], ops.end[op]))
     return found
 
 

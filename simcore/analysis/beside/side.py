@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from simcore.analysis.beside.passes import TimedPass, measured_passes, simulated_passes
-from simcore.analysis.beside.words import ALIKE, MEASURED, SIMULATED, in_same_words
+from simcore.analysis.beside.words import ALIKE, COMPUTE, MEASURED, SIMULATED, in_same_words
 from simcore.analysis.results import Results
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.measured.places import places_of
@@ -132,6 +132,11 @@ class Side:
         """ns by ALIKE of one rank of a seat: they sum to the step."""
         accounts = self.results.accounts[seat.number]
         return in_same_words(accounts.total_ns, SIMULATED if isinstance(self.results, Results) else MEASURED)
+
+    def busy_ns(self, seat: Seat) -> int:
+        """What one rank of a seat computes, ns."""
+        found = self.total_ns(seat)
+        return sum(found[account] for account in COMPUTE)
 
     def in_words(self, seat: Seat) -> dict[str, int]:
         """The accounts of a rank of a seat that are there, ns by name."""

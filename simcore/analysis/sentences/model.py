@@ -63,10 +63,10 @@ class Facts:
         """Each account, the mean of all ranks."""
         return self.results.mean_ns
 
-    @cached_property
+    @property
     def mean_busy_ns(self) -> int:
         """Compute of a rank, the mean of all."""
-        return self.mean(found.busy_ns for found in self.accounts)
+        return self.results.mean_busy_ns
 
     @cached_property
     def stage_busy_ns(self) -> list[int]:

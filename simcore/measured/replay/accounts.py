@@ -27,6 +27,11 @@ ACCOUNTS = (
 )
 FIRST_EXPOSED = len(COMPUTE)
 WAIT, BUBBLE, HOST, IDLE = (ACCOUNTS.index(name) for name in ("wait", "bubble", "host", "idle"))
+# What a summary has shares of, and the accounts first..last - 1 that each adds up.
+SHARED = (
+    ("compute", 0, FIRST_EXPOSED), ("exposed", FIRST_EXPOSED, WAIT), ("wait", WAIT, BUBBLE),
+    ("bubble", BUBBLE, HOST), ("host", HOST, IDLE), ("idle", IDLE, len(ACCOUNTS)),
+)  # fmt: skip
 _OF_CATEGORY = {name: ACCOUNTS.index(f"compute {name}") for name in COMPUTE}
 _OF_CATEGORY |= {name: ACCOUNTS.index(f"exposed {name}") for name in EXPOSED}
 _OF_CATEGORY["host"] = HOST

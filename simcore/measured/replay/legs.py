@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from simcore.measured.replay.critical_path import REASONS, Segment
 from simcore.measured.replay.worst import GAP_NAME, piece_name
 
 if TYPE_CHECKING:
     from simcore.measured.replay.results import MeasuredResults
+
+_Part = TypeVar("_Part", str, tuple[int, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +63,19 @@ def path_sums(results: MeasuredResults, by: str) -> list[tuple[str, int]]:
 
     by: `kind` (as accounts say it), `op` (operation or sub-operation), `stage` or `rank`.
     """
-    sums: dict[str, int] = {}
+    return _sums(results, lambda one: _part_of(results, one, by))
+
+
+def path_sums_of_ranks(results: MeasuredResults) -> list[tuple[tuple[int, str], int]]:
+    """((number of a rank, kind), ns) of the critical path, the longest first; they sum to the step time."""
+    return _sums(results, lambda one: (results.measured.ranks[one.rank].number, one.kind))
+
+
+def _sums(results: MeasuredResults, part_of: Callable[[Segment], _Part]) -> list[tuple[_Part, int]]:
+    sums: dict[_Part, int] = {}
     for one in results.critical_path:
-        what = _part_of(results, one, by)
-        sums[what] = sums.get(what, 0) + one.end - one.start
+        part = part_of(one)
+        sums[part] = sums.get(part, 0) + one.end - one.start
     return sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))
 
 

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from simcore.diagnostics import Diagnostic
 from simcore.measured.columns import FUSED, RankTrace
-from simcore.measured.replay.accounts import ACCOUNTS, RankAccounts, Waiting, rank_accounts, who_waits
+from simcore.measured.replay.accounts import (
+    ACCOUNTS,
+    FIRST_EXPOSED,
+    SHARED,
+    RankAccounts,
+    Waiting,
+    rank_accounts,
+    who_waits,
+)
 from simcore.measured.replay.critical_path import Segment, critical_path
 from simcore.measured.replay.durations import Durations
 from simcore.measured.replay.evaluate import evaluate
@@ -99,8 +108,30 @@ class MeasuredResults:
     @cached_property
     def mean_ns(self) -> dict[str, int]:
         """Each account, the mean of the ranks, ns, rounded."""
-        found = self.accounts
-        return {name: round(sum(one.ns(name) for one in found) / len(found)) for name in ACCOUNTS}
+        sums, ranks = self.sum_ns(self.all_ranks), len(self.all_ranks)
+        return {name: round(ns / ranks) for name, ns in zip(ACCOUNTS, sums, strict=True)}
+
+    @cached_property
+    def mean_busy_ns(self) -> int:
+        """Compute of a rank, the mean of the ranks, ns, rounded."""
+        return round(sum(self.sum_ns(self.all_ranks)[:FIRST_EXPOSED]) / len(self.all_ranks))
+
+    @property
+    def all_ranks(self) -> range:
+        """All ranks by their places in the run."""
+        return range(len(self.measured.ranks))
+
+    def sum_ns(self, ranks: Collection[int]) -> list[int]:
+        """ns by index into ACCOUNTS of some ranks together. ranks: their places in the run."""
+        return [sum(ns) for ns in zip(*(self.accounts[rank].total_ns for rank in ranks), strict=True)]
+
+    def shares(self, ranks: Collection[int]) -> dict[str, float]:
+        """Shares of the step, mean over some ranks: compute, exposed, wait, bubble, host, idle.
+
+        They sum to 1; 0 of no step. ranks: their places in the run.
+        """
+        sums, whole = self.sum_ns(ranks), self.step_time_ns * len(ranks)
+        return {name: sum(sums[first:last]) / whole if whole else 0.0 for name, first, last in SHARED}
 
     @cached_property
     def waiting(self) -> list[Waiting]:

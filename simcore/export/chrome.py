@@ -22,16 +22,16 @@ from simcore.diagnostics import printable
 from simcore.export.chosen import Chosen, choose, left_out, of_run, ranks_in_words
 from simcore.export.format import Export, Progress, Request
 from simcore.export.json_text import microseconds, quoted_json
-from simcore.export.spans import LANES, ClassSpans, Fact
+from simcore.export.spans import ClassSpans, Fact
 from simcore.layout import GROUP_KINDS
 from simcore.parameters import as_flags
-from simcore.program.ops import STREAMS
+from simcore.program.ops import RANK_STREAMS, STREAMS
 from simcore.simulation import Simulation, simulate
 from simcore.units import plural
 from simcore.workload import Workload
 
 # Threads of a rank in the order in which they are shown.
-_THREADS = ("compute", "waiting", *LANES[1:])
+_THREADS = ("compute", "waiting", *RANK_STREAMS[1:])
 _RANK = "\x00"
 # The rank at the other end of a flow, and the ranks of a group by its kind.
 _SENDER = "\x01"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from simcore.analysis import Results
-from simcore.analysis.streams import STREAM_NAMES
 from simcore.analysis.worst import worst_link
+from simcore.program.ops import RANK_STREAMS
 from simcore.report.table import Column, table
 from simcore.units import byte_size, column_unit, in_unit, percent
 
@@ -32,7 +32,7 @@ def mean_streams(results: Results) -> dict[str, tuple[int, int, int, int]]:
             round(sums[name][2] / world),
             sums[name][3],
         )
-        for name in STREAM_NAMES
+        for name in RANK_STREAMS
         if name in sums
     }
 

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 
 from simcore.analysis import Results
 from simcore.analysis.accounts import IDLE_OP
-from simcore.analysis.program_index import KIND_OF_STREAM
 from simcore.analysis.reasons import QUEUED
-from simcore.program.ops import COMPUTE
+from simcore.program.ops import COMPUTE, KIND_OF_STREAM
 from simcore.simulation import Simulation, simulate
 from simcore.workload import read_workload
 from simcore.workload.model import GroupKind

@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
-from simcore.analysis.program_index import KIND_OF_STREAM, ProgramIndex
+from simcore.analysis.program_index import ProgramIndex
 from simcore.analysis.what_if import WhatIf
 from simcore.analysis.what_if.fixed_order import FixedOrder
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import Cancelled
 from simcore.engine import run_engine
 from simcore.parameters import Parameters
-from simcore.program.ops import PHASES, STREAMS
+from simcore.program.ops import KIND_OF_STREAM, PHASES, STREAMS
 from simcore.report import json_report, text_report
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload, read_workload

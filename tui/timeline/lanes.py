@@ -22,7 +22,8 @@ from tui.timeline.simulated_matching import LaneColumns, simulated_matches
 from tui.timeline.simulated_words import simulated_words
 from tui.timeline.spans import ALL, DRAWN, OTHERS, Kind, LaneKey, Order, SpanLane, Spans, busy_words
 
-_DRAWN_PHASE = {"fwd": "fwd", "ig": "bwd", "wg": "bwd", "opt": "opt", "recompute": "recompute"}
+# What a phase of PHASES is drawn as, where input and weight gradient are not told apart.
+DRAWN_PHASE = {"fwd": "fwd", "ig": "bwd", "wg": "bwd", "opt": "opt", "recompute": "recompute"}
 
 
 def _tables(drawn_phase: dict[str, str]) -> tuple[bytes, bytes]:
@@ -35,8 +36,8 @@ def _tables(drawn_phase: dict[str, str]) -> tuple[bytes, bytes]:
 
 # Input and weight gradient alternate faster than a cell: both are drawn as backward, unless the
 # schedule takes them apart.
-_TOGETHER = _tables(_DRAWN_PHASE)
-_APART = _tables(_DRAWN_PHASE | {"wg": "wg"})
+_TOGETHER = _tables(DRAWN_PHASE)
+_APART = _tables(DRAWN_PHASE | {"wg": "wg"})
 PIPELINE = "pp"
 # Streams of a class in the order in which they are shown; the pipeline's four are one lane.
 _COLLECTIVE_STREAMS = STREAMS[COMPUTE + 1 : TO_NEXT]

@@ -17,6 +17,7 @@ from simcore.ranks import RankSet
 from simcore.units import byte_size, duration, plural
 from tui.frame import cells
 from tui.timeline.axis import clock
+from tui.timeline.lanes import DRAWN_PHASE
 from tui.timeline.moves import Figure, Figures, Stretch, microbatch_words
 from tui.timeline.query import Query
 from tui.timeline.simulated_words import PHASE_WORDS
@@ -27,14 +28,13 @@ if TYPE_CHECKING:
     from tui.timeline.critical import PathLanes
 
 _SHORT = {"forward": "fwd", "input grad": "ig", "weight grad": "wg", "optimizer": "opt"}
-_ROLE = {"fwd": "fwd", "ig": "bwd", "wg": "bwd", "opt": "opt", "recompute": "recompute"}
 
 
 def _plain_figure(account: str) -> Figure:
     kind, _, of = account.partition(" ")
     if kind == "compute":
         words = PHASE_WORDS[of]
-        return Figure(words, _SHORT.get(words, words), _ROLE[of], 0)
+        return Figure(words, _SHORT.get(words, words), DRAWN_PHASE[of], 0)
     if kind == "exposed":
         return Figure(account, f"exp {of}", of, 0)
     return Figure(account, account, "" if account == "idle" else account, 0)

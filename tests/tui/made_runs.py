@@ -13,7 +13,7 @@ from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.pseudo_terminal import ROOT, SEED
 from tui.frame import Line, text_of
 from tui.timeline.arrangement import Arrangement
-from tui.timeline.lanes import Lane, class_streams
+from tui.timeline.lanes import Lane, SimulatedLanes
 from tui.timeline.spans import LaneKey
 from tui.timeline.window import Window
 
@@ -90,15 +90,16 @@ def some_runs() -> list[Results]:
 
 def all_lanes(results: Results) -> Iterator[Lane]:
     """Every lane that can be shown."""
-    for number in range(len(results.simulation.timeline.classes)):
-        yield Lane(results, number)
-        for stream in class_streams(results, number):
-            yield Lane(results, number, stream)
+    source = SimulatedLanes(results)
+    for number in source.numbers:
+        yield source.lane(number)
+        yield from source.streams(number)
 
 
 def lane_of(results: Results, number: int, stream: str | None = None) -> Lane:
     """One lane."""
-    return Lane(results, number, stream)
+    source = SimulatedLanes(results)
+    return next(one for one in [source.lane(number), *source.streams(number)] if one.stream == stream)
 
 
 def line_text(line: Line) -> str:

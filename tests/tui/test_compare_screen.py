@@ -53,7 +53,7 @@ def test_each_pair_has_lanes_where_every_rank_is_simulated(
         for results, number, lane in zip(
             (comparison.a, comparison.b), found[1:3], compared.lanes(pair), strict=True
         ):
-            assert results.simulation.timeline.classes[number].ranks.first in lane.among
+            assert results.simulation.timeline.classes[number].ranks.first in lane.rank_set
 
 
 def test_lanes_without_a_partner_are_named() -> None:

@@ -26,6 +26,7 @@ from simcore.export.spans import ClassSpans, Fact
 from simcore.layout import GROUP_KINDS
 from simcore.parameters import as_flags
 from simcore.program.ops import RANK_STREAMS, STREAMS
+from simcore.ranks import place_words
 from simcore.simulation import Simulation, simulate
 from simcore.units import plural
 from simcore.workload import Workload
@@ -127,8 +128,7 @@ def _pieces(simulation: Simulation, chosen: Chosen, progress: Progress) -> Itera
 def _process(
     simulation: Simulation, chosen: Chosen, number: int, rank: int, threads: list[tuple[int, str, int]]
 ) -> str:
-    tp, dp, stage = simulation.layout.position(rank)
-    labels = f"stage {stage}, dp {dp}, tp {tp}"
+    labels = place_words(simulation.layout.position(rank))
     name = f"rank {rank}"
     alike = simulation.timeline.classes[number].ranks
     if chosen.stand_ins and len(alike) > 1:

@@ -19,6 +19,7 @@ from simcore.measured.replay.accounts import ACCOUNTS
 from simcore.measured.replay.waits import Wait, waited_ns, waits_by_item
 from simcore.measured.run import SLOT
 from simcore.measured.vocabulary import CATEGORIES
+from simcore.ranks import place_words
 from simcore.units import byte_size, duration, plural
 from tui.frame import cells
 from tui.timeline.axis import TIME, Axis, order_axis
@@ -107,8 +108,7 @@ class MeasuredMoves:
         position = self.run.degrees.position(rank)
         if position is None:
             return f"{self.run.unit} {rank}"
-        tp, dp, stage = position
-        return f"rank {rank} = stage {stage}, dp {dp}, tp {tp}"
+        return f"rank {rank} = {place_words(position)}"
 
     def passes(self, number: int) -> Sequence[Stretch]:
         ops = self.run.ranks[number].ops

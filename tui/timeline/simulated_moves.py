@@ -13,7 +13,7 @@ from simcore.analysis.facts import OpFacts, op_facts
 from simcore.analysis.longest_waits import waited_for
 from simcore.analysis.microbatches import Pass, pass_at
 from simcore.program.ops import COMPUTE
-from simcore.ranks import RankSet
+from simcore.ranks import RankSet, place_words
 from simcore.units import byte_size, duration, plural
 from tui.frame import cells
 from tui.timeline.axis import clock
@@ -70,8 +70,7 @@ class SimulatedMoves:
         return set(self.results.simulation.workload.name)
 
     def rank_words(self, rank: int) -> str:
-        tp, dp, stage = self.results.simulation.layout.position(rank)
-        return f"rank {rank} = stage {stage}, dp {dp}, tp {tp}"
+        return f"rank {rank} = {place_words(self.results.simulation.layout.position(rank))}"
 
     def passes(self, number: int) -> Sequence[Stretch]:
         return [

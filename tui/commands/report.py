@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from simcore.diagnostics import UsageError, printable
+from simcore.diagnostics import UsageError, is_unicode, printable
 from simcore.parameters import Parameters
 from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from, refuse_replay
 from tui.commands.inputs import open_input
@@ -158,8 +158,3 @@ def _show_progress(done: int, total: int) -> None:
 
 def _no_progress(done: int, total: int) -> None:
     """Nobody watches."""
-
-
-def is_unicode(encoding: str | None) -> bool:
-    """Whether text of this encoding can hold the block glyphs."""
-    return (encoding or "").lower().replace("-", "").startswith("utf")

@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from simcore.diagnostics import UsageError, printable
+from simcore.diagnostics import UsageError, is_unicode, printable
 from tui.cli import print_version
 from tui.commands.arguments import (
     Parser,
@@ -221,7 +221,7 @@ def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Names
     from tui.app import WltuiApp
 
     session, against = _opened(path, arguments, parameters)
-    ascii_only = arguments.ascii or not _is_unicode(sys.stdout)
+    ascii_only = arguments.ascii or not is_unicode(sys.stdout.encoding)
     first = _first(arguments, session)
     app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap(), first=first, against=against)
     print(snapshot(app, keys, size, arguments.svg), end="" if not arguments.svg else "\n")
@@ -241,10 +241,6 @@ def _check_open_files(what: str, count: int) -> None:
     finally:
         for descriptor in found:
             os.close(descriptor)
-
-
-def _is_unicode(stream: TextIO) -> bool:
-    return (stream.encoding or "").lower().replace("-", "").startswith("utf")
 
 
 def _first(arguments: argparse.Namespace, session: AnySession) -> str | None:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import UsageError, is_unicode, printable
 from simcore.parameters import Parameters
-from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from, refuse_replay
+from tui.commands.arguments import (
+    Parser,
+    add_parameters,
+    add_replay,
+    add_run,
+    parameters_from,
+    refuse_replay,
+)
 from tui.commands.inputs import open_input
 
 if TYPE_CHECKING:
@@ -26,6 +33,7 @@ def build_parser() -> Parser:
         help="a workload file, a rank trace, a directory of rank traces, or - for standard input",
     )
     add_run(parser)
+    add_replay(parser)
     parser.add_argument("--json", action="store_true", help="the figures as JSON (schema wltui.report/1)")
     parser.add_argument(
         "--what-if",

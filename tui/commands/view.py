@@ -12,6 +12,7 @@ from tui.cli import print_version
 from tui.commands.arguments import (
     Parser,
     add_parameters,
+    add_replay,
     add_run,
     parameters_from,
     refuse_replay,
@@ -111,6 +112,7 @@ def build_parser() -> Parser:
         "file", metavar="FILE", nargs="?", help="a workload file, a rank trace, or a directory of rank traces"
     )
     add_run(parser)
+    add_replay(parser)
     parser.add_argument(
         "--against", metavar="FILE2",
         help="compare FILE (B) with this workload, trace or directory of traces (A), on screen 6, which "

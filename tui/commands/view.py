@@ -18,7 +18,7 @@ from tui.commands.arguments import (
     refuse_replay,
     states_parameters,
 )
-from tui.commands.inputs import STANDARD_INPUT
+from tui.commands.inputs import STANDARD_INPUT, open_input
 from tui.screens import SCREENS, screens_of
 from tui.terminal.kinds import can_draw, speaks_utf8
 
@@ -55,10 +55,10 @@ _FILES_OF_SNAPSHOT, _FILES_OF_SCREEN = 4, 8
 
 def _session(path: str, arguments: argparse.Namespace, parameters: Parameters) -> AnySession:
     """The session over a workload, simulated, or over a measured run, replayed if that is asked for."""
-    from simcore.inputs import open_input
+    from simcore import inputs
     from simcore.workload import Workload
 
-    opened = open_input(path, arguments.run)
+    opened = inputs.open_input(path, arguments.run)
     if not isinstance(opened, Workload):
         from simcore.measured.parameters import measured_results
         from tui.measured.session import MeasuredSession
@@ -80,9 +80,9 @@ def _opened(
         return _session(path, arguments, parameters), None
     from simcore.analysis import Results
     from simcore.measured.replay import MeasuredResults
-    from tui.commands.opened import compared, opened, own_parameters, results_of
+    from tui.commands.opened import compared, own_parameters, results_of
 
-    mine, other = opened(path, arguments.run), opened(arguments.against, None)
+    mine, other = open_input(path, arguments.run), open_input(arguments.against)
     session = _session(path, arguments, own_parameters(mine, other, parameters))
     against = results_of(other, own_parameters(other, mine, parameters))
     current = session.current
@@ -95,9 +95,9 @@ def _opened(
 
 def _print_compared(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:
     """The page of `wltui compare`, where there is no terminal."""
-    from tui.commands.opened import as_page, compared, opened, own_parameters, results_of, say_warnings
+    from tui.commands.opened import as_page, compared, own_parameters, results_of, say_warnings
 
-    mine, other = opened(path, arguments.run), opened(arguments.against, None)
+    mine, other = open_input(path, arguments.run), open_input(arguments.against)
     a = results_of(other, own_parameters(other, mine, parameters))
     b = results_of(mine, own_parameters(mine, other, parameters))
     found = compared(a, b)

@@ -149,7 +149,7 @@ def test_a_folder_of_ranks_is_made_and_replaced(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["ranks.gz"]
 
 
-def test_spans_go_to_standard_output(tmp_path: Path) -> None:
+def test_spans_go_to_standard_output() -> None:
     done = shell(f"WLTUI export - --format csv -o - --ranks 5 <{SEED_002} | head -2")
     assert done.stdout.splitlines()[1] == "5,1,0,compute,fwd,compute,grad_gather,0,3,,0,1,1,,,,,"
 

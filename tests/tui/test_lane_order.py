@@ -65,7 +65,7 @@ def test_a_pinned_stream_leaves_its_lane() -> None:
 
 @pytest.mark.parametrize(
     ("order", "first"),
-    [("busy", "stage  0"), ("bubble", "stage  0"), ("exposed", "stage  0"), ("end", "stage  0")],
+    [("busy", "stage  0"), ("bubble", "stage  0"), ("exposed", "stage  1"), ("end", "stage  0")],
 )
 def test_lanes_are_sorted_by_each_measure(order: str, first: str) -> None:
     found = Arrangement(SOURCES["16 stages"]())
@@ -79,6 +79,7 @@ def test_lanes_are_sorted_by_each_measure(order: str, first: str) -> None:
         "end": [accounts[row.key.number].idle_ns for row in found.rows],
     }
     assert measures[order] == sorted(measures[order])
+    assert found.rows[0].lane.title == first
 
 
 def test_the_orders_come_round_and_the_cursor_stays_on_its_lane() -> None:

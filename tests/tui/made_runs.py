@@ -11,9 +11,11 @@ from simcore.simulation import simulate
 from simcore.workload import Workload, open_workload
 from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.pseudo_terminal import ROOT, SEED
-from tui.frame import Line, text_of
+from tui.frame import BLOCKS, Line, text_of
 from tui.timeline.arrangement import Arrangement
+from tui.timeline.frame import TimelineFrame
 from tui.timeline.lanes import Lane, SimulatedLanes
+from tui.timeline.model import TimelineModel
 from tui.timeline.spans import LaneKey
 from tui.timeline.window import Window
 
@@ -110,6 +112,11 @@ def line_text(line: Line) -> str:
 def plain(frame: Sequence[Line]) -> str:
     """A frame as text for a snapshot: blanks at the ends of lines left out."""
     return "\n".join(line.rstrip() for line in text_of(frame).split("\n")) + "\n"
+
+
+def drawn(model: TimelineModel, width: int = 120, height: int = 33) -> str:
+    """The frame of the timeline as text."""
+    return text_of(TimelineFrame(BLOCKS, colour=True).draw(model, width, height))
 
 
 def naive_cell(lane: Lane, first_ns: int, last_ns: int) -> dict[int, int]:

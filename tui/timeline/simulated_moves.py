@@ -11,7 +11,7 @@ from simcore.analysis import Results
 from simcore.analysis.accounts import ACCOUNTS, BUBBLE, FIRST_EXPOSED, WAIT
 from simcore.analysis.facts import OpFacts, op_facts
 from simcore.analysis.longest_waits import waited_for
-from simcore.analysis.microbatches import Pass, pass_at
+from simcore.analysis.microbatch_passes import Pass, pass_at
 from simcore.program.ops import COMPUTE
 from simcore.ranks import RankSet, place_words
 from simcore.units import byte_size, duration, plural

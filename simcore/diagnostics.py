@@ -34,6 +34,11 @@ def printable(text: str, limit: int = _NAME_LIMIT) -> str:
     return safe if safe.isascii() else _without_piles(safe)
 
 
+def is_unicode(encoding: str | None) -> bool:
+    """Whether text of this encoding can hold block glyphs."""
+    return (encoding or "").lower().replace("-", "").startswith("utf")
+
+
 def _without_piles(text: str) -> str:
     """The text with the marks beyond `_MOST_MARKS` on a letter escaped."""
     shown: list[str] = []

@@ -100,3 +100,9 @@ def _without_pairs(blocks: list[Block]) -> list[Block]:
         else:
             plain.append(block)
     return plain
+
+
+def place_words(position: tuple[int, int, int]) -> str:
+    """Where a rank is, from its (tp, dp, stage) as layouts give it: `stage 3, dp 0, tp 1`."""
+    tp, dp, stage = position
+    return f"stage {stage}, dp {dp}, tp {tp}"

@@ -7,9 +7,8 @@ from pathlib import Path
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
-from simcore.workload import read_workload
 from tests.diagnostic_examples_measured import Example, relative
-from tests.workload.texts import HEADER, row, text_of
+from tests.workload.texts import HEADER, read, row, text_of
 
 BUSBW = "bandwidths\nTP:\nallreduce,: 300\nDP:\nallreduce,: null\nEP:\nallreduce,: 45\n"
 REDUCED = text_of(row(fwd="ALLREDUCE 8192"))
@@ -24,7 +23,7 @@ def run(content: str, busbw: str | None = None, **parameters: object) -> Example
             (folder / "busbw.yaml").write_text(busbw)
             parameters["network"] = f"busbw:{folder / 'busbw.yaml'}"
         try:
-            done = simulate(read_workload("w.txt", content.encode()), Parameters(**parameters))  # type: ignore[arg-type]
+            done = simulate(read(content), Parameters(**parameters))  # type: ignore[arg-type]
         except InputError as error:
             return relative(error.found, folder)
         return relative(done.diagnostics, folder)

@@ -18,14 +18,14 @@ from simcore.parameters import Parameters
 from simcore.parameters_file import read_parameters
 from simcore.program import building
 from simcore.simulation import simulate
-from simcore.workload import open_workload, read_workload
+from simcore.workload import open_workload
 from simcore.workload import source as workload_source
 from tests.diagnostic_examples_measured import MEASURED, Example, relative
 from tests.diagnostic_examples_networks import NETWORKS, POLICIES
 from tests.measured.traces import step
 from tests.workload.test_op_table import HEAD, twin
 from tests.workload.test_op_table import row as op
-from tests.workload.texts import HEADER, REPOSITORY, row, text_of
+from tests.workload.texts import HEADER, REPOSITORY, read, row, text_of
 from tui.keys import read_keymap
 from tui.screens import all_bindings
 
@@ -129,7 +129,7 @@ def text(content: str | bytes, **parameters: object) -> Example:
 
     def example(_: Path) -> list[Diagnostic]:
         try:
-            run = simulate(read_workload("w.txt", data), Parameters(**parameters))  # type: ignore[arg-type]
+            run = simulate(read(data), Parameters(**parameters))  # type: ignore[arg-type]
         except InputError as error:
             return list(error.found)
         return list(run.diagnostics)
@@ -204,14 +204,14 @@ def large(folder: Path) -> list[Diagnostic]:
 
 def exported(content: str, **parameters: object) -> Example:
     def example(_: Path) -> list[Diagnostic]:
-        workload = read_workload("w.txt", content.encode())
+        workload = read(content)
         return list(FORMATS[0].export(workload, Parameters(**parameters)).diagnostics)  # type: ignore[arg-type]
 
     return example
 
 
 def timeline(_: Path) -> list[Diagnostic]:
-    workload = read_workload("w.txt", TEXT.encode())
+    workload = read(TEXT)
     (chrome,) = [one for one in FORMATS if one.name == "chrome"]
     return list(chrome.export(workload, Parameters()).diagnostics)
 

@@ -265,6 +265,11 @@ class WltuiApp(CellApp):
             view.show(run)
         self.changed()
 
+    def compare_again(self) -> None:
+        """The runs that screen 6 compares may be others than before."""
+        if "compare" in self._views:
+            self._views["compare"].show(self.session.current)
+
     def redraw_current(self) -> None:
         """Something that the open screen shows has changed."""
         self.current_view.redraw()

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from simcore.analysis.accounts import IDLE_OP, Accounts, received_op
-from simcore.analysis.program_index import KIND_OF_STREAM, NONE, ProgramIndex
+from simcore.analysis.program_index import NONE, ProgramIndex
 from simcore.analysis.reasons import (
     BEFORE,
     BUSY,
@@ -32,7 +32,7 @@ from simcore.analysis.reasons import (
     SEEN,
     reason_words,
 )
-from simcore.program.ops import COMPUTE, TO_NEXT, Join, Pause, Receive
+from simcore.program.ops import COMPUTE, KIND_OF_STREAM, TO_NEXT, Join, Pause, Receive
 from simcore.simulation import Simulation
 
 

@@ -6,11 +6,10 @@ from itertools import compress, count
 from operator import itemgetter
 
 from simcore.analysis.accounts import ACCOUNTS, BUBBLE, IDLE, WAIT, Accounts
-from simcore.program.ops import COMPUTE, STREAM_OF_GROUP, TO_NEXT
+from simcore.program.ops import COMPUTE, KIND_OF_STREAM, TO_NEXT
 from simcore.timeline import Timeline
 
 _WAITS = bytes(account in (WAIT, BUBBLE, IDLE) for account in range(len(ACCOUNTS))).ljust(256, b"\0")
-_KIND_OF_STREAM = {stream: kind for kind, stream in STREAM_OF_GROUP.items()}
 
 
 def longest_waits(accounts: Accounts) -> list[int]:
@@ -35,7 +34,7 @@ def waited_for(timeline: Timeline, accounts: list[Accounts], number: int, segmen
     ops, start, _ = timeline.columns(number)
     if one.account[segment] != WAIT or not COMPUTE < ops.stream[op] < TO_NEXT:
         return []
-    group_class = timeline.classes[number].groups[_KIND_OF_STREAM[ops.stream[op]]]
+    group_class = timeline.classes[number].groups[KIND_OF_STREAM[ops.stream[op]]]
     late = []
     stage = timeline.classes[number].stage
     for member in timeline.folding.group_classes[group_class].members:

@@ -6,11 +6,9 @@ from array import array
 from bisect import bisect_right
 
 from simcore.program import Program
-from simcore.program.ops import COMPUTE, STREAM_OF_GROUP, TO_NEXT, Join, Receive, TransferCost
+from simcore.program.ops import COMPUTE, KIND_OF_STREAM, TO_NEXT, Join, Receive, TransferCost
 from simcore.timeline import Timeline
-from simcore.workload.model import GroupKind
 
-KIND_OF_STREAM: dict[int, GroupKind] = {stream: kind for kind, stream in STREAM_OF_GROUP.items()}
 NONE = -1
 # A channel is of an ordered pair of ranks, so all transfers of a rank that go so many stages on are
 # on one; its number lies beyond those of the streams.

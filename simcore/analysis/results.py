@@ -12,8 +12,8 @@ from simcore.analysis.accounts import ACCOUNTS, Accounts, class_accounts
 from simcore.analysis.communication import communication_ns
 from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
 from simcore.analysis.longest_waits import longest_of_all, longest_waits
-from simcore.analysis.microbatches import Pass, class_passes
-from simcore.analysis.passes import pass_ends
+from simcore.analysis.loop_ends import pass_ends
+from simcore.analysis.microbatch_passes import Pass, class_passes
 from simcore.analysis.ranges import Ranges
 from simcore.analysis.rank_map import MapRow, rank_map
 from simcore.analysis.stages import StageAccounts, stage_accounts

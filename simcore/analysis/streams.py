@@ -9,12 +9,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, Accounts, op_of
-from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, Receive
+from simcore.program.ops import COMPUTE, RANK_STREAMS, RECEIVING, STREAMS, Receive
 from simcore.timeline import Timeline
-
-# A channel has the name of the side that sends: what comes from the stage before arrives on pp<prev.
-RECEIVED = {TO_NEXT: "pp<prev", TO_NEXT + 1: "pp<next"}
-STREAM_NAMES = (*STREAMS[:TO_NEXT], "pp>next", "pp<next", "pp>prev", "pp<prev")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +41,7 @@ def stream_use(
     computed = _computed(accounts)
     exposed = _exposed(timeline, number, accounts, first_ns, last)
     found = []
-    for name in STREAM_NAMES:
+    for name in RANK_STREAMS:
         if name == STREAMS[COMPUTE]:
             found.append(StreamUse(name, computed(last) - computed(first_ns), 0, 0))
             continue
@@ -75,7 +71,7 @@ def mean_use(
     """
     named = [{use.stream: use for use in uses} for uses in by_class]
     found = []
-    for name in STREAM_NAMES:
+    for name in RANK_STREAMS:
         if any(name in uses for uses in named):
             uses = [one.get(name) or StreamUse(name, 0, 0, 0) for one in named]
             busy = [use.busy_ns for use in uses]
@@ -100,7 +96,7 @@ def _intervals(timeline: Timeline, number: int) -> dict[str, list[tuple[int, int
                 sender, op = timeline.received(number, wait.message)
                 lane = timeline.stage_program(sender).ops.stream[op]
                 times = (timeline.times.start[sender][op], timeline.times.end[sender][op], 0)
-                found.setdefault(RECEIVED[lane], []).append(times)
+                found.setdefault(RECEIVING[lane], []).append(times)
     for name in found:
         found[name].sort()
     return found
@@ -133,7 +129,7 @@ def _exposed(timeline: Timeline, number: int, accounts: Accounts, first: int, la
         if ns <= 0:
             continue
         of, op = op_of(timeline, number, accounts.op[index])
-        names = STREAMS if accounts.op[index] == op else RECEIVED
+        names = STREAMS if accounts.op[index] == op else RECEIVING
         name = names[timeline.stage_program(of).ops.stream[op]]
         found[name] = found.get(name, 0) + ns
     return found

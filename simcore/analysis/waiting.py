@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simcore.analysis.accounts import WAIT, Accounts
-from simcore.program.ops import STREAM_OF_GROUP
+from simcore.program.ops import KIND_OF_STREAM
 from simcore.timeline import Timeline
 from simcore.workload.model import GroupKind
-
-_KIND_OF_STREAM = {stream: kind for kind, stream in STREAM_OF_GROUP.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,7 @@ def who_waits(timeline: Timeline, accounts: list[Accounts]) -> list[Waiting]:
         groups = timeline.classes[number].groups
         for segment, account in enumerate(one.account):
             if account == WAIT:
-                group = groups[_KIND_OF_STREAM[ops.stream[one.op[segment]]]]
+                group = groups[KIND_OF_STREAM[ops.stream[one.op[segment]]]]
                 key = (group, number)
                 waited[key] = waited.get(key, 0) + one.edge[segment + 1] - one.edge[segment]
     found = []

@@ -22,16 +22,17 @@ from simcore.diagnostics import printable
 from simcore.export.chosen import Chosen, choose, left_out, of_run, ranks_in_words
 from simcore.export.format import Export, Progress, Request
 from simcore.export.json_text import microseconds, quoted_json
-from simcore.export.spans import LANES, ClassSpans, Fact
+from simcore.export.spans import ClassSpans, Fact
 from simcore.layout import GROUP_KINDS
 from simcore.parameters import as_flags
-from simcore.program.ops import STREAMS
+from simcore.program.ops import RANK_STREAMS, STREAMS
+from simcore.ranks import place_words
 from simcore.simulation import Simulation, simulate
 from simcore.units import plural
 from simcore.workload import Workload
 
 # Threads of a rank in the order in which they are shown.
-_THREADS = ("compute", "waiting", *LANES[1:])
+_THREADS = ("compute", "waiting", *RANK_STREAMS[1:])
 _RANK = "\x00"
 # The rank at the other end of a flow, and the ranks of a group by its kind.
 _SENDER = "\x01"
@@ -127,8 +128,7 @@ def _pieces(simulation: Simulation, chosen: Chosen, progress: Progress) -> Itera
 def _process(
     simulation: Simulation, chosen: Chosen, number: int, rank: int, threads: list[tuple[int, str, int]]
 ) -> str:
-    tp, dp, stage = simulation.layout.position(rank)
-    labels = f"stage {stage}, dp {dp}, tp {tp}"
+    labels = place_words(simulation.layout.position(rank))
     name = f"rank {rank}"
     alike = simulation.timeline.classes[number].ranks
     if chosen.stand_ins and len(alike) > 1:

@@ -17,14 +17,14 @@ from simcore.diagnostics import printable
 from simcore.export.chosen import Chosen, choose, left_out, of_run
 from simcore.export.format import Export, Progress, RankFile, Request
 from simcore.export.json_text import microseconds, quoted_json
-from simcore.export.spans import LANES, RECEIVING, ClassSpans, Fact
-from simcore.program.ops import COMPUTE, STREAMS
+from simcore.export.spans import ClassSpans, Fact
+from simcore.program.ops import COMPUTE, RANK_STREAMS, STREAMS
 from simcore.simulation import Simulation, simulate
 from simcore.units import plural
 from simcore.workload import Workload
 
 # PyTorch's compute stream is 7; HTA takes streams from 1 on for those of a device.
-_STREAM = {lane: 7 if lane == "compute" else 20 + place for place, lane in enumerate(LANES)}
+_STREAM = {lane: 7 if lane == "compute" else 20 + place for place, lane in enumerate(RANK_STREAMS)}
 _KERNELS = {
     "ALLREDUCE": "ncclDevKernel_AllReduce",
     "ALLGATHER": "ncclDevKernel_AllGather",
@@ -91,11 +91,11 @@ def _events(spans: ClassSpans) -> Iterator[bytes]:
     """Metadata and kernels of any rank of a class: its number is in the head alone."""
     ops = spans.ops
     received = list(spans.received())
-    lanes = {STREAMS[lane] for lane in set(ops.stream)} | {RECEIVING[one.sent_on] for one in received}
+    lanes = {STREAMS[lane] for lane in set(ops.stream)} | {one.stream for one in received}
     batch = [
         f',\n{{"ph":"M","name":"thread_name","pid":0,"tid":{_STREAM[lane]},'
         f'"args":{{"name":"stream {_STREAM[lane]} {lane}"}}}}'
-        for lane in LANES
+        for lane in RANK_STREAMS
         if lane in lanes
     ]
     known: dict[tuple[int, int, int, int], str] = {}

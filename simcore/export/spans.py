@@ -9,12 +9,8 @@ from typing import NamedTuple
 from simcore.collectives import NAMES
 from simcore.diagnostics import printable
 from simcore.export.rows import disjoint_rows
-from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, CollectiveCost, Receive, TransferCost
+from simcore.program.ops import COMPUTE, PHASES, RECEIVING, STREAMS, CollectiveCost, Receive, TransferCost
 from simcore.simulation import Simulation
-
-# The streams of a rank as users see them: what it receives from a side has a stream of its own.
-RECEIVING = {"pp>next": "pp<prev", "pp>prev": "pp<next"}
-LANES = (*STREAMS[:TO_NEXT], "pp>next", "pp<next", "pp>prev", "pp<prev")
 
 
 class Fact(NamedTuple):
@@ -105,11 +101,11 @@ class ClassSpans:
                 if fact is None:
                     made = self._fact(*key, 0)
                     fact = facts[key] = made._replace(kind="receive", other_stage=wait.source)
-                stream = STREAMS[sent.stream[op]]
+                sent_on = sent.stream[op]
                 consumer = self._first_that_takes_time(run.first, run.last)
                 yield Received(
-                    wait.message, fact, RECEIVING[stream], stream, start[op], end[op], sent.microbatch[op],
-                    wait.source, consumer,
+                    wait.message, fact, RECEIVING[sent_on], STREAMS[sent_on], start[op], end[op],
+                    sent.microbatch[op], wait.source, consumer,
                 )  # fmt: skip
 
     def _first_that_takes_time(self, first: int, last: int) -> int:

@@ -14,7 +14,12 @@ from simcore.workload.model import GroupKind
 COMPUTE = 0
 STREAMS = ("compute", "tp", "ep", "dp", "dp_ep", "all", "pp>next", "pp>prev")
 STREAM_OF_GROUP: dict[GroupKind, int] = {"tp": 1, "ep": 2, "dp": 3, "dp_ep": 4, "all": 5}
+KIND_OF_STREAM: dict[int, GroupKind] = {stream: kind for kind, stream in STREAM_OF_GROUP.items()}
 TO_NEXT, TO_PREVIOUS = 6, 7
+# The streams of a rank as users see them: what it receives has a stream of its own, named by its own
+# side. A transfer is sent by the stage before on `pp>next` and arrives on `pp<prev`.
+RECEIVING = {TO_NEXT: "pp<prev", TO_PREVIOUS: "pp<next"}
+RANK_STREAMS = (*STREAMS[:TO_NEXT], "pp>next", "pp<next", "pp>prev", "pp<prev")
 
 PHASES = ("fwd", "ig", "wg", "opt", "recompute")
 FWD, IG, WG, OPT, RECOMPUTE = range(5)

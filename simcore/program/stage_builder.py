@@ -98,7 +98,7 @@ class StageBuilder:
         rows = self.plan.rows(self.stage, microbatch, chunk)
         last = microbatch == self.plan.microbatches - 1
         if last and part != "ig" and self.plan.overlap_grad_reduce and self._reduced_in_backward():
-            self._gradients_and_reductions(microbatch, chunk, part, rows)
+            self._gradients_and_reductions(microbatch, part, rows)
         else:
             self._segment(part, microbatch, rows)
 
@@ -162,9 +162,7 @@ class StageBuilder:
         """Whether reductions can be shared out: some row of the last micro-batch has a wg time."""
         return bool(self._points[1]) and any(self._weights(self._all_rows(self.plan.microbatches - 1)))
 
-    def _gradients_and_reductions(
-        self, microbatch: int, chunk: int, part: str, rows: tuple[int, ...]
-    ) -> None:
+    def _gradients_and_reductions(self, microbatch: int, part: str, rows: tuple[int, ...]) -> None:
         """The rows in reverse, each row's share of every reduction issued after its weight gradient."""
         wg = self.plan.workload.wg
         order = self._all_rows(microbatch)[::-1]

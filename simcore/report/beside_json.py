@@ -42,7 +42,7 @@ def _side(side: Side) -> dict[str, Any]:
         "kind": side.kind,
         "step_time_ns": side.step_time_ns,
         "together": side.together,
-        **side.layout._asdict(),
+        **side.shape._asdict(),
         "diagnostics": [one.values() for one in side.diagnostics],
     }
 

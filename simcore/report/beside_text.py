@@ -36,16 +36,16 @@ def beside_text(beside: Beside, everything: bool = False) -> str:
 
 def side_facts(side: Side) -> str:
     """`replayed (compute x2), tp 2 x dp 1 x pp 4, 1 micro-batch`: what a side is, without its name."""
-    layout = side.layout
+    shape = side.shape
     degrees = [
         f"{name} {degree}"
-        for name, degree in zip(("tp", "dp", "pp"), layout[:3], strict=True)
+        for name, degree in zip(("tp", "dp", "pp"), shape[:3], strict=True)
         if degree is not None
     ]
     changes = replay_words(None if isinstance(side.results, Results) else side.results.scales, _CHANGES)
     kind = f"{side.kind} ({changes})" if changes else side.kind
     words = [kind, *([" x ".join(degrees)] if degrees else [])]
-    words += [plural(layout.microbatches, "micro-batch")] if layout.microbatches else []
+    words += [plural(shape.microbatches, "micro-batch")] if shape.microbatches else []
     return ", ".join(words)
 
 
@@ -95,7 +95,7 @@ def _how_alike(beside: Beside) -> str:
     if len(simulated) != 1:
         return ""
     (mine,) = simulated
-    own, wanted = mine.layout, (beside.b if mine is beside.a else beside.a).layout
+    own, wanted = mine.shape, (beside.b if mine is beside.a else beside.a).shape
     worlds = [
         None if None in one[:3] else math.prod(degree for degree in one[:3] if degree is not None)
         for one in (own, wanted)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
-from io import BytesIO
 from typing import BinaryIO
 
 from simcore.diagnostics import Diagnostic, InputError
@@ -32,14 +31,6 @@ def open_workload(path: str) -> Workload:
             return read_source(path, Source(path, file.read))
     except OSError as error:
         raise _unreadable(path, error) from None
-
-
-def read_workload(path: str, data: bytes) -> Workload:
-    """The workload in `data`; `path` is for messages.
-
-    Raises: InputError when the bytes are of another format.
-    """
-    return read_source(path, Source(path, BytesIO(data).read))
 
 
 def stream_source(stream: BinaryIO | None, name: str = "standard input") -> Source:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from simcore.analysis import ACCOUNTS, Results
+from simcore.analysis.facts import OpFacts, op_facts
 from simcore.parameters import Parameters
 from simcore.simulation import Simulation, simulate
 from tests.strategies import Row, make_workload
@@ -40,3 +41,10 @@ def spans(simulation: Simulation, rank: int, stream: str) -> list[tuple[int, int
     """(start, end) of each span of one stream of a rank."""
     number = simulation.timeline.folding.class_of(rank)
     return [(span.start, span.end) for span in stream_spans(simulation.timeline, number, stream)]
+
+
+def facts(simulation: Simulation, number: int, op: int) -> OpFacts:
+    """What is known of op `op` of a class, which an account names."""
+    found = op_facts(simulation, number, op)
+    assert found is not None
+    return found

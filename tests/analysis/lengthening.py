@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from simcore.analysis.program_index import KIND_OF_STREAM, ProgramIndex
+from simcore.analysis.program_index import ProgramIndex
 from simcore.engine import run_engine
+from simcore.program.ops import KIND_OF_STREAM
 from simcore.simulation import Simulation
 
 

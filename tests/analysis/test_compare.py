@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from simcore.analysis import Results
 from simcore.analysis.compare import Comparison
 from simcore.analysis.compare.matching import class_pairs, matched_ops, row_names, rows_in
+from simcore.analysis.compare.movers import Mover
 from simcore.analysis.compare.reasons import REASONS
 from simcore.parameters import FLAGS, Parameters, replaced
+from simcore.program.ops import PHASES
 from simcore.report import json_report
 from simcore.report.changes import slower_words
 from simcore.report.compare_json import compare_json
@@ -76,6 +78,21 @@ def test_a_run_beside_itself_matches_whole_and_nothing_differs(case: Case) -> No
     assert found.why == "nothing changes: the step times are equal"
 
 
+def is_at_its_start(simulation: Simulation, mover: Mover) -> bool:
+    """Whether such an op begins there on the rank of the mover."""
+    stage, dp, tp = mover.place
+    number = simulation.timeline.folding.class_of(simulation.layout.rank(tp, dp, stage))
+    ops, start, end = simulation.timeline.columns(number)
+    names = [*simulation.workload.name, ""]
+    return any(
+        start[op] == mover.a_start_ns
+        and (names[ops.row[op]], PHASES[ops.phase[op]], ops.microbatch[op])
+        == (mover.name, mover.phase, mover.microbatch)
+        and {"start": start[op], "duration": end[op] - start[op]}.get(mover.measure, mover.a_ns) == mover.a_ns
+        for op in range(len(ops))
+    )
+
+
 @settings(max_examples=60)
 @given(cases(), st.sampled_from(CHANGES))
 def test_the_other_way_round_every_difference_has_the_other_sign(case: Case, change: dict[str, Any]) -> None:
@@ -90,12 +107,12 @@ def test_the_other_way_round_every_difference_has_the_other_sign(case: Case, cha
         (one.name, -one.compute.ns, -one.exposed.ns) for one in back.layers
     ]
     turned = [
-        mover._replace(
-            a_ns=mover.b_ns, b_ns=mover.a_ns, a_start_ns=mover.b_start_ns, b_start_ns=mover.a_start_ns
-        )
-        for mover in there.movers
+        mover._replace(a_ns=mover.b_ns, b_ns=mover.a_ns, a_start_ns=other.a_start_ns)
+        for mover, other in zip(there.movers, back.movers, strict=True)
     ]
     assert turned == back.movers
+    for run_a, found in ((a, there), (b, back)):
+        assert all(is_at_its_start(run_a, mover) for mover in found.movers)
     assert there.unchanged == back.unchanged
     if there.cost is not None:
         assert back.cost == there.cost._replace(a=there.cost.b, b=there.cost.a)

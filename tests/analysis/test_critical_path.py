@@ -13,11 +13,9 @@ from hypothesis import given, settings
 
 from simcore.analysis import Results
 from simcore.analysis.accounts import IDLE_OP
-from simcore.analysis.program_index import KIND_OF_STREAM
 from simcore.analysis.reasons import QUEUED
-from simcore.program.ops import COMPUTE
+from simcore.program.ops import COMPUTE, KIND_OF_STREAM
 from simcore.simulation import Simulation, simulate
-from simcore.workload import read_workload
 from simcore.workload.model import GroupKind
 from tests.analysis.lengthening import lengthened
 from tests.engine.policy_cases import PolicyCase, policy_cases
@@ -25,6 +23,7 @@ from tests.engine.reference_simulator import Reference, class_of_ranks
 from tests.engine.test_engine_properties import needs_of_rank
 from tests.engine.test_folding_with_overrides import overridden
 from tests.strategies import Case, cases
+from tests.workload.texts import read
 
 STATIC = ("analytical", "busbw", "simai-auto")
 
@@ -146,7 +145,7 @@ def test_one_ns_more_on_the_path_is_at_least_one_ns_more_of_the_step(case: Case)
 @given(policy_cases(faults=True) | policy_cases(faults=False))
 def test_the_path_covers_a_step_in_queues_too(case: PolicyCase) -> None:
 
-    results = Results(simulate(read_workload("w.txt", case.text.encode()), case.parameters))
+    results = Results(simulate(read(case.text), case.parameters))
     path_covers_the_step(results)
 
 

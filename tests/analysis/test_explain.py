@@ -11,9 +11,10 @@ from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
 from simcore.report import json_report, text_report
 from simcore.simulation import simulate
-from simcore.workload import open_workload, read_workload
+from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
 from tests.strategies import Case, Cell, Row, cases, layer
+from tests.workload.texts import read
 
 SEED_002 = "fixtures/002_gpt_1024npu.txt"
 
@@ -45,7 +46,7 @@ def test_scales_stand_in_the_explanation_and_in_the_layer_table() -> None:
 
 
 def test_where_a_scale_rounds_each_phase_of_a_chunk_the_explanation_says_so() -> None:
-    workload = read_workload("w.txt", b"DATA\n1\nmlp -1 10 NONE 0 10 NONE 0 10 ALLREDUCE 123457 0\n")
+    workload = read(b"DATA\n1\nmlp -1 10 NONE 0 10 NONE 0 10 ALLREDUCE 123457 0\n")
     parameters = Parameters(world=8, dim=("ring:4:50:500", "ring:2:20:700"), comm_scale=0.37)
     lines = explained(Results(simulate(workload, parameters)), "mlp:wg")
     assert lines[2] == "  wg   comm_ns = 3 644: one all-reduce alone on the idle network"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simcore.analysis import Results
 from simcore.analysis.accounts import ACCOUNTS, WAIT
 from simcore.analysis.longest_waits import waited_for
-from simcore.analysis.microbatches import Pass, pass_at
+from simcore.analysis.microbatch_passes import Pass, pass_at
 from simcore.layout import GROUP_KINDS, Layout
 from tests.strategies import degrees, layer, make_workload
 from tests.tui.made_runs import run, seed, seed_workload, small, two_stages

@@ -6,16 +6,10 @@ from simcore.analysis import Results
 from simcore.analysis.accounts import IDLE_OP
 from simcore.analysis.facts import OpFacts, op_facts
 from simcore.program.ops import PHASES
-from simcore.simulation import Simulation, simulate
-from tests.analysis.booking import pair_ns, run
+from simcore.simulation import simulate
+from tests.analysis.booking import facts, pair_ns, run
 from tests.strategies import Case, Cell, Row, cases, layer
 from tests.stream_spans import stream_spans
-
-
-def facts(simulation: Simulation, number: int, op: int) -> OpFacts:
-    found = op_facts(simulation, number, op)
-    assert found is not None
-    return found
 
 
 @settings(max_examples=30)

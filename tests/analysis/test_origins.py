@@ -12,23 +12,17 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis.facts import OpFacts, op_facts
+from simcore.analysis.facts import OpFacts
 from simcore.program.ops import TransferCost
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration
-from tests.analysis.booking import run
+from tests.analysis.booking import facts, run
 from tests.engine.test_folding_with_overrides import overridden
 from tests.strategies import Case, Cell, Row, layer
 
 _NS = re.compile(r"([0-9][0-9 ]*) ns\b")
 _SCALED = re.compile(r"(?:scale|rank|rounded)[)] = ([0-9.]+ [mnu]?s)$")
 _CLAUSE = re.compile(r", (times [0-9.e+-]+ [(]jitter[)]|[0-9. smun]+ (more|less) [a-z ]+)$")
-
-
-def facts(simulation: Simulation, number: int, op: int) -> OpFacts:
-    found = op_facts(simulation, number, op)
-    assert found is not None
-    return found
 
 
 def test_each_factor_of_a_run_is_named_where_a_duration_comes_from() -> None:

@@ -16,13 +16,14 @@ from simcore.analysis.slack import slack_columns
 from simcore.diagnostics import Cancelled
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
-from simcore.workload import open_workload, read_workload
+from simcore.workload import open_workload
 from tests.analysis.lengthening import frozen_durations, lengthened
 from tests.engine.policy_cases import PolicyCase, policy_cases
 from tests.engine.reference_simulator import class_of_ranks, reference_of
 from tests.engine.test_folding import SEED_001, unfolded
 from tests.engine.test_folding_with_overrides import overridden
 from tests.strategies import Case, cases
+from tests.workload.texts import read
 
 
 @settings(max_examples=80)
@@ -84,7 +85,7 @@ def test_a_span_has_the_same_slack_on_one_rank_as_on_all_equal_ranks(case: Case,
 @settings(max_examples=20)
 @given(policy_cases(faults=True))
 def test_there_is_no_slack_where_collectives_queue_by_priority(case: PolicyCase) -> None:
-    results = Results(simulate(read_workload("w.txt", case.text.encode()), case.parameters))
+    results = Results(simulate(read(case.text), case.parameters))
     assert results.slacks is None
     assert results.slack(0) is None
     assert results.layer_slack_ns is None

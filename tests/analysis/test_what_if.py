@@ -14,17 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
-from simcore.analysis.program_index import KIND_OF_STREAM, ProgramIndex
+from simcore.analysis.program_index import ProgramIndex
 from simcore.analysis.what_if import WhatIf
 from simcore.analysis.what_if.fixed_order import FixedOrder
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import Cancelled
 from simcore.engine import run_engine
 from simcore.parameters import Parameters
-from simcore.program.ops import PHASES, STREAMS
+from simcore.program.ops import KIND_OF_STREAM, PHASES, STREAMS
 from simcore.report import json_report, text_report
 from simcore.simulation import Simulation, simulate
-from simcore.workload import open_workload, read_workload
+from simcore.workload import open_workload
 from simcore.workload.model import base_name
 from tests.analysis.booking import run
 from tests.analysis.lengthening import frozen_durations
@@ -33,6 +33,7 @@ from tests.engine.reference_simulator import class_of_ranks, reference_of
 from tests.engine.test_folding import SEED_002
 from tests.engine.test_folding_with_overrides import overridden
 from tests.strategies import Case, Cell, Row, cases, layer
+from tests.workload.texts import read
 
 FIXED = ("analytical", "busbw", "simai-auto")
 
@@ -225,7 +226,7 @@ def test_what_if_is_the_same_of_every_rank_as_of_one_of_each_class(case: Case) -
 @settings(max_examples=30)
 @given(policy_cases(faults=True))
 def test_queues_are_simulated_with_cheaper_chunks(case: PolicyCase) -> None:
-    simulation = simulate(read_workload("w.txt", case.text.encode()), case.parameters)
+    simulation = simulate(read(case.text), case.parameters)
     step = simulation.step_time_ns
     found = table(simulation)
     for one in found.values():

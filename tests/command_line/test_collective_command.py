@@ -31,7 +31,7 @@ def test_one_size_says_when_ranks_are_done_the_bandwidths_and_what_ran() -> None
     )
 
 
-def test_chunks_are_said(tmp_path: Path) -> None:
+def test_chunks_are_said() -> None:
     words = ("--size", "1MiB", "--dim", "ring:8:53.6870912:500", "--local-mem-bw", "1600", "--splits", "4")
     done = wltui("collective", "all-reduce", *words)
     assert done.stdout.splitlines()[1] == "  last rank done   64440 ns"  # as ASTRA-sim 2.0 measured it
@@ -57,7 +57,7 @@ def test_a_range_of_sizes_is_a_table_as_nccl_tests_prints_it() -> None:
     assert done.stdout.splitlines()[6].startswith("# all-reduce, direct, group of 8 on dimension 0")
 
 
-def test_json_has_both_times(tmp_path: Path) -> None:
+def test_json_has_both_times() -> None:
     words = ("collective", "all-reduce", "--size", "800", "--dim", "fully-connected:8:1:100")
     tree = ("--algorithm", "0=double-binary-tree", "--local-mem-bw", "1e9", "--json")
     found = json.loads(wltui(*words, *tree).stdout)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from simcore.parameters import Parameters
 from simcore.simulation import Simulation, simulate
-from simcore.workload import read_workload
 from tests.engine.reference_policies import Link, Reference, Setting
+from tests.workload.texts import read
 
 POLICIES = (
     "DATA", "MODEL", "HYBRID_DATA_MODEL", "HYBRID_MODEL_DATA", "HYBRID_TRANSFORMER",
@@ -30,7 +30,7 @@ class PolicyCase(NamedTuple):
     setting: Setting
 
     def simulated(self) -> Simulation:
-        return simulate(read_workload("made.txt", self.text.encode()), self.parameters)
+        return simulate(read(self.text, "made.txt"), self.parameters)
 
     def referred(self) -> Reference:
         return Reference(self.text, self.setting).run()

@@ -27,11 +27,11 @@ from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, STREAMS, CollectiveCost
 from simcore.report import json_report
 from simcore.simulation import Simulation, collective_alone_ns, simulate
-from simcore.workload import read_workload
 from tests.engine.policy_cases import PolicyCase, policy_cases
 from tests.engine.reference_policies import Link, Reference, Setting
 from tests.engine.test_folding import assert_same_run
 from tests.stream_spans import stream_spans
+from tests.workload.texts import read
 
 RUNS = json.loads((Path(__file__).parent / "golden_astra1.json").read_text())["runs"]
 
@@ -50,7 +50,7 @@ def write_inputs(run: dict[str, Any], folder: Path, as_lines: bool = False) -> P
 
 
 def measured(run: dict[str, Any], parameters: Parameters) -> Simulation:
-    return simulate(read_workload("w.txt", run["workload_text"].encode()), parameters)
+    return simulate(read(run["workload_text"]), parameters)
 
 
 @pytest.mark.parametrize("run", RUNS, ids=run_id)
@@ -170,7 +170,7 @@ def test_a_chunk_is_served_when_all_its_members_have_room() -> None:
         dim=("ring:2:0.5:0", "ring:2:0.5:0"), algorithm=("0=ring", "1=ring"), local_mem_bw=50.0,
         slow_rank=("0=2",),
     )  # fmt: skip
-    simulation = simulate(read_workload("room.txt", ROOM.encode()), parameters)
+    simulation = simulate(read(ROOM, "room.txt"), parameters)
     timeline = simulation.timeline
     of_rank_2 = timeline.folding.class_of(2)
     (model,), (every,) = stream_spans(timeline, of_rank_2, "tp"), stream_spans(timeline, of_rank_2, "all")
@@ -183,7 +183,7 @@ def test_a_chunk_is_served_when_all_its_members_have_room() -> None:
 def made(rows: list[str], policy: str = "DATA", **parameters: Any) -> Simulation:
     text = "\n".join([policy, str(len(rows)), *rows]) + "\n"
     defaults = {"dim": ("ring:4:1:0",), "algorithm": ("0=ring",), "endpoint_delay": 0, "local_mem_bw": 1e6}
-    return simulate(read_workload("made.txt", text.encode()), Parameters(**(defaults | parameters)))
+    return simulate(read(text, "made.txt"), Parameters(**(defaults | parameters)))
 
 
 ONE = ["a -1 0 NONE 0 0 NONE 0 0 ALLREDUCE 4000 7"]  # 6 steps of 1000 ns

@@ -76,7 +76,7 @@ def check_figures(trace: Trace, results: Results, rank: int) -> None:
     assert spans == ops + received
 
 
-def check_threads(trace: Trace, simulation: Simulation) -> None:
+def check_threads(trace: Trace) -> None:
     for (_, lane), spans in trace.lanes.items():
         assert is_nested(spans)
         spans = sorted(spans, key=lambda span: span[:2])
@@ -137,7 +137,7 @@ def test_a_trace_says_what_the_report_says(case: Case, every_rank: bool) -> None
         assert sorted(trace.names) == sorted(one.ranks.first for one in classes)
     for rank in trace.names:
         check_figures(trace, results, rank)
-    check_threads(trace, simulation)
+    check_threads(trace)
     check_groups(trace, simulation)
     check_flows(trace, simulation, every_rank)
 
@@ -179,7 +179,7 @@ def test_every_schedule_has_arrows_for_all_its_transfers(schedule: str) -> None:
     trace = trace_of(workload, parameters, every_rank=True)
     for rank in trace.names:
         check_figures(trace, Results(simulation), rank)
-    check_threads(trace, simulation)
+    check_threads(trace)
     assert len(trace.flows) == simulation.program.messages * simulation.layout.tp * simulation.layout.dp
     check_flows(trace, simulation, False)
 
@@ -195,7 +195,7 @@ def test_queued_collectives_that_overlap_lie_in_rows_of_their_own() -> None:
     assert simulation.program.queued
     trace = trace_of(workload, parameters)
     assert len({lane for _, lane in trace.lanes if lane.startswith("dp")}) > 1
-    check_threads(trace, simulation)
+    check_threads(trace)
     check_figures(trace, Results(simulation), 0)
 
 

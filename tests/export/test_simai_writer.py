@@ -18,7 +18,7 @@ from simcore.diagnostics import UsageError
 from simcore.export import FORMATS
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
-from simcore.workload import Cells, Header, Workload, read_workload
+from simcore.workload import Cells, Header, Workload
 from simcore.workload.formats.collectives import KINDS
 from simcore.workload.formats.simai_text import dialect_of
 from simcore.workload.policies import TRANSFORMER
@@ -119,7 +119,7 @@ def workloads(draw: st.DrawFn) -> Workload:
 @given(workloads())
 def test_reader_and_writer_are_inverse(workload: Workload) -> None:
     data = written(workload)
-    again = read_workload("again.txt", data)
+    again = read(data, "again.txt")
     assert same(again) == same(workload)
     assert written(again) == data
     assert again.declared_rows == len(workload)
@@ -155,7 +155,7 @@ def test_what_recomputes_nothing_recomputes_nothing_in_its_copies() -> None:
     rows = [layer("embedding_layer", 1), layer("attention_column")]
     workload = make_workload(rows, checkpoints=(1,), checkpoint_initiates=(1,))
     export = SIMAI.export(workload, Parameters(microbatches=2))
-    again = read_workload("again.txt", b"".join(export.pieces))
+    again = read(b"".join(export.pieces), "again.txt")
     assert (again.header.checkpoints, again.header.checkpoint_initiates) == ((1, 3), ())
     assert simulate(again, Parameters()).step_time_ns == 2
 
@@ -177,7 +177,7 @@ def test_the_file_runs_as_the_parameters_in_it_did(case: Case, data: st.DataObje
         parameters = replace(parameters, **given, dim=("switch:4:2:50",))
     workload = replace(workload, policy=TRANSFORMER[0])
     export = SIMAI.export(workload, parameters)
-    again = read_workload("again.txt", b"".join(export.pieces))
+    again = read(b"".join(export.pieces), "again.txt")
     left = replace(
         parameters, tp=None, pp=None, ep=None, world=None, microbatches=None, compute_scale=1.0,
         layer_scale=(),

@@ -201,9 +201,7 @@ def test_nothing_can_be_written_where_the_working_directory_is_gone(
     assert wltui(*words.split()) == (1, "", said)
 
 
-def test_a_prompt_says_that_the_working_directory_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_prompt_says_that_the_working_directory_is_gone(tmp_path: Path) -> None:
     seed = os.path.abspath(SEED)
     gone = tmp_path / "gone"
     gone.mkdir()

@@ -13,7 +13,7 @@ from simcore.measured.replay import MeasuredResults
 from simcore.measured.replay.scales import Scales
 from tests.workload.texts import shared_folder
 
-from .traces import Op, Sub, write_set
+from .traces import Op, Sub, said, write_set
 
 MS = 10**6
 
@@ -40,10 +40,6 @@ def without(text: str, name: str) -> str:
 def opened(folder: Path, ranks: dict[int, str], **named: int) -> MeasuredRun:
     write_set(folder, ranks, world=len(ranks), **named)
     return open_directory(str(folder))
-
-
-def said(run: MeasuredRun) -> list[str]:
-    return [f"{one.severity} {one.code} {one.message}" for one in run.diagnostics]
 
 
 # Two stages, two micro-batches; the second stage computes 300 ms a micro-batch, all messages take 1 ms.

@@ -18,7 +18,7 @@ from simcore.measured.replay.scales import Scales
 
 from .made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from .test_replay_by_hand import MS, op, path_of, run_of
-from .test_replay_of_real_runs import SETS, opened
+from .test_replay_of_real_runs import RUNS, opened
 from .test_trace_properties import assert_accounts_and_path
 from .traces import Sub
 
@@ -140,10 +140,10 @@ def test_no_replay_of_a_made_step_is_shorter_than_the_path(
         assert_walks_along_the_path(shown)
 
 
-@pytest.mark.parametrize(("name", "stamp", "naive"), SETS)
+@pytest.mark.parametrize(("name", "stamp"), RUNS)
 @pytest.mark.parametrize("scales", [None, Scales(compute=2), Scales(comm=4, gaps=0)])
 def test_no_replay_of_a_real_run_is_shorter_than_the_path(
-    name: str, stamp: str, naive: int, scales: Scales | None
+    name: str, stamp: str, scales: Scales | None
 ) -> None:
     results = MeasuredResults(opened(name, stamp), scales)
     for compute in (0, 0.9, 1, 1.1, 2, 10):

@@ -25,7 +25,6 @@ SETS = {
     "wd4_tp1_pp2": (4, 180_300_000),
     "schedule_plan": (2, 179_030_000),
 }
-_MS = re.compile(r"[,(]duration=([0-9.]+),|,timestamp=([0-9.]+)")
 
 
 def opened(path: Path) -> MeasuredRun:

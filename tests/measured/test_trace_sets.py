@@ -11,13 +11,9 @@ from simcore.inputs import open_input
 from simcore.measured import MeasuredRun, open_directory
 from simcore.measured.names import Degrees, read_name
 
-from .traces import STAMP, Op, Sub, read, refused, step, write_set
+from .traces import STAMP, Op, Sub, read, refused, said, step, write_set
 
 LATER = "20240924110000"
-
-
-def messages(run: MeasuredRun) -> list[str]:
-    return [f"{one.severity} {one.code} {one.message}" for one in run.diagnostics]
 
 
 def ranks(run: MeasuredRun) -> list[int]:
@@ -45,14 +41,14 @@ def test_the_ranks_of_a_directory_lie_on_one_axis(tmp_path: Path) -> None:
     assert [rank.first_ns for rank in run.ranks] == [0, 1_000_000, 2_000_000, 3_000_000]
     assert (run.step_time_ns, run.concurrent, run.stamp) == (13_000_000, True, STAMP)
     assert run.degrees == Degrees(4, 1, 2, 2)
-    assert (len(run.missing), messages(run)) == (0, [])
+    assert (len(run.missing), said(run)) == (0, [])
 
 
 def test_stamps_of_one_run_may_differ_by_seconds(tmp_path: Path) -> None:
     stamps = {0: "20240923235959", 1: "20240924000001", 2: "20240924000000", 3: "20240923235958"}
     write_set(tmp_path, {rank: step(rank) for rank in range(4)}, stamps=stamps)
     run = open_directory(str(tmp_path))
-    assert (ranks(run), run.stamp, messages(run)) == ([0, 1, 2, 3], "20240923235958", [])
+    assert (ranks(run), run.stamp, said(run)) == ([0, 1, 2, 3], "20240923235958", [])
 
 
 def test_of_two_runs_the_newer_opens_and_the_other_is_reached_by_its_stamp(tmp_path: Path) -> None:
@@ -60,7 +56,7 @@ def test_of_two_runs_the_newer_opens_and_the_other_is_reached_by_its_stamp(tmp_p
     write_set(tmp_path, {rank: step(rank, 9000 + rank) for rank in range(4)}, stamp=LATER)
     run = open_directory(str(tmp_path))
     assert (run.stamp, run.step_time_ns) == (LATER, 13_000_000)
-    assert messages(run) == [
+    assert said(run) == [
         "note other-runs 20240924110000 (ranks 0-3) is shown; --run opens another run of this directory: "
         "20240923205004 (ranks 0-3)"
     ]
@@ -91,7 +87,7 @@ def test_a_complete_run_opens_before_a_newer_incomplete_one(tmp_path: Path) -> N
     write_set(tmp_path, {rank: step(rank) for rank in (0, 2)}, stamp=LATER)
     run = open_directory(str(tmp_path))
     assert (run.stamp, ranks(run)) == (STAMP, [0, 1, 2, 3])
-    assert messages(run) == [
+    assert said(run) == [
         "note other-runs 20240923205004 (ranks 0-3) is shown; --run opens another run of this directory: "
         "20240924110000 (ranks 0,2 of 4, incomplete)"
     ]
@@ -101,13 +97,13 @@ def test_missing_ranks_are_said_and_the_others_open(tmp_path: Path) -> None:
     write_set(tmp_path, {rank: step(rank) for rank in (0, 3)})
     run = open_directory(str(tmp_path))
     assert (ranks(run), list(run.missing)) == ([0, 3], [1, 2])
-    assert messages(run) == ["warning ranks-missing ranks 1-2 of 4 are missing: 2 ranks shown"]
+    assert said(run) == ["warning ranks-missing ranks 1-2 of 4 are missing: 2 ranks shown"]
 
 
 def test_four_of_8192_ranks_are_no_list_of_8188(tmp_path: Path) -> None:
     write_set(tmp_path, {rank: step(rank) for rank in (0, 1, 4096, 8191)}, world=999_999_999, tp=1, pp=1)
     run = open_directory(str(tmp_path))
-    assert messages(run) == [
+    assert said(run) == [
         "warning ranks-missing ranks 2-4095,4097-8190,8192-999999998 of 999999999 are missing: 4 ranks shown"
     ]
 
@@ -117,7 +113,7 @@ def test_one_file_of_a_run_opens_alone_and_says_so(tmp_path: Path) -> None:
     run = open_input(str(next(tmp_path.glob("*rank2*"))))
     assert isinstance(run, MeasuredRun)
     assert ranks(run) == [2]
-    assert messages(run) == ["note ranks-missing rank 2 of 4 ranks alone; its directory opens as one run"]
+    assert said(run) == ["note ranks-missing rank 2 of 4 ranks alone; its directory opens as one run"]
 
 
 def test_of_two_runs_with_one_stamp_the_name_chooses(tmp_path: Path) -> None:
@@ -140,7 +136,7 @@ def test_ranks_profiled_one_after_another_are_each_aligned_to_their_own_start(tm
     assert [rank.first_ns for rank in run.ranks] == [0] * 4
     assert run.ranks[3].subs.start[0] == 1_000_000
     clocks = "or their hosts' clocks differ; each is shown from its own start"
-    assert messages(run) == [
+    assert said(run) == [
         "warning not-concurrent the ranks did not run at the same time (up to 9.990 s lie between them): "
         f"they were profiled one after another, {clocks}",
         "note several-stamps taken as one run whose ranks were profiled one after another: 20240923200000 "
@@ -160,7 +156,7 @@ def test_halves_of_two_runs_open_only_where_no_run_is_complete(tmp_path: Path) -
     write_set(tmp_path, {rank: step(rank) for rank in range(4)}, stamp=older)
     run = open_directory(str(tmp_path))
     assert (run.stamp, run.concurrent) == (older, True)
-    assert messages(run) == [
+    assert said(run) == [
         f"note other-runs {older} (ranks 0-3) is shown; --run opens another run of this directory: "
         f"{STAMP} to {LATER} (ranks 0-3)"
     ]
@@ -173,7 +169,7 @@ def test_a_run_of_two_halves_says_both_stamps_and_is_reached_by_either(
     halves(tmp_path)
     run = open_directory(str(tmp_path), wanted)
     assert (ranks(run), run.concurrent) == ([0, 1, 2, 3], False)
-    assert messages(run)[1:] == [
+    assert said(run)[1:] == [
         "note several-stamps taken as one run whose ranks were profiled one after another: "
         f"{STAMP} (ranks 0-1), {LATER} (ranks 2-3)"
     ]
@@ -193,7 +189,7 @@ def test_files_without_names_to_go_by_are_a_run_by_their_lines(tmp_path: Path) -
     (tmp_path / "folder").mkdir()
     run = open_directory(str(tmp_path))
     assert (ranks(run), run.degrees.pp, run.stamp) == ([0, 1, 3], 2, None)
-    assert messages(run) == [
+    assert said(run) == [
         "warning ranks-missing rank 2 before the last one is missing: 3 ranks shown",
         "note other-files 2 other files of the directory left aside: no rank traces",
     ]
@@ -204,14 +200,14 @@ def test_the_rank_is_that_of_the_lines_and_one_file_may_hold_many(tmp_path: Path
     path.write_text("".join(step(rank) for rank in (1, 0, 2, 3)))
     run = open_input(str(path))
     assert isinstance(run, MeasuredRun)
-    assert (ranks(run), messages(run)) == ([0, 1, 2, 3], [])
+    assert (ranks(run), said(run)) == ([0, 1, 2, 3], [])
 
 
 def test_a_rank_in_two_files_and_a_rank_beyond_the_world_are_said(tmp_path: Path) -> None:
     write_set(tmp_path, {0: step(0) + step(2), 2: step(2), 1: step(1), 9: step(9)}, world=3, tp=1, pp=1)
     run = open_directory(str(tmp_path))
     name = "wd3_tp1_pp1_numl4_bs1_GPT2BPETokenizer_rank"
-    assert messages(run) == [
+    assert said(run) == [
         f"warning repeated-rank rank 2 is in {name}0_{STAMP}.txt and {name}2_{STAMP}.txt: the first is shown",
         "warning rank-outside rank 9 does not fit the 3 ranks that the name states",
     ]
@@ -220,7 +216,7 @@ def test_a_rank_in_two_files_and_a_rank_beyond_the_world_are_said(tmp_path: Path
 def test_what_several_files_say_alike_is_said_once(tmp_path: Path) -> None:
     text = Op("my_op", timestamp="10").line
     write_set(tmp_path, {rank: text(rank) for rank in range(4)})
-    assert messages(open_directory(str(tmp_path))) == [
+    assert said(open_directory(str(tmp_path))) == [
         "note unknown-operation operation 'my_op' is not one of the tracer's; it is shown under its name "
         "(in 4 files, first here)"
     ]
@@ -275,7 +271,7 @@ def test_a_plan_is_an_untimed_schedule_and_never_a_step_of_0_without_a_word(tmp_
     assert list(run.ranks[0].ops.start) == [0, 1000, 2000]
     assert run.ranks[0].ops.state == ["warmup", "warmup", "cooldown"]
     assert run.length == 3000
-    assert messages(run) == [
+    assert said(run) == [
         "warning untimed-schedule the file has no times: the order of the operations is shown, "
         "and no step time"
     ]
@@ -284,7 +280,7 @@ def test_a_plan_is_an_untimed_schedule_and_never_a_step_of_0_without_a_word(tmp_
 def test_a_rank_without_times_among_others_and_many_steps_are_said(tmp_path: Path) -> None:
     none = Op(timestamp=None, duration=None, subs=(Sub(None, None),)).line(1)
     write_set(tmp_path, {0: step(0) + step(0, 2000), 1: none}, world=2, pp=1)
-    found = [one for one in messages(open_directory(str(tmp_path))) if "untimed-operation" not in one]
+    found = [one for one in said(open_directory(str(tmp_path))) if "untimed-operation" not in one]
     assert found == [
         "warning untimed-rank rank 1 has no times: all stands at the start",
         "note several-steps found 2 optimizer steps: all of them are shown as one step",
@@ -292,7 +288,7 @@ def test_a_rank_without_times_among_others_and_many_steps_are_said(tmp_path: Pat
 
 
 def test_a_step_in_which_nothing_takes_time_is_said() -> None:
-    assert messages(read(Op(timestamp="5", duration="0").line())) == [
+    assert said(read(Op(timestamp="5", duration="0").line())) == [
         "warning no-step-time no operation takes time: the step is 0 ns long"
     ]
 
@@ -324,7 +320,7 @@ def test_a_plan_may_have_a_file_for_each_stage(tmp_path: Path) -> None:
         (tmp_path / f"small_pp3_stage_{stage}.txt").write_text(plan(stage))
     run = open_directory(str(tmp_path))
     assert (ranks(run), run.unit, run.timed) == ([0, 1], "stage", False)
-    assert messages(run)[1:] == [
+    assert said(run)[1:] == [
         "note other-runs plan_stage*.txt (stages 0-1) is shown; --run opens another run of this directory: "
         "small_pp3_stage*.txt (stages 0-1 of 3, incomplete)"
     ]

@@ -95,6 +95,11 @@ def told(text: str | bytes) -> list[str]:
     return [one.text() for one in read(text).diagnostics]
 
 
+def said(run: MeasuredRun) -> list[str]:
+    """The diagnostics of a run, without their places."""
+    return [f"{one.severity} {one.code} {one.message}" for one in run.diagnostics]
+
+
 def refused(text: str | bytes) -> str:
     """The message of the error that reading ends with."""
     with pytest.raises(InputError) as caught:

@@ -17,8 +17,8 @@ from simcore.analysis import Results
 from simcore.parameters import Parameters
 from simcore.report import json_report
 from simcore.simulation import simulate
-from simcore.workload import Workload, open_workload, read_workload
-from tests.workload.texts import FIXTURES, shared_folder
+from simcore.workload import Workload, open_workload
+from tests.workload.texts import FIXTURES, read, shared_folder
 
 HERE = Path(__file__).parent
 RUNS = {run["run"]: run for run in json.loads((HERE / "golden_simai.json").read_text())["runs"]}
@@ -38,7 +38,7 @@ def workload_of(run: dict[str, Any]) -> Workload:
         return open_workload(str(FIXTURES / "001_moe_128npu_with_mistakes.txt"))
     if name == "002_vpp1.txt":
         text = (FIXTURES / "002_gpt_1024npu.txt").read_text().replace(" ga: 16 ", " vpp: 1 ga: 16 ", 1)
-        return read_workload(name, text.encode())
+        return read(text, name)
     return open_workload(str(HERE / "simai" / name))
 
 

@@ -11,14 +11,14 @@ from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, STREAMS
 from simcore.simulation import Simulation, simulate
-from simcore.workload import read_workload
+from tests.workload.texts import read
 
 BUSY = "-1 100 ALLREDUCE 4000 200 ALLGATHER 800 300 ALLREDUCE 8000 10"
 GRID = ("ring:4:1:0", "ring:2:1:0")
 
 
 def run(text: str, **parameters: Any) -> Simulation:
-    return simulate(read_workload("w.txt", text.encode()), Parameters(**parameters))
+    return simulate(read(text), Parameters(**parameters))
 
 
 def file(policy: str, *rows: str) -> str:

@@ -226,9 +226,7 @@ def test_a_damaged_session_is_set_aside_and_said(workload: Path, content: str, r
     assert opened(workload).screen == "notes"
 
 
-def test_a_session_that_cannot_be_set_aside_is_said_too(
-    workload: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_that_cannot_be_set_aside_is_said_too(workload: Path) -> None:
     path = kept_file(workload)
     path.parent.mkdir(parents=True)
     path.write_text("{")

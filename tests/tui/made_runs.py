@@ -11,9 +11,11 @@ from simcore.simulation import simulate
 from simcore.workload import Workload, open_workload
 from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.pseudo_terminal import ROOT, SEED
-from tui.frame import Line, text_of
+from tui.frame import BLOCKS, Line, text_of
 from tui.timeline.arrangement import Arrangement
-from tui.timeline.lanes import Lane, class_streams
+from tui.timeline.frame import TimelineFrame
+from tui.timeline.lanes import Lane, SimulatedLanes
+from tui.timeline.model import TimelineModel
 from tui.timeline.spans import LaneKey
 from tui.timeline.window import Window
 
@@ -90,15 +92,16 @@ def some_runs() -> list[Results]:
 
 def all_lanes(results: Results) -> Iterator[Lane]:
     """Every lane that can be shown."""
-    for number in range(len(results.simulation.timeline.classes)):
-        yield Lane(results, number)
-        for stream in class_streams(results, number):
-            yield Lane(results, number, stream)
+    source = SimulatedLanes(results)
+    for number in source.numbers:
+        yield source.lane(number)
+        yield from source.streams(number)
 
 
 def lane_of(results: Results, number: int, stream: str | None = None) -> Lane:
     """One lane."""
-    return Lane(results, number, stream)
+    source = SimulatedLanes(results)
+    return next(one for one in [source.lane(number), *source.streams(number)] if one.stream == stream)
 
 
 def line_text(line: Line) -> str:
@@ -109,6 +112,11 @@ def line_text(line: Line) -> str:
 def plain(frame: Sequence[Line]) -> str:
     """A frame as text for a snapshot: blanks at the ends of lines left out."""
     return "\n".join(line.rstrip() for line in text_of(frame).split("\n")) + "\n"
+
+
+def drawn(model: TimelineModel, width: int = 120, height: int = 33) -> str:
+    """The frame of the timeline as text."""
+    return text_of(TimelineFrame(BLOCKS, colour=True).draw(model, width, height))
 
 
 def naive_cell(lane: Lane, first_ns: int, last_ns: int) -> dict[int, int]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from simcore.analysis import Results
-from simcore.analysis.compare import Comparison
+from simcore.analysis.compare import Alike, Comparison
 from simcore.units import signed
 from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
@@ -20,7 +20,6 @@ from tui.compare.frame import draw
 from tui.compare.marks import marks
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, MOVERS, CompareModel
 from tui.compare.simulated import SimulatedCompared
-from tui.compare.source import Alike
 from tui.compare.view import CompareView
 from tui.frame import ASCII, BLOCKS, Glyphs, middle_cut, text_of
 from tui.session import Session
@@ -53,7 +52,7 @@ def test_each_pair_has_lanes_where_every_rank_is_simulated(
         for results, number, lane in zip(
             (comparison.a, comparison.b), found[1:3], compared.lanes(pair), strict=True
         ):
-            assert results.simulation.timeline.classes[number].ranks.first in lane.among
+            assert results.simulation.timeline.classes[number].ranks.first in lane.rank_set
 
 
 def test_lanes_without_a_partner_are_named() -> None:
@@ -137,7 +136,7 @@ def test_points_and_commas_stop_at_what_moved_by_over_1_percent() -> None:
     model = model_of(schedule="zb-h1")
     step = seed().step_time_ns
     alike = model.compared.alike(0)
-    moved = [one for one in alike if abs(one.b_start - one.a_start) * 100 > step]
+    moved = [one for one in alike if abs(one.b_start_ns - one.a_start_ns) * 100 > step]
     assert 0 < len(moved) < len(alike)
     model.cursor_ns = 0
     assert model.go_to_moved(-1) == "nothing before the cursor moved by over 1 % of the step"
@@ -146,9 +145,9 @@ def test_points_and_commas_stop_at_what_moved_by_over_1_percent() -> None:
             model.go_to_moved(1)
             == f"{number} of {len(moved)} that moved by over 1 % of the step on this lane"
         )
-        assert model.cursor_ns == one.a_start
+        assert model.cursor_ns == one.a_start_ns
     model.go_to_moved(-1)
-    assert model.cursor_ns == moved[3].a_start
+    assert model.cursor_ns == moved[3].a_start_ns
     model.cursor_ns = step - 1
     assert model.go_to_moved(1) == "nothing behind the cursor moved by over 1 % of the step"
 
@@ -165,8 +164,8 @@ def test_with_the_ends_aligned_other_ops_have_moved() -> None:
 def test_an_op_that_moved_by_exactly_1_percent_is_no_difference() -> None:
     model = model_of(schedule="zb-h1")
     step = model.compared.steps[0]
-    assert not model.has_moved(Alike(0, 1, step // 100, step))
-    assert model.has_moved(Alike(0, 1, step // 100 + 1, step))
+    assert not model.has_moved(Alike(0, 1, step // 100))
+    assert model.has_moved(Alike(0, 1, step // 100 + 1))
 
 
 @pytest.mark.parametrize("parameters", [{"schedule": "zb-h1"}, {"compute_scale": 1.3}, {}])

@@ -6,9 +6,7 @@ from itertools import compress
 
 import pytest
 
-from tests.tui.made_runs import run, seed, seed_workload, small
-from tui.frame import BLOCKS, text_of
-from tui.timeline.frame import TimelineFrame
+from tests.tui.made_runs import drawn, run, seed, seed_workload, small
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import Query, parse_query
 
@@ -18,11 +16,6 @@ def filtered(text: str, **parameters: object) -> TimelineModel:
     model = TimelineModel(run(seed_workload(), **parameters) if parameters else seed())
     model.filter.set(parse_query(text))
     return model
-
-
-def drawn(model: TimelineModel, width: int = 120, height: int = 33) -> str:
-    """The frame as text."""
-    return text_of(TimelineFrame(BLOCKS, colour=True).draw(model, width, height))
 
 
 def lane_cells(text: str, row: int) -> str:

@@ -66,7 +66,7 @@ def test_a_pinned_stream_leaves_its_lane() -> None:
 
 @pytest.mark.parametrize(
     ("order", "first"),
-    [("busy", "stage  0"), ("bubble", "stage  0"), ("exposed", "stage  0"), ("end", "stage  0")],
+    [("busy", "stage  0"), ("bubble", "stage  0"), ("exposed", "stage  1"), ("end", "stage  0")],
 )
 def test_lanes_are_sorted_by_each_measure(order: str, first: str) -> None:
     found = Arrangement(SOURCES["16 stages"]())
@@ -80,6 +80,7 @@ def test_lanes_are_sorted_by_each_measure(order: str, first: str) -> None:
         "end": [-last_end_ns(accounts[row.key.number]) for row in found.rows],
     }
     assert measures[order] == sorted(measures[order])
+    assert found.rows[0].lane.title == first
 
 
 def test_a_lane_shows_the_measure_that_it_is_sorted_by() -> None:

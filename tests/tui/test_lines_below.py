@@ -17,8 +17,6 @@ from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 from tui.timeline.status import range_lines
 
-FORMULA = "5.00 us, the fwd cell of line 3"
-
 
 def rows_of(model: TimelineModel, width: int, height: int) -> list[str]:
     """A frame as rows, drawn twice as on a screen: the first time tells the model its size."""

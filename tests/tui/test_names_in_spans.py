@@ -68,7 +68,7 @@ def test_a_name_is_safe_and_has_one_cell_a_character() -> None:
     assert "[bold]x[/bold]" in text
 
 
-def labels_in(lane: Lane, window: Window, columns: int) -> list[tuple[int, int, str]]:
+def labels_in(lane: Lane, window: Window) -> list[tuple[int, int, str]]:
     """(start, end, name) of the spans in view, the name as the file has it."""
     simulation = lane.results.simulation
     ops = simulation.timeline.stage_program(lane.number).ops
@@ -98,7 +98,7 @@ def test_names_never_leave_their_span(stretch: tuple[Window, int], colour: bool)
             lane = lane_of(small(), number, stream)
             text = line_text(draw_lane(lane, window, columns, ASCII, colour))
             covered = set()
-            for start, end, name in labels_in(lane, window, columns):
+            for start, end, name in labels_in(lane, window):
                 left = max(window.column(max(start, window.first_ns), columns), 0)
                 right = min(window.column(min(end, window.last_ns) - 1, columns) + 1, columns)
                 covered |= set(range(left, right))

@@ -9,13 +9,13 @@ from syrupy.assertion import SnapshotAssertion
 from simcore.analysis import Results
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
-from simcore.workload import read_workload
 from tests.engine.policy_cases import PolicyCase, policy_cases
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import all_lanes, naive_cell
 from tests.tui.screen_reading import press, run_over
 from tests.tui.test_parameter_form import open_field
 from tests.tui.test_text_frames import frame_after
+from tests.workload.texts import read
 from tui.timeline.details import details
 from tui.timeline.model import TimelineModel
 
@@ -28,7 +28,7 @@ mlp_2 -1 4000 ALLTOALL 32768 6000 ALLTOALL 32768 5000 ALLREDUCE 2097152 0 DATA
 
 
 def opened(**parameters: object) -> Results:
-    workload = read_workload("customized.txt", TEXT.encode())
+    workload = read(TEXT, "customized.txt")
     dims = {"dim": ("ring:4:400:500", "switch:4:50:2000"), "splits": 4, "passes": 2}
     return Results(simulate(workload, Parameters(**(dims | parameters))))  # type: ignore[arg-type]
 
@@ -44,7 +44,7 @@ def test_what_overlaps_on_a_lane_counts_once(case: PolicyCase) -> None:
 def test_collectives_that_overlap_on_a_lane_count_once() -> None:
     # Three all-reduces over both dimensions: chunks of one are on the first while others are on the second.
     text = "DATA\n3\n" + "".join(f"l{row} -1 9 NONE 0 9 NONE 0 9 ALLREDUCE 900000 1\n" for row in range(3))
-    workload = read_workload("data.txt", text.encode())
+    workload = read(text, "data.txt")
     dim = ("ring:4:50:500", "switch:4:50:2000")
     results = Results(simulate(workload, Parameters(dim=dim, splits=2)))
     spans = next(lane for lane in all_lanes(results) if lane.stream == "all").spans

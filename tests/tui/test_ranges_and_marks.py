@@ -8,9 +8,8 @@ import pytest
 
 from simcore.analysis.accounts import ACCOUNTS
 from simcore.units import percent
-from tests.tui.made_runs import line_text, lonely, seed, small
-from tui.frame import BLOCKS, text_of
-from tui.timeline.frame import TimelineFrame
+from tests.tui.made_runs import drawn, line_text, lonely, seed, small
+from tui.frame import BLOCKS
 from tui.timeline.full_details import full_details
 from tui.timeline.jumps import go_to_mark, set_mark, step_pass, take_more, toggle_range
 from tui.timeline.marks_panel import MarksPanel
@@ -26,11 +25,6 @@ STEP = seed().step_time_ns
 def model() -> TimelineModel:
     """Seed 002."""
     return TimelineModel(seed())
-
-
-def drawn(model: TimelineModel, width: int = 120, height: int = 33) -> str:
-    """The frame as text."""
-    return text_of(TimelineFrame(BLOCKS, colour=True).draw(model, width, height))
 
 
 def test_a_range_follows_the_cursor_until_it_is_ended(model: TimelineModel) -> None:

@@ -16,8 +16,8 @@ SECONDS = 2.0  # of this process; 20 s is the limit for the whole size
 INPUTS = list(inputs(SHARE))
 
 
-@pytest.mark.parametrize(("name", "content"), INPUTS, ids=[name for name, _ in INPUTS])
-def test_a_large_file_is_answered_soon(tmp_path: Path, name: str, content: bytes) -> None:
+@pytest.mark.parametrize("content", [content for _, content in INPUTS], ids=[name for name, _ in INPUTS])
+def test_a_large_file_is_answered_soon(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
     begin = time.process_time()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.diagnostics import InputError, printable
-from simcore.workload import Header, Workload, read_workload
+from simcore.workload import Header, Workload
 from simcore.workload.formats import simai_lines
 from simcore.workload.model import base_name
 
@@ -62,7 +62,7 @@ def is_safe(line: str) -> bool:
 
 def assert_workload_or_input_error(data: bytes) -> None:
     try:
-        workload = read_workload("w.txt", data)
+        workload = read(data)
     except InputError as caught:
         error = caught
     else:
@@ -100,7 +100,7 @@ def test_any_bytes_are_a_workload_or_an_input_error(data: bytes, before: bytes) 
 def outcome(data: bytes) -> object:
     """The workload, or the message of the error."""
     try:
-        return read_workload("w.txt", data)
+        return read(data)
     except InputError as error:
         return error.found
 

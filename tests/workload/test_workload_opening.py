@@ -16,9 +16,9 @@ import pytest
 
 from simcore.diagnostics import InputError
 from simcore.inputs import read_input
-from simcore.workload import open_workload, read_workload
+from simcore.workload import open_workload
 
-from .texts import FIXTURES, HEADER, REPOSITORY, row, text_of
+from .texts import FIXTURES, HEADER, REPOSITORY, read, row, text_of
 
 
 def refusal(path: Path | str) -> str:
@@ -30,7 +30,7 @@ def refusal(path: Path | str) -> str:
 def refusal_of(content: str | bytes) -> str:
     data = content if isinstance(content, bytes) else content.encode()
     with pytest.raises(InputError) as caught:
-        read_workload("f", data)
+        read(data, "f")
     return str(caught.value)
 
 
@@ -52,7 +52,7 @@ def test_a_file_of_any_name_opens_by_its_content(tmp_path: Path) -> None:
 def test_bytes_open_as_the_file_does(tmp_path: Path) -> None:
     path = tmp_path / "w.txt"
     path.write_text(text_of(row()))
-    assert read_workload(str(path), path.read_bytes()) == open_workload(str(path))
+    assert read(path.read_bytes(), str(path)) == open_workload(str(path))
 
 
 def test_a_file_longer_than_the_head_is_read_to_its_end(tmp_path: Path) -> None:
@@ -182,13 +182,13 @@ def test_a_known_format_that_is_not_opened_is_named(content: str | bytes, name: 
 @pytest.mark.parametrize("name", ["000_gpt13b_tp4_old_header.txt", "003_gpt2_large_op_table.txt"])
 def test_gzip_opens_as_what_is_inside(tmp_path: Path, name: str) -> None:
     plain = (FIXTURES / name).read_bytes()
-    workload = read_workload("f", plain)
-    assert read_workload("f", packed(plain)) == workload
-    assert read_workload("f", packed(packed(plain))) == workload
+    workload = read(plain, "f")
+    assert read(packed(plain), "f") == workload
+    assert read(packed(packed(plain)), "f") == workload
     half = len(plain) // 2
-    assert read_workload("f", packed(plain[:half]) + packed(plain[half:]) + b"\0" * 700) == workload
+    assert read(packed(plain[:half]) + packed(plain[half:]) + b"\0" * 700, "f") == workload
     many = b"".join(packed(plain[at : at + 7]) for at in range(0, len(plain), 7))
-    assert read_workload("f", many) == workload
+    assert read(many, "f") == workload
     path = tmp_path / "w.gz"
     path.write_bytes(packed(plain))
     assert open_workload(str(path)).name == workload.name
@@ -209,7 +209,7 @@ def test_gzip_inside_gzip_ends_somewhere() -> None:
     data = text_of(row()).encode()
     for _ in range(3):
         data = packed(data)
-    assert len(read_workload("f", data)) == 1
+    assert len(read(data, "f")) == 1
     assert refusal_of(packed(data)) == "f:1:1: error bad-gzip found gzip inside gzip more than 3 times"
 
 
@@ -296,7 +296,7 @@ def test_bytes_that_only_look_like_protobuf_are_no_chakra_trace(content: bytes) 
 
 
 def test_blank_lines_a_byte_order_mark_and_comments_may_come_before_the_header() -> None:
-    workload = read_workload("f", ("\ufeff\n  \n# made by hand\n" + text_of(row())).encode())
+    workload = read("\ufeff\n  \n# made by hand\n" + text_of(row()), "f")
     assert [one.text() for one in workload.diagnostics] == [
         "f:3:1: note comment a comment: '#'; the line is ignored"
     ]
@@ -304,7 +304,7 @@ def test_blank_lines_a_byte_order_mark_and_comments_may_come_before_the_header()
 
 
 def test_the_policy_may_be_in_lower_case() -> None:
-    workload = read_workload("f", text_of(row(), header=HEADER.lower().replace("npu", "NPU")).encode())
+    workload = read(text_of(row(), header=HEADER.lower().replace("npu", "NPU")), "f")
     assert workload.policy == "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
     assert workload.header.tp == 2
 

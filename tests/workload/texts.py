@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 
 from simcore.diagnostics import InputError
-from simcore.workload import Workload, read_workload
+from simcore.workload import Workload
+from simcore.workload.opening import read_source
+from simcore.workload.source import Source
 
 REPOSITORY = Path(__file__).parents[2]
 SHARED = REPOSITORY.parent / "shared"
@@ -28,9 +31,10 @@ def text_of(*rows: str, header: str = HEADER, count: int | str | None = None) ->
     return "\n".join([header, str(len(rows) if count is None else count), *rows]) + "\n"
 
 
-def read(text: str | bytes) -> Workload:
+def read(text: str | bytes, path: str = "w.txt") -> Workload:
+    """The workload in a text, read as the program reads standard input."""
     data = text if isinstance(text, bytes) else text.encode()
-    return read_workload("w.txt", data)
+    return read_source(path, Source(path, BytesIO(data).read))
 
 
 def told(text: str | bytes) -> list[str]:

@@ -44,6 +44,10 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         help="of a directory of rank traces the run with this time stamp, or its beginning "
         "(default: the newest complete one)",
     )
+
+
+def add_replay(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` the flag that runs measured operations again."""
     parser.add_argument(
         "--replay",
         action="store_true",

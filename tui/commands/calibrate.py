@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import UsageError, printable
 from simcore.workload import Workload
-from tui.commands.arguments import Parser, add_parameters, parameters_from
+from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from
 from tui.commands.inputs import STANDARD_INPUT, open_input
 
 if TYPE_CHECKING:
@@ -28,12 +28,7 @@ def build_parser() -> Parser:
     parser.add_argument(
         "trace", metavar="TRACE", help="what was measured: a directory of rank traces, or one of them"
     )
-    parser.add_argument(
-        "--run",
-        metavar="STAMP",
-        help="of a directory of rank traces the run with this time stamp, or its beginning "
-        "(default: the newest complete one)",
-    )
+    add_run(parser)
     parser.add_argument(
         "-o", "--output", metavar="FILE",
         help="save the parameters, those that were given and the fitted ones, as TOML for --params FILE",

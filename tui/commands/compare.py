@@ -10,7 +10,8 @@ from simcore.diagnostics import UsageError, printable
 from simcore.parameters import FLAGS, Parameters
 from simcore.units import plain_number
 from tui.commands.arguments import Parser, add_parameters, parameters_from
-from tui.commands.opened import as_json, as_page, compared, opened, own_parameters, results_of, say_warnings
+from tui.commands.inputs import open_input
+from tui.commands.opened import as_json, as_page, compared, own_parameters, results_of, say_warnings
 
 if TYPE_CHECKING:
     import argparse
@@ -77,9 +78,9 @@ def main(words: list[str]) -> int:
     # Looked at before a file is opened: what is wrong with it needs none.
     _with(parameters, arguments.with_words)
 
-    first = opened(arguments.file, arguments.run)
+    first = open_input(arguments.file, arguments.run)
     same = arguments.other is None and arguments.run2 is None
-    second = first if same else opened(arguments.other or arguments.file, arguments.run2)
+    second = first if same else open_input(arguments.other or arguments.file, arguments.run2)
     mine = own_parameters(first, second, parameters)
     theirs = _with(own_parameters(second, first, parameters), arguments.with_words)
     try:

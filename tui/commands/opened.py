@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simcore.parameters import Parameters
-from tui.commands.inputs import open_input
 
 if TYPE_CHECKING:
     from simcore.analysis import Results
@@ -16,11 +15,6 @@ if TYPE_CHECKING:
     from simcore.workload import Workload
 
     AnyResults = Results | MeasuredResults
-
-
-def opened(path: str, run: str | None) -> Workload | MeasuredRun:
-    """What is at `path`, `-` for standard input. run: of a directory. Raises InputError, UsageError."""
-    return open_input(path, run)
 
 
 def results_of(found: Workload | MeasuredRun, parameters: Parameters) -> AnyResults:

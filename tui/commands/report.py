@@ -5,9 +5,16 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from simcore.diagnostics import UsageError, printable
+from simcore.diagnostics import UsageError, is_unicode, printable
 from simcore.parameters import Parameters
-from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from, refuse_replay
+from tui.commands.arguments import (
+    Parser,
+    add_parameters,
+    add_replay,
+    add_run,
+    parameters_from,
+    refuse_replay,
+)
 from tui.commands.inputs import open_input
 
 if TYPE_CHECKING:
@@ -26,6 +33,7 @@ def build_parser() -> Parser:
         help="a workload file, a rank trace, a directory of rank traces, or - for standard input",
     )
     add_run(parser)
+    add_replay(parser)
     parser.add_argument("--json", action="store_true", help="the figures as JSON (schema wltui.report/1)")
     parser.add_argument(
         "--what-if",
@@ -158,8 +166,3 @@ def _show_progress(done: int, total: int) -> None:
 
 def _no_progress(done: int, total: int) -> None:
     """Nobody watches."""
-
-
-def is_unicode(encoding: str | None) -> bool:
-    """Whether text of this encoding can hold the block glyphs."""
-    return (encoding or "").lower().replace("-", "").startswith("utf")

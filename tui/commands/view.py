@@ -7,17 +7,18 @@ import signal
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from simcore.diagnostics import UsageError, printable
+from simcore.diagnostics import UsageError, is_unicode, printable
 from tui.cli import print_version
 from tui.commands.arguments import (
     Parser,
     add_parameters,
+    add_replay,
     add_run,
     parameters_from,
     refuse_replay,
     states_parameters,
 )
-from tui.commands.inputs import STANDARD_INPUT
+from tui.commands.inputs import STANDARD_INPUT, open_input
 from tui.screens import SCREENS, screens_of
 from tui.terminal.kinds import can_draw, speaks_utf8
 
@@ -54,10 +55,10 @@ _FILES_OF_SNAPSHOT, _FILES_OF_SCREEN = 4, 8
 
 def _session(path: str, arguments: argparse.Namespace, parameters: Parameters) -> AnySession:
     """The session over a workload, simulated, or over a measured run, replayed if that is asked for."""
-    from simcore.inputs import open_input
+    from simcore import inputs
     from simcore.workload import Workload
 
-    opened = open_input(path, arguments.run)
+    opened = inputs.open_input(path, arguments.run)
     if not isinstance(opened, Workload):
         from simcore.measured.parameters import measured_results
         from tui.measured.session import MeasuredSession
@@ -79,9 +80,9 @@ def _opened(
         return _session(path, arguments, parameters), None
     from simcore.analysis import Results
     from simcore.measured.replay import MeasuredResults
-    from tui.commands.opened import compared, opened, own_parameters, results_of
+    from tui.commands.opened import compared, own_parameters, results_of
 
-    mine, other = opened(path, arguments.run), opened(arguments.against, None)
+    mine, other = open_input(path, arguments.run), open_input(arguments.against)
     session = _session(path, arguments, own_parameters(mine, other, parameters))
     against = results_of(other, own_parameters(other, mine, parameters))
     current = session.current
@@ -94,9 +95,9 @@ def _opened(
 
 def _print_compared(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:
     """The page of `wltui compare`, where there is no terminal."""
-    from tui.commands.opened import as_page, compared, opened, own_parameters, results_of, say_warnings
+    from tui.commands.opened import as_page, compared, own_parameters, results_of, say_warnings
 
-    mine, other = opened(path, arguments.run), opened(arguments.against, None)
+    mine, other = open_input(path, arguments.run), open_input(arguments.against)
     a = results_of(other, own_parameters(other, mine, parameters))
     b = results_of(mine, own_parameters(mine, other, parameters))
     found = compared(a, b)
@@ -111,6 +112,7 @@ def build_parser() -> Parser:
         "file", metavar="FILE", nargs="?", help="a workload file, a rank trace, or a directory of rank traces"
     )
     add_run(parser)
+    add_replay(parser)
     parser.add_argument(
         "--against", metavar="FILE2",
         help="compare FILE (B) with this workload, trace or directory of traces (A), on screen 6, which "
@@ -221,7 +223,7 @@ def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Names
     from tui.app import WltuiApp
 
     session, against = _opened(path, arguments, parameters)
-    ascii_only = arguments.ascii or not _is_unicode(sys.stdout)
+    ascii_only = arguments.ascii or not is_unicode(sys.stdout.encoding)
     first = _first(arguments, session)
     app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap(), first=first, against=against)
     print(snapshot(app, keys, size, arguments.svg), end="" if not arguments.svg else "\n")
@@ -241,10 +243,6 @@ def _check_open_files(what: str, count: int) -> None:
     finally:
         for descriptor in found:
             os.close(descriptor)
-
-
-def _is_unicode(stream: TextIO) -> bool:
-    return (stream.encoding or "").lower().replace("-", "").startswith("utf")
 
 
 def _first(arguments: argparse.Namespace, session: AnySession) -> str | None:

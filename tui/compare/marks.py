@@ -21,7 +21,7 @@ def marks(model: CompareModel, pair: int, lanes: tuple[SpanLane, SpanLane]) -> s
         edges = model.shifted(side).edges(model.columns)
         kinds.append(kinds_of(lane.column_sums(edges), model.columns))
     moved = [one for one in model.compared.known_alike(pair) if model.has_moved(one)]
-    starts = [one.a_start for one in moved]
+    starts = [one.a_start_ns for one in moved]
     edges = model.shifted(0).edges(model.columns)
     found = []
     for column, (of_a, of_b) in enumerate(zip(*kinds, strict=True)):
@@ -29,7 +29,7 @@ def marks(model: CompareModel, pair: int, lanes: tuple[SpanLane, SpanLane]) -> s
         if computes == (True, True):
             middle = (edges[column] + edges[column + 1]) // 2
             place = bisect_right(starts, middle) - 1
-            has_moved = place >= 0 and moved[place].a_end > middle
+            has_moved = place >= 0 and moved[place].a_end_ns > middle
             found.append(MOVED if of_a != of_b or has_moved else SAME)
         elif computes == (False, False):
             found.append(SAME)

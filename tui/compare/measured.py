@@ -7,9 +7,9 @@ from functools import cached_property
 
 from simcore.analysis import Results
 from simcore.analysis.beside import Beside, Seat, Side
-from simcore.analysis.compare import Change
+from simcore.analysis.compare import Alike, Change
 from simcore.report.beside_text import notices, paired_words, side_facts, where_words, why_words
-from tui.compare.source import Alike, Row, by_difference, joined_legend
+from tui.compare.source import Row, by_difference, joined_legend
 from tui.frame import cells
 from tui.timeline.lanes import SimulatedLanes
 from tui.timeline.measured_lanes import MeasuredLanes
@@ -88,7 +88,7 @@ class MeasuredCompared:
     def alike(self, pair: int) -> Sequence[Alike]:
         if pair not in self._alike:
             passes = self.beside.passes(self.beside.pairs[self._order[pair]])
-            found = [Alike(one.a.start_ns, one.a.end_ns, one.b.start_ns, one.b.end_ns) for one in passes]
+            found = [Alike(one.a.start_ns, one.a.end_ns, one.b.start_ns) for one in passes]
             self._alike[pair] = sorted(found)
         return self._alike[pair]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from tui.compare.source import Alike, Compared
+from simcore.analysis.compare import Alike
+from tui.compare.source import Compared
 from tui.timeline.window import Window
 
 PAIRS, MOVERS = "pairs", "movers"
@@ -112,7 +113,7 @@ class CompareModel:
 
     def has_moved(self, one: Alike) -> bool:
         """Whether, as the runs lie now, it starts more than 1 % of step A elsewhere."""
-        by = one.b_start + self.later(1) - one.a_start - self.later(0)
+        by = one.b_start_ns + self.later(1) - one.a_start_ns - self.later(0)
         return abs(by) * _MOVED > self.compared.steps[0]
 
     def go_to_moved(self, direction: int) -> str:
@@ -122,15 +123,15 @@ class CompareModel:
         later = self.later(0)
         moved = [one for one in self.compared.alike(self.pair) if self.has_moved(one)]
         here = self.cursor_ns - later
-        found = [one for one in moved if (one.a_start > here if direction > 0 else one.a_start < here)]
+        found = [one for one in moved if (one.a_start_ns > here if direction > 0 else one.a_start_ns < here)]
         if not found:
             return (
                 f"nothing {'behind' if direction > 0 else 'before'} the cursor moved by over 1 % of the step"
             )
         one = found[0] if direction > 0 else found[-1]
         self.panel = PAIRS
-        self._go(one.a_start + later)
-        number = bisect_right([other.a_start for other in moved], one.a_start)
+        self._go(one.a_start_ns + later)
+        number = bisect_right([other.a_start_ns for other in moved], one.a_start_ns)
         return f"{number} of {len(moved)} that moved by over 1 % of the step on this lane"
 
     def go_to_mover(self) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from simcore.analysis.accounts import ACCOUNTS
-from simcore.analysis.compare import Change, Comparison
+from simcore.analysis.compare import Alike, Change, Comparison
 from simcore.analysis.facts import op_facts
 from simcore.report.compare_text import cost_words, matched_words, op_words, side_words
-from tui.compare.source import Alike, Row, by_difference, joined_legend
+from tui.compare.source import Row, by_difference, joined_legend
 from tui.frame import cells
 from tui.timeline.lanes import Lane, SimulatedLanes
 from tui.timeline.simulated_words import PHASE_WORDS
@@ -79,7 +79,7 @@ class SimulatedCompared:
     def alike(self, pair: int) -> Sequence[Alike]:
         if pair not in self._alike:
             found = self.comparison.computed_ops(self.comparison.pairs[self._order[pair]])
-            self._alike[pair] = sorted(map(Alike._make, found))
+            self._alike[pair] = sorted(found)
         return self._alike[pair]
 
     def known_alike(self, pair: int) -> Sequence[Alike]:

@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from simcore.analysis.compare import Change
+from simcore.analysis.compare import Alike, Change
 from tui.timeline.spans import Kind, SpanLane
-
-
-class Alike(NamedTuple):
-    """An op, or a pass, that both runs have: ns of each step."""
-
-    a_start: int
-    a_end: int
-    b_start: int
-    b_end: int
 
 
 class Row(NamedTuple):

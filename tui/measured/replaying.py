@@ -85,8 +85,7 @@ class MeasuredRuns:
         # Not if another replay was made meanwhile.
         if session.current is session.opened and not session.running:
             session.other = other
-            if "compare" in self._app.views:
-                self._app.views["compare"].show(session.current)
+            self._app.compare_again()
             self._app.redraw_hints()
 
     def run_draft(self) -> None:

@@ -123,18 +123,18 @@ class SimulatedRuns:
             return
         session.running = False
         session.error = error
-        if results is not None:
-            session.show(results)
-            for view in app.views.values():
-                view.show(results)
-            if parameters == self._keep:
-                self._keep = None
-                session.keep()
-                app.say(f"{session.run_words()}: {session.step}; {self._way_back()}")
-            if self._next is not None and self._next[0] == parameters:
-                then, self._next = self._next[1], None
-                then()
-        app.changed()
+        if results is None:
+            app.changed()
+            return
+        session.show(results)
+        app.show_everywhere(results)
+        if parameters == self._keep:
+            self._keep = None
+            session.keep()
+            app.say(f"{session.run_words()}: {session.step}; {self._way_back()}")
+        if self._next is not None and self._next[0] == parameters:
+            then, self._next = self._next[1], None
+            then()
 
     def _way_back(self) -> str:
         """How the run before is had back: `x`, unless it is another key of the open screen."""
@@ -177,9 +177,8 @@ class SimulatedRuns:
     def _chosen(self, chosen: Chosen | None) -> None:
         """Show a run of the history, or two beside each other: each is simulated when it is first shown."""
         self._app.redraw_chrome()
-        if "compare" in self._app.views:
-            # Runs may have been named and removed.
-            self._app.views["compare"].show(self._session.current)
+        # Runs may have been named and removed.
+        self._app.compare_again()
         if chosen is None:
             return
         run, beside = chosen
@@ -209,8 +208,6 @@ class SimulatedRuns:
 
     def _compare_with(self, beside: KeptRun) -> None:
         """Screen 6: another run beside the one on the screen."""
-        session = self._session
-        session.beside = beside.results
-        if "compare" in self._app.views:
-            self._app.views["compare"].show(session.current)
+        self._session.beside = beside.results
+        self._app.compare_again()
         self._app.call_later(self._app.action_open, "compare")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from simcore.diagnostics import is_unicode
+
 _PLAIN_LOCALES = ("C", "POSIX")
 # Terminals that cannot move a cursor: an Emacs shell buffer, a pipe that calls itself a terminal.
 _CANNOT_DRAW = ("", "dumb", "unknown")
@@ -21,7 +23,7 @@ def speaks_utf8(encoding: str | None, environ: Mapping[str, str] = os.environ) -
     In the C locale Python writes UTF-8 all the same, and sets LC_CTYPE to say so (PEP 538);
     the terminal of somebody who set that locale need not follow.
     """
-    if not (encoding or "").lower().replace("-", "").startswith("utf"):
+    if not is_unicode(encoding):
         return False
     if environ.get("LC_ALL"):
         return environ["LC_ALL"] not in _PLAIN_LOCALES

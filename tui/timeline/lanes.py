@@ -23,7 +23,8 @@ from tui.timeline.simulated_matching import LaneColumns, simulated_matches
 from tui.timeline.simulated_words import simulated_words
 from tui.timeline.spans import ALL, DRAWN, OTHERS, Kind, LaneKey, Order, SpanLane, Spans, busy_words
 
-_DRAWN_PHASE = {"fwd": "fwd", "ig": "bwd", "wg": "bwd", "opt": "opt", "recompute": "recompute"}
+# What a phase of PHASES is drawn as, where input and weight gradient are not told apart.
+DRAWN_PHASE = {"fwd": "fwd", "ig": "bwd", "wg": "bwd", "opt": "opt", "recompute": "recompute"}
 
 
 def _tables(drawn_phase: dict[str, str]) -> tuple[bytes, bytes]:
@@ -36,8 +37,8 @@ def _tables(drawn_phase: dict[str, str]) -> tuple[bytes, bytes]:
 
 # Input and weight gradient alternate faster than a cell: both are drawn as backward, unless the
 # schedule takes them apart.
-_TOGETHER = _tables(_DRAWN_PHASE)
-_APART = _tables(_DRAWN_PHASE | {"wg": "wg"})
+_TOGETHER = _tables(DRAWN_PHASE)
+_APART = _tables(DRAWN_PHASE | {"wg": "wg"})
 PIPELINE = "pp"
 # Streams of a class in the order in which they are shown; the pipeline's four are one lane.
 _COLLECTIVE_STREAMS = STREAMS[COMPUTE + 1 : TO_NEXT]
@@ -49,30 +50,23 @@ _MEASURE_OF = {"busy": "computing"}
 class Lane(SpanLane):
     """A lane of a simulated run: of ranks (stream None, by accounts) or of one of their streams.
 
-    number: their class. rank: ALL, the only rank it is of, or OTHERS. among: the ranks it stands
-    for when these are not the class's. name: its title when the class does not say it. like: the
-    lane of an equal rank, whose spans and sums it shares. left: how many ranks OTHERS are.
+    number: their class. rank: ALL, the only rank it is of, or OTHERS. rank_set: the equal ranks that it
+    stands for; of OTHERS these and the ones apart. name: what its ranks are called. like: the lane of
+    an equal rank, whose spans and sums it shares. left: how many ranks OTHERS are.
     """
 
     results: Results
     number: int
-    stream: str | None = None
-    rank: int = ALL
-    among: RankSet | None = field(default=None, compare=False)
-    name: str = field(default="", compare=False)
+    stream: str | None
+    rank: int
+    rank_set: RankSet = field(compare=False)
+    name: str = field(compare=False)
     like: Lane | None = field(default=None, compare=False)
     left: int = 0
 
     @property
     def key(self) -> LaneKey:
         return LaneKey((), self.number, self.rank, self.stream)
-
-    @property
-    def rank_set(self) -> RankSet:
-        """The equal ranks that the lane stands for; of OTHERS these and the ones apart."""
-        return (
-            self.results.simulation.timeline.classes[self.number].ranks if self.among is None else self.among
-        )
 
     @property
     def may_overlap(self) -> bool:
@@ -85,18 +79,13 @@ class Lane(SpanLane):
 
     @property
     def title(self) -> str:
-        timeline = self.results.simulation.timeline
-        rank_class = timeline.classes[self.number]
-        if self.stream is None and self.name:
-            return self.name
         if self.stream is None:
-            alone = sum(other.stage == rank_class.stage for other in timeline.classes) == 1
-            # Several classes in a stage: only their ranks tell them apart.
-            return f"stage {rank_class.stage:>2}" if alone else f"rank {rank_class.ranks.text()}"
+            return self.name
         if self.stream == "compute":
             return "compute"
         if self.stream == PIPELINE:
-            stages = sorted({timeline.classes[link.neighbour].stage for link in rank_class.links.values()})
+            classes = self.results.simulation.timeline.classes
+            stages = sorted({classes[one.neighbour].stage for one in classes[self.number].links.values()})
             return f"pp to {','.join(map(str, stages))}"
         size = self.results.simulation.layout.group_size(self.stream)  # type: ignore[arg-type]
         return f"{self.stream} x{size}"
@@ -346,7 +335,7 @@ class SimulatedLanes:
         found = self._lane(self._first[number], rank, None)
         # How many are left changes with every rank that is shown apart.
         return (
-            Lane(self.results, number, None, OTHERS, found.among, "the others", found.like, left)
+            Lane(self.results, number, None, OTHERS, found.rank_set, "the others", found.like, left)
             if left
             else found
         )
@@ -357,6 +346,7 @@ class SimulatedLanes:
         if found is None:
             ranks = self.ranks(number)
             stage = self.results.simulation.timeline.classes[number].stage
+            # Several lanes in a stage: only their ranks tell them apart.
             name = f"stage {stage:>2}" if self._of_stage[stage] == 1 else f"rank {ranks.text()}"
             if rank == ALL:
                 found = Lane(self.results, number, stream, ALL, ranks, name)

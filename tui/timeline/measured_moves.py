@@ -20,35 +20,43 @@ from simcore.measured.replay.accounts import ACCOUNTS
 from simcore.measured.replay.waits import Wait, waited_ns, waits_by_item
 from simcore.measured.run import SLOT
 from simcore.measured.vocabulary import CATEGORIES
+from simcore.ranks import place_words
 from simcore.units import byte_size, duration, plural
 from tui.frame import cells
 from tui.timeline.axis import TIME, Axis, order_axis
+from tui.timeline.measured_accounts import drawn_as
 from tui.timeline.measured_waits import all_waits_words, wait_words
 from tui.timeline.measured_walking import all_words, critical, walk
 from tui.timeline.moves import Figure, Figures, Stretch, microbatch_words
 from tui.timeline.query import Query
-from tui.timeline.spans import LaneSource, SpanLane
+from tui.timeline.spans import DRAWN, LaneSource, SpanLane
 from tui.timeline.walking import Step
 
 if TYPE_CHECKING:
     from tui.timeline.critical import PathLanes
 
-_ROLE = {"forward": "fwd", "backward": "bwd", "optimizer": "opt", "expert": "ep", "expert dp": "dp_ep"}
 _SHORT = {"forward": "fwd", "backward": "bwd", "optimizer": "opt", "embedding": "emb", "position": "pos"}
+
+
+def _role(category: str) -> str:
+    """That of its cells; none for what is idle."""
+    role = DRAWN[drawn_as(category)]
+    return "" if role == "idle" else role
+
+
 _FIGURES = tuple(
-    Figure("not running" if name == "outside" else name, _SHORT.get(name, name),
-           _ROLE.get(name, "" if name in ("gap", "outside") else name), 0)
+    Figure("not running" if name == "outside" else name, _SHORT.get(name, name), _role(name), 0)
     for name in CATEGORIES
-)  # fmt: skip
+)
 
 
 def _account_figure(account: str) -> Figure:
     kind, _, of = account.partition(" ")
     if kind == "compute":
-        return Figure(of, _SHORT[of], _ROLE[of], 0)
+        return Figure(of, _SHORT[of], _role(of), 0)
     if kind == "exposed":
-        return Figure(account, f"exp {_SHORT.get(of, of)}", _ROLE.get(of, of), 0)
-    return Figure(account, account, "" if account == "idle" else account, 0)
+        return Figure(account, f"exp {_SHORT.get(of, of)}", _role(of), 0)
+    return Figure(account, account, _role(account), 0)
 
 
 _ACCOUNT_FIGURES = tuple(map(_account_figure, ACCOUNTS))
@@ -100,8 +108,7 @@ class MeasuredMoves:
         position = self.run.degrees.position(rank)
         if position is None:
             return f"{self.run.unit} {rank}"
-        tp, dp, stage = position
-        return f"rank {rank} = stage {stage}, dp {dp}, tp {tp}"
+        return f"rank {rank} = {place_words(position)}"
 
     def passes(self, number: int) -> Sequence[Stretch]:
         rank, count = self.run.ranks[number], self.run.microbatches

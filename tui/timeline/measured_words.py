@@ -6,6 +6,7 @@ from simcore.measured import MeasuredRun
 from simcore.measured.columns import FUSED, INSTANT, MEASURED, PLACED, RankTrace
 from simcore.measured.facts import SpanFacts, neighbours, span_facts
 from simcore.measured.vocabulary import COMPUTE
+from simcore.ranks import place_words
 from simcore.units import byte_size, duration, plural
 from tui.frame import Line, cells, wrapped
 from tui.timeline.axis import Axis
@@ -58,8 +59,7 @@ def _whose(run: MeasuredRun, rank: RankTrace, wide: bool) -> str:
         return f"stage {rank.number}"
     position = run.degrees.position(rank.number)
     if wide and position is not None:
-        tp, dp, stage = position
-        return f"rank {rank.number} = stage {stage}, dp {dp}, tp {tp}"
+        return f"rank {rank.number} = {place_words(position)}"
     return f"rank {rank.number}" + (f", stage {rank.stage}" if wide and rank.stage is not None else "")
 
 

@@ -11,12 +11,13 @@ from simcore.analysis import Results
 from simcore.analysis.accounts import ACCOUNTS, BUBBLE, FIRST_EXPOSED, WAIT
 from simcore.analysis.facts import OpFacts, op_facts
 from simcore.analysis.longest_waits import waited_for
-from simcore.analysis.microbatches import Pass, pass_at
+from simcore.analysis.microbatch_passes import Pass, pass_at
 from simcore.program.ops import COMPUTE
-from simcore.ranks import RankSet
+from simcore.ranks import RankSet, place_words
 from simcore.units import byte_size, duration, plural
 from tui.frame import cells
 from tui.timeline.axis import clock
+from tui.timeline.lanes import DRAWN_PHASE
 from tui.timeline.moves import Figure, Figures, Stretch, microbatch_words
 from tui.timeline.query import Query
 from tui.timeline.simulated_words import PHASE_WORDS
@@ -27,14 +28,13 @@ if TYPE_CHECKING:
     from tui.timeline.critical import PathLanes
 
 _SHORT = {"forward": "fwd", "input grad": "ig", "weight grad": "wg", "optimizer": "opt"}
-_ROLE = {"fwd": "fwd", "ig": "bwd", "wg": "bwd", "opt": "opt", "recompute": "recompute"}
 
 
 def _plain_figure(account: str) -> Figure:
     kind, _, of = account.partition(" ")
     if kind == "compute":
         words = PHASE_WORDS[of]
-        return Figure(words, _SHORT.get(words, words), _ROLE[of], 0)
+        return Figure(words, _SHORT.get(words, words), DRAWN_PHASE[of], 0)
     if kind == "exposed":
         return Figure(account, f"exp {of}", of, 0)
     return Figure(account, account, "" if account == "idle" else account, 0)
@@ -70,8 +70,7 @@ class SimulatedMoves:
         return set(self.results.simulation.workload.name)
 
     def rank_words(self, rank: int) -> str:
-        tp, dp, stage = self.results.simulation.layout.position(rank)
-        return f"rank {rank} = stage {stage}, dp {dp}, tp {tp}"
+        return f"rank {rank} = {place_words(self.results.simulation.layout.position(rank))}"
 
     def passes(self, number: int) -> Sequence[Stretch]:
         return [

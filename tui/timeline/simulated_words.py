@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.analysis.facts import OpFacts, op_facts
+from simcore.ranks import place_words
 from simcore.units import duration
 from tui.frame import Line, cells, width_of, wrapped
 from tui.timeline.axis import clock
@@ -50,8 +51,7 @@ def _whose(lane: Lane) -> list[str]:
     """The ranks of a lane in words, the most of them first."""
     simulation = lane.results.simulation
     ranks = lane.rank_set
-    tp, dp, stage = simulation.layout.position(ranks.first)
-    place = f"rank {ranks.first} = stage {stage}, dp {dp}, tp {tp}"
+    place = f"rank {ranks.first} = {place_words(simulation.layout.position(ranks.first))}"
     if len(ranks) == 1:
         return [place]
     alike = f"ranks {_short(ranks.text())} alike"

@@ -6,7 +6,7 @@ Two simulated runs have more in common, op by op: see `simcore.analysis.compare`
 
 from simcore.analysis.beside.pairs import Beside, KindChange, LanePair, StagePair
 from simcore.analysis.beside.passes import MatchedPass, TimedPass
-from simcore.analysis.beside.side import Layout, Seat, Side
+from simcore.analysis.beside.side import Seat, Side
 from simcore.analysis.beside.words import ALIKE, COMPUTE
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "Beside",
     "KindChange",
     "LanePair",
-    "Layout",
     "MatchedPass",
     "Seat",
     "Side",

@@ -83,9 +83,9 @@ class Beside:
     def unlike(self) -> list[tuple[str, int | None, int | None]]:
         """What of the layout differs, or is not known (None) of one: its name, of A and of B."""
         return [
-            (words, getattr(self.a.layout, name), getattr(self.b.layout, name))
+            (words, getattr(self.a.shape, name), getattr(self.b.shape, name))
             for name, words in _LAYOUT_WORDS.items()
-            if getattr(self.a.layout, name) != getattr(self.b.layout, name)
+            if getattr(self.a.shape, name) != getattr(self.b.shape, name)
         ]
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from simcore.analysis.microbatches import class_passes
+from simcore.analysis.microbatch_passes import class_passes
 from simcore.measured.columns import PASSES, RankTrace
 from simcore.timeline import Timeline
 

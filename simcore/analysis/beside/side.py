@@ -15,7 +15,7 @@ from simcore.measured.places import places_of
 from simcore.measured.replay import MeasuredResults
 
 
-class Layout(NamedTuple):
+class StepShape(NamedTuple):
     """Degrees and micro-batches of a step, None where a trace does not tell."""
 
     tp: int | None
@@ -78,14 +78,14 @@ class Side:
         return isinstance(self.results, Results) or self.results.times.together
 
     @cached_property
-    def layout(self) -> Layout:
+    def shape(self) -> StepShape:
         if isinstance(self.results, Results):
             simulation = self.results.simulation
             layout = simulation.layout
-            return Layout(layout.tp, layout.dp, layout.pp, simulation.program.microbatches)
+            return StepShape(layout.tp, layout.dp, layout.pp, simulation.program.microbatches)
         run = self.results.measured
         degrees = places_of(run.ranks, run.degrees).degrees
-        return Layout(degrees.tp, degrees.dp, degrees.pp, run.microbatches or None)
+        return StepShape(degrees.tp, degrees.dp, degrees.pp, run.microbatches or None)
 
     @cached_property
     def seats(self) -> tuple[Seat, ...]:

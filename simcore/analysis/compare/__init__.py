@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from simcore.analysis.accounts import ACCOUNTS
 from simcore.analysis.compare.matching import ClassPair, class_pairs, rows_in
-from simcore.analysis.compare.movers import Matched, MatchedOp, Mover, compared_ops, computed_ops
+from simcore.analysis.compare.movers import Alike, Matched, Mover, compared_ops, computed_ops
 from simcore.analysis.compare.paths import Change, PathChanges, path_changes
 from simcore.analysis.compare.reasons import why
 from simcore.analysis.effective import effective_parameters
@@ -92,7 +92,7 @@ class Comparison:
     def _ops(self) -> tuple[Matched, list[Mover]]:
         return compared_ops(self.a.simulation, self.b.simulation, self.pairs, self._rows)
 
-    def computed_ops(self, pair: ClassPair) -> list[MatchedOp]:
+    def computed_ops(self, pair: ClassPair) -> list[Alike]:
         """The compute ops that the ranks of a pair have in both runs, with when they run in each."""
         return computed_ops(self.a.simulation, self.b.simulation, pair, self._rows)
 
@@ -204,13 +204,13 @@ class Comparison:
 
 
 __all__ = [
+    "Alike",
     "Change",
     "ClassPair",
     "Comparison",
     "Cost",
     "LayerChange",
     "Matched",
-    "MatchedOp",
     "Mover",
     "PathChanges",
 ]

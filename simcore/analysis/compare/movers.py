@@ -24,7 +24,7 @@ _LEAST_PART = 100
 class Mover(NamedTuple):
     """One op with what differs most about it, ns in the one run and in the other.
 
-    wait: how long compute stands still right before it. a_start_ns, b_start_ns: when it starts. place:
+    wait: how long compute stands still right before it. a_start_ns: when it starts in the one. place:
     (stage, dp, tp) of the lowest rank that it is of. kind: `compute`, `send` or a collective's name.
     name: "" for a transfer.
     """
@@ -39,16 +39,14 @@ class Mover(NamedTuple):
     a_ns: int
     b_ns: int
     a_start_ns: int
-    b_start_ns: int
 
 
-class MatchedOp(NamedTuple):
-    """An op that both runs have, ns of each step."""
+class Alike(NamedTuple):
+    """An op, or a pass, that both runs have: when it runs in A and when it starts in B, ns of each step."""
 
     a_start_ns: int
     a_end_ns: int
     b_start_ns: int
-    b_end_ns: int
 
 
 @dataclass(slots=True)
@@ -110,7 +108,7 @@ def compared_ops(
                 if key not in most[measure] or rank < most[measure][key][0]:
                     mover = Mover(
                         measure, pair.first, pair.ranks, name, phase, kind, ops.microbatch[op], of_a, of_b,
-                        start[op], other_start[like],
+                        start[op],
                     )  # fmt: skip
                     most[measure][key] = (rank, mover)
     movers = []
@@ -122,12 +120,12 @@ def compared_ops(
     return found, movers
 
 
-def computed_ops(a: Simulation, b: Simulation, pair: ClassPair, rows: Sequence[int]) -> list[MatchedOp]:
+def computed_ops(a: Simulation, b: Simulation, pair: ClassPair, rows: Sequence[int]) -> list[Alike]:
     """The compute ops that both lanes of a pair have and that take time, in the order of issue of A."""
     ops, start, end = a.timeline.columns(pair.a)
-    other, other_start, other_end = b.timeline.columns(pair.b)
+    other, other_start, _ = b.timeline.columns(pair.b)
     return [
-        MatchedOp(start[op], end[op], other_start[like], other_end[like])
+        Alike(start[op], end[op], other_start[like])
         for op, like in matched_ops(ops, other, rows)
         if ops.stream[op] == COMPUTE and end[op] > start[op]
     ]

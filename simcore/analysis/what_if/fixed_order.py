@@ -10,9 +10,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 
-from simcore.analysis.program_index import KIND_OF_STREAM, NONE, ProgramIndex
+from simcore.analysis.program_index import NONE, ProgramIndex
 from simcore.diagnostics import Cancelled
-from simcore.program.ops import COMPUTE, Join, Receive
+from simcore.program.ops import COMPUTE, KIND_OF_STREAM, Join, Receive
 from simcore.timeline import Timeline
 
 _NODES_BETWEEN_CANCEL_CHECKS = 2**16

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from simcore.cluster.files.astra_network import KINDS
 from simcore.cluster.files.entries import Entries, is_number, json_entries
 from simcore.cluster.files.source import Source
-from simcore.cluster.model import Dimension, Kind
+from simcore.cluster.model import Dimension
 from simcore.cluster.parsing import BANDWIDTHS, LATENCIES, MOST_NPUS
 from simcore.cluster.settings import Settings
 from simcore.diagnostics import Diagnostic
@@ -22,7 +23,6 @@ _CODE = "network-json"
 _WHAT = "an ASTRA-sim 1.0 network"
 # What ASTRA-sim 1.0 takes for the local memory when it prices a reduction, GB/s.
 LOCAL_MEMORY = 500_000.0
-_KINDS: dict[str, Kind] = {"Ring": "ring", "FullyConnected": "fully-connected", "Switch": "switch"}
 _TOPOLOGIES = "topologies-per-dim"
 _PRICED = (_TOPOLOGIES, "units-count", "links-count", "link-latency", "link-bandwidth")
 _UNPRICED = ("nic-latency", "router-latency", "hbm-latency", "hbm-scale")
@@ -37,7 +37,7 @@ def read_network_json(source: Source) -> Settings:
     columns = [topologies, *[entries.list_of(key, count) for key in _PRICED[1:]]]
     dims = []
     for index, (topology, units, links, latency, bandwidth) in enumerate(zip(*columns, strict=True)):
-        if topology not in _KINDS:
+        if topology not in KINDS:
             raise entries.wrong(_TOPOLOGIES, "Ring, FullyConnected or Switch", index)
         for key, value, most in (("units-count", units, MOST_NPUS), ("links-count", links, 10**6)):
             if not is_number(value) or value != int(value) or not 1 <= value <= most:
@@ -48,7 +48,7 @@ def read_network_json(source: Source) -> Settings:
             raise entries.wrong("link-bandwidth", "a number from 1e-6 to 1e9 (GiB/s)", index)
         share = Fraction(int(links), max(int(units) - 1, 1) if topology == "FullyConnected" else 1)
         gbps = float(Fraction(str(bandwidth)) * share * 2**30 / 10**9)
-        dims.append(Dimension(_KINDS[topology], int(units), gbps, float(latency)))
+        dims.append(Dimension(KINDS[topology], int(units), gbps, float(latency)))
     return Settings(
         dims=tuple(dims),
         local_mem_bandwidth=LOCAL_MEMORY,

@@ -21,7 +21,8 @@ from simcore.diagnostics import printable
 if TYPE_CHECKING:
     import yaml
 
-_KINDS: dict[str, Kind] = {"Ring": "ring", "FullyConnected": "fully-connected", "Switch": "switch"}
+# The kinds of dimension by the names of both versions of ASTRA-sim.
+KINDS: dict[str, Kind] = {"Ring": "ring", "FullyConnected": "fully-connected", "Switch": "switch"}
 _KEYS = ("topology", "npus_count", "bandwidth", "latency")
 _CODE = "network-yml"
 # The reader of YAML takes half a minute for 1 MiB.
@@ -47,7 +48,7 @@ def read_network_yml(source: Source) -> Settings:
             raise source.refusal(_CODE, message, lists[key][0].place)
     dims = []
     for kind, size, bandwidth, latency in zip(*(lists[key] for key in _KEYS), strict=True):
-        if kind.text not in _KINDS:
+        if kind.text not in KINDS:
             raise _wrong(source, "topology", kind, "Ring, FullyConnected or Switch")
         if not re.fullmatch("[0-9]{1,7}", size.text) or not 1 <= int(size.text) <= MOST_NPUS:
             raise _wrong(source, "npus_count", size, f"a whole number from 1 to {MOST_NPUS}")
@@ -57,7 +58,7 @@ def read_network_yml(source: Source) -> Settings:
         if latency_ns is None:
             raise _wrong(source, "latency", latency, "a number from 0 to 1e9 (ns a hop)")
         gbps = bytes_per_ns(bandwidth.text)
-        dims.append(Dimension(_KINDS[kind.text], int(size.text), gbps, latency_ns))
+        dims.append(Dimension(KINDS[kind.text], int(size.text), gbps, latency_ns))
     return Settings(dims=tuple(dims), diagnostics=source.ignored(ignored))
 
 

@@ -69,7 +69,7 @@ def graph_of(run: MeasuredRun) -> Graph:
     links = _links(run, matches)
     pieces = tuple(pieces_of(number, rank, links) for number, rank in enumerate(run.ranks))
     members, ends = _ties(matches, pieces)
-    before = _orders(matches, pieces, members)
+    before = _orders(matches, members)
     return _Measure(run, matches, pieces, members, before, ends).graph()
 
 
@@ -130,11 +130,7 @@ def _ties(
     return members, tuple(zip(senders, receivers, strict=True))
 
 
-def _orders(
-    matches: Matches,
-    pieces: tuple[Pieces, ...],
-    members: tuple[tuple[tuple[int, int, int], ...], ...],
-) -> tuple[int, ...]:
+def _orders(matches: Matches, members: tuple[tuple[tuple[int, int, int], ...], ...]) -> tuple[int, ...]:
     """The collective before each one on the lane of its group, as far as all members come in that order."""
     groups: dict[object, list[int]] = {}
     for number, meeting in enumerate(matches.meetings):

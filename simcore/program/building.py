@@ -182,7 +182,9 @@ def _pipelined_plan(
             f"{plural(microbatches, 'micro-batch')} on {plural(layout.pp, 'stage')} are up to "
             f"{most_ops} ops: at most {MOST_OPS} are simulated"
         )
-    chunks = _chunks(structure, layout, parameters, microbatches) if SCHEDULES[name].chunked else 1
+    chunks = 1
+    if SCHEDULES[name].chunked:
+        chunks = _chunks(structure, layout, parameters, microbatches, name)
     transfer_bytes, found = _transfer_bytes(workload, structure, layout) if layout.pp > 1 else (0, [])
     plan = Plan(
         workload,
@@ -198,14 +200,16 @@ def _pipelined_plan(
     return plan, found
 
 
-def _chunks(structure: Structure, layout: Layout, parameters: Parameters, microbatches: int) -> int:
+def _chunks(
+    structure: Structure, layout: Layout, parameters: Parameters, microbatches: int, name: str
+) -> int:
     """Chunks of a stage: they divide the layers of every block, and P divides the micro-batches."""
     chunks = parameters.virtual_stages
     layers = math.gcd(*structure.layers_per_block)
     fitting = _divisors(layers)
     words = ", ".join(map(str, fitting)) or "no number"
     if chunks is None:
-        raise UsageError(f"--schedule interleaved needs --virtual-stages; {words} would fit")
+        raise UsageError(f"--schedule {name} needs --virtual-stages; {words} would fit")
     if layers == 0 or layers % chunks:
         raise UsageError(
             f"--virtual-stages {chunks} does not divide the layers of a stage: {words} would fit"
@@ -214,7 +218,7 @@ def _chunks(structure: Structure, layout: Layout, parameters: Parameters, microb
         below = microbatches - microbatches % layout.pp
         near = f"{below} or {below + layout.pp}" if below else str(layout.pp)
         raise UsageError(
-            f"--schedule interleaved: {microbatches} micro-batches are not a multiple of {layout.pp} stages: "
+            f"--schedule {name}: {microbatches} micro-batches are not a multiple of {layout.pp} stages: "
             f"{near} would fit"
         )
     return chunks

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from simcore.analysis import Results
 from simcore.analysis.accounts import BUBBLE, EXPOSED_KINDS, FIRST_EXPOSED, IDLE, WAIT, Accounts
 from simcore.diagnostics import Diagnostic, printable
+from simcore.program.schedules import SCHEDULES
 from simcore.report.layers import all_layers, expensive_layers
 from simcore.report.path_text import critical_path_text
 from simcore.report.sentences import sentence_lines
@@ -73,7 +74,7 @@ def _head(results: Results) -> str:
         "" if workload.declared_rows in (None, len(workload)) else f", {workload.declared_rows} declared"
     )
     schedule = program.schedule
-    if program.pipelined and schedule != "layer-loop":
+    if SCHEDULES[schedule].pipelined:
         schedule += f", {plural(program.microbatches, 'micro-batch')}"
     if program.virtual_stages > 1:
         schedule += f", {program.virtual_stages} virtual stages"

@@ -24,6 +24,7 @@ from simcore.folding import Folding, fold
 from simcore.layout import Layout, resolve_layout
 from simcore.memory import check_memory, run_bytes
 from simcore.networks import (
+    NETWORKS,
     Network,
     PlacedCollective,
     Sharing,
@@ -168,10 +169,11 @@ def place(workload: Workload, parameters: Parameters) -> tuple[Layout, Cluster, 
 
 def _check_queued(parameters: Parameters) -> None:
     """Raises `UsageError` for a network model that the queues of dialect astra-sim-1 cannot have."""
-    if parameters.network != "analytical":
+    if not network_model(parameters).queues:
+        fitting = " or ".join(name for name, model in NETWORKS.items() if model.queues)
         raise UsageError(
             f"--network {printable(parameters.network, 60)}: dialect astra-sim-1 has its own queues, "
-            "analytical fits (--dialect simai takes the rows as SimAI does)"
+            f"{fitting} fits (--dialect simai takes the rows as SimAI does)"
         )
 
 

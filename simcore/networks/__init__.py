@@ -47,7 +47,7 @@ def _open_simai_auto(parameters: Parameters, layout: Layout, cluster: Cluster, a
 _BUSBW_FLAGS = ("gpus_per_server", "overlap")
 _AUTO_FLAGS = (*_BUSBW_FLAGS, "nvlink", "nic", "nics_per_server", "gpu_type", "nic_type")
 NETWORKS: dict[str, NetworkModel] = {
-    "analytical": NetworkModel(_open_analytical),
+    "analytical": NetworkModel(_open_analytical, queues=True),
     "shared": NetworkModel(_open_shared),
     "busbw": NetworkModel(_open_busbw, "FILE", _BUSBW_FLAGS, one_place, lifts_forward=True),
     "simai-auto": NetworkModel(_open_simai_auto, None, _AUTO_FLAGS, servers, lifts_forward=True),

@@ -91,7 +91,8 @@ class NetworkModel(NamedTuple):
     last argument. argument: what that is (`FILE`), None for a model that takes none. flags:
     the fields of `Parameters` that only such models take. place: where ranks are for a model
     without dimensions, None for one that takes the cluster's. lifts_forward: whether it counts
-    small forward collectives as SimAI does (`simai.least_forward_bytes`).
+    small forward collectives as SimAI does (`simai.least_forward_bytes`). queues: whether the queues of
+    dialect astra-sim-1 have its prices.
     """
 
     open: Callable[[Parameters, Layout, Cluster, str], Network]
@@ -99,3 +100,4 @@ class NetworkModel(NamedTuple):
     flags: tuple[str, ...] = ()
     place: Callable[[Parameters, Layout], Cluster] | None = None
     lifts_forward: bool = False
+    queues: bool = False

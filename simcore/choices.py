@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from simcore.names import DIALECTS, GPU_TYPES, NIC_TYPES, OPTIMIZATIONS, RANK_ORDERS, STAGE_LAYOUTS
 from simcore.networks import network_names
+from simcore.parameters import flag_of
 from simcore.program.schedules import SCHEDULES
 
-_CHOICES = {
-    "schedule": tuple(SCHEDULES),
-    "rank_order": RANK_ORDERS,
-    "stage_layout": STAGE_LAYOUTS,
-    "network": network_names(),
-    "gpu_type": tuple(GPU_TYPES),
-    "nic_type": tuple(NIC_TYPES),
-    "dialect": DIALECTS,
-    "collective_optimization": OPTIMIZATIONS,
-}
+_REGISTRIES = {"schedule": tuple(SCHEDULES), "network": network_names()}
 
 
 def is_one_of(text: str, words: tuple[str, ...]) -> bool:
@@ -27,4 +18,4 @@ def is_one_of(text: str, words: tuple[str, ...]) -> bool:
 
 def choices(field: str) -> tuple[str, ...]:
     """The words that `field` of `Parameters` may be, in the order in which they are shown."""
-    return _CHOICES[field]
+    return _REGISTRIES.get(field) or flag_of(field).choices

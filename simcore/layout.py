@@ -169,7 +169,7 @@ def resolve_layout(
 
     check_rank_order(parameters)
     world: int | None
-    if workload.format == "op-table":
+    if workload.is_table:
         tp, ep, pp, world = _op_table_degrees(workload, parameters, cluster_npus, found)
     else:
         tp = degree("tp", "tp-missing", "model_parallel_NPU_group")

@@ -1,6 +1,6 @@
-"""The words that a parameter may be where they stand for no code: what `--help` says without loading a room.
+"""The words that a parameter may be: what `--help` says without loading a room.
 
-Those that do stand for code are in its registry: `SCHEDULES` and `NETWORKS`.
+Those of schedules and networks are in their registries, which load nothing either: `SCHEDULES`, `NETWORKS`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,14 @@ OPTIMIZATIONS: tuple[Optimization, ...] = ("localBWAware", "baseline")
 # Fastest first (Megatron-LM's two).
 RANK_ORDERS = ("tp-ep-dp-pp", "tp-pp-dp")
 STAGE_LAYOUTS = ("uniform", "megatron")
+# Collective algorithms, each of them `ALGORITHM` in the file of its name in simcore/collectives/algorithms/.
+# True for those that also run over all dimensions of a group as one flat group, as `one-NAME`.
+ALGORITHMS = {"ring": True, "direct": True, "halving-doubling": True, "double-binary-tree": False}
+FLAT_ALGORITHMS = tuple(f"one-{name}" for name, flat in ALGORITHMS.items() if flat)
+# What a user may ask for by name, `direct<W>` beside it.
+ALGORITHM_NAMES = (*ALGORITHMS, *FLAT_ALGORITHMS)
+# Clusters by name, the default one first; their figures are in simcore/cluster/presets.py.
+PRESET_NAMES = ("h100-8", "a100-8", "h200-8", "b200-8", "gb200-nvl72", "tpu-v4")
 # GiB/s of NVLink and of one NIC by type: SimAI's own presets.
 GPU_TYPES = {"H100": 370.8, "H20": 370.8, "H800": 164.8, "A100": 240.0, "A800": 160.0}
 NIC_TYPES = {"cx7": 48.5, "cx6": 23.5, "bf3": 48.5}

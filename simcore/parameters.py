@@ -7,6 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from simcore.diagnostics import UsageError, printable
+from simcore.names import (
+    ALGORITHMS,
+    DIALECTS,
+    FLAT_ALGORITHMS,
+    GPU_TYPES,
+    NIC_TYPES,
+    OPTIMIZATIONS,
+    PRESET_NAMES,
+    RANK_ORDERS,
+    STAGE_LAYOUTS,
+)
 from simcore.units import plain_number
 
 Kind = Literal["count", "positive", "scale", "word", "words", "text", "switch"]
@@ -72,7 +83,11 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One parameter as users meet it: its flag, group, unit, and one line of help."""
+    """One parameter as users meet it: its flag, group, unit, and one line of help.
+
+    choices: what one of kind `word` may be, but for those of a registry (`simcore.choices` has all).
+    in_file: where nobody gives it, the file states it.
+    """
 
     field: str
     group: str
@@ -80,6 +95,8 @@ class Flag:
     unit: str
     metavar: str
     help: str
+    choices: tuple[str, ...] = ()
+    in_file: bool = False
 
     @property
     def option(self) -> str:
@@ -93,22 +110,26 @@ class Flag:
 _DEFAULTS = {field.name: field.default for field in dataclasses.fields(Parameters)}
 
 FLAGS: tuple[Flag, ...] = (
-    Flag("world", "layout", "count", "ranks", "N", "number of ranks, over the header's all_gpus"),
-    Flag("tp", "layout", "count", "ranks", "N", "tensor-parallel degree, over the header's"),
-    Flag("ep", "layout", "count", "ranks", "N", "expert-parallel degree, over the header's"),
-    Flag("pp", "layout", "count", "stages", "N", "pipeline stages, over the header's"),
-    Flag("rank_order", "layout", "word", "", "ORDER", "how ranks are numbered, fastest first"),
+    Flag("world", "layout", "count", "ranks", "N", "number of ranks, over the header's all_gpus",
+         in_file=True),
+    Flag("tp", "layout", "count", "ranks", "N", "tensor-parallel degree, over the header's", in_file=True),
+    Flag("ep", "layout", "count", "ranks", "N", "expert-parallel degree, over the header's", in_file=True),
+    Flag("pp", "layout", "count", "stages", "N", "pipeline stages, over the header's", in_file=True),
+    Flag("rank_order", "layout", "word", "", "ORDER", "how ranks are numbered, fastest first", RANK_ORDERS),
     Flag("schedule", "schedule", "word", "", "NAME", "default: 1f1b with a pipeline, else layer-loop"),
-    Flag("microbatches", "schedule", "count", "", "N", "micro-batches a step; blocks repeat in turn"),
+    Flag("microbatches", "schedule", "count", "", "N", "micro-batches a step; blocks repeat in turn",
+         in_file=True),
     Flag("virtual_stages", "schedule", "count", "chunks", "V", "chunks of a stage, for interleaved"),
     Flag("passes", "schedule", "count", "", "N", "how often layer-loop runs the file"),
     Flag("layers", "schedule", "count", "layers", "N", "how often an op table's one layer runs (default 1)"),
-    Flag("stage_layout", "schedule", "word", "", "NAME", "rows of a stage: all, or as Megatron has them"),
+    Flag("stage_layout", "schedule", "word", "", "NAME", "rows of a stage: all, or as Megatron has them",
+         STAGE_LAYOUTS),
     Flag("overlap_grad_reduce", "schedule", "switch", "", "", "reduce gradients as the last backward goes"),
     Flag("overlap_param_gather", "schedule", "switch", "", "", "gather parameters as the first forward goes"),
-    Flag("dialect", "schedule", "word", "", "NAME", "how rows are meant; found from the file"),
+    Flag("dialect", "schedule", "word", "", "NAME", "how rows are meant; found from the file", DIALECTS,
+         in_file=True),
     Flag("cluster", "cluster", "text", "", "PRESET|FILE",
-         "a cluster by name (default h100-8; a100-8, h200-8, b200-8, gb200-nvl72, tpu-v4), wltui's TOML, "
+         f"a cluster by name (default {PRESET_NAMES[0]}; {', '.join(PRESET_NAMES[1:])}), wltui's TOML, "
          "or an ASTRA-sim network.yml or (1.0) network .json"),
     Flag("system", "cluster", "text", "", "FILE",
          "an ASTRA-sim system file: algorithms, chunks, delays"),
@@ -116,9 +137,8 @@ FLAGS: tuple[Flag, ...] = (
          "a network dimension, inner first (repeatable): ring, fully-connected or switch; "
          "size; GB/s of one message; latency of a hop in ns"),
     Flag("algorithm", "cluster", "words", "", "DIM=NAME",
-         "collective algorithm on a dimension (repeatable): ring, direct, direct<W> (at most W messages in "
-         "flight), halving-doubling, double-binary-tree; or one-ring, one-direct, one-halving-doubling over "
-         "all dimensions as one group"),
+         f"collective algorithm on a dimension (repeatable): {', '.join(ALGORITHMS)}, direct<W> (at most W "
+         f"messages in flight); or {', '.join(FLAT_ALGORITHMS)} over all dimensions as one group"),
     Flag("splits", "cluster", "count", "", "N", "chunks that a collective is cut into (default 1)"),
     Flag("active_chunks", "cluster", "count", "", "N", "chunks that a dimension runs at a time (default 1)"),
     Flag("endpoint_delay", "cluster", "count", "ns", "NS",
@@ -126,14 +146,15 @@ FLAGS: tuple[Flag, ...] = (
     Flag("local_mem_bw", "cluster", "positive", "GB/s", "GBPS",
          "memory bandwidth, for reductions (default 3350, or the preset's)"),
     Flag("collective_optimization", "cluster", "word", "", "NAME",
-         "an all-reduce over several dimensions: by reduce-scatter and all-gather, or whole on each"),
+         "an all-reduce over several dimensions: by reduce-scatter and all-gather, or whole on each",
+         OPTIMIZATIONS),
     Flag("network", "network", "word", "", "MODEL", "network model"),
     Flag("nvlink", "network", "positive", "GiB/s", "GIBPS", "NVLink, for simai-auto (default: by type)"),
     Flag("nic", "network", "positive", "GiB/s", "GIBPS", "one NIC, for simai-auto (default: by type)"),
     Flag("nics_per_server", "network", "count", "", "K", "NICs of a server, for simai-auto"),
     Flag("gpus_per_server", "network", "count", "", "G", "GPUs of a server, for simai-auto and busbw"),
-    Flag("gpu_type", "network", "word", "", "TYPE", "whose NVLink, for simai-auto"),
-    Flag("nic_type", "network", "word", "", "TYPE", "whose bandwidth, for simai-auto"),
+    Flag("gpu_type", "network", "word", "", "TYPE", "whose NVLink, for simai-auto", tuple(GPU_TYPES)),
+    Flag("nic_type", "network", "word", "", "TYPE", "whose bandwidth, for simai-auto", tuple(NIC_TYPES)),
     Flag("overlap", "network", "words", "", "KIND=RATIO,...",
          "share of dp, tp, ep, pp that SimAI's estimate takes as hidden (default 0, pp 1), for simai-auto "
          "and busbw: dp=0.5,tp=0.3"),

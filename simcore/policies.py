@@ -55,7 +55,7 @@ def chosen_dialect(workload: Workload, parameters: Parameters) -> Dialect:
     """
     for dialect in DIALECTS:
         if dialect == (workload.dialect if parameters.dialect is None else parameters.dialect):
-            return workload.dialect if workload.format == "op-table" else dialect
+            return workload.dialect if workload.is_table else dialect
     given = printable(parameters.dialect or "", 60)
     raise UsageError(f"--dialect {given}: simai or astra-sim-1 is expected")
 

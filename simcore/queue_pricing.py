@@ -7,6 +7,7 @@ each chunk is.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -31,6 +32,17 @@ class Chunks(NamedTuple):
     number: int
     each: Walk
     last: Walk
+
+    def scaled(self, factor: float) -> Chunks:
+        """With the time of each phase times `factor`, rounded half to even."""
+        return self.timed(lambda ns: scaled(ns, factor))
+
+    def timed(self, ns: Callable[[int], int]) -> Chunks:
+        """With `ns` of the time of each phase in its place."""
+        each, last = (
+            tuple(phase._replace(ns=ns(phase.ns)) for phase in walk) for walk in (self.each, self.last)
+        )
+        return Chunks(self.number, each, last)
 
 
 def queue_of(folding: Folding, dims: int, group: GroupClass, dimension: int) -> int:
@@ -93,11 +105,7 @@ class QueuePrices:
             return chunks
         first = self.folding.classes[self.folding.group_classes[group].members[0]].ranks.first
         scale = self.parameters.comm_scale
-        each, last = (
-            tuple(phase._replace(ns=self._jittered(phase.ns, scale, OF_GROUP, first, op)) for phase in walk)
-            for walk in (chunks.each, chunks.last)
-        )
-        return Chunks(chunks.number, each, last)
+        return chunks.timed(lambda ns: self._jittered(ns, scale, OF_GROUP, first, op))
 
     def check_size(self) -> None:
         """Raises `UsageError` where the chunks would take minutes."""

@@ -19,25 +19,25 @@ from simcore.cluster import (
 from simcore.collectives import NAMES
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.engine import Times, run_engine
 from simcore.folding import Folding, fold
 from simcore.layout import Layout, resolve_layout
 from simcore.memory import check_memory, run_bytes
 from simcore.networks import (
+    NETWORKS,
     Network,
     PlacedCollective,
-    Sharing,
     check_flags,
     network_model,
     open_network,
 )
 from simcore.networks.simai_inputs import least_forward_bytes
-from simcore.overrides import Overrides, parse_overrides
+from simcore.overrides import parse_overrides
 from simcore.parameters import Parameters
 from simcore.policies import chosen_dialect, policy_layout, with_scopes
-from simcore.pricing import Prices, rounds_phases
+from simcore.pricing import rounds_phases
 from simcore.program import Program, build_policy_program, build_program
 from simcore.program.building import MOST_OPS
+from simcore.running import PricedRun
 from simcore.timeline import Timeline
 from simcore.units import number, plural
 from simcore.workload import Workload
@@ -132,7 +132,8 @@ def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[]
     what = f"{plural(len(folding.classes), 'rank class')} with {ops} ops"
     check_memory(needed, what, "fewer micro-batches or passes would need less")
     try:
-        times = _times(cluster, network, program, folding, parameters, overrides, cancelled)
+        run = PricedRun(cluster, network, program, folding, parameters, overrides)
+        times = run.times(cancelled)
     except OverflowError:
         raise UsageError("the step would take 2^63 ns (292 years) or more: too long for its times") from None
     timeline = Timeline(program, folding, times)
@@ -168,40 +169,12 @@ def place(workload: Workload, parameters: Parameters) -> tuple[Layout, Cluster, 
 
 def _check_queued(parameters: Parameters) -> None:
     """Raises `UsageError` for a network model that the queues of dialect astra-sim-1 cannot have."""
-    if parameters.network != "analytical":
+    if not network_model(parameters).queues:
+        fitting = " or ".join(name for name, model in NETWORKS.items() if model.queues)
         raise UsageError(
             f"--network {printable(parameters.network, 60)}: dialect astra-sim-1 has its own queues, "
-            "analytical fits (--dialect simai takes the rows as SimAI does)"
+            f"{fitting} fits (--dialect simai takes the rows as SimAI does)"
         )
-
-
-def _times(
-    cluster: Cluster,
-    network: Network,
-    program: Program,
-    folding: Folding,
-    parameters: Parameters,
-    overrides: Overrides,
-    cancelled: Callable[[], bool],
-) -> Times:
-    """The engine's run, by the engine that the program and the network take."""
-    # Imported here: most runs take the first engine alone.
-    if program.queued:
-        from simcore.engine.dimension_queues import DimensionQueues
-        from simcore.queue_pricing import QueuePrices
-
-        queued = QueuePrices(cluster, parameters, overrides, program, folding)
-        queued.check_size()
-        active = cluster.active_chunks
-        return DimensionQueues(program, folding, queued.compute(), queued.collective, active).run(cancelled)
-    prices = Prices(network, parameters.compute_scale, parameters.comm_scale, overrides)
-    traffic = None
-    if isinstance(network, Sharing):
-        from simcore.engine.shared_queue import Traffic
-
-        capacities = [network.capacities(rank_class.ports) for rank_class in folding.classes]
-        traffic = Traffic(prices.transmissions(program, folding, network), capacities)
-    return run_engine(program, folding, prices.durations(program, folding), cancelled, traffic)
 
 
 def _zero_step(workload: Workload, timeline: Timeline) -> list[Diagnostic]:

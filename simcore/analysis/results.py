@@ -23,6 +23,7 @@ from simcore.analysis.waiting import Waiting, who_waits
 from simcore.analysis.worst import Place, worst_places
 from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.parameters import replaced
+from simcore.program.schedules import SCHEDULES
 from simcore.simulation import Simulation, simulate
 from simcore.workload.model import base_name
 
@@ -328,7 +329,7 @@ class Results:
         as the first.
         """
         simulation = self.simulation
-        if simulation.program.schedule == "layer-loop" or simulation.layout.pp == 1:
+        if not SCHEDULES[simulation.program.schedule].pipelined or simulation.layout.pp == 1:
             return None
         if simulation.parameters.stage_layout == "megatron" or simulation.parameters.jitter > 0:
             return None

@@ -5,15 +5,11 @@ Import from here all that `__all__` names.
 """
 
 from simcore.cluster.choice import ClusterChoice, choose_cluster, parameter_values
-from simcore.cluster.model import (
-    ALGORITHM_NAMES,
-    Cluster,
-    Dimension,
-    direct_window,
-)
+from simcore.cluster.model import Cluster, Dimension, direct_window
 from simcore.cluster.parsing import algorithm_words, check_algorithm, parse_algorithm, parse_dimension
 from simcore.cluster.placement import Crossing, GroupShape, TransferShape, group_shape, transfer_shape
 from simcore.cluster.presets import DEFAULT_PRESET, PRESETS
+from simcore.names import ALGORITHM_NAMES
 
 __all__ = [
     "ALGORITHM_NAMES",

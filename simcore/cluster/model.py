@@ -6,23 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from simcore.diagnostics import UsageError
-from simcore.names import Optimization
+from simcore.names import ALGORITHM_NAMES, Optimization
 from simcore.units import number
 
 Kind = Literal["ring", "fully-connected", "switch"]
 KINDS: tuple[Kind, ...] = ("ring", "fully-connected", "switch")
-
-# What a user may ask for by name, `direct<W>` beside it. simcore.collectives has an algorithm for
-# each; the names stand here because a cluster is read before anything is priced.
-ALGORITHM_NAMES: tuple[str, ...] = (
-    "ring",
-    "direct",
-    "halving-doubling",
-    "double-binary-tree",
-    "one-ring",
-    "one-direct",
-    "one-halving-doubling",
-)
 
 
 def direct_window(name: str) -> int:

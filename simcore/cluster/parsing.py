@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from simcore.cluster.model import ALGORITHM_NAMES, KINDS, Dimension, is_algorithm
+from simcore.cluster.model import KINDS, Dimension, is_algorithm
 from simcore.diagnostics import UsageError, printable
+from simcore.names import ALGORITHM_NAMES
 from simcore.units import plain_number
 
 MOST_NPUS = 10**6

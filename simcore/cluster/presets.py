@@ -12,8 +12,9 @@ from collections.abc import Callable
 
 from simcore.cluster.model import Dimension
 from simcore.cluster.settings import Settings
+from simcore.names import PRESET_NAMES
 
-DEFAULT_PRESET = "h100-8"
+DEFAULT_PRESET = PRESET_NAMES[0]
 
 
 def _servers(world: int, gpus: int, nvlink: float, nic: float, memory: float) -> Settings:
@@ -65,7 +66,7 @@ def tpu_v4(world: int) -> Settings:
 
 
 PRESETS: dict[str, Callable[[int], Settings]] = {
-    DEFAULT_PRESET: h100_8,
+    "h100-8": h100_8,
     "a100-8": a100_8,
     "h200-8": h200_8,
     "b200-8": b200_8,

@@ -18,39 +18,13 @@ if TYPE_CHECKING:
     from simcore.cluster import Cluster
     from simcore.layout import Layout
 
-
-# Models are loaded when a run has them: `--help` names them all.
-def _open_analytical(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
-    from simcore.networks.analytical import Analytical
-
-    return Analytical(cluster)
-
-
-def _open_shared(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
-    from simcore.networks.shared import Shared
-
-    return Shared(cluster)
-
-
-def _open_busbw(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
-    from simcore.networks.busbw import Busbw
-
-    return Busbw(parameters, layout, argument)
-
-
-def _open_simai_auto(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
-    from simcore.networks.simai_auto import SimaiAuto
-
-    return SimaiAuto(parameters, layout)
-
-
 _BUSBW_FLAGS = ("gpus_per_server", "overlap")
 _AUTO_FLAGS = (*_BUSBW_FLAGS, "nvlink", "nic", "nics_per_server", "gpu_type", "nic_type")
 NETWORKS: dict[str, NetworkModel] = {
-    "analytical": NetworkModel(_open_analytical),
-    "shared": NetworkModel(_open_shared),
-    "busbw": NetworkModel(_open_busbw, "FILE", _BUSBW_FLAGS, one_place, lifts_forward=True),
-    "simai-auto": NetworkModel(_open_simai_auto, None, _AUTO_FLAGS, servers, lifts_forward=True),
+    "analytical": NetworkModel("analytical", queues=True),
+    "shared": NetworkModel("shared"),
+    "busbw": NetworkModel("busbw", "FILE", _BUSBW_FLAGS, one_place, lifts_forward=True),
+    "simai-auto": NetworkModel("simai_auto", None, _AUTO_FLAGS, servers, lifts_forward=True),
 }
 
 

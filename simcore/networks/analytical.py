@@ -8,7 +8,9 @@ from simcore.cluster import Cluster, TransferShape
 from simcore.collectives import collective_ns, explain_collective, explain_transfer, transfer_ns
 from simcore.diagnostics import Diagnostic
 from simcore.folding.classes import PortFactors
-from simcore.networks.model import PlacedCollective
+from simcore.layout import Layout
+from simcore.networks.model import Network, PlacedCollective
+from simcore.parameters import Parameters
 from simcore.program.blocks import Structure
 from simcore.workload import Workload
 
@@ -53,3 +55,8 @@ class Analytical:
         if ports not in self._slowed:
             self._slowed[ports] = self.cluster.slowed(ports)
         return self._slowed[ports]
+
+
+def opened(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
+    """The network of a run: see `NetworkModel`."""
+    return Analytical(cluster)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from simcore.cluster import TransferShape
+from simcore.cluster import Cluster, TransferShape
 from simcore.collectives import NAMES
 from simcore.diagnostics import Diagnostic
 from simcore.layout import Layout
 from simcore.networks.busbw_file import BusbwFile
+from simcore.networks.model import Network
 from simcore.networks.simai import Bandwidth, SimaiNetwork
 from simcore.parameters import Parameters
 from simcore.workload.model import GroupKind
@@ -64,3 +65,8 @@ class Busbw(SimaiNetwork):
 
     def assumptions(self) -> list[Diagnostic]:
         return list(self._file.diagnostics)
+
+
+def opened(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
+    """The network of a run: see `NetworkModel`."""
+    return Busbw(parameters, layout, argument)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -87,15 +88,23 @@ class Sharing(Protocol):
 class NetworkModel(NamedTuple):
     """One entry of the registry.
 
-    open: makes the network of a run; takes what stands behind `NAME:` ("" without it) as its
-    last argument. argument: what that is (`FILE`), None for a model that takes none. flags:
-    the fields of `Parameters` that only such models take. place: where ranks are for a model
-    without dimensions, None for one that takes the cluster's. lifts_forward: whether it counts
-    small forward collectives as SimAI does (`simai.least_forward_bytes`).
+    module: the file here whose `opened` makes the network of a run. argument: what stands behind
+    `NAME:` (`FILE`), None for a model that takes none. flags: the fields of `Parameters` that only
+    such models take. place: where ranks are for a model without dimensions, None for one that takes
+    the cluster's. lifts_forward: whether it counts small forward collectives as SimAI does
+    (`simai.least_forward_bytes`). queues: whether the queues of dialect astra-sim-1 have its prices.
     """
 
-    open: Callable[[Parameters, Layout, Cluster, str], Network]
+    module: str
     argument: str | None = None
     flags: tuple[str, ...] = ()
     place: Callable[[Parameters, Layout], Cluster] | None = None
     lifts_forward: bool = False
+    queues: bool = False
+
+    def open(self, parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
+        """The network of a run; argument: what stands behind `NAME:`, "" without it."""
+        # Loaded here: `--help` names all models, and a run has one.
+        module = import_module(f"{__package__}.{self.module}")
+        found: Network = module.opened(parameters, layout, cluster, argument)
+        return found

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from simcore.cluster import GroupShape, TransferShape
+from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.folding.classes import PortFactors
+from simcore.layout import Layout
 from simcore.networks.analytical import Analytical
-from simcore.networks.model import PlacedCollective
+from simcore.networks.model import Network, PlacedCollective
+from simcore.parameters import Parameters
 from simcore.sharing import (
     Transmission,
     alone_ns,
@@ -38,3 +40,8 @@ class Shared(Analytical):
     def capacities(self, ports: PortFactors) -> list[float]:
         cluster = self.slowed(ports)
         return [port_capacity(cluster, dimension) for dimension in range(len(cluster.dims))]
+
+
+def opened(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
+    """The network of a run: see `NetworkModel`."""
+    return Shared(cluster)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from simcore.cluster import TransferShape
+from simcore.cluster import Cluster, TransferShape
 from simcore.diagnostics import Diagnostic, UsageError
 from simcore.layout import Layout
+from simcore.networks.model import Network
 from simcore.networks.simai import Bandwidth, SimaiNetwork
 from simcore.networks.simai_inputs import simai_bandwidths
 from simcore.networks.simai_ratio import MULTI_NODE, column_of, ratio
@@ -121,3 +122,8 @@ class SimaiAuto(SimaiNetwork):
             return []
         message = "tp is 1: SimAI prints garbage for its tp collectives; here a group of one costs nothing"
         return [Diagnostic("note", "simai-tp-1", message)]
+
+
+def opened(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
+    """The network of a run: see `NetworkModel`."""
+    return SimaiAuto(parameters, layout)

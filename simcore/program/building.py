@@ -11,6 +11,7 @@ from simcore.names import STAGE_LAYOUTS
 from simcore.overrides import layer_scales
 from simcore.parameters import FLAGS, Parameters
 from simcore.program.blocks import Structure, find_structure, is_layer, whole_file
+from simcore.program.defaults import ONE_LOOP, ScheduleDefaults, schedule_defaults
 from simcore.program.meetings import check_meetings
 from simcore.program.op_table import build_table_program, find_layer
 from simcore.program.ops import Program
@@ -39,20 +40,21 @@ def build_program(
     collectives over all ranks that would hang.
     """
     _check_rows(workload)
-    if workload.format == "op-table":
+    if workload.is_table:
         scales = layer_scales_of(workload, parameters)
         program, found = build_table_program(workload, layout, parameters, scales, MOST_OPS)
         return program, found + _ignored(workload, parameters, program.schedule)
-    name = parameters.schedule if parameters.schedule is not None else default_schedule(layout)
+    structure, found = find_structure(workload)
+    defaults = schedule_defaults(workload, layout, structure)
+    name = defaults.schedule if parameters.schedule is None else parameters.schedule
     schedule = SCHEDULES.get(name)
     if schedule is None:
         raise UsageError(f"--schedule {printable(name, 60)}: one of {', '.join(SCHEDULES)} is expected")
-    structure, found = find_structure(workload)
     if schedule.pipelined:
-        plan, notes = _pipelined_plan(workload, structure, layout, parameters, name)
+        plan, notes = _pipelined_plan(workload, structure, layout, parameters, name, defaults)
         found += notes
     else:
-        plan = Plan(workload, structure, layout, len(structure.blocks), 0, passes=parameters.passes)
+        plan = Plan(workload, structure, layout, defaults.microbatches, 0, passes=parameters.passes)
         _check_passes(workload, parameters, queued=False)
     plan.least_forward_bytes = least_forward_bytes
     plan.layer_scales = layer_scales_of(workload, parameters)
@@ -89,14 +91,15 @@ def build_policy_program(
     first where the policy has no preference. Raises `UsageError` for a schedule or a number of
     passes that cannot be.
     """
-    if parameters.schedule not in (None, "layer-loop"):
+    name = ONE_LOOP.schedule
+    if parameters.schedule not in (None, name):
         given = printable(str(parameters.schedule), 60)
         raise UsageError(
-            f"--schedule {given}: dialect astra-sim-1 runs a policy's own loop, layer-loop fits "
+            f"--schedule {given}: dialect astra-sim-1 runs a policy's own loop, {name} fits "
             "(--dialect simai takes the rows as SimAI does)"
         )
     _check_passes(workload, parameters, queued=True)
-    plan = Plan(workload, whole_file(workload), layout, 1, 0)
+    plan = Plan(workload, whole_file(workload), layout, ONE_LOOP.microbatches, 0)
     plan.layer_scales = layer_scales_of(workload, parameters)
     builder = PolicyBuilder(plan, newest_first)
     reduced: dict[int, int | None] = {}
@@ -104,8 +107,8 @@ def build_policy_program(
         POLICY_LOOPS[workload.policy](builder, reduced)
     stage = builder.finish()
     costs = tuple(cost for _, cost in plan.costs)
-    program = Program("layer-loop", False, plan.structure, (stage,), costs, 1, 0, queued=True)
-    found = [*_left_out(workload, builder), *_ignored(workload, parameters, "layer-loop")]
+    program = Program(name, False, plan.structure, (stage,), costs, plan.microbatches, 0, queued=True)
+    found = [*_left_out(workload, builder), *_ignored(workload, parameters, name)]
     if not stage.ops:
         message = f"nothing of the rows runs under policy {workload.policy}"
         found.append(Diagnostic("warning", "no-ops", message, workload.path, workload.header.line))
@@ -150,7 +153,7 @@ def program_findings(workload: Workload, layout: Layout) -> list[Diagnostic]:
     Raises: InputError for more rows than are simulated.
     """
     _check_rows(workload)
-    if workload.format == "op-table":
+    if workload.is_table:
         return find_layer(workload, layout, None)[2]
     structure, found = find_structure(workload)
     if layout.pp > 1:
@@ -166,14 +169,20 @@ def _check_rows(workload: Workload) -> None:
 
 
 def _pipelined_plan(
-    workload: Workload, structure: Structure, layout: Layout, parameters: Parameters, name: str
+    workload: Workload,
+    structure: Structure,
+    layout: Layout,
+    parameters: Parameters,
+    name: str,
+    defaults: ScheduleDefaults,
 ) -> tuple[Plan, list[Diagnostic]]:
     """The plan of a pipeline schedule. Raises `UsageError` for what cannot be, with what would fit."""
     if parameters.stage_layout not in STAGE_LAYOUTS:
         given = printable(parameters.stage_layout, 60)
         raise UsageError(f"--stage-layout {given}: one of {', '.join(STAGE_LAYOUTS)} is expected")
-    blocks = len(structure.blocks)
-    microbatches = blocks if parameters.microbatches is None or not blocks else parameters.microbatches
+    microbatches = defaults.microbatches
+    if parameters.microbatches is not None and structure.blocks:
+        microbatches = parameters.microbatches
     # Six cells a row, each at most one op; the rows outside blocks run once more.
     rows = microbatches * max(map(len, structure.blocks), default=0) + len(workload)
     most_ops = 6 * layout.pp * rows
@@ -182,7 +191,9 @@ def _pipelined_plan(
             f"{plural(microbatches, 'micro-batch')} on {plural(layout.pp, 'stage')} are up to "
             f"{most_ops} ops: at most {MOST_OPS} are simulated"
         )
-    chunks = _chunks(structure, layout, parameters, microbatches) if SCHEDULES[name].chunked else 1
+    chunks = defaults.virtual_stages
+    if SCHEDULES[name].chunked:
+        chunks = _chunks(structure, layout, parameters, microbatches, name)
     transfer_bytes, found = _transfer_bytes(workload, structure, layout) if layout.pp > 1 else (0, [])
     plan = Plan(
         workload,
@@ -198,14 +209,16 @@ def _pipelined_plan(
     return plan, found
 
 
-def _chunks(structure: Structure, layout: Layout, parameters: Parameters, microbatches: int) -> int:
+def _chunks(
+    structure: Structure, layout: Layout, parameters: Parameters, microbatches: int, name: str
+) -> int:
     """Chunks of a stage: they divide the layers of every block, and P divides the micro-batches."""
     chunks = parameters.virtual_stages
     layers = math.gcd(*structure.layers_per_block)
     fitting = _divisors(layers)
     words = ", ".join(map(str, fitting)) or "no number"
     if chunks is None:
-        raise UsageError(f"--schedule interleaved needs --virtual-stages; {words} would fit")
+        raise UsageError(f"--schedule {name} needs --virtual-stages; {words} would fit")
     if layers == 0 or layers % chunks:
         raise UsageError(
             f"--virtual-stages {chunks} does not divide the layers of a stage: {words} would fit"
@@ -214,7 +227,7 @@ def _chunks(structure: Structure, layout: Layout, parameters: Parameters, microb
         below = microbatches - microbatches % layout.pp
         near = f"{below} or {below + layout.pp}" if below else str(layout.pp)
         raise UsageError(
-            f"--schedule interleaved: {microbatches} micro-batches are not a multiple of {layout.pp} stages: "
+            f"--schedule {name}: {microbatches} micro-batches are not a multiple of {layout.pp} stages: "
             f"{near} would fit"
         )
     return chunks
@@ -249,7 +262,7 @@ def _ignored(workload: Workload, parameters: Parameters, name: str) -> list[Diag
     if not SCHEDULES[name].chunked:
         unused.add("virtual_stages")
     reasons = dict.fromkeys(unused, f"schedule {name}")
-    if workload.format == "op-table":
+    if workload.is_table:
         reasons |= dict.fromkeys(("dialect", "ep"), "an op table")
     else:
         reasons["layers"] = "a file that is no op table"
@@ -263,11 +276,6 @@ def _ignored(workload: Workload, parameters: Parameters, name: str) -> list[Diag
         for flag in FLAGS
         if flag.field in reasons and getattr(parameters, flag.field) != flag.default
     ]
-
-
-def default_schedule(layout: Layout) -> str:
-    """`1f1b` where there is a pipeline, else `layer-loop`."""
-    return "1f1b" if layout.pp > 1 else "layer-loop"
 
 
 def _transfer_bytes(workload: Workload, structure: Structure, layout: Layout) -> tuple[int, list[Diagnostic]]:

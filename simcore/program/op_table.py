@@ -13,13 +13,12 @@ from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.layout import Layout
 from simcore.parameters import Parameters
 from simcore.program.blocks import Structure
+from simcore.program.defaults import ONE_LOOP
 from simcore.program.ops import Program
 from simcore.program.plan import Plan
 from simcore.program.stage_builder import StageBuilder
 from simcore.units import plural
 from simcore.workload import Workload
-
-SCHEDULE = "layer-loop"
 
 
 class _Family(NamedTuple):
@@ -70,12 +69,13 @@ def build_table_program(
     Raises `UsageError` for another schedule than layer-loop, for layers that are not found, and
     for more than `most_ops` ops.
     """
-    if parameters.schedule not in (None, SCHEDULE):
+    name = ONE_LOOP.schedule
+    if parameters.schedule not in (None, name):
         raise UsageError(
-            f"--schedule {printable(parameters.schedule or '', 60)}: an op table runs as {SCHEDULE} alone"
+            f"--schedule {printable(parameters.schedule or '', 60)}: an op table runs as {name} alone"
         )
     first, last, found = find_layer(workload, layout, parameters.layers)
-    layers = parameters.layers or 1
+    layers = parameters.layers or ONE_LOOP.layers
     rows = range(len(workload))
     exchanges = layout.pp > 1 and any("pp" in cells.group for cells in (workload.fwd, workload.ig))
     stages = layout.pp if exchanges else 1
@@ -86,7 +86,7 @@ def build_table_program(
             f"at most {most_ops} are simulated"
         )
     structure = Structure(tuple(rows[:first]), (tuple(rows[first:last]),), tuple(rows[last:]), (), (layers,))
-    plan = Plan(workload, structure, layout, 1, 0, layer_scales=layer_scales)
+    plan = Plan(workload, structure, layout, ONE_LOOP.microbatches, 0, layer_scales=layer_scales)
     order = [*rows[:first], *list(rows[first:last]) * layers, *rows[last:]]
     built = []
     for stage in range(stages):
@@ -96,12 +96,12 @@ def build_table_program(
     if not exchanges:
         built *= layout.pp
     program = Program(
-        SCHEDULE,
+        name,
         exchanges,
         structure,
         tuple(built),
         tuple(cost for _, cost in plan.costs),
-        1,
+        plan.microbatches,
         len(plan.messages),
         layers=layers,
     )

@@ -83,7 +83,8 @@ class Workload:
     `printable` before it is shown). line: each row's line, from 1. process_ns: the last
     cell, ns. declared_rows: the count of line 2, None when there is none. row_policy: each
     row's own policy (HYBRID_CUSTOMIZED), "" where it has none. as_read: the file's own, where
-    these are the cells of a run in dialect astra-sim-1.
+    these are the cells of a run in dialect astra-sim-1. is_table: the ops of one layer in one table,
+    without a header (`simcore.program.op_table`): degrees and layers are the user's, the dialect is not.
     """
 
     path: str
@@ -101,6 +102,7 @@ class Workload:
     diagnostics: tuple[Diagnostic, ...] = ()
     row_policy: tuple[str, ...] = ()
     as_read: Workload | None = None
+    is_table: bool = False
 
     def __len__(self) -> int:
         return len(self.name)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from simcore.cluster import DEFAULT_PRESET, PRESETS, choose_cluster
+from simcore.names import PRESET_NAMES
 from simcore.parameters import Parameters, flag_of
 from simcore.units import number
 
@@ -17,6 +18,10 @@ FIGURES = {
     "gb200-nvl72": ("switch:72:900:500 switch:15:50:1000", 8000),
     "tpu-v4": ("ring:4:50:500 ring:4:50:500 ring:64:50:500", 1200),
 }
+
+
+def test_every_preset_that_the_help_names_is_there() -> None:
+    assert tuple(PRESETS) == PRESET_NAMES
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -11,7 +11,7 @@ import pytest
 
 from simcore.cluster import ALGORITHM_NAMES, Cluster, Dimension, group_shape, transfer_shape
 from simcore.collectives import collective_ns, transfer_ns
-from simcore.collectives.algorithms import ALGORITHMS
+from simcore.collectives.algorithms import algorithm_named
 from simcore.diagnostics import UsageError
 
 ROOT = Path(__file__).parents[2]
@@ -292,7 +292,17 @@ def test_a_transfer_is_floored_once_over_all_its_dimensions() -> None:
 
 
 def test_every_algorithm_that_a_user_may_name_is_there() -> None:
-    assert tuple(ALGORITHMS) == ALGORITHM_NAMES
+    assert ALGORITHM_NAMES == (
+        "ring", "direct", "halving-doubling", "double-binary-tree",
+        "one-ring", "one-direct", "one-halving-doubling",
+    )  # fmt: skip
+    on_dimension = {name: algorithm_named(name) for name in ALGORITHM_NAMES if not name.startswith("one-")}
+    assert len(set(on_dimension.values())) == 4
+    for name in (*ALGORITHM_NAMES, "direct3", "one-direct3"):
+        found, flat = algorithm_named(name), name.startswith("one-")
+        assert found.whole == flat
+        if flat and name in ALGORITHM_NAMES:
+            assert found._replace(whole=False) == on_dimension[name.removeprefix("one-")]
 
 
 def test_halving_doubling_on_six_members_is_refused_with_what_fits() -> None:

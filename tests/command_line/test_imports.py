@@ -98,8 +98,8 @@ ROOMS = {
     "simcore.engine", "simcore.folding", "simcore.inputs", "simcore.layout", "simcore.memory",
     "simcore.names",
     "simcore.networks", "simcore.overrides", "simcore.parameters", "simcore.policies", "simcore.pricing",
-    "simcore.program", "simcore.ranks", "simcore.simulation", "simcore.timeline", "simcore.units",
-    "simcore.workload", "tui", "tui.cli", "tui.commands",
+    "simcore.program", "simcore.ranks", "simcore.running", "simcore.simulation", "simcore.timeline",
+    "simcore.units", "simcore.workload", "tui", "tui.cli", "tui.commands",
 }  # fmt: skip
 READING = {
     "simcore", "simcore.checking", "simcore.diagnostics", "simcore.inputs", "simcore.layout",

@@ -139,7 +139,7 @@ def test_memory_that_ends_during_a_run_is_a_message(monkeypatch: pytest.MonkeyPa
     def run_out(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(simulation, "_times", run_out)
+    monkeypatch.setattr(simulation, "PricedRun", run_out)
     with pytest.raises(UsageError) as raised:
         simulate(seed(), Parameters())
     assert str(raised.value) == "the memory that was free was not enough for the run"

@@ -6,6 +6,7 @@ draft while one types: what a key does must not depend on whether a run has ende
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,7 +17,7 @@ from simcore.networks import network_model
 from simcore.parameters import Parameters
 from simcore.policies import chosen_dialect
 from simcore.program.blocks import find_structure
-from simcore.program.building import default_schedule
+from simcore.program.defaults import schedule_defaults
 from simcore.program.ops import Program
 from simcore.simulation import place
 from simcore.workload import Workload
@@ -82,15 +83,11 @@ def _cluster_alone(parameters: Parameters, near: Basis) -> Cluster:
 def not_given(field: str, basis: Basis) -> object:
     """What a run takes for a parameter of the schedule that was not given."""
     workload = basis.workload.as_read or basis.workload
-    plain = workload.format == "op-table"
-    try:
-        plain = plain or chosen_dialect(workload, basis.parameters) == "astra-sim-1"
-    except UsageError:
-        plain = basis.program.queued
-    if field == "schedule":
-        return "layer-loop" if plain else default_schedule(basis.layout)
-    if field != "microbatches" or plain:
-        return 1
-    # The program of the other dialect has the whole file as one block.
-    structure = find_structure(workload)[0] if basis.program.queued else basis.program.structure
-    return len(structure.blocks)
+    queued = basis.program.queued
+    structure = basis.program.structure
+    with suppress(UsageError):
+        queued = chosen_dialect(workload, basis.parameters) == "astra-sim-1"
+    if field == "microbatches" and basis.program.queued and not queued:
+        # The program of the other dialect has the whole file as one block.
+        structure = find_structure(workload)[0]
+    return getattr(schedule_defaults(workload, basis.layout, structure, queued), field)

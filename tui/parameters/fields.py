@@ -50,7 +50,7 @@ def _made(kind: type[FlagField], flag: Flag, label: str) -> FlagField:
 
 def _is_left_out(flag: Flag, basis: Basis) -> bool:
     if flag.field == "layers":
-        return basis.workload.format != "op-table"
+        return not basis.workload.is_table
     return flag.field == "algorithm" or (flag.kind == "word" and len(choices(flag.field)) == 1)
 
 

@@ -18,8 +18,6 @@ from tui.parameters.field import Field, next_name, of_cluster, scrubbed_count, s
 _DEGREES = ("world", "tp", "ep", "pp")
 # What the type of the GPU or NIC gives where it is not given.
 _OF_TYPE = ("nvlink", "nic")
-# What a file says where nothing is given.
-_IN_THE_FILE = ("world", "tp", "ep", "pp", "microbatches", "dialect")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ class FlagField(Field):
         value = getattr(parameters, field)
         if value is not None:
             return "default" if value == self.flag.default else "given"
-        if field in _IN_THE_FILE:
+        if self.flag.in_file:
             return "in the file"
         return of_cluster(parameters) if field in parameter_values(basis.cluster) else "default"
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
+from simcore.program.schedules import SCHEDULES
 from simcore.units import duration, signed
 
 if TYPE_CHECKING:
@@ -42,10 +43,10 @@ def _schedule(comparison: Comparison) -> str:
     chunks = comparison.b.simulation.program.virtual_stages
     whole = comparison.a.simulation.program.virtual_stages
     shorter = _lost(comparison) < 0
-    if "layer-loop" in (before, after):
-        return "without a pipeline no stage waits for another" if after == "layer-loop" else (
-            "stages of a pipeline wait for each other"
-        )  # fmt: skip
+    if not SCHEDULES[after].pipelined:
+        return "without a pipeline no stage waits for another"
+    if not SCHEDULES[before].pipelined:
+        return "stages of a pipeline wait for each other"
     if after == "interleaved" and shorter:
         return f"chunks of 1/{chunks} of a stage make the empty slots as much shorter"
     if before == "interleaved" and not shorter:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simcore.collectives.algorithm import Messages, PortLoad, Reductions, Steps
+from simcore.collectives.algorithm import Algorithm, Messages, PortLoad, Reductions, Steps
 from simcore.collectives.leg import Leg, Route
 
 
@@ -58,3 +58,6 @@ def _all_reduce(leg: Leg, packet: int) -> Steps:
         chains = [(max(opens, arrival), send) for arrival, send in zip(arrivals, sends, strict=True)]
         first, second = max(chains, key=lambda chain: chain[0].hops + chain[1].hops)
     return Steps([Messages(1, first, packet), Messages(1, second, packet)], [Reductions(1, packet)])
+
+
+ALGORITHM = Algorithm(direct_steps, port_loads=direct_loads)

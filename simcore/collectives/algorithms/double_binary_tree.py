@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simcore.collectives.algorithm import Messages, PortLoad, Reductions, Steps
+from simcore.collectives.algorithm import Algorithm, Messages, PortLoad, Reductions, Steps
 from simcore.collectives.leg import Leg
 
 
@@ -38,3 +38,13 @@ def _edges(leg: Leg, size: int) -> list[Messages]:
     """The edges of a walk from a leaf to the root: the tree is in order, so they are 1, 2, 4 ... apart."""
     levels = leg.members.bit_length() - 1
     return [Messages(1, leg.farthest_apart(1 << height), size) for height in range(levels)]
+
+
+ALGORITHM = Algorithm(
+    tree_steps,
+    first_steps=first_tree_steps,
+    port_loads=tree_loads,
+    power_of_two=True,
+    has_alltoall=False,
+    is_tree=True,
+)

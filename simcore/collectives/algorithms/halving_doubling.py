@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simcore.collectives.algorithm import Messages, Reductions, Steps
+from simcore.collectives.algorithm import Algorithm, Messages, Reductions, Steps
 from simcore.collectives.leg import Leg
 
 
@@ -27,3 +27,6 @@ def halving_doubling_steps(leg: Leg, collective: str, size: int) -> Steps:
 
 def _round(leg: Leg, distance: int, size: int) -> Messages:
     return Messages(1, leg.farthest_partners(distance), size)
+
+
+ALGORITHM = Algorithm(halving_doubling_steps, power_of_two=True, has_alltoall=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simcore.collectives.algorithm import Messages, Reductions, Steps
+from simcore.collectives.algorithm import Algorithm, Messages, Reductions, Steps
 from simcore.collectives.leg import Leg
 
 
@@ -22,3 +22,6 @@ def ring_steps(leg: Leg, collective: str, size: int) -> Steps:
     messages = [Messages(times, route, packet) for route, times in leg.slowest_walk(steps)]
     reduces = collective in ("ALLREDUCE", "REDUCESCATTER")
     return Steps(messages, [Reductions(members - 1, packet)] if reduces else [])
+
+
+ALGORITHM = Algorithm(ring_steps)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from heapq import heappop, heappush
 
-from simcore.collectives.algorithm import Messages, Reductions, Steps
-from simcore.collectives.algorithms.direct import direct_steps
+from simcore.collectives.algorithm import Algorithm, Messages, Reductions, Steps
+from simcore.collectives.algorithms.direct import direct_steps, windowed_loads
 from simcore.collectives.leg import Leg, Route
+
+
+def windowed_direct(window: int) -> Algorithm:
+    """`direct` with at most `window` messages in flight."""
+    return Algorithm(partial(windowed_direct_steps, window), port_loads=partial(windowed_loads, window))
 
 
 def windowed_direct_steps(window: int, leg: Leg, collective: str, size: int) -> Steps:

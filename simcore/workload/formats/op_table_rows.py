@@ -116,6 +116,7 @@ class TableRows:
             process_ns=array("q", bytes(8 * len(self.name))),
             declared_rows=None,
             diagnostics=self._findings.diagnostics(),
+            is_table=True,
         )
 
     def _time(self, text: str, column: int, place: Callable[[int], Cell]) -> int | None:

@@ -1,0 +1,109 @@
+"""A program as it runs: its ops priced once, and the engine that the program and the network take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from simcore.collectives.exact import scaled
+from simcore.engine import Times, run_engine
+from simcore.folding import Folding
+from simcore.networks import Network, Sharing
+from simcore.overrides import Overrides
+from simcore.parameters import Parameters
+from simcore.pricing import Prices
+from simcore.program import Program
+
+if TYPE_CHECKING:
+    from simcore.cluster import Cluster
+
+
+class Change(NamedTuple):
+    """Some durations times a factor, rounded half to even. masks: per stage, 1 for each op that changes."""
+
+    masks: Sequence[bytes]
+    factor: float
+
+
+class PricedRun:
+    """A program with its prices, which runs as often as it is asked to, with a change of them or without.
+
+    is_fixed: durations decide nothing but when things happen. Raises `UsageError` for more chunks than
+    the queues of dialect astra-sim-1 can have.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        network: Network,
+        program: Program,
+        folding: Folding,
+        parameters: Parameters,
+        overrides: Overrides,
+    ) -> None:
+        self._program = program
+        self._folding = folding
+        self._active_chunks = cluster.active_chunks
+        self._sharing = network if isinstance(network, Sharing) and not program.queued else None
+        self.is_fixed = self._sharing is None and not program.queued
+        # What an op of a rank class, in queues of a group, puts on ports or into queues.
+        self._moved: Callable[[int, int], Any]
+        if program.queued:
+            # Imported here and below: most runs take the first engine alone.
+            from simcore.queue_pricing import QueuePrices
+
+            queued = QueuePrices(cluster, parameters, overrides, program, folding)
+            queued.check_size()
+            self._durations, self._moved = queued.compute(), queued.collective
+            return
+        prices = Prices(network, parameters.compute_scale, parameters.comm_scale, overrides)
+        self._durations = prices.durations(program, folding)
+        if self._sharing is not None:
+            self._moved = prices.transmissions(program, folding, self._sharing)
+
+    def durations(self, change: Change | None = None) -> list[list[int]]:
+        """Per rank class, ns of each op on an idle network; 0 for collectives that go through queues."""
+        if change is None:
+            return self._durations
+        known: dict[tuple[int, int], list[int]] = {}
+        changed = []
+        for rank_class, column in zip(self._folding.classes, self._durations, strict=True):
+            # Equal classes of a stage share one column.
+            key = (rank_class.stage, id(column))
+            if key not in known:
+                other = {ns: scaled(ns, change.factor) for ns in set(column)}
+                mask = change.masks[rank_class.stage]
+                known[key] = [other[ns] if one else ns for ns, one in zip(column, mask, strict=True)]
+            changed.append(known[key])
+        return changed
+
+    def times(self, cancelled: Callable[[], bool], change: Change | None = None) -> Times:
+        """Start and end of every op, by the engine. Raises `Cancelled`."""
+        program, folding, durations = self._program, self._folding, self.durations(change)
+        if program.queued:
+            from simcore.engine.dimension_queues import DimensionQueues
+
+            # One program, whatever the rank.
+            chunks = self._changed(change, [0] * len(folding.group_classes))
+            return DimensionQueues(program, folding, durations, chunks, self._active_chunks).run(cancelled)
+        traffic = None
+        if self._sharing is not None:
+            from simcore.engine.shared_queue import Traffic
+
+            capacities = [self._sharing.capacities(one.ports) for one in folding.classes]
+            transmissions = self._changed(change, [one.stage for one in folding.classes])
+            traffic = Traffic(transmissions, capacities)
+        return run_engine(program, folding, durations, cancelled, traffic)
+
+    def _changed(self, change: Change | None, stages: list[int]) -> Callable[[int, int], Any]:
+        """What op `op` of a class or group moves; stages: of each of them."""
+        whole = self._moved
+        if change is None:
+            return whole
+        masks = [change.masks[stage] for stage in stages]
+
+        def moved(number: int, op: int) -> Any:
+            found = whole(number, op)
+            return found.scaled(change.factor) if masks[number][op] else found
+
+        return moved

@@ -79,18 +79,23 @@ def _cluster_alone(parameters: Parameters, near: Basis) -> Cluster:
         return Cluster((), ())
 
 
+def is_one_loop(basis: Basis) -> bool:
+    """Whether the run takes all rows as one loop: an op table, and in dialect astra-sim-1 any file."""
+    workload = basis.workload.as_read or basis.workload
+    try:
+        return workload.format == "op-table" or chosen_dialect(workload, basis.parameters) == "astra-sim-1"
+    except UsageError:
+        return basis.program.queued
+
+
 def not_given(field: str, basis: Basis) -> object:
     """What a run takes for a parameter of the schedule that was not given."""
-    workload = basis.workload.as_read or basis.workload
-    plain = workload.format == "op-table"
-    try:
-        plain = plain or chosen_dialect(workload, basis.parameters) == "astra-sim-1"
-    except UsageError:
-        plain = basis.program.queued
+    one_loop = is_one_loop(basis)
     if field == "schedule":
-        return "layer-loop" if plain else default_schedule(basis.layout)
-    if field != "microbatches" or plain:
+        return "layer-loop" if one_loop else default_schedule(basis.layout)
+    if field != "microbatches" or one_loop:
         return 1
     # The program of the other dialect has the whole file as one block.
-    structure = find_structure(workload)[0] if basis.program.queued else basis.program.structure
-    return len(structure.blocks)
+    if not basis.program.queued:
+        return len(basis.program.structure.blocks)
+    return len(find_structure(basis.workload.as_read or basis.workload)[0].blocks)

@@ -11,15 +11,17 @@ from simcore.diagnostics import UsageError
 from simcore.networks import NETWORKS, network_model
 from simcore.networks.simai_inputs import simai_bandwidths
 from simcore.parameters import Flag, Parameters, least_count, parse_value, replaced
+from simcore.stated import Origin, origin_of
 from simcore.units import number
-from tui.parameters.basis import Basis, basis_of, not_given
+from tui.parameters.basis import Basis, basis_of, is_one_loop, not_given
 from tui.parameters.field import Field, next_name, of_cluster, scrubbed_count, scrubbed_figure
 
 _DEGREES = ("world", "tp", "ep", "pp")
 # What the type of the GPU or NIC gives where it is not given.
 _OF_TYPE = ("nvlink", "nic")
-# What a file says where nothing is given.
-_IN_THE_FILE = ("world", "tp", "ep", "pp", "microbatches", "dialect")
+# What a file may say where nothing is given, and how it does.
+_OF_THE_FILE = (*_DEGREES, "microbatches", "dialect")
+_ORIGINS: dict[Origin, str] = {"stated": "in the file", "counted": "counted", "assumed": "assumed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,11 @@ class FlagField(Field):
         value = getattr(parameters, field)
         if value is not None:
             return "default" if value == self.flag.default else "given"
-        if field in _IN_THE_FILE:
-            return "in the file"
+        if field in _OF_THE_FILE:
+            here = basis_of(parameters, basis)
+            workload = here.workload.as_read or here.workload
+            in_blocks = not is_one_loop(here)
+            return _ORIGINS[origin_of(workload, field, self._value(parameters, here), in_blocks)]
         return of_cluster(parameters) if field in parameter_values(basis.cluster) else "default"
 
     def differs(self, one: Basis, other: Basis) -> bool:

@@ -41,21 +41,21 @@ def test_the_legend_has_what_the_bars_draw_and_nothing_else(
         named = {glyphs.fills[name]: name for name in WORDS if name != "idle"}
         assert drawn <= set(named)
         for glyph, name in named.items():
-            said = any(f"{glyph} {words[name]} " in legend for words in (WORDS, SHORT))
+            said = any(f"{glyph} {words[name]} " in f"{legend} " for words in (WORDS, SHORT))
             assert said == (glyph in drawn), (glyph, legend)
 
 
 def test_blank_cells_are_named_where_a_rank_is_idle_and_not_where_a_run_is_over() -> None:
     _, legend = panel(seed(), seed(), 50, BLOCKS)
-    assert legend == "▄ forward █ backward ▌ exposed ▁ bubble   idle "
+    assert legend == "▄ forward █ backward ▌ exposed ▁ bubble   idle"
     _, legend = panel(lonely(5000), lonely(1000), 50, BLOCKS)
-    assert legend == "▄ forward "
+    assert legend == "▄ forward"
 
 
 def test_a_legend_that_is_too_long_has_short_words() -> None:
     one = run(open_workload(str(ROOT / "fixtures" / "001_moe_128npu_with_mistakes.txt")))
-    legends = [panel(one, one, width, BLOCKS)[1] for width in (130, 50)]
+    legends = [panel(one, one, width, BLOCKS)[1] for width in (130, 49)]
     assert legends == [
-        "▄ forward █ backward ▇ optimizer ▌ exposed ▁ bubble   idle ",
-        "▄ fwd █ bwd ▇ opt ▌ exposed ▁ bubble   idle ",
+        "▄ forward █ backward ▇ optimizer ▌ exposed ▁ bubble   idle",
+        "▄ fwd █ bwd ▇ opt ▌ exposed ▁ bubble   idle",
     ]

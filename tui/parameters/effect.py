@@ -166,12 +166,11 @@ def _left_out(count: int, room: int) -> str:
 def _legend(drawn: set[str], width: int, glyphs: Glyphs) -> Line:
     """What the glyphs of the bars are, as far as there is room. drawn: those that the bars have."""
     found = [(fill, words) for fill, *words in _LEGEND if glyphs.fills[fill] in drawn]
-    texts = [[f" {words[short]} " for _, words in found] for short in (0, 1)]
-    # The space behind the last has no need of room.
-    chosen = next((one for one in texts if sum(map(len, one)) + len(one) <= width + 1), texts[-1])
+    long = sum(len(words[0]) + 3 for _, words in found) - 1 <= width
     line: Line = []
-    for (fill, _), words in zip(found, chosen, strict=True):
-        line += [(glyphs.fills[fill], "comm" if fill == "exposed" else fill), (words, "")]
+    for fill, words in found:
+        role = "comm" if fill == "exposed" else fill
+        line += [(" " if line else "", ""), (glyphs.fills[fill], role), (f" {words[0 if long else 1]}", "")]
     return line
 
 

@@ -27,6 +27,7 @@ def _of_class(timeline: Timeline, number: int) -> list[int]:
                     now += wait.ns
                 elif isinstance(wait, Join):
                     now = max(now, end[wait.op] + wait.after)
+                # What an op table receives its sender waits for too: the last rank is there no later.
             for op in range(run.first, run.last):
                 if ops.stream[op] == COMPUTE or ops.blocking[op]:
                     now = max(now, end[op])

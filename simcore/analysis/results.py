@@ -344,4 +344,4 @@ class Results:
     def pass_end_ns(self) -> list[int]:
         """layer-loop: when each pass's loop was over (asynchronous collectives may still run)."""
         timeline = self.simulation.timeline
-        return [] if timeline.program.pipelined else pass_ends(timeline)
+        return pass_ends(timeline) if timeline.program.schedule == "layer-loop" else []

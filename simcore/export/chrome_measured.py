@@ -1,4 +1,4 @@
-"""A measured run in the Trace Event Format: as it was measured, one process a rank, host gaps left blank.
+"""A measured run, or its replay, in the Trace Event Format: one process a rank, host gaps left blank.
 
 Sub-operations lie in their operations; what overlaps without lying inside has a thread of its own.
 """
@@ -10,26 +10,23 @@ from collections.abc import Iterator
 from simcore.export.chrome import TAIL, head, metadata
 from simcore.export.format import Export, Progress, Request
 from simcore.export.json_text import microseconds, quoted_json
-from simcore.export.measured_spans import MeasuredSpan, measured_ranks, measured_spans
+from simcore.export.measured_spans import MeasuredSpan, measured_export, measured_spans
 from simcore.export.rows import nested_rows
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace
-from simcore.units import plural
 
 _EVENTS_A_PIECE = 1024
 
 
 def export_measured(run: MeasuredRun, request: Request) -> Export:
     """The timeline of a measured run's ranks. Raises `UsageError` for what a trace cannot give."""
-    ranks = measured_ranks(run, request)
-    spans = sum(len(rank.ops) + len(rank.subs) for rank in ranks)
-    progress = Progress(spans)
-    what = f"{plural(len(ranks), run.unit)}, {plural(spans, 'span')} as measured"
-    return Export(_pieces(run, ranks, progress), what, (), progress)
+    return measured_export(run, request, _pieces)
 
 
 def _pieces(run: MeasuredRun, ranks: list[RankTrace], progress: Progress) -> Iterator[bytes]:
     facts = {"measured": "true", "step_time_ns": str(run.step_time_ns)}
+    if run.replayed:
+        facts["replayed"] = "true"
     if not run.concurrent:
         facts["concurrent"] = "false"
     yield head(run.path, facts).encode()

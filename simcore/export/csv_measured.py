@@ -6,22 +6,17 @@ from collections.abc import Iterator
 
 from simcore.export.csv import field, head, in_pieces
 from simcore.export.format import Export, Progress, Request
-from simcore.export.measured_spans import MeasuredSpan, measured_ranks, measured_spans
+from simcore.export.measured_spans import MeasuredSpan, measured_export, measured_spans
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace
-from simcore.units import plural
 
 
 def export_measured(run: MeasuredRun, request: Request) -> Export:
     """The spans of a measured run's ranks. Raises `UsageError` for what a trace cannot give."""
-    ranks = measured_ranks(run, request)
-    spans = sum(len(rank.ops) + len(rank.subs) for rank in ranks)
-    progress = Progress(spans)
-    what = f"{plural(len(ranks), run.unit)}, {plural(spans, 'span')} as measured"
-    return Export(_pieces(ranks, progress), what, (), progress)
+    return measured_export(run, request, _pieces)
 
 
-def _pieces(ranks: list[RankTrace], progress: Progress) -> Iterator[bytes]:
+def _pieces(_: MeasuredRun, ranks: list[RankTrace], progress: Progress) -> Iterator[bytes]:
     yield head()
     for rank in ranks:
         whose = f"{rank.number},1,{'' if rank.stage is None else rank.stage}"

@@ -1,17 +1,20 @@
-"""The spans of a measured run for formats that write them down, and what such a run cannot be asked for."""
+"""The spans of a measured run, or of its replay, for formats that write them down."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from simcore.diagnostics import UsageError, printable
-from simcore.export.format import Request
+from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.export.format import Export, Progress, Request
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import FUSED, INSTANT, MEASURED, PLACED, RankTrace
 from simcore.measured.vocabulary import buffer_bytes, category_of_group, category_of_op, group_of_op
-from simcore.parameters import FLAGS
+from simcore.parameters import Parameters
+from simcore.units import plural
 
+# Of a run, those of its ranks that are asked for, and what counts the spans.
+PiecesOf = Callable[[MeasuredRun, list[RankTrace], Progress], Iterator[bytes]]
 # How the times of a span are known, in a word.
 KNOWN = {MEASURED: "measured", INSTANT: "launch", PLACED: "placed", FUSED: "fused"}
 
@@ -39,21 +42,44 @@ class MeasuredSpan(NamedTuple):
     known: str
 
 
-def measured_ranks(run: MeasuredRun, request: Request) -> list[RankTrace]:
-    """The ranks that are asked for, all by itself. Raises `UsageError` for what a trace cannot give."""
-    given = [flag.option for flag in FLAGS if getattr(request.parameters, flag.field) != flag.default]
-    if given:
-        raise UsageError(f"{', '.join(given)}: a measured run is exported as it was measured")
+def measured_export(run: MeasuredRun, request: Request, pieces_of: PiecesOf) -> Export:
+    """The ranks that are asked for, all by itself, as measured or replayed.
+
+    Raises `UsageError` for what a trace cannot give.
+    """
     found = printable(run.path, 60)
-    if not run.timed:
-        raise UsageError(f"FILE {found}: found an order without times, expected a run with times to export")
     if request.per_rank:
         raise UsageError(f"--per-rank: {found} is a measured run, which goes into one file")
+    run, diagnostics = _asked_for(run, request)
+    if not run.timed:
+        raise UsageError(f"FILE {found}: found an order without times, expected a run with times to export")
+    ranks = _ranks(run, request)
+    spans = sum(len(rank.ops) + len(rank.subs) for rank in ranks)
+    progress = Progress(spans)
+    how = "replayed" if run.replayed else "as measured"
+    what = f"{plural(len(ranks), run.unit)}, {plural(spans, 'span')} {how}"
+    return Export(pieces_of(run, ranks, progress), what, diagnostics, progress)
+
+
+def _asked_for(run: MeasuredRun, request: Request) -> tuple[MeasuredRun, tuple[Diagnostic, ...]]:
+    """The run as it stands, or its replay and what is said of that beside what is said of the run."""
+    if not request.replay and request.parameters == Parameters():
+        return run, ()
+    # Imported here: a run that is exported as it was measured needs nothing of replays.
+    from simcore.measured.parameters import measured_results
+
+    results = measured_results(run, request.parameters, request.replay)
+    return results.run, results.diagnostics[len(run.diagnostics) :]
+
+
+def _ranks(run: MeasuredRun, request: Request) -> list[RankTrace]:
+    """The ranks that are asked for. Raises `UsageError` for one that is not there."""
     if request.ranks is None:
         return list(run.ranks)
     there = {rank.number: rank for rank in run.ranks}
     for number in request.ranks:
         if number not in there:
+            found = printable(run.path, 60)
             raise UsageError(f"--ranks: found {run.unit} {number}, which {found} does not have")
     return [there[number] for number in request.ranks]
 

@@ -15,8 +15,8 @@ OF_A_REPLAY = frozenset(("compute_scale", "comm_scale", "layer_scale", "slow_ran
 def measured_results(run: MeasuredRun, parameters: Parameters, replay: bool = False) -> MeasuredResults:
     """The run as it was measured, or replayed if that is asked for or a parameter changes it.
 
-    Raises `UsageError`, which names them, for parameters that a trace does not have, and for the replay
-    of an order without times.
+    Raises `UsageError`, which names them, for parameters that a trace does not have, for the replay
+    of an order without times, and for one that is too long for its times.
     """
     given = [flag for flag in FLAGS if getattr(parameters, flag.field) != flag.default]
     others = [flag.option for flag in given if flag.field not in OF_A_REPLAY]
@@ -27,9 +27,15 @@ def measured_results(run: MeasuredRun, parameters: Parameters, replay: bool = Fa
         raise UsageError(f"{', '.join(others)} {verb} no meaning for a trace; its replay takes {options}")
     if not replay and not given:
         return MeasuredResults(run)
+    asked = ", ".join(flag.option for flag in given) or "--replay"
     if not run.timed:
-        asked = ", ".join(flag.option for flag in given) or "--replay"
         raise UsageError(
             f"{asked}: found an order of operations without times, expected a trace with durations"
         )
-    return MeasuredResults(run, scales_from(parameters, run))
+    results = MeasuredResults(run, scales_from(parameters, run))
+    try:
+        # Whatever is asked of a replay needs its times.
+        _ = results.times
+    except OverflowError:
+        raise UsageError(f"{asked}: the replay would take 2^63 ns (292 years) or more") from None
+    return results

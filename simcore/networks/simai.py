@@ -195,7 +195,9 @@ class SimaiNetwork(ABC):
             message = f"{what} {verb} as {least} B, as in SimAI"
             lift = [Diagnostic("note", "simai-forward-size", message, workload.path)]
         free = list(self._free.values())
-        return (*self.assumptions(), *free, *lift, *estimate, *simai_notes(workload, structure))
+        # What SimAI prints of an op table is no question: it reads none.
+        assumed = [] if workload.format == "op-table" else self.assumptions()
+        return (*assumed, *free, *lift, *estimate, *simai_notes(workload, structure))
 
     def _note_free(self, group: GroupKind, collective: str, size: int) -> None:
         if self.members(group) == 1:

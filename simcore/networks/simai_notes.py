@@ -10,8 +10,8 @@ from simcore.program.blocks import Structure
 from simcore.units import plural
 from simcore.workload import Workload
 from simcore.workload.model import PHASES
+from simcore.workload.policies import TRANSFORMER
 
-_POLICIES = ("HYBRID_TRANSFORMER", "HYBRID_TRANSFORMER_FWD_IN_BCKWD")
 # SimAI keeps the time of a cell in 32 bits with a sign.
 _TOO_LONG_NS = 2**31
 
@@ -35,15 +35,22 @@ def estimated_rows(workload: Workload) -> int:
 
 
 def simai_notes(workload: Workload, structure: Structure) -> list[Diagnostic]:
-    """A note for each reason why SimAI itself fails on a file, and what the estimate does instead."""
+    """A note for each reason why SimAI itself fails on a file, and what the estimate does instead.
+
+    Of an op table, and of a policy that SimAI does not know, there is no more to say: it reads no further.
+    """
     header = workload.header
     notes = []
 
     def note(message: str, line: int | None = None) -> None:
         notes.append(Diagnostic("note", "simai-fails", f"SimAI itself {message}", workload.path, line))
 
-    if workload.policy.upper() not in _POLICIES:
+    if workload.format == "op-table":
+        note("does not read op tables")
+        return notes
+    if workload.policy.upper() not in TRANSFORMER:
         note(f"crashes on policy {printable(workload.policy, 40)}", header.line)
+        return notes
     keys = {"model_parallel_NPU_group": header.tp, "ep": header.ep, "pp": header.pp}
     missing = [key for key, value in keys.items() if value is None]
     if missing:

@@ -79,14 +79,16 @@ def build_table_program(
     rows = range(len(workload))
     exchanges = layout.pp > 1 and any("pp" in cells.group for cells in (workload.fwd, workload.ig))
     stages = layout.pp if exchanges else 1
-    ops = 6 * stages * (len(rows) + (last - first) * (layers - 1))
+    passes = parameters.passes
+    ops = 6 * stages * passes * (len(rows) + (last - first) * (layers - 1))
     if ops > most_ops:
-        raise UsageError(
-            f"{plural(layers, 'layer')} on {plural(stages, 'stage')} are up to {ops} ops: "
-            f"at most {most_ops} are simulated"
-        )
+        what = f"{plural(layers, 'layer')} on {plural(stages, 'stage')}"
+        what += f" in {plural(passes, 'pass')}" if passes > 1 else ""
+        raise UsageError(f"{what} are up to {ops} ops: at most {most_ops} are simulated")
     structure = Structure(tuple(rows[:first]), (tuple(rows[first:last]),), tuple(rows[last:]), (), (layers,))
-    plan = Plan(workload, structure, layout, ONE_LOOP.microbatches, 0, layer_scales=layer_scales)
+    plan = Plan(
+        workload, structure, layout, ONE_LOOP.microbatches, 0, passes=passes, layer_scales=layer_scales
+    )
     order = [*rows[:first], *list(rows[first:last]) * layers, *rows[last:]]
     built = []
     for stage in range(stages):

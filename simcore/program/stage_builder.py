@@ -242,20 +242,38 @@ class StageBuilder:
     # -- an op table -----------------------------------------------------------------
 
     def loop_over_table(self, order: Sequence[int]) -> None:
-        """Forward over the rows of `order`, then backward in reverse; a SENDRECV goes between stages."""
+        """Per pass, forward over the rows of `order`, then backward; a SENDRECV goes between stages.
+
+        A row waits forward for its asynchronous collectives of the backward before, in each place
+        of `order` for those of that place.
+        """
         fwd, ig = self.plan.workload.fwd, self.plan.workload.ig
         row_ops = RowOps(self.plan, self.ops, dict.fromkeys(order, 0))
-        for row in order:
-            row_ops.forward(row)
-            self._exchange(fwd, row, FWD)
-        for row in reversed(order):
-            row_ops.input_grad(row)
-            self._exchange(ig, row, IG)
-            row_ops.weight_grad(row, blocking=False)
-        self._remember_asynchronous(0)
-        # Of its own transfers compute has waited for each.
-        self._outstanding = [op for op in self._outstanding if self.ops.message[op] < 0]
+        reduced: dict[int, list[int]] = {}
+        joined: set[int] = set()
+        for number in range(self.plan.passes):
+            if number:
+                self._end_pass()
+            for place, row in enumerate(order):
+                for op in reduced.pop(place, ()):
+                    joined.add(op)
+                    self._wait(Join(op))
+                row_ops.forward(row)
+                self._exchange(fwd, row, FWD)
+            for place in reversed(range(len(order))):
+                row, first = order[place], len(self.ops)
+                row_ops.input_grad(row)
+                self._exchange(ig, row, IG)
+                row_ops.weight_grad(row, blocking=False)
+                if issued := self._asynchronous(first):
+                    reduced[place] = issued
+        self._outstanding = [op for op in self._asynchronous(0) if op not in joined]
         self._most_held = 1
+
+    def _asynchronous(self, first: int) -> list[int]:
+        """The collectives from op `first` on that compute does not wait for; for its own transfers it has."""
+        blocking, message = self.ops.blocking, self.ops.message
+        return [op for op in range(first, len(self.ops)) if not blocking[op] and message[op] < 0]
 
     def _exchange(self, cells: Cells, row: int, phase: int) -> None:
         """The SENDRECV of a row: to the next stage (FWD) or the one before (IG), and compute waits.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import pty
 import signal
@@ -71,6 +72,11 @@ WRONG = [
     ([SEED_002, "--format", "simai", "-o", "OUT", "--per-rank"], ONE_FILE),
     (["fixtures/004_megatron_rank7_trace.txt", "--format", "simai", "-o", "OUT"],
      "FILE fixtures/004_megatron_rank7_trace.txt: found a measured run, expected a workload"),
+    ([SEED_002, "--format", "csv", "-o", "OUT", "--replay"],
+     "--replay: found a workload file, expected rank traces"),
+    (["fixtures/004_megatron_rank7_trace.txt", "--format", "csv", "-o", "OUT", "--passes", "2"],
+     "--passes has no meaning for a trace; its replay takes --compute-scale, --comm-scale, --layer-scale and "
+     "--slow-rank"),
     ([SEED_002, "--format", "chrome", "-o", "OUT", "--ranks", "0-7,2000"],
      "--ranks: found rank 2000, expected ranks from 0 to 1023"),
     ([SEED_002, "--format", "csv", "-o", "OUT", "--ranks", "some"],
@@ -123,6 +129,28 @@ def test_a_timeline_is_written_with_a_word_on_the_ranks_that_stand_for_others(tm
     )
     assert out not in done.stderr
     assert "\r" not in done.stderr
+
+
+def test_a_replay_of_a_trace_is_written(tmp_path: Path) -> None:
+    out = tmp_path / "replay.json"
+    words = [
+        "export",
+        "fixtures/004_megatron_rank7_trace.txt",
+        "--format",
+        "chrome",
+        "-o",
+        str(out),
+        "--force",
+    ]
+    told, written = [], []
+    for more in ([], ["--replay"], ["--compute-scale", "0.5"], ["--slow-rank", "7=0.5", "--replay"]):
+        done = wltui(*words, *more)
+        assert done.returncode == 0
+        told.append(done.stdout.split(", ")[1].split(" ", 2)[2])
+        written.append(json.loads(out.read_bytes())["otherData"]["step_time_ns"])
+    assert told == ["as measured", "replayed", "replayed", "replayed"]
+    # As it is the replay is the measured step; the trace's one rank is the slow one.
+    assert written[0] == written[1] != written[2] == written[3]
 
 
 def test_a_name_that_ends_in_gz_makes_a_gzip_file_of_every_format(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Measured runs, exported as they were measured.
+"""Measured runs, exported as they were measured or replayed.
 
 Planted in a copy of simcore, one at a time: operations sorted without regard to their ends; a launch
 with a duration of 0. Both failed here.
@@ -7,12 +7,14 @@ with a duration of 0. Both failed here.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from simcore.diagnostics import UsageError
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
+from simcore.measured.parameters import measured_results
 from simcore.parameters import Parameters
 from tests.export.reading import exported, is_nested, load, read_lines, read_trace
 from tests.measured.traces import Op, Sub, read, step, write_set
@@ -99,12 +101,59 @@ def test_what_has_no_duration_is_an_instant_and_has_no_end_in_a_line() -> None:
     assert {one["args"]["known"] for one in events.values() if one["ph"] == "i"} == {"launch", "placed"}
 
 
+REPLAYS = [
+    {"replay": True},
+    {"parameters": Parameters(compute_scale=0.5)},
+    {"parameters": Parameters(layer_scale=("backward_step=2",), slow_rank=("3=1.5",)), "replay": True},
+]
+
+
+@pytest.mark.parametrize("asked", REPLAYS, ids=["as it is", "compute", "an operation and a rank"])
+def test_a_replay_is_exported_with_its_own_times(tmp_path: Path, asked: dict[str, Any]) -> None:
+    write_set(tmp_path, {rank: step(rank, 1000.0 + rank, stage=rank // 2) for rank in range(4)})
+    run = open_input(str(tmp_path))
+    assert isinstance(run, MeasuredRun)
+    results = measured_results(run, asked.get("parameters", Parameters()), replay=True)
+    changed = "parameters" in asked
+    assert (results.step_time_ns != run.step_time_ns) == changed
+    export = exported("chrome", run, **asked)
+    assert export.what == "4 ranks, 20 spans replayed"
+    assert export.diagnostics == results.diagnostics[len(run.diagnostics) :]
+    data = b"".join(export.pieces)
+    spans = [span for found in read_trace(data).lanes.values() for span in found]
+    assert max(end for _, end, _ in spans) == results.step_time_ns
+    facts = load(data)["otherData"]
+    assert (facts["step_time_ns"], facts["replayed"]) == (str(results.step_time_ns), "true")
+    lines = read_lines(b"".join(exported("csv", run, **asked).pieces))
+    by_rank = {
+        rank.number: [(str(start), str(end)) for start, end in zip(rank.ops.start, rank.ops.end, strict=True)]
+        for rank in results.run.ranks
+    }
+    assert by_rank == {
+        number: [
+            (line["start_ns"], line["end_ns"])
+            for line in lines
+            if line["ranks"] == str(number) and line["kind"] == "operation"
+        ]
+        for number in range(4)
+    }
+
+
+def test_a_replay_that_is_too_long_is_refused() -> None:
+    with pytest.raises(UsageError) as caught:
+        exported("csv", read(step(7)), Parameters(compute_scale=1e12, layer_scale=("backward_step=1e6",)))
+    assert str(caught.value) == (
+        "--compute-scale, --layer-scale: the replay would take 2^63 ns (292 years) or more"
+    )
+
+
 REFUSED = [
     ({"per_rank": True}, "--per-rank: trace.txt is a measured run, which goes into one file"),
     ({"ranks": [7, 8]}, "--ranks: found rank 8, which trace.txt does not have"),
     (
         {"parameters": Parameters(world=8)},
-        "--world: a measured run is exported as it was measured",
+        "--world has no meaning for a trace; its replay takes --compute-scale, --comm-scale, --layer-scale "
+        "and --slow-rank",
     ),
 ]
 

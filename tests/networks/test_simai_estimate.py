@@ -17,7 +17,7 @@ from simcore.analysis import Results
 from simcore.parameters import Parameters
 from simcore.report import json_report, text_report
 from simcore.simulation import simulate
-from simcore.workload import Workload, open_workload
+from simcore.workload import Header, Workload, open_workload
 from tests.strategies import Cell, Row, make_workload
 from tests.workload.texts import HEADER, read, row, text_of
 
@@ -204,6 +204,20 @@ def test_what_simai_would_do_with_a_file_is_said(text: str, message: str) -> Non
 def test_another_policy_crashes_simai() -> None:
     workload = dataclasses.replace(read(text_of(row())), policy="HYBRID_DLRM\x1b")
     assert fails(workload) == ["w.txt:1: note simai-fails SimAI itself crashes on policy HYBRID_DLRM\\x1b"]
+
+
+def test_of_a_policy_that_crashes_simai_the_policy_alone_is_said() -> None:
+    workload = dataclasses.replace(read(text_of(row(), count=3)), policy="MICRO", header=Header())
+    assert fails(workload) == ["w.txt:1: note simai-fails SimAI itself crashes on policy MICRO"]
+
+
+def test_of_an_op_table_one_note_says_that_simai_does_not_read_it() -> None:
+    path = "fixtures/003_gpt2_large_op_table.txt"
+    for name in ("simai-auto", "busbw:tests/networks/simai/busbw_fixed.yaml"):
+        found = simulate(open_workload(path), Parameters(network=name)).diagnostics
+        assert [one.text() for one in found if one.code.startswith("simai")] == [
+            f"{path}: note simai-fails SimAI itself does not read op tables"
+        ]
 
 
 def test_of_a_file_that_simai_reads_nothing_is_said() -> None:

@@ -134,6 +134,12 @@ GPT = table(
     row("lm_head", ns(1000), ns(2000), ns(300)),
 )
 
+GPT_TP = table(
+    row("transformer_h_0_ln_1", ns(100), ns(3000), ns(5)),
+    row("reduce_from_tensor_model_parallel_region", ns(0, "ALLREDUCE 250"), ns(0, "ALLREDUCE 250"), ns(0)),
+    row("add_15", ns(7), ns(9), ns(0)),
+)
+
 
 def test_the_layer_of_an_op_table_repeats_in_place_and_its_collectives_with_it() -> None:
     once, thrice = run(read(GPT), layers=1), run(read(GPT), layers=3)
@@ -152,6 +158,57 @@ def test_the_layer_of_an_op_table_repeats_in_place_and_its_collectives_with_it()
     (line,) = [line for line in Results(thrice).layers if line.name == "add_15"]
     assert (line.index, line.compute_ns) == (3, 3 * 16)
     assert thrice.program.structure.layers_per_block == (3,)
+
+
+def test_in_the_next_pass_a_row_of_an_op_table_waits_for_its_own_all_reduce_of_the_pass_before() -> None:
+    simulation = run(read(DP), passes=2)
+    # Pass 1 ends at 780; x_grad, before x, is reduced until 2650, y_grad until 1600.
+    assert [(name, start) for name, phase, start, _ in spans(simulation, "compute") if phase == "fwd"] == [
+        ("x", 0), ("y", 100), ("x", 550 + 2 * ALL_REDUCE), ("y", 650 + 2 * ALL_REDUCE)
+    ]  # fmt: skip
+    results = Results(simulation)
+    assert results.pass_end_ns == [780, 550 + 2 * ALL_REDUCE + 780]
+    assert simulation.step_time_ns == 2 * (550 + 2 * ALL_REDUCE)
+    assert results.accounts[0].exposed_ns()["dp"] == simulation.step_time_ns - 2 * 780
+    assert not [one for one in simulation.diagnostics if one.code == "parameter-ignored"]
+
+
+def test_each_place_of_a_repeated_layer_waits_for_its_own_all_reduce() -> None:
+    simulation = run(read(GPT), layers=3, passes=2)
+    starts = [start for name, phase, start, _ in spans(simulation, "compute")
+              if name == "transformer_h_0_ln_1" and phase == "fwd"]  # fmt: skip
+    reduced = [end for *_, end in spans(simulation, "dp")[:3]]
+    # Backward reduces the last place first: the first place waits for the third all-reduce.
+    assert starts[3] == reduced[2]
+    assert starts[4:] == [starts[3] + 107, starts[3] + 214]
+    assert len(spans(simulation, "dp")) == 6
+
+
+def test_a_pass_ends_when_the_last_gradient_has_come() -> None:
+    """Row 0 is the SENDRECV: the last that a stage does in a pass is to receive."""
+    text = table(
+        row("sendrecv", ns(0, "SENDRECV 250"), ns(0, "SENDRECV 250"), ns(0)),
+        row("a", ns(100), ns(200), ns(0)),
+    )
+    once, twice = (run(read(text), passes=passes) for passes in (1, 2))
+    assert once.step_time_ns == 300 + 2 * TRANSFER
+    assert Results(once).pass_end_ns == [300 + 2 * TRANSFER]
+    assert Results(twice).pass_end_ns == [300 + 2 * TRANSFER, 2 * (300 + 2 * TRANSFER)]
+    assert twice.step_time_ns == 2 * once.step_time_ns
+
+
+@given(passes=st.integers(1, 4), case=st.sampled_from(((DP, None), (PP, None), (GPT_TP, 1), (GPT_TP, 3))))
+def test_a_pass_that_overlaps_no_other_takes_as_long_as_each(
+    passes: int, case: tuple[str, int | None]
+) -> None:
+    text, layers = case
+    once = run(read(text), layers=layers)
+    more = run(read(text), layers=layers, passes=passes)
+    assert more.step_time_ns == passes * once.step_time_ns
+    assert more.timeline.spans == passes * once.timeline.spans
+    (first,) = Results(once).pass_end_ns
+    assert Results(more).pass_end_ns == [first + number * once.step_time_ns for number in range(passes)]
+    assert run(read(text), layers=layers, passes=passes, no_fold=True).step_time_ns == more.step_time_ns
 
 
 def test_the_number_of_layers_is_assumed_and_known_counts_are_named() -> None:
@@ -216,6 +273,14 @@ def test_more_layers_than_can_be_simulated_are_refused() -> None:
         run(read(GPT), layers=2**40)
     assert str(refused.value) == (
         "1099511627776 layers on 1 stage are up to 19791209299980 ops: at most 40000000 are simulated"
+    )
+
+
+def test_more_passes_of_a_table_than_can_be_simulated_are_refused() -> None:
+    with pytest.raises(UsageError) as refused:
+        run(read(GPT), layers=2, passes=2**30)
+    assert str(refused.value) == (
+        "2 layers on 1 stage in 1073741824 passes are up to 51539607552 ops: at most 40000000 are simulated"
     )
 
 

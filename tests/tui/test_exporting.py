@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from simcore.export import FORMATS, Request
+from simcore.measured.parameters import measured_results
 from simcore.measured.replay import MeasuredResults
 from simcore.parameters import Parameters
 from tests.tui.conftest import MakeApp
@@ -88,6 +89,18 @@ async def test_a_measured_run_is_exported_too(tmp_path: Path) -> None:
     app = WltuiApp(MeasuredSession(MeasuredResults(measured())), first="timeline")
     assert (await exported(app, "m.json")).startswith("m.json: ")
     assert json.loads((tmp_path / "m.json").read_bytes())["traceEvents"]
+
+
+@pytest.mark.parametrize("name", ["chrome", "csv"])
+async def test_a_replay_on_the_screen_is_the_one_of_the_command(tmp_path: Path, name: str) -> None:
+    run, parameters = measured(), Parameters(compute_scale=0.5)
+    app = WltuiApp(MeasuredSession(measured_results(run, parameters)), first="timeline")
+    file = "r.json" if name == "chrome" else "r.csv"
+    assert " replayed, " in await exported(app, file)
+    chosen = next(one for one in FORMATS if one.name == name)
+    of_command = b"".join(chosen.requested(Request(run, parameters)).pieces)
+    assert (tmp_path / file).read_bytes() == of_command
+    assert of_command != b"".join(chosen.requested(Request(run, Parameters())).pieces)
 
 
 async def test_e_leads_to_the_parameter_of_the_marked_change(make_app: MakeApp) -> None:

@@ -101,6 +101,31 @@ def test_values_that_are_not_given_are_those_of_the_run() -> None:
     }  # fmt: skip
 
 
+OF_THE_FILE = ("world", "tp", "ep", "pp", "microbatches", "dialect")
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "origins"),
+    [
+        ("000_gpt13b_tp4_old_header.txt", {},
+         ["assumed", "in the file", "assumed", "assumed", "counted", "in the file"]),
+        ("002_gpt_1024npu.txt", {}, ["in the file"] * 6),
+        ("002_gpt_1024npu.txt", {"tp": 4, "microbatches": 8},
+         ["in the file", "given", "in the file", "in the file", "given", "in the file"]),
+        ("001_moe_128npu_with_mistakes.txt", {"world": 8, "pp": 4, "tp": 1},
+         ["given", "given", "assumed", "given", "counted", "in the file"]),
+        ("003_gpt2_large_op_table.txt", {}, ["assumed"] * 6),
+    ],
+)  # fmt: skip
+def test_the_form_says_in_the_file_of_what_the_file_has_alone(
+    name: str, parameters: dict[str, int], origins: list[str]
+) -> None:
+    simulation = run(open_workload(str(ROOT / "fixtures" / name)), **parameters).simulation
+    fields = [field for field in fields_for(simulation) if field.label in OF_THE_FILE]
+    assert [field.label for field in fields] == list(OF_THE_FILE)
+    assert [field.origin(simulation.parameters, simulation) for field in fields] == origins
+
+
 def test_the_form_shows_what_the_network_of_the_run_uses() -> None:
     labels = [field.label for field in fields_for(simulation_of())]
     auto = simulation_of(network="simai-auto", dim=(), nic=20.0)

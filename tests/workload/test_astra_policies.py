@@ -112,8 +112,9 @@ def test_rows_alone_have_no_policy_and_no_count() -> None:
     assert (workload.policy, workload.dialect, workload.declared_rows) == ("LIBRA", "astra-sim-1", None)
     assert (workload.name, list(workload.line)) == (["a", "b"], [2, 3])
     assert told(f"{A}\n{B}\n") == [
-        "w.txt:1:1: warning no-policy found a row, expected a policy: every collective is run "
-        "over all ranks, in the order of HYBRID_TRANSFORMER"
+        "w.txt:1:1: warning no-policy found a row, expected a policy: dialect astra-sim-1, the default "
+        "here, runs every collective over all ranks, in the order of HYBRID_TRANSFORMER; dialect simai runs "
+        "each in its own group, as SimAI does"
     ]
 
 

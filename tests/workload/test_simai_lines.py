@@ -154,6 +154,26 @@ def test_more_rows_than_the_count_are_read() -> None:
     ]
 
 
+def test_the_program_that_stops_after_the_count_is_the_one_that_runs_the_file() -> None:
+    plain = A.rsplit(None, 1)[0].replace("attention_row", "conv")
+    found = {
+        content.split()[0]: told(content)[-1].rsplit("all are read, ", 1)[-1]
+        for content in (
+            f"HYBRID_TRANSFORMER model_parallel_NPU_group: 2\n1\n{plain} 5\n{plain} 5\n",
+            f"DATA\n1\n{A}\n{A}\n",
+            # SimAI's engine crashes on it, whoever wrote it.
+            f"MICRO\n1\n{A}\n{A}\n",
+            f"HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 1\n1\n{A}\n{A}\n",
+        )
+    }
+    assert found == {
+        "HYBRID_TRANSFORMER": "ASTRA-sim stops after 1",
+        "DATA": "ASTRA-sim stops after 1",
+        "MICRO": "ASTRA-sim stops after 1",
+        "HYBRID_TRANSFORMER_FWD_IN_BCKWD": "SimAI stops after 1",
+    }
+
+
 def test_fewer_rows_than_the_count_are_read() -> None:
     content = text_of(A, B, count="  839 ")
     assert (len(read(content)), read(content).declared_rows) == (2, 839)

@@ -21,7 +21,7 @@ from simcore.export import (
 )
 from simcore.units import byte_size, plural
 from tui.commands.amounts import parse_ranks
-from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from
+from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from, refuse_replay
 from tui.commands.inputs import open_input
 from tui.commands.progress import ProgressLine
 
@@ -37,7 +37,7 @@ def build_parser() -> Parser:
         prog="wltui export",
         description="Write the simulated step (chrome, csv), or the workload as the parameters make it "
         "(simai): degrees, micro-batches and scales of compute become part of that file, and what it has no "
-        "words for is said. A measured run is written as it was measured.",
+        "words for is said. A measured run is written as it was measured, or replayed.",
     )
     parser.add_argument(
         "file", metavar="FILE",
@@ -76,7 +76,13 @@ def main(words: list[str]) -> int:
     ranks = None if every_rank or arguments.ranks is None else parse_ranks("--ranks", arguments.ranks)
     parameters = parameters_from(arguments)
     opened = open_input(arguments.file, arguments.run)
-    export = chosen.requested(Request(opened, parameters, ranks, every_rank, arguments.per_rank))
+    # It has been loaded by what opened the file.
+    from simcore.workload import Workload
+
+    refuse_replay(arguments.replay and isinstance(opened, Workload))
+    export = chosen.requested(
+        Request(opened, parameters, ranks, every_rank, arguments.per_rank, arguments.replay)
+    )
     for found in (*opened.diagnostics, *export.diagnostics):
         print(found.text(), file=sys.stderr)
     _write(export, arguments.output, arguments.force)

@@ -80,13 +80,22 @@ def _cluster_alone(parameters: Parameters, near: Basis) -> Cluster:
         return Cluster((), ())
 
 
+def is_one_loop(basis: Basis) -> bool:
+    """Whether the run takes all rows as one loop: an op table, and in dialect astra-sim-1 any file."""
+    return (basis.workload.as_read or basis.workload).is_table or _is_queued(basis)
+
+
+def _is_queued(basis: Basis) -> bool:
+    """Whether the run is one of dialect astra-sim-1."""
+    with suppress(UsageError):
+        return chosen_dialect(basis.workload.as_read or basis.workload, basis.parameters) == "astra-sim-1"
+    return basis.program.queued
+
+
 def not_given(field: str, basis: Basis) -> object:
     """What a run takes for a parameter of the schedule that was not given."""
     workload = basis.workload.as_read or basis.workload
-    queued = basis.program.queued
-    structure = basis.program.structure
-    with suppress(UsageError):
-        queued = chosen_dialect(workload, basis.parameters) == "astra-sim-1"
+    structure, queued = basis.program.structure, _is_queued(basis)
     if field == "microbatches" and basis.program.queued and not queued:
         # The program of the other dialect has the whole file as one block.
         structure = find_structure(workload)[0]

@@ -15,12 +15,15 @@ from tui.summary.panels import account_bar
 # Rows of the accounts of both runs and of two bars: with less room the bars are left out.
 _LEAST_BARS = 5
 _NOT_POSSIBLE = "not possible"
+# Parts of the bars: fill, what it is, and in a word for where there is less room.
 _LEGEND = (
-    ("fwd", "forward"),
-    ("bwd", "backward"),
-    ("exposed", "exposed"),
-    ("wait", "wait"),
-    ("bubble", "bubble"),
+    ("fwd", "forward", "fwd"),
+    ("bwd", "backward", "bwd"),
+    ("opt", "optimizer", "opt"),
+    ("exposed", "exposed", "exposed"),
+    ("wait", "wait", "wait"),
+    ("bubble", "bubble", "bubble"),
+    ("idle", "idle", "idle"),
 )
 
 
@@ -44,7 +47,7 @@ def effect_lines(
     lines += [[], *account_lines(opened, now)]
     room = height - len(lines) - 3
     if room >= _LEAST_BARS:
-        lines += [[], *_bars(opened, now, width, room, glyphs), _legend(glyphs)]
+        lines += [[], *_bars(opened, now, width, room, glyphs)]
     return lines
 
 
@@ -126,7 +129,7 @@ def account_lines(opened: Results, now: Results) -> list[Line]:
 
 
 def _bars(opened: Results, now: Results, width: int, room: int, glyphs: Glyphs) -> list[Line]:
-    """Stages spread over the pipeline, each as opened and now, on one scale."""
+    """Stages spread over the pipeline, each as opened and now, on one scale; then what their parts are."""
     changed = now is not opened
     runs = [("opened", opened), ("now", now)] if changed else [("", now)]
     whole = max(run.step_time_ns for _, run in runs)
@@ -137,14 +140,16 @@ def _bars(opened: Results, now: Results, width: int, room: int, glyphs: Glyphs) 
     stages = _spread(count, (room - 1) // len(runs))
     out = _left_out(count - len(stages), max(bar - 1 - len(end), 0))
     lines: list[Line] = [[(f"{'where it goes':<{left}}0{out}{end}", "dim")]]
+    drawn: set[str] = set()
     for stage in stages:
         for number, (name, run) in enumerate(runs):
             found = run.stages[stage]
             label = f" stage {stage:>2}" if number == 0 else ""
             label = f"{label:<10}{name}"
-            lines.append([(f"{label:<{left}}", ""),
-                          *account_bar(found.sum_ns, whole * found.ranks, bar, glyphs)])  # fmt: skip
-    return lines
+            *parts, rest = account_bar(found.sum_ns, whole * found.ranks, bar, glyphs)
+            drawn.update(text[0] for text, _ in parts if text)
+            lines.append([(f"{label:<{left}}", ""), *parts, rest])
+    return [*lines, _legend(drawn, width, glyphs)]
 
 
 def _left_out(count: int, room: int) -> str:
@@ -154,11 +159,14 @@ def _left_out(count: int, room: int) -> str:
     return f"{text:^{room}}"
 
 
-def _legend(glyphs: Glyphs) -> Line:
-    """What the parts of the bars are; an optimizer is too short to be seen in them."""
+def _legend(drawn: set[str], width: int, glyphs: Glyphs) -> Line:
+    """What the glyphs of the bars are, as far as there is room. drawn: those that the bars have."""
+    found = [(fill, words) for fill, *words in _LEGEND if glyphs.fills[fill] in drawn]
+    long = sum(len(words[0]) + 3 for _, words in found) - 1 <= width
     line: Line = []
-    for fill, words in _LEGEND:
-        line += [(glyphs.fills[fill], "comm" if fill == "exposed" else fill), (f" {words} ", "")]
+    for fill, words in found:
+        role = "comm" if fill == "exposed" else fill
+        line += [(" " if line else "", ""), (glyphs.fills[fill], role), (f" {words[0 if long else 1]}", "")]
     return line
 
 

@@ -11,13 +11,15 @@ from simcore.diagnostics import UsageError
 from simcore.networks import NETWORKS, network_model
 from simcore.networks.simai_inputs import simai_bandwidths
 from simcore.parameters import Flag, Parameters, least_count, parse_value, replaced
+from simcore.stated import Origin, origin_of
 from simcore.units import number
-from tui.parameters.basis import Basis, basis_of, not_given
+from tui.parameters.basis import Basis, basis_of, is_one_loop, not_given
 from tui.parameters.field import Field, next_name, of_cluster, scrubbed_count, scrubbed_figure
 
 _DEGREES = ("world", "tp", "ep", "pp")
 # What the type of the GPU or NIC gives where it is not given.
 _OF_TYPE = ("nvlink", "nic")
+_ORIGINS: dict[Origin, str] = {"stated": "in the file", "counted": "counted", "assumed": "assumed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,10 @@ class FlagField(Field):
         if value is not None:
             return "default" if value == self.flag.default else "given"
         if self.flag.in_file:
-            return "in the file"
+            here = basis_of(parameters, basis)
+            workload = here.workload.as_read or here.workload
+            in_blocks = not is_one_loop(here)
+            return _ORIGINS[origin_of(workload, field, self._value(parameters, here), in_blocks)]
         return of_cluster(parameters) if field in parameter_values(basis.cluster) else "default"
 
     def differs(self, one: Basis, other: Basis) -> bool:

@@ -53,9 +53,11 @@ def read_without_header(path: str, data: bytes) -> Workload:
     """
     findings = Findings(path)
     lines = lines_of(decoded(data, findings))
+    # Which of the two dialects will run is not known yet: parameters tell.
     message = (
-        "found a row, expected a policy: every collective is run over all ranks, "
-        "in the order of HYBRID_TRANSFORMER"
+        "found a row, expected a policy: dialect astra-sim-1, the default here, runs every collective "
+        "over all ranks, in the order of HYBRID_TRANSFORMER; dialect simai runs each in its own group, "
+        "as SimAI does"
     )
     start = skip_to_content(lines, 0, findings)
     findings.add("warning", "no-policy", message, cells_of(lines[start], start + 1)[0])
@@ -77,12 +79,13 @@ def _read_body(
     read_rows(lines, after, rows, findings)
     header = header_reader.header(len(rows))
     row_policy = rows.policies()
-    if declared is not None and declared != len(rows):
-        findings.add("warning", "row-count", _count_message(declared, len(rows)), count_cell)
     if not rows and not findings.has_errors():
         message = "found no row after the header, expected at least one"
         findings.add("error", "no-rows", message, Cell("", header.line, 1))
     dialect = dialect_of(header.column, rows) if policy in OF_BOTH_DIALECTS else "astra-sim-1"
+    if declared is not None and declared != len(rows):
+        reader = "SimAI" if dialect == "simai" and policy in TRANSFORMER else "ASTRA-sim"
+        findings.add("warning", "row-count", _count_message(declared, len(rows), reader), count_cell)
     if dialect == "simai":
         _note_process_times(lines, rows, findings)
     diagnostics = findings.diagnostics()
@@ -141,9 +144,10 @@ def _read_count(lines: list[str], start: int, findings: Findings) -> tuple[int |
     return number.value, first, start + 1
 
 
-def _count_message(declared: int, present: int) -> str:
+def _count_message(declared: int, present: int, reader: str) -> str:
+    """reader: the program that the file is for, and that runs its policy."""
     if declared < present:
-        return f"found {present} rows, expected {declared}; all are read, SimAI stops after {declared}"
+        return f"found {present} rows, expected {declared}; all are read, {reader} stops after {declared}"
     return f"found {present} rows, expected {declared}; those found are read"
 
 

@@ -214,6 +214,21 @@ def test_a_late_gradient_all_reduce_is_named_with_the_flag_that_hides_it() -> No
     )
 
 
+def test_of_several_late_gradients_the_longest_is_named_with_its_own_time() -> None:
+    """Each waits for the one before; none has the time of all of them."""
+    sizes = (30_000, 50_000, 20_000)
+    rows = [Row(f"grad_{size}", wg=Cell(0, "ALLREDUCE", "dp", size)) for size in sizes]
+    simulation = run([*rows, BLOCK], {"dp": 2})
+    sentence = next(one for one in Results(simulation).sentences if one.rule == "late-gradients")
+    total = sum(pair_ns(size) for size in sizes)
+    assert sentence.ns == total
+    assert sentence.text == (
+        "3 gradient collectives, the all-reduce of grad longest (dp, 50.0 kB, "
+        f"{pair_ns(50_000) / 1000:.3f} us), come after the last backward: nothing hides {total / 1000:.1f} us "
+        f"({100 * total / simulation.step_time_ns:.1f} %)."
+    )
+
+
 def test_a_late_gradient_all_reduce_can_be_the_main_cause() -> None:
     rows = [Row("grad_param_comm", wg=Cell(0, "ALLREDUCE", "dp", 90_000)), BLOCK]
     sentence = first(run(rows, {"dp": 2}))

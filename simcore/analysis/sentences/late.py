@@ -9,7 +9,7 @@ from simcore.simulation import Simulation
 _GRADIENT_KINDS = ("dp", "dp_ep", "all")
 _REDUCES = ("ALLREDUCE", "REDUCESCATTER")
 
-# By kind and row: exposed ns of gradient reductions after the last backward.
+# By kind and op: exposed ns of gradient reductions after the last backward.
 Late = dict[str, dict[int, int]]
 
 
@@ -34,7 +34,6 @@ def late_reductions(simulation: Simulation, number: int, accounts: Accounts) -> 
         if not isinstance(cost, CollectiveCost) or ops.phase[op] != WG or cost.collective not in _REDUCES:
             continue
         if cost.group in _GRADIENT_KINDS:
-            rows = found.setdefault(cost.group, {})
-            ns = accounts.edge[segment + 1] - accounts.edge[segment]
-            rows[ops.row[op]] = rows.get(ops.row[op], 0) + ns
+            of_kind = found.setdefault(cost.group, {})
+            of_kind[op] = of_kind.get(op, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
     return found

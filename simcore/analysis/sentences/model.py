@@ -103,7 +103,7 @@ class Facts:
 
     @cached_property
     def late(self) -> list[Late]:
-        """By class, kind and row: exposed gradient reductions after the last backward, ns."""
+        """By class, kind and op: exposed gradient reductions after the last backward, ns."""
         return [late_reductions(self.simulation, number, one) for number, one in enumerate(self.accounts)]
 
     @cached_property

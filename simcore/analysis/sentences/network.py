@@ -101,21 +101,24 @@ def _alike(facts: Facts, account: int) -> bool:
 
 
 def late_gradients(facts: Facts) -> Sentence | None:
-    """The gradient reduction at the end that nothing hides, and what the flag that would hide it gives."""
-    sums = [sum(sum(rows.values()) for rows in kinds.values()) for kinds in facts.late]
+    """The gradient reductions at the end that nothing hides, and what the flag that would hide it gives."""
+    sums = [sum(sum(ops.values()) for ops in kinds.values()) for kinds in facts.late]
     if not facts.worth(facts.mean(sums), 0.005):
         return None
     simulation = facts.simulation
     most = max(range(len(sums)), key=lambda number: (sums[number], -number))
-    by_row = {row: (ns, kind) for kind, rows in facts.late[most].items() for row, ns in rows.items()}
-    row = max(by_row, key=lambda one: by_row[one][0])
+    found = [(ns, kind, op) for kind, ops in facts.late[most].items() for op, ns in ops.items()]
+    ns, kind, op = max(found, key=lambda one: (one[0], -one[2]))
+    row = simulation.timeline.stage_program(most).ops.row[op]
     cells = simulation.workload.wg
     collective = NAMES[str(cells.collective[row])]
-    text = (
-        f"The gradient {collective} of {printable(base_name(simulation.workload.name[row]), 32)} "
-        f"({by_row[row][1]}, {byte_size(cells.bytes[row])}) comes after the last backward: nothing hides "
-        f"{facts.figure(sums[most])}"
-    )
+    name = printable(base_name(simulation.workload.name[row]), 32)
+    what = f"{kind}, {byte_size(cells.bytes[row])}"
+    if len(found) == 1:
+        text = f"The gradient {collective} of {name} ({what}) comes"
+    else:
+        text = f"{len(found)} gradient collectives, the {collective} of {name} longest ({what}, {duration(ns)}), come"
+    text += f" after the last backward: nothing hides {facts.figure(sums[most])}"
     parameters = simulation.parameters
     if simulation.program.pipelined and not parameters.overlap_grad_reduce and row in (
         simulation.program.structure.prologue

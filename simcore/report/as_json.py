@@ -130,10 +130,7 @@ def _worst_link(results: Results) -> dict[str, Any] | None:
 
 def sentence_values(results: Results) -> list[dict[str, Any]]:
     """The run in words, the main cause first."""
-    return [
-        {"rule": one.rule, "text": one.text if number else one.lead + one.text, "ns": one.ns}
-        for number, one in enumerate(results.sentences)
-    ]
+    return [{"rule": one.rule, "text": one.lead + one.text, "ns": one.ns} for one in results.sentences]
 
 
 def _estimate(results: Results) -> dict[str, Any] | None:

@@ -41,7 +41,18 @@ def exposed_all_reduce() -> Simulation:
 
 
 def bubble_bound() -> Simulation:
+    return run([BLOCK] * 2, {"pp": 4}, schedule="1f1b")
+
+
+def mostly_compute() -> Simulation:
     return run([BLOCK] * 4, {"pp": 4}, schedule="1f1b")
+
+
+def several_kinds(compute_ns: int) -> Simulation:
+    """Three stages that wait for tp and ep collectives as long as for each other."""
+    mlp = Row("embedding_layer", Cell(compute_ns, "ALLREDUCE", "tp", 2000))
+    moe = Row("moe", Cell(compute_ns, "ALLTOALL", "ep", 4000))
+    return run([mlp, moe] * 4, {"tp": 2, "ep": 2, "dp": 2, "pp": 3}, schedule="1f1b", dim=("switch:16:1:5",))
 
 
 def late_gradients(**parameters: bool) -> Simulation:
@@ -89,11 +100,75 @@ def test_an_exposed_all_reduce_is_the_cause() -> None:
 
 def test_a_bubble_is_the_cause_and_its_slots_are_counted() -> None:
     assert said(bubble_bound()) == {
-        "bubble": "Bubble-bound. Stage 0 waits 9.000 us (42.9 %) for its neighbours, the mean rank "
-        "6.000 us (28.6 %): all stages compute alike, with 4 stages and 4 micro-batches 1f1b leaves "
-        "3 of 7 slots empty on every stage.",
+        "bubble": "Bubble-bound. Stage 0 waits 9.000 us (60.0 %) for its neighbours, the mean rank "
+        "6.000 us (40.0 %): all stages compute alike, with 4 stages and 2 micro-batches 1f1b leaves "
+        "3 of 5 slots empty on every stage.",
+        "idle": "Stage 3 is done 6.000 us (40.0 %) before the step ends.",
+    }
+
+
+def test_compute_leads_where_it_takes_half_of_the_step_and_names_what_comes_second() -> None:
+    assert said(mostly_compute()) == {
+        "compute-bound": "Compute first, then bubble. Ranks compute 12.000 us (57.1 %) of the step, most in "
+        "embedding_layer (57.1 %).",
+        "bubble": "Stage 0 waits 9.000 us (42.9 %) for its neighbours, the mean rank 6.000 us (28.6 %): "
+        "all stages compute alike, with 4 stages and 4 micro-batches 1f1b leaves 3 of 7 slots empty "
+        "on every stage.",
         "idle": "Stage 3 is done 6.000 us (28.6 %) before the step ends.",
     }
+
+
+def test_kinds_of_communication_lead_together() -> None:
+    """Stages wait for each other longer than for either kind, and for both together less than that."""
+    simulation = several_kinds(800)
+    facts = Facts(Results(simulation))
+    kinds = [facts.mean_ns["exposed tp"], facts.mean_ns["exposed ep"]]
+    assert max(kinds) < facts.mean_ns["bubble"] + facts.mean_ns["idle"] < sum(kinds) == facts.exposed_ns
+    found = facts.results.sentences
+    assert [one.rule for one in found[:3]] == ["network", "free-communication", "bubble"]
+    assert found[0].lead + found[0].text == (
+        "Network-bound. Compute waits 16.120 us (47.7 %) for communication on each rank: 23.9 % tp, "
+        "23.8 % ep."
+    )
+
+
+def test_what_comes_second_is_named_by_all_of_it() -> None:
+    """Compute leads below half of the step where nothing else comes near it."""
+    facts = Facts(Results(several_kinds(4000)))
+    assert facts.mean_busy_ns < facts.step_ns / 2
+    found = facts.results.sentences
+    assert found[0].lead == "Compute first, then network. "
+    assert [one.rule for one in found[:3]] == ["compute-bound", "free-communication", "network"]
+
+
+@pytest.mark.parametrize(
+    ("final_ns", "gradient_bytes", "blocks", "size", "lead", "causes"),
+    [
+        (4000, 1000, 1, 2000, "Network. ", ["network", "unbalanced-stages", "bubble"]),
+        (0, 200, 8, 50, "Compute first. ", ["compute-bound", "network", "bubble"]),
+    ],
+)
+def test_what_is_less_than_half_of_the_rest_binds_no_step_and_is_no_second(
+    final_ns: int, gradient_bytes: int, blocks: int, size: int, lead: str, causes: list[str]
+) -> None:
+    """Stages wait for the last one, for their neighbours and for the network."""
+    block = [Row("embedding_layer", Cell(100, "ALLREDUCE", "tp", size)), *[layer("mlp", 100)] * 2]
+    rows = [Row("grad_param_comm", wg=Cell(0, "ALLREDUCE", "dp", gradient_bytes))]
+    rows += [*block, layer("final_norm", final_ns)] * blocks
+    dim = ("switch:16:1:5",)
+    degrees = {"pp": 3, "tp": 2, "dp": 2}
+    found = Results(run(rows, degrees, schedule="1f1b", stage_layout="megatron", dim=dim)).sentences
+    assert found[0].lead == lead
+    assert [one.rule for one in found if one.cause][:3] == causes
+
+
+def test_what_stages_wait_for_communication_of_others_the_network_costs() -> None:
+    """Nothing is computed but 10 ns: half of the step is a bubble, and without communication all is gone."""
+    row = Row("embedding_layer", Cell(10, "ALLREDUCE", "tp", 8000))
+    found = Results(run([row], {"tp": 2, "pp": 2}, schedule="1f1b")).sentences
+    assert [one.rule for one in found[:3]] == ["exposed", "free-communication", "bubble"]
+    assert found[0].lead == "Network-bound. "
+    assert "(-99." in found[1].text
 
 
 def test_slots_of_interleaved_are_chunks() -> None:
@@ -139,6 +214,21 @@ def test_a_late_gradient_all_reduce_is_named_with_the_flag_that_hides_it() -> No
     )
 
 
+def test_of_several_late_gradients_the_longest_is_named_with_its_own_time() -> None:
+    """Each waits for the one before; none has the time of all of them."""
+    sizes = (30_000, 50_000, 20_000)
+    rows = [Row(f"grad_{size}", wg=Cell(0, "ALLREDUCE", "dp", size)) for size in sizes]
+    simulation = run([*rows, BLOCK], {"dp": 2})
+    sentence = next(one for one in Results(simulation).sentences if one.rule == "late-gradients")
+    total = sum(pair_ns(size) for size in sizes)
+    assert sentence.ns == total
+    assert sentence.text == (
+        "3 gradient collectives, the all-reduce of grad longest (dp, 50.0 kB, "
+        f"{pair_ns(50_000) / 1000:.3f} us), come after the last backward: nothing hides {total / 1000:.1f} us "
+        f"({100 * total / simulation.step_time_ns:.1f} %)."
+    )
+
+
 def test_a_late_gradient_all_reduce_can_be_the_main_cause() -> None:
     rows = [Row("grad_param_comm", wg=Cell(0, "ALLREDUCE", "dp", 90_000)), BLOCK]
     sentence = first(run(rows, {"dp": 2}))
@@ -147,12 +237,19 @@ def test_a_late_gradient_all_reduce_can_be_the_main_cause() -> None:
 
 
 def test_stages_that_compute_longer_than_others_are_named() -> None:
-    simulation = unbalanced_stages()
-    assert first(simulation).rule == "unbalanced-stages"
-    assert first(simulation).text == (
+    found = Results(unbalanced_stages()).sentences
+    assert [one.rule for one in found[:2]] == ["compute-bound", "unbalanced-stages"]
+    assert found[0].lead == "Compute first, then unbalanced stages. "
+    assert found[1].text == (
         "Stage 1 computes 40.000 us, the others 8.080 us on average and wait for it: "
         "balanced, each would compute 24.040 us."
     )
+
+
+def test_unbalanced_stages_lead_where_ranks_compute_less_than_half_of_the_step() -> None:
+    rows = [*([layer("embedding_layer", 10), *[layer("mlp", 10)] * 3, layer("final_norm", 4000)] * 8)]
+    sentence = first(run(rows, {"pp": 4}, schedule="1f1b", stage_layout="megatron"))
+    assert (sentence.rule, sentence.lead) == ("unbalanced-stages", "Unbalanced stages. ")
 
 
 def test_a_run_that_computes_says_what() -> None:
@@ -209,6 +306,7 @@ SPEAKS = {
     "unbalanced-stages": unbalanced_stages,
     "bubble": bubble_bound,
     "late-gradients": late_gradients,
+    "network": lambda: several_kinds(800),
     "exposed": exposed_all_reduce,
     "free-communication": exposed_all_reduce,
     "busy-port": exposed_all_reduce,
@@ -221,6 +319,7 @@ SILENT = {
     "unbalanced-stages": bubble_bound,
     "bubble": exposed_all_reduce,
     "late-gradients": exposed_all_reduce,
+    "network": exposed_all_reduce,
     "exposed": bubble_bound,
     "free-communication": bubble_bound,
     "busy-port": bubble_bound,
@@ -247,7 +346,7 @@ def test_the_page_has_the_sentences_on_top_and_each_names_a_figure() -> None:
     head, line = page.splitlines()[2:4]
     assert head == "In words"
     assert line.startswith(
-        "  Bubble-bound. Stage 0 waits 9.000 us (42.9 %) for its neighbours, the mean rank 6.000 us (28.6 %)"
+        "  Bubble-bound. Stage 0 waits 9.000 us (60.0 %) for its neighbours, the mean rank 6.000 us (40.0 %)"
     )
 
 
@@ -264,9 +363,21 @@ def test_every_run_has_sentences_with_figures_and_the_first_is_a_cause(case: Cas
         assert any(letter.isdigit() for letter in one.text)
         assert one.text.endswith(".")
         assert one.text.isprintable()
-    causes = [one.lost_ns for one in found if one.lead and not one.fault]
+    causes = [one.lost_ns for one in found if one.cause and not one.fault]
     assert causes == sorted(causes, reverse=True)
     facts = Facts(results)
+    assert not [one for one in found[1:] if one.lead]
+    lead, free = (found[0].lead, facts.without_network_ns) if found else ("", None)
+    busy = facts.mean_busy_ns
+    if found and found[0].cause and not found[0].fault:
+        assert lead.startswith("Compute") or (2 * busy < results.step_time_ns and busy <= 1.2 * causes[0])
+    if "bound" in lead and not lead.startswith("Compute"):
+        assert 2 * found[0].lost_ns >= results.step_time_ns - busy
+    if "etwork" in lead and free is not None:
+        assert 10 * (results.step_time_ns - free) >= results.step_time_ns
+        assert not [one for one in found if one.text.startswith("The network is not the cause")]
+        bubbles = [one.lost_ns for one in found if one.cause == "bubble"]
+        assert results.step_time_ns - free >= max(bubbles, default=0)
     assert sum(facts.mean_ns.values()) == pytest.approx(results.step_time_ns, abs=len(facts.mean_ns))
 
 

@@ -6,16 +6,26 @@ A new rule is one function here and one entry in `RULES`. Import from here: `RUL
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from simcore.analysis.sentences.compute import compute_bound
 from simcore.analysis.sentences.faults import slow_link, straggler
 from simcore.analysis.sentences.model import Facts, Rule, Sentence
-from simcore.analysis.sentences.network import busy_port, exposed, free_communication, late_gradients
+from simcore.analysis.sentences.network import (
+    busy_port,
+    exposed,
+    free_communication,
+    late_gradients,
+    network,
+)
 from simcore.analysis.sentences.pipeline import bubble, idle, unbalanced
 
 if TYPE_CHECKING:
     from simcore.analysis.results import Results
+
+# Compute that takes this share of the step leaves no other cause to name.
+_BOUND = 0.8
 
 # What costs the same stands in this order.
 RULES: tuple[Rule, ...] = (
@@ -24,6 +34,7 @@ RULES: tuple[Rule, ...] = (
     compute_bound,
     unbalanced,
     bubble,
+    network,
     late_gradients,
     exposed,
     free_communication,
@@ -35,7 +46,7 @@ RULES: tuple[Rule, ...] = (
 def sentences_of(results: Results) -> list[Sentence]:
     """What there is to say of a run, the main cause first; nothing of a step of 0 ns.
 
-    Faults come before all causes, then the cause that costs each rank most, what the step would be
+    Faults come before all causes, then the cause that costs the step most, what the step would be
     without communication, the other causes, and what is worth knowing beside them.
     """
     if not results.step_time_ns:
@@ -45,15 +56,35 @@ def sentences_of(results: Results) -> list[Sentence]:
     for rule in RULES:
         made = rule(facts)
         found += made if isinstance(made, list) else [made] if made is not None else []
-    causes = sorted([one for one in found if one.lead], key=lambda one: (not one.fault, -one.lost_ns))
-    beside = [one for one in found if not one.lead]
+    causes = sorted([one for one in found if one.cause], key=lambda one: (not one.fault, -one.lost_ns))
+    if causes:
+        causes[0] = replace(causes[0], lead=_lead(facts, causes))
+    beside = [one for one in found if not one.cause]
     first = [one for one in beside if one.rule == "free-communication"]
     return [*causes[:1], *first, *causes[1:], *[one for one in beside if one not in first]]
 
 
+def _lead(facts: Facts, causes: list[Sentence]) -> str:
+    """`Bubble-bound. `: what the step goes to, in a word or two.
+
+    Compute with what most of the rest goes to; else the largest cause, which binds the step where most of
+    what ranks do not compute goes to it.
+    """
+    main, name = causes[0], causes[0].cause.capitalize()
+    if main.fault:
+        return f"{name}. "
+    if main.cause == "compute":
+        if facts.worth(main.lost_ns, _BOUND):
+            return "Compute-bound. "
+        second = next((one.cause for one in causes[1:] if facts.most_of_the_rest(one.lost_ns)), None)
+        return f"Compute first, then {second}. " if second else "Compute first. "
+    binds = main.cause in ("bubble", "network") and facts.most_of_the_rest(main.lost_ns)
+    return f"{name}-bound. " if binds else f"{name}. "
+
+
 def told(sentences: list[Sentence]) -> list[str]:
     """The sentences as they are printed: what stands before the main cause is said once."""
-    return [("" if number else one.lead) + one.text for number, one in enumerate(sentences)]
+    return [one.lead + one.text for one in sentences]
 
 
 __all__ = ["RULES", "Sentence", "sentences_of", "told"]

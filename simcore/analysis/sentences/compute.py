@@ -1,4 +1,4 @@
-"""That the ranks compute most of the time, and what."""
+"""That the step goes to compute, and to what."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from simcore.analysis.sentences.model import Facts, Sentence
 from simcore.diagnostics import printable
 from simcore.units import percent
 
-_MOSTLY = 0.8
+_HALF = 0.5
+# Below half compute leads by this much before any other cause; what is closer binds the step instead.
+_MARGIN = 1.2
 
 
 def compute_bound(facts: Facts) -> Sentence | None:
-    """That compute takes most of the step, and the rows that take most of it."""
+    """That compute takes half of the step, or clearly more than any other cause; and most of it in what."""
     busy = facts.mean_busy_ns
-    if not facts.worth(busy, _MOSTLY):
+    others = (facts.network_ns, facts.bubble_ns, facts.unbalanced_ns, facts.mean_ns["wait"])
+    if not facts.worth(busy, _HALF) and not (facts.worth(busy) and busy >= _MARGIN * max(others)):
         return None
     text = f"Ranks compute {facts.figure(busy)} of the step"
     groups = facts.results.layer_groups
@@ -21,4 +24,4 @@ def compute_bound(facts: Facts) -> Sentence | None:
         most = groups[groups.compute_ns.index(most_ns)]
         share = percent(most.compute_ns, facts.step_ns)
         text += f", most in {printable(most.name, 32)} ({share} %)"
-    return Sentence("compute-bound", f"{text}.", busy, "Compute-bound. ", busy)
+    return Sentence("compute-bound", f"{text}.", busy, "compute", busy)

@@ -20,7 +20,7 @@ def straggler(facts: Facts) -> Sentence | None:
     mean_wait = facts.mean_ns["wait"]
     text = f"{_who_waits(facts, longest)}{_growth(facts, longest) if is_slow else ''}."
     return Sentence(
-        "straggler", text, longest.ns, lead="Straggler. " if is_slow else "Waiting. ", lost_ns=mean_wait,
+        "straggler", text, longest.ns, cause="straggler" if is_slow else "waiting", lost_ns=mean_wait,
         fault=is_slow,
     )  # fmt: skip
 
@@ -88,4 +88,4 @@ def slow_link(facts: Facts) -> Sentence | None:
         text = f"{what}: the step is {duration(growth)} ({percent(growth, other)} %) longer than without."
     else:
         text = f"{what}, which costs the step nothing."
-    return Sentence("slow-link", text, growth, "Slow link. ", growth, fault=facts.worth(growth, 0.01))
+    return Sentence("slow-link", text, growth, "slow link", growth, fault=facts.worth(growth, 0.01))

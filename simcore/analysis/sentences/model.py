@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from simcore.analysis.accounts import Accounts
+from simcore.analysis.sentences.late import Late, late_reductions
 from simcore.folding import RankClass
 from simcore.simulation import Simulation
 from simcore.units import change_percent, duration, percent
@@ -23,17 +24,18 @@ WORTH_SAYING = 0.02
 class Sentence:
     """One sentence on a run. rule: the name of the rule that made it. ns: the figure it is about.
 
-    lead: what stands before it where it is the main cause ("" where it cannot be one). lost_ns:
-    what the cause costs each rank, the mean of all: the largest is the main cause. fault:
-    it goes before all causes, because it is something that went wrong.
+    cause: what it names as a cause (`network`), "" where it names none. lost_ns: what that costs the
+    step: the largest is the main cause. fault: it goes before all causes, because it is something
+    that went wrong. lead: what stands before the main cause, "" before all others.
     """
 
     rule: str
     text: str
     ns: int
-    lead: str = ""
+    cause: str = ""
     lost_ns: int = 0
     fault: bool = False
+    lead: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,39 @@ class Facts:
         busy = self.stage_busy_ns
         return max(busy) - round(sum(busy) / len(busy))
 
+    @cached_property
+    def exposed_ns(self) -> int:
+        """Exposed communication of a rank, the mean of all."""
+        return self.mean(found.all_exposed_ns for found in self.accounts)
+
+    @cached_property
+    def late(self) -> list[Late]:
+        """By class, kind and op: exposed gradient reductions after the last backward, ns."""
+        return [late_reductions(self.simulation, number, one) for number, one in enumerate(self.accounts)]
+
+    @cached_property
+    def without_network_ns(self) -> int | None:
+        """The step time with all communication free; None where it would take long to know, and where
+        less than 1 % of the step is exposed.
+        """
+        return self.step_with(comm_scale=0.0) if self.worth(self.exposed_ns, 0.01) else None
+
+    @cached_property
+    def network_ns(self) -> int:
+        """What communication costs the step: all that the step would be shorter if it were free, stages
+        that wait for communication of their neighbours with it; exposed communication where that is
+        not known.
+        """
+        other = self.without_network_ns
+        return self.exposed_ns if other is None else max(0, self.step_ns - other)
+
+    @cached_property
+    def bubble_ns(self) -> int:
+        """What a pipeline costs: bubble and idle of a rank, the mean of all, but for unequal stages."""
+        if not self.simulation.program.pipelined:
+            return 0
+        return max(0, self.mean_ns["bubble"] + self.mean_ns["idle"] - self.unbalanced_ns)
+
     def mean(self, by_class: Iterable[int]) -> int:
         """A figure of each class as the mean of all ranks, rounded."""
         return self.results.mean_of_ranks(by_class)
@@ -101,6 +136,10 @@ class Facts:
     def worth(self, ns: int, share: float = WORTH_SAYING) -> bool:
         """Whether `ns` is as large a share of the step."""
         return ns > 0 and ns >= share * self.step_ns
+
+    def most_of_the_rest(self, ns: int) -> bool:
+        """Whether `ns` is half or more of what ranks do not compute."""
+        return 2 * ns >= self.step_ns - self.mean_busy_ns
 
     def figure(self, ns: int) -> str:
         """`6.987 s (47.3 %)`: a time and its share of the step."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from simcore.analysis.accounts import ACCOUNTS, EXPOSED_KINDS, FIRST_EXPOSED, WAIT, op_of
+from simcore.analysis.accounts import ACCOUNTS, EXPOSED_KINDS, op_of
 from simcore.analysis.sentences.model import Facts, Sentence, rank_words
 from simcore.collectives import NAMES, cell_name
 from simcore.diagnostics import printable
-from simcore.program.ops import COMPUTE, PHASES, WG, CollectiveCost
+from simcore.program.ops import PHASES, CollectiveCost
 from simcore.units import byte_size, duration, percent
 from simcore.workload.model import base_name
 
@@ -17,24 +17,56 @@ _PHASE_WORDS = {
     "opt": "optimizer",
     "recompute": "recompute",
 }
-_GRADIENT_KINDS = ("dp", "dp_ep", "all")
-_REDUCES = ("ALLREDUCE", "REDUCESCATTER")
+_LATE = "gradients after the last backward"
+# The network is not the cause where the step would be shorter by less than this without it.
+_CAUSE = 0.1
+
+
+def network(facts: Facts) -> Sentence | None:
+    """All communication that compute waits for, where it has several parts worth saying."""
+    parts = _parts(facts)
+    if not _several(facts, parts):
+        return None
+    by_size = sorted(parts.items(), key=lambda item: -item[1])
+    shares = [(percent(ns, facts.step_ns), what) for what, ns in by_size]
+    text = ", ".join(f"{share} % {what}" for share, what in shares if float(share))
+    return Sentence(
+        "network", f"Compute waits {facts.figure(facts.exposed_ns)} for communication on each rank: {text}.",
+        facts.exposed_ns, "network", facts.network_ns,
+    )  # fmt: skip
+
+
+def _parts(facts: Facts) -> dict[str, int]:
+    """What is exposed on each rank, the mean of all, ns: by kind, gradients at the end told apart."""
+    late = {kind: facts.mean(sum(one.get(kind, {}).values()) for one in facts.late) for kind in EXPOSED_KINDS}
+    parts = {kind: facts.mean_ns[f"exposed {kind}"] - late[kind] for kind in EXPOSED_KINDS}
+    return {**parts, _LATE: sum(late.values())}
+
+
+def _several(facts: Facts, parts: dict[str, int]) -> bool:
+    return sum(facts.worth(ns) for ns in parts.values()) > 1
+
+
+def _lost(facts: Facts, part: str) -> int:
+    """What a part of all communication costs: all that the network does where it alone is worth saying."""
+    parts = _parts(facts)
+    alone = not _several(facts, parts) and parts[part] == max(parts.values())
+    return facts.network_ns if alone else min(parts[part], facts.network_ns)
 
 
 def exposed(facts: Facts) -> list[Sentence]:
     """Each kind of communication that compute waits for, and the row that it waits for most."""
     found = []
-    late = _late_by_kind(facts)
+    parts = _parts(facts)
     for kind in EXPOSED_KINDS:
-        mean = facts.mean_ns[f"exposed {kind}"]
-        own = mean - facts.mean(late[number].get(kind, 0) for number in range(len(facts.classes)))
-        if not facts.worth(own):
+        if not facts.worth(parts[kind]):
             continue
+        mean = facts.mean_ns[f"exposed {kind}"]
         index = ACCOUNTS.index(f"exposed {kind}")
         most = max(range(len(facts.classes)), key=lambda n: (facts.accounts[n].total_ns[index], -n))
         what = "transfers between stages" if kind == "pp" else f"{kind} collectives"
         text = f"Compute waits {facts.figure(mean)} for {what} on each rank{_most_for(facts, most, index)}."
-        found.append(Sentence("exposed", text, mean, "Network-bound. ", own))
+        found.append(Sentence("exposed", text, mean, "network", _lost(facts, kind)))
     return found
 
 
@@ -68,58 +100,25 @@ def _alike(facts: Facts, account: int) -> bool:
     return max(sums) - min(sums) <= max(sums) // 20
 
 
-def _late_by_kind(facts: Facts) -> list[dict[str, int]]:
-    """Per class, by kind: how long it waits for gradient reductions after its last backward, ns."""
-    return [
-        {kind: sum(rows.values()) for kind, rows in _late(facts, number).items()}
-        for number in range(len(facts.classes))
-    ]
-
-
-def _late(facts: Facts, number: int) -> dict[str, dict[int, int]]:
-    """By kind and row: exposed gradient reductions after the last backward of a class."""
-    simulation = facts.simulation
-    ops = simulation.timeline.stage_program(number).ops
-    accounts = facts.accounts[number]
-    costs = simulation.program.costs
-    structure = simulation.program.structure
-    outside = {*structure.prologue, *structure.tail}
-    last = len(accounts.account)
-    # Rows of the end of the step compute a little too: they are no backward.
-    while last and (accounts.account[last - 1] > WG or ops.row[accounts.op[last - 1]] in outside):
-        last -= 1
-    found: dict[str, dict[int, int]] = {}
-    for segment in range(last, len(accounts.account)):
-        op = accounts.op[segment]
-        if op < 0 or not FIRST_EXPOSED <= accounts.account[segment] < WAIT or ops.stream[op] == COMPUTE:
-            continue
-        cost = costs[ops.cost[op]]
-        if not isinstance(cost, CollectiveCost) or ops.phase[op] != WG or cost.collective not in _REDUCES:
-            continue
-        if cost.group in _GRADIENT_KINDS:
-            rows = found.setdefault(cost.group, {})
-            ns = accounts.edge[segment + 1] - accounts.edge[segment]
-            rows[ops.row[op]] = rows.get(ops.row[op], 0) + ns
-    return found
-
-
 def late_gradients(facts: Facts) -> Sentence | None:
-    """The gradient reduction at the end that nothing hides, and what the flag that would hide it gives."""
-    sums = [sum(kinds.values()) for kinds in _late_by_kind(facts)]
-    lost = facts.mean(sums)
-    if not facts.worth(lost, 0.005):
+    """The gradient reductions at the end that nothing hides, and what the flag that would hide it gives."""
+    sums = [sum(sum(ops.values()) for ops in kinds.values()) for kinds in facts.late]
+    if not facts.worth(facts.mean(sums), 0.005):
         return None
     simulation = facts.simulation
     most = max(range(len(sums)), key=lambda number: (sums[number], -number))
-    by_row = {row: (ns, kind) for kind, rows in _late(facts, most).items() for row, ns in rows.items()}
-    row = max(by_row, key=lambda one: by_row[one][0])
+    found = [(ns, kind, op) for kind, ops in facts.late[most].items() for op, ns in ops.items()]
+    ns, kind, op = max(found, key=lambda one: (one[0], -one[2]))
+    row = simulation.timeline.stage_program(most).ops.row[op]
     cells = simulation.workload.wg
     collective = NAMES[str(cells.collective[row])]
-    text = (
-        f"The gradient {collective} of {printable(base_name(simulation.workload.name[row]), 32)} "
-        f"({by_row[row][1]}, {byte_size(cells.bytes[row])}) comes after the last backward: nothing hides "
-        f"{facts.figure(sums[most])}"
-    )
+    name = printable(base_name(simulation.workload.name[row]), 32)
+    what = f"{kind}, {byte_size(cells.bytes[row])}"
+    if len(found) == 1:
+        text = f"The gradient {collective} of {name} ({what}) comes"
+    else:
+        text = f"{len(found)} gradient collectives, the {collective} of {name} longest ({what}, {duration(ns)}), come"
+    text += f" after the last backward: nothing hides {facts.figure(sums[most])}"
     parameters = simulation.parameters
     if simulation.program.pipelined and not parameters.overlap_grad_reduce and row in (
         simulation.program.structure.prologue
@@ -127,17 +126,15 @@ def late_gradients(facts: Facts) -> Sentence | None:
         other = facts.step_with(overlap_grad_reduce=True)
         if other is not None:
             text += f"; with --overlap-grad-reduce the step would be {facts.change(other)}"
-    return Sentence("late-gradients", f"{text}.", sums[most], "Late gradients. ", lost)
+    return Sentence("late-gradients", f"{text}.", sums[most], "late gradients", _lost(facts, _LATE))
 
 
 def free_communication(facts: Facts) -> Sentence | None:
     """What the step would be if all communication were free: whether the network is the cause."""
-    if not facts.worth(facts.mean(found.all_exposed_ns for found in facts.accounts), 0.01):
-        return None
-    other = facts.step_with(comm_scale=0.0)
+    other = facts.without_network_ns
     if other is None:
         return None
-    if (facts.step_ns - other) < 0.1 * facts.step_ns:
+    if not facts.worth(facts.network_ns, _CAUSE):
         text = f"The network is not the cause: with all communication free {facts.change(other)}."
     else:
         text = f"With all communication free the step would be {facts.change(other)}."

@@ -30,8 +30,7 @@ def bubble(facts: Facts) -> Sentence | None:
         )
     why = [*(["all stages compute alike"] if facts.stages_alike else []), *_slots(facts, lost)]
     text += f": {', '.join(why)}" if why else ""
-    lost = max(0, lost - facts.unbalanced_ns)
-    return Sentence("bubble", f"{text}.", worst, "Bubble-bound. ", lost)
+    return Sentence("bubble", f"{text}.", worst, "bubble", facts.bubble_ns)
 
 
 def _slots(facts: Facts, lost: int) -> list[str]:
@@ -65,7 +64,7 @@ def unbalanced(facts: Facts) -> Sentence | None:
         f"Stage {most} computes {duration(busy[most])}, the others {mean} on average and wait for it: "
         f"balanced, each would compute {duration(busy[most] - excess)}."
     )
-    return Sentence("unbalanced-stages", text, excess, "Unbalanced stages. ", excess)
+    return Sentence("unbalanced-stages", text, excess, "unbalanced stages", excess)
 
 
 def idle(facts: Facts) -> Sentence | None:

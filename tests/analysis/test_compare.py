@@ -353,9 +353,16 @@ def test_what_takes_longer_stands_before_what_waits_and_what_moved(
         assert [word.strip() for word in listed] == sorted(map(str.strip, listed), key=order.index)
 
 
+def test_microseconds_do_not_stand_beside_seconds_among_what_differs_most() -> None:
+    found = seed(schedule="zb-h1")
+    # Two more waits differ, by 656.7 and 264.0 us.
+    assert [one.measure for one in found.movers] == ["wait", "start", "start", "start"]
+    assert found.movers[0].b_ns - found.movers[0].a_ns == -2_025_658_020
+
+
 def test_twice_the_bandwidth_is_a_shorter_collective_before_all_that_begins_earlier() -> None:
     found = seed(dim=("switch:8:450:500", "switch:128:100:1000"))
-    assert [one.measure for one in found.movers] == ["duration"] * 3 + ["wait"] * 3 + ["start"] * 3
+    assert [one.measure for one in found.movers] == ["duration"] * 2 + ["wait"] * 3 + ["start"] * 3
     first = found.movers[0]
     assert (first.name, first.kind) == ("grad_param_comm", "dp reduce-scatter")
     page = compare_text(found).splitlines()

@@ -17,6 +17,8 @@ Measure = Literal["duration", "wait", "start"]
 # What an op takes moves others: causes stand before what follows from them.
 MEASURES: tuple[Measure, ...] = ("duration", "wait", "start")
 _MOST_OF_A_MEASURE = 3
+# Beside one that differs by seconds, microseconds are not what differs most.
+_LEAST_PART = 100
 
 
 class Mover(NamedTuple):
@@ -70,7 +72,7 @@ def compared_ops(
     a: Simulation, b: Simulation, pairs: list[ClassPair], rows: Sequence[int]
 ) -> tuple[Matched, list[Mover]]:
     """All matched ops of the ranks that both runs have, and those that differ most: a few a measure,
-    measures in their order, the largest difference of each first.
+    measures in their order, the largest difference of each first, none below a hundredth of that.
     """
     found = Matched(a_ops=a.timeline.spans, b_ops=b.timeline.spans, ranks=sum(pair.ranks for pair in pairs))
     # By measure, by what an op is: the one that differs most, with a key that settles ties.
@@ -114,7 +116,11 @@ def compared_ops(
     movers = []
     for measure in MEASURES:
         largest = sorted(most[measure].values(), key=lambda entry: entry[0])
-        movers += [mover for _, mover in largest[:_MOST_OF_A_MEASURE]]
+        movers += [
+            mover
+            for rank, mover in largest[:_MOST_OF_A_MEASURE]
+            if rank[0] * _LEAST_PART <= largest[0][0][0]
+        ]
     return found, movers
 
 

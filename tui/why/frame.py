@@ -115,7 +115,7 @@ def leg_lines(model: PathModel, width: int, rows: int) -> list[Line]:
     row, focused = model.row(LEGS), model.panel == LEGS
     wide, spelled = width >= _WIDE - 2, width >= _SPELLED
     size = model.WHAT_CELLS[0 if spelled else 1 if wide else 2]
-    head = f" {'from':<{19 if wide else 14}}{'takes':>9}"
+    head = f" {'from':<{19 if wide else 13}}{'takes':>9}"
     head += (
         f"  {'stage':>5} {'rank':>7}  {'what':<{size}}"
         if wide
@@ -124,8 +124,7 @@ def leg_lines(model: PathModel, width: int, rows: int) -> list[Line]:
     head += "not earlier, because"
     shown = rows_around(row, model.leg_count, rows - 1)
     lines = [
-        _marked(_leg(model.leg_line(index), wide, spelled, size)[: width - 1], focused and index == row)
-        for index in shown
+        _marked(_leg(model.leg_line(index), wide, spelled, size), focused and index == row) for index in shown
     ]
     return [[(head[:width], "dim")], *lines]
 
@@ -138,4 +137,4 @@ def _leg(leg: LegLine, wide: bool, spelled: bool, size: int) -> str:
     if wide:
         return f"{start:<19}{takes:>9}  {leg.stage:>5} {leg.rank:>7}  {what:<{size}}{reason}"
     # Whole us: the axis of the timeline has the rest.
-    return f"{start[:-6] + ' s':<14}{takes:>9} {leg.stage:>3} {leg.rank:>6} {what:<{size}}{reason}"
+    return f"{start[:-6] + ' s':<13}{takes:>9} {leg.stage:>3} {leg.rank:>6} {what:<{size}}{reason}"

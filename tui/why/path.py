@@ -32,7 +32,7 @@ class PathModel(PanelCursor):
     GROUPINGS: ClassVar[tuple[str, ...]] = ()
     # Cells for what a leg is, with a gap behind it: where micro-batches are spelled out, where the times
     # have all digits, and on a narrow screen.
-    WHAT_CELLS: ClassVar[tuple[int, int, int]] = (30, 25, 17)
+    WHAT_CELLS: ClassVar[tuple[int, int, int]] = (30, 25, 16)
 
     panels: tuple[str, ...] = PANELS
     panel: str = SUMS

@@ -26,17 +26,21 @@ _TITLES = {SUMS: "Critical path by {}", WHAT_IF: "What if", LEGS: "The critical 
 _NAMES = {SUMS: "sums of the path", WHAT_IF: "what if", LEGS: "the path leg by leg"}
 
 
+def shows_all(width: int, height: int) -> bool:
+    """Whether there is room for all panels, not for the one with the focus alone."""
+    return width >= _WIDE and height >= _TALL
+
+
 def draw(model: PathModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """The lines of the screen. progress: how far the what-if table is, while it is not there."""
-    if width < _WIDE or height < _TALL:
+    if not shows_all(width, height):
         return _one(model, width, height, glyphs, progress)
     upper = max(height * 45 // 100, 8)
     left = width * 36 // 100
     right = width - left
 
     def framed(panel: str, aside: str, lines: list[Line], size: int, rows: int) -> list[Line]:
-        title = _TITLES[panel].format(model.grouping)
-        return box(title, aside, lines, size, rows, glyphs, model.panel == panel)
+        return box(_title(model, panel, rows - 2), aside, lines, size, rows, glyphs, model.panel == panel)
 
     sums = framed(SUMS, "o other sums", sum_lines(model, left - 2, upper - 2), left, upper)
     knobs = framed(WHAT_IF, "t tries it", knob_lines(model, right - 2, upper - 2, progress), right, upper)
@@ -47,7 +51,6 @@ def draw(model: PathModel, width: int, height: int, glyphs: Glyphs, progress: st
 
 def _one(model: PathModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """The panel with the focus alone, the others a Tab away."""
-    title = _TITLES[model.panel].format(model.grouping)
     others = ", ".join(_NAMES[panel] for panel in model.panels if panel != model.panel)
     rows = height - 2
     if model.panel == SUMS:
@@ -57,7 +60,19 @@ def _one(model: PathModel, width: int, height: int, glyphs: Glyphs, progress: st
     else:
         lines = leg_lines(model, width, rows)
     lines += [[] for _ in range(rows - len(lines))]
-    return [rule(title, width, glyphs), *lines, rule(f"Tab: {others}", width, glyphs)]
+    return [
+        rule(_title(model, model.panel, rows), width, glyphs),
+        *lines,
+        rule(f"Tab: {others}", width, glyphs),
+    ]
+
+
+def _title(model: PathModel, panel: str, rows: int) -> str:
+    """What a panel of `rows` lines, the heading among them, has; where it has more, which of how many."""
+    title = _TITLES[panel].format(model.grouping)
+    count, _ = model.extent(panel)
+    shown = rows_around(model.row(panel), count, rows - 1)
+    return title if len(shown) in (0, count) else f"{title}, {shown.start + 1}-{shown.stop} of {count}"
 
 
 def _marked(words: str, at: bool) -> Line:

@@ -63,5 +63,6 @@ class PathModel(PanelCursor):
         self.place(SUMS, 0)
 
     def extent(self, panel: str) -> tuple[int, int]:
-        rows = {SUMS: len(self.sums()), LEGS: self.leg_count, WHAT_IF: len(self.knobs or ())}
-        return rows[panel], 1
+        if panel == WHAT_IF:
+            return len(self.knobs or ()), 1
+        return self.leg_count if panel == LEGS else len(self.sums()), 1

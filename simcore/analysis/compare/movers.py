@@ -117,9 +117,7 @@ def compared_ops(
     for measure in MEASURES:
         largest = sorted(most[measure].values(), key=lambda entry: entry[0])
         movers += [
-            mover
-            for rank, mover in largest[:_MOST_OF_A_MEASURE]
-            if rank[0] * _LEAST_PART <= largest[0][0][0]
+            mover for rank, mover in largest[:_MOST_OF_A_MEASURE] if rank[0] * _LEAST_PART <= largest[0][0][0]
         ]
     return found, movers
 

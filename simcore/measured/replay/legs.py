@@ -64,7 +64,9 @@ def path_sums(results: MeasuredResults, by: str) -> list[tuple[str, int]]:
     for one in results.critical_path:
         what = _part_of(results, one, by)
         sums[what] = sums.get(what, 0) + one.end - one.start
-    return sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))
+    numbered = by in ("stage", "rank")
+    # Stage 3 before stage 10.
+    return sorted(sums.items(), key=lambda pair: (-pair[1], len(pair[0]) * numbered, pair[0]))
 
 
 def longest_of_part(results: MeasuredResults, by: str, part: str) -> tuple[int, int, int] | None:

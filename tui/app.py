@@ -311,15 +311,20 @@ class WltuiApp(CellApp):
 
     def action_copy_command(self) -> None:
         """Put the command line that reproduces the run into the clipboard of the terminal, and say it."""
-        from tui.reproducing import reproduced
+        from tui.reproducing import command_panel, reproduced
 
         found = reproduced(self.session, self.against)
         if found is None:
-            self.say("no flags of the command line say this replay: gaps, stages or group kinds are scaled")
+            self.say("no flags say this replay: gaps, stages or group kinds are scaled")
             return
         # OSC 52: terminals that know it put the text into the clipboard, also over SSH.
         self.copy_to_clipboard(found.command)
-        self.say(cells(f"{found.left_out}: {found.command}" if found.left_out else found.command, 400))
+        words = cells(f"{found.left_out}: {found.command}" if found.left_out else found.command, 400)
+        if len(words) < self.size.width:
+            self.say(words)
+        else:
+            # Where a terminal does not take it, this is the only copy: whole, over several rows.
+            self.push_screen(command_panel(found, self.current_view.glyphs))
 
     def say(self, words: str) -> None:
         """A line at the bottom until the next key."""

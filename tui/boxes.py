@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.frame import Glyphs, Line, end_cut, fitted
+from tui.frame import Glyphs, Line, end_cut, fitted, shortened
 
 
 def box(
@@ -30,7 +30,7 @@ def box(
     found = [fitted(top, width)]
     for row in range(height - 2):
         inner = lines[row] if row < len(lines) else []
-        found.append([(glyphs.vertical, role), *fitted(inner, width - 2), (glyphs.vertical, role)])
+        found.append([(glyphs.vertical, role), *shortened(inner, width - 2), (glyphs.vertical, role)])
     found.append([(left_bottom + line * (width - 2) + right_bottom, role)])
     return found
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # What a name ends in -> the format; a picture of the screen has none.
 _FORMATS = {".json": "chrome", ".json.gz": "chrome", ".csv": "csv", ".csv.gz": "csv"}
 _PICTURE = ".svg"
-_QUESTION = "export to (.json.gz for Perfetto, .csv, or .svg of this screen)"
+_NAMES = ".json.gz for Perfetto, .csv, or .svg of this screen"
 
 
 class Exporting:
@@ -31,7 +31,7 @@ class Exporting:
 
     def ask(self) -> None:
         """Ask for the name of the file; what it ends in says what is written."""
-        FileQuestion(self._app, self._begin, self._app.say).ask(_QUESTION, self._path)
+        FileQuestion(self._app, self._begin, self._app.say).ask("export to", self._path, _NAMES)
 
     def _begin(self, path: str, force: bool) -> None:
         ending = next((one for one in (*_FORMATS, _PICTURE) if path.lower().endswith(one)), None)

@@ -99,13 +99,27 @@ def width_of(line: Line) -> int:
 
 def fitted(line: Line, width: int) -> Line:
     """`line` cut or padded to exactly `width` cells, neighbours of equal role joined."""
+    return _fitted(line, width)[0]
+
+
+def shortened(line: Line, width: int) -> Line:
+    """`line` as `fitted`; where more than blanks is cut it ends with dots: half a figure reads as another."""
+    whole, is_cut = _fitted(line, width)
+    return [*fitted(whole, max(width - 3, 0)), ("..."[:width], "dim")] if is_cut else whole
+
+
+def _fitted(line: Line, width: int) -> tuple[Line, bool]:
+    """`line` in `width` cells, and whether more than blanks was cut."""
     joined: Line = []
-    left = width
+    left, is_cut = width, False
     for text, role in line:
-        text = text[:left]
-        if not text:
+        size = len(text)
+        if size > left:
+            is_cut = is_cut or not text[left:].isspace()
+            text, size = text[:left], left
+        if not size:
             continue
-        left -= len(text)
+        left -= size
         if joined and joined[-1][1] == role:
             joined[-1] = (joined[-1][0] + text, role)
         else:
@@ -115,20 +129,13 @@ def fitted(line: Line, width: int) -> Line:
             joined[-1] = (joined[-1][0] + " " * left, "")
         else:
             joined.append((" " * left, ""))
-    return joined
-
-
-def shortened(line: Line, width: int) -> Line:
-    """`line` padded to `width` cells, or cut with dots at its end: half a figure reads as another one."""
-    if width_of(line) <= width:
-        return fitted(line, width)
-    return [*fitted(line, max(width - 3, 0)), ("..."[:width], "dim")]
+    return joined, is_cut
 
 
 def spread(left: Line, right: Line, width: int) -> Line:
     """Two parts at the two ends of a line; where both do not fit, the left one is cut."""
     room = max(width - width_of(right) - 1, 0)
-    return fitted([*fitted(left, room), (" ", ""), *right], width)
+    return fitted([*shortened(left, room), (" ", ""), *right], width)
 
 
 _BETWEEN_DIGITS = re.compile(r"(?<=\d) (?=\d{3}\b)")
@@ -149,7 +156,7 @@ def rule(title: str, width: int, glyphs: Glyphs) -> Line:
     return fitted(
         [
             (glyphs.horizontal * 2, "dim"),
-            (f" {title} " if title else "", ""),
+            (f" {end_cut(title, width - 4)} " if title else "", ""),
             (glyphs.horizontal * width, "dim"),
         ],
         width,

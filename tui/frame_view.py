@@ -7,7 +7,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.frame import ASCII, BLOCKS, Glyphs, Line, as_ascii, fitted, width_of
+from tui.frame import ASCII, BLOCKS, Glyphs, Line, as_ascii, fitted, shortened, width_of
 from tui.style import styles
 
 
@@ -81,7 +81,7 @@ class FrameView(Widget, can_focus=False):
     def _composed(self) -> list[Line]:
         width, height = self.size
         lines = self.frame(width, height)[:height]
-        lines = [fitted(line, width) for line in (as_ascii(lines) if self.glyphs is ASCII else lines)]
+        lines = [shortened(line, width) for line in (as_ascii(lines) if self.glyphs is ASCII else lines)]
         return lines + [fitted([], width)] * (height - len(lines))
 
     def render_line(self, y: int) -> Strip:

@@ -7,11 +7,13 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from tui.frame import Line, rule
+from tui.frame import Line, rule, wrapped
 from tui.keys.actions import Action, Keymap, actions
 from tui.panel import Panel
 from tui.screen_view import ScreenView
 
+# Where the words begin, behind the keys.
+_WORDS_AT = 26
 # What the accounts of a rank's time mean: docs/semantics.md has the rules.
 _ACCOUNTS = (
     ("compute", "forward, backward (input, weight gradients), optimizer"),
@@ -33,16 +35,24 @@ class HelpScreen(Panel):
         here, always = actions(view.BINDINGS, keymap), actions(everywhere, keymap)
 
         def lines(width: int) -> list[Line]:
-            found = [_line(one) for one in here]
+            found = [line for one in here for line in _line(one, width)]
             if view.mouse:
                 found.append(rule("Mouse", width, view.glyphs))
-                found += [[(f"  {what:<24}", "key"), (words, "")] for what, words in view.mouse]
-            found += [rule("Everywhere", width, view.glyphs), *map(_line, always)]
+                found += [line for one in view.mouse for line in _explained(*one, width)]
+            found.append(rule("Everywhere", width, view.glyphs))
+            found += [line for one in always for line in _line(one, width)]
             found.append(rule("Where time goes", width, view.glyphs))
-            return [*found, *([(f"  {what:<24}", "key"), (words, "")] for what, words in _ACCOUNTS)]
+            return [*found, *(line for one in _ACCOUNTS for line in _explained(*one, width))]
 
         super().__init__(f"Keys of this screen: {view.id}", lines, view.glyphs)
 
 
-def _line(one: Action) -> Line:
-    return [(f"  {'  '.join(one.keys):<24}", "key"), (one.words, "")]
+def _line(one: Action, width: int) -> list[Line]:
+    return _explained("  ".join(one.keys), one.words, width)
+
+
+def _explained(what: str, words: str, width: int) -> list[Line]:
+    """What it is, and in words as many lines as they need."""
+    first, *more = wrapped(words, width - _WORDS_AT)
+    rest: list[Line] = [[(" " * _WORDS_AT, ""), (line, "")] for line in more]
+    return [[(f"  {what:<{_WORDS_AT - 2}}", "key"), (first, "")], *rest]

@@ -11,7 +11,7 @@ from textual.containers import Horizontal
 from textual.fuzzy import Matcher
 from textual.widgets import Input, Label
 
-from tui.frame import Glyphs, Line, fitted, rule
+from tui.frame import Glyphs, Line, end_cut, rule, width_of
 from tui.frame_view import FrameView
 from tui.keys.actions import Action, Keymap, actions
 from tui.prompt import Field, FieldScreen
@@ -107,11 +107,14 @@ class ActionList(FrameView):
         for index, one in enumerate(self.found[self.top : self.top + rows], self.top):
             mark, role = (">", "accent") if index == self.chosen else (" ", "")
             keys = "  ".join(one.keys)
-            line: Line = [(f"{mark} {keys:<{_KEYS_WIDTH}}", role or "key"), (one.words, role)]
-            if one.screen:
-                screen = SCREENS[one.screen]
-                line.append((f"  on {screen.key} {screen.title}", role or "dim"))
-            lines.append(fitted([*line, (f"   {one.id}", "dim")], width))
+            screen = SCREENS[one.screen] if one.screen else None
+            where = f"  on {screen.key} {screen.title}" if screen else ""
+            # Which screen it opens is said whole; the id is left out where it does not fit.
+            words = end_cut(one.words, width - _KEYS_WIDTH - 2 - len(where))
+            line: Line = [(f"{mark} {keys:<{_KEYS_WIDTH}}", role or "key"), (words, role)]
+            line.append((where, role or "dim"))
+            name = f"   {one.id}"
+            lines.append([*line, (name, "dim")] if width_of(line) + len(name) <= width else line)
         if not self.found:
             lines.append([("  no action has these letters in its words", "warn")])
         below = len(self.found) - self.top - rows

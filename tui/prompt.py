@@ -8,12 +8,18 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.events import Event, Key
 from textual.screen import ScreenResultType
 from textual.widgets import Input, Label
 
+from tui.frame import end_cut
 from tui.modal import Modal
+
+# Of the row of a prompt: what is typed has half of it at least beside a question, less beside an answer.
+_QUESTION_PERCENT, _ANSWER_PERCENT = 50, 70
+# What is left for what is typed, whatever is said.
+_LEAST_TYPED = 12
 
 
 class Field(Input):
@@ -75,21 +81,35 @@ class Prompt(FieldScreen["str | None"]):
 
     CSS = """
     Prompt { align: left bottom; background: transparent; }
-    Prompt Horizontal { height: 1; dock: bottom; background: $background; }
+    Prompt Vertical { height: auto; dock: bottom; background: $background; }
+    Prompt Horizontal { height: 1; }
     Prompt Label { width: auto; padding: 0 1; text-style: bold; }
+    Prompt #form { width: 100%; text-style: none; }
     Prompt Input { width: 1fr; height: 1; border: none; padding: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "leave it")]
 
-    def __init__(self, question: str, value: str, *, begun: bool = False) -> None:
-        """begun: `value` was typed, more of it comes; else what is typed replaces it."""
+    def __init__(self, question: str, value: str, *, form: str = "", begun: bool = False) -> None:
+        """form: how a value is written, in rows of its own above. begun: `value` was typed, more of it
+        comes; else what is typed replaces it.
+        """
         super().__init__(Field(value, select_on_focus=not begun))
-        self._question = question
+        self._question, self._form = question, form
 
     def compose(self) -> ComposeResult:
-        with Horizontal():
-            yield Label(self._question, markup=False)
-            yield self._field
+        with Vertical():
+            if self._form:
+                yield Label(self._form, id="form", markup=False)
+            with Horizontal():
+                yield from self._row()
+
+    def _row(self) -> ComposeResult:
+        yield Label(end_cut(self._question, self._cells(_QUESTION_PERCENT)), markup=False)
+        yield self._field
+
+    def _cells(self, percent: int) -> int:
+        """So much of the row, without the cells around a label."""
+        return self.app.size.width * percent // 100 - 2
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value)
@@ -101,7 +121,7 @@ class LivePrompt(Prompt):
     # A screen's rules hold for its own name alone.
     CSS = f"""
     {Prompt.CSS.replace("Prompt ", "LivePrompt ")}
-    LivePrompt #said {{ width: auto; max-width: 70%; text-style: none; }}
+    LivePrompt #said {{ width: auto; text-style: none; }}
     """
 
     def __init__(
@@ -112,19 +132,19 @@ class LivePrompt(Prompt):
         self._changed = changed
         self._said = Label("", id="said", markup=False)
 
-    def compose(self) -> ComposeResult:
-        with Horizontal():
-            yield Label(self._question, markup=False)
-            yield self._field
-            yield self._said
+    def _row(self) -> ComposeResult:
+        yield from super()._row()
+        yield self._said
 
     def on_mount(self) -> None:
         if self._begun is not None:
             self._changed(self._begun)
 
     def say(self, words: str) -> None:
-        """Words behind the text."""
-        self._said.update(words)
+        """Words behind the text, as far as there is room."""
+        asked = min(len(self._question), self._cells(_QUESTION_PERCENT))
+        room = min(self._cells(_ANSWER_PERCENT), self._cells(100) - asked - 2 - _LEAST_TYPED)
+        self._said.update(end_cut(words, room))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self._changed(event.value)

@@ -26,11 +26,11 @@ class FileQuestion:
         self._write = write
         self._refuse = refuse
 
-    def ask(self, question: str, path: str) -> None:
-        """Ask for the path; `path` is offered."""
+    def ask(self, question: str, path: str, form: str = "") -> None:
+        """Ask for the path; `path` is offered. form: what there is to say of how it is written."""
         from tui.prompt import Prompt
 
-        self._app.push_screen(Prompt(question, path), self._typed)
+        self._app.push_screen(Prompt(question, path, form=form), self._typed)
 
     def _typed(self, typed: str | None) -> None:
         from simcore.export.saving import check_file
@@ -47,8 +47,8 @@ class FileQuestion:
         if mode is None:
             self._write(path, False)
             return
-        question = f"{cells(path, 40)} is there already. Write over it? (yes or no)"
-        self._app.push_screen(Prompt(question, "no"), lambda answer: self._answered(path, answer))
+        prompt = Prompt("write over it? yes or no", "no", form=f"{cells(path, 200)} is there already")
+        self._app.push_screen(prompt, lambda answer: self._answered(path, answer))
 
     def _answered(self, path: str, answer: str | None) -> None:
         if (answer or "").strip().lower() in ("y", "yes"):

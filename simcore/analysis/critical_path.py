@@ -134,7 +134,7 @@ class CriticalPath:
         for index, (number, op) in enumerate(zip(self.number, self.op, strict=True)):
             name = key(number, op)
             found[name] = found.get(name, 0) + self.edge[index + 1] - self.edge[index]
-        return dict(sorted(found.items(), key=lambda pair: (-pair[1], str(pair[0]))))
+        return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def _kind(self, number: int, op: int) -> str:
         if op == IDLE_OP:

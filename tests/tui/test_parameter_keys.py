@@ -187,7 +187,8 @@ async def test_a_file_that_is_there_is_written_over_only_after_yes(
     async with app.run_test(size=SIZE) as pilot:
         await press(pilot, "5", "S")
         await answer(pilot, str(path))
-        assert "is there already. Write over it? (yes or no)" in screen_rows(app)[-1]
+        assert screen_rows(app)[-2].rstrip().endswith(" is there already")
+        assert screen_rows(app)[-1].rstrip() == " write over it? yes or no no"
         await answer(pilot, words)
         said = "saved: " if is_written else "not saved: "
         assert said in screen_rows(app)[-1]

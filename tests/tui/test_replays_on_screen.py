@@ -107,7 +107,7 @@ def test_a_measured_run_that_is_shown_again_has_its_replay_beside_it() -> None:
 async def test_a_trace_alone_speaks_of_scales_and_replays(make_app: MakeApp) -> None:
     app = app_on(make_app, slow_rank(), first="summary")
     async with app.run_test(size=(120, 36)) as pilot:
-        one = "one measured run; change a scale on 5 (or t on 1): x and 6 then have its replay"
+        one = "one measured run: change a scale on 5 (or t on 1), x and 6 have its replay"
         for key in ("R", "x"):
             await press(pilot, key)
             assert app.said == one

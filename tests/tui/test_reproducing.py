@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from simcore.analysis import Results
 from simcore.measured.replay import MeasuredResults
@@ -14,10 +16,11 @@ from tests.command_line.running import ROOT
 from tests.measured.made_steps import Layout
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed, seed_workload
+from tests.tui.screen_reading import press, screen_rows
 from tests.tui.test_measured_screens import four_ranks
 from tui.commands.arguments import parameters_from
 from tui.commands.view import _opened, build_parser
-from tui.reproducing import Reproduced, reproduced
+from tui.reproducing import Reproduced, reproduced, shell_lines
 from tui.session import AnySession, Session
 
 WORKLOAD = str(ROOT / "fixtures/002_gpt_1024npu.txt")
@@ -85,3 +88,35 @@ async def test_the_key_copies_the_command_and_says_it(make_app: MakeApp) -> None
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.press("y")
         assert app.said == app.clipboard == "wltui 002_gpt_1024npu.txt --against trace.txt"
+
+
+def as_a_shell_reads(lines: list[str]) -> list[str]:
+    """The words; a line that ends in a backslash goes on in the next one."""
+    return shlex.split("\n".join(lines).replace("\\\n", ""))
+
+
+async def test_a_command_that_is_too_long_for_the_last_row_stands_in_a_panel(make_app: MakeApp) -> None:
+    app = make_app(
+        seed(
+            slow_rank=("37=1.3",), microbatches=32, comm_scale=1.25, virtual_stages=2, schedule="interleaved"
+        )
+    )
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "y")
+        rows = [row.rstrip() for row in screen_rows(app)]
+        assert rows[0].startswith("── The command line of this run ──")
+        end = next(place for place, row in enumerate(rows) if row.startswith("── Esc closes this ──"))
+        assert end == 3
+        assert as_a_shell_reads(rows[1:end]) == shlex.split(app.clipboard)
+        await press(pilot, "escape", "y", "enter")
+        assert screen_rows(app)[-1].endswith(" q quit ")
+
+
+@given(
+    st.lists(st.text("ab -='\"\\\\$/.é", min_size=1, max_size=60), min_size=1, max_size=8),
+    st.integers(20, 80),
+)
+def test_lines_of_a_command_are_one_command_for_a_shell(words: list[str], width: int) -> None:
+    lines = shell_lines(shlex.join(words), width)
+    assert all(len(line) <= width for line in lines)
+    assert as_a_shell_reads(lines) == words

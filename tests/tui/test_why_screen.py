@@ -7,7 +7,8 @@ import pytest
 from simcore.analysis.path_parts import longest_of_part
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import lonely, seed
-from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
+from tests.tui.screen_reading import press, resize, run_over, screen_rows, screen_text, wait_until
+from tui.panel_cursor import WHAT_IF
 from tui.timeline.model import TimelineModel
 from tui.timeline.spans import ALL, LaneKey
 from tui.timeline.view import TimelineView
@@ -140,7 +141,7 @@ async def test_enter_on_a_sum_shows_its_longest_segment_in_the_timeline(
 
 
 @pytest.mark.parametrize("keys", [(), ("t",)])
-async def test_the_last_row_of_eighty_columns_names_t_and_enter(
+async def test_the_last_row_of_eighty_columns_names_t_on_the_table(
     make_app: MakeApp, keys: tuple[str, ...]
 ) -> None:
     app = make_app()
@@ -152,7 +153,7 @@ async def test_the_last_row_of_eighty_columns_names_t_and_enter(
         await press(pilot, "k")
         last = screen_rows(app)[-1]
         assert " t try it " in last
-        assert " Enter go there " in last
+        assert "Enter" not in last, "a change is nowhere in the timeline"
         assert (" x other run " in last) == bool(keys)
 
 
@@ -176,10 +177,69 @@ async def test_t_without_a_chosen_change_says_so(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, "4", "t")
-        words = "no change is chosen: Tab leads to the table, when it is there"
+        words = "t tries a change of the what-if table: Tab leads there"
         assert screen_rows(app)[-1].strip() == words
         await press(pilot, "o")
         assert "Tab panel" in screen_rows(app)[-1]
+
+
+async def test_the_last_row_names_the_keys_of_the_panel_that_is_seen(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        expected = {
+            SUMS: " Tab panel  jk row  Enter go there  o other sums  2 timeline ",
+            WHAT_IF: " Tab panel  jk row  t try it  2 timeline ",
+            LEGS: " Tab panel  jk row  Enter go there  2 timeline ",
+        }
+        await press(pilot, "4")
+        await run_over(pilot)
+        for panel in PANELS:
+            view = app.current_view
+            assert isinstance(view, WhyView)
+            assert view.model.panel == panel
+            assert screen_rows(app)[-1].partition(" ? keys ")[0].rstrip() == expected[panel].rstrip()
+            await press(pilot, "tab")
+        # Beside each other the sums are seen from every panel.
+        await resize(pilot, 120, 36)
+        await press(pilot, "tab")
+        assert screen_rows(app)[-1].startswith(" Tab panel  jk row  t try it  o other sums  2 timeline ")
+        await resize(pilot, 80, 24)
+        assert screen_rows(app)[-1].startswith(expected[WHAT_IF])
+
+
+async def test_o_shows_the_sums_first_where_they_are_not_on_the_screen(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "4", "tab", "o")
+        assert screen_rows(app)[2].startswith("── Critical path by kind ─")
+        await press(pilot, "o")
+        assert screen_rows(app)[2].startswith("── Critical path by layer")
+        await press(pilot, "o")
+        # As long as each other: by their numbers.
+        stages = [row.split()[1] for row in screen_rows(app)[4:18] if " stage " in row or row[1:6] == "stage"]
+        assert stages == ["15", *map(str, range(3, 15)), "2"][: len(stages)]
+
+
+@pytest.mark.parametrize(
+    ("size", "keys", "title"),
+    [
+        ((80, 24), ("tab",), "── What if, 1-18 of 32 ─"),
+        ((80, 24), ("tab", "G"), "── What if, 15-32 of 32 ─"),
+        ((80, 24), ("tab", "tab"), "── The critical path, leg by leg, 1-18 of 129 ─"),
+        ((120, 36), (), "╭─ The critical path, leg by leg, 1-16 of 129 ─"),
+        ((120, 36), (), "─╮╭─ What if, 1-11 of 32 ─"),
+        ((80, 24), (), "── Critical path by kind ─"),
+    ],
+)
+async def test_a_list_that_is_longer_than_its_panel_says_how_long(
+    make_app: MakeApp, size: tuple[int, int], keys: tuple[str, ...], title: str
+) -> None:
+    app = make_app()
+    async with app.run_test(size=size) as pilot:
+        await press(pilot, "4")
+        await run_over(pilot)
+        await press(pilot, *keys)
+        assert title in screen_text(app)
 
 
 async def test_a_step_of_no_time_says_so(make_app: MakeApp) -> None:

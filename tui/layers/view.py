@@ -12,7 +12,7 @@ from simcore.collectives import NAMES
 from simcore.simulation import explain_alone
 from simcore.units import duration, plural
 from simcore.workload.model import PHASES
-from tui.frame import Line, cells, fitted, rule, wrapped
+from tui.frame import Line, cells, fitted, rule, width_of, wrapped
 from tui.layers.table import (
     MOST_PRICED,
     OF_PATH,
@@ -124,20 +124,25 @@ class LayersView(ScreenView):
         under = self.glyphs.view * columns[self.column][1]
         line_below = [(self.glyphs.horizontal * left_of, "dim"), (under, "accent")]
         line_below.append((self.glyphs.horizontal * width, "dim"))
-        lines: list[Line] = [self._title(columns), heading, fitted(line_below, width)]
+        lines: list[Line] = [self._title(columns, width), heading, fitted(line_below, width)]
         for index, line in enumerate(table[self.top : self.top + rows], self.top):
             lines.append(self._row(line, columns, index == self.line, width))
         lines += [[] for _ in range(3 + rows - len(lines))]
         return lines + origin
 
-    def _title(self, columns: list[tuple[str, int, bool]]) -> Line:
-        """How many rows, in which order, which of them."""
-        order = "in file order" if self.every_row else "equal ones together, dearest first"
+    def _title(self, columns: list[tuple[str, int, bool]], width: int) -> Line:
+        """How many rows, in which order, which of them; the order in fewer words where there is no room."""
+        order, short = "equal ones together, dearest first", "dearest first"
+        if self.every_row:
+            order = short = "in file order"
         if self.table.key:
             name = next(name for name, (key, _) in SORTED_BY.items() if key == self.table.key)
-            order = (
-                f"sorted by {name}, {'from the largest' if self.table.descending else 'from the smallest'}"
-            )
+            end = "largest" if self.table.descending else "smallest"
+            order, short = f"sorted by {name}, from the {end}", f"{end} {name} first"
+        line = self._titled(order, columns)
+        return line if width_of(line) <= width else self._titled(short, columns)
+
+    def _titled(self, order: str, columns: list[tuple[str, int, bool]]) -> Line:
         of_rank = any(heading == "all ms" for heading, *_ in columns)
         words = f", {order}; " + ("all: a rank's compute" if of_rank else "crit.: on the critical path")
         # What does nothing has no line: the lines alone would not add up.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _NO_TIMES = "an order without times has no replay, and so no other run"
-_ONE_RUN = "one measured run; change a scale on 5 (or t on 1): x and 6 then have its replay"
+_ONE_RUN = "one measured run: change a scale on 5 (or t on 1), x and 6 have its replay"
 _TWO_RUNS = "the measured run and one replay: x shows either, 6 both; y copies the flags"
 
 

@@ -316,7 +316,7 @@ class ParametersView(ScreenView):
     def action_scrub(self, direction: int, large: bool) -> None:
         field, basis = self.at, self.follow()
         if field.form:
-            self._app.say(f"{field.label} is a list: Enter types it, {field.form}; several with spaces")
+            self._app.say(f"Enter types it: {field.form}; several with spaces")
             return
         self.change(field, lambda: field.scrubbed(self.session.draft, basis, direction, large))
 

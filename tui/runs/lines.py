@@ -7,7 +7,7 @@ import shlex
 from simcore.parameters import as_flags
 from simcore.units import duration
 from tui.chrome import difference
-from tui.frame import Line, cells, fitted
+from tui.frame import Line, cells, end_cut, fitted, width_of
 from tui.session import KeptRun, Session
 
 _NAME = 22
@@ -38,10 +38,19 @@ def run_lines(session: Session, chosen: int, marked: list[KeptRun], width: int) 
         head += [(f"{name:<{_NAME}} ", role or "bright" if run.name else role or "dim"), *_step(run, first)]
         flags = " ".join(map(shlex.quote, as_flags(run.parameters))) or "(as in the file)"
         if width >= _WIDE:
-            found.append([[*head, (cells(flags, 400), "dim")]])
+            found.append([[*head, (_cut(flags, width - width_of(head)), "dim")]])
         else:
-            found.append([head, [(" " * 8, ""), (cells(flags, 400), "dim")]])
+            found.append([head, [(" " * 8, ""), (_cut(flags, width - 8), "dim")]])
     return found
+
+
+def _cut(flags: str, room: int) -> str:
+    """As many whole words as there is room for: half a figure reads as another one."""
+    words = cells(flags, 400)
+    if len(words) > room:
+        words = words[: max(room - 3, 0)].rpartition(" ")[0]
+        return f"{words} ..." if words else end_cut(flags, room)
+    return words
 
 
 def _step(run: KeptRun, first: KeptRun) -> Line:

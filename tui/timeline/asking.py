@@ -16,7 +16,8 @@ from tui.timeline.search import Search
 
 # A search works so long before it lets keys through.
 _PIECE_SECONDS = 0.03
-_ONLY = "only the lanes of (stage 5, stages 2-4, ranks 0-7,64, words of a name; empty: all)"
+_ONLY = "only the lanes of"
+_LANES = "stage 5, stages 2-4, ranks 0-7,64, or words of a name; nothing: all"
 
 
 class Asking:
@@ -139,7 +140,7 @@ class Asking:
 
     def lanes(self) -> None:
         """Ask for the lanes to show."""
-        prompt = Prompt(_ONLY, self._model.arrangement.only)
+        prompt = Prompt(_ONLY, self._model.arrangement.only, form=_LANES)
         self._view.app.push_screen(prompt, self._only_typed)
 
     def _only_typed(self, text: str | None) -> None:
@@ -147,5 +148,6 @@ class Asking:
             return
         if not self._model.arrangement.show_only(text.strip()):
             # Asked again, with what was typed: nothing in the list has changed.
-            self._view.app.push_screen(Prompt(f"no lane matches; {_ONLY}", text), self._only_typed)
+            prompt = Prompt(_ONLY, text, form=f"no lane matches: {_LANES}")
+            self._view.app.push_screen(prompt, self._only_typed)
         self._redraw()

@@ -137,8 +137,10 @@ class GroupLane(SpanLane):
         """What is under the cursor on the lane that is drawn, and how far all of them lie apart."""
         lines = self.like.told(index, others, width, wide)
         title = " ".join(self.like.title.split())
-        first: Line = [
+        whose: Line = [
             (f"{self.whose}: {plural(self._ranks, 'rank')}", ""),
-            (f" in {plural(len(self._group.numbers), 'lane')}, drawn as {title}", "dim"),
+            (f" in {plural(len(self._group.numbers), 'lane')}", "dim"),
         ]  # fmt: skip
-        return [*lines[:2], *self._source.told(first, self._group.numbers), *lines[2:]]
+        first, *figures = self._source.told(whose, self._group.numbers)
+        # Last: the lane that is drawn is the one that sorts first; which of them stand out is news.
+        return [*lines[:2], [*first, (f"   drawn as {title}", "dim")], *figures, *lines[2:]]

@@ -39,7 +39,7 @@ class TimelineView(ScreenView):
     """Lanes over a time axis."""
 
     mouse = (
-        ("wheel", "zoom at the pointer; with Shift or Ctrl: pan; over the names: scroll"),
+        ("wheel", "zoom; with Shift or Ctrl: pan; over the names: scroll"),
         ("click, double click", "put the cursor, on a sign fold; fit the span"),
         ("drag", "mark out a range; on the minimap: move the view"),
     )  # fmt: skip

@@ -26,17 +26,21 @@ _TITLES = {SUMS: "Critical path by {}", WHAT_IF: "What if", LEGS: "The critical 
 _NAMES = {SUMS: "sums of the path", WHAT_IF: "what if", LEGS: "the path leg by leg"}
 
 
+def shows_all(width: int, height: int) -> bool:
+    """Whether there is room for all panels, not for the one with the focus alone."""
+    return width >= _WIDE and height >= _TALL
+
+
 def draw(model: PathModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """The lines of the screen. progress: how far the what-if table is, while it is not there."""
-    if width < _WIDE or height < _TALL:
+    if not shows_all(width, height):
         return _one(model, width, height, glyphs, progress)
     upper = max(height * 45 // 100, 8)
     left = width * 36 // 100
     right = width - left
 
     def framed(panel: str, aside: str, lines: list[Line], size: int, rows: int) -> list[Line]:
-        title = _TITLES[panel].format(model.grouping)
-        return box(title, aside, lines, size, rows, glyphs, model.panel == panel)
+        return box(_title(model, panel, rows - 2), aside, lines, size, rows, glyphs, model.panel == panel)
 
     sums = framed(SUMS, "o other sums", sum_lines(model, left - 2, upper - 2), left, upper)
     knobs = framed(WHAT_IF, "t tries it", knob_lines(model, right - 2, upper - 2, progress), right, upper)
@@ -47,7 +51,6 @@ def draw(model: PathModel, width: int, height: int, glyphs: Glyphs, progress: st
 
 def _one(model: PathModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """The panel with the focus alone, the others a Tab away."""
-    title = _TITLES[model.panel].format(model.grouping)
     others = ", ".join(_NAMES[panel] for panel in model.panels if panel != model.panel)
     rows = height - 2
     if model.panel == SUMS:
@@ -57,7 +60,19 @@ def _one(model: PathModel, width: int, height: int, glyphs: Glyphs, progress: st
     else:
         lines = leg_lines(model, width, rows)
     lines += [[] for _ in range(rows - len(lines))]
-    return [rule(title, width, glyphs), *lines, rule(f"Tab: {others}", width, glyphs)]
+    return [
+        rule(_title(model, model.panel, rows), width, glyphs),
+        *lines,
+        rule(f"Tab: {others}", width, glyphs),
+    ]
+
+
+def _title(model: PathModel, panel: str, rows: int) -> str:
+    """What a panel of `rows` lines, the heading among them, has; where it has more, which of how many."""
+    title = _TITLES[panel].format(model.grouping)
+    count, _ = model.extent(panel)
+    shown = rows_around(model.row(panel), count, rows - 1)
+    return title if len(shown) in (0, count) else f"{title}, {shown.start + 1}-{shown.stop} of {count}"
 
 
 def _marked(words: str, at: bool) -> Line:
@@ -115,7 +130,7 @@ def leg_lines(model: PathModel, width: int, rows: int) -> list[Line]:
     row, focused = model.row(LEGS), model.panel == LEGS
     wide, spelled = width >= _WIDE - 2, width >= _SPELLED
     size = model.WHAT_CELLS[0 if spelled else 1 if wide else 2]
-    head = f" {'from':<{19 if wide else 14}}{'takes':>9}"
+    head = f" {'from':<{19 if wide else 13}}{'takes':>9}"
     head += (
         f"  {'stage':>5} {'rank':>7}  {'what':<{size}}"
         if wide
@@ -124,8 +139,7 @@ def leg_lines(model: PathModel, width: int, rows: int) -> list[Line]:
     head += "not earlier, because"
     shown = rows_around(row, model.leg_count, rows - 1)
     lines = [
-        _marked(_leg(model.leg_line(index), wide, spelled, size)[: width - 1], focused and index == row)
-        for index in shown
+        _marked(_leg(model.leg_line(index), wide, spelled, size), focused and index == row) for index in shown
     ]
     return [[(head[:width], "dim")], *lines]
 
@@ -138,4 +152,4 @@ def _leg(leg: LegLine, wide: bool, spelled: bool, size: int) -> str:
     if wide:
         return f"{start:<19}{takes:>9}  {leg.stage:>5} {leg.rank:>7}  {what:<{size}}{reason}"
     # Whole us: the axis of the timeline has the rest.
-    return f"{start[:-6] + ' s':<14}{takes:>9} {leg.stage:>3} {leg.rank:>6} {what:<{size}}{reason}"
+    return f"{start[:-6] + ' s':<13}{takes:>9} {leg.stage:>3} {leg.rank:>6} {what:<{size}}{reason}"

@@ -32,7 +32,7 @@ class PathModel(PanelCursor):
     GROUPINGS: ClassVar[tuple[str, ...]] = ()
     # Cells for what a leg is, with a gap behind it: where micro-batches are spelled out, where the times
     # have all digits, and on a narrow screen.
-    WHAT_CELLS: ClassVar[tuple[int, int, int]] = (30, 25, 17)
+    WHAT_CELLS: ClassVar[tuple[int, int, int]] = (30, 25, 16)
 
     panels: tuple[str, ...] = PANELS
     panel: str = SUMS
@@ -63,5 +63,6 @@ class PathModel(PanelCursor):
         self.place(SUMS, 0)
 
     def extent(self, panel: str) -> tuple[int, int]:
-        rows = {SUMS: len(self.sums()), LEGS: self.leg_count, WHAT_IF: len(self.knobs or ())}
-        return rows[panel], 1
+        if panel == WHAT_IF:
+            return len(self.knobs or ()), 1
+        return self.leg_count if panel == LEGS else len(self.sums()), 1

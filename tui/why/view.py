@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 
 from tui.frame import Line
+from tui.panel_cursor import WHAT_IF
 from tui.panels_view import PanelsView, panel_bindings
 from tui.screen_view import binding
 from tui.session import Session
-from tui.why.frame import draw
+from tui.why.frame import draw, shows_all
 from tui.why.model import WhyModel
+from tui.why.path import SUMS
 
 if TYPE_CHECKING:
     from tui.measured.why_model import MeasuredWhyModel
@@ -20,18 +22,52 @@ if TYPE_CHECKING:
 class PathView(PanelsView):
     """What the why screens of simulated and of measured runs share."""
 
-    hints = (
-        ("Tab", "panel"), ("jk", "row"), ("Enter", "go there"), ("t", "try it"), ("o", "other sums"),
-        ("2", "timeline"),
-    )  # fmt: skip
+    hints = (("Tab", "panel"), ("jk", "row"), ("Enter", "go there"), ("o", "other sums"), ("2", "timeline"))
     model: WhyModel | MeasuredWhyModel
 
     def draw(self, width: int, height: int) -> list[Line]:
         return draw(self.model, width, height, self.glyphs, self.look_for_changes())
 
+    @property
+    def _shows_sums(self) -> bool:
+        return self.model.panel == SUMS or shows_all(*self.size)
+
+    def _hints(self) -> tuple[tuple[str, str], ...]:
+        """Only keys that do something here and now."""
+        hints = [("Tab", "panel"), ("jk", "row")]
+        if self.model.panel != WHAT_IF:
+            hints.append(("Enter", "go there"))
+        elif self.model.chosen() is not None:
+            hints.append(("t", "try it"))
+        if self._shows_sums:
+            hints.append(("o", "other sums"))
+        return (*hints, ("2", "timeline"))
+
+    def redraw(self) -> None:
+        """Draw again, and say which keys do something now."""
+        super().redraw()
+        self.show_hints(self._hints())
+
+    def redraw_all(self) -> None:
+        """As `redraw`, in a screen of another size, say."""
+        super().redraw_all()
+        self.show_hints(self._hints())
+
     def action_grouping(self) -> None:
-        self.model.next_grouping()
+        """Other sums; where they are not on the screen, they come there first."""
+        if self._shows_sums:
+            self.model.next_grouping()
+        else:
+            self.model.panel = SUMS
         self.redraw()
+
+    def action_try(self) -> None:
+        if self.model.panel == WHAT_IF and self.model.knobs is None:
+            self._app.say("what would help is still looked for: t once it is there")
+        elif self.model.panel == WHAT_IF:
+            super().action_try()
+        else:
+            self._app.say("t tries a change of the what-if table: Tab leads there")
 
 
 def path_bindings(room: str, groupings: str, tries: str) -> list[Binding]:

@@ -63,7 +63,11 @@ def path_sums(results: MeasuredResults, by: str) -> list[tuple[str, int]]:
 
     by: `kind` (as accounts say it), `op` (operation or sub-operation), `stage` or `rank`.
     """
-    return _sums(results, lambda one: _part_of(results, one, by))
+    sums = _sums(results, lambda one: _part_of(results, one, by))
+    if by in ("stage", "rank"):
+        # Of equal ones, stage 3 before stage 10.
+        sums.sort(key=lambda pair: (-pair[1], len(pair[0])))
+    return sums
 
 
 def path_sums_of_ranks(results: MeasuredResults) -> list[tuple[tuple[int, str], int]]:

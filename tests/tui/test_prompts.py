@@ -1,0 +1,56 @@
+"""The row in which something is typed: what is typed is seen, whatever is asked and said beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tui.conftest import MakeApp
+from tests.tui.screen_reading import press, screen_rows
+
+# Keys up to a prompt; what is typed; the rows that are seen then.
+_PROMPTS: dict[str, tuple[tuple[str, ...], str, list[str]]] = {
+    "lanes": (
+        ("L",), "stage 5",
+        ["stage 5, stages 2-4, ranks 0-7,64, or words of a name; nothing: all", "only the lanes of stage 5"],
+    ),
+    "export": (
+        ("E",), "run.csv",
+        [".json.gz for Perfetto, .csv, or .svg of this screen", "export to run.csv"],
+    ),
+    "written over": (
+        ("E", *"there.csv", "enter"), "yes",
+        ["there.csv is there already", "write over it? yes or no yes"],
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there.csv").write_text("")
+
+
+@pytest.mark.parametrize("name", _PROMPTS)
+async def test_what_is_typed_is_seen_on_80_columns(make_app: MakeApp, name: str) -> None:
+    keys, text, expected = _PROMPTS[name]
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, *keys, *("space" if char == " " else char for char in text))
+        assert [row.strip() for row in screen_rows(app)[-2:]] == expected
+
+
+@pytest.mark.parametrize("keys", [("L", *"zzz", "enter"), ("E",), ("E", *"there.csv", "enter"), ("slash",)])
+async def test_what_is_typed_is_seen_on_60_columns(make_app: MakeApp, keys: tuple[str, ...]) -> None:
+    app = make_app()
+    async with app.run_test(size=(60, 24)) as pilot:
+        await press(pilot, *keys, *"typed.here")
+        assert "typed.here" in screen_rows(app)[-1]
+
+
+async def test_an_answer_that_is_too_long_is_cut_with_dots(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(60, 24)) as pilot:
+        await press(pilot, "5", *"jjj", "enter", *"2.5")
+        assert screen_rows(app)[-1].rstrip() == " pp [stages] 2.5          a whole number from 1 to 2^40 ..."

@@ -76,7 +76,7 @@ def test_a_stages_accounts_are_those_of_its_ranks_added_up(case: Case) -> None:
         assert (found.ranks, found.first_rank, found.last_rank) == (
             len(ranks[found.stage]), min(ranks[found.stage]), max(ranks[found.stage])
         )  # fmt: skip
-        assert sum(found.shares(step).values()) == pytest.approx(1 if step else 0)
+        assert sum(found.parts_ns().values()) == step * found.ranks
 
 
 @settings(max_examples=60)

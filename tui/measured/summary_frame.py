@@ -5,7 +5,7 @@ from __future__ import annotations
 from simcore.measured.replay.accounts import ACCOUNTS, BUBBLE, FIRST_EXPOSED, HOST, IDLE, WAIT
 from simcore.report.measured_insights import insight_lines
 from simcore.report.measured_words import order_lines, order_title
-from simcore.units import duration, percent, plural, signed
+from simcore.units import duration, percent, plural, signed, whole_percent
 from tui.frame import Glyphs, Line, cells, fitted, rule
 from tui.measured.beside import beside_lines
 from tui.measured.summary_model import WAITS, MeasuredSummaryModel, Row
@@ -74,7 +74,7 @@ def step_lines(model: MeasuredSummaryModel, glyphs: Glyphs, width: int, height: 
     step = results.step_time_ns
     accounts = results.accounts
     compute = sum(sum(one.total_ns[:FIRST_EXPOSED]) for one in accounts) // max(len(accounts), 1)
-    share = f" = {100 * compute / step:.0f} % of it" if step else ""
+    share = f" = {whole_percent(compute, step)} % of it" if step else ""
     more: list[Line] = [[(f"  compute alone {duration(compute)}{share}", "")]]
     if results.run.replayed:
         measured = results.measured.step_time_ns
@@ -117,8 +117,8 @@ def bar_lines(
         line += _bar(sums, whole, bar, glyphs)
         figures = ""
         for _, _, accounts in columns:
-            share = 100 * sum(sums[number] for number in accounts) / whole if whole else 0.0
-            figures += f"{share:>{size}.{1 if wide else 0}f}"
+            ns = sum(sums[number] for number in accounts)
+            figures += f"{percent(ns, whole) if wide else whole_percent(ns, whole):>{size}}"
         lines.append([*line, (figures, "accent" if here else "")])
     return lines
 

@@ -12,7 +12,7 @@ from simcore.analysis.stages import StageAccounts
 from simcore.diagnostics import Diagnostic
 from simcore.program.ops import FWD, IG, OPT, RECOMPUTE, WG
 from simcore.ranks import RankSet
-from simcore.units import duration, percent
+from simcore.units import duration, percent, whole_percent
 from tui.change_words import BETTER, change_share, change_words
 from tui.frame import Glyphs, Line, cells, fitted, rows_around
 from tui.panel_cursor import WHAT_IF
@@ -50,7 +50,7 @@ def step_lines(model: SummaryModel, glyphs: Glyphs, height: int) -> list[Line]:
     figure = figure_lines(words, glyphs)
     ranks = sum(stage.ranks for stage in results.stages)
     compute = sum(sum(stage.sum_ns[:FIRST_EXPOSED]) for stage in results.stages) // max(ranks, 1)
-    share = f" = {100 * compute / step:.0f} % of it" if step else ""
+    share = f" = {whole_percent(compute, step)} % of it" if step else ""
     more: list[Line] = [[(f"  compute alone {duration(compute)}{share}", "")]]
     count = results.simulation.program.microbatches
     if results.simulation.program.pipelined and count:
@@ -111,8 +111,9 @@ def _stage_line(
         label += _range(first.first_rank, last.last_rank)
     line: Line = [(fitted([(label, "")], left)[0][0], "accent" if at else "")]
     line += account_bar(sums, whole, bar, glyphs)
-    shares = {name: sum(stage.shares(step)[name] * stage.ranks for stage in stages) / ranks for name in names}
-    figures = "".join(f"{100 * shares[name]:>{size}.{1 if wide else 0}f}" for name in names)
+    parts = [stage.parts_ns() for stage in stages]
+    share = percent if wide else whole_percent
+    figures = "".join(f"{share(sum(one[name] for one in parts), whole):>{size}}" for name in names)
     line.append((figures, "accent" if at else ""))
     return line
 

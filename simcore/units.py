@@ -94,6 +94,18 @@ def plain_number(text: str) -> float | None:
     return float(text) if len(text) <= 40 and _PLAIN.fullmatch(text) else None
 
 
+def whole_percent(part: int, whole: int) -> int:
+    """`part` of `whole` in whole percents, rounded once, a half to the even one; 0 of nothing.
+
+    >>> whole_percent(325307, 1000000), whole_percent(325, 1000), whole_percent(1, 0)
+    (33, 32, 0)
+    """
+    if not whole:
+        return 0
+    found, rest = divmod(100 * part, whole)
+    return found + (2 * rest + found % 2 > whole)
+
+
 def percent(part: int, whole: int) -> str:
     """`part` of `whole` as a percentage with one decimal, without the sign; 0.0 of nothing."""
     return f"{100 * part / whole:.1f}" if whole else "0.0"

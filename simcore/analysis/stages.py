@@ -24,18 +24,13 @@ class StageAccounts:
     last_rank: int
     sum_ns: tuple[int, ...]
 
-    def share(self, first: int, last: int, step_ns: int) -> float:
-        """The share of the step that accounts first..last-1 have, mean over the ranks; 0 of no step."""
-        whole = step_ns * self.ranks
-        return sum(self.sum_ns[first:last]) / whole if whole else 0.0
-
-    def shares(self, step_ns: int) -> dict[str, float]:
-        """Shares of the step, mean over the ranks: compute, exposed, wait, bubble, idle. They sum to 1."""
+    def parts_ns(self) -> dict[str, int]:
+        """Compute, exposed, wait, bubble, idle of all its ranks together, ns. They sum to a step each."""
         ends = (
             ("compute", 0, FIRST_EXPOSED), ("exposed", FIRST_EXPOSED, WAIT), ("wait", WAIT, BUBBLE),
             ("bubble", BUBBLE, IDLE), ("idle", IDLE, len(ACCOUNTS)),
         )  # fmt: skip
-        return {name: self.share(first, last, step_ns) for name, first, last in ends}
+        return {name: sum(self.sum_ns[first:last]) for name, first, last in ends}
 
 
 def joined(stages: Sequence[StageAccounts]) -> StageAccounts:

@@ -6,7 +6,7 @@ import math
 import textwrap
 
 from simcore.analysis.beside import ALIKE, COMPUTE, Beside, KindChange, Side, StagePair
-from simcore.analysis.compare import Change
+from simcore.analysis.compare import Change, leading_change
 from simcore.analysis.results import Results
 from simcore.diagnostics import printable
 from simcore.measured.replay.slow_ranks import LEAST
@@ -113,16 +113,20 @@ def _how_alike(beside: Beside) -> str:
 
 
 def why_words(beside: Beside) -> str:
-    """Whose compute changes most, where that explains something, and what changes most on the mean rank."""
+    """Whose compute changes most, where that explains something, and what changes most on the mean rank: of
+    what changes as the step does.
+    """
     if not beside.movers:
         return "nothing changes: the accounts are equal on every stage"
-    most = max(beside.whole.accounts, key=lambda one: abs(one.ns))
-    on_mean = f"{most.name} {difference_of(most.a_ns, most.b_ns)} on the mean rank"
-    cause = beside.cause
+    found = leading_change(beside.whole.accounts, beside.difference_ns)
+    on_mean = found.words(lambda change: difference_of(change.a_ns, change.b_ns))
+    most, cause = found.most, beside.cause
     # What the mean rank computes is no news beside what it computes forward.
-    if cause is not None and (cause.stage is not None or most.name not in _COMPUTE):
+    if cause is not None and cause.change.ns * most.ns > 0 and (
+        cause.stage is not None or most.name not in _COMPUTE
+    ):  # fmt: skip
         return f"{_computes(cause)}; {on_mean}"
-    first = beside.movers[0]
+    first = next((one for one in beside.movers if one.change.ns * most.ns > 0), beside.movers[0])
     there = difference_of(first.change.a_ns, first.change.b_ns)
     return f"{on_mean}, most on {where_words(first)}: {first.change.name} {there}"
 

@@ -242,6 +242,38 @@ def test_why_names_whose_compute_it_is(scales: Scales, why: str) -> None:
     assert f"Why: {why_words(found)}." in " ".join(beside_text(found).split())
 
 
+@settings(max_examples=40, deadline=None)
+@given(_LAYOUTS, st.integers(0, 10**6), st.integers(0, 10**6))
+def test_what_why_names_first_changes_as_the_step_does(layout: Layout, seed: int, other: int) -> None:
+    """Of a made trace beside a simulation and beside another trace. Seen to fail on the account that changes
+    most whatever its sign, and on the rank whose compute does."""
+    trace = made_trace(layout, seed)
+    for b in (made_simulation(layout), made_trace(layout, other)):
+        found = beside(trace, b)
+        words = why_words(found)
+        signs = (r"more|\+", r"less|-")
+        wanted, unwanted = signs if found.difference_ns > 0 else signs[::-1]
+        if found.difference_ns:
+            first = re.search(r"computes [\d.]+ [mun]?s (more|less)|^[a-z ]+ ([+-])\d", words)
+            assert first is not None, words
+            assert re.fullmatch(wanted, first[1] or first[2]), words
+            on_mean = re.search(r"(?:^|; )[a-z ]+ ([+-])\d.* on the mean rank", words)
+            assert on_mean is not None, words
+            assert re.fullmatch(wanted, on_mean[1]), words
+            though = re.search(r"though [a-z ]+ ([+-])", words)
+            assert though is None or re.fullmatch(unwanted, though[1]), words
+            most = re.search(r"most on (?:stage|rank) \d+: [a-z ]+ ([+-])", words)
+            assert most is None or re.fullmatch(wanted, most[1]), words
+
+
+def test_less_compute_is_no_reason_for_a_longer_step() -> None:
+    found = replayed_beside(Layout(2, 1, 2, 3), 5, Scales(stages={1: 0.2}, comm=20.0))
+    assert found.difference_ns > 0
+    assert found.cause is not None
+    assert (found.cause.stage, found.cause.change.ns < 0) == (1, True)
+    assert re.fullmatch(r"[a-z ]+ \+.* on the mean rank, most on stage \d: [a-z ]+ \+.*", why_words(found))
+
+
 def test_all_ranks_alike_are_the_mean_rank_which_is_said_once() -> None:
     found = replayed_beside(Layout(2, 1, 1, 2), 5, Scales(compute=4.0))
     assert found.cause is not None

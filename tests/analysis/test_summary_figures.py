@@ -77,14 +77,14 @@ def test_a_stages_accounts_are_those_of_its_ranks_added_up(case: Case) -> None:
         assert (found.ranks, found.first_rank, found.last_rank) == (
             len(ranks[found.stage]), min(ranks[found.stage]), max(ranks[found.stage])
         )  # fmt: skip
-        assert sum(found.shares(step).values()) == pytest.approx(1 if step else 0)
+        assert sum(found.parts_ns().values()) == step * found.ranks
     whole = joined(results.stages)
     assert (whole.stage, whole.ranks) == (0, layout.world)
     assert sorted(whole.classes) == list(range(len(results.accounts)))
     assert list(whole.sum_ns) == [sum(ns) for ns in zip(*sums, strict=True)]
     compute = sum(whole.sum_ns[:FIRST_EXPOSED])
     assert results.mean_busy_ns == round(compute / layout.world)
-    assert whole.shares(step)["compute"] == (pytest.approx(compute / step / layout.world) if step else 0)
+    assert whole.parts_ns()["compute"] == compute
 
 
 @settings(max_examples=60)

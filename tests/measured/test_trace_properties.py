@@ -228,8 +228,7 @@ def assert_accounts_and_path(results: MeasuredResults) -> None:
         named: dict[str, int] = {}
         for account, ns in zip(ACCOUNTS, results.sum_ns(chosen), strict=True):
             named[account.split()[0]] = named.get(account.split()[0], 0) + ns
-        whole = step * len(chosen)
-        assert results.shares(chosen) == {name: ns / whole if whole else 0 for name, ns in named.items()}
+        assert results.parts_ns(chosen) == named
     by_rank: dict[str, int] = {}
     for (rank, _), ns in path_sums_of_ranks(results):
         by_rank[f"rank {rank}"] = by_rank.get(f"rank {rank}", 0) + ns

@@ -1,8 +1,10 @@
 """Figures with their units."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from simcore.units import byte_size, change_percent, column_unit, duration, number, percent
+from simcore.units import byte_size, change_percent, column_unit, duration, number, percent, whole_percent
 
 DURATIONS = [
     (0, "0 s"),
@@ -82,3 +84,13 @@ CHANGES = [
 def test_a_change_has_a_sign_where_it_shows(was: int, now: int, text: str) -> None:
     assert change_percent(was, now) == text
     assert change_percent(was, now, "%") == text.replace(" ", "")
+
+
+@given(st.integers(0, 10**15), st.integers(1, 10**15))
+def test_whole_percentages_are_rounded_once(part: int, whole: int) -> None:
+    """Seen to fail on a rounding of the figure with one decimal: 32.4999 % and 32.5 % were one."""
+    found = whole_percent(part, whole)
+    assert abs(100 * part - found * whole) * 2 <= whole
+    assert [whole_percent(tenths, 1000) for tenths in (324, 325, 335, 0, 1000)] == [32, 32, 34, 0, 100]
+    assert whole_percent(325_307, 10**6) == 33
+    assert whole_percent(part, 0) == 0

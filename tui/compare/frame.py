@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simcore.report.changes import difference_of
-from simcore.units import duration, plural
+from simcore.units import duration, plural, whole_percent
 from tui.compare.marks import MOVED, ONLY_A, ONLY_B, ROLES, marked, marks, reversed_at, tinted
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, PAIRS, CompareModel
 from tui.compare.panels import panels
@@ -12,6 +12,7 @@ from tui.timeline.axis import clock
 from tui.timeline.drawing import draw_lane
 from tui.timeline.legend import legend
 from tui.timeline.ruler import ticks
+from tui.timeline.spans import busy_words
 
 _WIDE, _TALL = 100, 28
 _LOWER, _LEAST_LOWER = 11, 4
@@ -114,10 +115,8 @@ def _pair(model: CompareModel, pair: int, left: int, glyphs: Glyphs, colour: boo
     """The lanes of a pair that are shown, how much of the step they compute, and where they differ."""
     at = model.panel == PAIRS and pair == model.pair
     lanes = model.compared.lanes(pair)
-    shares = [
-        100 * ns / step if step else 0.0
-        for ns, step in zip(model.compared.busy_ns(pair), model.compared.steps, strict=True)
-    ]
+    busy_ns, steps = model.compared.busy_ns(pair), model.compared.steps
+    more = whole_percent(busy_ns[1], steps[1]) - whole_percent(busy_ns[0], steps[0])
     differ = marks(model, pair, lanes) if model.shown == BOTH else ""
     lines: list[Line] = []
     for side, lane in enumerate(lanes):
@@ -128,8 +127,8 @@ def _pair(model: CompareModel, pair: int, left: int, glyphs: Glyphs, colour: boo
         name = model.compared.where(pair)
         name = name.replace("stage ", "").replace("rank ", "") if left < 20 else name
         title = f"{mark} {name}" if first else "   " + lane.count
-        busy = f"{'AB'[side]}{shares[side]:4.0f}%"
-        diff = f"{shares[1] - shares[0]:+4.0f}" if side and round(shares[1]) != round(shares[0]) else "    "
+        busy = f"{'AB'[side]}{busy_words(busy_ns[side], steps[side]):>5}"
+        diff = f"{more:+4}" if side and more else "    "
         tail = busy + (diff if left > 20 else "")
         label = f"{title[: left - len(tail) - 1]:<{left - len(tail)}}{tail}"
         drawn = draw_lane(lane, model.shifted(side), model.columns, glyphs, colour)

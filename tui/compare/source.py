@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from simcore.analysis.compare import Alike, Change
+from simcore.units import whole_percent
 from tui.timeline.spans import Kind, SpanLane
 
 
@@ -100,8 +101,8 @@ def by_difference(busy: Sequence[tuple[int, int]], steps: tuple[int, int]) -> li
     """The order of pairs: those whose busy share changes by most percent first, equal ones as they are."""
 
     def changed(number: int) -> int:
-        a, b = (100 * ns / step if step else 0.0 for ns, step in zip(busy[number], steps, strict=True))
-        return -abs(round(b) - round(a))
+        a, b = map(whole_percent, busy[number], steps)
+        return -abs(b - a)
 
     return sorted(range(len(busy)), key=changed)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from simcore.measured.replay.accounts import ACCOUNTS
 from simcore.report.measured_insights import insight_lines
 from simcore.report.measured_words import order_lines, order_title
-from simcore.units import change_percent, duration, plural, signed
+from simcore.units import change_percent, duration, percent, plural, signed, whole_percent
 from tui.frame import Glyphs, Line, cells, fitted, rule
 from tui.measured.beside import beside_lines
 from tui.measured.summary_model import WAITS, MeasuredSummaryModel
@@ -67,7 +67,7 @@ def step_lines(model: MeasuredSummaryModel, glyphs: Glyphs, width: int, height: 
     results = model.results
     step = results.step_time_ns
     compute = results.mean_busy_ns
-    share = f" = {100 * compute / step:.0f} % of it" if step else ""
+    share = f" = {whole_percent(compute, step)} % of it" if step else ""
     more: list[Line] = [[(f"  compute alone {duration(compute)}{share}", "")]]
     if results.run.replayed:
         measured = results.measured.step_time_ns
@@ -89,7 +89,7 @@ def bar_lines(
     found = model.rows
     results = model.results
     step = results.step_time_ns
-    columns = [name for name, share in results.shares(results.all_ranks).items() if share]
+    columns = [name for name, ns in results.parts_ns(results.all_ranks).items() if ns]
     wide = width >= 70
     size = 6 if wide else 5
     name = min(max(len("rank"), *(len(row.label) for row in found)), 12)
@@ -106,9 +106,10 @@ def bar_lines(
         label = f"{'>' if here else ' '} {row.label[:name]:>{name}} {row.stage:>5} "
         line: Line = [(fitted([(label, "")], left)[0][0], "accent" if here else "")]
         parts = ((ns, *drawing) for ns, drawing in zip(results.sum_ns(row.ranks), _BAR, strict=True))
-        line += panels.bar_line(parts, step * len(row.ranks), bar, glyphs)
-        shares = results.shares(row.ranks)
-        figures = "".join(f"{100 * shares[column]:>{size}.{1 if wide else 0}f}" for column in columns)
+        whole = step * len(row.ranks)
+        line += panels.bar_line(parts, whole, bar, glyphs)
+        ns_of, share = results.parts_ns(row.ranks), percent if wide else whole_percent
+        figures = "".join(f"{share(ns_of[column], whole):>{size}}" for column in columns)
         lines.append([*line, (figures, "accent" if here else "")])
     return lines
 

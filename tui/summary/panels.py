@@ -12,7 +12,7 @@ from simcore.analysis.stages import StageAccounts, joined
 from simcore.diagnostics import Diagnostic
 from simcore.program.ops import FWD, IG, OPT, RECOMPUTE, WG
 from simcore.ranks import RankSet
-from simcore.units import duration, percent, plural
+from simcore.units import duration, percent, plural, whole_percent
 from tui.change_words import BETTER, change_share, change_words
 from tui.frame import Glyphs, Line, cells, fitted, rows_around
 from tui.panel_cursor import WHAT_IF
@@ -49,7 +49,7 @@ def step_lines(model: SummaryModel, glyphs: Glyphs, height: int) -> list[Line]:
     words = duration(step)
     figure = figure_lines(words, glyphs)
     compute = results.mean_busy_ns
-    share = f" = {100 * compute / step:.0f} % of it" if step else ""
+    share = f" = {whole_percent(compute, step)} % of it" if step else ""
     more: list[Line] = [[(f"  compute alone {duration(compute)}{share}", "")]]
     program = results.simulation.program
     count = program.microbatches
@@ -107,9 +107,10 @@ def _stage_line(
     if wide:
         label += _range(whole.first_rank, whole.last_rank)
     line: Line = [(fitted([(label, "")], left)[0][0], "accent" if at else "")]
-    line += account_bar(whole.sum_ns, step * whole.ranks, bar, glyphs)
-    shares = whole.shares(step)
-    figures = "".join(f"{100 * shares[name]:>{size}.{1 if wide else 0}f}" for name in names)
+    whole_ns = step * whole.ranks
+    line += account_bar(whole.sum_ns, whole_ns, bar, glyphs)
+    parts, share = whole.parts_ns(), percent if wide else whole_percent
+    figures = "".join(f"{share(parts[name], whole_ns):>{size}}" for name in names)
     line.append((figures, "accent" if at else ""))
     return line
 

@@ -12,7 +12,7 @@ from operator import sub
 from typing import NamedTuple, Protocol
 
 from simcore.analysis.shares import Shares, columns_of_spans
-from simcore.units import percent
+from simcore.units import whole_percent
 from tui.frame import Line
 from tui.timeline.axis import Axis
 from tui.timeline.query import Query
@@ -80,8 +80,7 @@ class Spans:
 
 def busy_words(busy_ns: int, length: int) -> str:
     """A share as a lane shows it: `49%`, `<1%` for anything below that is not nothing."""
-    share = float(percent(busy_ns, length))
-    return "<1%" if busy_ns and share < 1 else f"{share:.0f}%"
+    return "<1%" if 0 < 100 * busy_ns < length else f"{whole_percent(busy_ns, length)}%"
 
 
 class SpanLane:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from simcore.analysis.accounts import ACCOUNTS
+from simcore.analysis.compare.leading import Leading, leading_change
 from simcore.analysis.compare.matching import ClassPair, class_pairs, rows_in
 from simcore.analysis.compare.movers import Alike, Matched, Mover, compared_ops, computed_ops
 from simcore.analysis.compare.paths import Change, PathChanges, path_changes
@@ -132,12 +133,14 @@ class Comparison:
         return self.accounts[ACCOUNTS.index(name)].ns
 
     @cached_property
-    def largest_change(self) -> tuple[str, int]:
-        """(name, ns) of the account that changes most on the mean rank, bubble and idle as one."""
-        changes = {one.name: one.ns for one in self.accounts if one.name not in ("bubble", "idle")}
-        changes[_PIPELINE] = self.account_change("bubble") + self.account_change("idle")
-        name = max(changes, key=lambda one: abs(changes[one]))
-        return name, changes[name]
+    def leading(self) -> Leading:
+        """The account of the mean rank that changes most of those that change as the step does, and what goes
+        against it; bubble and idle as one.
+        """
+        lost = [one for one in self.accounts if one.name in ("bubble", "idle")]
+        others = [one for one in self.accounts if one not in lost]
+        pipeline = Change(_PIPELINE, sum(one.a_ns for one in lost), sum(one.b_ns for one in lost))
+        return leading_change([*others, pipeline], self.difference_ns)
 
     @cached_property
     def why(self) -> str:
@@ -210,7 +213,9 @@ __all__ = [
     "Comparison",
     "Cost",
     "LayerChange",
+    "Leading",
     "Matched",
     "Mover",
     "PathChanges",
+    "leading_change",
 ]

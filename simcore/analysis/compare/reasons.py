@@ -1,4 +1,4 @@
-"""Why two runs differ, in words: the account that changes most, and a reason a changed parameter.
+"""Why two runs differ, in words: the account that explains most of it, and a reason a changed parameter.
 
 A new parameter's reason is one entry in `REASONS`. A reason says what the figures show.
 """
@@ -19,12 +19,13 @@ Reason = Callable[["Comparison"], str]
 
 
 def why(comparison: Comparison) -> str:
-    """The account that changes most on the mean rank and its reason; what is equal where nothing changes."""
-    name, ns = comparison.largest_change
-    if not ns:
+    """The account that changes most as the step does, on the mean rank, what goes against it, and the reason;
+    what is equal where nothing changes.
+    """
+    if not comparison.leading.most.ns:
         equal = "the step times" if comparison.difference_ns == 0 else "the accounts"
         return f"nothing changes: {equal} are equal"
-    changed = f"{name} {signed(ns)} on the mean rank"
+    changed = comparison.leading.words(lambda change: signed(change.ns))
     said = [REASONS[field](comparison) for field in REASONS if field in comparison.changed]
     if comparison.other_file:
         said.insert(0, "another file")

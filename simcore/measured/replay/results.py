@@ -125,13 +125,13 @@ class MeasuredResults:
         """ns by index into ACCOUNTS of some ranks together. ranks: their places in the run."""
         return [sum(ns) for ns in zip(*(self.accounts[rank].total_ns for rank in ranks), strict=True)]
 
-    def shares(self, ranks: Collection[int]) -> dict[str, float]:
-        """Shares of the step, mean over some ranks: compute, exposed, wait, bubble, host, idle.
+    def parts_ns(self, ranks: Collection[int]) -> dict[str, int]:
+        """Compute, exposed, wait, bubble, host, idle of some ranks together, ns. They sum to a step each.
 
-        They sum to 1; 0 of no step. ranks: their places in the run.
+        ranks: their places in the run.
         """
-        sums, whole = self.sum_ns(ranks), self.step_time_ns * len(ranks)
-        return {name: sum(sums[first:last]) / whole if whole else 0.0 for name, first, last in SHARED}
+        sums = self.sum_ns(ranks)
+        return {name: sum(sums[first:last]) for name, first, last in SHARED}
 
     @cached_property
     def waiting(self) -> list[Waiting]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from simcore.analysis import LayerRow, Results
-from simcore.analysis.layer_order import NO_SLACK, LayerOrder
 from simcore.analysis.layers import LayerGroups
 from simcore.collectives import cell_name
 from simcore.diagnostics import printable
@@ -71,6 +70,9 @@ def all_layers(results: Results) -> str:
 
 def _critical_and_slack(results: Results, groups: LayerGroups | None) -> Iterator[list[str]]:
     """Of each group, or of each row, ms of the critical path and the least slack; - without any."""
+    # Imported here: JSON and the screen's start do without it.
+    from simcore.analysis.layer_order import NO_SLACK, LayerOrder
+
     layers = LayerOrder(results.layers, groups)
     layers.know_path(results.layer_critical_ns, results.layer_slack_ns)
     for critical_ns, slack_ns in zip(layers.of_path("critical"), layers.of_path("slack"), strict=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from simcore.analysis import Results
 from simcore.analysis.accounts import IDLE_OP
 from simcore.analysis.critical_path import Segment
-from simcore.analysis.path_parts import PARTS, path_parts
 from simcore.diagnostics import printable
 from simcore.report.table import Column, listed, table
 from simcore.units import duration, percent, plural
@@ -18,6 +17,9 @@ _NAME_CELLS = 32
 
 def critical_path_text(results: Results) -> str:
     """Aggregates of the critical path by kind, layer, stage and rank, and its longest segments."""
+    # Imported here: JSON and the screen's start do without it.
+    from simcore.analysis.path_parts import PARTS, path_parts
+
     path, step = results.critical_path, results.step_time_ns
     ranks = path.by_rank()
     if not ranks:

@@ -1,7 +1,8 @@
 """What-if: every figure is a simulation with those durations, and what is cheaper never takes longer.
 
 Seen to fail on these bugs, planted one at a time: durations floored; a bandwidth times 0.9; the chosen ops
-of another stage; knobs skipped that are on the path of another stage than the first.
+of another stage; knobs skipped that are on the path of another stage than the first; chunks and
+transmissions left as long as they are.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from simcore.analysis import Results
 from simcore.analysis.program_index import ProgramIndex
 from simcore.analysis.what_if import WhatIf
 from simcore.analysis.what_if.fixed_order import FixedOrder
+from simcore.analysis.what_if.rerun import Rerun
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import Cancelled
 from simcore.engine import run_engine
 from simcore.parameters import Parameters
-from simcore.program.ops import KIND_OF_STREAM, PHASES, STREAMS
+from simcore.program.ops import COMPUTE, KIND_OF_STREAM, PHASES, STREAMS, StageProgram
 from simcore.report import json_report, text_report
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
@@ -238,6 +240,29 @@ def test_queues_are_simulated_with_cheaper_chunks(case: PolicyCase) -> None:
         dims = (*case.parameters.dim[:number], faster, *case.parameters.dim[number + 1 :])
         changed = simulate(simulation.workload, dataclasses.replace(case.parameters, dim=dims))
         assert found[f"dimension {number} bandwidth"].better10_ns == changed.step_time_ns
+
+
+def of_communication(stage: StageProgram) -> bytes:
+    return bytes(stream != COMPUTE for stream in stage.ops.stream)
+
+
+@settings(max_examples=30)
+@given(policy_cases(faults=True), st.sampled_from([0.0, 0.5, 0.9]))
+def test_all_chunks_cheaper_are_the_queues_under_that_scale(case: PolicyCase, factor: float) -> None:
+    workload = read_workload("w.txt", case.text.encode())
+    parameters = dataclasses.replace(case.parameters, comm_scale=1.0, jitter=0.0)
+    scaled_run = simulate(workload, dataclasses.replace(parameters, comm_scale=factor))
+    found = Rerun(simulate(workload, parameters)).step_ns(of_communication, factor)
+    assert found == scaled_run.step_time_ns
+
+
+@settings(max_examples=30)
+@given(overridden(), st.sampled_from([0.0, 0.5, 0.9]))
+def test_all_transmissions_cheaper_are_shared_ports_under_that_scale(case: Case, factor: float) -> None:
+    parameters = dataclasses.replace(case.parameters, network="shared", comm_scale=1.0, jitter=0.0)
+    scaled_run = simulate(case.workload, dataclasses.replace(parameters, comm_scale=factor))
+    found = Rerun(simulate(case.workload, parameters)).step_ns(of_communication, factor)
+    assert found == scaled_run.step_time_ns
 
 
 def test_a_step_that_gets_longer_is_an_anomaly_and_said_so() -> None:

@@ -1,5 +1,7 @@
 """Runs whose cause is known by construction: the report names it in words, else it is silent."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 
@@ -11,6 +13,7 @@ from simcore.report import text_report
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
+from tests.analysis.test_summary_figures import slowed
 from tests.strategies import Case, Cell, Row, cases, layer
 
 SEED_002 = "fixtures/002_gpt_1024npu.txt"
@@ -224,8 +227,8 @@ def test_of_several_late_gradients_the_longest_is_named_with_its_own_time() -> N
     assert sentence.ns == total
     assert sentence.text == (
         "3 gradient collectives, the all-reduce of grad longest (dp, 50.0 kB, "
-        f"{pair_ns(50_000) / 1000:.3f} us), come after the last backward: nothing hides {total / 1000:.1f} us "
-        f"({100 * total / simulation.step_time_ns:.1f} %)."
+        f"{pair_ns(50_000) / 1000:.3f} us), come after the last backward: nothing hides "
+        f"{total / 1000:.1f} us ({100 * total / simulation.step_time_ns:.1f} %)."
     )
 
 
@@ -397,7 +400,8 @@ def test_half_of_a_stage_is_not_most_of_it() -> None:
         rows, {"tp": 4, "dp": 2, "pp": 2}, slow_rank=("5=3",), schedule="1f1b", dim=("switch:16:1:5",)
     )
     words = {
-        stage_words(Facts(Results(simulation)), number) for number in range(len(simulation.timeline.classes))
+        stage_words(Facts(Results(simulation)), (number,))
+        for number in range(len(simulation.timeline.classes))
     }
     assert len(words) > 2
     assert not [one for one in words if one.startswith("Most of")]
@@ -411,14 +415,14 @@ def test_a_port_that_carries_all_that_it_can_carries_no_more() -> None:
     )
 
 
-def test_of_ranks_that_wait_equally_long_the_first_are_named() -> None:
+def test_ranks_that_wait_equally_long_are_named_together() -> None:
     """Ranks 0-3 have slow ports, of which 2 and 3 compute longer too; 4 and 5 have neither."""
     simulation = run(
         [Row("mlp", Cell(1000, "ALLREDUCE", "tp", 8000))], {"tp": 2, "dp": 3},
         slow_rank=("2=2", "3=2"), slow_link=tuple(f"0:{rank}=0.5" for rank in range(4)),
     )  # fmt: skip
     assert len(simulation.timeline.classes) == 3
-    assert said(simulation)["exposed"].endswith("(forward all-reduce, 16.020 us on ranks 0-1).")
+    assert said(simulation)["exposed"].endswith("(forward all-reduce, 16.020 us on ranks 0-3).")
 
 
 def test_a_step_that_is_1_ns_longer_for_a_slow_rank_has_grown() -> None:
@@ -449,3 +453,28 @@ def standing_of(simulation: Simulation, rank: int) -> tuple[int, int, int]:
     """ns of a rank that are wait, bubble and idle."""
     accounts = Results(simulation).accounts[simulation.timeline.folding.class_of(rank)]
     return accounts.wait_ns, accounts.bubble_ns, accounts.idle_ns
+
+
+def test_who_waits_for_a_slow_rank_is_counted_whatever_class_it_is_of() -> None:
+    """Rank 700 splits the peers of rank 37; no rank of them waits any other time for it."""
+    one, two = (
+        next(sentence.text for sentence in Results(simulation).sentences if sentence.rule == "straggler")
+        for simulation in (
+            simulate(open_workload(SEED_002), Parameters(slow_rank=("37=1.3",))),
+            simulate(open_workload(SEED_002), Parameters(slow_rank=("37=1.3", "700=1.1"))),
+        )
+    )
+    assert one.startswith("Rank 37 (stage 0, dp 4, tp 5) makes its 7 tp peers wait 2.112 s (14.2 %) each; ")
+    assert two.startswith("Rank 37 (stage 0, dp 4, tp 5) makes its 7 tp peers wait 2.112 s (")
+
+
+@settings(max_examples=60)
+@given(slowed())
+def test_sentences_and_worst_places_are_the_same_where_each_rank_is_a_class(case: Case) -> None:
+    """An override that splits a class changes no count and no name; `--no-fold` splits all of them."""
+    workload, parameters = case
+    folded, split = (
+        Results(simulate(workload, replace(parameters, no_fold=no_fold))) for no_fold in (False, True)
+    )
+    assert split.sentences == folded.sentences
+    assert [place.words for place in split.worst] == [place.words for place in folded.worst]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from simcore.analysis.results import Results
@@ -10,6 +11,8 @@ from simcore.analysis.streams import StreamUse
 from simcore.networks.simai import SimaiNetwork
 from simcore.networks.simai_notes import accumulations, estimated_rows, layers_per_stage
 from simcore.units import duration, number, plural, signed
+from simcore.workload import Workload
+from simcore.workload.model import PHASES
 
 _KINDS = ("dp", "dp_ep", "tp", "ep")
 
@@ -70,29 +73,57 @@ def _compute(results: Results, estimate: SimaiEstimate, ours: int) -> EstimateLi
     return EstimateLine("compute", estimate.compute_us, ours, text)
 
 
-def _work_differs(results: Results) -> list[str]:
-    """Why a rank of this run does other work than SimAI adds up, as far as the run says it."""
+def _work_differs(results: Results, kind: str | None = None) -> list[str]:
+    """Why a rank of this run does other work than SimAI adds up, as far as the run says it.
+
+    kind: of the collectives that are asked about (None: compute); only rows that have one are a reason.
+    """
     simulation = results.simulation
     workload, program, parameters = simulation.workload, simulation.program, simulation.parameters
     structure = program.structure
     reasons = []
     counted = estimated_rows(workload)
-    if counted < len(workload):
+
+    def takes_part(rows: Iterable[int]) -> bool:
+        return any(kind is None or kind in _kinds_of(workload, row) for row in rows)
+
+    if takes_part(range(counted, len(workload))):
         left = plural(len(workload) - counted, "row")
         reasons.append(f"SimAI leaves out the {left} behind the {counted} of line 2")
     if program.pipelined:
-        if program.microbatches != len(structure.blocks):
+        in_blocks = takes_part(row for block in structure.blocks for row in block)
+        if in_blocks and program.microbatches != len(structure.blocks):
             found = plural(len(structure.blocks), "block")
             reasons.append(f"{plural(program.microbatches, 'micro-batch')} run, the file has {found}")
-        if structure.loss and program.microbatches > 1:
+        if takes_part(structure.loss) and program.microbatches > 1:
             reasons.append(f"loss rows run for each of {program.microbatches} micro-batches, there once")
-        if parameters.stage_layout == "megatron":
+        if parameters.stage_layout == "megatron" and (in_blocks or takes_part(structure.loss)):
             reasons.append("stage layout megatron leaves rows to the first and last stage")
     if parameters.passes > 1:
         reasons.append(f"{parameters.passes} passes run")
-    if parameters.compute_scale != 1 or parameters.layer_scale or parameters.slow_rank or parameters.jitter:
+    if kind is not None:
+        if parameters.comm_scale != 1 or parameters.jitter:
+            reasons.append("comm_scale and jitter are not in SimAI's figure")
+    elif parameters.compute_scale != 1 or parameters.layer_scale or parameters.slow_rank or parameters.jitter:
         reasons.append("scales, slow ranks and jitter are not in SimAI's figure")
     return reasons
+
+
+def _kinds_of(workload: Workload, row: int) -> set[str | None]:
+    """The kinds of collectives that a row has."""
+    columns = [workload.cells(phase) for phase in PHASES]
+    return {cells.group[row] for cells in columns if cells.collective[row] and cells.bytes[row]}
+
+
+def _rounding(results: Results, kind: str, simai_ns: int) -> float:
+    """How far SimAI's sum for a kind may be from ours by rounding alone, ns.
+
+    Each of its collectives is cut to whole ns, and before that has the 24 bits of a single-precision number.
+    """
+    workload = results.simulation.workload
+    return sum(kind in _kinds_of(workload, row) for row in range(len(workload))) * len(PHASES) + (
+        simai_ns / 2**24
+    )
 
 
 def _collectives(
@@ -116,8 +147,9 @@ def _collectives(
     else:
         text += f"here {duration(ours)} of {duration(busy)} holds compute back"
     if busy and not hidden and busy != simai_ns:
-        reasons = _work_differs(results)
-        text += f", {signed(busy - simai_ns)} of them" + (f" ({reasons[0]})" if reasons else "")
+        rounded = abs(busy - simai_ns) <= _rounding(results, kind, simai_ns)
+        reasons = ["rounding"] if rounded else _work_differs(results, kind)
+        text += f", {signed(busy - simai_ns)} of them" + (f" ({'; '.join(reasons)})" if reasons else "")
     return EstimateLine(kind, simai_us, ours, text)
 
 

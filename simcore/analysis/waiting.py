@@ -14,13 +14,15 @@ from simcore.workload.model import GroupKind
 class Waiting:
     """Class `early` waits `ns` in a step, on each of its ranks, for class `late`.
 
-    In collectives of their groups of kind `kind`; late is the member class that waits least.
+    In collectives of their groups of kind `kind`; late is the member class that waits least, the first
+    of those that wait equally little, which are `all_late`.
     """
 
     early: int
     late: int
     kind: GroupKind
     ns: int
+    all_late: tuple[int, ...]
 
 
 def who_waits(timeline: Timeline, accounts: list[Accounts]) -> list[Waiting]:
@@ -39,7 +41,8 @@ def who_waits(timeline: Timeline, accounts: list[Accounts]) -> list[Waiting]:
     found = []
     for (group, number), ns in waited.items():
         group_class = timeline.folding.group_classes[group]
-        late = min(group_class.members, key=lambda member: waited.get((group, member), 0))
-        if late != number:
-            found.append(Waiting(number, late, group_class.kind, ns))
+        least = min(waited.get((group, member), 0) for member in group_class.members)
+        late = tuple(one for one in group_class.members if waited.get((group, one), 0) == least)
+        if number not in late:
+            found.append(Waiting(number, late[0], group_class.kind, ns, late))
     return sorted(found, key=lambda one: (-one.ns, one.early))

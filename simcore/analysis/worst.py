@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, WAIT, row_of
+from simcore.analysis.alike import alike, longest_wait, ranks_of, whole_stages
 from simcore.analysis.layer_places import longest_span
 from simcore.analysis.rank_map import last_end_ns
 from simcore.collectives import cell_name
@@ -45,9 +46,14 @@ def worst_places(results: Results) -> list[Place]:
     return [place for rule in _RULES if (place := rule(results)) is not None]
 
 
-def _ranks(results: Results, number: int) -> str:
-    text = results.simulation.timeline.classes[number].ranks.text()
+def _ranks(ranks: RankSet) -> str:
+    text = ranks.text()
     return f"rank {text}" if text.isdigit() else f"ranks {text}"
+
+
+def _who(results: Results, numbers: Collection[int]) -> str:
+    """`stages 0-15 alike` or `ranks 0-63`: the classes with these numbers."""
+    return _stages(results, numbers) or _ranks(ranks_of(results.simulation.timeline.classes, numbers))
 
 
 def _rank(results: Results) -> Place | None:
@@ -59,15 +65,14 @@ def _rank(results: Results) -> Place | None:
     found = results.accounts[number]
     busy = [index for index in range(len(found.account)) if found.edge[index + 1] <= ends[number]]
     last = busy[-1]
-    alike = _stages(results, (one for one, end in enumerate(ends) if end == ends[number]))
-    words = f"{duration(ends[number])}, last to end: {alike or _ranks(results, number)}"
+    words = f"{duration(ends[number])}, last to end: {_who(results, alike(ends, ends[number]))}"
     return Place("rank", words, number, found.edge[last], found.edge[last + 1], ends[number])
 
 
-def _stages(results: Results, numbers: Iterable[int]) -> str:
-    """`stages 0-15 alike`, where the classes with these numbers are of several stages; else ""."""
-    stages = RankSet.of(sorted({results.simulation.timeline.classes[number].stage for number in numbers}))
-    return f"stages {stages.text()} alike" if len(stages) > 1 else ""
+def _stages(results: Results, numbers: Collection[int]) -> str:
+    """`stages 0-15 alike`, where the classes with these numbers are several stages; else ""."""
+    stages = whole_stages(results.simulation.timeline.classes, numbers)
+    return f"stages {stages.text()} alike" if stages is not None and len(stages) > 1 else ""
 
 
 def _longest(results: Results, account: int) -> tuple[int, int, int] | None:
@@ -85,12 +90,13 @@ def _wait(results: Results) -> Place | None:
     """Who waits longest in all for a slower member."""
     if not results.waiting:
         return None
-    one = results.waiting[0]
-    found = results.accounts[one.early]
+    one = longest_wait(results.simulation.timeline.classes, results.waiting)
+    early = results.waiting[0].early
+    found = results.accounts[early]
     first = found.account.index(WAIT)
     share = percent(one.ns, results.step_time_ns)
-    words = f"{duration(one.ns)} ({share} %) for {_ranks(results, one.late)}: {_ranks(results, one.early)}"
-    return Place("wait", words, one.early, found.edge[first], found.edge[first + 1], one.ns)
+    words = f"{duration(one.ns)} ({share} %) for {_ranks(one.late)}: {_ranks(one.early)}"
+    return Place("wait", words, early, found.edge[first], found.edge[first + 1], one.ns)
 
 
 def _bubble(results: Results) -> Place | None:
@@ -99,21 +105,19 @@ def _bubble(results: Results) -> Place | None:
     if best is None:
         return None
     number, start, end = best
-    alike = _stages(
-        results,
-        (
-            one
-            for one, found in enumerate(results.accounts)
-            if any(
-                account == BUBBLE and found.edge[index + 1] - found.edge[index] == end - start
-                for index, account in enumerate(found.account)
-            )
-        ),
-    )
-    words = f"{duration(end - start)}: {alike}"
-    if not alike:
-        stage = results.simulation.timeline.classes[number].stage
-        words = f"{duration(end - start)} from {duration(start)} on: stage {stage}"
+    bubbles = [
+        (one, found.edge[index], found.edge[index + 1])
+        for one, found in enumerate(results.accounts)
+        for index, account in enumerate(found.account)
+        if account == BUBBLE
+    ]
+    as_long = _stages(results, {one for one, first, last in bubbles if last - first == end - start})
+    words = f"{duration(end - start)}: {as_long}"
+    if not as_long:
+        same = {one for one, first, last in bubbles if (first, last) == (start, end)}
+        stages = whole_stages(results.simulation.timeline.classes, same)
+        who = f"stage {stages.text()}" if stages is not None and len(stages) == 1 else _who(results, same)
+        words = f"{duration(end - start)} from {duration(start)} on: {who}"
     return Place("bubble", words, number, start, end, end - start)
 
 
@@ -163,7 +167,7 @@ def worst_link(results: Results) -> Place | None:
     if port is None or op is None:
         return None
     share = percent(port.busy_ns, results.step_time_ns)
-    whose = _stages(results, port.alike) or _ranks(results, port.rank_class)
+    whose = _who(results, port.alike)
     slowed = f", slowed to {port.factor:g}" if port.factor != 1 else ""
     words = f"{duration(port.busy_ns)} ({share} %): dim {port.index} {whose}, most {port.kind}{slowed}"
     _, start, end = simulation.timeline.columns(port.rank_class)

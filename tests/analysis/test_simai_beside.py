@@ -4,6 +4,7 @@ Planted: idle left out of the bubble line, and the estimate's exposed line taken
 `test_our_lines_sum_to_the_step_and_simais_to_its_total` failed on both.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -149,3 +150,25 @@ def test_how_much_longer_collectives_run_is_said_unless_simai_hides_some() -> No
     assert lines(ROWS, {}, passes=2, overlap=("tp=0.25",))["tp"].text.endswith(
         "; here too all 6.667 ms holds compute back"
     )
+
+
+def test_each_kind_has_the_reasons_that_have_rows_of_it() -> None:
+    """The loss row has a tp collective for each micro-batch, the row behind those of line 2 a dp one."""
+    blocks = [layer("embedding_layer", 1000), Row("mlp", Cell(1000, "ALLREDUCE", "tp", GIB))] * 2
+    loss = Row("cross_entropy1", Cell(400, "ALLREDUCE", "tp", GIB))
+    behind = Row("optimizer1", wg=Cell(0, "ALLREDUCE", "dp", GIB))
+    header = {"pp": 2, "all_gpus": 8, "ga": 2, "pp_comm": 0}
+    workload = make_workload([*blocks, loss, behind], tp=2, ep=1, vpp=1, **header)
+    workload = replace(workload, declared_rows=5)
+    results = Results(simulate(workload, Parameters(network=FIXED, schedule="1f1b")))
+    found = {one.line: one.text for one in beside_estimate(results)[1]}
+    assert found["tp"].endswith(" of them (loss rows run for each of 2 micro-batches, there once)")
+    assert found["dp"].endswith(" of them (SimAI leaves out the 1 row behind the 5 of line 2)")
+    assert "; loss rows run for each of 2 micro-batches" in found["compute"]
+
+
+def test_a_difference_of_rounding_is_called_so() -> None:
+    """SimAI cuts each collective, of single precision, to whole ns: 3 947 368 421 ns are 3 947 368 448."""
+    rows = [Row("mlp", Cell(1000), wg=Cell(0, "ALLREDUCE", "dp", 1000 * GIB))]
+    text = lines(rows, {})["dp"].text
+    assert text.endswith(" ns of them (rounding)")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from simcore.analysis.accounts import Accounts, class_accounts
-from simcore.analysis.sentences.model import Facts, Sentence, place_words, rank_words
-from simcore.analysis.waiting import Waiting
+from simcore.analysis.alike import LongestWait, longest_wait
+from simcore.analysis.sentences.model import Facts, Sentence, place_words, set_words
 from simcore.diagnostics import printable
 from simcore.units import duration, number, percent, plural
 
@@ -14,9 +14,10 @@ def straggler(facts: Facts) -> Sentence | None:
     found = facts.results.waiting
     if not found or not facts.worth(found[0].ns):
         return None
-    longest = found[0]
-    late = facts.classes[longest.late].ranks
-    is_slow = any(int(text.partition("=")[0]) in late for text in facts.simulation.parameters.slow_rank)
+    longest = longest_wait(facts.classes, found)
+    is_slow = any(
+        int(text.partition("=")[0]) in longest.late for text in facts.simulation.parameters.slow_rank
+    )
     mean_wait = facts.mean_ns["wait"]
     text = f"{_who_waits(facts, longest)}{_growth(facts, longest) if is_slow else ''}."
     return Sentence(
@@ -25,12 +26,12 @@ def straggler(facts: Facts) -> Sentence | None:
     )  # fmt: skip
 
 
-def _who_waits(facts: Facts, longest: Waiting) -> str:
-    early, late = (facts.classes[number].ranks for number in (longest.early, longest.late))
-    who = rank_words(facts, longest.late)
+def _who_waits(facts: Facts, longest: LongestWait) -> str:
+    early, late = longest.early, longest.late
+    who = set_words(late)
     kind, wait = longest.kind, facts.figure(longest.ns)
     if len(late) > 1:
-        whom = rank_words(facts, longest.early).lower()
+        whom = set_words(early).lower()
         return f"{who} make {whom} wait {wait}{_each(len(early))} in {kind} collectives"
     place = place_words(facts, late.first)
     peers = facts.simulation.layout.group_size(kind) - 1
@@ -44,7 +45,7 @@ def _each(count: int) -> str:
     return " each" if count > 1 else ""
 
 
-def _growth(facts: Facts, longest: Waiting) -> str:
+def _growth(facts: Facts, longest: LongestWait) -> str:
     """What a slow rank costs the step, from the run without; and who absorbs the rest."""
     other = facts.results.variants.run(slow_rank=())
     if other is None:
@@ -56,12 +57,11 @@ def _growth(facts: Facts, longest: Waiting) -> str:
         return f"; the step is no longer for it, {against}"
     only = "only " if 2 * growth < longest.ns else ""
     text = f"; the step grows by {only}{duration(growth)} ({percent(growth, other.step_time_ns)} %) {against}"
-    early = facts.classes[longest.early]
-    timeline = other.timeline
-    before = class_accounts(timeline, timeline.folding.class_of(early.ranks.first))
-    absorbed = _standing(before) - _standing(facts.accounts[longest.early])
+    early, timeline = facts.simulation.timeline.folding.class_of(longest.early.first), other.timeline
+    before = class_accounts(timeline, timeline.folding.class_of(longest.early.first))
+    absorbed = _standing(before) - _standing(facts.accounts[early])
     if only and 2 * absorbed >= longest.ns - growth:
-        where = f" of stage {early.stage}" if facts.simulation.layout.pp > 1 else ""
+        where = f" of stage {facts.classes[early].stage}" if facts.simulation.layout.pp > 1 else ""
         text += f", the {'bubble' if where else 'idle time'}{where} absorbs the rest"
     return text
 

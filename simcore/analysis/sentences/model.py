@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from simcore.analysis.accounts import Accounts
+from simcore.analysis.alike import ranks_of, whole_stages
 from simcore.analysis.sentences.late import Late, late_reductions
 from simcore.folding import RankClass
+from simcore.ranks import RankSet
 from simcore.simulation import Simulation
 from simcore.units import change_percent, duration, percent
 
@@ -157,25 +159,33 @@ class Facts:
 Rule = Callable[[Facts], "Sentence | list[Sentence] | None"]
 
 
-def stage_words(facts: Facts, number: int) -> str:
-    """`Stage 3` or `Most of stage 3` of a pipeline, else the ranks of a class."""
-    one = facts.classes[number]
+def stage_words(facts: Facts, numbers: Collection[int]) -> str:
+    """`Stage 3`, `Stages 3-5` or `Most of stage 3` of a pipeline, else the ranks of these classes."""
     if not facts.simulation.program.pipelined or facts.simulation.layout.pp == 1:
-        return rank_words(facts, number)
-    whole = sum(len(other.ranks) for other in facts.classes if other.stage == one.stage)
-    if len(one.ranks) == whole:
-        return f"Stage {one.stage}"
-    return f"Most of stage {one.stage}" if 2 * len(one.ranks) > whole else rank_words(facts, number)
+        return rank_words(facts, numbers)
+    whole = whole_stages(facts.classes, numbers)
+    if whole is not None:
+        return f"Stage{'s' if len(whole) > 1 else ''} {whole.text()}"
+    stages = {facts.classes[number].stage for number in numbers}
+    named = sum(len(facts.classes[number].ranks) for number in numbers)
+    ranks = sum(len(one.ranks) for one in facts.classes if one.stage in stages)
+    if len(stages) == 1 and 2 * named > ranks:
+        return f"Most of stage {stages.pop()}"
+    return rank_words(facts, numbers)
 
 
 def are(words: str, several: str, one: str) -> str:
     """The verb that fits `Ranks 0-7` (several) or `Stage 3` and `Rank 5` (one)."""
-    return several if words.startswith("Ranks") else one
+    return several if words.startswith(("Ranks", "Stages")) else one
 
 
-def rank_words(facts: Facts, number: int) -> str:
-    """`Rank 37` or `Ranks 0-63`, the ranks of a class."""
-    ranks = facts.classes[number].ranks
+def rank_words(facts: Facts, numbers: Collection[int]) -> str:
+    """`Rank 37` or `Ranks 0-63`, the ranks of these classes."""
+    return set_words(ranks_of(facts.classes, numbers))
+
+
+def set_words(ranks: RankSet) -> str:
+    """`Rank 37` or `Ranks 0-63`, shortened where they are many."""
     text = ranks.text()
     return f"Rank {text}" if len(ranks) == 1 else f"Ranks {text if len(text) <= 40 else text[:37] + '...'}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from simcore.analysis.accounts import ACCOUNTS, EXPOSED_KINDS, op_of
+from simcore.analysis.alike import alike
 from simcore.analysis.sentences.model import Facts, Sentence, rank_words
 from simcore.collectives import NAMES, cell_name
 from simcore.diagnostics import printable
@@ -72,6 +73,22 @@ def exposed(facts: Facts) -> list[Sentence]:
 
 def _most_for(facts: Facts, number: int, account: int) -> str:
     """`, most for mlp_row (forward all-reduce, 1.200 s)`: the rows of one name and phase."""
+    sums = _by_row(facts, number, account)
+    if not sums:
+        return ""
+    key, ns = max(sums.items(), key=lambda item: item[1])
+    name, phase, collective = key
+    who = ""
+    if not _alike(facts, account):
+        sums_ns = [one.total_ns[account] for one in facts.accounts]
+        as_long = alike(sums_ns, sums_ns[number])
+        same = [one for one in as_long if _by_row(facts, one, account).get(key) == ns]
+        who = f" on {rank_words(facts, same).lower()}"
+    return f", most for {printable(name, 32)} ({_PHASE_WORDS[phase]} {collective}, {duration(ns)}{who})"
+
+
+def _by_row(facts: Facts, number: int, account: int) -> dict[tuple[str, str, str], int]:
+    """What a class waits in an account, ns, by name of the row, phase and collective."""
     simulation = facts.simulation
     program, names = simulation.program, simulation.workload.name
     accounts = facts.accounts[number]
@@ -87,11 +104,7 @@ def _most_for(facts: Facts, number: int, account: int) -> str:
         collective = cell_name(cost.collective if isinstance(cost, CollectiveCost) else None)
         key = (base_name(names[ops.row[op]]), PHASES[ops.phase[op]], collective)
         sums[key] = sums.get(key, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
-    if not sums:
-        return ""
-    (name, phase, collective), ns = max(sums.items(), key=lambda item: item[1])
-    who = "" if _alike(facts, account) else f" on {rank_words(facts, number).lower()}"
-    return f", most for {printable(name, 32)} ({_PHASE_WORDS[phase]} {collective}, {duration(ns)}{who})"
+    return sums
 
 
 def _alike(facts: Facts, account: int) -> bool:
@@ -117,7 +130,8 @@ def late_gradients(facts: Facts) -> Sentence | None:
     if len(found) == 1:
         text = f"The gradient {collective} of {name} ({what}) comes"
     else:
-        text = f"{len(found)} gradient collectives, the {collective} of {name} longest ({what}, {duration(ns)}), come"
+        longest = f"the {collective} of {name} longest ({what}, {duration(ns)})"
+        text = f"{len(found)} gradient collectives, {longest}, come"
     text += f" after the last backward: nothing hides {facts.figure(sums[most])}"
     parameters = simulation.parameters
     if simulation.program.pipelined and not parameters.overlap_grad_reduce and row in (
@@ -152,7 +166,10 @@ def busy_port(facts: Facts) -> Sentence | None:
     dimension = facts.simulation.cluster.dims[use.index]
     kind = max(use.by_kind, key=lambda one: use.by_kind[one].busy_ns)
     share = percent(use.busy_ns, facts.step_ns)
-    who = rank_words(facts, use.rank_class).lower()
+    every = facts.results.class_uses
+    loads = [{key: load for key, load in one.items() if key[0] == use.index} for one in every]
+    as_busy = [number for number, one in enumerate(loads) if one == loads[use.rank_class]]
+    who = rank_words(facts, as_busy).lower()
     text = (
         f"The ports of dimension {use.index} ({dimension.text()}) are busy {share} % of the step on {who}, "
         f"most with {kind} ({byte_size(use.by_kind[kind].bytes)})"

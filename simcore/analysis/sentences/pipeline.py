@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simcore.analysis.alike import alike
 from simcore.analysis.sentences.model import Facts, Sentence, are, stage_words
 from simcore.program.schedules import SCHEDULES
 from simcore.units import duration, plural
@@ -15,15 +16,15 @@ def bubble(facts: Facts) -> Sentence | None:
     they compute alike; and the schedule's count of empty slots.
     """
     lost = facts.mean_ns["bubble"] + facts.mean_ns["idle"] if facts.simulation.program.pipelined else 0
-    most = max(range(len(facts.classes)), key=lambda number: (facts.accounts[number].bubble_ns, -number))
-    worst = facts.accounts[most].bubble_ns
+    bubbles = [found.bubble_ns for found in facts.accounts]
+    worst = max(bubbles)
     if not facts.worth(lost) or not worst:
         return None
     mean = facts.mean_ns["bubble"]
-    if all(found.bubble_ns == worst for found in facts.accounts):
+    if min(bubbles) == worst:
         text = f"Every stage waits {facts.figure(worst)} for its neighbours"
     else:
-        who = stage_words(facts, most)
+        who = stage_words(facts, alike(bubbles, worst))
         wait, whose = are(who, "wait", "waits"), are(who, "their", "its")
         text = (
             f"{who} {wait} {facts.figure(worst)} for {whose} neighbours, the mean rank {facts.figure(mean)}"
@@ -69,10 +70,10 @@ def unbalanced(facts: Facts) -> Sentence | None:
 
 def idle(facts: Facts) -> Sentence | None:
     """Who is done long before the step ends."""
-    most = max(range(len(facts.classes)), key=lambda number: (facts.accounts[number].idle_ns, -number))
-    worst = facts.accounts[most].idle_ns
+    idle_ns = [found.idle_ns for found in facts.accounts]
+    worst = max(idle_ns)
     if not facts.worth(worst, 0.05) or facts.simulation.program.queued:
         return None
-    who = stage_words(facts, most)
+    who = stage_words(facts, alike(idle_ns, worst))
     text = f"{who} {are(who, 'are', 'is')} done {facts.figure(worst)} before the step ends."
     return Sentence("idle", text, worst)

@@ -1,0 +1,111 @@
+"""Who sentences and worst places name: all ranks with the figure, whatever class they are of."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+
+from simcore.analysis import Results
+from simcore.analysis.sentences.model import Facts, stage_words
+from simcore.parameters import Parameters
+from simcore.simulation import Simulation, simulate
+from simcore.workload import open_workload
+from tests.analysis.booking import pair_ns, run
+from tests.analysis.test_sentences import SEED_002, said
+from tests.analysis.test_summary_figures import slowed
+from tests.strategies import Case, Cell, Row
+
+
+def test_who_is_not_said_of_what_all_stages_wait_for_alike() -> None:
+    rows = [Row("embedding_layer", Cell(1000, "ALLREDUCE", "tp", 8000))] * 4
+    simulation = run(rows, {"tp": 2, "pp": 2}, schedule="1f1b")
+    assert len(simulation.timeline.classes) == 2
+    assert "most for embedding_layer (forward all-reduce, " in said(simulation)["exposed"]
+    assert " on stage" not in said(simulation)["exposed"]
+    assert " on ranks" not in said(simulation)["exposed"]
+
+
+def test_half_of_a_stage_is_not_most_of_it() -> None:
+    # Rank 5 is slow: of the 8 ranks of stage 0 4 are neither it nor of its tp group.
+    rows = [Row("embedding_layer", Cell(1000, "ALLREDUCE", "tp", 100))]
+    simulation = run(
+        rows, {"tp": 4, "dp": 2, "pp": 2}, slow_rank=("5=3",), schedule="1f1b", dim=("switch:16:1:5",)
+    )
+    words = {
+        stage_words(Facts(Results(simulation)), (number,))
+        for number in range(len(simulation.timeline.classes))
+    }
+    assert len(words) > 2
+    assert not [one for one in words if one.startswith("Most of")]
+
+
+def test_a_port_that_carries_all_that_it_can_carries_no_more() -> None:
+    rows = [Row("mlp", Cell(0, "ALLREDUCE", "tp", 8000))]
+    assert said(run(rows, {"tp": 2}, dim=("switch:8:1:0",)))["busy-port"] == (
+        "The ports of dimension 0 (switch 8, 1 GB/s, 0 ns a hop) are busy 100.0 % of the step on ranks 0-1, "
+        "most with tp (8.0 kB)."
+    )
+
+
+def test_ranks_that_wait_equally_long_are_named_together() -> None:
+    """Ranks 0-3 have slow ports, of which 2 and 3 compute longer too; 4 and 5 have neither."""
+    simulation = run(
+        [Row("mlp", Cell(1000, "ALLREDUCE", "tp", 8000))], {"tp": 2, "dp": 3},
+        slow_rank=("2=2", "3=2"), slow_link=tuple(f"0:{rank}=0.5" for rank in range(4)),
+    )  # fmt: skip
+    assert len(simulation.timeline.classes) == 3
+    assert said(simulation)["exposed"].endswith("(forward all-reduce, 16.020 us on ranks 0-3).")
+
+
+def test_a_step_that_is_1_ns_longer_for_a_slow_rank_has_grown() -> None:
+    rows = [Row("mlp", Cell(20, "ALLREDUCE", "tp", 2))]
+    simulation = run(rows, {"tp": 2}, slow_rank=("1=1.05",))
+    assert simulation.step_time_ns == 21 + pair_ns(2)
+    assert said(simulation)["straggler"] == (
+        "Straggler. Rank 1 (tp 1) makes its 1 tp peer wait 1 ns (2.3 %); the step grows by 1 ns (2.4 %) "
+        "against the run without the slow rank."
+    )
+
+
+def test_a_bubble_absorbs_the_rest_when_it_absorbs_half_of_it() -> None:
+    """Rank 7 waits 3 ns: 1 makes the step longer, and of the other 2 its bubble was 1 longer before."""
+    rows = [Row("mlp", Cell(1, "ALLREDUCE", "tp", 2), wg=Cell(0, "ALLREDUCE", "dp", 16))]
+    degrees = {"tp": 2, "dp": 2, "pp": 2, "pp_comm": 2}
+    made = {"schedule": "1f1b", "microbatches": 3, "dim": ("switch:8:1:0",)}
+    slow, before = run(rows, degrees, slow_rank=("6=2",), **made), run(rows, degrees, **made)
+    stood = [(one.step_time_ns, *standing_of(one, 7)) for one in (slow, before)]
+    assert stood == [(59, 3, 4, 2), (58, 0, 5, 2)]
+    assert said(slow)["straggler"].endswith(
+        "wait 3 ns (5.1 %); the step grows by only 1 ns (1.7 %) against the run without the slow rank, "
+        "the bubble of stage 1 absorbs the rest."
+    )
+
+
+def standing_of(simulation: Simulation, rank: int) -> tuple[int, int, int]:
+    """ns of a rank that are wait, bubble and idle."""
+    accounts = Results(simulation).accounts[simulation.timeline.folding.class_of(rank)]
+    return accounts.wait_ns, accounts.bubble_ns, accounts.idle_ns
+
+
+def test_who_waits_for_a_slow_rank_is_counted_whatever_class_it_is_of() -> None:
+    """Rank 700 splits the peers of rank 37; no rank of them waits any other time for it."""
+    one, two = (
+        next(sentence.text for sentence in Results(simulation).sentences if sentence.rule == "straggler")
+        for simulation in (
+            simulate(open_workload(SEED_002), Parameters(slow_rank=("37=1.3",))),
+            simulate(open_workload(SEED_002), Parameters(slow_rank=("37=1.3", "700=1.1"))),
+        )
+    )
+    assert one.startswith("Rank 37 (stage 0, dp 4, tp 5) makes its 7 tp peers wait 2.112 s (14.2 %) each; ")
+    assert two.startswith("Rank 37 (stage 0, dp 4, tp 5) makes its 7 tp peers wait 2.112 s (")
+
+
+@settings(max_examples=60)
+@given(slowed())
+def test_sentences_and_worst_places_are_the_same_where_each_rank_is_a_class(case: Case) -> None:
+    """An override that splits a class changes no count and no name; `--no-fold` splits all of them."""
+    workload, parameters = case
+    folded, split = (
+        Results(simulate(workload, replace(parameters, no_fold=no_fold))) for no_fold in (False, True)
+    )
+    assert split.sentences == folded.sentences
+    assert [place.words for place in split.worst] == [place.words for place in folded.worst]

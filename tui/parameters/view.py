@@ -91,7 +91,7 @@ class ParametersView(ScreenView):
         self.field = 0
         self.top = 0
         self.refusal = Refusal(session)
-        # Whether digits begin a value.
+        # Whether digits begin a value, where the field's may begin with one.
         self.aimed = False
         self._step_times = StepTimes()
         self._places: list[int] = []
@@ -111,6 +111,10 @@ class ParametersView(ScreenView):
     def at(self) -> Field:
         """The field of the cursor."""
         return self.fields[self.field]
+
+    @property
+    def _takes_digits(self) -> bool:
+        return self.aimed and self.at.takes_digits
 
     def follow(self) -> Basis:
         """What the draft makes of what is not given. The fields are the draft's, and the cursor stays on
@@ -272,7 +276,7 @@ class ParametersView(ScreenView):
         """Draw again, and say which keys do something now."""
         self.follow()
         super().redraw()
-        self.show_hints(hints_of(self.session.running, self.aimed, bool(self.at.form)))
+        self.show_hints(hints_of(self.session.running, self._takes_digits, bool(self.at.form)))
 
     # -- keys ------------------------------------------------------------------------
 
@@ -303,7 +307,7 @@ class ParametersView(ScreenView):
 
     def action_digit(self, key: str) -> None:
         """A digit begins a value; where none is to be typed the key is that of a screen."""
-        if not self.aimed:
+        if not self._takes_digits:
             raise SkipAction
         self._typed.ask(key, begun=True)
 

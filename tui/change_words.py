@@ -44,7 +44,7 @@ def why_not_tried(knob: WhatIf | Knob, dims: Sequence[Dimension] = ()) -> str:
         return f"{BETTER} is no parameter: type another {dimension[0]} on 5"
     kind, _, of = knob.knob.partition(" ")
     if kind == "layer":
-        return "a layer is its compute and its collectives: --layer-scale on 5 has compute alone"
+        return "a layer is compute and collectives: --layer-scale on 5 has compute alone"
     scaled = "compute" if kind == "compute" else "communication"
     return f"no parameter scales {knob.knob if kind == 'compute' else of} alone: 5 scales all {scaled}"
 

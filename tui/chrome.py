@@ -26,7 +26,8 @@ def heading(session: AnySession, screen: str, width: int) -> list[Line]:
         name = _short(name, max(width - 9 - sum(len(fact) + 3 for fact in facts[:2]), 12))
         first: Line = [(" wltui  ", "accent"), (name, "bright"), *_that_fit(facts, width - len(name) - 9)]
         return [fitted(first, width), second]
-    room = width - width_of(_step(session)) - len(f"{notes_words}      ")
+    # A cell on the left, and three before the step, three before the notes, one behind them.
+    room = width - width_of(_step(session)) - len(notes_words) - 8
     name = _short(name, max(room - sum(len(fact) + 3 for fact in facts), 12))
     first = [(" ", ""), (name, "bright"), *_that_fit(facts, room - len(name))]
     return [spread(first, [*_step(session), *note], width), fitted(_tabs(session, screen, False), width)]

@@ -36,8 +36,8 @@ class Exporting:
     def _begin(self, path: str, force: bool) -> None:
         ending = next((one for one in (*_FORMATS, _PICTURE) if path.lower().endswith(one)), None)
         if ending is None:
-            names = ", ".join((*_FORMATS, _PICTURE))
-            self._app.say(f"{cells(path, 80)}: a name is expected that ends in one of {names}")
+            names = ", ".join(_FORMATS)
+            self._app.say(f"a name that ends in {names} or {_PICTURE} is expected: {cells(path, 80)}")
             return
         self._path = path
         if ending == _PICTURE:

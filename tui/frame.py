@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from simcore.diagnostics import printable
@@ -167,6 +167,12 @@ def rows_around(row: int, count: int, rows: int) -> range:
     """Which of `count` rows are shown where there is room for `rows`: those around the cursor's."""
     first = min(max(row - rows // 2, 0), max(count - rows, 0))
     return range(first, min(first + rows, count))
+
+
+def largest(weights: Sequence[tuple[int, ...]], rows: int) -> list[int]:
+    """Which rows are shown where there is room for `rows`: those of the largest weights, in their order."""
+    places = sorted(range(len(weights)), key=lambda place: weights[place], reverse=True)
+    return sorted(places[: max(rows, 0)])
 
 
 def text_of(frame: Iterable[Line]) -> str:

@@ -249,7 +249,7 @@ def of_communication(stage: StageProgram) -> bytes:
 @settings(max_examples=30)
 @given(policy_cases(faults=True), st.sampled_from([0.0, 0.5, 0.9]))
 def test_all_chunks_cheaper_are_the_queues_under_that_scale(case: PolicyCase, factor: float) -> None:
-    workload = read_workload("w.txt", case.text.encode())
+    workload = read(case.text)
     parameters = dataclasses.replace(case.parameters, comm_scale=1.0, jitter=0.0)
     scaled_run = simulate(workload, dataclasses.replace(parameters, comm_scale=factor))
     found = Rerun(simulate(workload, parameters)).step_ns(of_communication, factor)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -13,11 +15,11 @@ from simcore.simulation import simulate
 from simcore.units import change_percent, duration
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import run, seed, small, two_stages
-from tests.tui.screen_reading import press, run_over, screen_text
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_parameter_form import open_field, type_value
 from tui.frame import text_of
 from tui.parameters.changes import ChangeTimes, StepTimes, changes_of
-from tui.parameters.effect import change_lines
+from tui.parameters.effect import change_lines, compact_lines
 from tui.parameters.fields import fields_for
 
 DIMS = ("switch:2:4:50", "switch:4:2:300")
@@ -148,3 +150,50 @@ def test_figures_of_changes_stand_apart_and_whole(changes: list[ChangeTimes], st
         ], ["not possible" if one.without_ns is None else duration(one.without_ns)]]  # fmt: skip
         words = " ".join(text for texts in figures for text in texts)
         assert " ".join(line.split()).endswith(f" {words}"), line
+
+
+async def test_of_what_has_no_room_that_which_changes_most_is_shown_and_how_many_more(
+    make_app: MakeApp,
+) -> None:
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "5", *"jjjl")
+        await run_over(pilot)
+        # More bubble is the cause: it stands last of six accounts.
+        assert [row.rstrip() for row in screen_rows(app)[-6:-1]] == [
+            " ! the layers of a stage are the file's, for pp 16: not rescaled to 32",
+            " stage 0, 3 more    opened       now       diff",
+            "   compute         7.213 s   7.213 s          =",
+            "   exposed dp     340.4 ms  290.9 ms -49.445 ms",
+            "   bubble          6.987 s  14.435 s   +7.449 s",
+        ]
+
+
+async def test_each_change_is_listed_under_its_heading_and_the_accounts_under_theirs(
+    make_app: MakeApp,
+) -> None:
+    app = make_app(small())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "5")
+        for label, key in (("microbatches", "l"), ("compute scale", "L"), ("comm scale", "L")):
+            await open_field(pilot, label)
+            await press(pilot, key)
+            await run_over(pilot)
+        await run_over(pilot)
+        rows = [row.rstrip() for row in screen_rows(app)]
+        place = next(place for place, row in enumerate(rows) if row.startswith(" each change "))
+        assert [row.split("  ")[1] for row in rows[place + 1 : place + 4]] == [
+            "microbatches 3", "compute scale 2 x", "comm scale 2 x",
+        ]  # fmt: skip
+        assert re.match(r" stage 0, \d more +opened +now +diff$", rows[place + 4])
+
+
+@pytest.mark.parametrize("rows", range(12))
+def test_the_effect_has_no_more_lines_than_there_is_room_for(rows: int) -> None:
+    opened, now = seed(), seed(pp=32)
+    changes = [ChangeTimes("one", None, 5), ChangeTimes("two", 6, 7), ChangeTimes("three", 10**12, 7)]
+    lines = text_of(compact_lines(opened, now, [[("state", "")]], changes, "", (80, rows))).split("\n")
+    assert len(lines) <= max(rows, 2)
+    assert ("each change, 1 more" in "\n".join(lines)) == (rows == 5)
+    if rows == 5:
+        assert [line.split()[0] for line in lines[3:]] == ["one", "three"]

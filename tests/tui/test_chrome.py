@@ -49,6 +49,13 @@ def test_the_step_time_is_on_the_screen_at_every_width(width: int) -> None:
     assert "step 14.774 s" in text_of(heading(session_of(seed()), "timeline", width))
 
 
+@pytest.mark.parametrize("width", range(62, 100))
+@pytest.mark.parametrize("changed", [{}, {"compute_scale": 2.0}, {"schedule": "gpipe"}])
+def test_the_step_time_is_three_cells_behind_the_facts(width: int, changed: dict[str, object]) -> None:
+    row = text_of(heading(session_of(seed(), seed(**changed)), "timeline", width)[:1])
+    assert row.partition("step ")[0].endswith("   ")
+
+
 @pytest.mark.parametrize("width", [80, 99, 100, 120])
 @pytest.mark.parametrize("path", ["x" * 300, "\x1b" * 100, "漢" * 60, "a.txt"], ids=PATHS)
 def test_the_step_time_before_and_after_is_on_the_screen_whatever_the_file_is_called(

@@ -10,7 +10,7 @@ from textual.widgets import Input
 
 from simcore.parameters import Parameters
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import small
+from tests.tui.made_runs import seed, small
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
 from tests.tui.test_parameter_form import open_field
 from tests.tui.test_runs_in_the_background import Gate, gate  # noqa: F401
@@ -278,3 +278,28 @@ async def test_parameters_of_a_file_that_cannot_be_run_are_refused_beside_the_fo
         said = " ".join(" ".join(row[69:-1].split()) for row in screen_rows(app)[2:-1])
         assert complaint in said
         assert app.session.current is app.session.opened
+
+
+@pytest.mark.parametrize(
+    "label", ["stage layout", "no fold", "cluster", "dim 1  algorithm", "network", "dimensions"]
+)
+async def test_on_a_field_of_words_without_digits_they_lead_to_the_screens(
+    make_app: MakeApp, label: str
+) -> None:
+    app = make_app(seed())
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, label)
+        await press(pilot, "k", "j")
+        assert "0-9" not in screen_rows(app)[-1]
+        await press(pilot, "4")
+        assert app.screen_name == "why"
+
+
+@pytest.mark.parametrize("label", ["pp", "schedule", "compute scale", "dim 1  bandwidth", "slow rank"])
+async def test_on_a_field_of_figures_or_of_1f1b_a_digit_begins_a_value(make_app: MakeApp, label: str) -> None:
+    app = make_app(seed())
+    async with app.run_test(size=SIZE) as pilot:
+        await open_field(pilot, label)
+        await press(pilot, "k", "j", "4")
+        assert app.screen_name == "parameters"
+        assert screen_rows(app)[-1].startswith(f" {label}")

@@ -221,6 +221,6 @@ async def test_without_colour_the_legend_says_what_the_capitals_are(
     monkeypatch.setattr(app, "no_color", True)
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, *keys)
-        assert screen_rows(app)[-2].startswith(" FBX <> critical path  ")
+        assert screen_rows(app)[-2].startswith(" FBX* <> critical path  ")
         await press(pilot, "P")
         assert "critical path" not in screen_rows(app)[-2]

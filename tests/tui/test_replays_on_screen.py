@@ -14,8 +14,10 @@ from tests.analysis.test_beside import beside
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.tui.conftest import MakeApp
 from tests.tui.screen_reading import press, screen_rows, screen_text
-from tests.tui.test_measured_screens import PLAN, app_on, made
+from tests.tui.test_measured_screens import PLAN, app_on, four_ranks, made
 from tui.compare.choice import Choice
+from tui.frame import text_of
+from tui.measured.scales_view import ScalesView
 from tui.measured.session import MeasuredSession
 
 MANY = Scales(
@@ -141,3 +143,21 @@ async def test_a_plan_has_nothing_to_compare(make_app: MakeApp) -> None:
         await press(pilot, "1")
         assert "Planned order, no times: there is no step time, and nothing waits" in screen_text(app)
         assert "Measured" not in screen_text(app)
+
+
+async def test_of_many_ranks_those_whose_end_moves_most_are_shown_and_how_many_more(
+    make_app: MakeApp,
+) -> None:
+    app = app_on(make_app, four_ranks(), first="parameters")
+    async with app.run_test(size=(80, 24)) as pilot:
+        session = app.session
+        assert isinstance(session, MeasuredSession)
+        session.show(session.opened.with_scales(Scales(ranks={3: 2.0})))
+        view = app.current_view
+        assert isinstance(view, ScalesView)
+        lines = text_of(view._effect(79, 5)).split("\n")
+        assert lines[2].split() == ["rank", "end,", "opened", "end,", "now", "difference"]
+        assert lines[-1].split()[0] == "3"
+        assert lines[-1].endswith("   2 more")
+        assert "more" not in text_of(view._effect(79, 7))
+        await pilot.pause()

@@ -219,7 +219,7 @@ async def test_t_tries_the_best_change_as_run_2_and_x_goes_back(make_app: MakeAp
     [
         ("compute fwd", "no parameter scales compute fwd alone: 5 scales all compute"),
         ("stream tp", "no parameter scales tp alone: 5 scales all communication"),
-        ("layer mlp_row", "a layer is its compute and its collectives: --layer-scale on 5 has compute alone"),
+        ("layer mlp_row", "a layer is compute and collectives: --layer-scale on 5 has compute alone"),
         ("dimension 1 bandwidth",
          "10 % better is no parameter: type another dim 1 bandwidth on 5"),
         ("dimension 0 latency", "10 % better is no parameter: type another dim 0 latency on 5"),
@@ -278,7 +278,7 @@ async def test_t_while_a_run_is_simulated_leaves_it_alone_and_says_so(
         draft = session.draft
         await press(pilot, "tab", "tab", "tab", "j", "j", "t")
         assert screen_rows(app)[-1].strip() == (
-            "a run is being simulated: wait for it, or stop it (5, Esc), then t tries the change"
+            "a run is simulated: wait for it, or stop it (5, Esc), then t tries the change"
         )
         assert session.running
         assert session.draft == draft

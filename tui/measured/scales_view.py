@@ -13,7 +13,7 @@ from simcore.measured.replay.scales import Scales
 from simcore.measured.replay.what_if import balanced
 from simcore.units import duration, number, signed
 from tui.chrome import difference
-from tui.frame import Line, cells, fitted, rule, wrapped
+from tui.frame import Line, cells, fitted, largest, rule, wrapped
 from tui.measured.scale_fields import ScaleField, fields_of
 from tui.measured.session import MeasuredSession
 from tui.prompt import Prompt
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _FORM = 66
 _EFFECT_ROWS = 7
+# From here on the form and what each rank does stand beside each other.
+_WIDE = 118
 
 
 class ScalesView(ScreenView):
@@ -72,9 +74,10 @@ class ScalesView(ScreenView):
             words = "This is an order of operations without times: there is nothing to scale."
             lines: list[Line] = [rule("No parameters", width, self.glyphs), []]
             return [*lines, *([(f"  {line}", "")] for line in wrapped(words, width - 4))]
-        if width < 100:
-            rows = max(height - _EFFECT_ROWS - 1, 3)
-            effect = self._effect(width - 1, _EFFECT_ROWS)
+        if width < _WIDE:
+            below = max(_EFFECT_ROWS, height // 3)
+            rows = max(height - below - 1, 3)
+            effect = self._effect(width - 1, below)
             return [*self._form(width, rows), rule("Effect", width, self.glyphs), *effect]
         form, effect = self._form(_FORM, height), self._effect(width - _FORM - 3, height)
         found = []
@@ -123,12 +126,17 @@ class ScalesView(ScreenView):
         if now is not was:
             head += [("   was ", "dim"), (duration(was.step_time_ns), ""), ("   ", ""),
                      *difference(was.step_time_ns, now.step_time_ns)]  # fmt: skip
-        lines: list[Line] = [head, *self._state(width), []]
-        lines.append([(f"{'rank':>6}{'as opened':>12}{'now':>12}{'difference':>12}", "dim")])
-        for before, after in zip(was.run.ranks, now.run.ranks, strict=True):
-            old, new = before.last_ns, after.last_ns
-            words = f"{before.number:>6}{duration(old):>12}{duration(new):>12}"
+        lines: list[Line] = [head, *self._state(width)]
+        lines.append([(f"{'rank':>6}{'end, opened':>13}{'end, now':>11}{'difference':>12}", "dim")])
+        # Where there is no room for all, those whose end moves most, of equal ones those that end last.
+        ends = [(one.last_ns, other.last_ns) for one, other in zip(was.run.ranks, now.run.ranks, strict=True)]
+        shown = largest([(abs(new - old), new) for old, new in ends], rows - len(lines))
+        for place in shown:
+            old, new = ends[place]
+            words = f"{was.run.ranks[place].number:>6}{duration(old):>13}{duration(new):>11}"
             lines.append([(words, ""), (f"{'=' if new == old else signed(new - old):>12}", "")])
+        if len(shown) < len(ends):
+            lines[-1] = [*lines[-1], (f"   {len(ends) - len(shown)} more", "dim")]
         return [[(" ", ""), *line] for line in lines[:rows]]
 
     def _state(self, width: int) -> list[Line]:

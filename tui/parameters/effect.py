@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from simcore.analysis import Results
 from simcore.units import change_percent, duration, plural, signed
 from tui.chrome import difference
-from tui.frame import ASCII, Glyphs, Line, cells, wrapped
+from tui.frame import ASCII, Glyphs, Line, cells, largest, wrapped
 from tui.parameters.changes import ChangeTimes
 from tui.summary.digits import large
 from tui.summary.panels import account_bar
 
 # Rows of the accounts of both runs and of two bars: with less room the bars are left out.
 _LEAST_BARS = 5
+_ACCOUNT_HEADING: Line = [(f"{'stage 0':<16}{'opened':>9} {'now':>9} {'diff':>10}", "bright")]
 _NOT_POSSIBLE = "not possible"
 # Parts of the bars: fill, what it is, and in a word for where there is less room.
 _LEGEND = (
@@ -44,7 +45,8 @@ def effect_lines(
     # A cell stays free before the frame of the panel.
     alone = change_lines(changes, progress, opened.step_time_ns, width - 1)
     lines += [[], *alone] if alone else []
-    lines += [[], *account_lines(opened, now)]
+    accounts = _accounts(opened, now)
+    lines += [[], _ACCOUNT_HEADING, *map(_account_line, accounts)]
     room = height - len(lines) - 3
     if room >= _LEAST_BARS:
         lines += [[], *_bars(opened, now, width, room, glyphs)]
@@ -57,15 +59,39 @@ def compact_lines(
     state: list[Line],
     changes: Sequence[ChangeTimes],
     progress: str,
-    width: int,
+    size: tuple[int, int],
 ) -> list[Line]:
-    """The few rows under the form of a small terminal: a change more leaves room for an account less."""
+    """The few rows under the form of a small terminal: a change more leaves room for an account less.
+
+    Of what has no room that which changes most is shown, and how many there are more.
+    """
+    width, height = size
     head: Line = [("step ", ""), (duration(now.step_time_ns), "bright")]
     if now is not opened:
         head += [("   was ", "dim"), (duration(opened.step_time_ns), ""), ("   ", ""),
                  *difference(opened.step_time_ns, now.step_time_ns)]  # fmt: skip
+    lines = [head, *state]
     alone = change_lines(changes, progress, opened.step_time_ns, width)
-    return [head, *state, *alone, *account_lines(opened, now)[0 if not alone else 1 :]]
+    if alone:
+        # What is not possible alone is news.
+        step = opened.step_time_ns
+        weights = [(int(one.alone_ns is None), abs((one.alone_ns or step) - step)) for one in changes]
+        lines += _most(alone[0], alone[1:], [] if progress else weights, height - len(lines))
+    accounts = _accounts(opened, now)
+    weights = [(abs(is_now - was), is_now) for _, was, is_now in accounts]
+    return lines + _most(_ACCOUNT_HEADING, [*map(_account_line, accounts)], weights, height - len(lines))
+
+
+def _most(heading: Line, lines: list[Line], weights: Sequence[tuple[int, int]], rows: int) -> list[Line]:
+    """A table in `rows` lines: rows of the largest weights, and in the heading how many there are more."""
+    if rows <= 0:
+        return []
+    if len(lines) < rows or not weights:
+        return [heading, *lines][:rows]
+    found = [lines[place] for place in largest(weights, rows - 1)]
+    text, role = heading[0]
+    more = f"{text.partition('  ')[0]}, {len(lines) - len(found)} more"
+    return [[(more + text[len(more) :], role)], *found]
 
 
 def _figure(opened: Results, now: Results, glyphs: Glyphs) -> list[Line]:
@@ -110,10 +136,9 @@ def change_lines(changes: Sequence[ChangeTimes], progress: str, step: int, width
     return lines
 
 
-def account_lines(opened: Results, now: Results) -> list[Line]:
-    """Accounts of the first stage's first ranks, as opened and now."""
+def _accounts(opened: Results, now: Results) -> list[tuple[str, int, int]]:
+    """(account, ns as opened, ns now) of the first stage's first ranks."""
     old, new = opened.accounts[0], now.accounts[0]
-    lines: list[Line] = [[(f"{'stage 0':<16}{'opened':>9} {'now':>9} {'diff':>10}", "bright")]]
     rows = [("compute", old.busy_ns, new.busy_ns)]
     rows += [
         (f"exposed {kind}", ns, new.exposed_ns()[kind])
@@ -121,11 +146,13 @@ def account_lines(opened: Results, now: Results) -> list[Line]:
         if ns or new.exposed_ns()[kind]
     ]
     rows += [("wait", old.wait_ns, new.wait_ns)] if old.wait_ns or new.wait_ns else []
-    rows += [("bubble", old.bubble_ns, new.bubble_ns), ("idle", old.idle_ns, new.idle_ns)]
-    for name, was, is_now in rows:
-        diff = "=" if is_now == was else signed(is_now - was)
-        lines.append([(f"  {name:<14}{duration(was):>9} {duration(is_now):>9} {diff:>10}", "")])
-    return lines
+    return [*rows, ("bubble", old.bubble_ns, new.bubble_ns), ("idle", old.idle_ns, new.idle_ns)]
+
+
+def _account_line(account: tuple[str, int, int]) -> Line:
+    name, was, is_now = account
+    diff = "=" if is_now == was else signed(is_now - was)
+    return [(f"  {name:<14}{duration(was):>9} {duration(is_now):>9} {diff:>10}", "")]
 
 
 def _bars(opened: Results, now: Results, width: int, room: int, glyphs: Glyphs) -> list[Line]:

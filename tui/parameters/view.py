@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # From here on form and effect stand beside each other.
 _WIDE = 118
 _FORM_WIDTH = 68
-_EFFECT_ROWS = 7
+_EFFECT_ROWS, _MOST_EFFECT_ROWS = 7, 9
 _DIGITS = {**{char: char for char in "0123456789"}, "full_stop": ".", "minus": "-"}
 
 
@@ -91,7 +91,7 @@ class ParametersView(ScreenView):
         self.field = 0
         self.top = 0
         self.refusal = Refusal(session)
-        # Whether digits begin a value.
+        # Whether digits begin a value, where the field's may begin with one.
         self.aimed = False
         self._step_times = StepTimes()
         self._places: list[int] = []
@@ -111,6 +111,10 @@ class ParametersView(ScreenView):
     def at(self) -> Field:
         """The field of the cursor."""
         return self.fields[self.field]
+
+    @property
+    def _takes_digits(self) -> bool:
+        return self.aimed and self.at.takes_digits
 
     def follow(self) -> Basis:
         """What the draft makes of what is not given. The fields are the draft's, and the cursor stays on
@@ -164,11 +168,15 @@ class ParametersView(ScreenView):
         self.follow()
         changes, progress = self._change_times()
         if width < _WIDE:
-            rows = max(height - _EFFECT_ROWS - 1, 3)
+            # The step, what it is, each change under its heading, and the account that changes most.
+            needed = 2 + len(self._new_warnings()) + 1 + len(changes) + 2
+            below = max(_EFFECT_ROWS, height // 3, min(needed, _MOST_EFFECT_ROWS) if changes else 0)
+            rows = max(height - below - 1, 3)
             form = self._form(width, rows, 0)
-            state = self._state(width - 2)
-            effect = compact_lines(session.opened, session.current, state, changes, progress, width - 2)
-            effect = [[(" ", ""), *line] for line in effect[:_EFFECT_ROWS]]
+            # It says what the form has no room for.
+            state, size = self._state(width - 2), (width - 2, below)
+            effect = compact_lines(session.opened, session.current, state, changes, progress, size)
+            effect = [[(" ", ""), *line] for line in effect[:below]]
             return [*form, rule("Effect", width, glyphs), *effect]
         room = width - _FORM_WIDTH - 3
         form = self._form(_FORM_WIDTH - 2, height - 2, 1)
@@ -268,7 +276,7 @@ class ParametersView(ScreenView):
         """Draw again, and say which keys do something now."""
         self.follow()
         super().redraw()
-        self.show_hints(hints_of(self.session.running, self.aimed, bool(self.at.form)))
+        self.show_hints(hints_of(self.session.running, self._takes_digits, bool(self.at.form)))
 
     # -- keys ------------------------------------------------------------------------
 
@@ -299,7 +307,7 @@ class ParametersView(ScreenView):
 
     def action_digit(self, key: str) -> None:
         """A digit begins a value; where none is to be typed the key is that of a screen."""
-        if not self.aimed:
+        if not self._takes_digits:
             raise SkipAction
         self._typed.ask(key, begun=True)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tui.runs.panel import Chosen
 
 # The table is of the run on the screen: a change of it would take away what is being simulated.
-STILL_RUNNING = "a run is being simulated: wait for it, or stop it (5, Esc), then t tries the change"
+STILL_RUNNING = "a run is simulated: wait for it, or stop it (5, Esc), then t tries the change"
 
 
 class SimulatedRuns:

@@ -28,7 +28,7 @@ def legend(
         # In front of all else: it changes what the others say.
         entries.insert(0, [(height, "bright"), (f"{words} ", "")])
     if path and not colour:
-        entries.insert(0, [("FBX <>", "bright"), (" critical path ", "")])
+        entries.insert(0, [("FBX* <>", "bright"), (" critical path ", "")])
     if streams and wide:
         entries.append([("   comm lanes: ", "dim"), (glyphs.busy, "comm"), (" busy  ", "")])
     if partly:

@@ -85,15 +85,8 @@ def test_what_is_cut_is_a_clause_and_never_a_figure() -> None:
 
 def test_one_pair_that_is_below_is_one() -> None:
     model = model_of(pp=4)
-    said = set()
-    for height in range(24, 45):
-        (row,) = [row for row in drawn(model, (80, height)) if " below, starts aligned" in row]
-        below = 4 - model.rows
-        assert row.startswith(f"── {below} more {'pair' if below == 1 else 'pairs'} below, starts aligned")
-        said.add(below)
-        if below == 1:
-            break
-    assert said == {1, 2}
+    for height, words in ((24, "1 more pair below"), (30, "2 more pairs below")):
+        assert any(row.startswith(f"── {words}, starts aligned") for row in drawn(model, (80, height)))
 
 
 def test_a_slow_rank_pairs_its_whole_stage() -> None:

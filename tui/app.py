@@ -255,7 +255,7 @@ class WltuiApp(CellApp):
         """What the last row says of the keys of the open screen, as the keymap has them."""
         bindings = [*self.current_view.BINDINGS, *self.BINDINGS]
         hints = list(self.current_view.hints)
-        if self.runs.has_other and not any(keys == "x" for keys, _ in hints):
+        if self.runs.has_other and not self.current_view.takes("x"):
             hints.insert(_OTHER_RUN_AT, ("x", "other run"))
         return tuple((renamed(keys, bindings, self.keymap), words) for keys, words in hints)
 

@@ -25,6 +25,10 @@ class ScreenView(FrameView, can_focus=True):
         super().__init__(ascii_only=ascii_only, id=id)
         self.session = session
 
+    def takes(self, key: str) -> bool:
+        """Whether a key does something of the screen's own."""
+        return any(isinstance(one, Binding) and key in one.key.split(",") for one in self.BINDINGS)
+
     def show_hints(self, hints: tuple[tuple[str, str], ...]) -> None:
         """The last row says these of the keys, if it does not yet."""
         if hints != self.hints:

@@ -67,6 +67,9 @@ def side_words(comparison: Comparison, side: int) -> str:
         else:
             text = number(value) if isinstance(value, (int, float)) else printable(str(value), 40)
             words.append(f"{option} {text}")
+    each = [one.simulation.parameters.no_fold for one in (comparison.a, comparison.b)]
+    if each[0] != each[1]:
+        words.append("--no-fold" if each[side] else "equal ranks folded")
     return ", ".join(words) or "the same parameters"
 
 

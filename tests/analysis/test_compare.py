@@ -376,6 +376,12 @@ def test_the_sides_say_what_is_special_about_them() -> None:
     assert side_words(found, 0) == "no --overlap-grad-reduce, no --slow-rank"
     assert side_words(found, 1) == "--overlap-grad-reduce, --slow-rank 3=2, --slow-rank 5=3"
     assert side_words(seed(), 0) == "the same parameters"
+    unfolded = seed(no_fold=True, world=128)
+    assert side_words(unfolded, 0).endswith(", equal ranks folded")
+    assert side_words(unfolded, 1).endswith(", --no-fold")
+    workload = open_workload(SEED_002)
+    both = [simulate(workload, Parameters(world=128, no_fold=no_fold)) for no_fold in (True, False)]
+    assert [side_words(compared(*both), side) for side in (0, 1)] == ["--no-fold", "equal ranks folded"]
 
 
 def test_slower_than_allowed_is_one_line() -> None:

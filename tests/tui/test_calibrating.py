@@ -60,6 +60,24 @@ async def test_t_makes_it_the_run_on_the_screen_and_x_and_u_come_back(make_pair:
         assert "run 1 of 2" in screen_rows(app)[1]
 
 
+async def test_what_t_tried_can_be_saved_while_its_run_is_on_the_screen(
+    make_pair: MakePair, tmp_path: Path
+) -> None:
+    app = make_pair()
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "c")
+        await run_over(pilot)
+        await press(pilot, "t")
+        await run_over(pilot)
+        await press(pilot, "S", "ctrl+u", *str(tmp_path / "t.toml"), "enter")
+        assert "compute_scale = 2.0" in (tmp_path / "t.toml").read_text()
+        # Of another run nothing is fitted.
+        await press(pilot, "5", "j", "l", "6")
+        await run_over(pilot)
+        await press(pilot, "S")
+        assert screen_rows(app)[-1].startswith(" nothing is fitted yet: c fits the workload")
+
+
 async def test_what_is_on_the_screen_already_is_not_tried_again(make_pair: MakePair) -> None:
     app = make_pair(parameters=Parameters(network="simai-auto", compute_scale=2.0))
     async with app.run_test(size=SIZE) as pilot:

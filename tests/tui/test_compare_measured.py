@@ -7,7 +7,10 @@ import pytest
 from simcore.measured.replay.scales import Scales
 from tests.analysis.test_beside import beside, made_simulation, made_trace
 from tests.measured.made_steps import Layout
+from tui.compare.frame import draw
 from tui.compare.measured import MeasuredCompared
+from tui.compare.model import CompareModel
+from tui.frame import BLOCKS, text_of
 
 _LAYOUT = Layout(2, 1, 2, 1)
 
@@ -27,6 +30,24 @@ def test_lanes_bear_the_measured_rank_and_say_of_which_equal_ranks_the_simulated
         "rank 3": "one of ranks 2-3)",
     }
     assert not any("one of" in found.told(pair, 1 - side, 0) for pair in range(4))
+
+
+@pytest.mark.parametrize("measured_first", [True, False])
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+def test_the_stage_of_a_measured_lane_is_called_one_and_the_legend_has_all_that_is_drawn(
+    measured_first: bool, size: tuple[int, int]
+) -> None:
+    simulated, measured = made_simulation(_LAYOUT), made_trace(_LAYOUT, 1)
+    found = MeasuredCompared(beside(measured, simulated) if measured_first else beside(simulated, measured))
+    rows = text_of(draw(CompareModel(found), ("", ""), *size, BLOCKS, True, True)).split("\n")
+    # A pair is two lines: the second one has what there is to say of the lane of B.
+    second = next(row for row in rows if " B " in row[:20] and "│" in row)
+    whose = second.split(" B ")[0].split()
+    stage = "stage" if size[0] > 100 else "s"
+    assert whose in ([["x2"]] if measured_first else [[stage, "0"], [stage, "1"]])
+    (legend,) = [row for row in rows if " ~ moved" in row]
+    for kind in found.legend:
+        assert kind.fill == "idle" or BLOCKS.fills[kind.fill] in legend, kind
 
 
 def test_a_rank_that_differs_much_more_has_its_line_which_leads_to_its_lanes() -> None:

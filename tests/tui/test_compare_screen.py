@@ -25,6 +25,7 @@ from tui.frame import ASCII, BLOCKS, Glyphs, middle_cut, text_of
 from tui.session import Session
 from tui.timeline.lanes import Lane
 from tui.timeline.spans import COMPUTING
+from tui.timeline.view import TimelineView
 
 
 def model_of(**parameters: object) -> CompareModel:
@@ -68,6 +69,23 @@ def test_lanes_without_a_partner_are_named() -> None:
     assert ", 8 lanes of A alone ─" in text_of(draw(model, ("", ""), 60, 24, BLOCKS, False, False))
     assert model_of(schedule="zb-h1").compared.alone == ([], [])
     assert " alone" not in text_of(draw(model_of(schedule="zb-h1"), ("", ""), 80, 24, BLOCKS, False, False))
+
+
+def test_what_is_cut_is_a_clause_and_never_a_figure() -> None:
+    model = model_of(microbatches=17)
+    for width, words in (
+        (120, "2 595 840 ops of 1 024 ranks matched, of 2 595 840 in A and 2 756 480 in B"),
+        (80, "2 595 840 ops of 1 024 ranks matched"),
+        (50, ""),
+    ):
+        row = drawn(model, (width, 24))[2].rstrip()
+        assert row == f" B - A  +449.8 ms (+3.0 %){'; ' if words else ''}{words}"
+
+
+def test_one_pair_that_is_below_is_one() -> None:
+    model = model_of(pp=4)
+    for height, words in ((24, "1 more pair below"), (30, "2 more pairs below")):
+        assert any(row.startswith(f"── {words}, starts aligned") for row in drawn(model, (80, height)))
 
 
 def test_a_slow_rank_pairs_its_whole_stage() -> None:
@@ -277,6 +295,72 @@ async def test_it_follows_the_run_on_the_screen_and_o_takes_another_to_compare_w
         await press(pilot, "O")
         assert compared_runs(view) == (session.runs[1], session.runs[2]), "the one on the screen again"
         await run_over(pilot)
+
+
+async def test_after_undo_the_change_that_x_shows_stands_beside_it(make_app: MakeApp) -> None:
+    app = make_app()
+    session = app.session
+    assert isinstance(session, Session)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "5", "tab", "j", "l")
+        await run_over(pilot)
+        changed = session.current
+        await press(pilot, "u")
+        await run_over(pilot)
+        assert session.current.simulation.parameters == session.opened.simulation.parameters
+        await press(pilot, "6")
+        await run_over(pilot)
+        view = app.current_view
+        assert isinstance(view, CompareView)
+        assert view.names == ("before", "run 1")
+        assert compared_runs(view) == (changed, session.current)
+        assert "x A B both" in screen_rows(app)[-1]
+        assert "x other run" not in screen_rows(app)[-1]
+        await press(pilot, "1")
+        assert "x other run" in screen_rows(app)[-1]
+        await press(pilot, "x", "6")
+        await run_over(pilot)
+        assert view.names == ("run 1", "draft")
+        assert compared_runs(view) == (session.opened, changed)
+
+
+async def test_x_without_another_run_says_so(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "6", "x")
+        assert screen_rows(app)[-1].startswith(" there is no other run: r keeps one (5)")
+
+
+async def test_enter_on_a_pair_opens_its_lane_on_the_timeline(make_app: MakeApp) -> None:
+    app = make_app()
+    session = app.session
+    assert isinstance(session, Session)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "5", "tab", "j", "l")
+        await run_over(pilot)
+        await press(pilot, "r", "6", *"jj")
+        await run_over(pilot)
+        view = app.current_view
+        assert isinstance(view, CompareView)
+        assert view.model is not None
+        number, start, end = view.model.at_cursor(1)
+        assert start <= view.model.cursor_ns < end
+        await press(pilot, "enter")
+        timeline = app.current_view
+        assert isinstance(timeline, TimelineView)
+        assert timeline.model.current.number == number
+        assert start <= timeline.model.cursor_ns < end
+        # A third run, and the first two beside each other.
+        await press(pilot, "5", "l")
+        await run_over(pilot)
+        await press(pilot, "6", "o", "O")
+        await run_over(pilot)
+        assert compared_runs(view) == (session.runs[1], session.runs[0])
+        await press(pilot, "enter")
+        assert app.current_view is view
+        assert screen_rows(app)[-1].strip() == (
+            "neither is the run on the screen, which the timeline shows: O takes that as B again"
+        )
 
 
 def compared_runs(view: CompareView) -> tuple[Results, Results]:

@@ -39,6 +39,8 @@ class Calibrating:
         self._top = 0
         # The run, and its calibration or why there is none.
         self._found: tuple[Results, Calibration | str] | None = None
+        # What `t` tried: its run is on the screen with other parameters than were fitted.
+        self._tried: Calibration | None = None
         # Which calibration was saved last, and where; the path is offered again.
         self._saved: tuple[Calibration, str] | None = None
         self._path = _FIRST_NAME
@@ -125,6 +127,14 @@ class Calibrating:
     def _trace(self) -> str:
         return self._app.against.path if self._app.against is not None else ""
 
+    @property
+    def _tried_here(self) -> Calibration | None:
+        """The calibration whose parameters the run on the screen has, where none is asked for of that run."""
+        current, tried = self._app.session.current, self._tried
+        if tried is None or self.is_open or self._here is not None or not isinstance(current, Results):
+            return None
+        return tried if current.simulation.parameters == tried.parameters else None
+
     def _fitted(self, otherwise: str) -> Calibration | None:
         """The calibration of the run on the screen; None where there is none or it has fitted nothing, which
         is said.
@@ -149,13 +159,13 @@ class Calibrating:
         if found.parameters == found.before.parameters:
             self._app.say(_TRIED)
         elif runs.try_parameters(found.parameters):
-            self.is_open = False
+            self.is_open, self._tried = False, found
 
     def save(self) -> None:
-        """Ask for a file, and write the fitted parameters to it."""
+        """Ask for a file, and write the fitted parameters to it: also while their run is on the screen."""
         from simcore.report.calibration_text import NOTHING_SAVED
 
-        found = self._fitted(NOTHING_SAVED)
+        found = self._tried_here or self._fitted(NOTHING_SAVED)
         if found is not None:
             question = FileQuestion(
                 self._app, lambda path, force: self._write(found, path, force), self._app.say

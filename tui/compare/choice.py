@@ -33,12 +33,15 @@ class Choice:
         self._b: AnyResults | None = None
 
     def _candidates(self) -> list[Candidate]:
-        """What was opened beside it, then the runs that were kept and simulated."""
+        """What was opened beside it, the runs that were kept and simulated, the one that was shown before."""
         found = [] if self._against is None else [Candidate("against", self._against)]
         session = self._session
         if isinstance(session, Session):
             history = enumerate(session.history, 1)
             found += [_kept(number, run, run.results) for number, run in history if run.results is not None]
+            # What `x` shows may be a change that was not kept, as after `u`.
+            if session.other is not None and all(not _same(session.other, one.results) for one in found):
+                found.append(Candidate("before", session.other))
         elif isinstance(session, MeasuredSession):
             found.append(Candidate("opened", session.opened))
             if session.opened is not session.as_measured:

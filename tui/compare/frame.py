@@ -22,6 +22,11 @@ _ANY = 1000
 # Of a pair: A, B, and what differs below them.
 _ROWS_OF_BOTH = 3
 _MARKS = ((ONLY_A, "A only"), (ONLY_B, "B only"), (MOVED, "moved"))
+# Where the words of the legend have no room: all that is drawn is named before any of it in full.
+_SHORT_WORDS = {
+    "forward": "fwd", "backward": "bwd", "optimizer": "opt", "communication": "comm", "exposed": "comm",
+    "recompute": "again",
+}  # fmt: skip
 _SHORT_MARKS = ((ONLY_A, ""), (ONLY_B, "only"), (MOVED, "moved"))
 
 
@@ -50,7 +55,7 @@ def draw(
         lines += _pair(model, pair, left, glyphs, colour)
     lines += [[] for _ in range(max(room - each * len(pairs), 0))]
     below = model.compared.pairs - model.top - len(pairs)
-    words = [f"{below} more pairs below"] if below else []
+    words = [f"{below} more {'pair' if below == 1 else 'pairs'} below"] if below else []
     words += [] if model.shown == BOTH else [f"{model.shown} shown"]
     words.append("ends aligned" if model.ends else "starts aligned")
     lines.append(rule(", ".join([*words, *_alone(model, width - len(", ".join(words)) - 6)]), width, glyphs))
@@ -81,10 +86,11 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, found: bool) 
         lines.append(
             [(f" {'AB'[side]}  ", role), (who, ""), (f"{duration(step):<10}", "bright"), (f" {words}", "")]
         )
-    matched = f"; {compared.matched}" if found else ""
+    steps = difference_of(*compared.steps)
+    matched = _in_clauses(f"; {compared.matched}", width - len(" B - A  " + steps)) if found else ""
     difference = compared.steps[1] - compared.steps[0]
     role = "worse" if difference > 0 else "better" if difference < 0 else "dim"
-    lines.append([(" B - A  ", "dim"), (difference_of(*compared.steps), role), (matched, "dim")])
+    lines.append([(" B - A  ", "dim"), (steps, role), (matched, "dim")])
     why = [
         (f" {line}" if not number else f"      {line}")
         for number, line in enumerate(wrapped(f"Why: {compared.why}.", width - 8))
@@ -92,6 +98,13 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, found: bool) 
     if len(why) > 2:
         why[1] += " ..."
     return [shortened(line, width) for line in [*lines, *([(line, "")] for line in why[:2])]]
+
+
+def _in_clauses(text: str, room: int) -> str:
+    """As many clauses of a text as `room` cells take: a figure that is cut would be another one."""
+    while len(text) > room and text:
+        text = text.rpartition(", ")[0]
+    return text
 
 
 def _ruler(model: CompareModel, left: int, glyphs: Glyphs) -> list[Line]:
@@ -126,7 +139,9 @@ def _pair(model: CompareModel, pair: int, left: int, glyphs: Glyphs, colour: boo
         mark = ">" if at and first else " "
         name = model.compared.where(pair)
         name = name.replace("stage ", "").replace("rank ", "") if left < 20 else name
-        title = f"{mark} {name}" if first else "   " + lane.count
+        # Of a measured lane it is the number of its stage; beside it stands what a lane is called.
+        stage = "" if not lane.count.isdigit() else "stage " if left > 20 else "s "
+        title = f"{mark} {name}" if first else f"   {stage}{lane.count}"
         busy = f"{'AB'[side]}{busy_words(busy_ns[side], steps[side]):>5}"
         diff = f"{more:+4}" if side and more else "    "
         tail = busy + (diff if left > 20 else "")
@@ -149,9 +164,15 @@ def _legend(model: CompareModel, glyphs: Glyphs, width: int, colour: bool) -> Li
     for mark, words in (_MARKS if wide else _SHORT_MARKS) if model.shown == BOTH else ():
         line += [(f" {mark}", ROLES[mark]), (f" {words} " if words else "", "")]
     room = width - width_of(line)
-    whole = width_of(legend(model.compared.legend, glyphs, _ANY, colour, False, False, wide=wide))
-    wide = wide and whole <= room
-    return [*line, *legend(model.compared.legend, glyphs, room, colour, False, False, wide=wide)]
+    kinds = list(model.compared.legend)
+    short = [one._replace(words=_SHORT_WORDS.get(one.words.split()[0], one.words)) for one in kinds]
+    for entries, named in ((kinds, True), (kinds, False), (short, False)):
+        # What is blank needs no words.
+        drawn = [one for one in entries if one.fill != "idle"]
+        whole = width_of(legend(drawn, glyphs, _ANY, colour, False, False, wide=named))
+        if whole < room and (wide or not named):
+            break
+    return [*line, *legend(entries, glyphs, room, colour, False, False, wide=named)]
 
 
 def _told(model: CompareModel, wide: bool) -> list[Line]:

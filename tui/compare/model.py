@@ -87,6 +87,17 @@ class CompareModel:
             first = self.cursor_ns - self.window.span_ns // 2
             self.window = self.window.moved(first, self.window.span_ns, self.columns)
 
+    def at_cursor(self, side: int) -> tuple[int, int, int]:
+        """The number of the lane of A (0) or B (1) under the cursor, and from when to when what it does there
+        lasts, ns of its step; of a gap, as much as is seen.
+        """
+        lane = self.compared.lanes(self.pair)[side]
+        time_ns = max(0, min(self.cursor_ns - self.later(side), self.compared.steps[side] - 1))
+        index = lane.at(time_ns)
+        if index is None:
+            return lane.number, time_ns - self.window.span_ns // 3, time_ns + self.window.span_ns // 3
+        return lane.number, lane.spans.start[index], lane.spans.end[index]
+
     def zoom(self, numerator: int, denominator: int) -> None:
         """Both runs at once, the cursor staying in its column."""
         self.window = self.window.zoomed(self.cursor_ns, numerator, denominator, self.columns)

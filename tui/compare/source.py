@@ -108,9 +108,9 @@ def by_difference(busy: Sequence[tuple[int, int]], steps: tuple[int, int]) -> li
 
 
 def joined_legend(legends: Sequence[Sequence[Kind]]) -> list[Kind]:
-    """The kinds of both runs, each once; the first run's words."""
+    """The kinds of both runs, each once, in the first run's words; what is blank comes last."""
     found: dict[tuple[str, str], Kind] = {}
     for kinds in legends:
         for kind in kinds:
             found.setdefault((kind.fill, kind.role), kind)
-    return list(found.values())
+    return sorted(found.values(), key=lambda kind: kind.fill == "idle")

@@ -27,6 +27,7 @@ _ONE_TRACE = (
 )
 _NO_TIMES = "An order of operations without times has nothing to compare."
 _NO_OTHER = "there is no other run: r keeps one (5), --against FILE opens one beside it"
+_NOT_ON_SCREEN = "neither is the run on the screen, which the timeline shows: O takes that as B again"
 _NO_OTHER_TRACE = "there is no other run: change a scale (5); --against DIR2 opens a trace beside it"
 
 _HINTS = (
@@ -60,7 +61,7 @@ class CompareView(ScreenView):
         binding("x", "shown", "the lanes of A, of B, or of both", "compare.shown"),
         binding("z", "ends", "lay the ends of the steps on each other, or the starts", "compare.ends"),
         binding("tab", "panel", "to what differs most, and back", "compare.panel"),
-        binding("enter", "go", "show it in the lanes", "compare.go"),
+        binding("enter", "go", "this lane on the timeline; what differs: in the lanes", "compare.go"),
         binding("c", "calibrate", "calibrate: fit the workload to the trace beside it", "compare.calibrate"),
         binding("t", "try", "try the parameters that a calibration has fitted", "compare.try"),
         binding("S", "save", "save the fitted parameters as a file, for --params", "compare.save"),
@@ -171,6 +172,8 @@ class CompareView(ScreenView):
         self._do(CompareModel.show_all)
 
     def action_shown(self) -> None:
+        if self.model is None and not self.calibrating.is_open:
+            self._say_no_other()
         self._do(CompareModel.next_shown)
 
     def action_ends(self) -> None:
@@ -179,8 +182,19 @@ class CompareView(ScreenView):
     def action_panel(self) -> None:
         self._do(CompareModel.next_panel)
 
-    def action_go(self) -> None:
-        self._do(lambda model: model.go_to_mover() if model.panel == MOVERS else None)
+    async def action_go(self) -> None:
+        model, runs = self.model, self._runs
+        if model is None or runs is None or self.calibrating.is_open:
+            return
+        if model.panel == MOVERS:
+            self._do(CompareModel.go_to_mover)
+            return
+        # The timeline has the run on the screen, which is B unless another was taken.
+        sides = [side for side in (1, 0) if runs[side] is self.session.current]
+        if sides:
+            await self._app.go_to(*model.at_cursor(sides[0]))
+        else:
+            self._app.say(_NOT_ON_SCREEN)
 
     def action_other_a(self) -> None:
         self._other(self._choice.next_a)
@@ -195,7 +209,10 @@ class CompareView(ScreenView):
             self._compare()
             self.redraw()
         else:
-            self._app.say(_NO_OTHER_TRACE if self.session.measured else _NO_OTHER)
+            self._say_no_other()
+
+    def _say_no_other(self) -> None:
+        self._app.say(_NO_OTHER_TRACE if self.session.measured else _NO_OTHER)
 
     # -- calibrating -----------------------------------------------------------------
 

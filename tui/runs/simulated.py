@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from textual.binding import Binding
-
 from simcore.analysis import Results
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
@@ -138,8 +136,7 @@ class SimulatedRuns:
 
     def _way_back(self) -> str:
         """How the run before is had back: `x`, unless it is another key of the open screen."""
-        keys = [one for one in self._app.current_view.BINDINGS if isinstance(one, Binding)]
-        taken = any("x" in one.key.split(",") for one in keys)
+        taken = self._app.current_view.takes("x")
         return f"x{' on another screen' if taken else ''} goes back and forth"
 
     def keep(self) -> None:

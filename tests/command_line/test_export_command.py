@@ -54,14 +54,11 @@ def test_what_is_not_in_the_file_goes_to_stderr(tmp_path: Path) -> None:
     )
 
 
-TRACE = "fixtures/004_megatron_rank7_trace.txt"
 ONE_FILE = "--format simai: one file holds all ranks, so --ranks and --per-rank do not fit it"
 WRONG = [
     ([SEED_002, "--format", "svg", "-o", "OUT"], "--format svg: one of simai, chrome, csv is expected"),
     ([SEED_002, "--format", "simai"],
      "the following arguments are required: -o/--output (see wltui export --help)"),
-    ([TRACE, "--format", "chrome", "-o", "OUT", "--replay"],
-     "unrecognized arguments: --replay (see wltui export --help)"),
     ([SEED_002, "-o", "OUT"], "the following arguments are required: --format (see wltui export --help)"),
     (["fixtures/003_gpt2_large_op_table.txt", "--format", "simai", "-o", "OUT"],
      "--format simai: op-table (dp) is not written as SimAI text; HYBRID_TRANSFORMER and "

@@ -21,7 +21,14 @@ from simcore.export import (
 )
 from simcore.units import byte_size, plural
 from tui.commands.amounts import parse_ranks
-from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from, refuse_replay
+from tui.commands.arguments import (
+    Parser,
+    add_parameters,
+    add_replay,
+    add_run,
+    parameters_from,
+    refuse_replay,
+)
 from tui.commands.inputs import open_input
 from tui.commands.progress import ProgressLine
 
@@ -44,6 +51,7 @@ def build_parser() -> Parser:
         help="a workload file, a rank trace, a directory of rank traces, or - for standard input",
     )  # fmt: skip
     add_run(parser)
+    add_replay(parser)
     parser.add_argument("--format", metavar="FORMAT", required=True, help=names)
     parser.add_argument(
         "-o", "--output", metavar="OUT", required=True,

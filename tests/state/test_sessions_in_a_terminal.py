@@ -212,7 +212,7 @@ def test_a_measured_run_has_a_session_too(state: Path) -> None:
         terminal.press("wwm")
         terminal.wait_for("mark a ")
         terminal.press("R")
-        terminal.wait_for("one measured run; change a scale on 5 (or t on 1)")
+        terminal.wait_for("one measured run: change a scale on 5 (or t on 1)")
         terminal.press("l")
         terminal.settle(0.3)
         rows = terminal.lines[2:35]

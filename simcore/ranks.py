@@ -6,6 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 
+# Listing as many ranks takes a millisecond.
+_FEW = 4096
+
+
 class Block(NamedTuple):
     """Ranks first..last, and the same again `repeats` times in all, each `stride` further on."""
 
@@ -43,6 +47,14 @@ class RankSet:
                     continue
             blocks.append(Block(first, last))
         return cls(_without_pairs(blocks))
+
+    @classmethod
+    def joined(cls, blocks: Iterable[Block]) -> RankSet:
+        """The set of disjoint `blocks`, in the form that `of` gives it; more than a few ranks are not listed,
+        and stay in their blocks.
+        """
+        whole = cls(sorted(blocks))
+        return cls.of(whole) if len(whole) <= _FEW else whole
 
     def __len__(self) -> int:
         return self._size

@@ -22,9 +22,7 @@ def alike(figures: Sequence[int], figure: int) -> list[int]:
 
 def ranks_of(classes: Sequence[RankClass], numbers: Collection[int]) -> RankSet:
     """The ranks of the classes with these numbers."""
-    if len(numbers) == 1:
-        return classes[next(iter(numbers))].ranks
-    return RankSet.of(rank for number in numbers for rank in classes[number].ranks)
+    return RankSet.joined(block for number in numbers for block in classes[number].ranks.blocks)
 
 
 def whole_stages(classes: Sequence[RankClass], numbers: Collection[int]) -> RankSet | None:

@@ -73,8 +73,11 @@ def test_the_screen_reaches_and_runs_nothing_and_writes_its_session_alone(
         ):
             terminal.press(keys)
             terminal.wait_for(words_there)
+        # The command is longer than a row.
         terminal.press("y")
-        terminal.settle()
+        terminal.wait_for("The command line of this run")
+        terminal.press("\x1b")
+        terminal.wait_for("[5 Par")
         terminal.press("q")
         assert terminal.wait_for_end() == 0
         assert b"forbidden" not in terminal.raw

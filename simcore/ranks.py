@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-
 # Listing as many ranks takes a millisecond.
 _FEW = 4096
 

@@ -141,6 +141,8 @@ def _classes(graph: Graph, colours: list[int]) -> Folding:
 
 def _union(sets: list[RankSet]) -> RankSet:
     """The ranks of disjoint sets together."""
+    if len(sets) == 1:
+        return sets[0]
     if all(len(one) == 1 for one in sets):
         return RankSet.of(one.first for one in sets)
-    return RankSet.joined(block for one in sets for block in one.blocks)
+    return RankSet(sorted(block for one in sets for block in one.blocks))

@@ -248,4 +248,4 @@ def _ranks_of_box(layout: Layout, axes: Axes, stage: int, values: list[tuple[int
                         blocks.append(Block(first, last + (high - low) * stride))
                     else:
                         blocks.append(Block(first, last, stride if high > low else 0, high - low + 1))
-    return RankSet.joined(blocks)
+    return RankSet(sorted(blocks))

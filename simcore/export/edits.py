@@ -12,7 +12,7 @@ from simcore.layout import Layout, resolve_layout
 from simcore.names import DIALECTS, Dialect
 from simcore.parameters import FLAGS, Parameters, as_flags, replaced
 from simcore.program.blocks import Structure, find_structure, is_embedding
-from simcore.program.building import layer_scales_of
+from simcore.program.building import bytes_between_stages, layer_scales_of
 from simcore.program.plan import Plan
 from simcore.workload import Cells, Workload
 
@@ -69,6 +69,12 @@ def edited(workload: Workload, parameters: Parameters) -> tuple[Workload, list[D
         wg=phases[2],
         process_ns=array("q", [workload.process_ns[row] for row in order]),
     )
+    if header.pp_comm is None and (header.pp or 1) > 1:
+        # Where the block that it is taken from is left out, the file states it.
+        tp = Layout(header.tp or 1, 1, 1, 1)
+        taken, _ = bytes_between_stages(workload, structure, tp)
+        if bytes_between_stages(result, find_structure(result)[0], tp)[0] != taken:
+            result = replace(result, header=replace(header, pp_comm=taken))
     return result, [*found, *_left_out(workload, parameters)]
 
 

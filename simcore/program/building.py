@@ -157,7 +157,7 @@ def program_findings(workload: Workload, layout: Layout) -> list[Diagnostic]:
         return find_layer(workload, layout, None)[2]
     structure, found = find_structure(workload)
     if layout.pp > 1:
-        found += _transfer_bytes(workload, structure, layout)[1]
+        found += bytes_between_stages(workload, structure, layout)[1]
     return found
 
 
@@ -194,7 +194,7 @@ def _pipelined_plan(
     chunks = defaults.virtual_stages
     if SCHEDULES[name].chunked:
         chunks = _chunks(structure, layout, parameters, microbatches, name)
-    transfer_bytes, found = _transfer_bytes(workload, structure, layout) if layout.pp > 1 else (0, [])
+    transfer_bytes, found = bytes_between_stages(workload, structure, layout) if layout.pp > 1 else (0, [])
     plan = Plan(
         workload,
         structure,
@@ -278,7 +278,9 @@ def _ignored(workload: Workload, parameters: Parameters, name: str) -> list[Diag
     ]
 
 
-def _transfer_bytes(workload: Workload, structure: Structure, layout: Layout) -> tuple[int, list[Diagnostic]]:
+def bytes_between_stages(
+    workload: Workload, structure: Structure, layout: Layout
+) -> tuple[int, list[Diagnostic]]:
     """Bytes of one activation between stages: `pp_comm`, else what docs/semantics.md takes for it."""
     header = workload.header
     if header.pp_comm is not None:

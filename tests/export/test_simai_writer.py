@@ -22,7 +22,7 @@ from simcore.workload import Cells, Header, Workload
 from simcore.workload.formats.collectives import KINDS
 from simcore.workload.formats.simai_text import dialect_of
 from simcore.workload.policies import TRANSFORMER
-from tests.strategies import Case, cases, layer, make_workload
+from tests.strategies import Case, Cell, Row, cases, layer, make_workload
 from tests.workload.texts import FIXTURES, read, shared_folder, text_of
 from tests.workload.texts import row as text_row
 
@@ -158,6 +158,19 @@ def test_what_recomputes_nothing_recomputes_nothing_in_its_copies() -> None:
     again = read(b"".join(export.pieces), "again.txt")
     assert (again.header.checkpoints, again.header.checkpoint_initiates) == ((1, 3), ())
     assert simulate(again, Parameters()).step_time_ns == 2
+
+
+def test_what_stages_send_is_stated_where_the_row_that_tells_it_is_left_out() -> None:
+    """Without pp_comm it is the forward size of a row; here that is one of the second micro-batch."""
+    rows = [layer("embedding_layer", 1), layer("mlp", 5), layer("embedding_layer", 1)]
+    rows.append(Row("attention_row", Cell(5, "ALLREDUCE", "tp", 4096)))
+    workload = make_workload(rows, tp=1, pp=2, all_gpus=2)
+    parameters = Parameters(microbatches=1)
+    again = read(b"".join(SIMAI.export(workload, parameters).pieces), "again.txt")
+    assert (again.header.pp_comm, again.name) == (4096, ["embedding_layer", "mlp"])
+    assert simulate(again, Parameters()).step_time_ns == simulate(workload, parameters).step_time_ns
+    kept = read(b"".join(SIMAI.export(workload, Parameters(microbatches=2)).pieces), "again.txt")
+    assert kept.header.pp_comm is None
 
 
 @settings(max_examples=80)

@@ -1,0 +1,146 @@
+"""Screen 6 and the runs of a session: which two stand beside each other, and where they lead."""
+
+from __future__ import annotations
+
+from simcore.analysis import Results
+from tests.tui.conftest import MakeApp
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tui.compare.simulated import SimulatedCompared
+from tui.compare.view import CompareView
+from tui.session import Session
+from tui.timeline.view import TimelineView
+
+
+async def test_one_run_has_nothing_to_be_compared_with(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "6", *"wsadhljkz0", "tab", "enter", "o")
+        assert "There is one run: change a parameter (5), or try a change (t on 1 or 4)." in screen_text(app)
+        assert (
+            screen_rows(app)[-1].strip()
+            == "there is no other run: r keeps one (5), --against FILE opens one beside it"
+        )
+
+
+async def test_a_changed_run_stands_beside_the_opened_one_with_the_reason(make_app: MakeApp) -> None:
+    app = make_app()
+    session = app.session
+    assert isinstance(session, Session)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "5", *"jjjjj", "enter", *"zb-h1", "enter")
+        await run_over(pilot)
+        await press(pilot, "6")
+        await run_over(pilot)
+        assert session.current.simulation.parameters.schedule == "zb-h1"
+        text = screen_text(app)
+        assert "Why: bubble and idle -4.079 s on the mean rank: weight gradients fill the wait" in text
+        assert "all 2 595 840 ops of 1 024 ranks matched" in text
+        assert "B - A  -4.079 s (-27.6 %)" in text
+        assert "unchanged: every op's duration" in text
+
+
+async def test_it_follows_the_run_on_the_screen_and_o_takes_another_to_compare_with(
+    make_app: MakeApp,
+) -> None:
+    app = make_app()
+    session = app.session
+    assert isinstance(session, Session)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "5", *"jjjjj", "enter", *"zb-h1", "enter")
+        await run_over(pilot)
+        await press(pilot, "r")
+        assert screen_rows(app)[-1].strip() == "kept as run 2"
+        await press(pilot, "r")
+        assert screen_rows(app)[-1].strip() == "this run is kept already"
+        await press(pilot, "j", "l")
+        await run_over(pilot)
+        await press(pilot, "r", "6")
+        view = app.current_view
+        assert isinstance(view, CompareView)
+        assert view.model is not None
+        assert compared_runs(view) == (session.runs[0], session.runs[2])
+        assert view.names == ("run 1", "run 3")
+        await press(pilot, "o")
+        assert compared_runs(view) == (session.runs[1], session.runs[2])
+        await press(pilot, "O")
+        assert compared_runs(view) == (session.runs[1], session.runs[0])
+        await press(pilot, "O")
+        assert compared_runs(view) == (session.runs[0], session.runs[1])
+        await press(pilot, "O")
+        assert compared_runs(view) == (session.runs[1], session.runs[2]), "the one on the screen again"
+        await run_over(pilot)
+
+
+async def test_after_undo_the_change_that_x_shows_stands_beside_it(make_app: MakeApp) -> None:
+    app = make_app()
+    session = app.session
+    assert isinstance(session, Session)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "5", "tab", "j", "l")
+        await run_over(pilot)
+        changed = session.current
+        await press(pilot, "u")
+        await run_over(pilot)
+        assert session.current.simulation.parameters == session.opened.simulation.parameters
+        await press(pilot, "6")
+        await run_over(pilot)
+        view = app.current_view
+        assert isinstance(view, CompareView)
+        assert view.names == ("before", "run 1")
+        assert compared_runs(view) == (changed, session.current)
+        assert "x A B both" in screen_rows(app)[-1]
+        assert "x other run" not in screen_rows(app)[-1]
+        await press(pilot, "1")
+        assert "x other run" in screen_rows(app)[-1]
+        await press(pilot, "x", "6")
+        await run_over(pilot)
+        assert view.names == ("run 1", "draft")
+        assert compared_runs(view) == (session.opened, changed)
+
+
+async def test_x_without_another_run_says_so(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "6", "x")
+        assert screen_rows(app)[-1].startswith(" there is no other run: r keeps one (5)")
+
+
+async def test_enter_on_a_pair_opens_its_lane_on_the_timeline(make_app: MakeApp) -> None:
+    app = make_app()
+    session = app.session
+    assert isinstance(session, Session)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "5", "tab", "j", "l")
+        await run_over(pilot)
+        await press(pilot, "r", "6", *"jj")
+        await run_over(pilot)
+        view = app.current_view
+        assert isinstance(view, CompareView)
+        assert view.model is not None
+        number, start, end = view.model.at_cursor(1)
+        assert start <= view.model.cursor_ns < end
+        await press(pilot, "enter")
+        timeline = app.current_view
+        assert isinstance(timeline, TimelineView)
+        assert timeline.model.current.number == number
+        assert start <= timeline.model.cursor_ns < end
+        # A third run, and the first two beside each other.
+        await press(pilot, "5", "l")
+        await run_over(pilot)
+        await press(pilot, "6", "o", "O")
+        await run_over(pilot)
+        assert compared_runs(view) == (session.runs[1], session.runs[0])
+        await press(pilot, "enter")
+        assert app.current_view is view
+        assert screen_rows(app)[-1].strip() == (
+            "neither is the run on the screen, which the timeline shows: O takes that as B again"
+        )
+
+
+def compared_runs(view: CompareView) -> tuple[Results, Results]:
+    assert view.model is not None
+    assert isinstance(view.model.compared, SimulatedCompared)
+    return view.model.compared.comparison.a, view.model.compared.comparison.b
+
+
+# -- what the lines of the screen say ------------------------------------------------

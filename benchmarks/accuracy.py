@@ -21,8 +21,8 @@ from simcore.cluster import choose_cluster, group_shape  # noqa: E402
 from simcore.collectives import collective_done  # noqa: E402
 from simcore.inputs import open_input  # noqa: E402
 from simcore.measured import MeasuredRun  # noqa: E402
-from simcore.measured.parameters import measured_results  # noqa: E402
 from simcore.parameters import Parameters  # noqa: E402
+from simcore.replay.parameters import measured_results  # noqa: E402
 from tests.collectives import test_astra2_golden as astra2  # noqa: E402
 from tests.engine import test_policies as astra1  # noqa: E402
 from tests.measured.naive_replay import naive_ns, read_set  # noqa: E402

@@ -10,8 +10,8 @@ from simcore.diagnostics import Diagnostic, InputError
 from simcore.inputs import open_input
 from simcore.measured import open_directory, reading
 from simcore.measured.grammar import LONGEST_LINE
-from simcore.measured.parameters import measured_results
 from simcore.parameters import Parameters
+from simcore.replay.parameters import measured_results
 from tests.measured.traces import Op, Sub, step, write_set
 
 Example = Callable[[Path], list[Diagnostic]]

@@ -26,7 +26,7 @@ from tui.terminal.display import CellApp
 
 if TYPE_CHECKING:
     from simcore.analysis import Results
-    from simcore.measured.replay import MeasuredResults
+    from simcore.replay import MeasuredResults
     from tui.exporting import Exporting
     from tui.runs.source import RunSource
     from tui.state.keeper import Keeper

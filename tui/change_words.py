@@ -10,7 +10,7 @@ from simcore.units import change_percent
 if TYPE_CHECKING:
     from simcore.analysis.what_if import WhatIf
     from simcore.cluster import Dimension
-    from simcore.measured.replay.what_if import Knob
+    from simcore.replay.what_if import Knob
 
 # What `better10_ns` is with, in the words of `report --what-if`: 10 % less time, of a bandwidth 1 / 0.9.
 BETTER = "10 % better"

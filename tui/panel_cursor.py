@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from simcore.analysis import Results
     from simcore.analysis.what_if import WhatIf
     from simcore.cluster import Dimension
-    from simcore.measured.replay.what_if import Knob
+    from simcore.replay.what_if import Knob
 
 # The panel of the what-if table.
 WHAT_IF = "what-if"

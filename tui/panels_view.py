@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from simcore.analysis.what_if import WhatIf
-    from simcore.measured.replay.what_if import Knob
+    from simcore.replay.what_if import Knob
     from tui.app import WltuiApp
     from tui.panel_cursor import Target
 

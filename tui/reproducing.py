@@ -12,8 +12,8 @@ from tui.panel import Panel
 from tui.session import AnySession, Session
 
 if TYPE_CHECKING:
-    from simcore.measured.replay import MeasuredResults
-    from simcore.measured.replay.scales import Scales
+    from simcore.replay import MeasuredResults
+    from simcore.replay.scales import Scales
 
 
 class Reproduced(NamedTuple):
@@ -95,6 +95,6 @@ def _parameters(results: Results) -> Parameters:
 
 
 def _changes(scales: Scales | None) -> Scales | None:
-    from simcore.measured.replay.scales import Scales
+    from simcore.replay.scales import Scales
 
     return None if scales == Scales() else scales

@@ -7,9 +7,9 @@ from functools import cache
 from simcore.analysis.ranges import Ranges
 from simcore.measured import MeasuredRun
 from simcore.measured.lanes import rank_segments
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.accounts import ACCOUNTS
 from simcore.measured.vocabulary import CATEGORIES
+from simcore.replay import MeasuredResults
+from simcore.replay.accounts import ACCOUNTS
 
 
 def account_ranges(results: MeasuredResults) -> Ranges:

@@ -26,9 +26,9 @@ from simcore.calibration.simulated_kinds import SimulatedKind, compute_of_ranks,
 from simcore.cluster import Cluster
 from simcore.diagnostics import Cancelled, printable
 from simcore.measured import MeasuredRun
-from simcore.measured.replay.results import MeasuredResults
 from simcore.networks import Sharing
 from simcore.parameters import Parameters
+from simcore.replay.results import MeasuredResults
 from simcore.simulation import Simulation, simulate
 from simcore.units import number, plural
 from simcore.workload import Workload

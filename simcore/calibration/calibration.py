@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from simcore.measured.replay.results import MeasuredResults
 from simcore.parameters import Parameters
+from simcore.replay.results import MeasuredResults
 from simcore.simulation import Simulation
 from simcore.units import number
 

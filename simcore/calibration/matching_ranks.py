@@ -8,7 +8,7 @@ from simcore.diagnostics import UsageError, printable
 from simcore.layout import Layout
 from simcore.measured import MeasuredRun
 from simcore.measured.names import Degrees
-from simcore.measured.replay.results import MeasuredResults
+from simcore.replay.results import MeasuredResults
 from simcore.simulation import Simulation
 from simcore.units import plural
 

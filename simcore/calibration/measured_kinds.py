@@ -17,9 +17,9 @@ from simcore.calibration.kinds import measured_collective_kind, measured_transfe
 from simcore.measured.columns import MEASURED, PLACED
 from simcore.measured.matching import Call, is_asynchronous
 from simcore.measured.places import MODEL_PARALLEL
-from simcore.measured.replay.pieces import GAP
-from simcore.measured.replay.results import MeasuredResults
 from simcore.measured.vocabulary import COMPUTE, LAUNCH, POINT_TO_POINT, category_of_op
+from simcore.replay.pieces import GAP
+from simcore.replay.results import MeasuredResults
 
 # Why the time of a call is not known.
 BESIDE = "beside compute"

@@ -66,7 +66,7 @@ def _asked_for(run: MeasuredRun, request: Request) -> tuple[MeasuredRun, tuple[D
     if not request.replay and request.parameters == Parameters():
         return run, ()
     # Imported here: a run that is exported as it was measured needs nothing of replays.
-    from simcore.measured.parameters import measured_results
+    from simcore.replay.parameters import measured_results
 
     results = measured_results(run, request.parameters, request.replay)
     return results.run, results.diagnostics[len(run.diagnostics) :]

@@ -1,6 +1,6 @@
 """The measured room: what the ranks of a real step did, from their traces, on one time axis.
 
-Knows the traces' words and clocks, nothing of simulation. `simcore.measured.replay` runs them again.
+Knows the traces' words and clocks, nothing of simulation. `simcore.replay` runs them again.
 Import from here: `MeasuredRun`, `open_directory`, `read_run`.
 """
 

@@ -9,7 +9,7 @@ from simcore.analysis.beside import ALIKE, COMPUTE, Beside, KindChange, Side, St
 from simcore.analysis.compare import Change, leading_change
 from simcore.analysis.results import Results
 from simcore.diagnostics import printable
-from simcore.measured.replay.slow_ranks import LEAST
+from simcore.replay.slow_ranks import LEAST
 from simcore.report.changes import change_figures, difference_of
 from simcore.report.measured_words import replay_words
 from simcore.report.table import Column, table

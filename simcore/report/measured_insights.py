@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from simcore.diagnostics import printable
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.accounts import ACCOUNTS
-from simcore.measured.replay.slow_ranks import LEAST, SLOW, compute_by_stage, slow_ranks
 from simcore.measured.vocabulary import POINT_TO_POINT
 from simcore.ranks import RankSet
+from simcore.replay import MeasuredResults
+from simcore.replay.accounts import ACCOUNTS
+from simcore.replay.slow_ranks import LEAST, SLOW, compute_by_stage, slow_ranks
 from simcore.units import duration, percent
 
 _WAITS = 2

@@ -6,16 +6,16 @@ from typing import Any
 
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.accounts import RankAccounts
-from simcore.measured.replay.critical_path import REASONS, Segment
-from simcore.measured.replay.difference import differences
-from simcore.measured.replay.pieces import GAP
-from simcore.measured.replay.what_if import Knob
-from simcore.measured.replay.worst import piece_name
 from simcore.measured.summary import OpFigures, RankTime, op_figures, rank_times, sub_figures
 from simcore.parameters import Parameters, as_dict
 from simcore.ranks import RankSet
+from simcore.replay import MeasuredResults
+from simcore.replay.accounts import RankAccounts
+from simcore.replay.critical_path import REASONS, Segment
+from simcore.replay.difference import differences
+from simcore.replay.pieces import GAP
+from simcore.replay.what_if import Knob
+from simcore.replay.worst import piece_name
 from simcore.report.as_json import SCHEMA
 from simcore.report.measured_insights import insight_lines
 

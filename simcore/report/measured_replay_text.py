@@ -5,11 +5,11 @@ from __future__ import annotations
 import textwrap
 
 from simcore.diagnostics import printable
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.accounts import ACCOUNTS
-from simcore.measured.replay.difference import differences
-from simcore.measured.replay.legs import path_sums_of_ranks
-from simcore.measured.replay.what_if import AS_PEERS, Knob
+from simcore.replay import MeasuredResults
+from simcore.replay.accounts import ACCOUNTS
+from simcore.replay.difference import differences
+from simcore.replay.legs import path_sums_of_ranks
+from simcore.replay.what_if import AS_PEERS, Knob
 from simcore.report.measured_insights import insight_lines
 from simcore.report.table import Column, table
 from simcore.units import column_unit, duration, percent, plural, signed

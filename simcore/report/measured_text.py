@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from simcore.diagnostics import printable
 from simcore.measured import MeasuredRun
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.what_if import Knob
 from simcore.measured.summary import RankTime, rank_times
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE
+from simcore.replay import MeasuredResults
+from simcore.replay.what_if import Knob
 from simcore.report.as_text import GLYPHS, GLYPHS_ASCII, bar_text, diagnostics_text
 from simcore.report.measured_replay_text import results_parts
 from simcore.report.measured_words import (

@@ -6,10 +6,10 @@ import textwrap
 
 from simcore.diagnostics import printable
 from simcore.measured import MeasuredRun
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.scales import Scales
-from simcore.measured.replay.waits import Wait, waits_by_item
 from simcore.measured.summary import OpFigures, op_figures, sub_figures
+from simcore.replay import MeasuredResults
+from simcore.replay.scales import Scales
+from simcore.replay.waits import Wait, waits_by_item
 from simcore.report.table import Column, table
 from simcore.units import duration, plural
 

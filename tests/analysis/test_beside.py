@@ -15,9 +15,9 @@ from simcore.analysis.beside import ALIKE, Beside, Side
 from simcore.analysis.beside.words import mean_ns
 from simcore.diagnostics import UsageError
 from simcore.measured import read_run
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.scales import Scales
 from simcore.parameters import Parameters
+from simcore.replay import MeasuredResults
+from simcore.replay.scales import Scales
 from simcore.report.beside_json import beside_json
 from simcore.report.beside_text import beside_text, notices, why_words
 from simcore.simulation import simulate

@@ -14,8 +14,8 @@ import pytest
 from simcore.diagnostics import UsageError
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
-from simcore.measured.parameters import measured_results
 from simcore.parameters import Parameters
+from simcore.replay.parameters import measured_results
 from tests.export.reading import exported, is_nested, load, read_lines, read_trace
 from tests.measured.traces import Op, Sub, read, step, write_set
 from tests.workload.texts import REPOSITORY

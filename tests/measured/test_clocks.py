@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from simcore.measured import MeasuredRun, open_directory
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.scales import Scales
+from simcore.replay import MeasuredResults
+from simcore.replay.scales import Scales
 from tests.workload.texts import shared_folder
 
 from .traces import Op, Sub, said, write_set

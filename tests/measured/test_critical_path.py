@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.accounts import FIRST_EXPOSED
-from simcore.measured.replay.critical_path import Segment
-from simcore.measured.replay.dependencies import causes, effects
-from simcore.measured.replay.holds import LAST, MESSAGE, QUEUED, hold
-from simcore.measured.replay.pieces import AWAIT, LAUNCH
-from simcore.measured.replay.scales import Scales
+from simcore.replay import MeasuredResults
+from simcore.replay.accounts import FIRST_EXPOSED
+from simcore.replay.critical_path import Segment
+from simcore.replay.dependencies import causes, effects
+from simcore.replay.holds import LAST, MESSAGE, QUEUED, hold
+from simcore.replay.pieces import AWAIT, LAUNCH
+from simcore.replay.scales import Scales
 
 from .made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from .test_replay_by_hand import MS, op, path_of, run_of

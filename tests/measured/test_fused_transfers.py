@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.scales import Scales
-from simcore.measured.replay.worst import piece_name
 from simcore.measured.summary import op_figures
+from simcore.replay import MeasuredResults
+from simcore.replay.scales import Scales
+from simcore.replay.worst import piece_name
 
 from .test_replay_by_hand import MS, op, run_of
 

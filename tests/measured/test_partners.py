@@ -6,8 +6,8 @@ import pytest
 
 from simcore.measured import MeasuredRun, read_run
 from simcore.measured.matching import Call
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.scales import Scales
+from simcore.replay import MeasuredResults
+from simcore.replay.scales import Scales
 from simcore.report.measured_json import measured_json
 from simcore.report.measured_text import measured_text
 

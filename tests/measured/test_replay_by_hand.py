@@ -10,12 +10,12 @@ import pytest
 from simcore.diagnostics import UsageError
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun, open_directory, read_run
-from simcore.measured.parameters import measured_results
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.difference import differences
-from simcore.measured.replay.scales import Scales
-from simcore.measured.replay.what_if import answers
 from simcore.parameters import Parameters
+from simcore.replay import MeasuredResults
+from simcore.replay.difference import differences
+from simcore.replay.parameters import measured_results
+from simcore.replay.scales import Scales
+from simcore.replay.what_if import answers
 from simcore.report.measured_insights import insight_lines
 
 from .traces import STAMP, Op, Sub, step, write_set

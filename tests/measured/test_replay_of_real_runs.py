@@ -10,11 +10,11 @@ import pytest
 from simcore.analysis.beside import Beside, Side
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
-from simcore.measured.parameters import measured_results
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.scales import Scales
-from simcore.measured.replay.what_if import answers
 from simcore.parameters import Parameters
+from simcore.replay import MeasuredResults
+from simcore.replay.parameters import measured_results
+from simcore.replay.scales import Scales
+from simcore.replay.what_if import answers
 from simcore.report.beside_text import why_words
 from simcore.report.measured_insights import insight_lines
 from tests.workload.texts import shared_folder

@@ -7,8 +7,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.scales import Scales
+from simcore.replay import MeasuredResults
+from simcore.replay.scales import Scales
 
 from .made_steps import Action, Factors, Layout, Times, actions, made_run, simulated, trace_text
 from .test_trace_properties import assert_accounts_and_path

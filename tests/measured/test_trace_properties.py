@@ -14,12 +14,12 @@ from simcore.inputs import read_input
 from simcore.measured import MeasuredRun, read_run
 from simcore.measured.columns import PLACED, RankTrace
 from simcore.measured.lanes import lane_kinds, lane_spans, rank_spans
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.accounts import ACCOUNTS
-from simcore.measured.replay.legs import path_sums, path_sums_of_ranks
-from simcore.measured.replay.scales import Scales
 from simcore.measured.summary import op_figures, rank_times, sub_figures
 from simcore.measured.vocabulary import GROUPS
+from simcore.replay import MeasuredResults
+from simcore.replay.accounts import ACCOUNTS
+from simcore.replay.legs import path_sums, path_sums_of_ranks
+from simcore.replay.scales import Scales
 from simcore.report.measured_json import measured_json
 from simcore.report.measured_text import measured_text
 

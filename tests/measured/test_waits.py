@@ -7,9 +7,9 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.accounts import BUBBLE, WAIT
-from simcore.measured.replay.waits import Wait, waits_by_item
+from simcore.replay import MeasuredResults
+from simcore.replay.accounts import BUBBLE, WAIT
+from simcore.replay.waits import Wait, waits_by_item
 from simcore.report.measured_words import op_lines
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, op, run_of

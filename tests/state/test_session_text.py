@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.choices import choices
-from simcore.measured.replay.scales import Scales
 from simcore.parameters import FLAGS, Flag, Parameters
+from simcore.replay.scales import Scales
 from tui.frame import cells
 from tui.state.checking import MOST_NS, Damaged
 from tui.state.identity import Identity

@@ -10,8 +10,8 @@ import pytest
 from simcore.analysis import Results
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
-from simcore.measured.replay import MeasuredResults
 from simcore.parameters import Parameters
+from simcore.replay import MeasuredResults
 from simcore.simulation import simulate
 from simcore.workload import Workload
 from tests.tui.made_runs import seed, seed_workload

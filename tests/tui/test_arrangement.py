@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from simcore.analysis import Results
 from simcore.inputs import read_input
 from simcore.measured import MeasuredRun
-from simcore.measured.replay import MeasuredResults
+from simcore.replay import MeasuredResults
 from tests.measured.traces import step
 from tests.strategies import layer, make_workload
 from tests.tui.made_runs import reveal, run, seed, small, two_stages

@@ -7,10 +7,10 @@ from functools import cache
 
 import pytest
 
-from simcore.measured.parameters import measured_results
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.scales import Scales
 from simcore.parameters import Parameters
+from simcore.replay import MeasuredResults
+from simcore.replay.parameters import measured_results
+from simcore.replay.scales import Scales
 from simcore.report.measured_replay_text import signed
 from simcore.units import change_percent, duration
 from tests.measured.test_replay_by_hand import SLOW_RANK, SLOW_STAGE, op, run_of

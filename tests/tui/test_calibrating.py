@@ -13,8 +13,8 @@ from simcore.calibration import Calibration, calibrate_run
 from simcore.diagnostics import Cancelled
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
-from simcore.measured.replay import MeasuredResults
 from simcore.parameters import Parameters
+from simcore.replay import MeasuredResults
 from simcore.simulation import Simulation, simulate
 from simcore.workload import Workload
 from tests.measured.traces import Op, Sub

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcore.measured.replay.scales import Scales
+from simcore.replay.scales import Scales
 from tests.analysis.test_beside import beside, made_simulation, made_trace
 from tests.measured.made_steps import Layout
 from tui.compare.frame import draw

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from simcore.export import FORMATS, Request
-from simcore.measured.parameters import measured_results
-from simcore.measured.replay import MeasuredResults
 from simcore.parameters import Parameters
+from simcore.replay import MeasuredResults
+from simcore.replay.parameters import measured_results
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed_workload
 from tests.tui.screen_reading import press, run_over, screen_text, wait_until

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from simcore.analysis import Results
 from simcore.analysis.rank_map import last_end_ns
-from simcore.measured.replay import MeasuredResults
+from simcore.replay import MeasuredResults
 from tests.tui.made_runs import seed, small
 from tests.tui.test_arrangement import SOURCES, groups_of, measured, opened
 from tui.frame import ASCII, BLOCKS, Glyphs, text_of, width_of

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from simcore.diagnostics import UsageError
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.scales import Scales
+from simcore.replay import MeasuredResults
+from simcore.replay.scales import Scales
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.measured.traces import STAMP
 from tests.tui.pseudo_terminal import wltui

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.accounts import ACCOUNTS
-from simcore.measured.replay.scales import Scales
+from simcore.replay import MeasuredResults
+from simcore.replay.accounts import ACCOUNTS
+from simcore.replay.scales import Scales
 from tests.analysis.test_measured_ranges import seed
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, op, run_of

@@ -12,7 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 from simcore.diagnostics import InputError
 from simcore.inputs import open_input, read_input
 from simcore.measured import MeasuredRun
-from simcore.measured.replay import MeasuredResults
+from simcore.replay import MeasuredResults
 from tests.analysis.test_beside import made_simulation, two_stage_trace
 from tests.command_line.running import ROOT
 from tests.measured.made_steps import Layout

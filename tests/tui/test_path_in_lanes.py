@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.measured.replay import MeasuredResults
+from simcore.replay import MeasuredResults
 from simcore.report.measured_text import measured_text
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from simcore.measured import MeasuredRun
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.scales import Scales
+from simcore.replay import MeasuredResults
+from simcore.replay.scales import Scales
 from simcore.report.beside_text import beside_text
 from simcore.report.measured_text import measured_text
 from simcore.report.measured_words import replay_words

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
-from simcore.measured.replay import MeasuredResults
+from simcore.replay import MeasuredResults
 from simcore.simulation import simulate
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from tests.strategies import Case, Cell, Row, cases, make_workload

@@ -6,9 +6,9 @@ from functools import cache
 
 import pytest
 
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.legs import longest_of_part, path_sums
-from simcore.measured.replay.scales import Scales
+from simcore.replay import MeasuredResults
+from simcore.replay.legs import longest_of_part, path_sums
+from simcore.replay.scales import Scales
 from simcore.report.measured_json import measured_json
 from tests.measured.test_critical_path import beside
 from tests.measured.test_partners import without

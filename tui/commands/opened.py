@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from simcore.analysis.beside import Beside
     from simcore.analysis.compare import Comparison
     from simcore.measured import MeasuredRun
-    from simcore.measured.replay import MeasuredResults
+    from simcore.replay import MeasuredResults
     from simcore.workload import Workload
 
     AnyResults = Results | MeasuredResults
@@ -29,7 +29,7 @@ def results_of(found: Workload | MeasuredRun, parameters: Parameters) -> AnyResu
         from simcore.simulation import simulate
 
         return Results(simulate(found, parameters))
-    from simcore.measured.parameters import measured_results
+    from simcore.replay.parameters import measured_results
 
     return measured_results(found, parameters)
 

@@ -139,12 +139,12 @@ def _find_what_if(results: Results) -> None:
 def _print_measured(
     run: MeasuredRun, parameters: Parameters, as_json: bool, ascii_only: bool, replay: bool, what_if: bool
 ) -> None:
-    from simcore.measured.parameters import measured_results
+    from simcore.replay.parameters import measured_results
 
     results = measured_results(run, parameters, replay)
     knobs = None
     if what_if:
-        from simcore.measured.replay.what_if import answers
+        from simcore.replay.what_if import answers
 
         knobs = answers(results)
     if as_json:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     import argparse
 
     from simcore.analysis import Results
-    from simcore.measured.replay import MeasuredResults
     from simcore.parameters import Parameters
+    from simcore.replay import MeasuredResults
     from tui.session import AnySession
     from tui.state.keeper import Keeper
 
@@ -60,7 +60,7 @@ def _session(path: str, arguments: argparse.Namespace, parameters: Parameters) -
 
     opened = inputs.open_input(path, arguments.run)
     if not isinstance(opened, Workload):
-        from simcore.measured.parameters import measured_results
+        from simcore.replay.parameters import measured_results
         from tui.measured.session import MeasuredSession
 
         return MeasuredSession(measured_results(opened, parameters, arguments.replay))
@@ -79,7 +79,7 @@ def _opened(
     if arguments.against is None:
         return _session(path, arguments, parameters), None
     from simcore.analysis import Results
-    from simcore.measured.replay import MeasuredResults
+    from simcore.replay import MeasuredResults
     from tui.commands.opened import compared, own_parameters, results_of
 
     mine, other = open_input(path, arguments.run), open_input(arguments.against)
@@ -202,7 +202,7 @@ def main(words: list[str]) -> int:
 
 def _keeper(path: str, arguments: argparse.Namespace, session: AnySession) -> Keeper | None:
     """The session of what is open, restored."""
-    from simcore.measured.replay import MeasuredResults
+    from simcore.replay import MeasuredResults
     from tui.state.keeper import keeper_of
 
     run = (session.opened.measured.stamp or "") if isinstance(session.opened, MeasuredResults) else ""

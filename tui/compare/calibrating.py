@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from simcore.analysis import Results
 from simcore.diagnostics import InputError, UsageError
-from simcore.measured.replay import MeasuredResults
+from simcore.replay import MeasuredResults
 from tui.background import IsCancelled, Progress
 from tui.frame import Glyphs, Line, cells, rule, wrapped
 from tui.session import Session

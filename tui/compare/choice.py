@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from simcore.analysis import Results
 from simcore.analysis.compare import Comparison
-from simcore.measured.replay import MeasuredResults
+from simcore.replay import MeasuredResults
 from tui.compare.source import Compared
 from tui.frame import cells
 from tui.measured.session import MeasuredSession

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.binding import BindingType
 
 from simcore.diagnostics import UsageError
-from simcore.measured.replay import MeasuredResults
+from simcore.replay import MeasuredResults
 from tui.compare.calibrating import Calibrating
 from tui.compare.choice import AnyResults, Choice, compared
 from tui.compare.frame import draw

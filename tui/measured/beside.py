@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simcore.measured.replay.difference import Difference
+from simcore.replay.difference import Difference
 from simcore.units import duration, signed
 from tui.frame import Line, middle_cut, rows_around
 from tui.measured.summary_model import WAITS, MeasuredSummaryModel

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, cast
 
 from textual.worker import get_current_worker
 
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.scales import Scales
-from simcore.measured.replay.what_if import Knob, answers
+from simcore.replay import MeasuredResults
+from simcore.replay.scales import Scales
+from simcore.replay.what_if import Knob, answers
 from tui.background import IsCancelled, Progress
 from tui.measured.session import MeasuredSession
 

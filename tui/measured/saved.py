@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable, Mapping, Set
 from typing import Any, TypeVar
 
 from simcore.measured import MeasuredRun
-from simcore.measured.replay.scales import Scales
 from simcore.overrides import MOST_FACTOR
+from simcore.replay.scales import Scales
 from tui.state.checking import MOST_RANKS, Damaged, items, optional, table, text, whole, wrong
 
 _PARTS = ("compute", "comm", "gaps", "host")

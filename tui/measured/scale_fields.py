@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from simcore.diagnostics import UsageError, printable
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.accounts import EXPOSED
-from simcore.measured.replay.scales import Scales, rounded
 from simcore.overrides import MOST_FACTOR
+from simcore.replay import MeasuredResults
+from simcore.replay.accounts import EXPOSED
+from simcore.replay.scales import Scales, rounded
 from tui.frame import cells
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simcore.measured.replay.scales import Scales
+from simcore.replay.scales import Scales
 from simcore.units import number
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.binding import BindingType
 
 from simcore.diagnostics import UsageError
-from simcore.measured.replay.scales import Scales
-from simcore.measured.replay.what_if import balanced
+from simcore.replay.scales import Scales
+from simcore.replay.what_if import balanced
 from simcore.units import duration, number, signed
 from tui.chrome import difference
 from tui.frame import Line, cells, fitted, largest, rule, wrapped

@@ -6,8 +6,8 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.scales import Scales
+from simcore.replay import MeasuredResults
+from simcore.replay.scales import Scales
 from simcore.report.measured_words import ranks_words, replay_words, step_words
 from simcore.units import plural
 from tui.draft import Drafted

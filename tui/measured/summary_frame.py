@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simcore.measured.replay.accounts import ACCOUNTS
+from simcore.replay.accounts import ACCOUNTS
 from simcore.report.measured_insights import insight_lines
 from simcore.report.measured_words import order_lines, order_title
 from simcore.units import change_percent, duration, percent, plural, signed, whole_percent

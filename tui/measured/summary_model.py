@@ -6,11 +6,11 @@ from collections.abc import Sized
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.difference import Difference, differences
-from simcore.measured.replay.scales import Scales
-from simcore.measured.replay.worst import longest_wait
 from simcore.ranks import RankSet
+from simcore.replay import MeasuredResults
+from simcore.replay.difference import Difference, differences
+from simcore.replay.scales import Scales
+from simcore.replay.worst import longest_wait
 from tui.panel_cursor import WHAT_IF, PanelCursor, Target
 from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST
 

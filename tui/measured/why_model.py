@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.legs import Leg, longest_of_part, path_sums
+from simcore.replay import MeasuredResults
+from simcore.replay.legs import Leg, longest_of_part, path_sums
 from tui.panel_cursor import Target
 from tui.why.path import LEGS, SUMS, LegLine, PathModel
 

@@ -14,7 +14,7 @@ from tui.session import KeptRun, Session
 
 if TYPE_CHECKING:
     from simcore.analysis.what_if import WhatIf
-    from simcore.measured.replay.what_if import Knob
+    from simcore.replay.what_if import Knob
     from tui.app import WltuiApp
     from tui.runs.panel import Chosen
 

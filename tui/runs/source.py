@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from simcore.analysis.what_if import WhatIf
-    from simcore.measured.replay.what_if import Knob
+    from simcore.replay.what_if import Knob
 
 
 class RunSource(Protocol):

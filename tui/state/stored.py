@@ -26,7 +26,7 @@ from tui.state.identity import Identity
 from tui.timeline.saved import SavedTimeline
 
 if TYPE_CHECKING:
-    from simcore.measured.replay.scales import Scales
+    from simcore.replay.scales import Scales
 
 FORMAT = "wltui.session/1"
 # Of the runs that were kept, the newest so many are kept in the file.

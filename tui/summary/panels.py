@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from simcore.analysis.what_if import WhatIf
     from simcore.analysis.worst import Place
     from simcore.cluster import Dimension
-    from simcore.measured.replay.what_if import Knob
-    from simcore.measured.replay.worst import Place as MeasuredPlace
+    from simcore.replay.what_if import Knob
+    from simcore.replay.worst import Place as MeasuredPlace
     from tui.measured.summary_model import MeasuredSummaryModel
 
 _DRAWN = {"fwd": "fwd", "ig": "bwd", "wg": "bwd", "opt": "opt", "recompute": "fwd"}

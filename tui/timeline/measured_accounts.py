@@ -6,10 +6,10 @@ from array import array
 from bisect import bisect_right
 from itertools import compress
 
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.accounts import ACCOUNTS, OVER
-from simcore.measured.replay.pieces import GAP
 from simcore.measured.vocabulary import CATEGORIES
+from simcore.replay import MeasuredResults
+from simcore.replay.accounts import ACCOUNTS, OVER
+from simcore.replay.pieces import GAP
 from tui.timeline.spans import COMPUTING, DRAWN, Spans
 
 _DRAWN_CATEGORY = {

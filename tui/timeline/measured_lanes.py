@@ -9,9 +9,9 @@ from functools import cached_property
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace
 from simcore.measured.lanes import COMPUTE_LANE, NO_GROUP, lane_kinds, lane_spans, rank_spans
-from simcore.measured.replay import MeasuredResults
 from simcore.measured.run import SLOT
 from simcore.measured.vocabulary import GROUPS, category_of_group
+from simcore.replay import MeasuredResults
 from simcore.units import plural
 from tui.frame import Line, cells
 from tui.timeline.axis import TIME, Axis, order_axis

@@ -15,12 +15,12 @@ from simcore.measured.columns import FUSED, INSTANT, MEASURED
 from simcore.measured.facts import neighbours, span_facts
 from simcore.measured.lanes import rank_spans
 from simcore.measured.matching import Call
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.accounts import ACCOUNTS
-from simcore.measured.replay.waits import Wait, waited_ns, waits_by_item
 from simcore.measured.run import SLOT
 from simcore.measured.vocabulary import CATEGORIES
 from simcore.ranks import place_words
+from simcore.replay import MeasuredResults
+from simcore.replay.accounts import ACCOUNTS
+from simcore.replay.waits import Wait, waited_ns, waits_by_item
 from simcore.units import byte_size, duration, plural
 from tui.frame import cells
 from tui.timeline.axis import TIME, Axis, order_axis

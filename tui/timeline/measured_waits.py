@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.waits import Wait
+from simcore.replay import MeasuredResults
+from simcore.replay.waits import Wait
 from simcore.units import duration
 from tui.frame import cells
 

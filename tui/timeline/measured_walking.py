@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from simcore.measured.lanes import COMPUTE_LANE, NO_GROUP
-from simcore.measured.replay import MeasuredResults
-from simcore.measured.replay.dependencies import Dependency, causes, effects, pieces_of_item
-from simcore.measured.replay.pieces import GAP
-from simcore.measured.replay.worst import piece_name
 from simcore.measured.vocabulary import COMPUTE, category_of_op, group_of_op
+from simcore.replay import MeasuredResults
+from simcore.replay.dependencies import Dependency, causes, effects, pieces_of_item
+from simcore.replay.pieces import GAP
+from simcore.replay.worst import piece_name
 from simcore.units import duration, plural
 from tui.frame import cells
 from tui.timeline.spans import SpanLane

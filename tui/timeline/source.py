@@ -14,7 +14,7 @@ def lane_source(run: Run) -> LaneSource:
     """The lanes of a run."""
     if isinstance(run, Results):
         return SimulatedLanes(run)
-    from simcore.measured.replay import MeasuredResults
+    from simcore.replay import MeasuredResults
     from tui.timeline.measured_lanes import MeasuredLanes
 
     assert isinstance(run, MeasuredResults)
@@ -25,7 +25,7 @@ def moves_of(run: Run) -> Moves:
     """What one moves by in a run."""
     if isinstance(run, Results):
         return SimulatedMoves(run)
-    from simcore.measured.replay import MeasuredResults
+    from simcore.replay import MeasuredResults
     from tui.timeline.measured_moves import MeasuredMoves
 
     assert isinstance(run, MeasuredResults)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from simcore.analysis.what_if import WhatIf
     from simcore.cluster import Dimension
-    from simcore.measured.replay.what_if import Knob
+    from simcore.replay.what_if import Knob
 
 _WIDE, _TALL = 100, 24
 # From how many cells on the legs have the words "of micro-batch".

@@ -12,7 +12,7 @@ from simcore.analysis.beside.words import ALIKE, COMPUTE, MEASURED, SIMULATED, i
 from simcore.analysis.results import Results
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.measured.places import places_of
-from simcore.measured.replay import MeasuredResults
+from simcore.replay import MeasuredResults
 
 
 class StepShape(NamedTuple):

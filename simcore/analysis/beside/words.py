@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simcore.analysis import accounts as simulated
-from simcore.measured.replay import accounts as measured
+from simcore.replay import accounts as measured
 
 # What a trace cannot tell apart is one account: input and weight gradient and what is recomputed run
 # inside its backward steps. `embedding`, `position` and `host` are a trace's alone.

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from simcore.measured.matching import Call, name_of
 from simcore.measured.places import MODEL_PARALLEL
-from simcore.measured.replay.graph import Graph, Times
-from simcore.measured.replay.pieces import AWAIT, GAP, MEET, TRANSFER
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, category_of_group, category_of_op
+from simcore.replay.graph import Graph, Times
+from simcore.replay.pieces import AWAIT, GAP, MEET, TRANSFER
 
 EXPOSED = tuple(name for name in CATEGORIES if name not in (*COMPUTE, "host", "gap", "outside"))
 ACCOUNTS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simcore.measured.replay.results import MeasuredResults
+from simcore.replay.results import MeasuredResults
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from simcore.diagnostics import UsageError
-from simcore.measured.replay.results import MeasuredResults
-from simcore.measured.replay.scales import scales_from
 from simcore.measured.run import MeasuredRun
 from simcore.parameters import FLAGS, Parameters
+from simcore.replay.results import MeasuredResults
+from simcore.replay.scales import scales_from
 
 # What changes how long the trace's own operations take.
 OF_A_REPLAY = frozenset(("compute_scale", "comm_scale", "layer_scale", "slow_rank"))

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from simcore.measured.replay.critical_path import REASONS, Segment
-from simcore.measured.replay.worst import GAP_NAME, piece_name
+from simcore.replay.critical_path import REASONS, Segment
+from simcore.replay.worst import GAP_NAME, piece_name
 
 if TYPE_CHECKING:
-    from simcore.measured.replay.results import MeasuredResults
+    from simcore.replay.results import MeasuredResults
 
 _Part = TypeVar("_Part", str, tuple[int, str])
 

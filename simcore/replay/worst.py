@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
 from simcore.measured.matching import Call, name_of
-from simcore.measured.replay.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
-from simcore.measured.replay.pieces import GAP
+from simcore.replay.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
+from simcore.replay.pieces import GAP
 from simcore.units import duration, percent
 
 if TYPE_CHECKING:
-    from simcore.measured.replay.results import MeasuredResults
+    from simcore.replay.results import MeasuredResults
 
 GAP_NAME = "host gap"
 _NAME = 32

@@ -10,7 +10,8 @@ from functools import cached_property
 
 from simcore.diagnostics import Diagnostic
 from simcore.measured.columns import FUSED, RankTrace
-from simcore.measured.replay.accounts import (
+from simcore.measured.run import MeasuredRun
+from simcore.replay.accounts import (
     ACCOUNTS,
     FIRST_EXPOSED,
     SHARED,
@@ -19,16 +20,15 @@ from simcore.measured.replay.accounts import (
     rank_accounts,
     who_waits,
 )
-from simcore.measured.replay.critical_path import Segment, critical_path
-from simcore.measured.replay.durations import Durations
-from simcore.measured.replay.evaluate import evaluate
-from simcore.measured.replay.graph import Graph, Times, graph_of
-from simcore.measured.replay.legs import Leg, legs
-from simcore.measured.replay.partners import Partners, unmatched_note
-from simcore.measured.replay.pieces import AWAIT, GAP, Pieces
-from simcore.measured.replay.scales import Scales
-from simcore.measured.replay.worst import Place, worst_places
-from simcore.measured.run import MeasuredRun
+from simcore.replay.critical_path import Segment, critical_path
+from simcore.replay.durations import Durations
+from simcore.replay.evaluate import evaluate
+from simcore.replay.graph import Graph, Times, graph_of
+from simcore.replay.legs import Leg, legs
+from simcore.replay.partners import Partners, unmatched_note
+from simcore.replay.pieces import AWAIT, GAP, Pieces
+from simcore.replay.scales import Scales
+from simcore.replay.worst import Place, worst_places
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,6 @@ durations.
 Import from here: `MeasuredResults`.
 """
 
-from simcore.measured.replay.results import MeasuredResults
+from simcore.replay.results import MeasuredResults
 
 __all__ = ["MeasuredResults"]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from simcore.measured.replay.accounts import ACCOUNTS, own_account
-from simcore.measured.replay.graph import Graph, Times
-from simcore.measured.replay.holds import LAST, MESSAGE, QUEUED, Hold, arrival, hold
+from simcore.replay.accounts import ACCOUNTS, own_account
+from simcore.replay.graph import Graph, Times
+from simcore.replay.holds import LAST, MESSAGE, QUEUED, Hold, arrival, hold
 
 START, BEFORE = "start", "before"
 # Why a segment could not start earlier, by its reason, as reports say it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from simcore.measured.replay.results import MeasuredResults
+from simcore.replay.results import MeasuredResults
 
 # A rank is slow, or a stage, if it computes so much longer than the others: below it is noise.
 SLOW = 1.1

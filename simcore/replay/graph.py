@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from simcore.measured.matching import Call, Matches, Meeting, match, times_of
 from simcore.measured.places import MODEL_PARALLEL
-from simcore.measured.replay.pieces import AWAIT, LAUNCH, MEET, TRANSFER, Links, Pieces, pieces_of
 from simcore.measured.run import MeasuredRun
+from simcore.replay.pieces import AWAIT, LAUNCH, MEET, TRANSFER, Links, Pieces, pieces_of
 
 NONE = -1
 

@@ -8,10 +8,10 @@ from typing import NamedTuple, Protocol
 
 from simcore.measured.matching import Call, Meeting, name_of
 from simcore.measured.places import MODEL_PARALLEL
-from simcore.measured.replay.graph import Graph
-from simcore.measured.replay.pieces import AWAIT, GAP, MEET, TRANSFER
-from simcore.measured.replay.scales import Scales
 from simcore.measured.vocabulary import COMPUTE, category_of_group, category_of_op
+from simcore.replay.graph import Graph
+from simcore.replay.pieces import AWAIT, GAP, MEET, TRANSFER
+from simcore.replay.scales import Scales
 
 # What a scale is about: compute; the host's operations; communication; a host gap; communication without
 # a partner, of which nobody knows how much is waiting: its name alone changes it; and what nothing changes.

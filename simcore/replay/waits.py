@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from simcore.measured.lanes import timed_ops
-from simcore.measured.replay.accounts import BUBBLE, WAIT, late_rank
-from simcore.measured.replay.pieces import GAP, TRANSFER
-from simcore.measured.replay.worst import piece_name
 from simcore.measured.vocabulary import RECEIVES
+from simcore.replay.accounts import BUBBLE, WAIT, late_rank
+from simcore.replay.pieces import GAP, TRANSFER
+from simcore.replay.worst import piece_name
 
 if TYPE_CHECKING:
-    from simcore.measured.replay.results import MeasuredResults
+    from simcore.replay.results import MeasuredResults
 
 
 @dataclass(frozen=True, slots=True)

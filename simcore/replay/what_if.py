@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from simcore.diagnostics import Cancelled, UsageError
-from simcore.measured.replay.accounts import EXPOSED
-from simcore.measured.replay.results import MeasuredResults
-from simcore.measured.replay.scales import Scales, rounded
-from simcore.measured.replay.slow_ranks import compute_by_stage, slow_ranks
 from simcore.measured.vocabulary import COMPUTE, category_of_op
+from simcore.replay.accounts import EXPOSED
+from simcore.replay.results import MeasuredResults
+from simcore.replay.scales import Scales, rounded
+from simcore.replay.slow_ranks import compute_by_stage, slow_ranks
 
 # Time divided by this is what is 10 % faster; a slowed rank takes 10 % longer.
 _BETTER, _WORSE = 0.9, 1.1

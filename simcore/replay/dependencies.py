@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from simcore.measured.replay.critical_path import BEFORE, REASONS
-from simcore.measured.replay.holds import LAST, QUEUED, held_by, hold
-from simcore.measured.replay.pieces import GAP, LAUNCH, MEET
+from simcore.replay.critical_path import BEFORE, REASONS
+from simcore.replay.holds import LAST, QUEUED, held_by, hold
+from simcore.replay.pieces import GAP, LAUNCH, MEET
 
 if TYPE_CHECKING:
-    from simcore.measured.replay.results import MeasuredResults
+    from simcore.replay.results import MeasuredResults
 
 _WAITS = "rank {rank} waits for it there"
 _RECEIVES = "rank {rank} receives it"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from simcore.measured.replay.accounts import late_rank
-from simcore.measured.replay.graph import NONE, Graph, Times
-from simcore.measured.replay.pieces import AWAIT, MEET, TRANSFER
+from simcore.replay.accounts import late_rank
+from simcore.replay.graph import NONE, Graph, Times
+from simcore.replay.pieces import AWAIT, MEET, TRANSFER
 
 MESSAGE, LAST, QUEUED = "message", "last", "queued"
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from array import array
 from collections import deque
 
-from simcore.measured.replay.durations import Durations, Scaled
-from simcore.measured.replay.graph import NONE, Graph, Times
-from simcore.measured.replay.pieces import AWAIT, GAP, LAUNCH, OWN, TRANSFER
-from simcore.measured.replay.scales import Scales
+from simcore.replay.durations import Durations, Scaled
+from simcore.replay.graph import NONE, Graph, Times
+from simcore.replay.pieces import AWAIT, GAP, LAUNCH, OWN, TRANSFER
+from simcore.replay.scales import Scales
 
 
 def evaluate(durations: Durations, scales: Scales) -> Times:

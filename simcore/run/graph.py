@@ -1,0 +1,273 @@
+"""The graph of a run: which node waits for which, and the passes over it that give times.
+
+A node is something that ends: an op, a wait that is over, a meeting to which the last member has come.
+It begins when the one or two nodes that it waits for have ended, and takes a duration or none. One graph
+serves simulated, measured and replayed runs; a builder adds the nodes and knows what they stand for.
+
+  ends       forward: when each node ends. Replay and fixed-order what-if are this with other durations.
+  latest     backward: how late each node may end before the step grows. Slack is latest less end.
+  causes     what ended at the instant at which a node began, and how the node waited for it
+  path       from a node back to the start of the step, each time by the first cause: the critical path
+  effects    the nodes that began when a node ended, because of it
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from simcore.diagnostics import Cancelled
+
+# The node that is over when the step begins.
+START = 0
+# How a node waits for another: it is behind it on its own track; it joins it; it receives it as a message;
+# the stream or channel was busy with it; the queue of a network dimension served it first; a member of its
+# collective came from it.
+BEFORE, JOINED, RECEIVED, BUSY, QUEUED, ARRIVED = range(6)
+
+_NODES_BETWEEN_CANCEL_CHECKS = 2**16
+_STEPS_BETWEEN_CANCEL_CHECKS = 2**12
+
+
+def never() -> bool:
+    """Says that nobody has cancelled."""
+    return False
+
+
+class Cause(NamedTuple):
+    """A node that ended when another began. why: how that waited for it, one of the words above, never
+    ARRIVED. track: whose wait it is: the track of the node that waits, or of a member that came late.
+    """
+
+    node: int
+    why: int
+    track: int
+
+
+class Step(NamedTuple):
+    """One node of a path: it takes from `start` to `end`, ns, and began because of `cause` (None: the step
+    began). track: on which track the path goes through it.
+    """
+
+    node: int
+    start: int
+    end: int
+    track: int
+    cause: Cause | None
+
+
+class Graph:
+    """Columns over the nodes from 1 on, each behind those that it waits for; node 0 is START.
+
+    first, second: the nodes that a node waits for, START for none. why: how it waits for `second`; it is
+    BEFORE or joins further waits by `first`. duration: what it takes, an index from 1 into the durations of a
+    pass; a join takes nothing and has -1 less the number of its track there instead.
+    tracks: how many there are: rank classes or ranks. tracks_of: the tracks that a node is on, more than one
+    for a collective, the one first that names it by default.
+    """
+
+    __slots__ = ("_heads", "_nexts", "duration", "first", "second", "tracks", "tracks_of", "why")
+
+    def __init__(self, tracks: int, tracks_of: Callable[[int], Sequence[int]]) -> None:
+        self.tracks = tracks
+        self.tracks_of = tracks_of
+        self.first = array("i")
+        self.second = array("i")
+        self.duration = array("i")
+        self.why = bytearray()
+        self._heads: array[int] | None = None
+        self._nexts: array[int] | None = None
+
+    def __len__(self) -> int:
+        """The number of nodes without START."""
+        return len(self.first)
+
+    # -- building --------------------------------------------------------------------
+
+    def add(self, duration: int, first: int, second: int = START, why: int = BUSY) -> int:
+        """Adds a node that takes duration number `duration`, from 1; gives its number."""
+        self.first.append(first)
+        self.second.append(second)
+        self.duration.append(duration)
+        self.why.append(why)
+        return len(self.first)
+
+    def join(self, track: int, now: int, other: int, why: int) -> int:
+        """The node at which a track that was at node `now` has also waited for `other`."""
+        if other in (now, START):
+            return now
+        self.first.append(now)
+        self.second.append(other)
+        self.duration.append(-1 - track)
+        self.why.append(why)
+        return len(self.first)
+
+    def meet(self, arrivals: Iterable[tuple[int, int]]) -> int:
+        """The node at which all members of a collective have come. arrivals: (track, node it comes from),
+        in the order in which ties are named.
+        """
+        members = iter(arrivals)
+        _, over = next(members)
+        for track, node in members:
+            over = self.join(track, over, node, ARRIVED)
+        return over
+
+    # -- passes ----------------------------------------------------------------------
+
+    def flat(self, columns: Iterable[Sequence[int]]) -> list[int]:
+        """Durations as the passes take them, ns: columns behind each other from 1 on, joins take 0."""
+        found = [0]
+        for column in columns:
+            found += column
+        found += [0] * self.tracks
+        return found
+
+    def ends(self, durations: Sequence[int], cancelled: Callable[[], bool] = never) -> list[int]:
+        """When each node ends, ns; the first entry is START's 0. durations: of `flat`. Raises `Cancelled`."""
+        end = [0]
+        append = end.append
+        for begin in range(0, len(self.first), _NODES_BETWEEN_CANCEL_CHECKS):
+            if cancelled():
+                raise Cancelled
+            part = slice(begin, begin + _NODES_BETWEEN_CANCEL_CHECKS)
+            for first, second, duration in zip(
+                self.first[part], self.second[part], self.duration[part], strict=True
+            ):
+                one, other = end[first], end[second]
+                append((one if one > other else other) + durations[duration])
+        return end
+
+    def latest(
+        self, durations: Sequence[int], step_ns: int, cancelled: Callable[[], bool] = never
+    ) -> list[int]:
+        """How late each node may end, ns, so that nothing ends after `step_ns`, with these durations."""
+        late = [step_ns] * (len(self.first) + 1)
+        for over in range(len(self.first), 0, -_NODES_BETWEEN_CANCEL_CHECKS):
+            if cancelled():
+                raise Cancelled
+            begin = max(over - _NODES_BETWEEN_CANCEL_CHECKS, 0)
+            node = over
+            for first, second, duration in zip(
+                reversed(self.first[begin:over]),
+                reversed(self.second[begin:over]),
+                reversed(self.duration[begin:over]),
+                strict=True,
+            ):
+                starts = late[node] - durations[duration]
+                if starts < late[first]:
+                    late[first] = starts
+                if starts < late[second]:
+                    late[second] = starts
+                node -= 1
+        return late
+
+    # -- who waits for whom ----------------------------------------------------------
+
+    def is_join(self, node: int) -> bool:
+        """Whether a node only joins others."""
+        return node == START or self.duration[node - 1] < 0
+
+    def start(self, node: int, ends: Sequence[int]) -> int:
+        """When a node begins, ns. ends: of a pass."""
+        return max(ends[self.first[node - 1]], ends[self.second[node - 1]])
+
+    def causes(self, node: int, ends: Sequence[int], own: int) -> list[Cause]:
+        """What ended when a node began, each node once; nothing where it begins with the step.
+
+        own: the track that asks, one of those that the node is on. Ties are named in this order: what that
+        track waited for itself, in its order, then what kept the stream busy, then the other members of
+        the collective in theirs.
+        """
+        asked = [(self.second[node - 1], self.why[node - 1], own), (self.first[node - 1], BEFORE, own)]
+        return self._ended(asked, self.start(node, ends), ends, own)
+
+    def held(self, node: int, ends: Sequence[int], own: int) -> list[Cause]:
+        """What ended when a track could go on from a node: the node itself, or what a join had waited for."""
+        return self._ended([(node, BEFORE, own)], ends[node], ends, own)
+
+    def _ended(
+        self, asked: list[tuple[int, int, int]], when: int, ends: Sequence[int], own: int
+    ) -> list[Cause]:
+        """The nodes behind joins that ended at `when`. asked: (node, how it is waited for, by which track),
+        the last one first.
+        """
+        found: list[Cause] = []
+        while asked:
+            node, why, track = asked.pop()
+            if node == START or ends[node] != when:
+                continue
+            if not self.is_join(node):
+                if why == BEFORE:
+                    # Members that come from one node are one arrival: it is said of the track that asks.
+                    on = self.tracks_of(node)
+                    track = own if own in on else track if track in on else on[0]
+                found.append(Cause(node, why, track))
+                continue
+            how, whose = self.why[node - 1], -1 - self.duration[node - 1]
+            # Last in, first out: `first` before `second`, so that a chain of joins gives its waits in order.
+            asked.append((self.second[node - 1], BEFORE if how == ARRIVED else how, whose))
+            asked.append((self.first[node - 1], BEFORE, whose))
+        found.sort(key=lambda cause: cause.track != own)
+        return list({cause.node: cause for cause in reversed(found)}.values())[::-1]
+
+    def path(
+        self, last: int, ends: Sequence[int], track: int, cancelled: Callable[[], bool] = never
+    ) -> Iterator[Step]:
+        """The nodes that the end of `last`, on `track`, is made of, the last one first; none of 0 ns.
+
+        From each the way goes on to the first of its causes. Raises `Cancelled`.
+        """
+        following = next(iter(self.held(last, ends, track)), None)
+        steps = 0
+        while following is not None:
+            if not steps % _STEPS_BETWEEN_CANCEL_CHECKS and cancelled():
+                raise Cancelled
+            steps += 1
+            node = following.node
+            track = self.track_of(following)
+            begin = self.start(node, ends)
+            following = next(iter(self.causes(node, ends, track)), None) if begin else None
+            if begin < ends[node]:
+                yield Step(node, begin, ends[node], track, following)
+
+    def track_of(self, cause: Cause) -> int:
+        """The track on which a cause ran: the one that waited, or else (a message) the one that it is of."""
+        on = self.tracks_of(cause.node)
+        return cause.track if cause.track in on else on[0]
+
+    def effects(self, node: int, ends: Sequence[int]) -> list[int]:
+        """The nodes, not joins, that began when a node ended and had waited for it, in their order."""
+        heads, nexts = self._successors()
+        found: set[int] = set()
+        seen = {node}
+        asked = [node]
+        while asked:
+            at = asked.pop()
+            edge = heads[at]
+            while edge:
+                follower = (edge + 1) // 2
+                edge = nexts[edge]
+                if follower in seen or self.start(follower, ends) != ends[node]:
+                    continue
+                seen.add(follower)
+                if self.is_join(follower):
+                    asked.append(follower)
+                else:
+                    found.add(follower)
+        return sorted(found)
+
+    def _successors(self) -> tuple[array[int], array[int]]:
+        """Per node its first edge, per edge the next one of the same node, made when first asked for.
+
+        Edge 2n - 1 is `first` of node n, edge 2n its `second`.
+        """
+        if self._heads is None or self._nexts is None:
+            heads = array("i", bytes(4 * (len(self.first) + 1)))
+            nexts = array("i", bytes(4 * (2 * len(self.first) + 1)))
+            for edge, node in zip(range(2, 2 * len(self.first) + 1, 2), self.second, strict=True):
+                nexts[edge], heads[node] = heads[node], edge
+            for edge, node in zip(range(1, 2 * len(self.first), 2), self.first, strict=True):
+                nexts[edge], heads[node] = heads[node], edge
+            self._heads, self._nexts = heads, nexts
+        return self._heads, self._nexts

@@ -1,0 +1,498 @@
+"""Builds the graph of a simulated run from its program and folding: a track is a rank class.
+
+What waits for what is read here and nowhere else but in the engines. Where durations decide nothing but
+when things happen (`analytical`, SimAI's networks) the graph gives the step time for any durations. Where
+ports are shared it is the graph of the run as it was, with the durations that it had. In the queues of
+dialect astra-sim-1 it is so too: a collective that stood in a queue waits for the part of another that
+was served meanwhile, and each state change is a node.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+from simcore.diagnostics import Cancelled
+from simcore.program import Program
+from simcore.program.ops import (
+    COMPUTE,
+    KIND_OF_STREAM,
+    STREAM_OF_GROUP,
+    TO_NEXT,
+    Join,
+    Pause,
+    Receive,
+    TransferCost,
+    Wait,
+)
+from simcore.queue_pricing import queue_of
+from simcore.run.graph import BUSY, JOINED, QUEUED, RECEIVED, START, Graph, never
+from simcore.timeline import Timeline
+
+NONE = -1
+# What `op_of` gives for time that passes by itself: a state change, or until a collective's end is seen.
+IDLE_OP = -1
+_TURNS_BETWEEN_CANCEL_CHECKS = 256
+# A channel is of an ordered pair of ranks, so all transfers of a rank that go so many stages on are
+# on one; its number lies beyond those of the streams.
+_CHANNEL = 1000
+
+
+class StageOrder:
+    """Where each op of a stage's program stands: on its stream, and behind which op compute came to it.
+
+    before: the op before it on its stream or channel, NONE without one and for compute. place: which it is
+    there. lanes: the ops of each stream or channel, in order. holder: the last op before it that holds
+    compute (compute itself, a blocking collective), one entry more than ops; busy: `before` where that is
+    not implied by it. next_holder: the first op from it on that holds compute. sends: the transfers.
+    """
+
+    def __init__(self, program: Program, stage: int) -> None:
+        self.program = program.stages[stage]
+        ops = self.program.ops
+        count = len(ops)
+        self.before = array("i", (NONE,)) * count
+        self.place = array("i", (NONE,)) * count
+        self.lanes: dict[int, list[int]] = {}
+        self.busy = array("i", (NONE,)) * count
+        self.holder = array("i", (NONE,)) * (count + 1)
+        self.next_holder = array("i", (count,)) * (count + 1)
+        self.sends: list[int] = []
+        steps = [cost.step if isinstance(cost, TransferCost) else 0 for cost in program.costs]
+        holder = NONE
+        for op, (stream, blocking) in enumerate(zip(ops.stream, ops.blocking, strict=True)):
+            self.holder[op] = holder
+            if stream == COMPUTE:
+                holder = op
+                continue
+            if stream >= TO_NEXT:
+                # The sender's compute never waits, whatever the op says of itself.
+                blocking = 0
+                self.sends.append(op)
+                stream = _CHANNEL + steps[ops.cost[op]]
+            lane = self.lanes.setdefault(stream, [])
+            self.place[op] = len(lane)
+            if lane:
+                before = self.before[op] = lane[-1]
+                # What compute waited for is over before it issues anything more.
+                if not ops.blocking[before]:
+                    self.busy[op] = before
+            lane.append(op)
+            if blocking:
+                holder = op
+        self.holder[count] = holder
+        following = count
+        for op in range(count - 1, -1, -1):
+            if ops.stream[op] == COMPUTE or ops.blocking[op]:
+                following = op
+            self.next_holder[op] = following
+
+
+class SimulatedGraph:
+    """The graph of a finished run, and which op of which class each node is.
+
+    Raises `Cancelled`; RuntimeError where a program waits for what nobody does (a defect of a schedule).
+    """
+
+    def __init__(
+        self, timeline: Timeline, dimensions: int = 0, cancelled: Callable[[], bool] = never
+    ) -> None:
+        """dimensions: of the cluster; they name the queues of dialect astra-sim-1."""
+        self.timeline = timeline
+        classes = timeline.classes
+        self._orders: dict[int, StageOrder] = {}
+        counts = [len(timeline.stage_program(number).ops) for number in range(len(classes))]
+        # The first duration of each class, and behind all of them the extra ones.
+        self._offset = [1]
+        for count in counts:
+            self._offset.append(self._offset[-1] + count)
+        # Durations that no op is alone: ns, the class and the op that it is a part of or IDLE_OP.
+        self._extra: list[tuple[int, int, int]] = []
+        # The node of each op; one entry more, so that NONE leads to START.
+        self._nodes = [array("i", (NONE,)) * count + array("i", (START,)) for count in counts]
+        self.graph = Graph(len(classes), self.classes_of)
+        self._parts: dict[tuple[int, int], list[int]] = {}
+        walk = _QueuedWalk(self, dimensions) if timeline.program.queued else _Walk(self)
+        self._last = walk.run(cancelled)
+
+    # -- what nodes are --------------------------------------------------------------
+
+    def order(self, number: int) -> StageOrder:
+        """Where the ops of class `number` stand."""
+        program = self.timeline.program
+        stage = self.timeline.classes[number].stage
+        # Without a pipeline all stages share one program.
+        key = id(program.stages[stage])
+        found = self._orders.get(key)
+        if found is None:
+            found = self._orders[key] = StageOrder(program, stage)
+        return found
+
+    def group(self, number: int, op: int) -> int:
+        """The group class that the collective `op` of class `number` runs in."""
+        stream = self.timeline.stage_program(number).ops.stream[op]
+        return self.timeline.classes[number].groups[KIND_OF_STREAM[stream]]
+
+    def members(self, number: int, op: int) -> list[tuple[int, int]]:
+        """(class, op) of each class that takes part in the collective that `op` of class `number` is.
+
+        Members meet in the order in which each issues on the stream.
+        """
+        order = self.order(number)
+        stream, place = order.program.ops.stream[op], order.place[op]
+        members = self.timeline.folding.group_classes[self.group(number, op)].members
+        return [(member, self.order(member).lanes[stream][place]) for member in members]
+
+    def node(self, number: int, op: int) -> int:
+        """The node with which op `op` of class `number` ends."""
+        return self._nodes[number][op]
+
+    def parts(self, number: int, op: int) -> Sequence[int]:
+        """The nodes that are a first part of an op: until a collective that stood behind it was served."""
+        return self._parts.get((number, op), ())
+
+    def last(self, number: int) -> int:
+        """The node at which class `number` has joined all its work."""
+        return self._last[number]
+
+    def op_of(self, node: int, number: int) -> int:
+        """The op of class `number`, one that the node is on, that a node is or is a part of.
+
+        IDLE_OP of time that passes by itself.
+        """
+        of, op = self._named(node)
+        if of == number or op == IDLE_OP:
+            return op
+        return next(its_op for member, its_op in self.members(of, op) if member == number)
+
+    def classes_of(self, node: int) -> Sequence[int]:
+        """The classes whose op a node is: more than one of a collective that several take part in."""
+        of, op = self._named(node)
+        if op != IDLE_OP:
+            stream = self.timeline.stage_program(of).ops.stream[op]
+            if COMPUTE < stream < TO_NEXT:
+                return self.timeline.folding.group_classes[self.group(of, op)].members
+        return (of,)
+
+    def _named(self, node: int) -> tuple[int, int]:
+        """(class, op) that the node's duration is of."""
+        duration = self.graph.duration[node - 1]
+        if duration >= self._offset[-1]:
+            return self._extra[duration - self._offset[-1]][1:]
+        # A class without ops begins where the next one does.
+        number = bisect_right(self._offset, duration) - 1
+        return number, duration - self._offset[number]
+
+    # -- passes ----------------------------------------------------------------------
+
+    def durations(self, columns: Sequence[Sequence[int]] | None = None) -> list[int]:
+        """What the passes of the graph take. columns[c][i]: ns of op i of class c, by default as it was."""
+        extra = [ns for ns, _, _ in self._extra]
+        if columns is None:
+            times = self.timeline.times
+            columns = [
+                [over - begin for begin, over in zip(start, end, strict=True)]
+                for start, end in zip(times.start, times.end, strict=True)
+            ]
+        return self.graph.flat([*columns, extra])
+
+    @cached_property
+    def ends(self) -> list[int]:
+        """When each node ended in the run, ns."""
+        return self.graph.ends(self.durations())
+
+    def step_ns(self, ends: Sequence[int]) -> int:
+        """The step time of a pass, ns."""
+        return max(ends[node] for node in self._last)
+
+    # -- for the walk ----------------------------------------------------------------
+
+    def add_op(self, number: int, op: int, first: int, second: int = START, why: int = BUSY) -> int:
+        """Adds the node of an op; gives it. Of a collective of several classes it is added once."""
+        node = self.graph.add(self._offset[number] + op, first, second, why)
+        self._nodes[number][op] = node
+        return node
+
+    def add_extra(
+        self, ns: int, number: int, op: int, first: int, second: int = START, why: int = BUSY
+    ) -> int:
+        """Adds a node of `ns` that no op is alone: a part of one, or IDLE_OP."""
+        self._extra.append((ns, number, op))
+        node = self.graph.add(self._offset[-1] + len(self._extra) - 1, first, second, why)
+        if op != IDLE_OP:
+            self._parts.setdefault((number, op), []).append(node)
+        return node
+
+    def extra_ns(self, duration: int) -> int:
+        """What a duration takes that no op is alone, ns."""
+        return self._extra[duration - self._offset[-1]][0]
+
+    def place(self, number: int, op: int, node: int) -> None:
+        """Names the node of an op that another class has added."""
+        self._nodes[number][op] = node
+
+    def add_stretch(self, number: int, first: int, last: int, now: int) -> int:
+        """Adds ops first..last - 1 of a class, none of which meets another class's.
+
+        Gives the node at which compute is then. By slices: in a folded run this is nearly all.
+        """
+        order, nodes, graph = self.order(number), self._nodes[number], self.graph
+        count, base = last - first, len(graph) + 1
+        nodes[first:last] = array("i", range(base, base + count))
+        look_up = nodes.__getitem__
+        behind_now = min(order.next_holder[first] + 1, last)
+        graph.first.extend([now] * (behind_now - first))
+        graph.first.extend(map(look_up, order.holder[behind_now:last]))
+        graph.second.extend(map(look_up, order.busy[first:last]))
+        begin = self._offset[number] + first
+        graph.duration.extend(range(begin, begin + count))
+        graph.why += _BUSY * count
+        holder = order.holder[last]
+        return nodes[holder] if holder >= first else now
+
+
+_BUSY = bytes((BUSY,))
+
+
+class _Walk:
+    """Puts the ops of all classes in an order in which each comes behind what it waits for.
+
+    A class goes on until it waits for an op that has no node yet. now: the node at which its compute is.
+    """
+
+    def __init__(self, built: SimulatedGraph) -> None:
+        self.built = built
+        self.timeline = built.timeline
+        self.graph = built.graph
+        count = len(self.timeline.classes)
+        self.now = [START] * count
+        self._run = [0] * count
+        self._wait = [0] * count
+        self._op = [0] * count
+        self._known_meets: dict[tuple[int, frozenset[int]], list[int]] = {}
+        # The ops of each class that meet those of other classes.
+        self._meets = [self._meeting_ops(number) for number in range(count)]
+        # Collectives that some members, (class, op, node), have come to: by group class, stream and place.
+        self._come: dict[tuple[int, int, int], list[tuple[int, int, int]]] = {}
+        # Who waits for an op of a class to have its node.
+        self._parked: dict[tuple[int, int], list[int]] = {}
+        self._ready = list(range(count))
+
+    def run(self, cancelled: Callable[[], bool]) -> list[int]:
+        """Walks all classes; gives the node at which each has joined all its work."""
+        turns = 0
+        while self._ready:
+            turns += 1
+            if not turns % _TURNS_BETWEEN_CANCEL_CHECKS and cancelled():
+                raise Cancelled
+            self._advance(self._ready.pop())
+        for number, run in enumerate(self._run):
+            if run < len(self.timeline.stage_program(number).runs):
+                raise RuntimeError(f"class {number} never gets past op {self._op[number]}")
+        return self.now
+
+    def _meeting_ops(self, number: int) -> list[int]:
+        order, folding = self.built.order(number), self.timeline.folding
+        meeting = frozenset(
+            STREAM_OF_GROUP[kind]
+            for kind, group in self.timeline.classes[number].groups.items()
+            if self._meets_others(len(folding.group_classes[group].members))
+        )
+        key = (id(order), meeting)
+        if key not in self._known_meets:
+            ops = (op for stream in meeting for op in order.lanes.get(stream, ()))
+            self._known_meets[key] = sorted(ops)
+        return self._known_meets[key]
+
+    def _meets_others(self, members: int) -> bool:
+        return members > 1
+
+    def _advance(self, number: int) -> None:
+        """Puts a class's ops in the order until it is done or waits for what has no node yet."""
+        runs = self.timeline.stage_program(number).runs
+        while (place := self._run[number]) < len(runs):
+            run = runs[place]
+            while self._wait[number] < len(run.waits):
+                if not self._wait_for(number, run.waits[self._wait[number]]):
+                    return
+                self._wait[number] += 1
+            self._op[number] = max(self._op[number], run.first)
+            if not self._issue(number, run.last):
+                return
+            self._run[number], self._wait[number] = place + 1, 0
+
+    def _wait_for(self, number: int, wait: Wait) -> bool:
+        """Takes a class past a wait; False where what it waits for has no node yet."""
+        if isinstance(wait, Pause):
+            self.now[number] = self.built.add_extra(wait.ns, number, IDLE_OP, self.now[number])
+            return True
+        if isinstance(wait, Receive):
+            why, whose = RECEIVED, self.timeline.received(number, wait.message)
+        else:
+            why, whose = JOINED, (number, wait.op)
+        node = self.built.node(*whose)
+        if node == NONE:
+            self._parked.setdefault(whose, []).append(number)
+            return False
+        if isinstance(wait, Join) and wait.after:
+            node = self.built.add_extra(wait.after, number, IDLE_OP, node)
+        self.now[number] = self.graph.join(number, self.now[number], node, why)
+        return True
+
+    def _issue(self, number: int, last: int) -> bool:
+        """Issues ops up to `last` - 1; False where compute has to wait for a collective without a node."""
+        meets, blocking = self._meets[number], self.timeline.stage_program(number).ops.blocking
+        at = bisect_left(meets, self._op[number])
+        while (op := self._op[number]) < last:
+            meet = meets[at] if at < len(meets) else last
+            if meet > op:
+                self._stretch(number, op, min(meet, last))
+                self._op[number] = min(meet, last)
+                continue
+            there = self.built.node(number, op) != NONE or self._come_to(number, op)
+            if blocking[op]:
+                if not there:
+                    return False
+                self.now[number] = self.built.node(number, op)
+            self._op[number] = op + 1
+            at += 1
+        return True
+
+    def _stretch(self, number: int, first: int, last: int) -> None:
+        """Adds ops that meet no other class's, and lets go on who waits for one of them."""
+        self.now[number] = self.built.add_stretch(number, first, last, self.now[number])
+        sends = self.built.order(number).sends
+        for place in range(bisect_left(sends, first), bisect_left(sends, last)):
+            self._ready += self._parked.pop((number, sends[place]), ())
+
+    def _come_to(self, number: int, op: int) -> bool:
+        """A member comes to a collective; says whether that has its node, as it has with the last one."""
+        order = self.built.order(number)
+        stream, place = order.program.ops.stream[op], order.place[op]
+        group = self.timeline.classes[number].groups[KIND_OF_STREAM[stream]]
+        key = (group, stream, place)
+        come = self._come.setdefault(key, [])
+        come.append((number, op, self.now[number]))
+        if len(come) == len(self.timeline.folding.group_classes[group].members):
+            del self._come[key]
+            # Ties among members are named in the order of their classes, not in that of this walk.
+            come.sort()
+            self._begin(come)
+        there = self.built.node(number, op) != NONE
+        if not there and order.program.ops.blocking[op]:
+            self._parked.setdefault((number, op), []).append(number)
+        return there
+
+    def _begin(self, members: list[tuple[int, int, int]]) -> None:
+        """Adds a collective to which all members, (class, op, node), have come."""
+        over = self.graph.meet((number, node) for number, _, node in members)
+        number, op, _ = members[0]
+        # All came to what is before it on the stream first: that has its node.
+        before = self.built.order(number).before[op]
+        self._give(members, self.built.add_op(number, op, over, self.built.node(number, before)))
+
+    def _give(self, members: list[tuple[int, int, int]], node: int) -> None:
+        """A collective has its node: who waited for that goes on."""
+        for number, op, _ in members:
+            self.built.place(number, op, node)
+            self._ready += self._parked.pop((number, op), ())
+
+
+class _QueuedWalk(_Walk):
+    """The same in dialect astra-sim-1: no streams; which collective was served first is read off the times.
+
+    A collective that was issued before it began stood behind another: of those of its members that ran then
+    in a queue that it goes through too, the one that began last.
+    """
+
+    def __init__(self, built: SimulatedGraph, dimensions: int) -> None:
+        super().__init__(built)
+        self._dimensions = dimensions
+        self._durations = built.durations()[: -self.graph.tracks or None]
+        self._ends = [0]
+        self._queues_of_group: dict[int, set[int]] = {}
+        self._by_start: dict[int, tuple[list[int], list[int]]] = {}
+        # By (class, op) that has no node yet: collectives that stood behind it.
+        self._standing: dict[tuple[int, int], list[list[tuple[int, int, int]]]] = {}
+
+    def _meets_others(self, members: int) -> bool:
+        return True
+
+    def _begin(self, members: list[tuple[int, int, int]]) -> None:
+        number, op, _ = members[0]
+        over = self.graph.meet((member, node) for member, _, node in members)
+        begin = self.timeline.times.start[number][op]
+        if self._end_of(over) == begin:
+            self._give(members, self.built.add_op(number, op, over))
+            return
+        of, first = self._served_first(members, begin)
+        before = self.built.node(of, first)
+        if before == NONE:
+            self._standing.setdefault((of, first), []).append(members)
+            return
+        graph = self.graph
+        waits = graph.first[before - 1], graph.second[before - 1], graph.why[before - 1]
+        part = self.built.add_extra(begin - self.timeline.times.start[of][first], of, first, *waits)
+        self._give(members, self.built.add_op(number, op, over, part, QUEUED))
+
+    def _give(self, members: list[tuple[int, int, int]], node: int) -> None:
+        super()._give(members, node)
+        for number, op, _ in members:
+            for standing in self._standing.pop((number, op), ()):
+                self._begin(standing)
+
+    def _end_of(self, node: int) -> int:
+        """When a node ended in the run, ns."""
+        graph, ends, known = self.graph, self._ends, self._durations
+        for at in range(len(ends) - 1, node):
+            duration = graph.duration[at]
+            ns = 0
+            if duration >= len(known):
+                ns = self.built.extra_ns(duration)
+            elif duration > 0:
+                ns = known[duration]
+            ends.append(max(ends[graph.first[at]], ends[graph.second[at]]) + ns)
+        return ends[node]
+
+    def _served_first(self, members: list[tuple[int, int, int]], begin: int) -> tuple[int, int]:
+        """(class, op) of the collective that these members' one stood behind until `begin`.
+
+        The latest of a member that started before and ran in one of its queues; one did, or this one would
+        have been served.
+        """
+        found, latest = None, NONE
+        queues = self._queues(*members[0][:2])
+        for member, _, _ in members:
+            starts, ops = self._collectives_by_start(member)
+            end = self.timeline.times.end[member]
+            for place in range(bisect_left(starts, begin) - 1, -1, -1):
+                if starts[place] <= latest:
+                    break
+                if end[ops[place]] >= begin and queues & self._queues(member, ops[place]):
+                    found, latest = (member, ops[place]), starts[place]
+                    break
+        if found is None:
+            raise RuntimeError(f"class {members[0][0]} op {members[0][1]} waited for nothing")
+        return found
+
+    def _queues(self, number: int, op: int) -> set[int]:
+        """The queues that a collective of class `number` goes through."""
+        of_group = self.built.group(number, op)
+        if of_group not in self._queues_of_group:
+            folding = self.timeline.folding
+            group = folding.group_classes[of_group]
+            self._queues_of_group[of_group] = {
+                queue_of(folding, self._dimensions, group, crossing.dimension)
+                for crossing in group.shape.crossings
+            }
+        return self._queues_of_group[of_group]
+
+    def _collectives_by_start(self, number: int) -> tuple[list[int], list[int]]:
+        found = self._by_start.get(number)
+        if found is None:
+            ops, start, _ = self.timeline.columns(number)
+            order = sorted((start[op], op) for op, stream in enumerate(ops.stream) if stream != COMPUTE)
+            found = self._by_start[number] = ([time for time, _ in order], [op for _, op in order])
+        return found

@@ -1,6 +1,6 @@
 """The critical path: a chain of segments from 0 to the step time, each waiting for the one before.
 
-It is found from the end: what ended last, what held that back, and so on (`Dependencies`). Where two
+It is walked from the end: what ended last, what held that back, and so on (`Dependencies.path`). Where two
 things ended at the same instant the first one of `Dependencies.causes` is taken: a rank's own
 work before that of others, then the lower class. Spans of 0 ns hand the chain on and are no segments.
 """
@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from simcore.analysis.accounts import IDLE_OP
-from simcore.analysis.dependencies import Cause, Dependencies
-from simcore.analysis.reasons import FIRST_REASON, JOINED, SEEN, op_kind, reason_words
-from simcore.diagnostics import Cancelled
+from simcore.analysis.dependencies import Dependencies
+from simcore.analysis.reasons import FIRST_REASON, op_kind
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT
 
-_STEPS_BETWEEN_CANCEL_CHECKS = 4096
 IDLE_KIND = "idle"
 Key = TypeVar("Key", int, str)
 
@@ -65,9 +63,24 @@ class CriticalPath:
         self.number = array("i")
         self.op = array("i")
         self.rank = array("q")
-        # By start, what a segment waited for in which time passed by itself; of an op it is asked again.
-        self._before_idle: dict[int, Cause] = {}
-        self._walk(dependencies, cancelled)
+        # By start, why a segment began in which time passed by itself; of an op it is asked again.
+        self._idle_reasons: dict[int, str] = {}
+        self._walk(cancelled)
+
+    def _walk(self, cancelled: Callable[[], bool]) -> None:
+        """From the end of the step back to its start; the columns are turned round at the end."""
+        self.edge.append(self._simulation.step_time_ns)
+        for step in self._dependencies.path(cancelled):
+            if step.start_ns == step.end_ns:
+                continue
+            self.edge.append(step.start_ns)
+            self.number.append(step.number)
+            self.op.append(step.op)
+            self.rank.append(step.rank)
+            if step.op == IDLE_OP:
+                self._idle_reasons[step.start_ns] = step.words
+        for column in (self.edge, self.number, self.op, self.rank):
+            column.reverse()
 
     def __len__(self) -> int:
         return len(self.op)
@@ -89,12 +102,9 @@ class CriticalPath:
         """Why segment `index` could not start earlier."""
         if not index:
             return FIRST_REASON
-        number, op = self.number[index], self.op[index]
-        start = self.edge[index]
-        cause = self._before_idle[start] if op == IDLE_OP else self._dependencies.first_cause(number, op)
-        assert cause is not None, "the first segment alone waits for nothing"
-        late, _ = self._dependencies.ranks_of(cause, number, op, self.rank[index])
-        return reason_words(self._simulation, cause, number, op, late)
+        if self.op[index] == IDLE_OP:
+            return self._idle_reasons[self.edge[index]]
+        return self._dependencies.reason(self.number[index], self.op[index], self.rank[index])
 
     def at(self, time_ns: int) -> int:
         """The segment that holds `time_ns`, the last one for the end of the step; -1 without segments."""
@@ -144,58 +154,3 @@ class CriticalPath:
         if stream == COMPUTE:
             return f"compute {PHASES[ops.phase[op]]}"
         return STREAMS[stream] if stream < TO_NEXT else "pp"
-
-    # -- the walk --------------------------------------------------------------------
-
-    def _walk(self, dependencies: Dependencies, cancelled: Callable[[], bool]) -> None:
-        """From the end of the step back to its start; the columns are turned round at the end."""
-        timeline = dependencies.timeline
-        step = timeline.step_time_ns
-        self.edge.append(step)
-        if not step:
-            return
-        number = timeline.times.finish.index(step)
-        rank = timeline.classes[number].ranks.first
-        cause, op = dependencies.end_causes(number)[0], IDLE_OP
-        begin = step
-        steps = 0
-        while begin:
-            if not steps % _STEPS_BETWEEN_CANCEL_CHECKS and cancelled():
-                raise Cancelled
-            steps += 1
-            _, rank = dependencies.ranks_of(cause, number, op, rank)
-            number, op = cause.number, cause.op
-            if cause.why == SEEN:
-                # Time passes after the end of the op; the op itself comes before that.
-                over = timeline.times.end[number][op]
-                next_cause = cause._replace(why=JOINED, end_ns=over)
-                self._add(number, IDLE_OP, rank, begin := over, next_cause)
-                cause, op = next_cause, IDLE_OP
-                continue
-            begin = cause.start_ns
-            if not begin:
-                self._add(number, op, rank, begin, None)
-                break
-            if op == IDLE_OP:
-                run = timeline.stage_program(number).runs[cause.run]
-                found = dependencies.held_by(number, cause.run, cause.wait, run.first, begin)
-                following = found[0] if found else None
-            else:
-                following = dependencies.first_cause(number, op)
-            if following is None:
-                raise RuntimeError(f"class {number} op {op} starts at {begin} ns and waited for nothing")
-            cause = following
-            self._add(number, op, rank, begin, cause)
-        for column in (self.edge, self.number, self.op, self.rank):
-            column.reverse()
-
-    def _add(self, number: int, op: int, rank: int, begin: int, cause: Cause | None) -> None:
-        """A segment before all that were found so far, unless it takes no time."""
-        if begin == self.edge[-1]:
-            return
-        self.edge.append(begin)
-        self.number.append(number)
-        self.op.append(op)
-        self.rank.append(rank)
-        if op == IDLE_OP and cause is not None:
-            self._before_idle[begin] = cause

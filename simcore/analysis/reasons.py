@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 from simcore.analysis.accounts import IDLE_OP
 from simcore.collectives import NAMES
 from simcore.program.ops import COMPUTE, FWD, RECOMPUTE, STREAMS, TO_NEXT, CollectiveCost, TransferCost
+from simcore.run.graph import ARRIVED, BUSY, JOINED, QUEUED, RECEIVED
 from simcore.units import duration
 
 if TYPE_CHECKING:
     from simcore.analysis.dependencies import Cause
     from simcore.simulation import Simulation
 
-# What a `Cause` is to what waits for it: done before it on the compute stream; a collective or
-# transfer of its own that it joins; a transfer that it receives; done before it on its stream or channel;
-# a state change; a collective that it joins and that is seen some time after its end; a collective
-# that the queues of the dimensions served.
-BEFORE, JOINED, RECEIVED, BUSY, PAUSED, SEEN, QUEUED = range(7)
+# What a `Cause` can be to what waits for it beside the words of the graph: a state change; a collective that
+# it joins and that is seen some time after its end.
+PAUSED, SEEN = ARRIVED + 1, ARRIVED + 2
 FIRST_REASON = "the step begins"
 
 

@@ -152,9 +152,31 @@ class Results:
     def dependencies(self) -> Dependencies:
         """What each op waited for, and what it holds back."""
         # Imported here and below: the screen opens without them.
-        from simcore.analysis.dependencies import Dependencies
+        return self.compute_dependencies(lambda: False)
 
-        return Dependencies(self.simulation)
+    def compute_dependencies(self, cancelled: Callable[[], bool]) -> Dependencies:
+        """The graph of the run, made now unless it is there; `Cancelled` when that becomes true."""
+        if "dependencies" not in self.__dict__:
+            from simcore.analysis.dependencies import Dependencies
+
+            found = Dependencies(self.simulation, self.folded(cancelled), cancelled)
+            self.__dict__["dependencies"] = found
+        dependencies: Dependencies = self.__dict__["dependencies"]
+        return dependencies
+
+    def folded(self, cancelled: Callable[[], bool] = lambda: False) -> Simulation:
+        """The run with equal ranks folded: of `--no-fold` simulated anew, with the same times to the ns.
+
+        Jitter leaves no ranks equal: that run as it is.
+        """
+        if "_folded" not in self.__dict__:
+            simulation = self.simulation
+            if simulation.parameters.no_fold and not simulation.parameters.jitter:
+                folded = replaced(simulation.parameters, "no_fold", False)
+                simulation = simulate(simulation.workload, folded, cancelled)
+            self.__dict__["_folded"] = simulation
+        found: Simulation = self.__dict__["_folded"]
+        return found
 
     @cached_property
     def critical_path(self) -> CriticalPath:
@@ -166,7 +188,7 @@ class Results:
         if "critical_path" not in self.__dict__:
             from simcore.analysis.critical_path import CriticalPath
 
-            self.__dict__["critical_path"] = CriticalPath(self.dependencies, cancelled)
+            self.__dict__["critical_path"] = CriticalPath(self.compute_dependencies(cancelled), cancelled)
         path: CriticalPath = self.__dict__["critical_path"]
         return path
 
@@ -176,11 +198,23 @@ class Results:
 
         None in dialect astra-sim-1, whose queues serve first what their times decide.
         """
-        if self.simulation.program.queued:
-            return None
-        from simcore.analysis.slack import slack_columns
+        return self.compute_slacks(lambda: False)
 
-        return slack_columns(self.simulation.timeline, self.dependencies.index)
+    def compute_slacks(self, cancelled: Callable[[], bool]) -> list[array[int]] | None:
+        """The slacks, computed now unless they are known; `Cancelled` when that becomes true."""
+        if "slacks" not in self.__dict__:
+            slacks = None
+            if not self.simulation.program.queued:
+                from simcore.analysis.slack import slack_columns
+
+                slacks = slack_columns(self.compute_dependencies(cancelled).built, cancelled)
+                if self.folded() is not self.simulation:
+                    class_of = self.folded().timeline.folding.class_of
+                    classes = self.simulation.timeline.classes
+                    slacks = [slacks[class_of(one.ranks.first)] for one in classes]
+            self.__dict__["slacks"] = slacks
+        found: list[array[int]] | None = self.__dict__["slacks"]
+        return found
 
     def slack(self, number: int) -> array[int] | None:
         """The slack of each op of class `number`, ns; None where there is none (`slacks`)."""
@@ -212,11 +246,7 @@ class Results:
     def compute_layer_path(self, cancelled: Callable[[], bool]) -> Results:
         """Both of them computed unless they are known; `Cancelled` when that becomes true. Gives the run."""
         self.compute_critical_path(cancelled)
-        if "slacks" not in self.__dict__ and not self.simulation.program.queued:
-            from simcore.analysis.slack import slack_columns
-
-            index = self.dependencies.index
-            self.__dict__["slacks"] = slack_columns(self.simulation.timeline, index, cancelled)
+        self.compute_slacks(cancelled)
         _ = self.layer_critical_ns, self.layer_slack_ns
         return self
 

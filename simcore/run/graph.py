@@ -214,9 +214,9 @@ class Graph:
     def path(
         self, last: int, ends: Sequence[int], track: int, cancelled: Callable[[], bool] = never
     ) -> Iterator[Step]:
-        """The nodes that the end of `last`, on `track`, is made of, the last one first; none of 0 ns.
+        """The nodes that the end of `last`, on `track`, is made of, the last one first.
 
-        From each the way goes on to the first of its causes. Raises `Cancelled`.
+        From each the way goes on to the first of its causes; some take 0 ns. Raises `Cancelled`.
         """
         following = next(iter(self.held(last, ends, track)), None)
         steps = 0
@@ -228,8 +228,7 @@ class Graph:
             track = self.track_of(following)
             begin = self.start(node, ends)
             following = next(iter(self.causes(node, ends, track)), None) if begin else None
-            if begin < ends[node]:
-                yield Step(node, begin, ends[node], track, following)
+            yield Step(node, begin, ends[node], track, following)
 
     def track_of(self, cause: Cause) -> int:
         """The track on which a cause ran: the one that waited, or else (a message) the one that it is of."""

@@ -149,6 +149,10 @@ class SimulatedGraph:
         """The node with which op `op` of class `number` ends."""
         return self._nodes[number][op]
 
+    def nodes(self, number: int) -> array[int]:
+        """The nodes with which the ops of class `number` end, in their order."""
+        return self._nodes[number][:-1]
+
     def parts(self, number: int, op: int) -> Sequence[int]:
         """The nodes that are a first part of an op: until a collective that stood behind it was served."""
         return self._parts.get((number, op), ())
@@ -337,7 +341,7 @@ class _Walk:
             self._parked.setdefault(whose, []).append(number)
             return False
         if isinstance(wait, Join) and wait.after:
-            node = self.built.add_extra(wait.after, number, IDLE_OP, node)
+            node = self.built.add_extra(wait.after, number, IDLE_OP, START, node, JOINED)
         self.now[number] = self.graph.join(number, self.now[number], node, why)
         return True
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from simcore.analysis.program_index import ProgramIndex
 from simcore.engine import run_engine
 from simcore.program.ops import KIND_OF_STREAM
+from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation
 
 
@@ -27,7 +27,7 @@ def lengthened(simulation: Simulation, number: int, op: int, ns: int) -> int:
     stream = timeline.columns(number)[0].stream[op]
     members = [(number, op)]
     if stream in KIND_OF_STREAM:
-        members = ProgramIndex(timeline).members(number, op)
+        members = SimulatedGraph(timeline).members(number, op)
     for member, its_op in members:
         durations[member][its_op] += ns
     return max(run_engine(timeline.program, timeline.folding, durations).finish)

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 
 from simcore.analysis import Results
 from simcore.analysis.accounts import IDLE_OP
-from simcore.analysis.reasons import QUEUED
 from simcore.program.ops import COMPUTE, KIND_OF_STREAM
+from simcore.run.graph import QUEUED
 from simcore.simulation import Simulation, simulate
 from simcore.workload.model import GroupKind
 from tests.analysis.lengthening import lengthened
@@ -178,12 +178,12 @@ def test_in_the_queues_a_collective_waits_for_the_last_that_was_served_before_it
     for number in range(len(timeline.classes)):
         ops, start, _ = timeline.columns(number)
         for op in range(len(ops)):
-            cause = dependencies.first_cause(number, op)
+            cause = next(iter(dependencies.op_causes(number, op)), None)
             if cause is None or cause.why != QUEUED:
                 continue
             begun = [
                 other_start[other]
-                for member, _ in dependencies.index.members(number, op)
+                for member, _ in dependencies.built.members(number, op)
                 for other_ops, other_start, other_end in [timeline.columns(member)]
                 for other in range(len(other_ops))
                 if other_ops.stream[other] != COMPUTE

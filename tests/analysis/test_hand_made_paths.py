@@ -178,14 +178,10 @@ def test_a_collective_in_the_queues_waits_for_none_of_another_dimension() -> Non
     """b of the model groups starts last before c, and runs on, but c and d of the data groups go over 1."""
     rows = ["a -1 0 NONE 0 0 NONE 0 0 NONE 0 0", "b -1 0 NONE 0 0 ALLREDUCE 40 0 NONE 0 0"]
     rows += [f"{name} -1 0 NONE 0 0 NONE 0 {ns} ALLREDUCE 40 0" for name, ns in (("c", 0), ("d", 1))]
-    # Ops: d's compute and collective, then those of c and b. Data groups are 0 with 2, and 1 with 3.
+    # Ops: d's compute and collective, then those of c and b. Data groups are 0 with 2, and 1 with 3; each
+    # member's own part of the collective is named.
     words = "the queues serve another dp all-reduce first"
-    assert held_up(rows, "HYBRID_DATA_MODEL", 2) == [
-        (0, 1, words),
-        (1, 1, words),
-        (0, 1, words),
-        (1, 1, words),
-    ]
+    assert held_up(rows, "HYBRID_DATA_MODEL", 2) == [(rank, 1, words) for rank in range(4)]
 
 
 def test_a_collective_in_the_queues_waits_for_the_last_that_began_of_all_its_ranks() -> None:
@@ -193,4 +189,4 @@ def test_a_collective_in_the_queues_waits_for_the_last_that_began_of_all_its_ran
     rows = ["a -1 0 NONE 0 0 NONE 0 0 ALLREDUCE 4096 0 HYBRID_MODEL_DATA"]
     rows += ["b -1 0 NONE 0 0 NONE 0 0 ALLGATHER 1 0 DATA", "c -1 0 NONE 0 0 NONE 0 100 ALLREDUCE 1 0 DATA"]
     words = "the queues serve another tp all-reduce first"
-    assert held_up(rows, "HYBRID_CUSTOMIZED", 1) == [(0, 3, words)] * 3
+    assert held_up(rows, "HYBRID_CUSTOMIZED", 1) == [(0, 3, words), (1, 3, words), (0, 3, words)]

@@ -15,6 +15,7 @@ from simcore.analysis import Results
 from simcore.analysis.slack import slack_columns
 from simcore.diagnostics import Cancelled
 from simcore.parameters import Parameters
+from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.analysis.lengthening import frozen_durations, lengthened
@@ -64,8 +65,9 @@ def test_a_span_has_the_same_slack_on_one_rank_as_on_all_equal_ranks(case: Case,
     simulation = folded.simulation
     classes = class_of_ranks(simulation)
     ranks = class_of_ranks(every_rank.simulation)
+    one_by_one = slack_columns(SimulatedGraph(every_rank.simulation.timeline))
     for rank, number in enumerate(classes):
-        assert folded.slack(number) == every_rank.slack(ranks[rank])
+        assert folded.slack(number) == every_rank.slack(ranks[rank]) == one_by_one[ranks[rank]]
     rank = data.draw(st.integers(0, len(classes) - 1))
     slack = folded.slack(classes[rank])
     if not slack:
@@ -90,12 +92,12 @@ def test_there_is_no_slack_where_collectives_queue_by_priority(case: PolicyCase)
     assert results.slack(0) is None
     assert results.layer_slack_ns is None
     with pytest.raises(ValueError, match="queue by priority"):
-        slack_columns(results.simulation.timeline, results.dependencies.index)
+        slack_columns(results.dependencies.built)
 
 
 def test_the_passes_back_stop_when_the_caller_asks() -> None:
     results = Results(simulate(open_workload(SEED_001), Parameters()))
     with pytest.raises(Cancelled):
-        slack_columns(results.simulation.timeline, results.dependencies.index, lambda: True)
+        slack_columns(results.dependencies.built, lambda: True)
     with pytest.raises(Cancelled):
         results.compute_critical_path(lambda: True)

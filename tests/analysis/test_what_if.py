@@ -15,9 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
-from simcore.analysis.program_index import ProgramIndex
 from simcore.analysis.what_if import WhatIf
-from simcore.analysis.what_if.fixed_order import FixedOrder
 from simcore.analysis.what_if.rerun import Rerun
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import Cancelled
@@ -25,6 +23,7 @@ from simcore.engine import run_engine
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, KIND_OF_STREAM, PHASES, STREAMS, StageProgram
 from simcore.report import json_report, text_report
+from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
 from simcore.workload.model import base_name
@@ -81,7 +80,7 @@ def test_what_if_is_the_naive_simulation_of_every_rank_with_these_durations(case
 @given(overridden() | cases(), st.randoms(use_true_random=False))
 def test_one_pass_over_the_fixed_order_is_the_engine_for_any_durations(case: Case, random: Random) -> None:
     timeline = simulate(*case).timeline
-    order = FixedOrder(timeline, ProgramIndex(timeline))
+    built = SimulatedGraph(timeline)
     for _ in range(3):
         durations = [
             [random.choice((0, 1, random.randrange(500))) for _ in ops] for ops in timeline.times.start
@@ -90,10 +89,13 @@ def test_one_pass_over_the_fixed_order_is_the_engine_for_any_durations(case: Cas
             # A collective takes as long for all its members: those of its first class decide.
             for op, stream in enumerate(timeline.columns(number)[0].stream):
                 if stream in KIND_OF_STREAM and KIND_OF_STREAM[stream] in group.groups:
-                    first, its_op = order.index.members(number, op)[0]
+                    first, its_op = built.members(number, op)[0]
                     durations[number][op] = durations[first][its_op]
-        step = max(run_engine(timeline.program, timeline.folding, durations).finish)
-        assert order.step_ns(durations) == step
+        times = run_engine(timeline.program, timeline.folding, durations)
+        ends = built.graph.ends(built.durations(durations))
+        assert built.step_ns(ends) == max(times.finish)
+        for number, end in enumerate(times.end):
+            assert [ends[node] for node in built.nodes(number)] == list(end)
 
 
 @settings(max_examples=50)

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simcore.analysis.program_index import ProgramIndex
-from simcore.analysis.what_if.fixed_order import FixedOrder
 from simcore.cluster import Cluster
 from simcore.networks import Network, open_network
 from simcore.overrides import parse_overrides
 from simcore.program import StageProgram
+from simcore.run.simulated import SimulatedGraph
 from simcore.running import Change, PricedRun
 from simcore.simulation import Simulation
 
@@ -33,7 +32,7 @@ class Rerun:
         dimensions = len(simulation.cluster.dims)
         self._overrides = parse_overrides(simulation.parameters, simulation.layout.world, dimensions)
         self._run = self._priced(simulation.cluster, simulation.network)
-        self._order: FixedOrder | None = None
+        self._graph: SimulatedGraph | None = None
 
     @property
     def is_fixed(self) -> bool:
@@ -57,6 +56,7 @@ class Rerun:
     def _step_ns(self, run: PricedRun, change: Change | None = None) -> int:
         if not self.is_fixed:
             return max(run.times(self.cancelled, change).finish)
-        if self._order is None:
-            self._order = FixedOrder(self.simulation.timeline, ProgramIndex(self.simulation.timeline))
-        return self._order.step_ns(run.durations(change), self.cancelled)
+        if self._graph is None:
+            self._graph = SimulatedGraph(self.simulation.timeline, cancelled=self.cancelled)
+        durations = self._graph.durations(run.durations(change))
+        return self._graph.step_ns(self._graph.graph.ends(durations, self.cancelled))

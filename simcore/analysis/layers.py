@@ -303,6 +303,8 @@ def _worst(simulation: Simulation, accounts: Sequence[Accounts]) -> tuple[array[
     rows = len(simulation.workload)
     worst = array("q", bytes(8 * rows)), array("q", bytes(8 * rows))
     for number, class_accounts in enumerate(accounts):
+        if simulation.timeline.first_alike[number] != number:
+            continue
         ops, starts, ends = simulation.timeline.columns(number)
         # One entry more: transfers of the pipeline are of row -1.
         compute, exposed = [0] * (rows + 1), [0] * (rows + 1)

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from simcore.analysis.accounts import ACCOUNTS, Accounts, class_accounts
 from simcore.analysis.communication import communication_ns
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
     from simcore.analysis.what_if import WhatIf
+
+
+Figure = TypeVar("Figure")
 
 
 @dataclass(frozen=True)
@@ -67,20 +70,28 @@ class Results:
         """The accounts, computed now unless they are known; `Cancelled` when that becomes true."""
         if "accounts" not in self.__dict__:
             timeline = self.simulation.timeline
-            found = []
-            for number in range(len(timeline.classes)):
+
+            def of_class(number: int) -> Accounts:
                 if cancelled():
                     raise Cancelled
-                found.append(class_accounts(timeline, number))
-            self.__dict__["accounts"] = found
+                return class_accounts(timeline, number)
+
+            self.__dict__["accounts"] = self.each_class(of_class)
         accounts: list[Accounts] = self.__dict__["accounts"]
         return accounts
+
+    def each_class(self, of_class: Callable[[int], Figure]) -> list[Figure]:
+        """What `of_class` gives for each rank class; asked once of classes whose times are equal."""
+        found: list[Figure] = []
+        for number, first in enumerate(self.simulation.timeline.first_alike):
+            found.append(of_class(number) if first == number else found[first])
+        return found
 
     @cached_property
     def communication(self) -> list[tuple[int, int]]:
         """(comm_ns, overlapped_ns) of each rank class: see `communication_ns`."""
         timeline = self.simulation.timeline
-        return [communication_ns(timeline, number, accounts) for number, accounts in enumerate(self.accounts)]
+        return self.each_class(lambda number: communication_ns(timeline, number, self.accounts[number]))
 
     @cached_property
     def layers(self) -> LayerRows:
@@ -268,7 +279,7 @@ class Results:
     def streams(self) -> list[list[StreamUse]]:
         """Of each rank class, how busy each of its streams is."""
         timeline = self.simulation.timeline
-        return [stream_use(timeline, number, accounts) for number, accounts in enumerate(self.accounts)]
+        return self.each_class(lambda number: stream_use(timeline, number, self.accounts[number]))
 
     @cached_property
     def mean_streams(self) -> list[tuple[StreamUse, int]]:
@@ -299,7 +310,7 @@ class Results:
     @cached_property
     def variants(self) -> Variants:
         """The same workload with other parameters."""
-        return Variants(self.simulation)
+        return Variants(self.folded())
 
     @cached_property
     def sentences(self) -> list[Sentence]:

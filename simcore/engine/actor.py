@@ -20,8 +20,7 @@ class Actor:
     start, end: columns over the ops, NOT_YET until known. free: when each stream is next
     free; channels: the same for each class that it sends to. peers: the class so many stages
     on. queued: ops issued on a stream whose meeting is not over, with their issue time.
-    met: how many meetings on a stream this actor has come to. inbox: arrival of each
-    message. parked: the message number or op index the actor waits for.
+    inbox: arrival of each message. parked: the message number or op index the actor waits for.
     """
 
     __slots__ = (
@@ -33,7 +32,6 @@ class Actor:
         "groups",
         "inbox",
         "index",
-        "met",
         "next_op",
         "parked_message",
         "parked_op",
@@ -67,7 +65,6 @@ class Actor:
         self.free = [0] * len(STREAMS)
         self.channels: dict[int, int] = {}
         self.queued: dict[int, deque[tuple[int, int]]] = {}
-        self.met: dict[int, int] = {}
         self.inbox: dict[int, int] = {}
         self.parked_message = NOT_YET
         self.parked_op = NOT_YET

@@ -60,6 +60,10 @@ class Meeting:
         self.members: list[tuple[Actor, int]] = []
 
 
+def _by_index(member: tuple[Actor, int]) -> int:
+    return member[0].index
+
+
 class Engine:
     """One run on a network where nothing slows a transmission down."""
 
@@ -72,7 +76,9 @@ class Engine:
     ) -> None:
         self.cancelled = cancelled
         self.group_classes = folding.group_classes
-        self.meetings: dict[tuple[int, int], Meeting] = {}
+        # By group class the collective that some members have come to: a stream is first in, first out, so no
+        # member comes to the next one before it is over.
+        self.meetings: dict[int, Meeting] = {}
         self.events: list[tuple[int, int]] = []
         self.actors: list[Actor] = []
         for index, rank_class in enumerate(folding.classes):
@@ -120,8 +126,11 @@ class Engine:
 
     def _advance(self, actor: Actor) -> None:
         """Run the actor on from its time until it is done or must wait for another."""
-        while (run := actor.current_run()) is not None:
-            if self.loop_end[actor.index] == NOT_YET and run is actor.program.runs[-1]:
+        runs = actor.program.runs
+        last = len(runs) - 1
+        while actor.run <= last:
+            run = runs[actor.run]
+            if actor.run == last and self.loop_end[actor.index] == NOT_YET:
                 self.loop_end[actor.index] = actor.time
             waits = run.waits
             while actor.wait < len(waits):
@@ -199,33 +208,44 @@ class Engine:
             heappush(self.events, (max(receiver.time, arrival), receiver.index))
 
     def _issue_meeting(self, actor: Actor, lane: int, op: int, time: int) -> None:
-        queue = actor.queued.setdefault(lane, deque())
+        queue = actor.queued.get(lane)
+        if queue is None:
+            queue = actor.queued[lane] = deque()
         queue.append((op, time))
         if len(queue) == 1:
-            self._arrive(lane, deque((actor,)))
+            following = self._come(actor, lane, op, time)
+            if following:
+                self._arrive(lane, deque(following))
 
     def _arrive(self, lane: int, arrivals: deque[Actor]) -> None:
         """These actors have reached the head of their queue on a stream: tell their meetings.
 
-        The last to arrive starts the collective. Its end frees the stream of every member,
-        whose next collective then arrives in turn.
+        A collective that starts frees the stream of every member with its end, and their next one
+        arrives in turn.
         """
         while arrivals:
             member = arrivals.popleft()
-            op, issued = member.queued[lane][0]
-            group = member.groups[lane]
-            number = member.met.get(lane, 0)
-            member.met[lane] = number + 1
-            meeting = self.meetings.get((group, number))
-            if meeting is None:
-                meeting = self.meetings[group, number] = Meeting(len(self.group_classes[group].members))
-            meeting.members.append((member, op))
-            meeting.missing -= 1
-            meeting.ready = max(meeting.ready, issued, member.free[lane])
-            if meeting.missing:
-                continue
-            del self.meetings[group, number]
-            arrivals += self._begin_collective(meeting, lane)
+            arrivals += self._come(member, lane, *member.queued[lane][0])
+
+    def _come(self, member: Actor, lane: int, op: int, issued: int) -> Sequence[Actor]:
+        """A member has come to its collective; the last one starts it.
+
+        Returns those that come to their next one on the stream.
+        """
+        group = member.groups[lane]
+        meeting = self.meetings.get(group)
+        if meeting is None:
+            meeting = self.meetings[group] = Meeting(len(self.group_classes[group].members))
+        meeting.members.append((member, op))
+        meeting.missing -= 1
+        if issued > meeting.ready:
+            meeting.ready = issued
+        if member.free[lane] > meeting.ready:
+            meeting.ready = member.free[lane]
+        if meeting.missing:
+            return ()
+        del self.meetings[group]
+        return self._begin_collective(meeting, lane)
 
     def _begin_collective(self, meeting: Meeting, lane: int) -> list[Actor]:
         """All members have come. Returns those that come to their next meeting on the stream."""
@@ -235,13 +255,15 @@ class Engine:
     def _end_collective(self, meeting: Meeting, lane: int, over: int) -> list[Actor]:
         """Give every member the end. Returns those whose next collective is queued on the stream."""
         going_on = []
-        for member, op in sorted(meeting.members, key=lambda pair: pair[0].index):
-            member.start[op] = meeting.ready
+        ready, events = meeting.ready, self.events
+        for member, op in sorted(meeting.members, key=_by_index):
+            member.start[op] = ready
             member.end[op] = member.free[lane] = over
-            member.queued[lane].popleft()
+            queue = member.queued[lane]
+            queue.popleft()
             if member.parked_op == op:
                 member.parked_op = NOT_YET
-                heappush(self.events, (max(member.time, over), member.index))
-            if member.queued[lane]:
+                heappush(events, (over if over > member.time else member.time, member.index))
+            if queue:
                 going_on.append(member)
         return going_on

@@ -61,6 +61,9 @@ class Folding:
 
     def class_of(self, rank: int) -> int:
         """The number of the class that a rank belongs to. Raises ValueError for no rank."""
+        # Where ranks are not folded, a class has the number of its rank.
+        if 0 <= rank < len(self.classes) and rank in self.classes[rank].ranks:
+            return rank
         for number, rank_class in enumerate(self.classes):
             if rank in rank_class.ranks:
                 return number

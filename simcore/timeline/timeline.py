@@ -86,6 +86,28 @@ class Timeline:
         return [name for code, name in enumerate(STREAMS) if code in present]
 
     @cached_property
+    def first_alike(self) -> list[int]:
+        """Per class the first class whose ops, and what it receives, have the same times: itself, if none.
+
+        Where ranks are not folded most are like another one: what is asked of one holds for all.
+        """
+        if len(self.classes) == len(self.program.stages):
+            return list(range(len(self.classes)))
+        own: dict[tuple[int, bytes, bytes], int] = {}
+        first = [
+            own.setdefault((one.stage, start.tobytes(), end.tobytes()), number)
+            for number, (one, start, end) in enumerate(
+                zip(self.classes, self.times.start, self.times.end, strict=True)
+            )
+        ]
+        from_same: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
+        found = []
+        for number, one in enumerate(self.classes):
+            senders = tuple((step, first[link.neighbour]) for step, link in sorted(one.links.items()))
+            found.append(from_same.setdefault((first[number], senders), number))
+        return found
+
+    @cached_property
     def senders(self) -> list[tuple[int, int]]:
         """Per message, (stage, op) of its sender: the op's index in that stage's ops."""
         senders = [(-1, -1)] * self.program.messages

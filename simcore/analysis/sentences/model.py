@@ -106,7 +106,9 @@ class Facts:
     @cached_property
     def late(self) -> list[Late]:
         """By class, kind and op: exposed gradient reductions after the last backward, ns."""
-        return [late_reductions(self.simulation, number, one) for number, one in enumerate(self.accounts)]
+        return self.results.each_class(
+            lambda number: late_reductions(self.simulation, number, self.accounts[number])
+        )
 
     @cached_property
     def without_network_ns(self) -> int | None:

@@ -12,25 +12,34 @@ from simcore.units import byte_size
 # Bytes, measured on CPython 3.11 as the growth of whole `wltui report` processes; a test measures
 # them again. Of a stage's op: its columns, runs and messages; where collectives queue by priority
 # (dialect astra-sim-1) its place in the queues too. Of a class's op: its times, and the accounts,
-# critical path and slack that are made of them. Of a class: its actor, groups and links. Of a
-# rank that is looked at by itself: its cell in the graph that is folded.
-_STAGE_OP, _QUEUED_STAGE_OP, _CLASS_OP = 40, 700, 60
+# critical path and slack that are made of them; its times alone where the class is like another one. Of a
+# class: its actor, groups and links. Of a rank that is looked at by itself: its cell in the graph that is
+# folded.
+_STAGE_OP, _QUEUED_STAGE_OP, _CLASS_OP, _ALIKE_OP = 40, 700, 85, 22
 _CLASS, _LISTED_RANK = 2_900, 1_100
 # Less is not looked for: it is there, or nothing else goes on either.
 _ALWAYS_THERE = 32 * 10**6
 
 
 def run_bytes(
-    stage_ops: int, class_ops: int, classes: int, listed_ranks: int = 0, queued: bool = False
+    stage_ops: int,
+    class_ops: int,
+    classes: int,
+    listed_ranks: int = 0,
+    *,
+    queued: bool = False,
+    alike: bool = False,
 ) -> int:
     """Bytes that a run and its report take at their peak, beside the program itself and the file.
 
     stage_ops: ops of all stages, each stage once. class_ops: ops that are timed, those of all rank
     classes. listed_ranks: ranks that are looked at one by one before they are folded. queued:
-    collectives wait in one queue a dimension (`Program.queued`).
+    collectives wait in one queue a dimension (`Program.queued`). alike: most classes are equal ranks that are
+    not folded, so that what is made of times is made once of them.
     """
     of_stages = stage_ops * (_QUEUED_STAGE_OP if queued else _STAGE_OP)
-    return of_stages + class_ops * _CLASS_OP + classes * _CLASS + listed_ranks * _LISTED_RANK
+    of_ops = class_ops * (_ALIKE_OP if alike else _CLASS_OP)
+    return of_stages + of_ops + classes * _CLASS + listed_ranks * _LISTED_RANK
 
 
 def check_memory(needed: int, what: str, hint: str) -> None:

@@ -128,7 +128,8 @@ def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[]
             f"{len(folding.classes)} rank classes have {ops} ops: at most {MOST_OPS} are simulated"
             + (" (without --no-fold equal ranks are simulated once)" if parameters.no_fold else "")
         )
-    needed = run_bytes(program.stage_ops, ops, len(folding.classes), queued=program.queued)
+    alike = parameters.no_fold and not parameters.jitter
+    needed = run_bytes(program.stage_ops, ops, len(folding.classes), queued=program.queued, alike=alike)
     what = f"{plural(len(folding.classes), 'rank class')} with {ops} ops"
     check_memory(needed, what, "fewer micro-batches or passes would need less")
     try:

@@ -110,6 +110,12 @@ class CriticalPath:
         """The segment that holds `time_ns`, the last one for the end of the step; -1 without segments."""
         return min(bisect_right(self.edge, time_ns) - 1, len(self) - 1)
 
+    def stage_ops(self) -> set[tuple[int, int]]:
+        """(stage, op) of all that the path is made of."""
+        classes = self._simulation.timeline.classes
+        pairs = zip(self.number, self.op, strict=True)
+        return {(classes[number].stage, op) for number, op in pairs if op != IDLE_OP}
+
     # -- what it is made of ----------------------------------------------------------
 
     def kind_of(self, index: int) -> str:

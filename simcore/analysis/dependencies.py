@@ -245,20 +245,17 @@ class Dependencies:
         built, timeline = self.built, self.timeline
         number = timeline.times.finish.index(timeline.step_time_ns)
         rank = timeline.classes[number].ranks.first
-        cause: Cause | None = None
-        op = IDLE_OP
         last = built.last(number)
-        for held in built.graph.held(last, built.ends, number)[:1]:
-            cause = self._of_node(held, number)
+        found = built.graph.held(last, built.ends, number)
+        held, op = (found[0] if found else None), IDLE_OP
         for step in built.graph.path(last, built.ends, number, cancelled):
-            if cause is not None:
-                _, rank = self.ranks_of(cause, number, op, rank)
-            number = step.track
+            if held is not None and (held.track != number or held.why in (RECEIVED, QUEUED)):
+                _, rank = self.ranks_of(self._of_node(held, number), number, op, rank)
+            number, held = step.track, step.cause
             op = built.op_of(step.node, number)
-            cause = None if step.cause is None else self._of_node(step.cause, number)
             words = ""
-            if op == IDLE_OP and cause is not None:
-                words = self._words(cause, number, op, rank)
+            if op == IDLE_OP and held is not None:
+                words = self._words(self._of_node(held, number), number, op, rank)
             yield PathStep(self._shown_class(number, rank), op, rank, step.start, step.end, words)
 
     def _of_node(self, cause: GraphCause, number: int) -> Cause:

@@ -271,7 +271,8 @@ class Results:
             from simcore.analysis.what_if import what_if
 
             path = self.compute_critical_path(cancelled)
-            self.__dict__["_what_if"] = what_if(self.simulation, path, progress, cancelled)
+            built = self.compute_dependencies(cancelled).built
+            self.__dict__["_what_if"] = what_if(self.folded(), built, path, progress, cancelled)
         found: list[WhatIf] = self.__dict__["_what_if"]
         return found
 

@@ -60,7 +60,10 @@ def _check_memory(layout: Layout, program: Program, overrides: Overrides, every_
     stages = [len(stage.ops) for stage in program.stages]
     own = layout.world if every_rank else 0
     class_ops = own // len(stages) * sum(stages)
-    needed = run_bytes(program.stage_ops, class_ops, own, layout.world, program.queued)
+    alike = every_rank and overrides.jitter == 0
+    needed = run_bytes(
+        program.stage_ops, class_ops, own, layout.world, queued=program.queued, alike=alike
+    )
     what = f"{plural(layout.world, 'rank')} one by one"
     if every_rank:
         what += f" have {class_ops} ops"

@@ -115,16 +115,19 @@ class Graph:
 
     # -- passes ----------------------------------------------------------------------
 
-    def flat(self, columns: Iterable[Sequence[int]]) -> list[int]:
+    def flat(self, columns: Iterable[Sequence[int]]) -> array[int]:
         """Durations as the passes take them, ns: columns behind each other from 1 on, joins take 0."""
-        found = [0]
+        found = array("q", (0,))
         for column in columns:
-            found += column
-        found += [0] * self.tracks
+            found.extend(column)
+        found.extend([0] * self.tracks)
         return found
 
     def ends(self, durations: Sequence[int], cancelled: Callable[[], bool] = never) -> list[int]:
-        """When each node ends, ns; the first entry is START's 0. durations: of `flat`. Raises `Cancelled`."""
+        """When each node ends, ns; the first entry is START's 0. durations: of `flat`. Raises `Cancelled`.
+
+        A list, which is half as fast again as an array; who keeps it makes it one (8 B a node, not 40).
+        """
         end = [0]
         append = end.append
         for begin in range(0, len(self.first), _NODES_BETWEEN_CANCEL_CHECKS):
@@ -227,8 +230,15 @@ class Graph:
             node = following.node
             track = self.track_of(following)
             begin = self.start(node, ends)
-            following = next(iter(self.causes(node, ends, track)), None) if begin else None
+            following = self._first_cause(node, begin, ends, track) if begin else None
             yield Step(node, begin, ends[node], track, following)
+
+    def _first_cause(self, node: int, begin: int, ends: Sequence[int], own: int) -> Cause | None:
+        before = self.first[node - 1]
+        # By far the most: nothing comes before what its own track did just before.
+        if ends[before] == begin and not self.is_join(before) and own in self.tracks_of(before):
+            return Cause(before, BEFORE, own)
+        return next(iter(self.causes(node, ends, own)), None)
 
     def track_of(self, cause: Cause) -> int:
         """The track on which a cause ran: the one that waited, or else (a message) the one that it is of."""

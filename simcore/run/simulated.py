@@ -13,6 +13,8 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import accumulate
+from operator import sub
 
 from simcore.diagnostics import Cancelled
 from simcore.program import Program
@@ -102,7 +104,13 @@ class SimulatedGraph:
         """dimensions: of the cluster; they name the queues of dialect astra-sim-1."""
         self.timeline = timeline
         classes = timeline.classes
-        self._orders: dict[int, StageOrder] = {}
+        known: dict[int, StageOrder] = {}
+        # Without a pipeline all stages share one program.
+        self._orders = [
+            known.get(id(program := timeline.stage_program(number)))
+            or known.setdefault(id(program), StageOrder(timeline.program, one.stage))
+            for number, one in enumerate(classes)
+        ]
         counts = [len(timeline.stage_program(number).ops) for number in range(len(classes))]
         # The first duration of each class, and behind all of them the extra ones.
         self._offset = [1]
@@ -121,14 +129,7 @@ class SimulatedGraph:
 
     def order(self, number: int) -> StageOrder:
         """Where the ops of class `number` stand."""
-        program = self.timeline.program
-        stage = self.timeline.classes[number].stage
-        # Without a pipeline all stages share one program.
-        key = id(program.stages[stage])
-        found = self._orders.get(key)
-        if found is None:
-            found = self._orders[key] = StageOrder(program, stage)
-        return found
+        return self._orders[number]
 
     def group(self, number: int, op: int) -> int:
         """The group class that the collective `op` of class `number` runs in."""
@@ -191,21 +192,18 @@ class SimulatedGraph:
 
     # -- passes ----------------------------------------------------------------------
 
-    def durations(self, columns: Sequence[Sequence[int]] | None = None) -> list[int]:
+    def durations(self, columns: Sequence[Sequence[int]] | None = None) -> array[int]:
         """What the passes of the graph take. columns[c][i]: ns of op i of class c, by default as it was."""
         extra = [ns for ns, _, _ in self._extra]
         if columns is None:
             times = self.timeline.times
-            columns = [
-                [over - begin for begin, over in zip(start, end, strict=True)]
-                for start, end in zip(times.start, times.end, strict=True)
-            ]
+            columns = [array("q", map(sub, *both)) for both in zip(times.end, times.start, strict=True)]
         return self.graph.flat([*columns, extra])
 
     @cached_property
-    def ends(self) -> list[int]:
+    def ends(self) -> array[int]:
         """When each node ended in the run, ns."""
-        return self.graph.ends(self.durations())
+        return array("q", self.graph.ends(self.durations()))
 
     def step_ns(self, ends: Sequence[int]) -> int:
         """The step time of a pass, ns."""
@@ -242,8 +240,8 @@ class SimulatedGraph:
 
         Gives the node at which compute is then. By slices: in a folded run this is nearly all.
         """
-        order, nodes, graph = self.order(number), self._nodes[number], self.graph
-        count, base = last - first, len(graph) + 1
+        order, nodes, graph = self._orders[number], self._nodes[number], self.graph
+        count, base = last - first, len(graph.first) + 1
         nodes[first:last] = array("i", range(base, base + count))
         look_up = nodes.__getitem__
         behind_now = min(order.next_holder[first] + 1, last)
@@ -275,6 +273,9 @@ class _Walk:
         self._run = [0] * count
         self._wait = [0] * count
         self._op = [0] * count
+        self._orders = [built.order(number) for number in range(count)]
+        # Per class and stream the group class that meets there, and how many classes take part.
+        self._groups = [self._groups_of(number) for number in range(count)]
         self._known_meets: dict[tuple[int, frozenset[int]], list[int]] = {}
         # The ops of each class that meet those of other classes.
         self._meets = [self._meeting_ops(number) for number in range(count)]
@@ -297,12 +298,17 @@ class _Walk:
                 raise RuntimeError(f"class {number} never gets past op {self._op[number]}")
         return self.now
 
-    def _meeting_ops(self, number: int) -> list[int]:
-        order, folding = self.built.order(number), self.timeline.folding
-        meeting = frozenset(
-            STREAM_OF_GROUP[kind]
+    def _groups_of(self, number: int) -> dict[int, tuple[int, int]]:
+        group_classes = self.timeline.folding.group_classes
+        return {
+            STREAM_OF_GROUP[kind]: (group, len(group_classes[group].members))
             for kind, group in self.timeline.classes[number].groups.items()
-            if self._meets_others(len(folding.group_classes[group].members))
+        }
+
+    def _meeting_ops(self, number: int) -> list[int]:
+        order = self._orders[number]
+        meeting = frozenset(
+            stream for stream, (_, members) in self._groups[number].items() if self._meets_others(members)
         )
         key = (id(order), meeting)
         if key not in self._known_meets:
@@ -347,39 +353,48 @@ class _Walk:
 
     def _issue(self, number: int, last: int) -> bool:
         """Issues ops up to `last` - 1; False where compute has to wait for a collective without a node."""
-        meets, blocking = self._meets[number], self.timeline.stage_program(number).ops.blocking
-        at = bisect_left(meets, self._op[number])
-        while (op := self._op[number]) < last:
+        op = self._op[number]
+        if op == last:
+            return True
+        meets, blocking = self._meets[number], self._orders[number].program.ops.blocking
+        at = bisect_left(meets, op)
+        while op < last:
             meet = meets[at] if at < len(meets) else last
             if meet > op:
-                self._stretch(number, op, min(meet, last))
-                self._op[number] = min(meet, last)
+                op, first = min(meet, last), op
+                self._stretch(number, first, op)
                 continue
             there = self.built.node(number, op) != NONE or self._come_to(number, op)
             if blocking[op]:
                 if not there:
+                    self._op[number] = op
                     return False
                 self.now[number] = self.built.node(number, op)
-            self._op[number] = op + 1
+            op += 1
             at += 1
+        self._op[number] = op
         return True
 
     def _stretch(self, number: int, first: int, last: int) -> None:
         """Adds ops that meet no other class's, and lets go on who waits for one of them."""
         self.now[number] = self.built.add_stretch(number, first, last, self.now[number])
-        sends = self.built.order(number).sends
-        for place in range(bisect_left(sends, first), bisect_left(sends, last)):
+        sends = self._orders[number].sends
+        place = bisect_left(sends, first)
+        while place < len(sends) and sends[place] < last:
             self._ready += self._parked.pop((number, sends[place]), ())
+            place += 1
 
     def _come_to(self, number: int, op: int) -> bool:
         """A member comes to a collective; says whether that has its node, as it has with the last one."""
-        order = self.built.order(number)
+        order = self._orders[number]
         stream, place = order.program.ops.stream[op], order.place[op]
-        group = self.timeline.classes[number].groups[KIND_OF_STREAM[stream]]
+        group, members = self._groups[number][stream]
         key = (group, stream, place)
-        come = self._come.setdefault(key, [])
+        come = self._come.get(key)
+        if come is None:
+            come = self._come[key] = []
         come.append((number, op, self.now[number]))
-        if len(come) == len(self.timeline.folding.group_classes[group].members):
+        if len(come) == members:
             del self._come[key]
             # Ties among members are named in the order of their classes, not in that of this walk.
             come.sort()
@@ -394,7 +409,7 @@ class _Walk:
         over = self.graph.meet((number, node) for number, _, node in members)
         number, op, _ = members[0]
         # All came to what is before it on the stream first: that has its node.
-        before = self.built.order(number).before[op]
+        before = self._orders[number].before[op]
         self._give(members, self.built.add_op(number, op, over, self.built.node(number, before)))
 
     def _give(self, members: list[tuple[int, int, int]], node: int) -> None:
@@ -417,7 +432,7 @@ class _QueuedWalk(_Walk):
         self._durations = built.durations()[: -self.graph.tracks or None]
         self._ends = [0]
         self._queues_of_group: dict[int, set[int]] = {}
-        self._by_start: dict[int, tuple[list[int], list[int]]] = {}
+        self._by_start: dict[int, tuple[list[int], list[int], list[int]]] = {}
         # By (class, op) that has no node yet: collectives that stood behind it.
         self._standing: dict[tuple[int, int], list[list[tuple[int, int, int]]]] = {}
 
@@ -469,10 +484,10 @@ class _QueuedWalk(_Walk):
         found, latest = None, NONE
         queues = self._queues(*members[0][:2])
         for member, _, _ in members:
-            starts, ops = self._collectives_by_start(member)
+            starts, ops, reached = self._collectives_by_start(member)
             end = self.timeline.times.end[member]
             for place in range(bisect_left(starts, begin) - 1, -1, -1):
-                if starts[place] <= latest:
+                if starts[place] <= latest or reached[place] < begin:
                     break
                 if end[ops[place]] >= begin and queues & self._queues(member, ops[place]):
                     found, latest = (member, ops[place]), starts[place]
@@ -493,10 +508,12 @@ class _QueuedWalk(_Walk):
             }
         return self._queues_of_group[of_group]
 
-    def _collectives_by_start(self, number: int) -> tuple[list[int], list[int]]:
+    def _collectives_by_start(self, number: int) -> tuple[list[int], list[int], list[int]]:
+        """(start, op, latest end so far) of all collectives of a class, in the order of their starts."""
         found = self._by_start.get(number)
         if found is None:
-            ops, start, _ = self.timeline.columns(number)
+            ops, start, end = self.timeline.columns(number)
             order = sorted((start[op], op) for op, stream in enumerate(ops.stream) if stream != COMPUTE)
-            found = self._by_start[number] = ([time for time, _ in order], [op for _, op in order])
+            reached = list(accumulate((end[op] for _, op in order), max))
+            found = self._by_start[number] = ([time for time, _ in order], [op for _, op in order], reached)
         return found

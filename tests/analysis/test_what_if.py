@@ -76,6 +76,10 @@ def test_what_if_is_the_naive_simulation_of_every_rank_with_these_durations(case
             assert max(times.finish for times in reference_of(simulation, durations).times) == step, knob
 
 
+def rerun_of(simulation: Simulation) -> Rerun:
+    return Rerun(simulation, SimulatedGraph(simulation.timeline, len(simulation.cluster.dims)))
+
+
 @settings(max_examples=100)
 @given(overridden() | cases(), st.randoms(use_true_random=False))
 def test_one_pass_over_the_fixed_order_is_the_engine_for_any_durations(case: Case, random: Random) -> None:
@@ -254,7 +258,7 @@ def test_all_chunks_cheaper_are_the_queues_under_that_scale(case: PolicyCase, fa
     workload = read(case.text)
     parameters = dataclasses.replace(case.parameters, comm_scale=1.0, jitter=0.0)
     scaled_run = simulate(workload, dataclasses.replace(parameters, comm_scale=factor))
-    found = Rerun(simulate(workload, parameters)).step_ns(of_communication, factor)
+    found = rerun_of(simulate(workload, parameters)).step_ns(of_communication, factor)
     assert found == scaled_run.step_time_ns
 
 
@@ -263,7 +267,7 @@ def test_all_chunks_cheaper_are_the_queues_under_that_scale(case: PolicyCase, fa
 def test_all_transmissions_cheaper_are_shared_ports_under_that_scale(case: Case, factor: float) -> None:
     parameters = dataclasses.replace(case.parameters, network="shared", comm_scale=1.0, jitter=0.0)
     scaled_run = simulate(case.workload, dataclasses.replace(parameters, comm_scale=factor))
-    found = Rerun(simulate(case.workload, parameters)).step_ns(of_communication, factor)
+    found = rerun_of(simulate(case.workload, parameters)).step_ns(of_communication, factor)
     assert found == scaled_run.step_time_ns
 
 

@@ -13,6 +13,7 @@ from simcore.cluster import Cluster
 from simcore.networks import Network, open_network
 from simcore.overrides import parse_overrides
 from simcore.program import StageProgram
+from simcore.run.graph import never
 from simcore.run.simulated import SimulatedGraph
 from simcore.running import Change, PricedRun
 from simcore.simulation import Simulation
@@ -24,15 +25,18 @@ Chosen = Callable[[StageProgram], bytes]
 class Rerun:
     """Reruns of one simulation; what does not change is priced once."""
 
-    def __init__(self, simulation: Simulation, cancelled: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self, simulation: Simulation, built: SimulatedGraph, cancelled: Callable[[], bool] = never
+    ) -> None:
+        """built: the graph of this run."""
         self.simulation = simulation
+        self._built = built
         self.program = simulation.program
         self.folding = simulation.timeline.folding
         self.cancelled = cancelled
         dimensions = len(simulation.cluster.dims)
         self._overrides = parse_overrides(simulation.parameters, simulation.layout.world, dimensions)
         self._run = self._priced(simulation.cluster, simulation.network)
-        self._graph: SimulatedGraph | None = None
 
     @property
     def is_fixed(self) -> bool:
@@ -56,7 +60,5 @@ class Rerun:
     def _step_ns(self, run: PricedRun, change: Change | None = None) -> int:
         if not self.is_fixed:
             return max(run.times(self.cancelled, change).finish)
-        if self._graph is None:
-            self._graph = SimulatedGraph(self.simulation.timeline, cancelled=self.cancelled)
-        durations = self._graph.durations(run.durations(change))
-        return self._graph.step_ns(self._graph.graph.ends(durations, self.cancelled))
+        durations = self._built.durations(run.durations(change))
+        return self._built.step_ns(self._built.graph.ends(durations, self.cancelled))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from simcore.analysis.accounts import IDLE_OP
 from simcore.analysis.critical_path import CriticalPath
 from simcore.analysis.what_if.knobs import BETTER, Cheaper, Other, knobs
 from simcore.analysis.what_if.rerun import Chosen, Rerun
 from simcore.diagnostics import Cancelled, UsageError
-from simcore.parameters import Parameters, replaced
+from simcore.parameters import Parameters
+from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation, simulate
 
 
@@ -32,23 +32,21 @@ class WhatIf:
 
 def what_if(
     simulation: Simulation,
+    built: SimulatedGraph,
     path: CriticalPath,
     progress: Callable[[int, int], None] = lambda done, total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> list[WhatIf]:
     """Every knob of a run, the greatest gain first: step time less `better10_ns`, then less `free_ns`.
 
-    So a schedule stands with all that it gains between others with a tenth of what they take; equal
-    gains are in the order of the families. progress(done, total): called before each knob and when
-    all are done. Raises `Cancelled` when `cancelled()` becomes true.
+    simulation: with equal ranks folded; built: its graph. So a schedule stands with all that it gains
+    between others with a tenth of what they take; equal gains are in the order of the families.
+    progress(done, total): called before each knob and when all are done. Raises `Cancelled` when
+    `cancelled()` becomes true.
     """
     step = simulation.step_time_ns
-    on_path = _on_path(simulation, path)
-    if simulation.parameters.no_fold and not simulation.parameters.jitter:
-        # Folding gives the same figures at a fraction of the cost.
-        folded = replaced(simulation.parameters, "no_fold", False)
-        simulation = simulate(simulation.workload, folded, cancelled)
-    rerun = Rerun(simulation, cancelled)
+    on_path = path.stage_ops()
+    rerun = Rerun(simulation, built, cancelled)
     all_knobs = knobs(rerun)
     found = []
     for done, knob in enumerate(all_knobs):
@@ -71,13 +69,6 @@ def _cheaper(rerun: Rerun, knob: Cheaper, on_path: set[tuple[int, int]], step: i
         return WhatIf(knob.name, step, step)
     free, better = knob.step_ns(0.0), knob.step_ns(BETTER)
     return WhatIf(knob.name, free, better, anomaly=max(free, better) > step)
-
-
-def _on_path(simulation: Simulation, path: CriticalPath) -> set[tuple[int, int]]:
-    """(stage, op) of all that the critical path is made of."""
-    classes = simulation.timeline.classes
-    pairs = zip(path.number, path.op, strict=True)
-    return {(classes[number].stage, op) for number, op in pairs if op != IDLE_OP}
 
 
 def _is_on(on_path: set[tuple[int, int]], rerun: Rerun, chosen: Chosen) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simcore.analysis.accounts import FIRST_EXPOSED, Accounts
-from simcore.program.ops import COMPUTE, Receive
+from simcore.program.ops import COMPUTE
 from simcore.timeline import Timeline
 
 
@@ -34,12 +34,10 @@ def _communication(timeline: Timeline, number: int) -> list[tuple[int, int]]:
         for op, stream in enumerate(ops.stream)
         if stream != COMPUTE and end[op] > start[op]
     ]
-    for run in timeline.stage_program(number).runs:
-        for wait in run.waits:
-            if isinstance(wait, Receive):
-                begin, over = timeline.received_times(number, wait.message)
-                if over > begin:
-                    intervals.append((begin, over))
+    for arrival in timeline.arrivals(number):
+        begin, over = timeline.received_times(number, arrival.message)
+        if over > begin:
+            intervals.append((begin, over))
     intervals.sort()
     return intervals
 

@@ -12,7 +12,6 @@ from simcore.analysis.accounts import ACCOUNTS, Accounts, class_accounts
 from simcore.analysis.communication import communication_ns
 from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
 from simcore.analysis.longest_waits import longest_of_all, longest_waits
-from simcore.analysis.loop_ends import pass_ends
 from simcore.analysis.microbatch_passes import Pass, class_passes
 from simcore.analysis.ranges import Ranges
 from simcore.analysis.rank_map import MapRow, rank_map
@@ -386,4 +385,6 @@ class Results:
     def pass_end_ns(self) -> list[int]:
         """layer-loop: when each pass's loop was over (asynchronous collectives may still run)."""
         timeline = self.simulation.timeline
-        return pass_ends(timeline) if timeline.program.schedule == "layer-loop" else []
+        if timeline.program.schedule != "layer-loop":
+            return []
+        return [max(ends) for ends in zip(*timeline.times.pass_ends, strict=True)]

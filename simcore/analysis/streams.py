@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, Accounts, op_of
-from simcore.program.ops import COMPUTE, RANK_STREAMS, RECEIVING, STREAMS, Receive
+from simcore.program.ops import COMPUTE, RANK_STREAMS, RECEIVING, STREAMS
 from simcore.timeline import Timeline
 
 
@@ -90,13 +90,10 @@ def _intervals(timeline: Timeline, number: int) -> dict[str, list[tuple[int, int
         while op >= 0:
             found.setdefault(STREAMS[code], []).append((start[op], end[op], ops.blocking[op]))
             op = ops.stream.find(code, op + 1)
-    for run in timeline.stage_program(number).runs:
-        for wait in run.waits:
-            if isinstance(wait, Receive):
-                sender, op = timeline.received(number, wait.message)
-                lane = timeline.stage_program(sender).ops.stream[op]
-                times = (timeline.times.start[sender][op], timeline.times.end[sender][op], 0)
-                found.setdefault(RECEIVING[lane], []).append(times)
+    for arrival in timeline.arrivals(number):
+        sent, began, over = timeline.columns(arrival.sender)
+        lane = RECEIVING[sent.stream[arrival.op]]
+        found.setdefault(lane, []).append((began[arrival.op], over[arrival.op], 0))
     for name in found:
         found[name].sort()
     return found

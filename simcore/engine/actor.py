@@ -35,6 +35,7 @@ class Actor:
         "next_op",
         "parked_message",
         "parked_op",
+        "passed",
         "peers",
         "program",
         "queued",
@@ -69,9 +70,20 @@ class Actor:
         self.parked_message = NOT_YET
         self.parked_op = NOT_YET
         self.time = 0
+        # By run at whose beginning a pass ends, when that was.
+        self.passed = dict.fromkeys(program.pass_ends, NOT_YET)
         self.run = 0
         self.wait = 0
         self.next_op = 0
+
+    def note_pass_end(self, time: int) -> None:
+        """Notes that a pass ends with the run that the actor has come to, if it is there for the first time."""
+        if self.passed[self.run] == NOT_YET:
+            self.passed[self.run] = time
+
+    def pass_ends(self) -> tuple[int, ...]:
+        """When each pass ended."""
+        return tuple(self.passed[run] for run in self.program.pass_ends)
 
     def current_run(self) -> Run | None:
         """The run that the actor is in, None after its last."""

@@ -52,7 +52,7 @@ class Chunked(Protocol):
 class _Rank:
     """A rank class while it is simulated: where it is in its program. Times are ns."""
 
-    __slots__ = ("end", "finish", "groups", "index", "loop_end", "next_op", "parked", "program", "run",
+    __slots__ = ("end", "finish", "groups", "index", "next_op", "parked", "passed", "program", "run",
                  "start", "wait")  # fmt: skip
 
     def __init__(self, index: int, program: StageProgram, groups: dict[int, int]) -> None:
@@ -63,7 +63,9 @@ class _Rank:
         self.end = array("q", (NOT_YET,)) * len(program.ops)
         self.run = self.wait = self.next_op = 0
         self.parked = NOT_YET
-        self.loop_end = self.finish = NOT_YET
+        self.finish = NOT_YET
+        # By run at whose beginning a pass ends, when that was.
+        self.passed = dict.fromkeys(program.pass_ends, NOT_YET)
 
 
 class _Collective:
@@ -147,7 +149,9 @@ class DimensionQueues:
         return Times(
             tuple(rank.start for rank in self._ranks),
             tuple(rank.end for rank in self._ranks),
-            tuple(rank.loop_end for rank in self._ranks),
+            tuple(
+                tuple(rank.passed[run] for run in rank.program.pass_ends) for rank in self._ranks
+            ),
             tuple(rank.finish for rank in self._ranks),
         )
 
@@ -158,8 +162,8 @@ class DimensionQueues:
         runs = rank.program.runs
         while rank.run < len(runs):
             run = runs[rank.run]
-            if rank.loop_end == NOT_YET and rank.run == len(runs) - 1 and rank.wait == 0:
-                rank.loop_end = self._now
+            if rank.wait == 0 and rank.passed.get(rank.run) == NOT_YET:
+                rank.passed[rank.run] = self._now
             while rank.wait < len(run.waits):
                 wait = run.waits[rank.wait]
                 if isinstance(wait, Pause):

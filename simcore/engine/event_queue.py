@@ -39,13 +39,14 @@ EVENTS_BETWEEN_CANCEL_CHECKS = 256
 class Times:
     """When everything happened, per rank class; ns from the start of the step.
 
-    start, end: columns over the class's ops. loop_end: when the class came to the join at the
-    end of its step. finish: when that join was over.
+    start, end: columns over the class's ops. pass_ends: when the class came to the end of each pass
+    (`StageProgram.pass_ends`), the last one before the join at the end of its step. finish: when that join
+    was over.
     """
 
     start: tuple[array[int], ...]
     end: tuple[array[int], ...]
-    loop_end: tuple[int, ...]
+    pass_ends: tuple[tuple[int, ...], ...]
     finish: tuple[int, ...]
 
 
@@ -88,7 +89,6 @@ class Engine:
             stage_program = program.stages[rank_class.stage]
             self.actors.append(Actor(index, stage_program, durations[index], groups, local, peers))
         self.transfer_steps = [cost.step if isinstance(cost, TransferCost) else 0 for cost in program.costs]
-        self.loop_end = [NOT_YET] * len(self.actors)
 
     def _local_streams(self, folding: Folding, groups: dict[int, int]) -> frozenset[int]:
         """The streams of a class whose collectives it alone decides on: all members are of it."""
@@ -120,7 +120,7 @@ class Engine:
         return Times(
             tuple(actor.start for actor in self.actors),
             tuple(actor.end for actor in self.actors),
-            tuple(self.loop_end),
+            tuple(actor.pass_ends() for actor in self.actors),
             tuple(actor.time for actor in self.actors),
         )
 
@@ -130,8 +130,8 @@ class Engine:
         last = len(runs) - 1
         while actor.run <= last:
             run = runs[actor.run]
-            if actor.run == last and self.loop_end[actor.index] == NOT_YET:
-                self.loop_end[actor.index] = actor.time
+            if actor.run in actor.passed:
+                actor.note_pass_end(actor.time)
             waits = run.waits
             while actor.wait < len(waits):
                 wait = waits[actor.wait]

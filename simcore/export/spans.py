@@ -9,7 +9,7 @@ from typing import NamedTuple
 from simcore.collectives import NAMES
 from simcore.diagnostics import printable
 from simcore.export.rows import disjoint_rows
-from simcore.program.ops import COMPUTE, PHASES, RECEIVING, STREAMS, CollectiveCost, Receive, TransferCost
+from simcore.program.ops import COMPUTE, PHASES, RECEIVING, STREAMS, CollectiveCost, TransferCost
 from simcore.simulation import Simulation
 
 
@@ -90,23 +90,19 @@ class ClassSpans:
         """What the class receives, in the order in which it waits for it."""
         timeline = self.timeline
         facts: dict[tuple[int, int, int], Fact] = {}
-        for run in timeline.stage_program(self.number).runs:
-            for wait in run.waits:
-                if not isinstance(wait, Receive):
-                    continue
-                sender, op = timeline.received(self.number, wait.message)
-                sent, start, end = timeline.columns(sender)
-                key = (sent.cost[op], sent.row[op], sent.phase[op])
-                fact = facts.get(key)
-                if fact is None:
-                    made = self._fact(*key, 0)
-                    fact = facts[key] = made._replace(kind="receive", other_stage=wait.source)
-                sent_on = sent.stream[op]
-                consumer = self._first_that_takes_time(run.first, run.last)
-                yield Received(
-                    wait.message, fact, RECEIVING[sent_on], STREAMS[sent_on], start[op], end[op],
-                    sent.microbatch[op], wait.source, consumer,
-                )  # fmt: skip
+        for message, sender, op, source, first, last in timeline.arrivals(self.number):
+            sent, start, end = timeline.columns(sender)
+            key = (sent.cost[op], sent.row[op], sent.phase[op])
+            fact = facts.get(key)
+            if fact is None:
+                made = self._fact(*key, 0)
+                fact = facts[key] = made._replace(kind="receive", other_stage=source)
+            sent_on = sent.stream[op]
+            consumer = self._first_that_takes_time(first, last)
+            yield Received(
+                message, fact, RECEIVING[sent_on], STREAMS[sent_on], start[op], end[op],
+                sent.microbatch[op], source, consumer,
+            )  # fmt: skip
 
     def _first_that_takes_time(self, first: int, last: int) -> int:
         stream, start, end = self.ops.stream, self.start, self.end

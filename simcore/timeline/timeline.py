@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from typing import NamedTuple
 from simcore.engine import Times
 from simcore.folding import Folding, RankClass
 from simcore.program import Ops, Program, StageProgram
-from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT
+from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, Receive
 
 
 class Span(NamedTuple):
@@ -27,6 +28,20 @@ class Span(NamedTuple):
     phase: str
     row: int
     microbatch: int
+
+
+class Arrival(NamedTuple):
+    """A transfer that a rank class waits for. sender, op: the class and op that send it; source: its stage.
+
+    first, last: the ops first..last - 1 that the class issues once it has waited.
+    """
+
+    message: int
+    sender: int
+    op: int
+    source: int
+    first: int
+    last: int
 
 
 @dataclass(frozen=True)
@@ -138,6 +153,14 @@ class Timeline:
         stage, op = self.senders[message]
         rank_class = self.classes[number]
         return rank_class.links[stage - rank_class.stage].neighbour, op
+
+    def arrivals(self, number: int) -> Iterator[Arrival]:
+        """The transfers that class `number` receives, in the order in which it waits for them."""
+        for run in self.stage_program(number).runs:
+            for wait in run.waits:
+                if isinstance(wait, Receive):
+                    sender, op = self.received(number, wait.message)
+                    yield Arrival(wait.message, sender, op, wait.source, run.first, run.last)
 
     def received_times(self, number: int, message: int) -> tuple[int, int]:
         """(start, end) of the transfer that arrives at class `number` as `message`, ns."""

@@ -11,7 +11,7 @@ from simcore.analysis import Results
 from simcore.analysis.accounts import ACCOUNTS, received_op
 from simcore.analysis.rank_map import MEASURES
 from simcore.analysis.shares import Shares
-from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, Receive
+from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT
 from simcore.program.schedules import SCHEDULES
 from simcore.ranks import Block, RankSet
 from simcore.units import plural
@@ -148,12 +148,10 @@ class Lane(SpanLane):
                 for op in range(len(ops))
                 if ops.stream[op] in lanes and end[op] > start[op]
             ]
-            for run in timeline.stage_program(self.number).runs:
-                for wait in run.waits:
-                    if isinstance(wait, Receive):
-                        begin, over = timeline.received_times(self.number, wait.message)
-                        if over > begin:
-                            found.append((begin, over, received_op(wait.message)))
+            for arrival in timeline.arrivals(self.number):
+                begin, over = timeline.received_times(self.number, arrival.message)
+                if over > begin:
+                    found.append((begin, over, received_op(arrival.message)))
             found.sort()
             category = bytearray((DRAWN.index("pp"),)) * len(found)
         else:

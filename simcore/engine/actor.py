@@ -77,7 +77,7 @@ class Actor:
         self.next_op = 0
 
     def note_pass_end(self, time: int) -> None:
-        """Notes that a pass ends with the run that the actor has come to, if it is there for the first time."""
+        """Notes that a pass ends with the run that the actor has come to, the first time it comes there."""
         if self.passed[self.run] == NOT_YET:
             self.passed[self.run] = time
 

@@ -56,7 +56,7 @@ def main(programs: Sequence[str]) -> int:
     begin = time.monotonic()
     missed = []
     for program in programs or PROGRAMS:
-        print(f"--- {program}", flush=True)
+        print(f"--- {program}, after {time.monotonic() - begin:.0f} s", flush=True)
         missed += [f"{program}: {words}" for words in missed_by(program)]
     print(f"--- {time.monotonic() - begin:.0f} s; {len(missed) or 'no'} budgets missed")
     print("".join(f"{words}\n" for words in missed), end="")

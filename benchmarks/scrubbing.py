@@ -83,7 +83,7 @@ class Form:
 
 def main(words: list[str]) -> int:
     """Print or write the table. Exit status 1 when a budget is missed."""
-    rounds = int(number_of(words, 15))
+    rounds = int(number_of(words, 10))
     table = Table(f"{rounds} rounds")
     table.add(f"{'':<24}   median  slowest   budget {CHANGE_MS:.0f} ms")
     for name, before in RUNS.items():

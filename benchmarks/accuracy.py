@@ -14,20 +14,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from simcore.cluster import choose_cluster, group_shape  # noqa: E402
-from simcore.collectives import collective_done  # noqa: E402
-from simcore.inputs import open_input  # noqa: E402
-from simcore.measured import MeasuredRun  # noqa: E402
-from simcore.parameters import Parameters  # noqa: E402
-from simcore.replay.parameters import measured_results  # noqa: E402
-from tests.collectives import test_astra2_golden as astra2  # noqa: E402
-from tests.engine import test_policies as astra1  # noqa: E402
-from tests.measured.naive_replay import naive_ns, read_set  # noqa: E402
-from tests.measured.test_replay_of_real_runs import SETS  # noqa: E402
-from tests.networks import test_simai_golden as simai  # noqa: E402
+from benchmarks.measuring import ROOT, put
+from simcore.cluster import choose_cluster, group_shape
+from simcore.collectives import collective_done
+from simcore.inputs import open_input
+from simcore.measured import MeasuredRun
+from simcore.parameters import Parameters
+from simcore.replay.parameters import measured_results
+from tests.collectives import test_astra2_golden as astra2
+from tests.engine import test_policies as astra1
+from tests.measured.naive_replay import naive_ns, read_set
+from tests.measured.test_replay_of_real_runs import SETS
+from tests.networks import test_simai_golden as simai
 
 SHARED = ROOT.parent / "shared"
 TRACES = SHARED / "corpus" / "rank_trace"
@@ -156,26 +156,17 @@ TABLES = {
 }
 
 
-def marks(name: str) -> tuple[str, str]:
-    """The lines around a table in the page."""
-    return f"<!-- table {name}: python benchmarks/accuracy.py --write -->\n", f"<!-- end of {name} -->\n"
-
-
-def main() -> None:
+def main(words: list[str]) -> None:
     """Print the tables, or write them."""
-    text = PAGE.read_text(encoding="utf-8")
     for name, table in TABLES.items():
         if name == "replays" and not TRACES.exists():
             print("../shared is not here: the replays of real runs are left as they stand", file=sys.stderr)
             continue
         made = written(table())
-        begin, end = marks(name)
-        text = text.split(begin)[0] + begin + made + end + text.split(end)[1]
-        if "--write" not in sys.argv[1:]:
-            print(f"{name}\n{made}")
-    if "--write" in sys.argv[1:]:
-        PAGE.write_text(text, encoding="utf-8")
+        print(f"{name}\n{made}", flush=True)
+        if "--write" in words:
+            put(PAGE, Path(__file__).stem, made, name)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

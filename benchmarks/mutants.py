@@ -34,6 +34,10 @@ from hypothesis import Phase, settings
 from mutations import Place, mutated, places
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.fast_tier import fewer_examples  # noqa: E402
+
 ROOMS = ("simcore/engine", "simcore/collectives", "simcore/analysis")
 # Those that know the figures. The screens' tests draw what these already check.
 TESTS = ("engine", "collectives", "analysis", "sharing", "networks", "program", "report", "layout", "cluster")
@@ -88,14 +92,6 @@ class Reach:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self.failed.append(f"{report.nodeid}\n{report.longreprtext}")
-
-
-def fewer_examples(items: list[pytest.Item], most: int) -> None:
-    """Properties are tried on at most so many examples."""
-    for item in items:
-        own = getattr(item.obj, "_hypothesis_internal_use_settings", None)  # type: ignore[attr-defined]
-        if own is not None and own.max_examples > most:
-            item.obj._hypothesis_internal_use_settings = settings(own, max_examples=most)  # type: ignore[attr-defined]
 
 
 class Chosen:
@@ -276,7 +272,6 @@ def main() -> int:
     parser.add_argument("--results")
     given = parser.parse_args()
     os.chdir(ROOT)
-    sys.path.insert(0, str(ROOT))
     files = [
         str(path.relative_to(ROOT))
         for name in given.paths

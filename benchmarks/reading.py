@@ -1,19 +1,22 @@
 """How long the largest files take to check and to report, and how much memory: whole processes.
 
 Files of 2 million rows and of 100 MB in one line are made in a temporary folder. Each has to be
-answered within 20 s and 1 GB. Usage: python benchmarks/reading.py [SHARE], SHARE of the sizes (1).
+answered within 20 s and 1 GB: with a result, or with an error that has a place.
+Usage: python benchmarks/reading.py [SHARE] [--write]; SHARE of the sizes (1); --write puts the table into
+benchmarks/README.md. Exit status 1 when a limit is passed.
 """
 
 from __future__ import annotations
 
 import gzip
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.measuring import WLTUI, Process, Table, finished, number_of, process
 
 SECONDS, MEGABYTES = 20.0, 1000.0
 HEADER = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 8 ep: 1 pp: 1 vpp: 1 ga: 1 all_gpus: 64\n"
@@ -31,14 +34,6 @@ OBJECT = "{" + ", ".join(
     f'"{key}": {value if str(value)[0].isdigit() else chr(34) + str(value) + chr(34)}'
     for key, value in zip(COLUMNS, CELLS, strict=True)
 ) + "}"  # fmt: skip
-
-# A process begins with the peak memory of the one that starts it: a small one stands between.
-RUNNER = """
-import resource, subprocess, sys
-status = subprocess.run(sys.argv[1:], stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL).returncode
-print(status, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
-"""
-
 
 TRACE = "rank:0:forward_step(batch_id=0,mg_state=steady,duration=1.00,timestamp=101.00,sub_operations=[])"
 
@@ -70,39 +65,30 @@ def inputs(share: float) -> Iterator[tuple[str, bytes]]:
     yield "100 MB of nothing, gzip", gzip.compress(HEADER.encode() + b" " * size, 1)
 
 
-def measure(words: list[str]) -> tuple[int, float, float, str]:
-    """(exit status, seconds, peak MB, last line of what was said) of one process of wltui."""
-    begin = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", RUNNER, sys.executable, "-m", "tui", *words],
-        capture_output=True, text=True, check=True, cwd=Path(__file__).resolve().parents[1],
-    )  # fmt: skip
-    status, kilobytes = done.stderr.split()[-2:]
-    said = done.stdout.strip().split("\n")[-1]
-    return int(status), time.perf_counter() - begin, int(kilobytes) / 1000, said
-
-
-def main(share: float) -> int:
-    """Print the table. Exit status 1 when a file is over a limit, or its answer is a traceback."""
-    missed = False
-    print(
-        f"python {sys.version.split()[0]}, {os.cpu_count()} cores; limits {SECONDS:.0f} s, {MEGABYTES:.0f} MB"
-    )
-    print(f"{'':<46}{'MB':>6}{'check':>10}{'':>9}{'report':>10}{'':>9}")
+def main(words: list[str]) -> int:
+    """Print or write the table. Exit status 1 when a file is over a limit, or its answer is a traceback."""
+    table = Table(f"limits {SECONDS:.0f} s, {MEGABYTES:.0f} MB")
+    table.add(f"{'':<46}{'MB':>6}{'check':>10}{'':>9}{'report':>10}")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
-        for name, content in inputs(share):
+        for name, content in inputs(number_of(words, 1.0)):
             path.write_bytes(content)
             line = f"{name:<46}{len(content) / 1e6:>6.0f}"
             del content
             for command in ("check", "report"):
-                status, seconds, megabytes, said = measure([command, str(path)])
-                bad = status not in (0, 1) or seconds > SECONDS or megabytes > MEGABYTES or "Error:" in said
-                missed |= bad
-                line += f"{seconds:>8.1f} s{megabytes:>6.0f} MB{'!' if bad else ' '}"
-            print(line, flush=True)
-    return int(missed)
+                done = process([*WLTUI, command, str(path)])
+                line += f"{done.seconds:>8.1f} s{done.peak_mb:>6.0f} MB "
+                table.judge(f"{command} of {name}, s", done.seconds, SECONDS)
+                table.judge(f"{command} of {name}, MB", done.peak_mb, MEGABYTES)
+                table.judge(f"{command} of {name}, answers that are none", is_no_answer(done), 0)
+            table.add(line)
+    return finished(__file__, table, words)
+
+
+def is_no_answer(done: Process) -> bool:
+    """Whether a process ended otherwise than with a result or a refusal in its own words."""
+    return done.status not in (0, 1) or "Error:" in done.said
 
 
 if __name__ == "__main__":
-    sys.exit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0))
+    sys.exit(main(sys.argv[1:]))

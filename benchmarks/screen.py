@@ -12,37 +12,32 @@ Exit status 1 when a budget is missed.
 from __future__ import annotations
 
 import json
-import os
-import pty
-import select
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
-import termios
 import time
-from collections.abc import Iterator, Sequence
-from fcntl import ioctl
 from pathlib import Path
-from struct import pack
 from typing import Any, NamedTuple
 
-import pyte
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-ROOT = Path(__file__).resolve().parents[1]
-FILE = str(ROOT / "fixtures" / "002_gpt_1024npu.txt")
+from benchmarks.measuring import (
+    IMPORT_TEXTUAL,
+    SEED_002,
+    Table,
+    finished,
+    number_of,
+    succeeded,
+)
+from benchmarks.terminal import COLUMNS, ROWS, Answer, Terminal
+
 # The timeline is what the budgets are about; the summary is measured by start.py.
 _TIMELINE = ["--screen", "timeline"]
 RUNS = {
-    "seed 002": [FILE, *_TIMELINE],
-    "1 M spans": [FILE, "--world", "512", "--no-fold", *_TIMELINE],
+    "seed 002": [SEED_002, *_TIMELINE],
+    "1 M spans": [SEED_002, "--world", "512", "--no-fold", *_TIMELINE],
 }
-ROWS, COLUMNS = 50, 200
-QUESTION, ANSWER, PICTURE = b"\x1b[?2026$p", b"\x1b[?2026;2$y", b"\x1b[?2026h"
 COMPLETE = ("At the cursor", "keys", "quit")
-# An answer is over when nothing has come for this long.
-QUIET_S = 0.2
 # What is measured, in this order in each round; the keys behind "" only lead back to the beginning.
 KEYS = {
     "zoom": "w", "pan": "d", "cursor": "l", "lane": "j", "next span": ".", "unfold": " ", "fold": " ",
@@ -59,7 +54,6 @@ PEERS = {
     "pan": "flameshow 49 kB, memray 22-25 kB",
     "cursor": "visidata 0.9 kB, htop 0.46 kB",
 }
-BEGIN, END = "<!-- table: python benchmarks/screen.py --write -->\n", "<!-- end of table -->\n"
 
 # A Textual app that answers each key with one changed line: no program with Textual is faster.
 YARDSTICK = """
@@ -76,82 +70,6 @@ class One(App):
 
 One().run(mouse=False)
 """
-STATE = tempfile.TemporaryDirectory()
-
-
-class Answer(NamedTuple):
-    """What came for a key: seconds to the last byte, bytes, pictures."""
-
-    seconds: float
-    sent: int
-    pictures: int
-
-
-class Terminal:
-    """A program in a pseudo-terminal that is read as fast as it comes."""
-
-    def __init__(self, command: Sequence[str]) -> None:
-        self.begun = time.perf_counter()
-        self.pid, self.master = pty.fork()
-        if self.pid == 0:
-            os.environ["TERM"] = "xterm-256color"
-            # Each begins without a session, and none is kept for who runs this.
-            os.environ["XDG_STATE_HOME"] = f"{STATE.name}/{os.getpid()}"
-            for name in ("COLORTERM", "NO_COLOR", "SSH_CONNECTION", "TEXTUAL_FPS"):
-                os.environ.pop(name, None)
-            os.chdir(ROOT)
-            os.execv(command[0], list(command))
-        ioctl(self.master, termios.TIOCSWINSZ, pack("HHHH", ROWS, COLUMNS, 0, 0))
-        # Only read while it runs: an emulator is slow and would hold the program back.
-        self.chunks: list[tuple[float, bytes]] = []
-        self._tail = b""
-        self.pictures = 0
-
-    def read(self, first_within: float) -> Answer:
-        """All that comes until it is quiet."""
-        begin = last = time.perf_counter()
-        chunks = []
-        while select.select([self.master], [], [], QUIET_S if chunks else first_within)[0]:
-            try:
-                data = os.read(self.master, 1 << 16)
-            except OSError:
-                break
-            last = time.perf_counter()
-            chunks.append(data)
-            self.chunks.append((last - self.begun, data))
-            os.write(self.master, ANSWER * (self._tail + data).count(QUESTION))
-            self._tail = data[1 - len(QUESTION) :]
-        joined = b"".join(chunks)
-        pictures = joined.count(PICTURE)
-        self.pictures += pictures
-        return Answer(last - begin, len(joined), pictures)
-
-    def press(self, key: str, within: float = 5.0) -> Answer:
-        """The answer to a key."""
-        os.write(self.master, key.encode())
-        return self.read(within)
-
-    def first_screen(self) -> tuple[float, int]:
-        """(seconds from the start until the first screen was complete, bytes until then)."""
-        screen = pyte.Screen(COLUMNS, ROWS)
-        stream = pyte.ByteStream(screen)
-        sent = 0
-        for seconds, data in self.chunks:
-            sent += len(data)
-            stream.feed(data.replace(QUESTION, b""))
-            if all(words in "\n".join(screen.display) for words in COMPLETE):
-                return seconds, sent
-        raise SystemExit("no first screen")
-
-    def end(self, key: str = "q") -> None:
-        """Quit, and give up after a while."""
-        self.press(key, 1.0)
-        until = time.perf_counter() + 5
-        while not os.waitpid(self.pid, os.WNOHANG)[0]:
-            if time.perf_counter() > until:
-                os.kill(self.pid, signal.SIGKILL)
-            time.sleep(0.01)
-        os.close(self.master)
 
 
 class Figures(NamedTuple):
@@ -170,10 +88,8 @@ def measured(words: list[str], rounds: int) -> Figures:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "frames.json"
         terminal = Terminal([sys.executable, __file__, "--inside", str(log), *words])
-        while not terminal.read(60.0).pictures:
-            pass
-        terminal.read(1.0)
-        start = terminal.first_screen()
+        terminal.read_first(60.0)
+        start = terminal.first_screen(COMPLETE)
         answers: dict[str, list[Answer]] = {name: [] for name in KEYS if name}
         # Which of all pictures were those of a zoom or pan.
         moves: list[int] = []
@@ -204,12 +120,7 @@ def yardstick(rounds: int) -> float:
 
 def import_seconds() -> float:
     """Median of a whole process that imports Textual."""
-    times = []
-    for _ in range(5):
-        begin = time.perf_counter()
-        subprocess.run([sys.executable, "-c", "import textual.app"], check=True)
-        times.append(time.perf_counter() - begin)
-    return statistics.median(times)
+    return statistics.median(succeeded(IMPORT_TEXTUAL).seconds for _ in range(5))
 
 
 def inside(log: str, words: list[str]) -> int:
@@ -217,7 +128,6 @@ def inside(log: str, words: list[str]) -> int:
 
     It is the processor time of the thread that draws, which other work on the machine does not lengthen.
     """
-    sys.path.insert(0, str(ROOT))
     from tui.cli import main as wltui
     from tui.frame_view import FrameView
     from tui.terminal.display import Display
@@ -266,40 +176,28 @@ def inside(log: str, words: list[str]) -> int:
     return status
 
 
-class Budgets:
-    """What was over its budget."""
-
-    def __init__(self, run: str) -> None:
-        self._run = run
-        self.missed: list[str] = []
-
-    def judge(self, what: str, figure: float, budget: float) -> None:
-        if figure > budget:
-            self.missed.append(f"{self._run}, {what}: {figure:.4g}, budget {budget:g}")
-
-
-def lines_of(run: str, found: Figures, one_line: float, imported: float, budgets: Budgets) -> Iterator[str]:
+def add_run(table: Table, run: str, found: Figures, one_line: float, imported: float) -> None:
     """The lines of one run. Only that of the seed has a budget for its start: the other simulates a while."""
     peers = PEERS if run == "seed 002" else {}
-    yield f"{run:<12}   median  slowest   times the yardstick    bytes  pictures   others"
+    table.add(f"{run:<12}   median  slowest   times the yardstick    bytes  pictures   others")
     seconds, sent = found.start
     first = f"first screen {seconds * 1000:6.0f} ms {seconds / imported:19.2f} {sent:20}"
-    yield f"{first}             {peers.get('start', '')}".rstrip()
+    table.add(f"{first}             {peers.get('start', '')}".rstrip())
     if peers:
-        budgets.judge("first screen, times import textual.app", seconds / imported, START_RATIO)
+        table.judge(f"{run}, first screen, times import textual.app", seconds / imported, START_RATIO)
     for name, answers in found.answers.items():
         times = sorted(answer.seconds * 1000 for answer in answers)
         median, slowest = statistics.median(times), times[-1]
         most, pictures = max(answer.sent for answer in answers), max(answer.pictures for answer in answers)
         line = f"{name:<12} {median:6.1f} ms {slowest:5.0f} ms {median / one_line / 1000:10.2f} {most:20}"
-        yield f"{line}  {pictures:8}   {peers.get(name, '')}".rstrip()
+        table.add(f"{line}  {pictures:8}   {peers.get(name, '')}".rstrip())
         if name.startswith("screen"):
-            budgets.judge(f"{name}, median ms", median, SLOWEST_MS)
+            table.judge(f"{run}, {name}, median ms", median, SLOWEST_MS)
         else:
-            budgets.judge(f"{name}, median ms", median, KEY_MS)
-            budgets.judge(f"{name}, slowest ms", slowest, SLOWEST_MS)
-        budgets.judge(f"{name}, bytes", most, BYTES.get(name, MOST_BYTES))
-        budgets.judge(f"{name}, pictures", pictures, 1)
+            table.judge(f"{run}, {name}, median ms", median, KEY_MS)
+            table.judge(f"{run}, {name}, slowest ms", slowest, SLOWEST_MS)
+        table.judge(f"{run}, {name}, bytes", most, BYTES.get(name, MOST_BYTES))
+        table.judge(f"{run}, {name}, pictures", pictures, 1)
     own = [seconds * 1000 for seconds, _ in found.frames]
     full = min(loop for _, loop in found.frames)
     # As it would be had the loop beside it taken as long as the fastest one.
@@ -307,43 +205,29 @@ def lines_of(run: str, found: Figures, one_line: float, imported: float, budgets
     p95 = statistics.quantiles(steady, n=20)[-1]
     for name, times in (("", own), (", by the loop beside each", steady)):
         middle, high = statistics.median(times), statistics.quantiles(times, n=20)[-1]
-        yield f"own time of a frame of a zoom or pan{name}: median {middle:.1f} ms, p95 {high:.1f} ms"
-    yield f"  {p95 / one_line / 1000:.1f} times the yardstick"
-    yield f"an idle second: {found.idle} bytes"
-    budgets.judge("own time of a frame of a zoom or pan, p95 ms", p95, FRAME_MS)
-    budgets.judge("an idle second, bytes", found.idle, 0)
-
-
-def table(rounds: int) -> tuple[str, bool]:
-    """The table, and whether a budget was missed."""
-    one_line, imported = yardstick(rounds), import_seconds()
-    python = f"python {sys.version.split()[0]}, {os.cpu_count()} cores"
-    lines = [
-        f"{python}, {COLUMNS}x{ROWS}, 256 colours, {rounds} rounds",
-        f"yardsticks: import textual.app {imported * 1000:.0f} ms; a key in a Textual app of one line "
-        f"{one_line * 1000:.1f} ms",
-    ]
-    missed: list[str] = []
-    for run, words in RUNS.items():
-        budgets = Budgets(run)
-        lines += ["", *lines_of(run, measured(words, rounds), one_line, imported, budgets)]
-        missed += budgets.missed
-    lines += ["", *(f"over budget: {words}" for words in missed or ["nothing"])]
-    return "\n".join(lines) + "\n", bool(missed)
+        table.add(f"own time of a frame of a zoom or pan{name}: median {middle:.1f} ms, p95 {high:.1f} ms")
+    table.add(f"  {p95 / one_line / 1000:.1f} times the yardstick")
+    table.add(f"an idle second: {found.idle} bytes")
+    table.judge(f"{run}, own time of a frame of a zoom or pan, p95 ms", p95, FRAME_MS)
+    table.judge(f"{run}, an idle second, bytes", found.idle, 0)
 
 
 def main(words: list[str]) -> int:
     """Print or write the table. Exit status 1 when a budget is missed."""
     if words[:1] == ["--inside"]:
         return inside(words[1], words[2:])
-    rounds = next((int(word) for word in words if word.isdigit()), 15)
-    made, missed = table(rounds)
-    print(made, end="")
-    if "--write" in words:
-        page = ROOT / "benchmarks" / "README.md"
-        head, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-        page.write_text(f"{head}{BEGIN}```text\n{made}```\n{END}{rest.partition(END)[2]}", encoding="utf-8")
-    return int(missed)
+    rounds = int(number_of(words, 15))
+    one_line, imported = yardstick(rounds), import_seconds()
+    table = Table(f"{COLUMNS}x{ROWS}, 256 colours, {rounds} rounds")
+    table.add(
+        f"yardsticks: import textual.app {imported * 1000:.0f} ms; a key in a Textual app of one line "
+        f"{one_line * 1000:.1f} ms"
+    )
+    for run, flags in RUNS.items():
+        table.add()
+        add_run(table, run, measured(flags, rounds), one_line, imported)
+    table.add()
+    return finished(__file__, table, words)
 
 
 if __name__ == "__main__":

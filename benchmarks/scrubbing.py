@@ -1,9 +1,10 @@
 """The form from outside: from a scrubbing key to the picture with the new step time, and ten keys at once.
 
-Drives the real program in the pseudo-terminal of `screen.py`, on seed 002: with one change, and with
+Drives the real program in the pseudo-terminal of `terminal.py`, on seed 002: with one change, and with
 two others in place, whose effects alone are simulated behind the picture.
 
-Usage: python benchmarks/scrubbing.py [ROUNDS]. Exit status 1 when a budget is missed.
+Usage: python benchmarks/scrubbing.py [ROUNDS] [--write]; --write puts the table into benchmarks/README.md.
+Exit status 1 when a budget is missed.
 """
 
 from __future__ import annotations
@@ -13,19 +14,23 @@ import re
 import statistics
 import sys
 import time
+from pathlib import Path
 
 import pyte
-from screen import COLUMNS, FILE, QUESTION, ROOT, ROWS, Budgets, Terminal
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.measuring import SEED_002, WLTUI, Table, finished, number_of
+from benchmarks.terminal import COLUMNS, QUESTION, ROWS, Terminal
 
 CHANGE_MS = 300.0
 BURST = 10
-# Others in place: a schedule, and twice the bandwidth between servers.
+COMMAND = (*WLTUI, SEED_002, "--screen", "parameters")
+# The keys to the number of micro-batches; the others put a schedule and twice the bandwidth between servers.
 RUNS = {
-    "one change": [FILE, "--screen", "parameters"],
-    "two others": [FILE, "--screen", "parameters"],
+    "one change": "jjjjjj",
+    "two others": "jjjjjll" + "j" * 13 + "L" + "k" * 12,
 }
-OTHERS = "jjjjjll" + "j" * 13 + "L" + "k" * 12
-FIRST = "jjjjjj"
 _VALUE = re.compile(r"microbatches +< (\d+) >")
 _STEP = re.compile(r"step (\d[\d.]* \w+)")
 _BEGIN = 16
@@ -34,14 +39,12 @@ _BEGIN = 16
 class Form:
     """The form in a terminal, its cursor on the number of micro-batches."""
 
-    def __init__(self, words: list[str], keys: str) -> None:
-        self.terminal = Terminal([sys.executable, "-m", "tui", *words])
+    def __init__(self, keys: str) -> None:
+        self.terminal = Terminal(COMMAND)
         self._screen = pyte.Screen(COLUMNS, ROWS)
         self._stream = pyte.ByteStream(self._screen)
         self._fed = 0
-        while not self.terminal.read(60.0).pictures:
-            pass
-        self.terminal.read(1.0)
+        self.terminal.read_first(60.0)
         for key in keys:
             self.terminal.press(key)
             # What the change sets off behind the picture.
@@ -79,13 +82,12 @@ class Form:
 
 
 def main(words: list[str]) -> int:
-    """Print the table. Exit status 1 when a budget is missed."""
-    rounds = next((int(word) for word in words if word.isdigit()), 15)
-    print(f"{'':<24}   median  slowest   budget {CHANGE_MS:.0f} ms")
-    missed: list[str] = []
-    for name, command in RUNS.items():
-        form = Form(command, OTHERS if name == "two others" else FIRST)
-        budgets = Budgets(name)
+    """Print or write the table. Exit status 1 when a budget is missed."""
+    rounds = int(number_of(words, 10))
+    table = Table(f"{rounds} rounds")
+    table.add(f"{'':<24}   median  slowest   budget {CHANGE_MS:.0f} ms")
+    for name, before in RUNS.items():
+        form = Form(before)
         for title, keys in (("a key", "l"), (f"{BURST} keys at once", "l" * BURST)):
             times, counted = [], []
             for _ in range(rounds):
@@ -94,15 +96,12 @@ def main(words: list[str]) -> int:
                 counted.append(value - _BEGIN)
                 form.press("\x7f")
             line = f"{name}, {title:<16} {statistics.median(times):6.0f} ms {max(times):5.0f} ms"
-            print(f"{line}   keys that counted: {min(counted)} of {len(keys)}")
-            budgets.judge(f"{title}, median ms", statistics.median(times), CHANGE_MS)
-            budgets.judge(f"{title}, keys lost", len(keys) - min(counted), 0)
+            table.add(f"{line}   keys that counted: {min(counted)} of {len(keys)}")
+            table.judge(f"{name}, {title}, median ms", statistics.median(times), CHANGE_MS)
+            table.judge(f"{name}, {title}, keys lost", len(keys) - min(counted), 0)
         form.terminal.end()
-        missed += budgets.missed
-    print(*(f"over budget: {words}" for words in missed or ["nothing"]), sep="\n")
-    return int(bool(missed))
+    return finished(__file__, table, words)
 
 
 if __name__ == "__main__":
-    os.chdir(ROOT)
     sys.exit(main(sys.argv[1:]))

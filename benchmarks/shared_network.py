@@ -13,16 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from simcore.cluster import Cluster, Dimension, group_shape  # noqa: E402
-from simcore.networks import PlacedCollective  # noqa: E402
-from simcore.networks.shared import Shared  # noqa: E402
+from benchmarks.measuring import ROOT, put
+from simcore.cluster import Cluster, Dimension, group_shape
+from simcore.networks import PlacedCollective
+from simcore.networks.shared import Shared
 
 FIGURES = ROOT / "tests" / "sharing" / "golden_astra2_fifo.json"
 PAGE = ROOT / "docs" / "shared-network.md"
-BEGIN = "<!-- table: python benchmarks/shared_network.py --write -->\n"
 NAMES = {
     "halvingDoubling": "halving-doubling",
     "doubleBinaryTree": "double-binary-tree",
@@ -95,14 +94,13 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> None:
+def main(words: list[str]) -> None:
+    """Print the table, or write it."""
     made = table()
-    if sys.argv[1:] == ["--write"]:
-        head = PAGE.read_text(encoding="utf-8").partition(BEGIN)[0]
-        PAGE.write_text(head + BEGIN + made, encoding="utf-8")
-    else:
-        print(made, end="")
+    print(made, end="")
+    if "--write" in words:
+        put(PAGE, Path(__file__).stem, made)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -103,6 +103,7 @@ def explained_codes() -> set[str]:
     return set(re.findall(r"^\| `([a-z0-9-]+)` \|", PAGE, flags=re.MULTILINE))
 
 
+@pytest.mark.slow
 def test_every_code_of_the_source_is_explained_and_no_other() -> None:
     given, explained = codes_of_the_source(), explained_codes()
     assert {"no-such-file", "row-count", "tp-missing", "bad-gzip", "network-yml", "zero-step"} <= given

@@ -268,6 +268,7 @@ def test_ops_match_where_a_schedule_takes_the_backward_apart() -> None:
     assert len(matched_ops(ops, other, range(3))) == len(ops) == len(other)
 
 
+@pytest.mark.slow
 def test_the_sides_say_what_is_special_about_them() -> None:
     found = seed(overlap_grad_reduce=True, slow_rank=("3=2", "5=3"))
     assert side_words(found, 0) == "no --overlap-grad-reduce, no --slow-rank"

@@ -92,6 +92,7 @@ def test_what_goes_against_the_difference_is_named_behind_what_goes_with_it() ->
     )
 
 
+@pytest.mark.slow
 def test_the_way_back_has_reasons_too() -> None:
     workload = open_workload(SEED_002)
     plain = simulate(workload, Parameters())

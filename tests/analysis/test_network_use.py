@@ -186,6 +186,7 @@ def test_port_time_follows_a_slow_port_and_the_scale() -> None:
     assert (scaled.bytes, scaled.busy_ns) == (1000, 3000)
 
 
+@pytest.mark.slow
 def test_shared_has_the_same_bytes_and_simais_networks_have_no_dimensions() -> None:
     workload = open_workload(SEED_002)
     plain, shared = (

@@ -77,6 +77,7 @@ def test_a_slow_rank_is_named_with_who_waits_for_it_and_what_it_costs() -> None:
     assert sentence.text.endswith(" %) against the run without the slow rank.")
 
 
+@pytest.mark.slow
 def test_what_a_bubble_absorbs_of_a_slow_rank_is_said() -> None:
     simulation = simulate(open_workload(SEED_002), Parameters(slow_rank=("37=1.3",)))
     assert first(simulation).text == (

@@ -97,6 +97,7 @@ def test_the_bubble_of_simai_is_put_beside_the_schedules_own() -> None:
     assert found["pp"].text == "no transfer between stages takes time here"
 
 
+@pytest.mark.slow
 def test_the_reports_have_the_lines_and_other_networks_have_none() -> None:
     results = Results(simulate(open_workload(SEEDS[1]), Parameters(network="simai-auto")))
     values = json_report(results)["estimates"]["simai_lines"]

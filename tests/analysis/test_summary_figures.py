@@ -169,6 +169,7 @@ def test_the_worst_places_of_seed_002() -> None:
     assert (wait.what, wait.words) == ("wait", "2.112 s (14.2 %) for rank 37: ranks 32-36,38-39")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", ["analytical", "shared"])
 def test_a_slowed_link_is_the_worst_where_it_decides(network: str) -> None:
     # All ranks of its ring are busy as long as rank 37, at the pace of its port.
@@ -179,6 +180,7 @@ def test_a_slowed_link_is_the_worst_where_it_decides(network: str) -> None:
     assert seed(slow_link=("0:37=0.9",), network=network).worst[-1].words == seed().worst[-1].words
 
 
+@pytest.mark.slow
 def test_the_report_names_the_worst_link_though_another_rank_sends_as_much() -> None:
     results = seed(slow_link=("1:37=0.2",))
     assert results.dimensions[1].busy_ns == seed().dimensions[1].busy_ns

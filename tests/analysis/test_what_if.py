@@ -175,6 +175,7 @@ def test_a_layer_of_a_what_if_is_its_compute_and_its_collectives() -> None:
     assert "stream dp" not in found
 
 
+@pytest.mark.slow
 def test_seed_002_gains_most_by_interleaving_8_virtual_stages() -> None:
     results = Results(simulate(open_workload(SEED_002), Parameters()))
     first, *others = results.what_if()
@@ -199,6 +200,7 @@ def test_seed_002_gains_most_by_interleaving_8_virtual_stages() -> None:
     assert "--schedule 1f1b" not in knobs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parameters", "missing", "there"),
     [

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 
 from simcore.analysis import Results
@@ -86,6 +87,7 @@ def standing_of(simulation: Simulation, rank: int) -> tuple[int, int, int]:
     return accounts.wait_ns, accounts.bubble_ns, accounts.idle_ns
 
 
+@pytest.mark.slow
 def test_who_waits_for_a_slow_rank_is_counted_whatever_class_it_is_of() -> None:
     """Rank 700 splits the peers of rank 37; no rank of them waits any other time for it."""
     one, two = (

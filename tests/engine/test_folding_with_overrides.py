@@ -151,6 +151,7 @@ def test_a_million_ranks_with_a_slow_one_are_as_many_classes_as_a_thousand() -> 
     assert sum(len(one.ranks) for one in classes) == 2**20
 
 
+@pytest.mark.slow
 def test_the_tp_peers_of_a_slow_rank_are_named_as_those_who_wait_for_it() -> None:
     results = Results(simulate(open_workload(SEED_002), Parameters(slow_rank=("37=1.3",))))
     classes = results.simulation.timeline.classes

@@ -82,8 +82,10 @@ REFUSED = [
     ({"microbatches": 1000}, "312.1 MB", "1000 micro-batches on 16 stages have about 2496400 ops", FEWER),
     ({"schedule": "layer-loop", "passes": 1000}, "208.9 MB", "1000 passes of 557 rows have about 1671000 ops",
      "fewer --passes would need less"),
-    ({"schedule": "layer-loop", "passes": 200}, "688.8 MB", "16 rank classes with 7872000 ops",
-     "fewer micro-batches or passes would need less"),
+    pytest.param(
+        {"schedule": "layer-loop", "passes": 200}, "688.8 MB", "16 rank classes with 7872000 ops",
+        "fewer micro-batches or passes would need less", marks=pytest.mark.slow,
+    ),
     ({"dialect": "astra-sim-1", "passes": 1000}, "1.3 GB", "1000 passes of 557 rows have about 1671000 ops",
      "fewer --passes would need less"),
 ]  # fmt: skip
@@ -156,6 +158,7 @@ def test_under_a_limit_nothing_is_taken_before_it_is_refused(flags: list[str]) -
     assert int(done.stdout) * 1024 < usual + 15 * 10**6
 
 
+@pytest.mark.slow
 @needs_linux
 def test_a_file_for_which_there_is_no_memory_is_one_line(tmp_path: Path) -> None:
     large = tmp_path / "large.txt"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -141,6 +142,7 @@ def test_a_transfer_beside_a_collective_makes_both_slower() -> None:
             assert one.origin.endswith(", 6.000 us more as other traffic shares its ports")
 
 
+@pytest.mark.slow
 def test_on_seed_002_nothing_shares_a_port_for_long() -> None:
     """Its tp collectives stay in their servers, its transfers cross them: alone nearly all the time."""
     workload = open_workload(SEED_002)

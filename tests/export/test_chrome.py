@@ -155,6 +155,7 @@ def test_some_ranks_are_those_of_all_of_them(case: Case, data: st.DataObject) ->
     }
 
 
+@pytest.mark.slow
 def test_seed_002_has_a_process_for_each_class_and_an_arrow_for_each_transfer() -> None:
     workload = open_workload(SEED_002)
     simulation = simulate(workload, Parameters())
@@ -221,6 +222,7 @@ def test_names_of_any_kind_are_valid_json_without_control_characters() -> None:
             assert "x" * 197 + "..." in layers
 
 
+@pytest.mark.slow
 def test_the_file_says_where_it_comes_from() -> None:
     workload = open_workload(SEED_002)
     data = b"".join(exported("chrome", workload, Parameters(comm_scale=2.0)).pieces)

@@ -270,6 +270,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("parameters", "message"), REFUSED)
 def test_parameters_that_cannot_be_are_refused(parameters: dict[str, object], message: str) -> None:
     long = "embedding_layer -1 10000000000 NONE 0 1 NONE 0 1 NONE 0 100"

@@ -216,6 +216,7 @@ def test_all_damaged_lines_of_a_file_are_told_at_once() -> None:
     assert [part.split(":")[1] for part in refused(f"{GOOD}\nx\n{GOOD}\ny\n").split("\n")] == ["2", "4"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [

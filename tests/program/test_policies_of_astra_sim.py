@@ -209,6 +209,7 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("policy", "parameters", "message"), REFUSALS, ids=lambda value: str(value)[:40])
 def test_what_cannot_be_says_what_would_fit(policy: str, parameters: dict[str, Any], message: str) -> None:
     assert refused(file(policy), **({"dim": GRID} | parameters)) == message

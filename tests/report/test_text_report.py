@@ -189,6 +189,7 @@ def test_a_table_puts_names_left_and_figures_right() -> None:
     assert table([Column("x", left=True)], []) == ["  x"]
 
 
+@pytest.mark.slow
 def test_the_cluster_line_names_algorithms_and_chunks_that_were_asked_for() -> None:
     parameters = Parameters(algorithm=("1=direct4",), splits=4, active_chunks=2, network="shared")
     lines = text_report(Results(simulate(open_workload(SEED_002), parameters))).splitlines()

@@ -15,6 +15,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from benchmarks import shared_network
+from benchmarks.measuring import marks
 from simcore.cluster import Cluster, Dimension, GroupShape, group_shape, transfer_shape
 from simcore.collectives import collective_ns, transfer_ns
 from simcore.collectives.phases import chunk_bytes
@@ -181,8 +183,6 @@ def test_a_transfer_over_two_dimensions_takes_a_port_of_each_at_both_ends() -> N
 
 
 def test_the_page_has_the_table_that_its_command_makes() -> None:
-    import runpy
-
-    script = runpy.run_path(str(Path(__file__).resolve().parents[2] / "benchmarks" / "shared_network.py"))
-    page = script["PAGE"].read_text(encoding="utf-8")
-    assert page.partition(script["BEGIN"])[2] == script["table"]()
+    page = shared_network.PAGE.read_text(encoding="utf-8")
+    begin, end = marks("shared_network")
+    assert page.partition(begin)[2].partition(end)[0] == shared_network.table()

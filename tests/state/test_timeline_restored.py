@@ -65,6 +65,7 @@ def through_a_file(model: TimelineModel) -> SavedTimeline:
     return found
 
 
+@pytest.mark.slow
 @given(st.sampled_from(list(RUNS)), st.lists(st.sampled_from(list(ACTIONS)), max_size=25), SIZES)
 def test_whatever_was_done_the_timeline_looks_the_same_when_it_is_restored(
     name: str, actions: list[str], size: tuple[int, int]
@@ -83,6 +84,7 @@ def test_whatever_was_done_the_timeline_looks_the_same_when_it_is_restored(
     assert again.selection == model.selection
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(list(RUNS)), st.sampled_from(list(RUNS)),
     st.lists(st.sampled_from(list(ACTIONS)), max_size=20), SIZES, st.booleans(),

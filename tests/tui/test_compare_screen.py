@@ -35,6 +35,7 @@ def test_the_axis_is_as_long_as_the_longer_step() -> None:
     assert model_of(compute_scale=2.0).window.span_ns == seed(compute_scale=2.0).step_time_ns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("one", "other"), [({}, {"no_fold": True}), ({"no_fold": True}, {"no_fold": True, "tp": 2})]
 )
@@ -183,6 +184,7 @@ def test_an_op_that_moved_by_exactly_1_percent_is_no_difference() -> None:
     assert model.has_moved(Alike(0, 1, step // 100 + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", [{"schedule": "zb-h1"}, {"compute_scale": 1.3}, {}])
 def test_marks_say_who_computes(parameters: dict[str, object]) -> None:
     model = model_of(**parameters)
@@ -243,6 +245,7 @@ def drawn(
     return text_of(draw(model, names, *size, glyphs, colour, True)).split("\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["run 1", "r", "just_as_8", "a name of twenty ..."])
 def test_a_name_stands_apart_from_its_step_time_and_both_step_times_in_one_column(name: str) -> None:
     a, b = drawn(model_of(schedule="zb-h1"), (80, 21), (name, "draft"))[:2]
@@ -250,6 +253,7 @@ def test_a_name_stands_apart_from_its_step_time_and_both_step_times_in_one_colum
     assert a.index(" 14.774 s ") == b.index(" 10.695 s ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("height", [21, 25, 27, 28, 30, 31, 33, 47])
 @pytest.mark.parametrize("width", [80, 99, 100, 120])
 def test_no_account_is_left_out_without_a_word(width: int, height: int) -> None:
@@ -281,6 +285,7 @@ def test_what_differs_keeps_its_micro_batch_and_has_its_sign() -> None:
     assert any(f"What differs most, 1 of {len(model.compared.rows)} " in row for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("glyphs", [BLOCKS, ASCII], ids=["blocks", "ascii"])
 def test_the_legend_has_the_marks_and_every_kind_of_cell(glyphs: Glyphs) -> None:
     model = model_of(schedule="zb-h1")

@@ -183,6 +183,7 @@ def test_a_low_screen_says_in_two_lines_what_is_waited_for_and_how_long() -> Non
     assert re.search(r" ms   pass [0-9.]+ ms$", second.rstrip())
 
 
+@pytest.mark.slow
 def test_a_low_screen_says_the_filter_and_ends_in_dots_where_it_cuts() -> None:
     assert "── filter bubble: 16 of 2537 spans here ──" in low_rows(0, filtered="bubble")[0]
     for width in range(40, 130, 3):

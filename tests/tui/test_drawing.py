@@ -316,6 +316,7 @@ def crowded() -> Lane:
     return lane_of(seed(microbatches=48), 8)
 
 
+@pytest.mark.slow
 def test_a_crowded_row_is_as_high_as_it_is_busy_and_has_few_pieces() -> None:
     lane = crowded()
     window = Window.whole(lane.results.simulation.step_time_ns)

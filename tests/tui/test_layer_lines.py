@@ -177,6 +177,7 @@ def test_the_whole_table_is_on_a_screen_of_120_columns() -> None:
     assert {width_of(line) for line in lines if width_of(line) > 120} == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every_row", [False, True])
 def test_the_critical_path_of_a_row_is_what_the_report_has(every_row: bool) -> None:
     results = run(seed_workload(), microbatches=32)

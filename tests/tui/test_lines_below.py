@@ -122,6 +122,7 @@ def test_a_long_list_of_ranks_does_not_push_the_bubble_off_the_line_of_the_range
     assert max(map(len, lines)) <= 120
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [False, True])
 def test_the_line_of_the_view_says_whole_words_and_the_path_first(path: bool) -> None:
     model = TimelineModel(seed())

@@ -103,6 +103,7 @@ def test_what_is_kept_for_the_next_search_does_not_change_it() -> None:
     assert first == again[::-1]
 
 
+@pytest.mark.slow
 def test_a_step_of_many_micro_batches_and_names_is_searched_alike() -> None:
     from tests.strategies import layer, make_workload
 

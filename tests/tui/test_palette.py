@@ -79,6 +79,7 @@ async def test_screens_open_from_it_and_their_actions_are_in_it(make_app: MakeAp
         assert app.screen_name == "notes"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measured", [False, True])
 def test_the_actions_of_other_screens_are_in_it_once(measured: bool) -> None:
     views = {name: load(name, measured) for name in screens_of(measured)}

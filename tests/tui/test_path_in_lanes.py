@@ -91,6 +91,7 @@ def test_ranks_that_are_one_lane_and_ranks_apart_have_their_part() -> None:
             assert sum(ends) - sum(starts) == by_rank.get(rank, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("glyphs", [BLOCKS, ASCII], ids=["blocks", "ascii"])
 @pytest.mark.parametrize("share", [1, 2, 3, 5, 6])
 def test_by_colour_the_path_alone_has_any_and_without_it_other_glyphs(glyphs: object, share: int) -> None:

@@ -95,6 +95,7 @@ def as_a_shell_reads(lines: list[str]) -> list[str]:
     return shlex.split("\n".join(lines).replace("\\\n", ""))
 
 
+@pytest.mark.slow
 async def test_a_command_that_is_too_long_for_the_last_row_stands_in_a_panel(make_app: MakeApp) -> None:
     app = make_app(
         seed(

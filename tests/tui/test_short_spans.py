@@ -137,6 +137,7 @@ def test_a_lane_without_a_cell_that_is_half_full_has_a_trace_in_each(columns: in
         assert len(drawn.line) <= 2
 
 
+@pytest.mark.slow
 def test_traces_beside_each_other_and_at_every_zoom() -> None:
     # A fiftieth of the compute: next to nothing of any cell, though some 2,500 ops run.
     results = seed(compute_scale=0.02)

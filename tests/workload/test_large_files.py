@@ -16,6 +16,7 @@ SECONDS = 2.0  # of this process; 20 s is the limit for the whole size
 INPUTS = list(inputs(SHARE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [content for _, content in INPUTS], ids=[name for name, _ in INPUTS])
 def test_a_large_file_is_answered_soon(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "file"

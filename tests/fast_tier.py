@@ -1,0 +1,99 @@
+"""`pytest --fast`, the tests of `make check`: no terminals, no processes, no large inputs, few examples.
+
+No list says which tests these are. A test is left out
+
+* at the moment it starts a process, opens a pseudo-terminal, runs the whole Textual app or reads a file of
+  ../shared: it is skipped there and then, wherever that happens;
+* when it is marked `slow`: it needs more than about a second of processor time for other reasons.
+
+A property is tried on at most `EXAMPLES` examples, the same ones each time. All else is as in `make test`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from textual.app import App
+
+EXAMPLES = 10
+# As the tests find it, and where it leads: a link may stand there.
+_SHARED = Path(__file__).resolve().parents[2] / "shared"
+_SHARED_FILES = tuple({f"{_SHARED}{os.sep}", f"{_SHARED.resolve()}{os.sep}"})
+# Python's audit events of what starts another program or opens a terminal.
+_PROCESSES = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "pty.spawn")
+
+
+class _Watch:
+    """Skips the test that is running as soon as it does what the fast tier does without."""
+
+    def __init__(self) -> None:
+        self.running = False
+
+    def __call__(self, event: str, arguments: tuple[object, ...]) -> None:
+        """Python's audit hook: it sees each event, so it is off outside of tests and asks little."""
+        if not self.running:
+            return
+        if event in _PROCESSES:
+            self.leave_out("starts a process")
+        elif event == "open" and isinstance(arguments[0], str) and _is_shared(arguments[0]):
+            self.leave_out("reads ../shared")
+
+    def leave_out(self, why: str) -> None:
+        """Skips the test; what it still does while it ends is not looked at."""
+        self.running = False
+        pytest.skip(f"not in the fast tier: it {why}")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self) -> Iterator[None]:
+        """Switches the watch on for one test with its fixtures."""
+        self.running = True
+        try:
+            return (yield)
+        finally:
+            self.running = False
+
+
+def _is_shared(path: str) -> bool:
+    """Whether a path, relative ones too, is below ../shared; the first question is the cheap one."""
+    return _SHARED.name in path and os.path.abspath(path).startswith(_SHARED_FILES)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds --fast."""
+    parser.addoption("--fast", action="store_true", help="the tests of make check; see tests/fast_tier.py")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begins the watch under --fast."""
+    config.addinivalue_line("markers", "slow: needs more than about a second of processor time")
+    if not config.getoption("--fast"):
+        return
+    watch = _Watch()
+    config.pluginmanager.register(watch, "fast-tier")
+    sys.addaudithook(watch)
+    # A pseudo-terminal of openpty has no event of its own, and the app is no process.
+    for owner, name, why in ((os, "openpty", "opens a pseudo-terminal"), (App, "run_test", "runs the app")):
+        setattr(owner, name, lambda *_, why=why, **__: watch.leave_out(why))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Takes the slow tests out under --fast, and examples from properties."""
+    if not config.getoption("--fast"):
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    items[:] = [item for item in items if not item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    fewer_examples(items, EXAMPLES)
+
+
+def fewer_examples(items: Iterable[pytest.Item], most: int) -> None:
+    """Lets properties that ask for more examples be tried on `most`."""
+    for item in items:
+        own = getattr(item.obj, "_hypothesis_internal_use_settings", None)  # type: ignore[attr-defined]
+        if own is not None and own.max_examples > most:
+            item.obj._hypothesis_internal_use_settings = settings(own, max_examples=most)  # type: ignore[attr-defined]

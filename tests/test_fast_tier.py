@@ -1,0 +1,190 @@
+"""What `pytest --fast` leaves out, seen on a folder of made tests; and that `make check` is made of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+CONFTEST = """
+from tests.conftest import pytest_addoption, pytest_collection_modifyitems, pytest_configure
+"""
+# A new file, of which nobody knows: `tried` counts the examples of its property.
+MADE = """
+import os, pty, subprocess, sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from textual.app import App
+
+from tests.fast_tier import _SHARED
+
+tried = []
+asked = []
+
+
+@pytest.fixture
+def answer():
+    return subprocess.run([sys.executable, "-c", "print(7)"], capture_output=True, text=True).stdout
+
+
+def test_a_sum_is_a_sum():
+    assert 3 + 4 == 7
+
+
+def test_a_process_answers():
+    assert subprocess.run([sys.executable, "-c", "pass"]).returncode == 0
+
+
+def test_a_fixture_has_asked_a_process(answer):
+    assert answer == "7\\n"
+
+
+def test_a_pseudo_terminal_opens():
+    for end in pty.openpty():
+        os.close(end)
+
+
+async def test_the_app_runs():
+    async with App().run_test():
+        pass
+
+
+def test_a_file_of_others_is_read():
+    open(_SHARED / "README.md").close()
+
+
+def test_a_file_of_others_is_read_by_its_relative_path():
+    open(os.path.relpath(_SHARED / "README.md")).close()
+
+
+@pytest.mark.slow
+def test_what_takes_long():
+    pass
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 10**9))
+def test_a_property_that_asks_for_examples(number):
+    asked.append(number)
+
+
+@given(st.integers(0, 10**9))
+def test_a_property(number):
+    tried.append(number)
+
+
+def test_how_many_were_tried(record_property):
+    record_property("asked", len(asked))
+    record_property("tried", len(tried))
+    record_property("numbers", tried)
+
+
+def test_a_file_of_the_test_itself_is_read(tmp_path):
+    (tmp_path / "made").write_text("7")
+    assert (tmp_path / "made").read_text() == "7"
+"""
+LEFT_OUT = {
+    "test_a_process_answers": "it starts a process",
+    "test_a_fixture_has_asked_a_process": "it starts a process",
+    "test_a_pseudo_terminal_opens": "it opens a pseudo-terminal",
+    "test_the_app_runs": "it runs the app",
+    "test_a_file_of_others_is_read": "it reads ../shared",
+    "test_a_file_of_others_is_read_by_its_relative_path": "it reads ../shared",
+}
+
+
+class Ran:
+    """What became of the made tests: of each name why it was skipped, or None; the properties of the run."""
+
+    def __init__(self, folder: Path, *flags: str) -> None:
+        folder.mkdir()
+        (folder / "conftest.py").write_text(CONFTEST)
+        (folder / "test_made.py").write_text(MADE)
+        results = folder / "results.xml"
+        words = ["-m", "pytest", "-o", "asyncio_mode=auto", "-p", "no:cacheprovider", "--junitxml", results]
+        self.done = subprocess.run(
+            [sys.executable, *words, *flags, folder],
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+        )
+        self.outcome: dict[str, str | None] = {}
+        self.failed: list[str] = []
+        self.properties: dict[str, str] = {}
+        for case in ElementTree.parse(results).iter("testcase"):
+            skipped = case.find("skipped")
+            self.outcome[case.attrib["name"]] = None if skipped is None else skipped.attrib["message"]
+            if case.find("failure") is not None or case.find("error") is not None:
+                self.failed.append(case.attrib["name"])
+            self.properties |= {one.attrib["name"]: one.attrib["value"] for one in case.iter("property")}
+
+
+@pytest.fixture(scope="module")
+def fast(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """The made tests in the fast tier."""
+    return Ran(tmp_path_factory.mktemp("fast") / "tests", "--fast")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """All of the made tests."""
+    return Ran(tmp_path_factory.mktemp("whole") / "tests")
+
+
+def test_the_fast_tier_leaves_out_terminals_processes_the_app_and_shared_files(fast: Ran) -> None:
+    skipped = {name: why.removeprefix("not in the fast tier: ") for name, why in fast.outcome.items() if why}
+    assert skipped == LEFT_OUT
+    assert not fast.failed
+
+
+def test_the_fast_tier_runs_what_needs_none_of_them(fast: Ran) -> None:
+    run = {name for name, why in fast.outcome.items() if why is None}
+    assert {"test_a_sum_is_a_sum", "test_a_property", "test_a_file_of_the_test_itself_is_read"} <= run
+
+
+def test_what_is_marked_slow_is_not_in_the_fast_tier(fast: Ran, whole: Ran) -> None:
+    assert "test_what_takes_long" not in fast.outcome
+    assert whole.outcome["test_what_takes_long"] is None
+
+
+def test_a_property_has_few_examples_and_the_same_each_time(fast: Ran, tmp_path: Path) -> None:
+    assert fast.properties["asked"] == fast.properties["tried"] == "10"
+    assert fast.properties["numbers"] == Ran(tmp_path / "tests", "--fast").properties["numbers"]
+
+
+def test_without_fast_everything_runs(whole: Ran) -> None:
+    skipped = [name for name, why in whole.outcome.items() if why]
+    assert not skipped
+    # ../shared is not beside every checkout.
+    assert all("file_of_others" in name for name in whole.failed)
+    assert whole.properties["asked"] == "200"
+    assert whole.properties["tried"] == "100"
+
+
+def commands_of(target: str) -> str:
+    """What `make TARGET` would run."""
+    done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_make_check_is_lint_types_contracts_and_the_fast_tier() -> None:
+    commands = commands_of("check")
+    assert all(words in commands for words in ("ruff check", "mypy", "lint-imports", "pytest -n 2 --fast"))
+
+
+def test_make_test_is_all_tests() -> None:
+    assert "pytest" in commands_of("test")
+    assert "--fast" not in commands_of("test")
+
+
+@pytest.mark.skipif(not (ROOT / ".ci").exists(), reason="a source distribution has no .ci")
+def test_the_integration_server_runs_all_tests() -> None:
+    assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").rstrip().endswith("make test")

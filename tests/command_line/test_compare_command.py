@@ -17,7 +17,7 @@ def test_a_comparison_is_one_screen_and_exits_with_0() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0] == f"Compare  {SEED_002}"
-    assert "Why: bubble and idle -4.079 s on the mean rank: weight gradients fill the wait" in lines[4]
+    assert "Why: bubble -4.080 s: weight gradients fill the wait for the next backward." in lines[4]
     assert 24 <= len(lines) <= 40
     path = lines.index("Critical paths, what changes most (--all has all)")
     assert lines[path + 2] == ("  compute wg   4.216  0.136  -4.080  mlp_row           4.070  2.803  -1.267")
@@ -28,8 +28,8 @@ def test_json_has_the_keys_of_its_schema() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
     assert list(found) == [
-        "schema", "a", "b", "difference_ns", "difference_percent", "why", "changed", "matched", "accounts",
-        "worst", "layers", "critical_path", "movers", "unchanged", "peak_microbatches",
+        "schema", "a", "b", "difference_ns", "difference_percent", "why", "parts", "changed", "matched",
+        "accounts", "worst", "layers", "critical_path", "movers", "unchanged", "peak_microbatches",
     ]  # fmt: skip
     assert found["schema"] == "wltui.compare/1"
     assert found["changed"] == {"schedule": {"a": "1f1b", "b": "zb-h1"}}
@@ -64,7 +64,7 @@ def test_two_files_are_compared(tmp_path: Path) -> None:
     second = workload_file(folder, "mlp -1 6 NONE 0 7 NONE 0 9 NONE 0 100")
     done = wltui("compare", first, second)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Why: compute fwd +1 ns on the mean rank: another file." in done.stdout
+    assert "Why: compute +1 ns: another file, in which each rank computes 22 ns, before 21 ns." in done.stdout
 
 
 def test_a_slower_run_fails_when_asked_to() -> None:
@@ -144,8 +144,8 @@ def test_a_workload_stands_beside_a_trace() -> None:
     assert len(lines) <= 40
     found = json.loads(wltui("compare", SEED_002, TRACE, "--json").stdout)
     assert list(found) == [
-        "schema", "a", "b", "difference_ns", "difference_percent", "why", "unlike", "paired_by",
-        "accounts", "stages", "lanes", "movers", "unchanged",
+        "schema", "a", "b", "difference_ns", "difference_percent", "why", "parts", "unlike",
+        "paired_by", "accounts", "stages", "lanes", "movers", "unchanged",
     ]  # fmt: skip
     assert (found["schema"], found["paired_by"]) == ("wltui.beside/1", "stage")
     assert list(found["movers"][0]) == ["stage", "rank", "kind", "a_ns", "b_ns", "difference_ns"]

@@ -40,6 +40,7 @@ def beside_json(beside: Beside) -> dict[str, Any]:
 def _side(side: Side) -> dict[str, Any]:
     return {
         "file": side.path,
+        "run": side.stamp,
         "kind": side.kind,
         "step_time_ns": side.step_time_ns,
         "together": side.together,

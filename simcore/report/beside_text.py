@@ -18,6 +18,7 @@ from simcore.units import column_unit, duration, plural
 _WIDTH = 110
 # Cells for what a replay changes.
 _CHANGES = 36
+_STAMP_CELLS = 24
 # What a person reads at once is 40 lines; --all has everything.
 _STAGES, _ACCOUNTS, _MOVERS = 4, 9, 6
 _NO_LIMIT = 1 << 30
@@ -31,6 +32,11 @@ def beside_text(beside: Beside, everything: bool = False) -> str:
     most = (_NO_LIMIT,) * 3 if everything else (_ACCOUNTS, _STAGES, _MOVERS)
     parts = [_head(beside), _accounts(beside, most[0]), _passes(beside, most[1]), _movers(beside, most[2])]
     return "\n".join([*(part for part in parts if part), _rest(beside)])
+
+
+def run_words(beside: Beside, side: Side) -> str:
+    """`run 20250320144110 of `, before the name of a side whose directory has both runs; else ""."""
+    return f"run {printable(side.stamp or '', _STAMP_CELLS)} of " if beside.told_by_stamp else ""
 
 
 def side_facts(side: Side) -> str:
@@ -150,7 +156,8 @@ def _computes(cause: KindChange) -> str:
 def _head(beside: Beside) -> str:
     lines = []
     for side, name in ((beside.a, "A"), (beside.b, "B")):
-        text = f"{name}  {duration(side.step_time_ns):<11} {printable(side.path)}: {side_facts(side)}"
+        who = f"{run_words(beside, side)}{printable(side.path)}"
+        text = f"{name}  {duration(side.step_time_ns):<11} {who}: {side_facts(side)}"
         lines.append(text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "...")
     steps = difference_of(beside.a.step_time_ns, beside.b.step_time_ns)
     lines.append(f"B - A  {steps}; {paired_words(beside)}")

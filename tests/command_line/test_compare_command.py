@@ -194,6 +194,25 @@ def test_against_what_has_nothing_in_common_is_an_error_before_the_screen(tmp_pa
     assert "found an order of operations without times" in done.stderr
 
 
+def test_two_runs_of_one_directory_are_told_apart_by_their_stamps(tmp_path: Path) -> None:
+    """Also where the path is too long for its line; a run beside its own replay needs no stamp."""
+    traces = tmp_path / ("long" * 20)
+    traces.mkdir()
+    stamps = ("20240923205004", "20250320144110")
+    for stamp in stamps:
+        write_set(traces, LINES, stamp=stamp)
+    chosen = (str(traces), "--run", stamps[0], "--run2", stamps[1])
+    done = wltui("compare", *chosen)
+    assert (done.returncode, done.stderr) == (0, "")
+    for line, stamp in zip(done.stdout.splitlines(), stamps, strict=False):
+        assert f" run {stamp} of " in line
+    found = json.loads(wltui("compare", *chosen, "--json").stdout)
+    assert [found[side]["run"] for side in "ab"] == list(stamps)
+    assert found["a"]["file"] == found["b"]["file"]
+    own = wltui("compare", str(traces), "--with", "--compute-scale 2")
+    assert not any(stamp in line for stamp in stamps for line in own.stdout.splitlines()[:2])
+
+
 def missing_rank(folder: Path) -> tuple[str, str]:
     """A workload, and a trace of two stages of two ranks in which rank 2 is missing."""
     traces = folder / "traces"

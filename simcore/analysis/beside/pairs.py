@@ -76,6 +76,11 @@ class Beside:
             )
 
     @property
+    def told_by_stamp(self) -> bool:
+        """Whether A and B are two measured runs with stamps of their own, as of one directory."""
+        return None not in (self.a.stamp, self.b.stamp) and self.a.stamp != self.b.stamp
+
+    @property
     def difference_ns(self) -> int:
         """How much longer step B is."""
         return self.b.step_time_ns - self.a.step_time_ns

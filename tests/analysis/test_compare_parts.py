@@ -152,6 +152,17 @@ def test_gradients_that_are_reduced_beside_compute_are_no_less_compute() -> None
     assert abs(parts["exposed dp"] - found.difference_ns) < 0.01 * abs(found.difference_ns)
 
 
+def test_compute_beside_a_collective_is_that_of_the_rank_that_came_late() -> None:
+    """Gradients take longer than compute. Rank 1 is slow: 9 us more of compute, of which it hides a part."""
+    gradient = Cell(1000, "ALLREDUCE", "dp", 6000)
+    rows = [Row(f"a_{index}", Cell(1000), Cell(1000), gradient) for index in range(3)]
+    a, b = (run(rows, {"dp": 2}, schedule="layer-loop", slow_rank=slow) for slow in ((), ("1=2",)))
+    found = compared(a, b)
+    assert parts_of(found) == {"compute": 9_000, "exposed dp": found.difference_ns - 9_000}
+    late = found.b.simulation.timeline.folding.class_of(1)
+    assert found.b.accounts[late].busy_ns - found.a.mean_busy_ns == 9_000
+
+
 def test_a_slow_rank_in_both_is_no_reason_for_compute() -> None:
     found = Comparison(
         seed(slow_rank=("37=1.3",)).b, seed(slow_rank=("37=1.3",), schedule="interleaved", virtual_stages=8).b

@@ -116,6 +116,8 @@ def _path(results: Results) -> _Path:
     path, timeline = results.critical_path, results.simulation.timeline
     names = [*map(base_name, results.simulation.workload.name), ""]
     found = _Path()
+    # Whose compute the path went through last: a collective that comes then is named by any of its members.
+    computing = path.number[0] if len(path) else 0
     for index, (number, op) in enumerate(zip(path.number, path.op, strict=True)):
         ns = path.edge[index + 1] - path.edge[index]
         if op == IDLE_OP:
@@ -123,11 +125,14 @@ def _path(results: Results) -> _Path:
             continue
         ops = timeline.stage_program(number).ops
         account = _account(ops.stream[op])
-        hidden = _computed_beside(results, number, op, path.edge[index], path.edge[index + 1])
-        found.ns[account] = found.ns.get(account, 0) + ns - hidden
-        found.ns[BUSY] = found.ns.get(BUSY, 0) + hidden
+        hidden = 0
         if account == BUSY:
+            computing = number
             found.computed[number] = found.computed.get(number, 0) + ns
+        elif ops.stream[op] < TO_NEXT and not ops.blocking[op]:
+            hidden = _computes(results, computing, path.edge[index], path.edge[index + 1])
+            found.ns[BUSY] = found.ns.get(BUSY, 0) + hidden
+        found.ns[account] = found.ns.get(account, 0) + ns - hidden
         if _is_of_pass(ops, op):
             cell = _Cell(account, names[ops.row[op]], ops.phase[op])
             found.passes.setdefault(cell, _Work()).add(ns)
@@ -168,13 +173,8 @@ def _in_both(a: int, b: int) -> int:
     return max(a, b) if a < 0 > b else 0
 
 
-def _computed_beside(results: Results, number: int, op: int, start_ns: int, end_ns: int) -> int:
-    """ns from start_ns to end_ns that class `number` computes beside a collective that it does not wait for:
-    compute as well, as in the accounts. 0 of other ops.
-    """
-    ops = results.simulation.timeline.stage_program(number).ops
-    if ops.stream[op] == COMPUTE or ops.stream[op] >= TO_NEXT or ops.blocking[op]:
-        return 0
+def _computes(results: Results, number: int, start_ns: int, end_ns: int) -> int:
+    """How long class `number` computes from start_ns to end_ns."""
     accounts = results.accounts[number]
     found = 0
     for index in range(accounts.at(start_ns), accounts.at(end_ns) + 1):

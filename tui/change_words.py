@@ -49,6 +49,10 @@ def why_not_tried(knob: WhatIf | Knob, dims: Sequence[Dimension] = ()) -> str:
     return f"no parameter scales {knob.knob if kind == 'compute' else of} alone: 5 scales all {scaled}"
 
 
+# In place of both figures of a change whose effect nobody can know (`Knob.unknown`).
+UNKNOWN = "unknown"
+
+
 def change_share(was: int, now: int) -> tuple[str, str]:
     """A change of the step time in per cent of it, in 9 cells, and its role."""
     if was == now or not was:

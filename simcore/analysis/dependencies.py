@@ -293,4 +293,3 @@ class Dependencies:
                     asked.append(follower)
         own = sorted(found, key=lambda node: (number not in built.classes_of(node), node))
         return [(of, built.op_of(node, of)) for node in own for of in built.classes_of(node)]
-

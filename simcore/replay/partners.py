@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from functools import cached_property
 
 from simcore.diagnostics import Diagnostic, printable
 from simcore.measured.matching import OPTIMIZER, Call, Matches, name_of, times_of
 from simcore.measured.places import MODEL_PARALLEL, GroupKey, Place
 from simcore.measured.run import MeasuredRun
-from simcore.measured.vocabulary import POINT_TO_POINT, RECEIVES
+from simcore.measured.vocabulary import POINT_TO_POINT, RECEIVES, category_of_group, category_of_op
 from simcore.ranks import RankSet
 from simcore.units import plural
 
@@ -74,6 +75,18 @@ class Partners:
         if lasting:
             longest = max(lasting.items(), key=lambda one: (one[1], -one[0]))
         return count, *longest
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """The categories of the communication that has none."""
+        found = set()
+        for call in self.unmatched:
+            trace = self.run.ranks[call.rank]
+            if call.sub >= 0:
+                found.add(category_of_group(trace.subs.group[call.sub]))
+            else:
+                found.add(category_of_op(trace.ops.name[call.op], trace.ops.group[call.op]))
+        return frozenset(found)
 
     def missing_words(self) -> str:
         """`rank 2 is missing`; "" where none is."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simcore.diagnostics import Cancelled, UsageError
 from simcore.measured.vocabulary import COMPUTE, category_of_op
@@ -15,6 +15,7 @@ from simcore.replay.slow_ranks import compute_by_stage, slow_ranks
 # Time divided by this is what is 10 % faster; a slowed rank takes 10 % longer.
 _BETTER, _WORSE = 0.9, 1.1
 _MOST_RANKS = 16
+_NO_PARTNER = "who it is with is not in this run: how much of it is waiting is not known"
 # What a rank that is slow is asked.
 AS_PEERS = " as fast as its peers"
 
@@ -24,7 +25,8 @@ class Knob:
     """One thing changed. free_ns: the step time when it takes no time, better10_ns: when it takes a tenth
     less; for a change that is made or not (`balanced stages`, `rank 7 as fast as its peers`) the step time
     with it, free_ns None. worse10_ns: with a tenth more, of single ranks; else None. scales: those of
-    `better10_ns`.
+    `better10_ns`. unknown: why nobody knows these times, which are then those of the step as it is; "" where
+    they are known.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Knob:
     better10_ns: int
     scales: Scales
     worse10_ns: int | None = None
+    unknown: str = ""
 
     @property
     def knob(self) -> str:
@@ -77,9 +80,18 @@ def answers(results: MeasuredResults, cancelled: Callable[[], bool] = lambda: Fa
             None if worse is None else step(worse),
         )
 
+    replay = results.with_scales(base)
+
+    def communication(name: str, kind: str | None, free: Scales, better: Scales) -> Knob:
+        """Of one kind, None for all. Without a partner it takes what was measured, whatever its scale."""
+        found = knob(name, free, better)
+        alone = results.partners.kinds if kind is None else results.partners.kinds & {kind}
+        same = found.free_ns == found.better10_ns == replay.step_time_ns
+        return replace(found, unknown=_NO_PARTNER) if same and alone else found
+
     knobs = [
         knob("all compute", Scales(compute=0), Scales(compute=_BETTER)),
-        knob("all communication", Scales(comm=0), Scales(comm=_BETTER)),
+        communication("all communication", None, Scales(comm=0), Scales(comm=_BETTER)),
         knob("host gaps", Scales(gaps=0), Scales(gaps=_BETTER)),
     ]
     names: dict[str, str] = {}
@@ -89,11 +101,10 @@ def answers(results: MeasuredResults, cancelled: Callable[[], bool] = lambda: Fa
     for name, category in names.items():
         if category in (*COMPUTE, "host"):
             knobs.append(knob(name, Scales(ops={name: 0.0}), Scales(ops={name: _BETTER})))
-    replay = results.with_scales(base)
     for kind in EXPOSED:
         if any(one.ns(f"exposed {kind}") for one in replay.accounts):
             free, better = Scales(kinds={kind: 0.0}), Scales(kinds={kind: _BETTER})
-            knobs.append(knob(f"{kind} communication", free, better))
+            knobs.append(communication(f"{kind} communication", kind, free, better))
     stages = compute_by_stage(replay)
     if len(stages) > 1:
         for stage in stages:

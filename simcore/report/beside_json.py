@@ -21,6 +21,7 @@ def beside_json(beside: Beside) -> dict[str, Any]:
         "difference_ns": beside.difference_ns,
         "difference_percent": difference_percent(beside.a.step_time_ns, beside.b.step_time_ns),
         "why": why_words(beside),
+        "parts": [{"account": one.account, "difference_ns": one.ns} for one in beside.parts],
         "unlike": [{"what": name, "a": a, "b": b} for name, a, b in beside.unlike],
         "paired_by": "rank" if beside.by_rank else "stage",
         "accounts": _accounts(beside.whole),
@@ -39,6 +40,7 @@ def beside_json(beside: Beside) -> dict[str, Any]:
 def _side(side: Side) -> dict[str, Any]:
     return {
         "file": side.path,
+        "run": side.stamp,
         "kind": side.kind,
         "step_time_ns": side.step_time_ns,
         "together": side.together,

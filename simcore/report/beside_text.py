@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import textwrap
 
-from simcore.analysis.beside import ALIKE, COMPUTE, Beside, KindChange, Side, StagePair
-from simcore.analysis.compare import Change, leading_change
+from simcore.analysis.beside import Beside, KindChange, Side, StagePair, account_of
+from simcore.analysis.compare import Change, leading_parts
 from simcore.analysis.results import Results
 from simcore.diagnostics import printable
 from simcore.replay.slow_ranks import LEAST
@@ -18,10 +18,10 @@ from simcore.units import column_unit, duration, plural
 _WIDTH = 110
 # Cells for what a replay changes.
 _CHANGES = 36
+_STAMP_CELLS = 24
 # What a person reads at once is 40 lines; --all has everything.
 _STAGES, _ACCOUNTS, _MOVERS = 4, 9, 6
 _NO_LIMIT = 1 << 30
-_COMPUTE = tuple(ALIKE[place] for place in COMPUTE)
 
 
 def beside_text(beside: Beside, everything: bool = False) -> str:
@@ -32,6 +32,11 @@ def beside_text(beside: Beside, everything: bool = False) -> str:
     most = (_NO_LIMIT,) * 3 if everything else (_ACCOUNTS, _STAGES, _MOVERS)
     parts = [_head(beside), _accounts(beside, most[0]), _passes(beside, most[1]), _movers(beside, most[2])]
     return "\n".join([*(part for part in parts if part), _rest(beside)])
+
+
+def run_words(beside: Beside, side: Side) -> str:
+    """`run 20250320144110 of `, before the name of a side whose directory has both runs; else ""."""
+    return f"run {printable(side.stamp or '', _STAMP_CELLS)} of " if beside.told_by_stamp else ""
 
 
 def side_facts(side: Side) -> str:
@@ -114,19 +119,23 @@ def _how_alike(beside: Beside) -> str:
 
 def why_words(beside: Beside) -> str:
     """Whose compute changes most, where that explains something, and what changes most on the mean rank: of
-    what changes as the step does.
+    what changes as the step does. Compute is one account.
     """
     if not beside.movers:
         return "nothing changes: the accounts are equal on every stage"
-    found = leading_change(beside.whole.accounts, beside.difference_ns)
-    on_mean = found.words(lambda change: difference_of(change.a_ns, change.b_ns))
-    most, cause = found.most, beside.cause
-    # What the mean rank computes is no news beside what it computes forward.
-    if cause is not None and cause.change.ns * most.ns > 0 and (
-        cause.stage is not None or most.name not in _COMPUTE
-    ):  # fmt: skip
-        return f"{_computes(cause)}; {on_mean}"
-    first = next((one for one in beside.movers if one.change.ns * most.ns > 0), beside.movers[0])
+    found, cause = leading_parts(beside.parts, beside.difference_ns), beside.cause
+    most, on_mean = found.most, f"{found.words} on the mean rank"
+    if cause is not None and cause.change.ns * most.ns > 0:
+        if cause.stage is not None or most.account != cause.change.name:
+            return f"{_computes(cause)}; {on_mean}"
+        # What the mean rank computes is no news beside what it computes more or less.
+        return (
+            f"{on_mean}, which computes {duration(cause.change.b_ns)}, before {duration(cause.change.a_ns)}"
+        )
+    of_it = [one for one in beside.movers if account_of(one.change.name) == most.account]
+    first = next((one for one in of_it if one.change.ns * most.ns > 0), None)
+    if first is None:
+        return on_mean
     there = difference_of(first.change.a_ns, first.change.b_ns)
     return f"{on_mean}, most on {where_words(first)}: {first.change.name} {there}"
 
@@ -147,7 +156,8 @@ def _computes(cause: KindChange) -> str:
 def _head(beside: Beside) -> str:
     lines = []
     for side, name in ((beside.a, "A"), (beside.b, "B")):
-        text = f"{name}  {duration(side.step_time_ns):<11} {printable(side.path)}: {side_facts(side)}"
+        who = f"{run_words(beside, side)}{printable(side.path)}"
+        text = f"{name}  {duration(side.step_time_ns):<11} {who}: {side_facts(side)}"
         lines.append(text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "...")
     steps = difference_of(beside.a.step_time_ns, beside.b.step_time_ns)
     lines.append(f"B - A  {steps}; {paired_words(beside)}")

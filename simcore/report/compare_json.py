@@ -22,6 +22,7 @@ def compare_json(comparison: Comparison) -> dict[str, Any]:
         "difference_ns": comparison.difference_ns,
         "difference_percent": difference_percent(comparison.a.step_time_ns, comparison.b.step_time_ns),
         "why": comparison.why,
+        "parts": [{"account": one.account, "difference_ns": one.ns} for one in comparison.parts],
         "changed": {field: {"a": _plain(a), "b": _plain(b)} for field, (a, b) in comparison.changed.items()},
         "matched": {
             "ops": matched.ops, "a_ops": matched.a_ops, "b_ops": matched.b_ops, "ranks": matched.ranks
@@ -51,7 +52,7 @@ def compare_json(comparison: Comparison) -> dict[str, Any]:
             for one in comparison.movers
         ],
         "unchanged": comparison.unchanged,
-        "peak_microbatches": None if cost is None else {"stage": cost.stage, "a": cost.a, "b": cost.b},
+        "peak_microbatches": None if cost is None else cost._asdict(),
     }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from simcore.diagnostics import printable
 from simcore.parameters import flag_of
 from simcore.report.changes import change_figures, difference_of
 from simcore.report.table import Column, table
-from simcore.units import column_unit, digits, duration, number, signed
+from simcore.units import column_unit, digits, duration, number, plural, signed
 
 _WIDTH = 110
 # What a person reads at once; --all has everything.
@@ -22,6 +22,8 @@ _LEAST_ACCOUNTS = 4
 _LEAST_MOVERS, _MOST_MOVERS = 3, 7
 _NO_LIMIT = 1 << 30
 _NAME_CELLS = 28
+# Of what B - A consists of, the parts below the largest over this are not worth their figure.
+_SMALL_PART = 1000
 
 
 def compare_text(comparison: Comparison, everything: bool = False) -> str:
@@ -98,7 +100,20 @@ def _head(comparison: Comparison) -> str:
         lines.append(text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "...")
     lines.append(f"B - A  {difference_words(comparison)}; {matched_words(comparison)}")
     lines += textwrap.wrap(f"Why: {comparison.why}.", _WIDTH, subsequent_indent="     ")
+    lines += textwrap.wrap(_parts(comparison), _WIDTH, subsequent_indent="     ")
     return "\n".join(lines) + "\n"
+
+
+def _parts(comparison: Comparison) -> str:
+    """What B - A consists of where `Why` does not name all of it; small parts only by how many there are."""
+    parts, leading = comparison.parts, comparison.leading
+    if leading is None or len(parts) == len(leading.said):
+        return ""
+    shown = [one for one in parts if abs(one.ns) * _SMALL_PART >= abs(parts[0].ns)]
+    words = [one.words for one in shown]
+    left = len(parts) - len(shown)
+    words += [f"{left} below 0.1 % of the largest"] if left else []
+    return f"     B - A along the critical paths: {', '.join(words)}."
 
 
 def _accounts(comparison: Comparison, most: int) -> str:
@@ -229,8 +244,12 @@ def _rest(comparison: Comparison) -> str:
 
 
 def cost_words(comparison: Comparison) -> str:
-    """What B keeps in memory where that differs most."""
+    """What a stage keeps in memory at most, and where that differs most; "" where it does nowhere."""
     cost = comparison.cost
-    return "" if cost is None else (
-        f"Cost: stage {cost.stage} keeps {cost.b} micro-batches in memory, in A {cost.a}"
-    )  # fmt: skip
+    if cost is None:
+        return ""
+    before = "as in A" if cost.a_peak == cost.b_peak else f"in A {cost.a_peak}"
+    peak = f"Cost: at most {plural(cost.b_peak, 'micro-batch')} in memory, {before}"
+    if cost.a == cost.b or (cost.a, cost.b) == (cost.a_peak, cost.b_peak):
+        return peak
+    return f"{peak}; stage {cost.stage} keeps {cost.b}, in A {cost.a}"

@@ -143,6 +143,8 @@ def _segment(results: MeasuredResults, one: Segment) -> dict[str, Any]:
 
 
 def _knob(knob: Knob) -> dict[str, Any]:
+    if knob.unknown:
+        return {"knob": knob.name, "free_ns": None, "better10_ns": None, "unknown": knob.unknown}
     values: dict[str, Any] = {"knob": knob.name, "free_ns": knob.free_ns, "better10_ns": knob.better10_ns}
     return values | ({"worse10_ns": knob.worse10_ns} if knob.worse10_ns is not None else {})
 

@@ -110,7 +110,12 @@ def _what_if(results: MeasuredResults, knobs: list[Knob]) -> str:
         free = "-" if knob.free_ns is None else duration(knob.free_ns)
         worse = "" if knob.worse10_ns is None else duration(knob.worse10_ns)
         gain = f"{percent(step - knob.best_ns, step)} %"
-        rows.append([knob.name, free, duration(knob.better10_ns), worse, gain])
+        figures = (
+            ["unknown", "unknown", "", ""]
+            if knob.unknown
+            else [free, duration(knob.better10_ns), worse, gain]
+        )
+        rows.append([knob.name, *figures])
     columns = [Column("what", left=True), Column("free"), Column("10 % less"), Column("10 % more"),
                Column("gain at most")]  # fmt: skip
     title = f"What if: the step time ({duration(step)} now) when one thing takes no time, or a tenth less"
@@ -120,4 +125,5 @@ def _what_if(results: MeasuredResults, knobs: list[Knob]) -> str:
     ]
     if any(knob.name.endswith(AS_PEERS) for knob in knobs[:_KNOBS]):
         words.append(f"  a slow rank{AS_PEERS}: computing as long as the median of the others of its stage")
+    words += [f"  unknown: {why}" for why in dict.fromkeys(one.unknown for one in knobs[:_KNOBS]) if why]
     return "\n".join([title, *table(columns, rows), *words, ""])

@@ -17,7 +17,7 @@ def test_a_comparison_is_one_screen_and_exits_with_0() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0] == f"Compare  {SEED_002}"
-    assert "Why: bubble and idle -4.079 s on the mean rank: weight gradients fill the wait" in lines[4]
+    assert "Why: bubble -4.080 s: weight gradients fill the wait for the next backward." in lines[4]
     assert 24 <= len(lines) <= 40
     path = lines.index("Critical paths, what changes most (--all has all)")
     assert lines[path + 2] == ("  compute wg   4.216  0.136  -4.080  mlp_row           4.070  2.803  -1.267")
@@ -28,8 +28,8 @@ def test_json_has_the_keys_of_its_schema() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
     assert list(found) == [
-        "schema", "a", "b", "difference_ns", "difference_percent", "why", "changed", "matched", "accounts",
-        "worst", "layers", "critical_path", "movers", "unchanged", "peak_microbatches",
+        "schema", "a", "b", "difference_ns", "difference_percent", "why", "parts", "changed", "matched",
+        "accounts", "worst", "layers", "critical_path", "movers", "unchanged", "peak_microbatches",
     ]  # fmt: skip
     assert found["schema"] == "wltui.compare/1"
     assert found["changed"] == {"schedule": {"a": "1f1b", "b": "zb-h1"}}
@@ -64,7 +64,7 @@ def test_two_files_are_compared(tmp_path: Path) -> None:
     second = workload_file(folder, "mlp -1 6 NONE 0 7 NONE 0 9 NONE 0 100")
     done = wltui("compare", first, second)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Why: compute fwd +1 ns on the mean rank: another file." in done.stdout
+    assert "Why: compute +1 ns: another file, in which each rank computes 22 ns, before 21 ns." in done.stdout
 
 
 def test_a_slower_run_fails_when_asked_to() -> None:
@@ -144,8 +144,8 @@ def test_a_workload_stands_beside_a_trace() -> None:
     assert len(lines) <= 40
     found = json.loads(wltui("compare", SEED_002, TRACE, "--json").stdout)
     assert list(found) == [
-        "schema", "a", "b", "difference_ns", "difference_percent", "why", "unlike", "paired_by",
-        "accounts", "stages", "lanes", "movers", "unchanged",
+        "schema", "a", "b", "difference_ns", "difference_percent", "why", "parts", "unlike",
+        "paired_by", "accounts", "stages", "lanes", "movers", "unchanged",
     ]  # fmt: skip
     assert (found["schema"], found["paired_by"]) == ("wltui.beside/1", "stage")
     assert list(found["movers"][0]) == ["stage", "rank", "kind", "a_ns", "b_ns", "difference_ns"]
@@ -192,6 +192,25 @@ def test_against_what_has_nothing_in_common_is_an_error_before_the_screen(tmp_pa
     done = wltui(SEED_002, "--against", str(path), "--snapshot", "")
     assert (done.returncode, done.stdout) == (2, "")
     assert "found an order of operations without times" in done.stderr
+
+
+def test_two_runs_of_one_directory_are_told_apart_by_their_stamps(tmp_path: Path) -> None:
+    """Also where the path is too long for its line; a run beside its own replay needs no stamp."""
+    traces = tmp_path / ("long" * 20)
+    traces.mkdir()
+    stamps = ("20240923205004", "20250320144110")
+    for stamp in stamps:
+        write_set(traces, LINES, stamp=stamp)
+    chosen = (str(traces), "--run", stamps[0], "--run2", stamps[1])
+    done = wltui("compare", *chosen)
+    assert (done.returncode, done.stderr) == (0, "")
+    for line, stamp in zip(done.stdout.splitlines(), stamps, strict=False):
+        assert f" run {stamp} of " in line
+    found = json.loads(wltui("compare", *chosen, "--json").stdout)
+    assert [found[side]["run"] for side in "ab"] == list(stamps)
+    assert found["a"]["file"] == found["b"]["file"]
+    own = wltui("compare", str(traces), "--with", "--compute-scale 2")
+    assert not any(stamp in line for stamp in stamps for line in own.stdout.splitlines()[:2])
 
 
 def missing_rank(folder: Path) -> tuple[str, str]:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from simcore.measured import open_directory
+from simcore.replay import MeasuredResults
 from simcore.replay.scales import Scales
 from tests.analysis.test_beside import beside, made_simulation, made_trace
 from tests.measured.made_steps import Layout
+from tests.measured.test_partners import LINES
+from tests.measured.traces import write_set
 from tui.compare.frame import draw
 from tui.compare.measured import MeasuredCompared
 from tui.compare.model import CompareModel
@@ -67,3 +73,15 @@ def test_ranks_and_stages_that_one_side_alone_has_are_named() -> None:
     assert found.alone == (["stage 2", "stage 3"], [])
     assert MeasuredCompared(beside(half, whole)).alone == ([], ["stage 2", "stage 3"])
     assert MeasuredCompared(beside(made_simulation(_LAYOUT), half)).alone == ([], [])
+
+
+def test_two_runs_of_one_directory_have_their_stamps_on_the_screen(tmp_path: Path) -> None:
+    stamps = ("20240923205004", "20250320144110")
+    for stamp in stamps:
+        write_set(tmp_path, LINES, stamp=stamp)
+    runs = [MeasuredResults(open_directory(str(tmp_path), stamp)) for stamp in stamps]
+    for side, stamp in zip(MeasuredCompared(beside(*runs)).sides, stamps, strict=True):
+        assert side.startswith(f"run {stamp} of {tmp_path.name}, measured")
+    replay = runs[0].with_scales(Scales(compute=2.0))
+    for side in MeasuredCompared(beside(runs[0], replay)).sides:
+        assert side.startswith(f"{tmp_path.name}, "), "a run and its replay are told by what they are"

@@ -33,7 +33,7 @@ async def test_a_changed_run_stands_beside_the_opened_one_with_the_reason(make_a
         await run_over(pilot)
         assert session.current.simulation.parameters.schedule == "zb-h1"
         text = screen_text(app)
-        assert "Why: bubble and idle -4.079 s on the mean rank: weight gradients fill the wait" in text
+        assert "Why: bubble -4.080 s: weight gradients fill the wait for the next backward." in text
         assert "all 2 595 840 ops of 1 024 ranks matched" in text
         assert "B - A  -4.079 s (-27.6 %)" in text
         assert "unchanged: every op's duration" in text

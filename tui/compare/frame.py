@@ -91,9 +91,10 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, found: bool) 
     difference = compared.steps[1] - compared.steps[0]
     role = "worse" if difference > 0 else "better" if difference < 0 else "dim"
     lines.append([(" B - A  ", "dim"), (steps, role), (matched, "dim")])
+    words = f"Why: {compared.why}." if found else "comparing the critical paths"
     why = [
         (f" {line}" if not number else f"      {line}")
-        for number, line in enumerate(wrapped(f"Why: {compared.why}.", width - 8))
+        for number, line in enumerate(wrapped(words, width - 8))
     ]
     if len(why) > 2:
         why[1] += " ..."

@@ -8,7 +8,7 @@ from functools import cached_property
 from simcore.analysis import Results
 from simcore.analysis.beside import Beside, Seat, Side
 from simcore.analysis.compare import Alike, Change
-from simcore.report.beside_text import notices, paired_words, side_facts, where_words, why_words
+from simcore.report.beside_text import notices, paired_words, run_words, side_facts, where_words, why_words
 from tui.compare.source import Row, by_difference, joined_legend
 from tui.frame import cells
 from tui.timeline.lanes import SimulatedLanes
@@ -42,7 +42,7 @@ class MeasuredCompared:
 
     @property
     def sides(self) -> tuple[str, str]:
-        return _named(self.beside.a), _named(self.beside.b)
+        return _named(self.beside, self.beside.a), _named(self.beside, self.beside.b)
 
     @cached_property
     def _order(self) -> list[int]:
@@ -163,5 +163,6 @@ class MeasuredCompared:
         return notices(self.beside)
 
 
-def _named(side: Side) -> str:
-    return f"{cells(side.path.rstrip('/').rsplit('/', 1)[-1], 40)}, {side_facts(side)}"
+def _named(beside: Beside, side: Side) -> str:
+    name = cells(side.path.rstrip("/").rsplit("/", 1)[-1], 40)
+    return f"{run_words(beside, side)}{name}, {side_facts(side)}"

@@ -8,6 +8,8 @@ from tui.boxes import beside, box
 from tui.compare.model import MOVERS, CompareModel
 from tui.frame import Glyphs, Line, middle_cut, rule, shortened, wrapped
 
+# A notice may take two lines of a panel with so many rows.
+_NOTICE_LINES, _TALL_PANEL = 2, 8
 _GAINS = ("forward", "backward", "input grad", "weight grad", "optimizer", "recompute")
 
 
@@ -75,7 +77,8 @@ def _movers(model: CompareModel, width: int, rows: int, found: bool) -> list[Lin
         return [[(" comparing op by op", "dim")]]
     compared = model.compared
     same = wrapped(f"unchanged: {', '.join(compared.unchanged)}", width - 1) if compared.unchanged else []
-    notices = [*((words, "dim") for words in same), *((words, "warn") for words in compared.notices)]
+    told = [line for words in compared.notices for line in _told(words, width - 1, rows)]
+    notices = [*((words, "dim") for words in same), *((words, "warn") for words in told)]
     room = max(rows - len(notices), 1)
     first = max(0, min(model.mover - room + 1, len(compared.rows) - room))
     size = max(width - 42, 12)
@@ -91,3 +94,9 @@ def _movers(model: CompareModel, width: int, rows: int, found: bool) -> list[Lin
     if not compared.rows:
         lines.append([(" nothing differs", "dim")])
     return lines + [shortened([(f" {words}", role)], width) for words, role in notices]
+
+
+def _told(words: str, width: int, rows: int) -> list[str]:
+    """A notice on two lines where these are enough and the panel is tall, else on one that is cut."""
+    lines = wrapped(words, width)
+    return lines if len(lines) <= _NOTICE_LINES and rows >= _TALL_PANEL else [words]

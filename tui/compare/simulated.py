@@ -86,7 +86,9 @@ class SimulatedCompared:
         return self._alike.get(pair, ())
 
     def find(self, is_cancelled: Callable[[], bool]) -> object:
-        found = self.comparison.movers
+        for side in (self.comparison.a, self.comparison.b):
+            side.compute_critical_path(is_cancelled)
+        found = self.comparison.why, self.comparison.movers
         left = _MOST_OPS_AHEAD
         for pair in range(self.pairs):
             left -= len(self.lanes(pair)[0].spans.start)

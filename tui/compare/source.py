@@ -62,11 +62,11 @@ class Compared(Protocol):
         """What lane A (0) or B (1) of a pair does at a time of its step."""
 
     def find(self, is_cancelled: Callable[[], bool]) -> object:
-        """What takes long, in a worker: `matched`, `rows`, `unchanged`, `notices` and `known_alike`."""
+        """What takes long, in a worker: `why`, `matched`, `rows`, `unchanged`, `notices`, `known_alike`."""
 
     @property
     def why(self) -> str:
-        """What changes most and why, a sentence without its full stop."""
+        """What explains B - A and what causes it, a sentence without its full stop."""
 
     @property
     def accounts(self) -> Sequence[Change]:

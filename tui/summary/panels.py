@@ -13,7 +13,7 @@ from simcore.diagnostics import Diagnostic
 from simcore.program.ops import FWD, IG, OPT, RECOMPUTE, WG
 from simcore.ranks import RankSet
 from simcore.units import duration, percent, plural, whole_percent
-from tui.change_words import BETTER, change_share, change_words
+from tui.change_words import BETTER, UNKNOWN, change_share, change_words
 from tui.frame import Glyphs, Line, cells, fitted, rows_around
 from tui.panel_cursor import WHAT_IF
 from tui.summary.digits import large
@@ -270,8 +270,10 @@ def help_lines(
 def help_line(knob: WhatIf | Knob, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
     """A change in words, the step time with it, and the difference."""
     words = change_words(knob, dims) + ("" if knob.free_ns is None else f", {BETTER}")
-    share, role = change_share(step, knob.better10_ns)
     name = f"{'>' if at else ' '}{cells(words, size - 1):<{size}}"
+    if knob.unknown:
+        return [(name, "accent" if at else ""), (f"{UNKNOWN:>20}", "dim")]
+    share, role = change_share(step, knob.better10_ns)
     return [(name, "accent" if at else ""), (f"{duration(knob.better10_ns):>10}", ""), (f" {share}", role)]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from simcore.units import duration, percent
 from tui.boxes import beside, box
-from tui.change_words import BETTER, change_share, change_words
+from tui.change_words import BETTER, UNKNOWN, change_share, change_words
 from tui.frame import Glyphs, Line, cells, rows_around, rule
 from tui.panel_cursor import WHAT_IF
 from tui.timeline.axis import clock
@@ -115,6 +115,8 @@ def knob_lines(model: PathModel, width: int, rows: int, progress: str) -> list[L
 def knob_line(knob: WhatIf | Knob, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
     """A knob, its name in `size` cells, and the step times that it gives."""
     words = f"{'>' if at else ' '}{cells(change_words(knob, dims), size - 1):<{size}}"
+    if knob.unknown:
+        return [(words, "accent" if at else ""), (f"{UNKNOWN:>20}{UNKNOWN:>20}", "dim")]
     now = f"{duration(knob.better10_ns):>11}"
     line: Line = [(words, "accent" if at else ""), (now, ""), change_share(step, knob.better10_ns)]
     if knob.free_ns is None:

@@ -7,7 +7,7 @@ Two simulated runs have more in common, op by op: see `simcore.analysis.compare`
 from simcore.analysis.beside.pairs import Beside, KindChange, LanePair, StagePair
 from simcore.analysis.beside.passes import MatchedPass, TimedPass
 from simcore.analysis.beside.side import Seat, Side
-from simcore.analysis.beside.words import ALIKE, COMPUTE
+from simcore.analysis.beside.words import ALIKE, COMPUTE, account_of
 
 __all__ = [
     "ALIKE",
@@ -20,4 +20,5 @@ __all__ = [
     "Side",
     "StagePair",
     "TimedPass",
+    "account_of",
 ]

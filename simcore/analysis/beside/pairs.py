@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from simcore.analysis.beside.passes import MatchedPass, matched_passes
 from simcore.analysis.beside.side import Seat, Side
-from simcore.analysis.beside.words import ALIKE, COMPUTE, mean_ns
-from simcore.analysis.compare.paths import Change
+from simcore.analysis.beside.words import ALIKE, COMPUTE, account_of, mean_ns
+from simcore.analysis.compare import Change, Part
+from simcore.analysis.compare.parts import BUSY
 from simcore.diagnostics import UsageError
 
 # A rank stands for its stage, or a stage for all, if it changes over so many times as much as the others.
@@ -75,6 +76,11 @@ class Beside:
             )
 
     @property
+    def told_by_stamp(self) -> bool:
+        """Whether A and B are two measured runs with stamps of their own, as of one directory."""
+        return None not in (self.a.stamp, self.b.stamp) and self.a.stamp != self.b.stamp
+
+    @property
     def difference_ns(self) -> int:
         """How much longer step B is."""
         return self.b.step_time_ns - self.a.step_time_ns
@@ -128,6 +134,16 @@ class Beside:
     def whole(self) -> StagePair:
         """All ranks of the stages that both have, as one."""
         return self._stage(None)
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """B - A by account of the mean rank of the stages that both have, the largest part first."""
+        found: dict[str, int] = {}
+        for change in self.whole.accounts:
+            account = account_of(change.name)
+            found[account] = found.get(account, 0) + change.ns
+        there = [Part(account, ns) for account, ns in found.items() if ns]
+        return sorted(there, key=lambda part: -abs(part.ns))
 
     def _stage(self, stage: int | None) -> StagePair:
         means = []
@@ -224,7 +240,7 @@ def _alone(changes: list[KindChange]) -> KindChange | None:
 
 def _compute(a_ns: Sequence[int], b_ns: Sequence[int]) -> Change:
     """What is computed, of ns by ALIKE."""
-    return Change("compute", *(sum(side[account] for account in COMPUTE) for side in (a_ns, b_ns)))
+    return Change(BUSY, *(sum(side[account] for account in COMPUTE) for side in (a_ns, b_ns)))
 
 
 def _compute_of(stage: StagePair) -> Change:

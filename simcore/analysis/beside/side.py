@@ -56,6 +56,11 @@ class Side:
         return self.results.measured.path if isinstance(self.results, MeasuredResults) else self.results.path
 
     @property
+    def stamp(self) -> str | None:
+        """Which run of its directory it is, by the names of the files; None where they do not say."""
+        return self.results.measured.stamp if isinstance(self.results, MeasuredResults) else None
+
+    @property
     def diagnostics(self) -> Sequence[Diagnostic]:
         """What was assumed of it, ignored, or does not fit."""
         return self.results.diagnostics

@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from simcore.analysis.accounts import ACCOUNTS
-from simcore.analysis.compare.leading import Leading, leading_change
+from simcore.analysis.compare.leading import Leading, leading_parts
 from simcore.analysis.compare.matching import ClassPair, class_pairs, rows_in
 from simcore.analysis.compare.movers import Alike, Matched, Mover, compared_ops, computed_ops
+from simcore.analysis.compare.parts import Part, difference_parts
 from simcore.analysis.compare.paths import Change, PathChanges, path_changes
 from simcore.analysis.compare.reasons import why
 from simcore.analysis.effective import effective_parameters
@@ -21,8 +22,6 @@ from simcore.analysis.sentences.model import Facts
 from simcore.parameters import FLAGS
 from simcore.workload.model import base_name
 
-# Where a pipeline leaves a rank without work, before it or after it: one loss in two accounts.
-_PIPELINE = "bubble and idle"
 _NOT_COMPARED = ("no_fold",)
 
 
@@ -40,11 +39,15 @@ class LayerChange(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """Micro-batches in memory at once on a stage, where they differ most."""
+    """Micro-batches in memory at once. a, b: on the stage where they differ most. a_peak, b_peak: on that
+    which keeps most.
+    """
 
     stage: int
     a: int
     b: int
+    a_peak: int
+    b_peak: int
 
 
 @dataclass(frozen=True)
@@ -128,23 +131,19 @@ class Comparison:
         a, b = self.a.accounts[self.worst.a], self.b.accounts[self.worst.b]
         return [Change(name, a.total_ns[index], b.total_ns[index]) for index, name in enumerate(ACCOUNTS)]
 
-    def account_change(self, name: str) -> int:
-        """How much larger an account is in B on the mean rank, ns."""
-        return self.accounts[ACCOUNTS.index(name)].ns
+    @cached_property
+    def parts(self) -> list[Part]:
+        """B - A by account of the critical paths, the largest part first."""
+        return difference_parts(self.a, self.b, self.pairs)
 
     @cached_property
-    def leading(self) -> Leading:
-        """The account of the mean rank that changes most of those that change as the step does, and what goes
-        against it; bubble and idle as one.
-        """
-        lost = [one for one in self.accounts if one.name in ("bubble", "idle")]
-        others = [one for one in self.accounts if one not in lost]
-        pipeline = Change(_PIPELINE, sum(one.a_ns for one in lost), sum(one.b_ns for one in lost))
-        return leading_change([*others, pipeline], self.difference_ns)
+    def leading(self) -> Leading | None:
+        """The parts that explain most of B - A; None where no account differs."""
+        return leading_parts(self.parts, self.difference_ns) if self.parts else None
 
     @cached_property
     def why(self) -> str:
-        """What changes most and why, a sentence without its full stop."""
+        """The parts that explain B - A and what causes them, a sentence without its full stop."""
         return why(self)
 
     @cached_property
@@ -170,16 +169,12 @@ class Comparison:
 
     @cached_property
     def cost(self) -> Cost | None:
-        """The stage whose micro-batches in memory change most; None where they are the same."""
-        found: dict[int, list[int]] = {}
-        for side, results in enumerate((self.a, self.b)):
-            timeline = results.simulation.timeline
-            for number, one in enumerate(timeline.classes):
-                peaks = found.setdefault(one.stage, [-1, -1])
-                peaks[side] = max(peaks[side], timeline.stage_program(number).peak_microbatches)
-        both = [Cost(stage, a, b) for stage, (a, b) in found.items() if min(a, b) >= 0]
-        most = max(both, key=lambda one: (abs(one.b - one.a), -one.stage), default=None)
-        return most if most is not None and most.a != most.b else None
+        """The micro-batches in memory, of a stage that both have and at most; None where none differ."""
+        a, b = (_kept(side) for side in (self.a, self.b))
+        peaks = max(a.values()), max(b.values())
+        both = [Cost(stage, a[stage], b[stage], *peaks) for stage in a if stage in b]
+        most = max(both, key=lambda one: (abs(one.b - one.a), -one.stage))
+        return most if most.a != most.b or peaks[0] != peaks[1] else None
 
     @cached_property
     def unchanged(self) -> list[str]:
@@ -206,6 +201,16 @@ class Comparison:
         return words
 
 
+def _kept(results: Results) -> dict[int, int]:
+    """Micro-batches in memory at once by stage."""
+    timeline = results.simulation.timeline
+    found: dict[int, int] = {}
+    for number, one in enumerate(timeline.classes):
+        kept = timeline.stage_program(number).peak_microbatches
+        found[one.stage] = max(found.get(one.stage, 0), kept)
+    return found
+
+
 __all__ = [
     "Alike",
     "Change",
@@ -216,6 +221,7 @@ __all__ = [
     "Leading",
     "Matched",
     "Mover",
+    "Part",
     "PathChanges",
-    "leading_change",
+    "leading_parts",
 ]

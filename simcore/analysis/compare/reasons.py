@@ -1,52 +1,104 @@
-"""Why two runs differ, in words: the account that explains most of it, and a reason a changed parameter.
+"""Why two runs differ, in words: the parts that explain most of B - A, and who or what causes them.
 
-A new parameter's reason is one entry in `REASONS`. A reason says what the figures show.
+A new parameter's reason is one entry in `REASONS`: its words, and the accounts that it can change. A reason
+says what the figures show.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
+from simcore.analysis.compare.parts import BUSY, FILL, PART_ACCOUNTS, STANDING, is_pipeline
 from simcore.diagnostics import printable
-from simcore.program.schedules import SCHEDULES
-from simcore.units import duration, signed
+from simcore.units import duration, number, plural
 
 if TYPE_CHECKING:
     from simcore.analysis.compare import Comparison
+    from simcore.analysis.compare.leading import Leading
+    from simcore.analysis.results import Results
 
-Reason = Callable[["Comparison"], str]
+_MOST_SAID = 2
+_NAME_CELLS = 40
+# A reason for less than this share of the largest part is none for the difference.
+_WORTH_A_REASON = 0.1
+_EXPOSED = tuple(name for name in PART_ACCOUNTS if name.startswith("exposed "))
+# What passes of micro-batches consist of, and what stands between them.
+_PASSES = (BUSY, FILL, "exposed tp", "exposed ep", "exposed pp")
+_PIPELINE = (FILL, STANDING, "exposed pp")
+_GRADIENTS = ("exposed dp", "exposed dp_ep")
+# By kind of group where that does not say it. A transfer counts on two streams: all is counted as one.
+_COLLECTIVES = dict.fromkeys(("", "pp"), "collectives and transfers") | {"all": "collectives of all ranks"}
+
+
+class Reason(NamedTuple):
+    """What a parameter does. accounts: of PART_ACCOUNTS, those that it changes by itself. ns: about how much
+    of the path it changes, where that can be told; else as much as these accounts change.
+    """
+
+    words: Callable[[Comparison], str]
+    accounts: tuple[str, ...] = PART_ACCOUNTS
+    ns: Callable[[Comparison], float] | None = None
+
+    def explains_ns(self, comparison: Comparison) -> float:
+        """The largest part that it is a reason for, ns."""
+        largest = max((abs(one.ns) for one in comparison.parts if one.account in self.accounts), default=0)
+        return largest if self.ns is None else min(largest, self.ns(comparison))
 
 
 def why(comparison: Comparison) -> str:
-    """The account that changes most as the step does, on the mean rank, what goes against it, and the reason;
-    what is equal where nothing changes.
+    """Returns the parts that explain most of B - A, then who or what causes them; what is equal where nothing
+    changes, and what makes up for each other where the steps are equal.
     """
-    if not comparison.leading.most.ns:
-        equal = "the step times" if comparison.difference_ns == 0 else "the accounts"
-        return f"nothing changes: {equal} are equal"
-    changed = comparison.leading.words(lambda change: signed(change.ns))
-    said = [REASONS[field](comparison) for field in REASONS if field in comparison.changed]
+    leading = comparison.leading
+    if leading is None:
+        return "nothing changes: the step times are equal"
+    if not comparison.difference_ns:
+        most, against = leading.most, leading.against
+        if against is None:
+            return f"the step times are equal: {most.words}, which other accounts make up for"
+        return f"the step times are equal: {most.words} and {against.words} make up for each other"
+    reasons, left = _reasons(comparison, leading)
+    more = f" (and {plural(left, 'more change')})" if left else ""
+    return f"{leading.words}{': ' if reasons else ''}{'; '.join(reasons)}{more}"
+
+
+def _reasons(comparison: Comparison, leading: Leading) -> tuple[list[str], int]:
+    """The reasons for the parts that are named, that for most of them first, and how many are left out.
+
+    A change that has little to do with a part that is named is left out, unless there is no other: the reason
+    for the little that it does would be taken for that of the whole.
+    """
+    found = [REASONS[field] for field in REASONS if field in comparison.changed]
     if comparison.other_file:
-        said.insert(0, "another file")
-    reasons = list(dict.fromkeys(said))
-    more = f" (and {len(reasons) - 2} more changes)" if len(reasons) > 2 else ""
-    return f"{changed}{': ' if reasons else ''}{'; '.join(reasons[:2])}{more}"
+        found.insert(0, Reason(_other_file))
+    named = {part.account for part in leading.said}
+    least = abs(leading.most.ns) * _WORTH_A_REASON
+    ns = {one.words: one.explains_ns(comparison) for one in found}
+    explain = [one for one in found if named.intersection(one.accounts) and ns[one.words] >= least] or found
+    words = dict.fromkeys(one.words for one in sorted(explain, key=lambda one: -ns[one.words]))
+    # Two parameters may have one reason, and what another file does holds that of its parameters.
+    texts = list(dict.fromkeys(one(comparison) for one in words))
+    said = [text for text in texts if not any(text in other for other in texts if text != other)]
+    left = max(len(said) - _MOST_SAID, 0) + len(ns) - len(words)
+    return said[:_MOST_SAID], left
 
 
-def _lost(comparison: Comparison) -> int:
-    """How much more the pipeline leaves empty, bubble and idle of the mean rank, ns."""
-    return comparison.account_change("bubble") + comparison.account_change("idle")
+def _part(comparison: Comparison, account: str) -> int:
+    return next((part.ns for part in comparison.parts if part.account == account), 0)
 
 
 def _schedule(comparison: Comparison) -> str:
     before, after = comparison.changed["schedule"]
     chunks = comparison.b.simulation.program.virtual_stages
     whole = comparison.a.simulation.program.virtual_stages
-    shorter = _lost(comparison) < 0
-    if not SCHEDULES[after].pipelined:
+    shorter = _part(comparison, FILL) < 0
+    was_piped, is_piped = is_pipeline(comparison.a), is_pipeline(comparison.b)
+    if not was_piped and not is_piped:
+        return f"{after} runs the rows in another order than {before}"
+    if not is_piped:
         return "without a pipeline no stage waits for another"
-    if not SCHEDULES[before].pipelined:
+    if not was_piped:
         return "stages of a pipeline wait for each other"
     if after == "interleaved" and shorter:
         return f"chunks of 1/{chunks} of a stage make the empty slots as much shorter"
@@ -70,42 +122,123 @@ def _virtual_stages(comparison: Comparison) -> str:
 
 def _microbatches(comparison: Comparison) -> str:
     before, after = comparison.changed["microbatches"]
+    leading = comparison.leading
     stages = comparison.b.simulation.layout.pp
-    if stages == 1:
-        return f"a step has {after} micro-batches in place of {before}"
-    return f"{stages - 1} empty slots stand beside {after} micro-batches in place of {before}"
+    if leading is not None and leading.most.account == FILL and stages > 1:
+        return f"{stages - 1} empty slots stand beside {after} micro-batches in place of {before}"
+    return f"a step has {after} micro-batches in place of {before}"
 
 
 def _communication(comparison: Comparison) -> str:
-    before, after = (
-        side.mean(comm for comm, _ in side.results.communication)
-        for side in (comparison.facts_a, comparison.facts_b)
-    )
+    """What collectives of the kind that explains most take a rank, and what of the network is why."""
+    leading = comparison.leading
+    kinds = [] if leading is None else [one.account for one in leading.said if one.account in _EXPOSED]
+    kind = kinds[0].removeprefix("exposed ") if kinds else ""
+    what = _COLLECTIVES.get(kind, f"{kind} collectives")
+    before, after = (_communicates(side, kind) for side in (comparison.a, comparison.b))
     if before == after:
-        return f"each rank communicates {duration(after)} in both"
-    return f"each rank communicates {duration(after)}, before {duration(before)}"
+        return f"{what} take {duration(after)} a rank in both"
+    return f"{what} take {duration(after)} a rank, before {duration(before)}{_bandwidth(comparison)}"
+
+
+def _communicates(results: Results, kind: str) -> int:
+    """What a rank communicates in groups of a kind, or in all and between stages, the mean of all, ns."""
+    if kind in ("", "pp"):
+        return results.mean_of_ranks(comm for comm, _ in results.communication)
+    return sum(use.busy_ns for use, _ in results.mean_streams if use.kind == kind)
+
+
+def _communicated_ns(comparison: Comparison) -> float:
+    """How much longer or shorter a rank communicates in groups of each kind, all kinds together."""
+    kinds = [account.removeprefix("exposed ") for account in _EXPOSED if account != "exposed pp"]
+    sides = (comparison.a, comparison.b)
+    return sum(abs(_communicates(sides[1], kind) - _communicates(sides[0], kind)) for kind in kinds)
+
+
+def _bandwidth(comparison: Comparison) -> str:
+    """` (dimension 0 has 409 GB/s, before 450)`, of the one dimension whose bandwidth changed as the step
+    did; "" where there is none, or several, or the dimensions are others.
+    """
+    a, b = comparison.a.simulation, comparison.b.simulation
+    if not (a.has_dimensions and b.has_dimensions):
+        return ""
+    if [one.size for one in a.cluster.dims] != [one.size for one in b.cluster.dims]:
+        return ""
+    changed = [
+        f" (dimension {place} has {number(other.bandwidth)} GB/s, before {number(one.bandwidth)})"
+        for place, (one, other) in enumerate(zip(a.cluster.dims, b.cluster.dims, strict=True))
+        if (one.bandwidth - other.bandwidth) * comparison.difference_ns > 0
+    ]
+    return changed[0] if len(changed) == 1 else ""
 
 
 def _compute(comparison: Comparison) -> str:
-    before, after = comparison.facts_a.mean_busy_ns, comparison.facts_b.mean_busy_ns
-    return f"each rank computes {duration(after)}, before {duration(before)}"
+    sides = (comparison.a, comparison.b)
+    alike = all(len({one.busy_ns for one in side.accounts}) == 1 for side in sides)
+    before, after = (side.mean_busy_ns for side in sides)
+    who = "each rank" if alike else "the mean rank"
+    return f"{who} computes {duration(after)}, before {duration(before)}"
+
+
+def _computed_ns(comparison: Comparison) -> float:
+    """How much more a path computes as its ranks do, on the mean rank: fill and drain grow with it."""
+    a, b = comparison.a.mean_busy_ns, comparison.b.mean_busy_ns
+    on_path = (sum(ns for kind, ns in side.critical_path.by_kind().items() if kind.startswith(BUSY))
+               for side in (comparison.a, comparison.b))  # fmt: skip
+    longer = max(on_path) / max(a, b, 1)
+    return abs(b - a) * max(longer, 1.0)
 
 
 def _slow_rank(comparison: Comparison) -> str:
-    before, after = comparison.changed["slow_rank"]
-    given = [text for text in after if text not in before]
-    if given:
-        rank, _, factor = printable(given[0], 40).partition("=")
-        more = f" (and {len(given) - 1} more)" if len(given) > 1 else ""
-        return f"rank {rank}{more} computes {factor} times as long, and who works with it waits"
-    return "no rank that was slow is waited for any more"
+    """The slow rank that the critical path goes through longest; where none is left, that which was slow."""
+    before, after = (_factors(texts) for texts in comparison.changed["slow_rank"])
+    given = {rank: factor for rank, factor in after.items() if before.get(rank) != factor}
+    if not given:
+        gone, _ = _longest_on_path(comparison.a, before)
+        return f"rank {gone} no longer computes {before[gone]} times as long"
+    rank, on_path = _longest_on_path(comparison.b, given)
+    more = f" (and {len(given) - 1} more)" if len(given) > 1 else ""
+    was = f", before {before[rank]} times" if rank in before else ""
+    what = f"rank {rank}{more} computes {given[rank]} times as long{was}"
+    if not on_path:
+        return f"{what}, beside the critical path"
+    return f"{what}, and who works with it waits" if _part(comparison, BUSY) > 0 else what
+
+
+def _slow_ns(comparison: Comparison) -> float:
+    """How much longer the path of B is on ranks that are slower than in A; that of A on those of A where the
+    path of B is not on such a rank.
+    """
+    texts_a, texts_b = comparison.changed["slow_rank"]
+    found = 0.0
+    for results, own, other in ((comparison.b, texts_b, texts_a), (comparison.a, texts_a, texts_b)):
+        was, by_rank = _factors(other), results.critical_path.by_rank()
+        for rank, factor in _factors(own).items():
+            slower = float(factor) / (float(was.get(rank, 1)) or 1) or 1
+            found += abs(1 - 1 / slower) * by_rank.get(int(rank), 0)
+        if found:
+            break
+    return found
+
+
+def _factors(texts: tuple[str, ...]) -> dict[str, str]:
+    """Rank -> factor, both as they were given: `37=1.3`."""
+    pairs = [printable(text, _NAME_CELLS).partition("=") for text in texts]
+    return {rank.strip(): factor.strip() for rank, _, factor in pairs}
+
+
+def _longest_on_path(results: Results, ranks: Mapping[str, str]) -> tuple[str, int]:
+    """Of some ranks the one on which the critical path is longest, else the first; ns of the path there."""
+    on_path = {str(rank): ns for rank, ns in results.critical_path.by_rank().items()}
+    found = max(ranks, key=lambda rank: on_path.get(rank, 0))
+    return found, on_path.get(found, 0)
 
 
 def _slow_link(comparison: Comparison) -> str:
     before, after = comparison.changed["slow_link"]
     given = [text for text in after if text not in before]
     if given:
-        return f"port {printable(given[0], 40)} slows down what goes through it"
+        return f"port {printable(given[0], _NAME_CELLS)} slows down what goes through it"
     return "no slow port is waited for any more"
 
 
@@ -152,35 +285,54 @@ def _estimate_only(comparison: Comparison) -> str:
     return "only SimAI's estimate changes"
 
 
+def _other_file(comparison: Comparison) -> str:
+    """What of another file makes the largest part."""
+    leading = comparison.leading
+    account = leading.most.account if leading is not None else ""
+    if account == BUSY:
+        return f"another file, in which {_compute(comparison)}"
+    if account in _EXPOSED:
+        return f"another file, in which {_communication(comparison)}"
+    a, b = (_pipeline(side) for side in (comparison.a, comparison.b))
+    return "another file" if a == b or account != FILL else f"another file, with {b}, before {a}"
+
+
+def _pipeline(results: Results) -> str:
+    if not is_pipeline(results):
+        return "no pipeline"
+    microbatches = plural(results.simulation.program.microbatches, "micro-batch")
+    return f"{results.simulation.layout.pp} stages and {microbatches}"
+
+
 # By field of `Parameters`, in the order in which reasons are looked for.
 REASONS: dict[str, Reason] = {
-    "dialect": _dialect,
-    "schedule": _schedule,
-    "virtual_stages": _virtual_stages,
-    "pp": _degrees,
-    "tp": _degrees,
-    "ep": _degrees,
-    "world": _degrees,
-    "rank_order": _rank_order,
-    "microbatches": _microbatches,
-    "passes": _work,
-    "layers": _work,
-    "stage_layout": _stage_layout,
-    "overlap_grad_reduce": _grad_reduce,
-    "overlap_param_gather": _param_gather,
-    "slow_rank": _slow_rank,
-    "slow_link": _slow_link,
-    "compute_scale": _compute,
-    "layer_scale": _compute,
-    "jitter": _jitter,
-    "seed": _jitter,
+    "dialect": Reason(_dialect),
+    "schedule": Reason(_schedule, _PIPELINE),
+    "virtual_stages": Reason(_virtual_stages, _PIPELINE),
+    "pp": Reason(_degrees),
+    "tp": Reason(_degrees),
+    "ep": Reason(_degrees),
+    "world": Reason(_degrees),
+    "rank_order": Reason(_rank_order, _EXPOSED, _communicated_ns),
+    "microbatches": Reason(_microbatches, _PASSES),
+    "passes": Reason(_work),
+    "layers": Reason(_work),
+    "stage_layout": Reason(_stage_layout, _PASSES),
+    "overlap_grad_reduce": Reason(_grad_reduce, _GRADIENTS),
+    "overlap_param_gather": Reason(_param_gather, _GRADIENTS),
+    "slow_rank": Reason(_slow_rank, (BUSY, STANDING), _slow_ns),
+    "slow_link": Reason(_slow_link, (*_EXPOSED, STANDING)),
+    "compute_scale": Reason(_compute, (BUSY,), _computed_ns),
+    "layer_scale": Reason(_compute, (BUSY,), _computed_ns),
+    "jitter": Reason(_jitter),
+    "seed": Reason(_jitter),
     **dict.fromkeys(
         (
             "comm_scale", "network", "cluster", "system", "dim", "algorithm", "splits", "active_chunks",
             "endpoint_delay", "local_mem_bw", "collective_optimization", "nvlink", "nic", "nics_per_server",
             "gpus_per_server", "gpu_type", "nic_type",
         ),
-        _communication,
+        Reason(_communication, _EXPOSED),
     ),
-    "overlap": _estimate_only,
+    "overlap": Reason(_estimate_only, ()),
 }  # fmt: skip

@@ -29,6 +29,11 @@ class WhatIf:
     anomaly: bool = False
     parameters: Parameters | None = None
 
+    @property
+    def unknown(self) -> str:
+        """Why nobody knows these times: "", a simulated run has all that takes part in it."""
+        return ""
+
 
 def what_if(
     simulation: Simulation,

@@ -1,0 +1,66 @@
+"""What nobody can know of a rank alone: what less communication would bring."""
+
+from pathlib import Path
+
+from simcore.inputs import open_input
+from simcore.measured import MeasuredRun, open_directory
+from simcore.replay import MeasuredResults
+from simcore.replay.scales import Scales
+from simcore.replay.what_if import Knob, answers
+from simcore.report.measured_json import measured_json
+from simcore.report.measured_text import measured_text
+from tests.measured.test_partners import LINES
+from tests.measured.traces import write_set
+from tui.frame import text_of
+from tui.summary.panels import help_line
+from tui.why.frame import knob_line
+
+ALONE = "fixtures/004_megatron_rank7_trace.txt"
+
+
+def knobs_of(results: MeasuredResults) -> dict[str, Knob]:
+    return {knob.name: knob for knob in answers(results)}
+
+
+def alone() -> MeasuredResults:
+    run = open_input(ALONE)
+    assert isinstance(run, MeasuredRun)
+    return MeasuredResults(run)
+
+
+def test_less_communication_of_a_rank_alone_brings_nobody_knows_what() -> None:
+    """Its replay keeps what was measured, so the step is as long: no reason to say that it would be."""
+    results = alone()
+    assert results.with_scales(Scales(comm=0.0)).step_time_ns == results.step_time_ns
+    knobs = knobs_of(results)
+    kinds = ("all", "tp", "dp", "pp", "embedding")
+    assert {name for name, knob in knobs.items() if knob.unknown} == {
+        f"{kind} communication" for kind in kinds
+    }
+    assert not knobs["all compute"].unknown
+
+
+def test_what_is_unknown_has_no_figure_on_the_page_in_the_json_and_on_the_screens() -> None:
+    results = alone()
+    knobs = list(answers(results))
+    page = measured_text(results, knobs=knobs)
+    (line,) = [line for line in page.splitlines() if line.startswith("  all communication")]
+    assert line.split() == ["all", "communication", "unknown", "unknown"]
+    assert "  unknown: who it is with is not in this run" in page
+    values = {one["knob"]: one for one in measured_json(results, knobs=knobs)["what_if"]}
+    found = values["all communication"]
+    assert (found["free_ns"], found["better10_ns"]) == (None, None)
+    assert found["unknown"].startswith("who it is with is not in this run")
+    assert "unknown" not in values["all compute"]
+    knob = next(one for one in knobs if one.name == "all communication")
+    for draw in (knob_line, help_line):
+        words = text_of([draw(knob, (), results.step_time_ns, 40, False)])
+        assert "unknown" in words
+        assert "=" not in words
+
+
+def test_where_all_ranks_are_there_every_effect_is_known(tmp_path: Path) -> None:
+    write_set(tmp_path, LINES)
+    results = MeasuredResults(open_directory(str(tmp_path), None))
+    assert not results.partners.kinds
+    assert not any(knob.unknown for knob in answers(results))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from simcore.analysis.critical_path import CriticalPath
     from simcore.analysis.dependencies import Dependencies
     from simcore.analysis.dimensions import ClassUse, DimensionUse, PortUse
+    from simcore.analysis.gradients import Gradient
     from simcore.analysis.legs import Leg
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
@@ -259,6 +260,15 @@ class Results:
         self.compute_slacks(cancelled)
         _ = self.layer_critical_ns, self.layer_slack_ns
         return self
+
+    @cached_property
+    def gradients(self) -> list[Gradient] | None:
+        """The slopes of the step time over each scale; None where there is no slack (`slacks`)."""
+        if self.simulation.program.queued:
+            return None
+        from simcore.analysis.gradients import gradients
+
+        return gradients(self.folded(), self.dependencies.built)
 
     def what_if(
         self,

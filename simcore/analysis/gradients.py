@@ -1,0 +1,81 @@
+"""How the step time answers to each scale: compute, communication, its kinds, layers and ranks."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
+from simcore.run.gradients import Chains
+from simcore.run.graph import never
+from simcore.run.simulated import SimulatedGraph
+from simcore.simulation import Simulation
+from simcore.workload.model import base_name
+
+# Time that no scale is on: a state change.
+_NO_KIND = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """The slopes of the step time over one scale.
+
+    scale: `compute`, `comm`, `comm tp`, `layer mlp_row`, `ranks 0-63`; raw text of the file may be in it.
+    left_ns, right_ns: ns a unit of the factor, for less and for more of it. until: the factor below 1 down
+    to which `left_ns` holds.
+    """
+
+    scale: str
+    left_ns: int
+    right_ns: int
+    until: float
+
+
+def gradients(
+    simulation: Simulation, built: SimulatedGraph, cancelled: Callable[[], bool] = never
+) -> list[Gradient]:
+    """The gradient of each scale: the order of the run is frozen, as under slack.
+
+    simulation: with equal ranks folded; built: its graph. Scales on ranks are on the compute of all ranks
+    of a class, since equal ones tie. Raises `Cancelled`.
+    """
+    timeline, names = simulation.timeline, simulation.workload.name
+    layers: dict[str, int] = {}
+    layer_of_row = [*[layers.setdefault(base_name(name), len(layers)) for name in names], len(layers)]
+    # A kind of duration is a class, a stream and a layer.
+    width = len(layers) + 1
+    kinds_of_stage: dict[int, list[int]] = {}
+    kind_of = array("i", (_NO_KIND,))
+    per_class = len(STREAMS) * width
+    for number in range(len(timeline.classes)):
+        ops = timeline.stage_program(number).ops
+        if id(ops) not in kinds_of_stage:
+            columns = zip(ops.stream, ops.row, strict=True)
+            kinds_of_stage[id(ops)] = [1 + stream * width + layer_of_row[row] for stream, row in columns]
+        offset = number * per_class
+        kind_of.extend([offset + kind for kind in kinds_of_stage[id(ops)]])
+    durations = built.durations()
+    kind_of.extend([_NO_KIND] * (len(durations) - len(kind_of)))
+    last = [built.last(number) for number in range(len(timeline.classes))]
+    chains = Chains(built.graph, durations, kind_of, last)
+    # By (family, scale): its kinds of duration. Families stand in this order.
+    scales: dict[tuple[int, str], list[int]] = {}
+    rows = list(layers)
+    for kind in sorted(chains.kinds):
+        if kind == _NO_KIND:
+            continue
+        number, rest = divmod(kind - 1, per_class)
+        stream, layer = divmod(rest, width)
+        if stream == COMPUTE:
+            ranks = timeline.classes[number].ranks
+            named = [(0, "compute"), (4, f"rank{'s' if len(ranks) > 1 else ''} {ranks.text()}")]
+        else:
+            named = [(1, "comm"), (2, f"comm {'pp' if stream >= TO_NEXT else STREAMS[stream]}")]
+        if layer < len(rows):
+            named.append((3, f"layer {rows[layer]}"))
+        for scale in named:
+            scales.setdefault(scale, []).append(kind)
+    # Within a family in the order of classes, streams and rows.
+    by_family = sorted(scales.items(), key=lambda item: item[0][0])
+    return [Gradient(name, *chains.slopes(kinds, cancelled)) for (_, name), kinds in by_family]

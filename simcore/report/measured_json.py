@@ -13,11 +13,11 @@ from simcore.replay import MeasuredResults
 from simcore.replay.accounts import RankAccounts
 from simcore.replay.critical_path import REASONS, Segment
 from simcore.replay.difference import differences
-from simcore.replay.pieces import GAP
 from simcore.replay.what_if import Knob
 from simcore.replay.worst import piece_name
 from simcore.report.as_json import SCHEMA
 from simcore.report.measured_insights import insight_lines
+from simcore.run.pieces import GAP
 
 
 def measured_json(
@@ -125,7 +125,7 @@ def _accounts(rank: RankTrace, one: RankAccounts) -> dict[str, Any]:
 
 
 def _segment(results: MeasuredResults, one: Segment) -> dict[str, Any]:
-    rank, pieces = results.measured.ranks[one.rank], results.graph.pieces[one.rank]
+    rank, pieces = results.measured.ranks[one.rank], results.ties.pieces[one.rank]
     op = pieces.op[one.piece]
     is_gap = pieces.kind[one.piece] == GAP
     batch = rank.ops.batch[op]

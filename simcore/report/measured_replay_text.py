@@ -61,7 +61,7 @@ def _accounts(results: MeasuredResults) -> str:
 
 
 def _waits(results: MeasuredResults) -> str:
-    if not results.times.together or not results.waiting:
+    if not results.graph.together or not results.waiting:
         return ""
     rows = [
         [str(one.early), str(one.late), printable(one.name, 34), duration(one.ns),

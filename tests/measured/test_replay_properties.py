@@ -33,7 +33,7 @@ def replays(layout: Layout, seed: int) -> tuple[list[list[Action]], Times, Measu
 @given(_LAYOUTS, st.integers(0, 10**6))
 def test_a_consistent_step_is_replayed_to_the_nanosecond(layout: Layout, seed: int) -> None:
     _, times, results = replays(layout, seed)
-    assert results.graph.matches.unmatched == ()
+    assert results.ties.matches.unmatched == ()
     first = min(rank[0][1] for rank in times)
     assert results.step_time_ns == step_of(times) - first
     again = results.with_scales(Scales()).run

@@ -235,7 +235,7 @@ def assert_accounts_and_path(results: MeasuredResults) -> None:
     assert by_rank == dict(path_sums(results, "rank"))
     edges = [(one.start, one.end) for one in results.critical_path]
     assert [start for start, _ in edges] + [step] == [0] + [end for _, end in edges]
-    if results.times.together:
+    if results.graph.together:
         assert not {one.kind for one in results.critical_path} & {"wait", "bubble"}
     assert results.run.step_time_ns == step
     assert what_they_last(results.run) == step

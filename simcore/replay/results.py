@@ -23,7 +23,7 @@ from simcore.replay.accounts import (
 from simcore.replay.critical_path import Segment, critical_path
 from simcore.replay.durations import Durations
 from simcore.replay.legs import Leg, legs
-from simcore.replay.partners import Partners, unmatched_note
+from simcore.replay.partners import Partners, circles_note, unmatched_note
 from simcore.replay.scales import Scales
 from simcore.replay.worst import Place, worst_places
 from simcore.run.measured import MeasuredGraph, Times
@@ -82,12 +82,17 @@ class MeasuredResults:
 
     @cached_property
     def slack_ns(self) -> tuple[array[int], ...]:
-        """How much later each piece of each rank may end in `base` before the step is longer, ns."""
+        """How much later each piece of each rank may end in `base` before the step is longer, ns.
+
+        Of a send its message ends with it.
+        """
         base = self.base
-        late = base.graph.graph.latest(base._taken, base.step_time_ns)
-        return tuple(
-            array("q", (late[node] - base.ends[node] for node in nodes)) for nodes in base.graph.over
-        )
+        graph, ends = base.graph, base.ends
+        late = graph.graph.latest(base._taken, base.step_time_ns)
+        found = tuple(array("q", (late[node] - ends[node] for node in nodes)) for nodes in graph.over)
+        for node, ((rank, piece), _) in zip(graph.messages, self.ties.transfers, strict=True):
+            found[rank][piece] = min(found[rank][piece], late[node] - ends[node])
+        return found
 
     @cached_property
     def op_slack_ns(self) -> tuple[dict[int, int], ...]:
@@ -111,13 +116,23 @@ class MeasuredResults:
             return self.measured.diagnostics
         replayed = self.scales is not None
         found = unmatched_note(self.measured, self.ties.matches, replayed)
-        return (*self.measured.diagnostics, *found, *self.graph.circles_note())
+        return (*self.measured.diagnostics, *found, *circles_note(self.graph))
 
     @cached_property
     def partners(self) -> Partners:
         """Who would have been the partner of communication that has none."""
         matches = self.ties.matches
         return Partners(self.measured, matches, frozenset(matches.unmatched))
+
+    @cached_property
+    def least_slack_ns(self) -> dict[str, int]:
+        """The least slack of all operations of a name, ns."""
+        found: dict[str, int] = {}
+        for rank, by_op in zip(self.measured.ranks, self.op_slack_ns, strict=True):
+            for op, ns in by_op.items():
+                name = rank.ops.name[op]
+                found[name] = min(ns, found.get(name, ns))
+        return found
 
     @property
     def step_time_ns(self) -> int:

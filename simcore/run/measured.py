@@ -18,15 +18,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from simcore.diagnostics import Diagnostic, printable
-from simcore.measured.matching import Call, name_of
 from simcore.run.graph import BUSY, JOINED, RECEIVED, START, Cause, Graph
 from simcore.run.pieces import AWAIT, GAP, LAUNCH, OWN, TRANSFER
 from simcore.run.ties import NONE, Ties
-from simcore.units import plural
-
-# Circles of a run that are told apart in words.
-_LISTED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,25 +184,6 @@ class MeasuredGraph:
         if pieces.kind[piece] == AWAIT:
             return found
         return found if found and (found[0].track != rank or found[0].why == BUSY) else []
-
-    # -- circles ---------------------------------------------------------------------
-
-    def circles_note(self) -> list[Diagnostic]:
-        """What is said of ranks that wait for each other in a circle."""
-        if not self.circles:
-            return []
-        run = self.ties.run
-        listed = []
-        for rank, piece in self.circles[:_LISTED]:
-            pieces = self.ties.pieces[rank]
-            name = name_of(run.ranks[rank], Call(rank, pieces.op[piece], pieces.sub[piece]))
-            listed.append(f"rank {run.ranks[rank].number} in {printable(name, 40)}")
-        more = ", ..." if len(self.circles) > _LISTED else ""
-        message = (
-            f"ranks wait for each other in {plural(len(self.circles), 'circle')}, as in no run: "
-            f"({', '.join(listed)}{more}) is taken to wait for nobody and keeps the time that was measured"
-        )
-        return [Diagnostic("warning", "circular-waits", message, run.path)]
 
 
 class _Walk:

@@ -42,7 +42,7 @@ class Durations:
             self._number(Part(_COMM, self._name(one.send), "pp")) for one in ties.matches.messages
         ]
 
-    def scaled(self, scales: Scales) -> list[int]:
+    def scaled(self, scales: Scales) -> array[int]:
         """The durations under these scales, ns, as the passes of the graph take them."""
         graph, ties = self.graph, self.ties
         factors = [_factor(part, scales) for part in self.numbers]

@@ -61,14 +61,14 @@ class MeasuredResults:
         return self.durations.graph
 
     @cached_property
-    def _taken(self) -> list[int]:
+    def _taken(self) -> array[int]:
         """What the nodes of the replay's graph take, ns."""
         return self.durations.scaled(self.scales or Scales())
 
     @cached_property
-    def ends(self) -> list[int]:
-        """When each node of the graph ends, ns."""
-        return self.graph.measured if self.scales is None else self.graph.graph.ends(self._taken)
+    def ends(self) -> array[int]:
+        """When each node of the graph ends, ns. Raises OverflowError for 2^63 ns or more."""
+        return array("q", self.graph.measured if self.scales is None else self.graph.graph.ends(self._taken))
 
     @cached_property
     def times(self) -> Times:

@@ -131,7 +131,7 @@ class MeasuredGraph:
         after: Sequence[array[int]],
         meetings: Sequence[int],
         messages: Sequence[int],
-    ) -> list[int]:
+    ) -> array[int]:
         """What the passes of the graph take, ns: of each piece by rank, of collectives, of messages."""
         return self.graph.flat([*first, *after, meetings, messages])
 

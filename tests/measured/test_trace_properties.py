@@ -222,6 +222,10 @@ def assert_accounts_and_path(results: MeasuredResults) -> None:
     for one in results.accounts:
         assert sum(one.total_ns) == step
         assert all(start < end for start, end in itertools.pairwise(one.edge))
+    if results.scales is None:
+        # As measured each piece is where the file has it, whoever was through too early.
+        assert results.times.end == tuple(one.end for one in results.ties.pieces)
+        assert results.times.start == tuple(one.start for one in results.ties.pieces)
     ranks = results.all_ranks
     assert sum(results.sum_ns(ranks)) == step * len(ranks)
     for chosen in (ranks, ranks[:1]):

@@ -83,6 +83,19 @@ def replayed_alone(folder: Path) -> list[Diagnostic]:
     return relative(replayed.run.diagnostics, folder)
 
 
+def circle(folder: Path) -> list[Diagnostic]:
+    """Rank 0 waits in an all-reduce for rank 1, which waits before it for what rank 0 sends behind it."""
+    ranks = {
+        0: [Op("ep_allreduce", "1002.0", group="ep"), Op("send_forward", "1004.0", group="pp")],
+        1: [Op("recv_forward", "2.0", group="pp", stage=1), Op("ep_allreduce", "4.0", group="ep", stage=1)],
+    }
+    texts = {rank: "".join(op.line(rank) + "\n" for op in ops) for rank, ops in ranks.items()}
+    (folder / "run").mkdir()
+    write_set(folder / "run", texts, world=2, stamps={1: "20240924110000"})
+    replayed = measured_results(open_directory(str(folder / "run")), Parameters(), replay=True)
+    return relative(replayed.diagnostics, folder)
+
+
 def many_operations(folder: Path) -> list[Diagnostic]:
     most, reading.MOST_OPERATIONS = reading.MOST_OPERATIONS, 2
     try:
@@ -120,6 +133,7 @@ MEASURED: dict[str, Example] = {
     ),
     "no-partner": measured_alone,
     "replay-unmatched": replayed_alone,
+    "circular-waits": circle,
     "ranks-missing": directory(BOTH, world=4),
     "rank-outside": directory(BOTH | {2: step(2)}),
     "repeated-rank": directory({0: step(0), 1: step(1) + step(0)}),

@@ -86,6 +86,16 @@ class PanelCursor:
         return self.knobs[0] if self.knobs else None
 
     @property
+    def base_ns(self) -> int:
+        """The step time that the changes of the what-if table are held against, ns."""
+        raise NotImplementedError
+
+    @property
+    def base_words(self) -> str:
+        """Behind the title of the what-if table: what its base is where that is not the run on the screen."""
+        return ""
+
+    @property
     def dims(self) -> Sequence[Dimension]:
         """The dimensions of the network that changes may be of; none where there are none."""
         return ()

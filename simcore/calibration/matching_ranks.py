@@ -40,7 +40,7 @@ def matching_ranks(simulation: Simulation, results: MeasuredResults) -> MatchedR
         )
     layout = simulation.layout
     # One rank alone says nothing of how many there are, unless its name does.
-    degrees = results.graph.matches.places.degrees if len(run.ranks) > 1 else run.degrees
+    degrees = results.ties.matches.places.degrees if len(run.ranks) > 1 else run.degrees
     is_assumed = degrees.tp is None or degrees.dp is None or degrees.pp is None
     if is_assumed:
         degrees = Degrees(layout.world, layout.tp, layout.dp, layout.pp)

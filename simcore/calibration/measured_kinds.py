@@ -18,8 +18,8 @@ from simcore.measured.columns import MEASURED, PLACED
 from simcore.measured.matching import Call, is_asynchronous
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.vocabulary import COMPUTE, LAUNCH, POINT_TO_POINT, category_of_op
-from simcore.replay.pieces import GAP
 from simcore.replay.results import MeasuredResults
+from simcore.run.pieces import GAP
 
 # Why the time of a call is not known.
 BESIDE = "beside compute"
@@ -89,7 +89,7 @@ def measured_times(results: MeasuredResults) -> MeasuredTimes:
         kinds.setdefault(kind, MeasuredKind()).add(key, ns, why)
     gaps = sum(
         pieces.end[piece] - pieces.start[piece]
-        for pieces in results.graph.pieces
+        for pieces in results.ties.pieces
         for piece, of in enumerate(pieces.kind)
         # Before its first operation a rank has not begun.
         if of == GAP and piece
@@ -102,8 +102,8 @@ _Found = tuple[str, tuple[object, ...], "int | None", str]
 
 
 def _collectives(results: MeasuredResults) -> Iterator[_Found]:
-    graph, run = results.graph, results.measured
-    for meeting, (start, end) in zip(graph.matches.meetings, graph.measured.meetings, strict=True):
+    ties, run = results.ties, results.measured
+    for meeting, ns in zip(ties.matches.meetings, ties.meeting_ns, strict=True):
         if meeting.kind == MODEL_PARALLEL:
             continue
         beside = any(
@@ -111,29 +111,30 @@ def _collectives(results: MeasuredResults) -> Iterator[_Found]:
         )
         why = BESIDE if beside else "" if run.concurrent else APART
         for call in meeting.calls:
-            yield *_named(results, call), None if why else end - start, why
+            yield *_named(results, call), None if why else ns, why
 
 
 def _transfers(results: MeasuredResults) -> Iterator[_Found]:
-    graph, run = results.graph, results.measured
-    for number, message in enumerate(graph.matches.messages):
-        (sender, sending), (receiver, receiving) = graph.ends[number]
-        there = graph.pieces[receiver].start[receiving] <= graph.pieces[sender].start[sending]
+    ties, run = results.ties, results.measured
+    for message, (send, receive), ns in zip(
+        ties.matches.messages, ties.transfers, ties.message_ns, strict=True
+    ):
+        (sender, sending), (receiver, receiving) = send, receive
+        there = ties.pieces[receiver].start[receiving] <= ties.pieces[sender].start[sending]
         # A send and a receive in one waits for both.
-        alone = graph.pieces[sender].received[sending] < 0
+        alone = ties.pieces[sender].received[sending] < 0
         why = "" if there and alone else SENT_FIRST
-        start, end = graph.measured.messages[number]
         ops = run.ranks[message.send.rank].ops
         name = ops.name[message.send.op]
         key = (name, ops.shape[message.send.op])
         why = why if run.concurrent else APART
-        yield measured_transfer_kind(name), key, None if why else end - start, why
+        yield measured_transfer_kind(name), key, None if why else ns, why
 
 
 def _unmatched(results: MeasuredResults) -> Iterator[_Found]:
     """Calls without partners, and those without a duration, which nothing could be matched with."""
     run = results.measured
-    for call in results.graph.matches.unmatched:
+    for call in results.ties.matches.unmatched:
         name = run.ranks[call.rank].ops.name[call.op]
         if name not in POINT_TO_POINT:
             yield *_named(results, call), None, NO_PARTNER

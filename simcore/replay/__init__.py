@@ -1,5 +1,4 @@
-"""A measured run as a graph of who waits for whom: where its time goes, and what it would be with other
-durations.
+"""What the graph of a measured run says: where its time goes, and what it would be with other durations.
 
 Import from here: `MeasuredResults`.
 """

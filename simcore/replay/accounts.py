@@ -8,13 +8,15 @@ host gaps, and what lies before a rank's first and behind its last operation.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from simcore.measured.matching import Call, name_of
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, category_of_group, category_of_op
-from simcore.replay.graph import Graph, Times
-from simcore.replay.pieces import AWAIT, GAP, MEET, TRANSFER
+from simcore.run.measured import MeasuredGraph
+from simcore.run.pieces import AWAIT, GAP, MEET, TRANSFER
 
 EXPOSED = tuple(name for name in CATEGORIES if name not in (*COMPUTE, "host", "gap", "outside"))
 ACCOUNTS = (
@@ -68,17 +70,19 @@ class RankAccounts:
         return {name: self.ns(f"exposed {name}") for name in EXPOSED}
 
 
-def own_account(graph: Graph, rank: int, piece: int) -> int:
+def own_account(graph: MeasuredGraph, rank: int, piece: int) -> int:
     """The account of what a piece does when it does not wait."""
-    pieces, trace = graph.pieces[rank], graph.run.ranks[rank]
+    ties = graph.ties
+    pieces, trace = ties.pieces[rank], ties.run.ranks[rank]
     kind, op, sub = pieces.kind[piece], pieces.op[piece], pieces.sub[piece]
     if kind == GAP:
         return IDLE
     if kind in (MEET, AWAIT):
-        meeting = graph.matches.meetings[pieces.meeting[piece]]
-        if meeting.kind == MODEL_PARALLEL:
+        meeting = ties.matches.meetings[pieces.meeting[piece]]
+        if meeting.kind != MODEL_PARALLEL:
+            return _OF_CATEGORY[category_of_group(meeting.kind)]
+        if graph.waits(rank, piece):
             return WAIT
-        return _OF_CATEGORY[category_of_group(meeting.kind)]
     if kind == TRANSFER:
         return _OF_CATEGORY["pp"]
     if sub >= 0:
@@ -86,21 +90,8 @@ def own_account(graph: Graph, rank: int, piece: int) -> int:
     return _OF_CATEGORY[category_of_op(trace.ops.name[op], trace.ops.group[op])]
 
 
-def waits_until(graph: Graph, times: Times, rank: int, piece: int) -> tuple[int, int]:
-    """(account, when it is over) of the first part of a piece: waiting for what has not begun."""
-    pieces = graph.pieces[rank]
-    kind = pieces.kind[piece]
-    if not times.together:
-        return IDLE, 0
-    if kind in (MEET, AWAIT):
-        return WAIT, times.meetings[pieces.meeting[piece]][0]
-    if kind == TRANSFER and pieces.received[piece] >= 0:
-        return BUBBLE, times.messages[pieces.received[piece]][0]
-    return IDLE, 0
-
-
-def rank_accounts(graph: Graph, times: Times, rank: int, step_ns: int) -> RankAccounts:
-    """The accounts of the `rank`-th rank."""
+def rank_accounts(graph: MeasuredGraph, ends: Sequence[int], rank: int, step_ns: int) -> RankAccounts:
+    """The accounts of the `rank`-th rank. ends: of a pass of the graph."""
     found = RankAccounts()
     now = 0
 
@@ -113,13 +104,36 @@ def rank_accounts(graph: Graph, times: Times, rank: int, step_ns: int) -> RankAc
             found.total_ns[account] += until - now
             now = until
 
-    for piece, end in enumerate(times.end[rank]):
-        account, begins = waits_until(graph, times, rank, piece)
-        book(min(begins, end), account, piece)
+    kinds = graph.ties.pieces[rank].kind
+    for piece, node in enumerate(graph.over[rank]):
+        end = ends[node]
+        if graph.waits(rank, piece):
+            waiting = BUBBLE if kinds[piece] == TRANSFER else WAIT
+            book(min(graph.begins(rank, piece, ends), end), waiting, piece)
         book(end, own_account(graph, rank, piece), piece)
     book(step_ns, IDLE, OVER)
     found.edge.append(step_ns)
     return found
+
+
+class Late(NamedTuple):
+    """A time that a rank waits in `piece`, ns, for the rank `rank` (its index), which comes or sends with its
+    piece `came`.
+    """
+
+    piece: int
+    ns: int
+    rank: int
+    came: int
+
+
+def waits_of(graph: MeasuredGraph, ends: Sequence[int], rank: int, accounts: RankAccounts) -> Iterator[Late]:
+    """Each time that a rank (its index) waits for another, in order."""
+    for segment, account in enumerate(accounts.account):
+        if account in (WAIT, BUBBLE):
+            piece = accounts.piece[segment]
+            ns = accounts.edge[segment + 1] - accounts.edge[segment]
+            yield Late(piece, ns, *graph.late(rank, piece, ends))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,27 +149,15 @@ class Waiting:
     ns: int
 
 
-def who_waits(graph: Graph, times: Times, accounts: list[RankAccounts]) -> list[Waiting]:
+def who_waits(graph: MeasuredGraph, ends: Sequence[int], accounts: list[RankAccounts]) -> list[Waiting]:
     """Who waits for whom, the longest first; ranks by their numbers."""
     waited: dict[tuple[int, int, str, bool], int] = {}
+    ranks = graph.ties.run.ranks
     for rank, one in enumerate(accounts):
-        trace, pieces = graph.run.ranks[rank], graph.pieces[rank]
-        for segment, account in enumerate(one.account):
-            if account not in (WAIT, BUBBLE):
-                continue
-            piece = one.piece[segment]
-            late = late_rank(graph, times, rank, piece)
-            call = Call(rank, pieces.op[piece], pieces.sub[piece])
-            key = (trace.number, graph.run.ranks[late].number, name_of(trace, call), call.sub >= 0)
-            waited[key] = waited.get(key, 0) + one.edge[segment + 1] - one.edge[segment]
+        pieces = graph.ties.pieces[rank]
+        for wait in waits_of(graph, ends, rank, one):
+            call = Call(rank, pieces.op[wait.piece], pieces.sub[wait.piece])
+            key = (ranks[rank].number, ranks[wait.rank].number, name_of(ranks[rank], call), call.sub >= 0)
+            waited[key] = waited.get(key, 0) + wait.ns
     found = [Waiting(*key, ns) for key, ns in waited.items()]
     return sorted(found, key=lambda one: (-one.ns, one.early, one.late, one.name))
-
-
-def late_rank(graph: Graph, times: Times, rank: int, piece: int) -> int:
-    """The rank (its index) that a waiting piece waits for."""
-    pieces = graph.pieces[rank]
-    if pieces.kind[piece] == TRANSFER:
-        return graph.ends[pieces.received[piece]][0][0]
-    members = graph.members[pieces.meeting[piece]]
-    return max(members, key=lambda member: (times.start[member[0]][member[1]], -member[0]))[0]

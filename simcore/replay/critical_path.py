@@ -1,19 +1,21 @@
 """The critical path of a measured or replayed run: a chain of segments that covers 0..step time.
 
-Found from the end: what a rank did last, then what that waited for, on this rank or on another. Whatever
-lies on the path could not begin before the part before it was over, so that a replay with other durations
-is never shorter than the path with these.
+The walk is the graph's, from the end of the rank that ends last back to the start of the step. Here its
+nodes become pieces and its causes words.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from simcore.replay.accounts import ACCOUNTS, own_account
-from simcore.replay.graph import Graph, Times
-from simcore.replay.holds import LAST, MESSAGE, QUEUED, Hold, arrival, hold
+from simcore.run.graph import BUSY, RECEIVED, Cause, Step
+from simcore.run.measured import MeasuredGraph
+from simcore.run.pieces import AWAIT
+from simcore.run.ties import NONE
 
-START, BEFORE = "start", "before"
+START, BEFORE, MESSAGE, LAST, QUEUED = "start", "before", "message", "last", "queued"
 # Why a segment could not start earlier, by its reason, as reports say it.
 REASONS = {
     START: "the step begins",
@@ -45,69 +47,54 @@ class Segment:
         return ACCOUNTS[self.account]
 
 
-def critical_path(graph: Graph, times: Times) -> list[Segment]:
-    """The path, in time order."""
-    return _Walk(graph, times).segments()
+def critical_path(graph: MeasuredGraph, ends: Sequence[int]) -> list[Segment]:
+    """The path, in time order. ends: of a pass of the graph, or as measured."""
+    lasting = [ends[nodes[-1]] if nodes else 0 for nodes in graph.over]
+    until = max(lasting)
+    rank = lasting.index(until)
+    found: list[Segment] = []
+    if not until:
+        return found
+    for step in graph.graph.path(graph.over[rank][-1], ends, rank):
+        # By their own clocks ranks may be through a little too early: no time is on the path twice.
+        if step.start >= until:
+            continue
+        where = graph.piece_of(step.node, step.track)
+        reason, of = _reason(graph, ends, step)
+        if found and (found[-1].rank, found[-1].piece) == where:
+            found[-1] = replace(found[-1], start=step.start, reason=reason, of=of)
+        else:
+            account = own_account(graph, *where)
+            found.append(Segment(step.start, until, *where, account, reason, of))
+        until = step.start
+    found.reverse()
+    return found
 
 
-class _Walk:
-    """until: where what has been found begins; nothing is left out before the end of the step."""
+def _reason(graph: MeasuredGraph, ends: Sequence[int], step: Step) -> tuple[str, int]:
+    """(reason, the rank that it names) of a node of the path.
 
-    def __init__(self, graph: Graph, times: Times) -> None:
-        self.graph = graph
-        self.times = times
-        self.found: list[Segment] = []
-        # Where the path came from another rank. Damaged files can have ranks wait in a circle.
-        self.seen: set[tuple[int, int]] = set()
-        ends = [end[-1] if end else 0 for end in times.end]
-        self.until = max(ends)
-        self.rank = ends.index(self.until)
-        self.piece = len(times.end[self.rank]) - 1
+    What took no time before it is looked through.
+    """
+    node, track, cause = step.node, step.track, step.cause
+    while cause is not None:
+        reason, of = cause_reason(graph, graph.meeting_of(node), track, cause)
+        if reason != BEFORE or ends[cause.node] > graph.graph.start(cause.node, ends):
+            return reason, of
+        node, track = cause.node, graph.graph.track_of(cause)
+        cause = next(iter(graph.graph.causes(node, ends, track)), None)
+    return START, track
 
-    def segments(self) -> list[Segment]:
-        """From the end of the step back to its begin, then in time order."""
-        while self.piece >= 0:
-            held = hold(self.graph, self.times, self.rank, self.piece)
-            if held is None or not self._is_new(held):
-                self._own()
-                continue
-            self._follow(held)
-            while held.reason == QUEUED:
-                # No piece of the rank decides here: its compute may go on beside both collectives.
-                meeting = self.graph.pieces[held.rank].meeting[held.piece]
-                held = arrival(self.graph, self.times, held.rank, meeting)
-                self._follow(held)
-            if held.reason == MESSAGE:
-                # What it sends is under way, whatever else it waits for itself.
-                self._own()
-        self.found.reverse()
-        return self.found
 
-    def _own(self) -> None:
-        """What the rank did itself, and to what it did before."""
-        self._add(self.times.start[self.rank][self.piece], BEFORE if self.piece else START, self.rank)
-        self.piece -= 1
-
-    def _follow(self, held: Hold) -> None:
-        """What was left when the hold was over, and to what held."""
-        reason = held.reason if held.piece >= 0 else START
-        if held.since < self.until:
-            self._add(held.since, reason, held.rank)
-        elif self.found and self.found[-1].reason == BEFORE:
-            # Nothing was left, as behind a mere meeting: what came next is what was held.
-            self.found[-1] = replace(self.found[-1], reason=reason, of=held.rank)
-        self.rank, self.piece = held.rank, held.piece
-
-    def _add(self, start: int, reason: str, of: int) -> None:
-        """The segment down to `start`. By their own clocks ranks may be through a little too early."""
-        if start < self.until:
-            account = own_account(self.graph, self.rank, self.piece)
-            self.found.append(Segment(start, self.until, self.rank, self.piece, account, reason, of))
-            self.until = start
-
-    def _is_new(self, held: Hold) -> bool:
-        key = (held.rank, held.piece)
-        if key in self.seen:
-            return False
-        self.seen.add(key)
-        return True
+def cause_reason(graph: MeasuredGraph, meeting: int, rank: int, cause: Cause) -> tuple[str, int]:
+    """(reason, the rank that it names) for which `rank` waited. meeting: in which collective, or NONE."""
+    if cause.why == BUSY:
+        return QUEUED, graph.graph.track_of(cause)
+    if meeting != NONE:
+        pieces = graph.ties.pieces[rank]
+        launched = pieces.kind[graph.waiting_piece(meeting, rank)] == AWAIT
+        if launched or cause.track != rank:
+            return LAST, cause.track
+    if cause.why == RECEIVED:
+        return MESSAGE, graph.graph.track_of(cause)
+    return BEFORE, rank

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from simcore.replay.critical_path import BEFORE, REASONS
-from simcore.replay.holds import LAST, QUEUED, held_by, hold
-from simcore.replay.pieces import GAP, LAUNCH, MEET
+from simcore.replay.critical_path import BEFORE, REASONS, cause_reason
+from simcore.run.graph import BUSY, Cause
+from simcore.run.pieces import GAP
+from simcore.run.ties import NONE
 
 if TYPE_CHECKING:
     from simcore.replay.results import MeasuredResults
@@ -29,7 +30,7 @@ class Dependency:
 
 def pieces_of_item(results: MeasuredResults, rank: int, item: int, span: tuple[int, int]) -> list[int]:
     """The pieces of an item of a lane (`LaneSpans`), ascending; of a gap those that lie in its span."""
-    pieces, count = results.graph.pieces[rank], len(results.measured.ranks[rank].ops)
+    pieces, count = results.ties.pieces[rank], len(results.measured.ranks[rank].ops)
     if item >= count:
         return [piece for piece, sub in enumerate(pieces.sub) if sub == item - count]
     if item >= 0:
@@ -47,62 +48,65 @@ def causes(results: MeasuredResults, rank: int, own: list[int]) -> list[Dependen
     if not own:
         return []
     before = [Dependency(rank, own[0] - 1, REASONS[BEFORE])] if own[0] else []
-    first = _waited_for(results, rank, own[0])
-    inner = [one for piece in own[1:] if (one := _waited_for(results, rank, piece)) is not None]
-    return [*([] if first is None else [first]), *before, *inner]
+    first, *inner = (_waited_for(results, rank, piece) for piece in own)
+    return [*first, *before, *(one for found in inner for one in found)]
 
 
 def effects(results: MeasuredResults, rank: int, own: list[int]) -> list[Dependency]:
     """What the pieces of one operation hold back: other ranks first, then what its rank does next."""
     if not own:
         return []
-    pieces = results.graph.pieces[rank]
-    found = []
+    graph, ends = results.graph, results.ends
+    found: list[Dependency] = []
+    for piece in reversed(own):
+        found += _received(results, rank, piece)
+        nodes = {cause.node for cause in graph.graph.held(graph.over[rank][piece], ends, rank)}
+        if graph.waits(rank, piece) and (meeting := results.ties.pieces[rank].meeting[piece]) != NONE:
+            nodes.add(graph.meetings[meeting])
+        for node in sorted(nodes):
+            for follower in graph.graph.effects(node, ends):
+                found += _held(results, rank, node, follower)
     after = own[-1] + 1
-    # A rank is held back by what the last member of a collective did before it came.
-    for piece in (*own[::-1], after):
-        if piece < len(pieces):
-            found += _received(results, rank, piece) if piece != after else []
-            found += _queued(results, rank, piece) if piece != after else []
-            found += _held(results, rank, piece) if piece != own[0] or piece == after else []
-    return [*found, *([Dependency(rank, after, _AFTER)] if after < len(pieces) else [])]
+    if after < len(graph.over[rank]):
+        found.append(Dependency(rank, after, _AFTER))
+    return list(dict.fromkeys(found))
 
 
-def _waited_for(results: MeasuredResults, rank: int, piece: int) -> Dependency | None:
+def _waited_for(results: MeasuredResults, rank: int, piece: int) -> list[Dependency]:
     """What had to be done before a piece could end: as the critical path has it."""
-    held = hold(results.graph, results.times, rank, piece)
-    if held is None or held.piece < 0:
-        return None
-    return Dependency(held.rank, held.piece, REASONS[held.reason].format(rank=_number(results, held.rank)))
+    graph, meeting = results.graph, results.ties.pieces[rank].meeting[piece]
+    found = []
+    for cause in graph.waited_for(rank, piece, results.ends):
+        reason, of = cause_reason(graph, meeting, rank, cause)
+        where = graph.piece_of(cause.node, graph.graph.track_of(cause))
+        found.append(Dependency(*where, REASONS[reason].format(rank=_number(results, of))))
+    return found
 
 
 def _received(results: MeasuredResults, rank: int, piece: int) -> list[Dependency]:
     """The receive of what a piece sends."""
-    sent = results.graph.pieces[rank].sent[piece]
-    if sent < 0:
+    sent = results.ties.pieces[rank].sent[piece]
+    if sent == NONE:
         return []
-    receiver, receiving = results.graph.ends[sent][1]
+    receiver, receiving = results.ties.transfers[sent][1]
     return [Dependency(receiver, receiving, _RECEIVES.format(rank=_number(results, receiver)))]
 
 
-def _held(results: MeasuredResults, rank: int, piece: int) -> list[Dependency]:
-    """The members of a collective that wait for this rank, which comes last to it; the rank itself where it
-    has no compute left beside it.
-    """
-    pieces = results.graph.pieces[rank]
-    if pieces.kind[piece] not in (MEET, LAUNCH):
-        return []
-    waiting = held_by(results.graph, results.times, pieces.meeting[piece], (LAST, rank, piece - 1))
-    return [Dependency(who, at, _WAITS.format(rank=_number(results, who))) for who, at in waiting]
-
-
-def _queued(results: MeasuredResults, rank: int, piece: int) -> list[Dependency]:
-    """The members of the next collective of the group, where that waits for this one."""
-    graph, meeting = results.graph, results.graph.pieces[rank].meeting[piece]
-    if meeting < 0 or meeting not in graph.before:
-        return []
-    waiting = held_by(graph, results.times, graph.before.index(meeting), (QUEUED, rank, piece))
-    return [Dependency(who, at, _QUEUES) for who, at in waiting]
+def _held(results: MeasuredResults, rank: int, node: int, meeting: int) -> list[Dependency]:
+    """The members of a collective, a node, that wait in it because a node of this rank ended."""
+    graph, ends = results.graph, results.ends
+    number = graph.meeting_of(meeting)
+    found = []
+    for who, _, waits in graph.ties.members[number] if number != NONE else ():
+        held: list[Cause] = graph.waited_for(who, waits, ends)
+        for cause in held:
+            if cause.node != node:
+                continue
+            if cause.why != BUSY:
+                found.append(Dependency(who, waits, _WAITS.format(rank=_number(results, who))))
+            elif who == rank:
+                found.append(Dependency(who, waits, _QUEUES))
+    return found
 
 
 def _number(results: MeasuredResults, rank: int) -> int:

@@ -9,9 +9,9 @@ from typing import NamedTuple, Protocol
 from simcore.measured.matching import Call, Meeting, name_of
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.vocabulary import COMPUTE, category_of_group, category_of_op
-from simcore.replay.graph import Graph
-from simcore.replay.pieces import AWAIT, GAP, MEET, TRANSFER
 from simcore.replay.scales import Scales
+from simcore.run.measured import MeasuredGraph
+from simcore.run.pieces import AWAIT, GAP, MEET, TRANSFER
 
 # What a scale is about: compute; the host's operations; communication; a host gap; communication without
 # a partner, of which nobody knows how much is waiting: its name alone changes it; and what nothing changes.
@@ -29,36 +29,38 @@ class Part(NamedTuple):
 class Durations:
     """Of a graph, under any scales. The parts are found once; a question costs a look-up for each piece."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: MeasuredGraph) -> None:
         self.graph = graph
+        self.ties = ties = graph.ties
         self.numbers: dict[Part, int] = {}
-        ranks = range(len(graph.pieces))
+        self._circles = frozenset(graph.circles)
+        ranks = range(len(ties.pieces))
         self.first_parts = [self._column(rank, graph.first_ns[rank], self._first) for rank in ranks]
         self.after_parts = [self._column(rank, graph.after_ns[rank], self._comm) for rank in ranks]
-        self.meeting_parts = [self._number(self._meeting(one)) for one in graph.matches.meetings]
+        self.meeting_parts = [self._number(self._meeting(one)) for one in ties.matches.meetings]
         self.message_parts = [
-            self._number(Part(_COMM, self._name(one.send), "pp")) for one in graph.matches.messages
+            self._number(Part(_COMM, self._name(one.send), "pp")) for one in ties.matches.messages
         ]
 
-    def scaled(self, scales: Scales) -> Scaled:
-        """The durations under these scales."""
-        graph = self.graph
+    def scaled(self, scales: Scales) -> array[int]:
+        """The durations under these scales, ns, as the passes of the graph take them."""
+        graph, ties = self.graph, self.ties
         factors = [_factor(part, scales) for part in self.numbers]
         is_compute = [part.of == _COMPUTE for part in self.numbers]
         first = []
         for rank, (parts, ns) in enumerate(zip(self.first_parts, graph.first_ns, strict=True)):
-            trace = graph.run.ranks[rank]
+            trace = ties.run.ranks[rank]
             own = scales.ranks.get(trace.number, 1.0) * scales.stages.get(trace.stage, 1.0)
             of_rank = [
                 factor * own if compute else factor
                 for factor, compute in zip(factors, is_compute, strict=True)
             ]
             first.append(_column(ns, parts, of_rank))
-        return Scaled(
+        return graph.durations(
             first,
             [_column(ns, parts, factors) for ns, parts in zip(graph.after_ns, self.after_parts, strict=True)],
-            _column(graph.meeting_ns, self.meeting_parts, factors),
-            _column(graph.message_ns, self.message_parts, factors),
+            _column(ties.meeting_ns, self.meeting_parts, factors),
+            _column(ties.message_ns, self.message_parts, factors),
         )
 
     def _number(self, part: Part) -> int:
@@ -71,7 +73,7 @@ class Durations:
         )
 
     def _name(self, call: Call) -> str:
-        return name_of(self.graph.run.ranks[call.rank], call)
+        return name_of(self.ties.run.ranks[call.rank], call)
 
     def _meeting(self, meeting: Meeting) -> Part:
         if meeting.kind == MODEL_PARALLEL:
@@ -80,22 +82,24 @@ class Durations:
 
     def _first(self, rank: int, piece: int) -> Part:
         """What a piece does by itself."""
-        pieces, trace = self.graph.pieces[rank], self.graph.run.ranks[rank]
+        pieces, trace = self.ties.pieces[rank], self.ties.run.ranks[rank]
         kind, op, sub = pieces.kind[piece], pieces.op[piece], pieces.sub[piece]
         if kind == GAP:
             # Before its first operation a rank has no host gap: it has not begun.
             return Part(_GAP if piece else _FIXED)
+        if (rank, piece) in self._circles:
+            return Part(_NAMED, self._name(Call(rank, op, sub)))
         if kind == TRANSFER:
             # Of a send and a receive in one this is the send; the piece is named by the receive.
             message = pieces.sent[piece]
             if message >= 0:
-                return Part(_COMM, self._name(self.graph.matches.messages[message].send), "pp")
+                return Part(_COMM, self._name(self.ties.matches.messages[message].send), "pp")
             return self._comm(rank, piece)
         name = trace.ops.name[op]
         category = category_of_op(name, trace.ops.group[op])
         if sub >= 0 or category not in (*COMPUTE, "host"):
             call = Call(rank, op, sub)
-            alone = call in self.graph.matches.alone
+            alone = call in self.ties.matches.alone
             if sub >= 0:
                 category = category_of_group(trace.subs.group[sub])
             return Part(_COMM if alone else _NAMED, self._name(call), category)
@@ -103,24 +107,15 @@ class Durations:
 
     def _comm(self, rank: int, piece: int) -> Part:
         """Communication of a transfer, or of a collective with its members."""
-        pieces = self.graph.pieces[rank]
+        pieces = self.ties.pieces[rank]
         category = "pp"
         if pieces.kind[piece] in (MEET, AWAIT):
-            category = category_of_group(self.graph.matches.meetings[pieces.meeting[piece]].kind)
+            category = category_of_group(self.ties.matches.meetings[pieces.meeting[piece]].kind)
         return Part(_COMM, self._name(Call(rank, pieces.op[piece], pieces.sub[piece])), category)
 
 
 class _PartOf(Protocol):
     def __call__(self, rank: int, piece: int, /) -> Part: ...
-
-
-class Scaled(NamedTuple):
-    """Durations, ns: of each piece of each rank before and behind its wait, of collectives, of messages."""
-
-    first: list[array[int]]
-    after: list[array[int]]
-    meetings: array[int]
-    messages: array[int]
 
 
 def _factor(part: Part, scales: Scales) -> float:

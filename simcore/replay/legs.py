@@ -41,7 +41,7 @@ def legs(results: MeasuredResults) -> list[Leg]:
     found: list[Leg] = []
     last: tuple[int, str, int] | None = None
     for one in results.critical_path:
-        pieces, trace = results.graph.pieces[one.rank], results.measured.ranks[one.rank]
+        pieces, trace = results.ties.pieces[one.rank], results.measured.ranks[one.rank]
         op = pieces.op[one.piece]
         is_gap = piece_name(results, one.rank, one.piece) == GAP_NAME
         # A gap is of no operation; what lies inside an operation is a part of it.

@@ -12,6 +12,7 @@ from simcore.measured.places import MODEL_PARALLEL, GroupKey, Place
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import POINT_TO_POINT, RECEIVES, category_of_group, category_of_op
 from simcore.ranks import RankSet
+from simcore.run.measured import MeasuredGraph
 from simcore.units import plural
 
 _LISTED = 6
@@ -37,6 +38,24 @@ def unmatched_note(run: MeasuredRun, matches: Matches, replayed: bool) -> list[D
         return [Diagnostic("note", "replay-unmatched", message, run.path)]
     message += "what is waited there is not known, and counts as communication"
     return [Diagnostic("note", "no-partner", message, run.path)]
+
+
+def circles_note(graph: MeasuredGraph) -> list[Diagnostic]:
+    """What becomes of ranks that wait for each other in circles."""
+    if not graph.circles:
+        return []
+    run, listed = graph.ties.run, []
+    for rank, piece in graph.circles[:_LISTED]:
+        pieces, trace = graph.ties.pieces[rank], run.ranks[rank]
+        name = name_of(trace, Call(rank, pieces.op[piece], pieces.sub[piece]))
+        listed.append(f"rank {trace.number} in {printable(name, 40)}")
+    many = len(graph.circles) > 1
+    message = (
+        f"ranks wait for each other in {'circles' if many else 'a circle'}, as in no run: "
+        f"{', '.join(listed)}{', ...' if len(graph.circles) > _LISTED else ''} "
+        f"{'wait' if many else 'waits'} for nobody, and the time that was measured is kept"
+    )
+    return [Diagnostic("warning", "circular-waits", message, run.path)]
 
 
 @dataclass(frozen=True)

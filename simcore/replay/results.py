@@ -22,13 +22,13 @@ from simcore.replay.accounts import (
 )
 from simcore.replay.critical_path import Segment, critical_path
 from simcore.replay.durations import Durations
-from simcore.replay.evaluate import evaluate
-from simcore.replay.graph import Graph, Times, graph_of
 from simcore.replay.legs import Leg, legs
-from simcore.replay.partners import Partners, unmatched_note
-from simcore.replay.pieces import AWAIT, GAP, Pieces
+from simcore.replay.partners import Partners, circles_note, unmatched_note
 from simcore.replay.scales import Scales
 from simcore.replay.worst import Place, worst_places
+from simcore.run.measured import MeasuredGraph, Times
+from simcore.run.pieces import AWAIT, GAP, Pieces
+from simcore.run.ties import Ties, ties_of
 
 
 @dataclass(frozen=True)
@@ -46,17 +46,63 @@ class MeasuredResults:
     @cached_property
     def durations(self) -> Durations:
         """What everything takes, under any scales."""
-        return self.known or Durations(graph_of(self.measured))
+        return self.known or Durations(MeasuredGraph(ties_of(self.measured)))
 
     @property
-    def graph(self) -> Graph:
-        """The pieces of the run and what waits for what."""
+    def ties(self) -> Ties:
+        """The pieces of the run, and which of them belong together."""
+        return self.durations.ties
+
+    @cached_property
+    def graph(self) -> MeasuredGraph:
+        """Who waits for whom: measured ranks that did not run together for nobody."""
+        if self.scales is None and not self.measured.concurrent:
+            return MeasuredGraph(self.ties, together=False)
         return self.durations.graph
+
+    @cached_property
+    def _taken(self) -> array[int]:
+        """What the nodes of the replay's graph take, ns."""
+        return self.durations.scaled(self.scales or Scales())
+
+    @cached_property
+    def ends(self) -> array[int]:
+        """When each node of the graph ends, ns. Raises OverflowError for 2^63 ns or more."""
+        return array("q", self.graph.measured if self.scales is None else self.graph.graph.ends(self._taken))
 
     @cached_property
     def times(self) -> Times:
         """When the pieces start and end."""
-        return self.graph.measured if self.scales is None else evaluate(self.durations, self.scales)
+        return self.graph.times(self.ends)
+
+    @cached_property
+    def base(self) -> MeasuredResults:
+        """The replay with nothing changed beside the scales of the run: what what-if starts from."""
+        return self if self.scales is not None else self.with_scales(Scales())
+
+    @cached_property
+    def slack_ns(self) -> tuple[array[int], ...]:
+        """How much later each piece of each rank may end in `base` before the step is longer, ns.
+
+        Of a send its message ends with it.
+        """
+        base = self.base
+        graph, ends = base.graph, base.ends
+        late = graph.graph.latest(base._taken, base.step_time_ns)
+        found = tuple(array("q", (late[node] - ends[node] for node in nodes)) for nodes in graph.over)
+        for node, ((rank, piece), _) in zip(graph.messages, self.ties.transfers, strict=True):
+            found[rank][piece] = min(found[rank][piece], late[node] - ends[node])
+        return found
+
+    @cached_property
+    def op_slack_ns(self) -> tuple[dict[int, int], ...]:
+        """The slack of each operation of each rank, ns: the least of its pieces'. Of those that have any."""
+        found: tuple[dict[int, int], ...] = tuple({} for _ in self.all_ranks)
+        for pieces, slack, by_op in zip(self.ties.pieces, self.slack_ns, found, strict=True):
+            for op, kind, ns in zip(pieces.op, pieces.kind, slack, strict=True):
+                if kind != GAP:
+                    by_op[op] = min(ns, by_op.get(op, ns))
+        return found
 
     @property
     def path(self) -> str:
@@ -68,21 +114,32 @@ class MeasuredResults:
         """Of the files, and what becomes of communication without a partner."""
         if not self.measured.timed:
             return self.measured.diagnostics
-        found = unmatched_note(self.measured, self.graph.matches, self.scales is not None)
-        return (*self.measured.diagnostics, *found)
+        replayed = self.scales is not None
+        found = unmatched_note(self.measured, self.ties.matches, replayed)
+        return (*self.measured.diagnostics, *found, *circles_note(self.graph))
 
     @cached_property
     def partners(self) -> Partners:
         """Who would have been the partner of communication that has none."""
-        matches = self.graph.matches
+        matches = self.ties.matches
         return Partners(self.measured, matches, frozenset(matches.unmatched))
+
+    @cached_property
+    def least_slack_ns(self) -> dict[str, int]:
+        """The least slack of all operations of a name, ns."""
+        found: dict[str, int] = {}
+        for rank, by_op in zip(self.measured.ranks, self.op_slack_ns, strict=True):
+            for op, ns in by_op.items():
+                name = rank.ops.name[op]
+                found[name] = min(ns, found.get(name, ns))
+        return found
 
     @property
     def step_time_ns(self) -> int:
         """When the last rank's last operation ends, ns; 0 of an order without times."""
         if self.scales is None:
             return self.measured.step_time_ns
-        return max(end[-1] if end else 0 for end in self.times.end)
+        return max(self.ends[nodes[-1]] if nodes else 0 for nodes in self.graph.over)
 
     @cached_property
     def run(self) -> MeasuredRun:
@@ -92,7 +149,7 @@ class MeasuredResults:
         ranks = tuple(
             _moved(rank, pieces, start, end)
             for rank, pieces, start, end in zip(
-                self.measured.ranks, self.graph.pieces, self.times.start, self.times.end, strict=True
+                self.measured.ranks, self.ties.pieces, self.times.start, self.times.end, strict=True
             )
         )
         return replace(
@@ -103,7 +160,7 @@ class MeasuredResults:
     def accounts(self) -> list[RankAccounts]:
         """Of each rank, in the run's order; each sums to the step time."""
         step = self.step_time_ns
-        return [rank_accounts(self.graph, self.times, rank, step) for rank in range(len(self.graph.pieces))]
+        return [rank_accounts(self.graph, self.ends, rank, step) for rank in self.all_ranks]
 
     @cached_property
     def mean_ns(self) -> dict[str, int]:
@@ -136,12 +193,12 @@ class MeasuredResults:
     @cached_property
     def waiting(self) -> list[Waiting]:
         """Who waits for whom, the longest first; empty where the ranks have no common time."""
-        return who_waits(self.graph, self.times, self.accounts)
+        return who_waits(self.graph, self.ends, self.accounts)
 
     @cached_property
     def critical_path(self) -> list[Segment]:
         """What the step time is made of, 0 to the end; of the longest rank where clocks differ."""
-        return critical_path(self.graph, self.times)
+        return critical_path(self.graph, self.ends)
 
     @cached_property
     def worst(self) -> list[Place]:

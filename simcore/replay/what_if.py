@@ -25,8 +25,9 @@ class Knob:
     """One thing changed. free_ns: the step time when it takes no time, better10_ns: when it takes a tenth
     less; for a change that is made or not (`balanced stages`, `rank 7 as fast as its peers`) the step time
     with it, free_ns None. worse10_ns: with a tenth more, of single ranks; else None. scales: those of
-    `better10_ns`. unknown: why nobody knows these times, which are then those of the step as it is; "" where
-    they are known.
+    `better10_ns`. moves: whether it gives work to some that it takes from others, so that the step may be
+    longer; all others only take work away, and no step is longer than that of `MeasuredResults.base`.
+    unknown: why nobody knows these times, which are then those of the step as it is; "" where they are known.
     """
 
     name: str
@@ -34,12 +35,13 @@ class Knob:
     better10_ns: int
     scales: Scales
     worse10_ns: int | None = None
+    moves: bool = False
     unknown: str = ""
 
     @property
     def knob(self) -> str:
-        """The name, as what-if of a simulated run has it."""
-        return self.name
+        """The name as tables have it: a change that moves work says so."""
+        return f"{self.name} (moves work)" if self.moves else self.name
 
     @property
     def anomaly(self) -> bool:
@@ -55,7 +57,8 @@ class Knob:
 def answers(results: MeasuredResults, cancelled: Callable[[], bool] = lambda: False) -> list[Knob]:
     """The knobs of a run, each beside the scales that the run has, the greatest gain first: by `better10_ns`,
     then by `best_ns`, as the table of a simulated run. So a change that is made or not stands with all that
-    it gains between others with a tenth of what they take.
+    it gains between others with a tenth of what they take. All are replays, as is `results.base`, which they
+    are to be held against.
 
     Raises `UsageError` for an order without times, `Cancelled` when `cancelled()` becomes true.
     """
@@ -64,23 +67,25 @@ def answers(results: MeasuredResults, cancelled: Callable[[], bool] = lambda: Fa
         raise UsageError(
             "--what-if: found an order of operations without times, expected a trace with durations"
         )
-    base = results.scales or Scales()
+    replay = results.base
+    base = replay.scales or Scales()
 
     def step(scales: Scales) -> int:
         if cancelled():
             raise Cancelled
         return results.with_scales(base.times(scales)).step_time_ns
 
-    def knob(name: str, free: Scales | None, better: Scales, worse: Scales | None = None) -> Knob:
+    def knob(
+        name: str, free: Scales | None, better: Scales, worse: Scales | None = None, moves: bool = False
+    ) -> Knob:
         return Knob(
             name,
             None if free is None else step(free),
             step(better),
             base.times(better),
             None if worse is None else step(worse),
+            moves,
         )
-
-    replay = results.with_scales(base)
 
     def communication(name: str, kind: str | None, free: Scales, better: Scales) -> Knob:
         """Of one kind, None for all. Without a partner it takes what was measured, whatever its scale."""
@@ -110,7 +115,7 @@ def answers(results: MeasuredResults, cancelled: Callable[[], bool] = lambda: Fa
         for stage in stages:
             free, better = Scales(stages={stage: 0.0}), Scales(stages={stage: _BETTER})
             knobs.append(knob(f"compute of stage {stage}", free, better))
-        knobs.append(knob("balanced stages", None, Scales(stages=_even(stages))))
+        knobs.append(knob("balanced stages", None, Scales(stages=_even(stages)), moves=True))
     compute = {number: ns for ranks in stages.values() for number, ns in ranks.items()}
     slowest = sorted(compute, key=lambda number: (-compute[number], number))[:_MOST_RANKS]
     for number in sorted(slowest):

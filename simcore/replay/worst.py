@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from simcore.diagnostics import printable
 from simcore.measured.matching import Call, name_of
 from simcore.replay.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
-from simcore.replay.pieces import GAP
+from simcore.run.pieces import GAP
 from simcore.units import duration, percent
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def worst_places(results: MeasuredResults) -> list[Place]:
 
 def piece_name(results: MeasuredResults, rank: int, piece: int) -> str:
     """The operation or sub-operation of a piece, as the file has it; `host gap` between two."""
-    pieces, trace = results.graph.pieces[rank], results.measured.ranks[rank]
+    pieces, trace = results.ties.pieces[rank], results.measured.ranks[rank]
     if not 0 <= piece < len(pieces) or pieces.kind[piece] == GAP:
         return GAP_NAME
     return name_of(trace, Call(rank, pieces.op[piece], pieces.sub[piece]))
@@ -99,7 +99,7 @@ def _op(results: MeasuredResults) -> Place | None:
     """The operation that computes longest, communication and waiting left out; the first of equal ones."""
     computing: dict[tuple[int, int], int] = {}
     for number, found in enumerate(results.accounts):
-        pieces = results.graph.pieces[number]
+        pieces = results.ties.pieces[number]
         for index, account in enumerate(found.account):
             piece = found.piece[index]
             if account < FIRST_EXPOSED and 0 <= piece < len(pieces):

@@ -25,7 +25,7 @@ def insight_lines(results: MeasuredResults) -> list[str]:
         return []
     # Who is late comes before who waits for it: a screen may have room for the first lines alone.
     lines = [_largest(results), *_slow_ranks(results), *_slow_stage(results)]
-    return lines + _waits(results) if results.times.together else lines
+    return lines + _waits(results) if results.graph.together else lines
 
 
 def _largest(results: MeasuredResults) -> str:
@@ -40,7 +40,7 @@ def _largest(results: MeasuredResults) -> str:
         return f"All of the ranks' time, {percent(compute, whole)} %, is compute."
     name = ACCOUNTS[number]
     words = _PLAIN.get(name) or f"{name.partition(' ')[2]} communication"
-    if name.startswith("exposed ") and results.graph.matches.unmatched:
+    if name.startswith("exposed ") and results.ties.matches.unmatched:
         words += ", waiting for what has no partner here included"
     most = max(range(len(accounts)), key=lambda rank: accounts[rank].total_ns[number])
     rank = results.measured.ranks[most].number

@@ -13,11 +13,11 @@ from simcore.replay import MeasuredResults
 from simcore.replay.accounts import RankAccounts
 from simcore.replay.critical_path import REASONS, Segment
 from simcore.replay.difference import differences
-from simcore.replay.pieces import GAP
 from simcore.replay.what_if import Knob
 from simcore.replay.worst import piece_name
 from simcore.report.as_json import SCHEMA
 from simcore.report.measured_insights import insight_lines
+from simcore.run.pieces import GAP
 
 
 def measured_json(
@@ -31,6 +31,7 @@ def measured_json(
     """
     run, shown = results.measured, results.run
     degrees = run.degrees
+    slack = results.least_slack_ns if run.timed else {}
     return {
         "schema": SCHEMA,
         "workload": {
@@ -68,13 +69,14 @@ def measured_json(
             "by_rank": [
                 _rank(run, rank, time) for rank, time in zip(run.ranks, rank_times(run), strict=True)
             ],
-            "operations": [_figures(one) for one in op_figures(run)],
+            "operations": [_figures(one) | {"slack_ns": slack.get(one.name)} for one in op_figures(run)],
             "sub_operations": [_figures(one) for one in sub_figures(run)],
             **_waiting(results.as_measured),
             "replay": _replay(results),
         },
         "critical_path": [_segment(results, one) for one in results.critical_path] if run.timed else [],
         "what_if": None if knobs is None else [_knob(knob) for knob in knobs],
+        "what_if_base_ns": results.base.step_time_ns if run.timed else None,
         "estimates": {"simai": None},
         "diagnostics": [found.values() for found in results.diagnostics],
     }  # fmt: skip
@@ -125,7 +127,7 @@ def _accounts(rank: RankTrace, one: RankAccounts) -> dict[str, Any]:
 
 
 def _segment(results: MeasuredResults, one: Segment) -> dict[str, Any]:
-    rank, pieces = results.measured.ranks[one.rank], results.graph.pieces[one.rank]
+    rank, pieces = results.measured.ranks[one.rank], results.ties.pieces[one.rank]
     op = pieces.op[one.piece]
     is_gap = pieces.kind[one.piece] == GAP
     batch = rank.ops.batch[op]
@@ -146,7 +148,8 @@ def _knob(knob: Knob) -> dict[str, Any]:
     if knob.unknown:
         return {"knob": knob.name, "free_ns": None, "better10_ns": None, "unknown": knob.unknown}
     values: dict[str, Any] = {"knob": knob.name, "free_ns": knob.free_ns, "better10_ns": knob.better10_ns}
-    return values | ({"worse10_ns": knob.worse10_ns} if knob.worse10_ns is not None else {})
+    values |= {"worse10_ns": knob.worse10_ns} if knob.worse10_ns is not None else {}
+    return values | ({"moves_work": True} if knob.moves else {})
 
 
 def _rank(run: MeasuredRun, rank: RankTrace, time: RankTime) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def _accounts(results: MeasuredResults) -> str:
 
 
 def _waits(results: MeasuredResults) -> str:
-    if not results.times.together or not results.waiting:
+    if not results.graph.together or not results.waiting:
         return ""
     rows = [
         [str(one.early), str(one.late), printable(one.name, 34), duration(one.ns),
@@ -104,7 +104,7 @@ def _differences(results: MeasuredResults) -> str:
 
 
 def _what_if(results: MeasuredResults, knobs: list[Knob]) -> str:
-    step = results.step_time_ns
+    step = results.base.step_time_ns
     rows = []
     for knob in knobs[:_KNOBS]:
         free = "-" if knob.free_ns is None else duration(knob.free_ns)
@@ -115,15 +115,29 @@ def _what_if(results: MeasuredResults, knobs: list[Knob]) -> str:
             if knob.unknown
             else [free, duration(knob.better10_ns), worse, gain]
         )
-        rows.append([knob.name, *figures])
+        rows.append([knob.knob, *figures])
     columns = [Column("what", left=True), Column("free"), Column("10 % less"), Column("10 % more"),
                Column("gain at most")]  # fmt: skip
-    title = f"What if: the step time ({duration(step)} now) when one thing takes no time, or a tenth less"
-    words = [
+    title = f"What if: the step time of the replay ({duration(step)} now) when one thing takes no time, or a"
+    title += " tenth less"
+    words = _base_words(results)
+    words += [
         "  the greatest gain of 10 % less first; a change that is made or not (-) with all that it gains",
-        "  balanced stages: computing as much each as all do on average",
+        "  balanced stages: computing as much each as all do on average; who has more work then may be late",
     ]
     if any(knob.name.endswith(AS_PEERS) for knob in knobs[:_KNOBS]):
         words.append(f"  a slow rank{AS_PEERS}: computing as long as the median of the others of its stage")
     words += [f"  unknown: {why}" for why in dict.fromkeys(one.unknown for one in knobs[:_KNOBS]) if why]
     return "\n".join([title, *table(columns, rows), *words, ""])
+
+
+def _base_words(results: MeasuredResults) -> list[str]:
+    """Where the replay is of another kind than the step that the page begins with."""
+    measured = results.measured
+    if results.scales is not None or measured.concurrent:
+        return []
+    return [
+        f"  the ranks did not run together (each from its own start, the longest takes "
+        f"{duration(measured.step_time_ns)}):",
+        "  here they are replayed as if they had, with nothing changed now, so that one kind is compared",
+    ]

@@ -85,8 +85,9 @@ def test_the_json_of_seed_004_has_the_keys_of_every_report_and_what_was_measured
     assert measured["operations"][0] == {
         "name": "recv_forward", "parent": None, "kind": "pp", "count": 1, "measured": 1,
         "total_ns": 629_770_000, "least_ns": 629_770_000, "most_ns": 629_770_000, "most_rank": 7,
-        "most_microbatch": 0,
+        "most_microbatch": 0, "slack_ns": 0,
     }  # fmt: skip
+    assert report["what_if_base_ns"] == 3_851_380_000
 
 
 def test_a_directory_and_a_run_of_it(tmp_path: Path) -> None:
@@ -242,7 +243,8 @@ def test_what_if_of_a_measured_run(tmp_path: Path) -> None:
     write_set(tmp_path, {rank: step(rank) for rank in range(4)})
     done = wltui("report", str(tmp_path), "--what-if")
     assert (
-        "\nWhat if: the step time (10.000 ms now) when one thing takes no time, or a tenth less\n"
+        "\nWhat if: the step time of the replay (10.000 ms now) when one thing takes no time, or a tenth "
+        "less\n"
         "  what                    free  10 % less  10 % more  gain at most\n"
         "  all compute         2.500 ms   9.250 ms                   75.0 %\n"
         "  backward_step       6.000 ms   9.600 ms                   40.0 %\n"

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
-from simcore.measured import MeasuredRun, read_run
+from simcore.measured import MeasuredRun, open_directory, read_run
 
-from .traces import STAMP, Op, Sub, write_set
+from .traces import STAMP, Op, Sub, later, write_set
 
 
 @dataclass
@@ -237,11 +238,27 @@ def made_run(text: str, layout: Layout) -> MeasuredRun:
     return read_run(name, text.encode())
 
 
+def texts_by_rank(text: str) -> dict[int, str]:
+    """The lines of each rank."""
+    lines: dict[int, list[str]] = {}
+    for line in text.splitlines(keepends=True):
+        lines.setdefault(int(line.split(":", 2)[1]), []).append(line)
+    return {rank: "".join(own) for rank, own in lines.items()}
+
+
+def run_apart(text: str, layout: Layout) -> MeasuredRun:
+    """The run in a text as if its ranks had been profiled one after another, a day apart."""
+    texts = {rank: later(own, 86_400_000 * rank) for rank, own in texts_by_rank(text).items()}
+    with TemporaryDirectory() as folder:
+        stamps = {rank: f"202409{10 + rank}205004" for rank in texts}
+        write_set(Path(folder), texts, world=layout.world, tp=layout.tp, pp=layout.pp, stamps=stamps)
+        run = open_directory(folder)
+    assert not run.concurrent or len(texts) == 1
+    return run
+
+
 def write_steps(folder: Path, layout: Layout, seed: int = 0) -> None:
     """A made-up step as a directory of rank traces, a file for each rank."""
     steps = actions(layout, Random(seed))
-    lines: dict[int, list[str]] = {}
-    for line in trace_text(layout, steps, simulated(steps, Factors())).splitlines(keepends=True):
-        lines.setdefault(int(line.split(":", 2)[1]), []).append(line)
-    texts = {rank: "".join(own) for rank, own in lines.items()}
+    texts = texts_by_rank(trace_text(layout, steps, simulated(steps, Factors())))
     write_set(folder, texts, world=layout.world, tp=layout.tp, pp=layout.pp)

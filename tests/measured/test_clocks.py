@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from simcore.replay import MeasuredResults
 from simcore.replay.scales import Scales
 from tests.workload.texts import shared_folder
 
-from .traces import Op, Sub, said, write_set
+from .traces import Op, Sub, later, said, write_set
 
 MS = 10**6
 
@@ -24,13 +23,6 @@ def op(
     """A line; times in ms."""
     made = Op(name, f"{5000 + end:.2f}", f"{end - start:.2f}", group=group, stage=stage, **more)  # type: ignore[arg-type]
     return made.line(rank) + "\n"
-
-
-def later(text: str, ms: float) -> str:
-    """The same on a clock that is `ms` ahead."""
-    return re.sub(
-        r"timestamp=([0-9.]+)", lambda found: f"timestamp={Decimal(found[1]) + Decimal(str(ms))}", text
-    )
 
 
 def without(text: str, name: str) -> str:

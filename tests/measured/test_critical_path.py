@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import FIRST_EXPOSED
-from simcore.replay.critical_path import Segment
+from simcore.replay.critical_path import LAST, MESSAGE, QUEUED, Segment
 from simcore.replay.dependencies import causes, effects
-from simcore.replay.holds import LAST, MESSAGE, QUEUED, hold
-from simcore.replay.pieces import AWAIT, LAUNCH
 from simcore.replay.scales import Scales
+from simcore.run.pieces import AWAIT, LAUNCH
 
 from .made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from .test_replay_by_hand import MS, op, path_of, run_of
@@ -92,7 +91,7 @@ def test_a_collective_that_waits_for_the_one_before_it_leads_to_the_last_rank_of
     assert [leg.reason for leg in results.legs][-1] == "rank 1 came last"
     assert_no_replay_is_shorter_than_the_path(results, 2)
     # The second wait of rank 0 leads to its first, and back.
-    pieces = results.graph.pieces[0]
+    pieces = results.ties.pieces[0]
     first, second = (piece for piece, kind in enumerate(pieces.kind) if kind == AWAIT)
     assert [(one.piece, one.reason) for one in causes(results, 0, [second])][:1] == [
         (first, "the collective before it was not over")
@@ -131,7 +130,7 @@ def test_no_replay_of_a_made_step_is_shorter_than_the_path(
 ) -> None:
     steps = actions(layout, Random(seed))
     results = MeasuredResults(made_run(trace_text(layout, steps, simulated(steps, Factors())), layout))
-    assert results.graph.matches.unmatched == ()
+    assert results.ties.matches.unmatched == ()
     assert results.with_scales(Scales()).step_time_ns == results.step_time_ns
     shown = results if scales is None else results.with_scales(scales)
     assert_accounts_and_path(shown)
@@ -170,14 +169,14 @@ def assert_walks_along_the_path(results: MeasuredResults) -> None:
         assert before.piece <= back.piece
         # A launch is no part of what its rank did before; what that holds back, it holds back by coming then.
         launch = back.piece + 1
-        own = [back.piece, launch] if results.graph.pieces[back.rank].kind[launch] == LAUNCH else [back.piece]
+        own = [back.piece, launch] if results.ties.pieces[back.rank].kind[launch] == LAUNCH else [back.piece]
         assert (one.rank, piece) in [(found.rank, found.piece) for found in effects(results, back.rank, own)]
 
 
 def held_piece(results: MeasuredResults, one: Segment) -> int:
     """The piece of a segment, or the one of no length before it, that another rank held."""
     piece = one.piece
-    while hold(results.graph, results.times, one.rank, piece) is None:
+    while not results.graph.waited_for(one.rank, piece, results.ends):
         piece -= 1
         assert results.times.end[one.rank][piece] == one.start
     return piece

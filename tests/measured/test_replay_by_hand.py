@@ -245,7 +245,7 @@ def test_a_message_that_was_there_before_its_send_was_over_is_there_as_early_in_
     text = op(0, "send_forward", 0, 10, "pp") + op(1, "recv_forward", 1, 7, "pp", stage=1)
     text += op(1, "forward_step", 7, 20, stage=1)
     results = MeasuredResults(run_of(text, 2, pp=2))
-    assert results.graph.message_ns == (7 * MS,)
+    assert results.ties.message_ns == [7 * MS]
     assert results.with_scales(Scales()).step_time_ns == 20 * MS
 
 
@@ -349,6 +349,6 @@ def test_a_path_in_a_circle_ends() -> None:
     text = op(0, "ep_allreduce", 0, 10, "ep") + op(0, "send_forward", 10, 12, "pp")
     text += op(1, "recv_forward", 0, 10, "pp", stage=1) + op(1, "ep_allreduce", 10, 10.02, "ep", stage=1)
     results = MeasuredResults(run_of(text, 2, pp=2))
-    assert (len(results.graph.matches.meetings), len(results.graph.matches.messages)) == (1, 1)
+    assert (len(results.ties.matches.meetings), len(results.ties.matches.messages)) == (1, 1)
     path = path_of(results)
     assert (path[0][1], path[-1][2]) == (0, 12)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from simcore.replay import MeasuredResults
 from simcore.replay.scales import Scales
 
+from .damaged import DAMAGED
 from .made_steps import Action, Factors, Layout, Times, actions, made_run, simulated, trace_text
 from .test_trace_properties import assert_accounts_and_path
-from .traces import Op, Sub
 
 _LAYOUTS = st.builds(
     Layout, st.sampled_from([1, 2]), st.sampled_from([1, 2]), st.sampled_from([1, 2, 3]), st.integers(1, 3)
@@ -33,7 +33,7 @@ def replays(layout: Layout, seed: int) -> tuple[list[list[Action]], Times, Measu
 @given(_LAYOUTS, st.integers(0, 10**6))
 def test_a_consistent_step_is_replayed_to_the_nanosecond(layout: Layout, seed: int) -> None:
     _, times, results = replays(layout, seed)
-    assert results.graph.matches.unmatched == ()
+    assert results.ties.matches.unmatched == ()
     first = min(rank[0][1] for rank in times)
     assert results.step_time_ns == step_of(times) - first
     again = results.with_scales(Scales()).run
@@ -109,48 +109,14 @@ def test_clocks_that_differ_are_found_and_taken_back(layout: Layout, seed: int, 
     assert abs(run.step_time_ns - plain.step_time_ns) < 60_000
 
 
-_NAMES = (
-    "forward_step", "backward_step", "recv_forward", "send_forward", "recv_backward", "send_backward",
-    "dp_allreduce", "ep_allreduce", "pep_allreduce", "optimizer_step", "get_batch", "an_op_of_its_own",
-)  # fmt: skip
-_GROUPS = {"dp_allreduce": "dp", "ep_allreduce": "ep", "pep_allreduce": "pep"}
-_SUBS = st.lists(
-    st.tuples(st.integers(0, 40), st.integers(0, 20), st.sampled_from(["tp", "dp", None]), st.booleans()),
-    max_size=3,
-)
-_OPERATIONS = st.lists(
-    st.tuples(st.sampled_from(_NAMES), st.integers(0, 3), st.integers(0, 20), st.integers(0, 1), _SUBS),
-    min_size=1,
-    max_size=12,
-)
-
-
 @settings(max_examples=200, deadline=None)
-@given(
-    st.sampled_from([Layout(1, 1, 2, 1), Layout(2, 1, 1, 1), Layout(1, 2, 2, 1), Layout(2, 1, 2, 1)]),
-    st.lists(_OPERATIONS, min_size=4, max_size=4),
-    st.lists(st.integers(0, 100), min_size=4, max_size=4),
-    st.sampled_from([0, 0.5, 1, 3]),
-)
+@given(DAMAGED, st.sampled_from([0, 0.5, 1, 3]))
 def test_ranks_in_any_order_are_replayed_without_an_end_in_each_other(
-    layout: Layout, ranks: list[list[tuple[str, int, int, int, list[tuple[int, int, str | None, bool]]]]],
-    begins: list[int], factor: float,
-) -> None:  # fmt: skip
+    damaged: tuple[Layout, str], factor: float
+) -> None:
     """Orders that no real step has: receives before their sends on both sides, calls in other orders."""
-    lines = []
-    for rank, (operations, begin) in enumerate(zip(ranks[: layout.world], begins, strict=False)):
-        now = 1000 + begin
-        for name, gap, length, batch, subs in operations:
-            inner = tuple(
-                Sub(f"{now + gap + at}", f"{ns}", "x_async" if is_async else "x", group=group)
-                for at, ns, group, is_async in subs
-            )
-            now += gap + length
-            group = "pp" if name.startswith(("send", "recv")) else _GROUPS.get(name)
-            stage = rank // layout.tp // layout.dp
-            op = Op(name, f"{now}.0", f"{length}.0", batch=batch, group=group, stage=stage, subs=inner)
-            lines.append(op.line(rank))
-    results = MeasuredResults(made_run("\n".join(lines), layout))
+    layout, text = damaged
+    results = MeasuredResults(made_run(text, layout))
     if not results.measured.timed:
         return
     assert_accounts_and_path(results)

@@ -222,6 +222,10 @@ def assert_accounts_and_path(results: MeasuredResults) -> None:
     for one in results.accounts:
         assert sum(one.total_ns) == step
         assert all(start < end for start, end in itertools.pairwise(one.edge))
+    if results.scales is None:
+        # As measured each piece is where the file has it, whoever was through too early.
+        assert results.times.end == tuple(one.end for one in results.ties.pieces)
+        assert results.times.start == tuple(one.start for one in results.ties.pieces)
     ranks = results.all_ranks
     assert sum(results.sum_ns(ranks)) == step * len(ranks)
     for chosen in (ranks, ranks[:1]):
@@ -235,7 +239,7 @@ def assert_accounts_and_path(results: MeasuredResults) -> None:
     assert by_rank == dict(path_sums(results, "rank"))
     edges = [(one.start, one.end) for one in results.critical_path]
     assert [start for start, _ in edges] + [step] == [0] + [end for _, end in edges]
-    if results.times.together:
+    if results.graph.together:
         assert not {one.kind for one in results.critical_path} & {"wait", "bubble"}
     assert results.run.step_time_ns == step
     assert what_they_last(results.run) == step

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,13 @@ def step(rank: int, first_ms: float = 1000.0, stage: int = 0) -> str:
         Op("optimizer_step", f"{first_ms + 10:.2f}", "2.00", state="finalize", stage=stage),
     ]  # fmt: skip
     return "".join(op.line(rank) + "\n" for op in ops)
+
+
+def later(text: str, ms: float) -> str:
+    """The same on a clock that is `ms` ahead."""
+    return re.sub(
+        r"timestamp=([0-9.]+)", lambda found: f"timestamp={Decimal(found[1]) + Decimal(str(ms))}", text
+    )
 
 
 def read(text: str | bytes, path: str = "trace.txt") -> MeasuredRun:

@@ -52,6 +52,7 @@ def test_the_report_has_the_keys_of_its_schema() -> None:
         "layers",
         "critical_path",
         "what_if",
+        "what_if_base_ns",
         "streams",
         "dimensions",
         "worst_link",

@@ -7,18 +7,26 @@ import pytest
 from simcore.measured import MeasuredRun
 from simcore.replay import MeasuredResults
 from simcore.replay.scales import Scales
+from simcore.replay.what_if import answers
 from simcore.report.beside_text import beside_text
 from simcore.report.measured_text import measured_text
 from simcore.report.measured_words import replay_words
 from tests.analysis.test_beside import beside
-from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
+from tests.measured.made_steps import Layout, run_apart
+from tests.measured.test_replay_by_hand import SLOW_RANK, SLOW_STAGE, run_of
 from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import line_text
 from tests.tui.screen_reading import press, screen_rows, screen_text
 from tests.tui.test_measured_screens import PLAN, app_on, four_ranks, made
 from tui.compare.choice import Choice
-from tui.frame import text_of
+from tui.frame import BLOCKS, text_of
 from tui.measured.scales_view import ScalesView
 from tui.measured.session import MeasuredSession
+from tui.measured.summary_frame import draw_measured
+from tui.measured.summary_model import MeasuredSummaryModel
+from tui.measured.why_model import MeasuredWhyModel
+from tui.panel_cursor import WHAT_IF
+from tui.why.frame import draw, knob_lines
 
 MANY = Scales(
     2.0, 0.5, 0.0, 1.5, ops={"forward_step": 0.9, "x\x1b[2J": 3.0}, kinds={"dp": 0.123456},
@@ -161,3 +169,31 @@ async def test_of_many_ranks_those_whose_end_moves_most_are_shown_and_how_many_m
         assert lines[-1].endswith("   2 more")
         assert "more" not in text_of(view._effect(79, 7))
         await pilot.pause()
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_the_what_if_tables_say_which_step_they_start_from(apart: bool) -> None:
+    """Ranks that did not run together: the step is shown as measured, 96 ms, and changes start from 94 ms."""
+    run = run_apart(SLOW_STAGE, Layout(1, 1, 2, 1)) if apart else run_of(SLOW_STAGE, 2, pp=2)
+    results = MeasuredResults(run)
+    summary, why = MeasuredSummaryModel(results), MeasuredWhyModel(results)
+    why.panel = WHAT_IF
+    for model in (summary, why):
+        # Nothing is replayed to draw a screen whose table is not there yet.
+        assert model.base_words == ""
+        model.knobs = answers(results)
+    for width, height in ((120, 36), (80, 24)):
+        pages = (
+            text_of(draw_measured(summary, width, height, BLOCKS, "")),
+            text_of(draw(why, width, height, BLOCKS, "")),
+        )
+        for page, title in zip(pages, ("What would help most", "What if"), strict=True):
+            assert (f"{title}, replayed from 94.000 ms" in page) is apart
+            assert title in page
+    rows = [line_text(line) for line in knob_lines(why, 100, 40, "")]
+    assert any("balanced stages (moves work)" in row for row in rows)
+    # A tenth less compute gains, where against 96 ms it would gain more than it does.
+    (compute,) = [row for row in rows if "all compute" in row]
+    assert compute.split()[2:6] == (["85.000", "ms", "-9.6%"] if apart else ["87.000", "ms", "-9.4%"]) + [
+        "4.000" if apart else "6.000"
+    ]

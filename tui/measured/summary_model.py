@@ -11,6 +11,7 @@ from simcore.replay import MeasuredResults
 from simcore.replay.difference import Difference, differences
 from simcore.replay.scales import Scales
 from simcore.replay.worst import longest_wait
+from simcore.units import duration
 from tui.panel_cursor import WHAT_IF, PanelCursor, Target
 from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST
 
@@ -59,6 +60,14 @@ class MeasuredSummaryModel(PanelCursor):
             MAP: results.waiting if self.beside == WAITS else self.differences,
         }  # fmt: skip
         return len(found[panel]), 1
+
+    @property
+    def base_ns(self) -> int:
+        return self.results.base.step_time_ns
+
+    @property
+    def base_words(self) -> str:
+        return base_words(self.results) if self.knobs else ""
 
     def next_beside(self) -> None:
         """The other of the two tables."""
@@ -113,6 +122,12 @@ class MeasuredSummaryModel(PanelCursor):
             found = longest_wait(results, early, one.name)
             return None if found is None else Target(early, *found)
         return None
+
+
+def base_words(results: MeasuredResults) -> str:
+    """Behind a title: the replay that what-if starts from, where it is not what the screen shows."""
+    base = results.base.step_time_ns
+    return "" if base == results.step_time_ns else f", replayed from {duration(base)}"
 
 
 def _stage(stage: int | None) -> str:

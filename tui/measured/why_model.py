@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from simcore.replay import MeasuredResults
 from simcore.replay.legs import Leg, longest_of_part, path_sums
+from tui.measured.summary_model import base_words
 from tui.panel_cursor import Target
 from tui.why.path import LEGS, SUMS, LegLine, PathModel
 
@@ -28,6 +29,14 @@ class MeasuredWhyModel(PathModel):
     @property
     def step_ns(self) -> int:
         return self.results.step_time_ns
+
+    @property
+    def base_ns(self) -> int:
+        return self.results.base.step_time_ns
+
+    @property
+    def base_words(self) -> str:
+        return base_words(self.results) if self.knobs else ""
 
     def sums(self) -> list[tuple[str, int]]:
         return path_sums(self.results, self.grouping) if self.results.measured.timed else []

@@ -95,7 +95,9 @@ def _boxes(
     notes = panels.note_lines(found, model.row(NOTES), right - 2, rows, model.panel == NOTES)
     changes = panels.help_lines(model, left - 2, rows, progress)
     below = beside(
-        framed(WHAT_IF, "What would help most", "t tries it, 4 all", changes, (left, _BOTTOM)),
+        framed(
+            WHAT_IF, f"What would help most{model.base_words}", "t tries it, 4 all", changes, (left, _BOTTOM)
+        ),
         framed(NOTES, f"Notes ({len(found)})", "! all", notes, (right, _BOTTOM)),
     )
     return [*top, *beside(where, column), *below]
@@ -127,7 +129,7 @@ def _headings(
     count = len(model.results.worst)
     more = f" ({len(worst)} of {count})" if len(worst) < count else ""
     lines += [rule(f"Worst{more}", width, glyphs), *worst]
-    lines += [rule("What would help most, t tries it", width, glyphs), *changes]
+    lines += [rule(f"What would help most{model.base_words}, t tries it", width, glyphs), *changes]
     lines += [rule(f"Notes ({len(found)}), ! all", width, glyphs), *notes]
     return lines[:height]
 

@@ -41,6 +41,10 @@ class SummaryModel(PanelCursor):
         return rows[panel], 1
 
     @property
+    def base_ns(self) -> int:
+        return self.results.step_time_ns
+
+    @property
     def dims(self) -> Sequence[Dimension]:
         return dims_of(self.results)
 

@@ -259,7 +259,7 @@ def help_lines(
     if not model.knobs:
         return [[(" nothing to change" if model.knobs is not None else f" {progress}", "dim")]]
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
-    step = model.results.step_time_ns
+    step = model.base_ns
     size = max(width - 22, 14)
     shown = rows_around(row, len(model.knobs), rows)
     return [

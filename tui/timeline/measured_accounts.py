@@ -9,7 +9,7 @@ from itertools import compress
 from simcore.measured.vocabulary import CATEGORIES
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import ACCOUNTS, OVER
-from simcore.replay.pieces import GAP
+from simcore.run.pieces import GAP
 from tui.timeline.spans import COMPUTING, DRAWN, Spans
 
 _DRAWN_CATEGORY = {
@@ -40,7 +40,7 @@ def accounted(results: MeasuredResults, number: int, spans: Spans, *, computing:
     spans: of the lane; those of its operations that take no time keep the 1 ns that they are drawn with.
     computing: what it computes and the host does alone, else all, waiting and gaps too.
     """
-    one, pieces, ops = results.accounts[number], results.graph.pieces[number], results.run.ranks[number].ops
+    one, pieces, ops = results.accounts[number], results.ties.pieces[number], results.run.ranks[number].ops
     items = array("q")
     for piece in one.piece:
         op = len(ops) if piece == OVER else pieces.op[piece]

@@ -8,8 +8,8 @@ from simcore.measured.lanes import COMPUTE_LANE, NO_GROUP
 from simcore.measured.vocabulary import COMPUTE, category_of_op, group_of_op
 from simcore.replay import MeasuredResults
 from simcore.replay.dependencies import Dependency, causes, effects, pieces_of_item
-from simcore.replay.pieces import GAP
 from simcore.replay.worst import piece_name
+from simcore.run.pieces import GAP
 from simcore.units import duration, plural
 from tui.frame import cells
 from tui.timeline.spans import SpanLane
@@ -81,7 +81,7 @@ def _named(results: MeasuredResults, lane: SpanLane, one: Dependency) -> str:
 
 def _stream(results: MeasuredResults, one: Dependency) -> str | None:
     """The lane below a rank's own that shows a piece; None for a gap, which its own lane alone shows."""
-    pieces, trace = results.graph.pieces[one.rank], results.measured.ranks[one.rank]
+    pieces, trace = results.ties.pieces[one.rank], results.measured.ranks[one.rank]
     if pieces.kind[one.piece] == GAP:
         return None
     op, sub = pieces.op[one.piece], pieces.sub[one.piece]

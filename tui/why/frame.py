@@ -69,7 +69,7 @@ def _one(model: PathModel, width: int, height: int, glyphs: Glyphs, progress: st
 
 def _title(model: PathModel, panel: str, rows: int) -> str:
     """What a panel of `rows` lines, the heading among them, has; where it has more, which of how many."""
-    title = _TITLES[panel].format(model.grouping)
+    title = _TITLES[panel].format(model.grouping) + (model.base_words if panel == WHAT_IF else "")
     count, _ = model.extent(panel)
     shown = rows_around(model.row(panel), count, rows - 1)
     return title if len(shown) in (0, count) else f"{title}, {shown.start + 1}-{shown.stop} of {count}"
@@ -103,7 +103,7 @@ def knob_lines(model: PathModel, width: int, rows: int, progress: str) -> list[L
         return [[(f" {progress}", "dim")]]
     if not changes:
         return [[(" nothing to change", "dim")]]
-    step = model.step_ns
+    step = model.base_ns
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
     size = max(width - 43, 14)
     head = f" {'cheaper, or another way':<{size}}{BETTER:>11}{'change':>9}{'free':>11}{'change':>9}"

@@ -35,6 +35,10 @@ class WhyModel(PathModel):
         return self.results.step_time_ns
 
     @property
+    def base_ns(self) -> int:
+        return self.results.step_time_ns
+
+    @property
     def dims(self) -> Sequence[Dimension]:
         return dims_of(self.results)
 

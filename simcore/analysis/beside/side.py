@@ -80,7 +80,7 @@ class Side:
     @property
     def together(self) -> bool:
         """Whether its ranks have a common time, so that one can be seen to wait for another."""
-        return isinstance(self.results, Results) or self.results.times.together
+        return isinstance(self.results, Results) or self.results.graph.together
 
     @cached_property
     def shape(self) -> StepShape:

@@ -1,4 +1,4 @@
-"""The pieces of all ranks of a run, tied by what waits for what, and how long each takes by itself.
+"""Ties the pieces of all ranks of a measured run, and says how long each takes by itself.
 
 What a piece takes is measured; what it waits is not kept, it follows from the others. So:
 
@@ -21,33 +21,19 @@ from dataclasses import dataclass
 from simcore.measured.matching import Call, Matches, Meeting, match, times_of
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.run import MeasuredRun
-from simcore.replay.pieces import AWAIT, LAUNCH, MEET, TRANSFER, Links, Pieces, pieces_of
+from simcore.run.pieces import AWAIT, LAUNCH, MEET, TRANSFER, Links, Pieces, pieces_of
 
 NONE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
-    """When the pieces of each rank start and end; ns from the start of the step, columns over the pieces.
-
-    meetings: (start, end) of each collective: from the last arrival, behind the one before it in its
-    group. messages: (start, end) of each transfer. together: False where the ranks have no common time, so
-    that none can be seen to wait for another; meetings and messages say nothing then.
-    """
-
-    start: tuple[array[int], ...]
-    end: tuple[array[int], ...]
-    meetings: tuple[tuple[int, int], ...]
-    messages: tuple[tuple[int, int], ...]
-    together: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Graph:
+class Ties:
     """A run as pieces. members[m]: (rank, piece of arrival, piece of waiting) of collective m.
-    before[m]: the collective of the same group that has to be over, or NONE. ends[k]: ((rank, piece) of
-    the sender, of the receiver) of message k. meeting_ns, message_ns: what they take. first_ns: of each
-    piece what comes before any waiting (own time, a send), after_ns: what comes behind it.
+    before[m]: the collective of the same group that has to be over, or NONE. transfers[k]: ((rank, piece) of
+    the sender, of the receiver) of message k. meetings, messages: (start, end) of each as measured, ns from
+    the start of the step: a collective from the last arrival, behind the one before it in its group; where
+    the ranks did not run together their lengths alone say something. first_ns: of each piece what comes
+    before any waiting (own time, a send), after_ns: what comes behind it.
     """
 
     run: MeasuredRun
@@ -55,22 +41,31 @@ class Graph:
     pieces: tuple[Pieces, ...]
     members: tuple[tuple[tuple[int, int, int], ...], ...]
     before: tuple[int, ...]
-    ends: tuple[tuple[tuple[int, int], tuple[int, int]], ...]
-    meeting_ns: tuple[int, ...]
-    message_ns: tuple[int, ...]
+    transfers: tuple[tuple[tuple[int, int], tuple[int, int]], ...]
+    meetings: tuple[tuple[int, int], ...]
+    messages: tuple[tuple[int, int], ...]
     first_ns: tuple[array[int], ...]
     after_ns: tuple[array[int], ...]
-    measured: Times
+
+    @property
+    def meeting_ns(self) -> list[int]:
+        """What each collective takes."""
+        return [end - start for start, end in self.meetings]
+
+    @property
+    def message_ns(self) -> list[int]:
+        """What each message takes."""
+        return [end - start for start, end in self.messages]
 
 
-def graph_of(run: MeasuredRun) -> Graph:
-    """The graph of a timed run. Ranks of a run that is not concurrent are tied as if they ran together."""
+def ties_of(run: MeasuredRun) -> Ties:
+    """Ties the pieces of a timed run; ranks that did not run together are tied as if they had."""
     matches = match(run.ranks, run.degrees, run.concurrent)
     links = _links(run, matches)
     pieces = tuple(pieces_of(number, rank, links) for number, rank in enumerate(run.ranks))
-    members, ends = _ties(matches, pieces)
+    members, transfers = _partners(matches, pieces)
     before = _orders(matches, members)
-    return _Measure(run, matches, pieces, members, before, ends).graph()
+    return _Measure(run, matches, pieces, members, before, transfers).ties()
 
 
 def _links(run: MeasuredRun, matches: Matches) -> Links:
@@ -103,7 +98,7 @@ def _waited(run: MeasuredRun, meeting: Meeting) -> dict[Call, int]:
     return {call: end - start - shortest if end == first else 0 for call, (start, end) in times.items()}
 
 
-def _ties(
+def _partners(
     matches: Matches, pieces: tuple[Pieces, ...]
 ) -> tuple[tuple[tuple[tuple[int, int, int], ...], ...], tuple[tuple[tuple[int, int], tuple[int, int]], ...]]:
     """Which pieces each collective and each message has."""
@@ -161,16 +156,16 @@ class _Measure:
         pieces: tuple[Pieces, ...],
         members: tuple[tuple[tuple[int, int, int], ...], ...],
         before: tuple[int, ...],
-        ends: tuple[tuple[tuple[int, int], tuple[int, int]], ...],
+        transfers: tuple[tuple[tuple[int, int], tuple[int, int]], ...],
     ) -> None:
         self.run = run
         self.matches = matches
         self.pieces = pieces
         self.members = members
         self.before = list(before)
-        self.ends = ends
+        self.transfers = transfers
 
-    def graph(self) -> Graph:
+    def ties(self) -> Ties:
         meetings = self._meetings()
         messages = self._messages()
         first = [array("q", (end - start for start, end in zip(one.start, one.end, strict=True)))
@@ -191,15 +186,9 @@ class _Measure:
                     first[rank][piece] = own
                     over = max(start + own, messages[columns.received[piece]][1])
                     after[rank][piece] = max(end - over, 0) if concurrent else 0
-        return Graph(
-            self.run, self.matches, self.pieces, self.members, tuple(self.before), self.ends,
-            tuple(end - start for start, end in meetings),
-            tuple(end - start for start, end in messages),
-            tuple(first), tuple(after),
-            Times(
-                tuple(one.start for one in self.pieces), tuple(one.end for one in self.pieces),
-                tuple(meetings), tuple(messages), concurrent,
-            ),
+        return Ties(
+            self.run, self.matches, self.pieces, self.members, tuple(self.before), self.transfers,
+            tuple(meetings), tuple(messages), tuple(first), tuple(after),
         )  # fmt: skip
 
     def _meetings(self) -> list[tuple[int, int]]:
@@ -243,7 +232,7 @@ class _Measure:
 
     def _messages(self) -> list[tuple[int, int]]:
         found = []
-        for (sender, sending), (receiver, receiving) in self.ends:
+        for (sender, sending), (receiver, receiving) in self.transfers:
             start, end = self.pieces[sender].start[sending], self.pieces[sender].end[sending]
             fused = self.pieces[sender].received[sending] >= 0
             if self.run.concurrent:

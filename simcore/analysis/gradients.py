@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
-from simcore.run.gradients import Chains
+from simcore.run.gradients import Chains, Gradient
 from simcore.run.graph import never
 from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation
@@ -15,21 +14,6 @@ from simcore.workload.model import base_name
 
 # Time that no scale is on: a state change.
 _NO_KIND = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Gradient:
-    """The slopes of the step time over one scale.
-
-    scale: `compute`, `comm`, `comm tp`, `layer mlp_row`, `ranks 0-63`; raw text of the file may be in it.
-    left_ns, right_ns: ns a unit of the factor, for less and for more of it. until: the factor below 1 down
-    to which `left_ns` holds.
-    """
-
-    scale: str
-    left_ns: int
-    right_ns: int
-    until: float
 
 
 def gradients(

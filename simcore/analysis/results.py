@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from simcore.analysis.critical_path import CriticalPath
     from simcore.analysis.dependencies import Dependencies
     from simcore.analysis.dimensions import ClassUse, DimensionUse, PortUse
-    from simcore.analysis.gradients import Gradient
     from simcore.analysis.legs import Leg
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
     from simcore.analysis.what_if import WhatIf
+    from simcore.run.gradients import Gradient
 
 
 Figure = TypeVar("Figure")

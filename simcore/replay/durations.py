@@ -18,6 +18,10 @@ from simcore.run.pieces import AWAIT, GAP, MEET, TRANSFER
 _COMPUTE, _HOST, _COMM, _GAP, _NAMED, _FIXED = range(6)
 
 
+# A duration that no scale is on, in `Durations.scales`.
+_NO_KIND = 0
+
+
 class Part(NamedTuple):
     """Time that one factor goes for. of: see above. name: of the operation. category: of communication."""
 
@@ -62,6 +66,30 @@ class Durations:
             _column(ties.meeting_ns, self.meeting_parts, factors),
             _column(ties.message_ns, self.message_parts, factors),
         )
+
+    def scales(self) -> tuple[array[int], dict[str, list[int]]]:
+        """A kind of each duration, as the passes take them, and the kinds that each scale is on, by its name.
+
+        A kind is a part of one rank, or of no rank alone: of a collective, of a message.
+        """
+        ranks, width = self.ties.run.ranks, len(self.numbers)
+        shared = len(ranks) * width
+        kind_of = array("i", (_NO_KIND,))
+        for parts in (self.first_parts, self.after_parts):
+            for rank, column in enumerate(parts):
+                kind_of.extend(1 + rank * width + part for part in column)
+        kind_of.extend(1 + shared + part for part in (*self.meeting_parts, *self.message_parts))
+        kind_of.extend([_NO_KIND] * self.graph.graph.tracks)
+        scales: dict[str, list[int]] = {name: [] for name in ("compute", "comm")}
+        for rank in range(len(ranks) + 1):
+            for number, part in enumerate(self.numbers):
+                for name in _scale_names(part):
+                    scales.setdefault(name, []).append(1 + rank * width + number)
+        for rank, trace in enumerate(ranks):
+            scales[f"rank {trace.number}"] = [
+                1 + rank * width + number for number, part in enumerate(self.numbers) if part.of == _COMPUTE
+            ]
+        return kind_of, scales
 
     def _number(self, part: Part) -> int:
         return self.numbers.setdefault(part, len(self.numbers))
@@ -112,6 +140,16 @@ class Durations:
         if pieces.kind[piece] in (MEET, AWAIT):
             category = category_of_group(self.ties.matches.meetings[pieces.meeting[piece]].kind)
         return Part(_COMM, self._name(Call(rank, pieces.op[piece], pieces.sub[piece])), category)
+
+
+def _scale_names(part: Part) -> list[str]:
+    """The scales that a part has, as gradients name them."""
+    if part.of in (_FIXED, _GAP):
+        return ["host gaps"] if part.of == _GAP else []
+    by_name = f"op {part.name}"
+    if part.of == _COMM:
+        return ["comm", f"comm {part.category}", by_name]
+    return {_COMPUTE: ["compute"], _HOST: ["host operations"], _NAMED: []}[part.of] + [by_name]
 
 
 class _PartOf(Protocol):

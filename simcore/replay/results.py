@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic
 from simcore.measured.columns import FUSED, RankTrace
@@ -29,6 +30,9 @@ from simcore.replay.worst import Place, worst_places
 from simcore.run.measured import MeasuredGraph, Times
 from simcore.run.pieces import AWAIT, GAP, Pieces
 from simcore.run.ties import Ties, ties_of
+
+if TYPE_CHECKING:
+    from simcore.run.gradients import Gradient
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,19 @@ class MeasuredResults:
     def base(self) -> MeasuredResults:
         """The replay with nothing changed beside the scales of the run: what what-if starts from."""
         return self if self.scales is not None else self.with_scales(Scales())
+
+    @cached_property
+    def gradients(self) -> list[Gradient]:
+        """The slopes of the step time of `base` over each scale; a scale that nothing is on is left out."""
+        from simcore.run.gradients import Chains, Gradient
+
+        kind_of, scales = self.durations.scales()
+        last = [nodes[-1] for nodes in self.graph.over if nodes]
+        chains = Chains(self.graph.graph, self.base._taken, kind_of, last)
+        there = [name for name, kinds in scales.items() if not chains.kinds.keys().isdisjoint(kinds)]
+        families = ("compute", "comm", "host", "op", "rank")
+        there.sort(key=lambda name: families.index(name.split(" ")[0]))
+        return [Gradient(name, *chains.slopes(scales[name])) for name in there]
 
     @cached_property
     def slack_ns(self) -> tuple[array[int], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from simcore.measured import MeasuredRun
@@ -76,6 +77,7 @@ def measured_json(
         },
         "critical_path": [_segment(results, one) for one in results.critical_path] if run.timed else [],
         "what_if": None if knobs is None else [_knob(knob) for knob in knobs],
+        "gradients": [asdict(one) for one in results.gradients] if run.timed else None,
         "what_if_base_ns": results.base.step_time_ns if run.timed else None,
         "estimates": {"simai": None},
         "diagnostics": [found.values() for found in results.diagnostics],

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import compress
 from operator import ne, or_, sub
 from typing import NamedTuple, TypeVar
@@ -23,6 +24,8 @@ Time = TypeVar("Time", int, float)
 # Times of a pass at a factor are floats: below this share of the step two of them are equal.
 _EQUAL = 1e-12
 _MOST_PIECES = 64
+# Of a factor; behind them floats differ with the order of sums.
+_PLACES = 9
 
 
 class Slopes(NamedTuple):
@@ -32,6 +35,20 @@ class Slopes(NamedTuple):
     `left_ns` holds; 0 where it holds until they take nothing.
     """
 
+    left_ns: int
+    right_ns: int
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """The slopes of the step time over one scale.
+
+    scale: `compute`, `comm`, `comm tp`, `layer mlp_row`, `ranks 0-63`, of traces `op forward_step`, `host
+    gaps`; raw text of the file may be in it. The others: see `Slopes`.
+    """
+
+    scale: str
     left_ns: int
     right_ns: int
     until: float
@@ -172,7 +189,7 @@ class Chains:
             if step - line <= _EQUAL * self.step_ns or slope >= left:
                 break
             factor += (step - line) / (left - slope)
-        return min(factor, 1.0)
+        return min(round(factor, _PLACES), 1.0)
 
     def _step_at(self, factor: float, chosen: Sequence[int]) -> tuple[float, int]:
         """(the step with the chosen durations times `factor`, how much of them its path has)."""

@@ -60,6 +60,30 @@ def test_with_other_durations_it_is_what_the_other_simulation_says(
 
 
 @settings(max_examples=60, deadline=None)
+@given(_LAYOUTS, st.integers(0, 10**6), st.data())
+def test_gradients_are_the_slopes_of_what_the_other_simulation_says(
+    layout: Layout, seed: int, data: st.DataObject
+) -> None:
+    """With a factor of 0, 1 and 2: the step is convex, and straight down to 0 where its slope holds."""
+    steps, times, results = replays(layout, seed)
+    rank = data.draw(st.integers(0, layout.world - 1))
+    ways = {
+        "compute": lambda factor: Factors(factor, 1, 1),
+        "comm": lambda factor: Factors(1, factor, 1),
+        "host gaps": lambda factor: Factors(1, 1, factor),
+        f"rank {rank}": lambda factor: Factors(1, 1, 1, {rank: factor}),
+    }
+    first = min(one[0][1] for one in times)
+    for one in results.gradients:
+        if one.scale not in ways:
+            continue
+        free, double = (step_of(simulated(steps, ways[one.scale](factor))) - first for factor in (0, 2))
+        step = results.step_time_ns
+        assert double - step >= one.right_ns >= one.left_ns >= step - free, one
+        assert (step - free == one.left_ns) == (one.until == 0), one
+
+
+@settings(max_examples=60, deadline=None)
 @given(
     _LAYOUTS, st.integers(0, 10**6), st.sampled_from([Scales(), Scales(compute=3), Scales(comm=0, gaps=2)])
 )

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given, settings
 
 from simcore.analysis import Results
-from simcore.analysis.gradients import Gradient
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
-from simcore.run.gradients import Chains
+from simcore.run.gradients import Chains, Gradient
 from simcore.run.graph import JOINED, Graph
 from simcore.simulation import simulate
 from simcore.workload import open_workload

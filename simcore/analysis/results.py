@@ -320,7 +320,7 @@ class Results:
     @cached_property
     def variants(self) -> Variants:
         """The same workload with other parameters."""
-        return Variants(self.folded())
+        return Variants(self.folded(), lambda: self.dependencies.built)
 
     @cached_property
     def sentences(self) -> list[Sentence]:

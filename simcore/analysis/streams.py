@@ -6,11 +6,16 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, compress
+from operator import mul, sub
 
 from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, Accounts, op_of
 from simcore.program.ops import COMPUTE, RANK_STREAMS, RECEIVING, STREAMS
 from simcore.timeline import Timeline
+
+# Tables for `translate`: 1 for an account that is compute, 1 for one stream.
+_IS_COMPUTE = bytes(one < FIRST_EXPOSED for one in range(256))
+_IS_STREAM = [bytes(one == code for one in range(256)) for code in range(len(STREAMS))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,8 @@ def stream_use(
         done = first_ns
         # In the queues of dialect astra-sim-1 several collectives of a stream run at once.
         for start, end, blocks in intervals[name]:
-            start, end = max(start, done), min(end, last)
+            start = start if start > done else done
+            end = end if end < last else last
             if end > start:
                 busy += end - start
                 done = end
@@ -86,10 +92,10 @@ def _intervals(timeline: Timeline, number: int) -> dict[str, list[tuple[int, int
     ops, start, end = timeline.columns(number)
     found: dict[str, list[tuple[int, int, int]]] = {}
     for code in range(COMPUTE + 1, len(STREAMS)):
-        op = ops.stream.find(code)
-        while op >= 0:
-            found.setdefault(STREAMS[code], []).append((start[op], end[op], ops.blocking[op]))
-            op = ops.stream.find(code, op + 1)
+        if code in ops.stream:
+            chosen = ops.stream.translate(_IS_STREAM[code])
+            columns = zip(start, end, ops.blocking, strict=True)
+            found[STREAMS[code]] = list(compress(columns, chosen))
     for arrival in timeline.arrivals(number):
         sent, began, over = timeline.columns(arrival.sender)
         lane = RECEIVING[sent.stream[arrival.op]]
@@ -102,9 +108,8 @@ def _intervals(timeline: Timeline, number: int) -> dict[str, list[tuple[int, int
 def _computed(accounts: Accounts) -> Callable[[int], int]:
     """How much the rank has computed until a moment, ns."""
     edge, account = accounts.edge, accounts.account
-    lengths = [
-        edge[index + 1] - edge[index] if one < FIRST_EXPOSED else 0 for index, one in enumerate(account)
-    ]
+    # A segment that is no compute counts 0 times.
+    lengths: Iterable[int] = map(mul, map(sub, edge[1:], edge), account.translate(_IS_COMPUTE))
     before = array("q", accumulate(lengths, initial=0))
 
     def until(time_ns: int) -> int:
@@ -117,16 +122,19 @@ def _computed(accounts: Accounts) -> Callable[[int], int]:
 
 def _exposed(timeline: Timeline, number: int, accounts: Accounts, first: int, last: int) -> dict[str, int]:
     """Exposed ns by stream."""
-    edge = accounts.edge
+    edge, stream = accounts.edge, timeline.stage_program(number).ops.stream
+    own = [0] * len(STREAMS)
     found: dict[str, int] = {}
-    for index, account in enumerate(accounts.account):
+    for account, begin, over, op in zip(accounts.account, edge, edge[1:], accounts.op, strict=False):
         if not FIRST_EXPOSED <= account < WAIT:
             continue
-        ns = min(edge[index + 1], last) - max(edge[index], first)
+        ns = (over if over < last else last) - (begin if begin > first else first)
         if ns <= 0:
             continue
-        of, op = op_of(timeline, number, accounts.op[index])
-        names = STREAMS if accounts.op[index] == op else RECEIVING
-        name = names[timeline.stage_program(of).ops.stream[op]]
+        if op >= 0:
+            own[stream[op]] += ns
+            continue
+        of, sent = op_of(timeline, number, op)
+        name = RECEIVING[timeline.stage_program(of).ops.stream[sent]]
         found[name] = found.get(name, 0) + ns
-    return found
+    return found | {name: ns for name, ns in zip(STREAMS, own, strict=True) if ns}

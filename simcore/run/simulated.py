@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, compress, pairwise
 from operator import sub
 
 from simcore.diagnostics import Cancelled
@@ -45,51 +45,74 @@ _CHANNEL = 1000
 class StageOrder:
     """Where each op of a stage's program stands: on its stream, and behind which op compute came to it.
 
-    before: the op before it on its stream or channel, NONE without one and for compute. place: which it is
-    there. lanes: the ops of each stream or channel, in order. holder: the last op before it that holds
-    compute (compute itself, a blocking collective), one entry more than ops; busy: `before` where that is
-    not implied by it. next_holder: the first op from it on that holds compute. sends: the transfers.
+    holds: 1 for each op that holds compute (compute, a blocking collective). free: the ops that do not.
+    sends: the transfers among them. busy: by op the one before it on its stream or channel, where that does
+    not hold compute: what does is over before anything more is issued. behind: the ops that have one.
     """
 
     def __init__(self, program: Program, stage: int) -> None:
         self.program = program.stages[stage]
         ops = self.program.ops
         count = len(ops)
-        self.before = array("i", (NONE,)) * count
-        self.place = array("i", (NONE,)) * count
-        self.lanes: dict[int, list[int]] = {}
-        self.busy = array("i", (NONE,)) * count
-        self.holder = array("i", (NONE,)) * (count + 1)
-        self.next_holder = array("i", (count,)) * (count + 1)
-        self.sends: list[int] = []
-        steps = [cost.step if isinstance(cost, TransferCost) else 0 for cost in program.costs]
-        holder = NONE
-        for op, (stream, blocking) in enumerate(zip(ops.stream, ops.blocking, strict=True)):
-            self.holder[op] = holder
-            if stream == COMPUTE:
-                holder = op
-                continue
-            if stream >= TO_NEXT:
-                # The sender's compute never waits, whatever the op says of itself.
-                blocking = 0
-                self.sends.append(op)
-                stream = _CHANNEL + steps[ops.cost[op]]
-            lane = self.lanes.setdefault(stream, [])
-            self.place[op] = len(lane)
-            if lane:
-                before = self.before[op] = lane[-1]
-                # What compute waited for is over before it issues anything more.
-                if not ops.blocking[before]:
-                    self.busy[op] = before
-            lane.append(op)
-            if blocking:
-                holder = op
-        self.holder[count] = holder
-        following = count
-        for op in range(count - 1, -1, -1):
-            if ops.stream[op] == COMPUTE or ops.blocking[op]:
-                following = op
-            self.next_holder[op] = following
+        self._costs = program.costs
+        self._lanes: dict[int, array[int]] = {}
+        # Here and in `add_stretch` a loop is over the few ops that compute does not wait for: one over all
+        # of a step of 40,000 ops takes as long as all the rest of the graph.
+        # All of a column in one number: an op blocks and is a collective, or it is compute.
+        blocking, collective, compute = (
+            int.from_bytes(column, "little")
+            for column in (
+                ops.blocking, ops.stream.translate(_IS_COLLECTIVE), ops.stream.translate(_IS_COMPUTE)
+            )
+        )  # fmt: skip
+        self.holds = (blocking & collective | compute).to_bytes(count, "little")
+        self.free = list(compress(range(count), self.holds.translate(_NOT)))
+        self.sends = [op for op in self.free if ops.stream[op] >= TO_NEXT]
+        self.busy = {
+            op: before
+            for lane in {self._lane_of(op) for op in self.free}
+            for before, op in pairwise(self.lane(lane))
+            if not self.holds[before]
+        }
+        self.behind = sorted(self.busy)
+
+    def lane(self, lane: int) -> array[int]:
+        """The ops of a stream, or of a channel, in order."""
+        found = self._lanes.get(lane)
+        if found is None:
+            if lane < TO_NEXT:
+                stream = self.program.ops.stream
+                mask = stream.translate(_IS_STREAM[lane])
+                found = array("i", compress(range(len(stream)), mask))
+            else:
+                found = array("i", (op for op in self.sends if self._lane_of(op) == lane))
+            self._lanes[lane] = found
+        return found
+
+    def place(self, op: int) -> int:
+        """Which one `op`, which is no compute, is on its stream or channel, from 0."""
+        return bisect_left(self.lane(self._lane_of(op)), op)
+
+    def before(self, op: int) -> int:
+        """The op before `op`, which is no compute, on its stream or channel; NONE without one."""
+        place = self.place(op)
+        return self.lane(self._lane_of(op))[place - 1] if place else NONE
+
+    def _lane_of(self, op: int) -> int:
+        ops = self.program.ops
+        cost = self._costs[ops.cost[op]]
+        return _CHANNEL + cost.step if isinstance(cost, TransferCost) else ops.stream[op]
+
+
+def _mask(streams: Collection[int]) -> bytes:
+    """A table for `translate`: 1 for these streams."""
+    return bytes(stream in streams for stream in range(256))
+
+
+_IS_COMPUTE = _mask((COMPUTE,))
+_IS_COLLECTIVE = _mask(range(COMPUTE + 1, TO_NEXT))
+_IS_STREAM = [_mask((stream,)) for stream in range(TO_NEXT)]
+_NOT = _mask((0,))
 
 
 class SimulatedGraph:
@@ -142,9 +165,9 @@ class SimulatedGraph:
         Members meet in the order in which each issues on the stream.
         """
         order = self.order(number)
-        stream, place = order.program.ops.stream[op], order.place[op]
+        stream, place = order.program.ops.stream[op], order.place(op)
         members = self.timeline.folding.group_classes[self.group(number, op)].members
-        return [(member, self.order(member).lanes[stream][place]) for member in members]
+        return [(member, self.order(member).lane(stream)[place]) for member in members]
 
     def node(self, number: int, op: int) -> int:
         """The node with which op `op` of class `number` ends."""
@@ -241,18 +264,29 @@ class SimulatedGraph:
         Gives the node at which compute is then. By slices: in a folded run this is nearly all.
         """
         order, nodes, graph = self._orders[number], self._nodes[number], self.graph
-        count, base = last - first, len(graph.first) + 1
-        nodes[first:last] = array("i", range(base, base + count))
-        look_up = nodes.__getitem__
-        behind_now = min(order.next_holder[first] + 1, last)
-        graph.first.extend([now] * (behind_now - first))
-        graph.first.extend(map(look_up, order.holder[behind_now:last]))
-        graph.second.extend(map(look_up, order.busy[first:last]))
+        count, before = last - first, len(graph.first)
+        ramp = array("i", range(before, before + count + 1))
+        nodes[first:last] = ramp[1:]
+        # Most ops are behind the one before them, and those behind no holder yet where compute is now.
+        held = order.holds.find(1, first, last) + 1 or last
+        here = before - first
+        graph.first.extend(ramp[:-1])
+        graph.first[before : here + held] = array("i", (now,)) * (held - first)
+        for op in _between(order.free, held, last - 1):
+            graph.first[here + op + 1] = graph.first[here + op]
+        graph.second.frombytes(bytes(count * graph.second.itemsize))
+        for op in _between(order.behind, first, last):
+            graph.second[here + op] = nodes[order.busy[op]]
         begin = self._offset[number] + first
-        graph.duration.extend(range(begin, begin + count))
+        graph.duration.extend(array("i", range(begin, begin + count)))
         graph.why += _BUSY * count
-        holder = order.holder[last]
-        return nodes[holder] if holder >= first else now
+        holder = order.holds.rfind(1, first, last)
+        return nodes[holder] if holder != NONE else now
+
+
+def _between(ops: Sequence[int], first: int, last: int) -> Sequence[int]:
+    """Those of ascending ops from `first` to `last` - 1."""
+    return ops[bisect_left(ops, first) : bisect_left(ops, last)]
 
 
 _BUSY = bytes((BUSY,))
@@ -312,7 +346,7 @@ class _Walk:
         )
         key = (id(order), meeting)
         if key not in self._known_meets:
-            ops = (op for stream in meeting for op in order.lanes.get(stream, ()))
+            ops = (op for stream in meeting for op in order.lane(stream))
             self._known_meets[key] = sorted(ops)
         return self._known_meets[key]
 
@@ -379,15 +413,13 @@ class _Walk:
         """Adds ops that meet no other class's, and lets go on who waits for one of them."""
         self.now[number] = self.built.add_stretch(number, first, last, self.now[number])
         sends = self._orders[number].sends
-        place = bisect_left(sends, first)
-        while place < len(sends) and sends[place] < last:
-            self._ready += self._parked.pop((number, sends[place]), ())
-            place += 1
+        for send in _between(sends, first, last):
+            self._ready += self._parked.pop((number, send), ())
 
     def _come_to(self, number: int, op: int) -> bool:
         """A member comes to a collective; says whether that has its node, as it has with the last one."""
         order = self._orders[number]
-        stream, place = order.program.ops.stream[op], order.place[op]
+        stream, place = order.program.ops.stream[op], order.place(op)
         group, members = self._groups[number][stream]
         key = (group, stream, place)
         come = self._come.get(key)
@@ -409,7 +441,7 @@ class _Walk:
         over = self.graph.meet((number, node) for number, _, node in members)
         number, op, _ = members[0]
         # All came to what is before it on the stream first: that has its node.
-        before = self._orders[number].before[op]
+        before = self._orders[number].before(op)
         self._give(members, self.built.add_op(number, op, over, self.built.node(number, before)))
 
     def _give(self, members: list[tuple[int, int, int]], node: int) -> None:

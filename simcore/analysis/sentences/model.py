@@ -115,7 +115,9 @@ class Facts:
         """The step time with all communication free; None where it would take long to know, and where
         less than 1 % of the step is exposed.
         """
-        return self.step_with(comm_scale=0.0) if self.worth(self.exposed_ns, 0.01) else None
+        if not self.worth(self.exposed_ns, 0.01):
+            return None
+        return self.results.variants.step_ns_without_communication()
 
     @cached_property
     def network_ns(self) -> int:

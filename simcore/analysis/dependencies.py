@@ -122,8 +122,9 @@ class Dependencies:
     def reason(self, number: int, op: int, rank: int) -> str:
         """Why `op` of `rank`, of class `number`, could not start earlier; "" where nothing held it."""
         number, rank = self._folded_class(number, rank)
-        found = self.op_causes(number, op)
-        return self._words(found[0], number, op, rank) if found else ""
+        graph, ends, node = self.built.graph, self.built.ends, self.built.node(number, op)
+        found = graph.first_cause(node, graph.start(node, ends), ends, number)
+        return self._words(self._of_node(found, number), number, op, rank) if found else ""
 
     def segment_causes(
         self, number: int, accounts: Accounts, segment: int, rank: int | None = None

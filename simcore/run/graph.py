@@ -230,10 +230,11 @@ class Graph:
             node = following.node
             track = self.track_of(following)
             begin = self.start(node, ends)
-            following = self._first_cause(node, begin, ends, track) if begin else None
+            following = self.first_cause(node, begin, ends, track) if begin else None
             yield Step(node, begin, ends[node], track, following)
 
-    def _first_cause(self, node: int, begin: int, ends: Sequence[int], own: int) -> Cause | None:
+    def first_cause(self, node: int, begin: int, ends: Sequence[int], own: int) -> Cause | None:
+        """The first of the causes of a node that began at `begin`, None where there are none."""
         before = self.first[node - 1]
         # By far the most: nothing comes before what its own track did just before.
         if ends[before] == begin and not self.is_join(before) and own in self.tracks_of(before):
@@ -242,6 +243,9 @@ class Graph:
 
     def track_of(self, cause: Cause) -> int:
         """The track on which a cause ran: the one that waited, or else (a message) the one that it is of."""
+        if cause.why == BEFORE:
+            # Said of a track that the cause is on.
+            return cause.track
         on = self.tracks_of(cause.node)
         return cause.track if cause.track in on else on[0]
 

@@ -139,6 +139,13 @@ class SimulatedGraph:
         self._offset = [1]
         for count in counts:
             self._offset.append(self._offset[-1] + count)
+        self._asked = 0
+        # Per class and stream the classes that take part in its collectives.
+        groups = timeline.folding.group_classes
+        self._members = [
+            {STREAM_OF_GROUP[kind]: groups[group].members for kind, group in one.groups.items()}
+            for one in classes
+        ]
         # Durations that no op is alone: ns, the class and the op that it is a part of or IDLE_OP.
         self._extra: list[tuple[int, int, int]] = []
         # The node of each op; one entry more, so that NONE leads to START.
@@ -198,19 +205,20 @@ class SimulatedGraph:
     def classes_of(self, node: int) -> Sequence[int]:
         """The classes whose op a node is: more than one of a collective that several take part in."""
         of, op = self._named(node)
-        if op != IDLE_OP:
-            stream = self.timeline.stage_program(of).ops.stream[op]
-            if COMPUTE < stream < TO_NEXT:
-                return self.timeline.folding.group_classes[self.group(of, op)].members
-        return (of,)
+        if op == IDLE_OP:
+            return (of,)
+        return self._members[of].get(self._orders[of].program.ops.stream[op], (of,))
 
     def _named(self, node: int) -> tuple[int, int]:
         """(class, op) that the node's duration is of."""
         duration = self.graph.duration[node - 1]
         if duration >= self._offset[-1]:
             return self._extra[duration - self._offset[-1]][1:]
-        # A class without ops begins where the next one does.
-        number = bisect_right(self._offset, duration) - 1
+        # One asks mostly of the class that was asked of before.
+        number = self._asked
+        if not self._offset[number] <= duration < self._offset[number + 1]:
+            # A class without ops begins where the next one does.
+            number = self._asked = bisect_right(self._offset, duration) - 1
         return number, duration - self._offset[number]
 
     # -- passes ----------------------------------------------------------------------

@@ -29,7 +29,6 @@ from simcore.program.ops import (
     TransferCost,
     Wait,
 )
-from simcore.queue_pricing import queue_of
 from simcore.run.graph import BUSY, JOINED, QUEUED, RECEIVED, START, Graph, never
 from simcore.timeline import Timeline
 
@@ -540,6 +539,9 @@ class _QueuedWalk(_Walk):
         """The queues that a collective of class `number` goes through."""
         of_group = self.built.group(number, op)
         if of_group not in self._queues_of_group:
+            # Imported here: most runs have no queues.
+            from simcore.queue_pricing import queue_of
+
             folding = self.timeline.folding
             group = folding.group_classes[of_group]
             self._queues_of_group[of_group] = {

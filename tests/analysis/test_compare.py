@@ -18,7 +18,7 @@ from simcore.analysis.compare.matching import class_pairs, matched_ops, row_name
 from simcore.analysis.compare.movers import Mover
 from simcore.parameters import Parameters, replaced
 from simcore.program.ops import PHASES
-from simcore.report import json_report
+from simcore.report.as_json import json_report
 from simcore.report.changes import slower_words
 from simcore.report.compare_json import compare_json
 from simcore.report.compare_text import compare_text, side_words

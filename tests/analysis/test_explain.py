@@ -9,7 +9,8 @@ from simcore.analysis import Results
 from simcore.analysis.explain import explained
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
-from simcore.report import json_report, text_report
+from simcore.report.as_json import json_report
+from simcore.report.as_text import text_report
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simcore.analysis import Results
-from simcore.report import text_report
+from simcore.report.as_text import text_report
 from simcore.simulation import Simulation
 from tests.analysis.booking import pair_ns, run
 from tests.engine.test_policies import made

@@ -23,7 +23,8 @@ from simcore.collectives.loads import collective_loads
 from simcore.collectives.phases import chunk_bytes
 from simcore.parameters import Parameters, replaced
 from simcore.program.ops import COMPUTE
-from simcore.report import json_report, text_report
+from simcore.report.as_json import json_report
+from simcore.report.as_text import text_report
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run

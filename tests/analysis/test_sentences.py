@@ -7,7 +7,7 @@ from simcore.analysis import Results
 from simcore.analysis.sentences import RULES, Sentence
 from simcore.analysis.sentences.model import Facts
 from simcore.parameters import Parameters
-from simcore.report import text_report
+from simcore.report.as_text import text_report
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run

@@ -13,7 +13,8 @@ import pytest
 from simcore.analysis import Results
 from simcore.analysis.simai_beside import EstimateLine, beside_estimate
 from simcore.parameters import Parameters
-from simcore.report import json_report, text_report
+from simcore.report.as_json import json_report
+from simcore.report.as_text import text_report
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.strategies import Cell, Row, layer, make_workload

@@ -22,7 +22,8 @@ from simcore.diagnostics import Cancelled
 from simcore.engine import run_engine
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, KIND_OF_STREAM, PHASES, STREAMS, StageProgram
-from simcore.report import json_report, text_report
+from simcore.report.as_json import json_report
+from simcore.report.as_text import text_report
 from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload

@@ -107,11 +107,11 @@ READING = {
     "simcore.program", "simcore.units",
     "simcore.workload", "tui", "tui.cli", "tui.commands",
 }  # fmt: skip
-SHOWING = ROOMS | {"simcore.analysis", "simcore.report"}
+SHOWING = ROOMS | {"simcore.analysis", "simcore.report", "simcore.run"}
 COMMANDS = [
     (["check", SEED_002], READING),
     (["report", SEED_002], SHOWING),
-    (["report", SEED_002, "--json"], SHOWING),
+    (["report", SEED_002, "--json"], SHOWING | {"simcore.json_text"}),
     (["compare", SEED_002, "--with", "--schedule gpipe"], SHOWING),
     (["export", SEED_002, "--format", "simai", "-o", "OUT"], ROOMS | {"simcore.export"}),
     (["export", SEED_002, "--format", "csv", "-o", "OUT"], ROOMS | {"simcore.analysis", "simcore.export"}),

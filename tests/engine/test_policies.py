@@ -25,7 +25,7 @@ from simcore.analysis import Results
 from simcore.analysis.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, STREAMS, CollectiveCost
-from simcore.report import json_report
+from simcore.report.as_json import json_report
 from simcore.simulation import Simulation, collective_alone_ns, simulate
 from tests.engine.policy_cases import PolicyCase, policy_cases
 from tests.engine.reference_policies import Link, Reference, Setting

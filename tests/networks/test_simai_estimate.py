@@ -15,7 +15,8 @@ import pytest
 
 from simcore.analysis import Results
 from simcore.parameters import Parameters
-from simcore.report import json_report, text_report
+from simcore.report.as_json import json_report
+from simcore.report.as_text import text_report
 from simcore.simulation import simulate
 from simcore.workload import Header, Workload, open_workload
 from tests.strategies import Cell, Row, make_workload

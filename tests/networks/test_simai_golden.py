@@ -15,7 +15,7 @@ import pytest
 
 from simcore.analysis import Results
 from simcore.parameters import Parameters
-from simcore.report import json_report
+from simcore.report.as_json import json_report
 from simcore.simulation import simulate
 from simcore.workload import Workload, open_workload
 from tests.workload.texts import FIXTURES, read, shared_folder

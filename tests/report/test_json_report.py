@@ -11,7 +11,7 @@ from simcore.analysis import Results
 from simcore.analysis.accounts import EXPOSED_KINDS
 from simcore.parameters import Parameters
 from simcore.program.ops import PHASES
-from simcore.report import json_report
+from simcore.report.as_json import json_report
 from simcore.simulation import simulate
 from simcore.workload import Workload, open_workload
 from tests.analysis.booking import run
@@ -53,6 +53,7 @@ def test_the_report_has_the_keys_of_its_schema() -> None:
         "critical_path",
         "what_if",
         "what_if_base_ns",
+        "gradients",
         "streams",
         "dimensions",
         "worst_link",

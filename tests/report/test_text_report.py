@@ -10,7 +10,7 @@ from simcore.analysis import Results
 from simcore.diagnostics import Diagnostic, UsageError
 from simcore.layout import Layout
 from simcore.parameters import Parameters
-from simcore.report import text_report
+from simcore.report.as_text import text_report
 from simcore.report.table import Column, table
 from simcore.report.words import layout_words
 from simcore.simulation import Simulation, simulate

@@ -63,11 +63,10 @@ def main(words: list[str]) -> int:
     if arguments.output is not None:
         _save(calibration, arguments.output, arguments.force)
     if arguments.json:
-        import json
-
+        from simcore.json_text import json_text
         from simcore.report.calibration_json import calibration_json
 
-        print(json.dumps(calibration_json(calibration), indent=1, allow_nan=False))
+        print(json_text(calibration_json(calibration)))
         return 0
     from simcore.report.calibration_text import calibration_text, saved_text
 

@@ -54,9 +54,9 @@ def main(words: list[str]) -> int:
         for found in checked.diagnostics:
             print(found.text())
     if arguments.json:
-        import json
+        from simcore.json_text import json_text
 
-        print(json.dumps({"schema": SCHEMA, "errors": errors, "files": listed}, indent=1, allow_nan=False))
+        print(json_text({"schema": SCHEMA, "errors": errors, "files": listed}))
     return _INPUT_HAS_ERRORS if errors else 0
 
 

@@ -119,7 +119,7 @@ def _table(
 
 
 def _print_json(collective: str, ranks: RankSet, sizes: list[int], done: list[Done], is_range: bool) -> None:
-    import json
+    from simcore.json_text import json_text
 
     rows: list[dict[str, Any]] = [
         {
@@ -134,7 +134,7 @@ def _print_json(collective: str, ranks: RankSet, sizes: list[int], done: list[Do
     ]
     head = {"schema": SCHEMA, "collective": NAMES[collective], "rank_list": ranks.text()}
     whole = {**head, "sizes": rows} if is_range else {**head, **rows[0]}
-    print(json.dumps(whole, indent=1, allow_nan=False))
+    print(json_text(whole))
 
 
 def _ranks(ranks: RankSet) -> str:

@@ -107,9 +107,9 @@ def main(words: list[str]) -> int:
 def _print(found: Comparison | Beside, arguments: argparse.Namespace) -> None:
     """The page, or the JSON."""
     if arguments.json:
-        import json
+        from simcore.json_text import json_text
 
-        print(json.dumps(as_json(found), indent=1, allow_nan=False))
+        print(json_text(as_json(found)))
     else:
         print(as_page(found, arguments.all), end="")
 

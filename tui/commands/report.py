@@ -114,11 +114,10 @@ def print_report(
     if what_if:
         _find_what_if(results)
     if as_json:
-        import json
-
+        from simcore.json_text import json_text
         from simcore.report.as_json import json_report
 
-        print(json.dumps(json_report(results, what_if), indent=1, allow_nan=False))
+        print(json_text(json_report(results, what_if)))
         return
     from simcore.report.as_text import text_report
 
@@ -148,11 +147,10 @@ def _print_measured(
 
         knobs = answers(results)
     if as_json:
-        import json
-
+        from simcore.json_text import json_text
         from simcore.report.measured_json import measured_json
 
-        print(json.dumps(measured_json(results, parameters, knobs), indent=1, allow_nan=False))
+        print(json_text(measured_json(results, parameters, knobs)))
         return
     from simcore.report.measured_text import measured_text
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from simcore.analysis.accounts import IDLE_OP, Accounts, received_op
 from simcore.analysis.reasons import PAUSED, SEEN, reason_words
 from simcore.program.ops import COMPUTE, KIND_OF_STREAM
-from simcore.run.graph import JOINED, QUEUED, RECEIVED, START, never
+from simcore.run.graph import BEFORE, JOINED, QUEUED, RECEIVED, START, never
 from simcore.run.graph import Cause as GraphCause
 from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation
@@ -90,6 +90,8 @@ class Dependencies:
         self.timeline = folded.timeline
         self.built = SimulatedGraph(folded.timeline, len(folded.cluster.dims), cancelled)
         self._unfolded = folded is not simulation
+        # By cost: why an op begins that is behind one of it on its own rank.
+        self._before: dict[int, str] = {}
 
     # -- classes of the run and of its folded form -----------------------------------
 
@@ -235,8 +237,14 @@ class Dependencies:
 
     def _words(self, cause: Cause, number: int, op: int, rank: int) -> str:
         """A cause of `op` of `rank`, of class `number` of the folded run, in words."""
-        late, _ = self.ranks_of(cause, number, op, rank)
-        return reason_words(self.folded, cause, number, op, late)
+        if cause.why != BEFORE or cause.member != NONE:
+            late, _ = self.ranks_of(cause, number, op, rank)
+            return reason_words(self.folded, cause, number, op, late)
+        # Nearly all of a path: said in the same words of each op with that cost.
+        cost = self.timeline.stage_program(cause.number).ops.cost[cause.op]
+        if cost not in self._before:
+            self._before[cost] = reason_words(self.folded, cause, number, op, rank)
+        return self._before[cost]
 
     def path(self, cancelled: Callable[[], bool] = never) -> Iterator[PathStep]:
         """The critical path from the end of the step back to its start, with what takes 0 ns on it.

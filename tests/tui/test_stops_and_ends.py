@@ -145,8 +145,8 @@ def test_a_change_for_which_there_is_no_memory_is_refused_and_the_picture_stays(
         with open(f"/proc/{terminal.process.pid}/status", encoding="ascii") as stream:
             taken = next(int(line.split()[1]) for line in stream if line.startswith("VmSize:")) * 1024
         _, most = resource.prlimit(terminal.process.pid, resource.RLIMIT_AS)
-        resource.prlimit(terminal.process.pid, resource.RLIMIT_AS, (taken + 120 * 2**20, most))
-        terminal.press_each(("l", "the run would need about 161.5 MB of memory and"))
+        resource.prlimit(terminal.process.pid, resource.RLIMIT_AS, (taken + 50 * 2**20, most))
+        terminal.press_each(("l", "the run would need about 62.8 MB of memory and"))
         assert "step 14.774 s  change not run" in terminal.lines[1]
         said = " ".join(" ".join(row.split("││")[0].strip("│ ") for row in terminal.lines).split())
         assert "MB are free: 1024 ranks one by one have 2595840 ops" in said

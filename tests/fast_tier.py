@@ -6,7 +6,8 @@ No list says which tests these are. A test is left out
   ../shared: it is skipped there and then, wherever that happens;
 * when it is marked `slow`: it needs more than about a second of processor time for other reasons.
 
-A property is tried on at most `EXAMPLES` examples, the same ones each time. All else is as in `make test`.
+A property is tried on at most `EXAMPLES` examples, and a test with a list of cases on at most `CASES` of
+them, evenly taken from the list; the same ones each time. All else is as in `make test`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from hypothesis import settings
 from textual.app import App
 
 EXAMPLES = 10
+CASES = 10
 # As the tests find it, and where it leads: a link may stand there.
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 _SHARED_FILES = tuple({f"{_SHARED}{os.sep}", f"{_SHARED.resolve()}{os.sep}"})
@@ -82,13 +84,28 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Takes the slow tests out under --fast, and examples from properties."""
+    """Takes the slow tests out under --fast, and from the others cases and examples."""
     if not config.getoption("--fast"):
         return
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    items[:] = [item for item in items if not item.get_closest_marker("slow")]
-    config.hook.pytest_deselected(items=slow)
+    kept = fewer_cases([item for item in items if not item.get_closest_marker("slow")], CASES)
+    chosen = set(kept)
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = kept
     fewer_examples(items, EXAMPLES)
+
+
+def fewer_cases(items: Iterable[pytest.Item], most: int) -> list[pytest.Item]:
+    """Of each test with more than `most` cases so many, evenly taken; items stay in order."""
+    of_test: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        of_test.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return [
+        case
+        for cases in of_test.values()
+        for case in (
+            cases if len(cases) <= most else [cases[len(cases) * index // most] for index in range(most)]
+        )
+    ]
 
 
 def fewer_examples(items: Iterable[pytest.Item], most: int) -> None:

@@ -86,6 +86,11 @@ def test_how_many_were_tried(record_property):
     record_property("numbers", tried)
 
 
+@pytest.mark.parametrize("number", range(25))
+def test_a_list_of_cases(number):
+    pass
+
+
 def test_a_file_of_the_test_itself_is_read(tmp_path):
     (tmp_path / "made").write_text("7")
     assert (tmp_path / "made").read_text() == "7"
@@ -158,6 +163,17 @@ def test_what_is_marked_slow_is_not_in_the_fast_tier(fast: Ran, whole: Ran) -> N
 def test_a_property_has_few_examples_and_the_same_each_time(fast: Ran, tmp_path: Path) -> None:
     assert fast.properties["asked"] == fast.properties["tried"] == "10"
     assert fast.properties["numbers"] == Ran(tmp_path / "tests", "--fast").properties["numbers"]
+
+
+def test_of_a_list_of_cases_some_are_taken_evenly(fast: Ran, whole: Ran) -> None:
+    assert cases(fast) == [0, 2, 5, 7, 10, 12, 15, 17, 20, 22]
+    assert cases(whole) == list(range(25))
+
+
+def cases(ran: Ran) -> list[int]:
+    """Which cases of the list of 25 were tried."""
+    begin = "test_a_list_of_cases["
+    return [int(name[len(begin) : -1]) for name in ran.outcome if name.startswith(begin)]
 
 
 def test_without_fast_everything_runs(whole: Ran) -> None:

@@ -163,6 +163,7 @@ def test_compute_beside_a_collective_is_that_of_the_rank_that_came_late() -> Non
     assert found.b.accounts[late].busy_ns - found.a.mean_busy_ns == 9_000
 
 
+@pytest.mark.slow
 def test_a_slow_rank_in_both_is_no_reason_for_compute() -> None:
     found = Comparison(
         seed(slow_rank=("37=1.3",)).b, seed(slow_rank=("37=1.3",), schedule="interleaved", virtual_stages=8).b

@@ -39,8 +39,17 @@ SEED_002 = "fixtures/002_gpt_1024npu.txt"
         ({"dim": ("switch:1024:50:500",)}, "tp collectives take"),
         ({"compute_scale": 0.5}, "each rank computes 3.607 s, before 7.213 s"),
         ({"layer_scale": ("mlp_row:fwd=2",)}, "each rank computes"),
-        ({"slow_rank": ("37=1.3",)}, "rank 37 computes 1.3 times as long, and who works with it waits"),
-        ({"slow_link": ("1:5=0.2",)}, "port 1:5=0.2 slows down what goes through it"),
+        # 64 classes of ranks each, in place of 16.
+        pytest.param(
+            {"slow_rank": ("37=1.3",)},
+            "rank 37 computes 1.3 times as long, and who works with it waits",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            {"slow_link": ("1:5=0.2",)},
+            "port 1:5=0.2 slows down what goes through it",
+            marks=pytest.mark.slow,
+        ),
         ({"pp": 8}, "tp 8 x dp 16 x pp 8, before tp 8 x dp 8 x pp 16"),
         ({"rank_order": "tp-pp-dp", "tp": 16}, "ranks, and with them groups, lie elsewhere"),
     ],
@@ -118,6 +127,7 @@ def test_a_change_that_explains_nothing_named_is_counted_and_not_said() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_slow_rank_that_is_named_is_on_the_path() -> None:
     found = seed(slow_rank=("5=1.001", "837=1.3"))
     assert "rank 837 (and 1 more) computes 1.3 times as long, and who works with it waits" in found.why

@@ -58,6 +58,7 @@ def is_about(simulation: Simulation, knob: str, number: int, op: int) -> bool:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(overridden().filter(lambda case: case.parameters.network == "analytical"))
 def test_what_if_is_the_naive_simulation_of_every_rank_with_these_durations(case: Case) -> None:

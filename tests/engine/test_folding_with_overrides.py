@@ -85,6 +85,7 @@ def test_a_folded_run_with_overrides_equals_the_run_of_every_rank(case: Case) ->
         assert sum(accounts.total_ns) == folded.step_time_ns
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(overridden().filter(lambda case: case.parameters.network == "analytical"))
 def test_times_with_overrides_are_those_of_a_naive_simulation_of_every_rank(case: Case) -> None:

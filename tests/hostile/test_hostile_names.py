@@ -159,6 +159,7 @@ def test_a_search_finds_what_a_trace_says_began_before_its_step(files: tuple[str
     assert "match 1 of " in done.out
 
 
+@pytest.mark.slow
 def test_names_of_a_megabyte_are_answered_in_time(tmp_path: Path) -> None:
     name = "x" * 1_000_000
     path = tmp_path / "a.txt"

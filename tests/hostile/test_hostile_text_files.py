@@ -167,6 +167,7 @@ YAML = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "expected"), YAML.values(), ids=YAML)
 def test_yaml_that_is_made_to_hurt_is_one_line_and_nothing_of_it_is_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, expected: str

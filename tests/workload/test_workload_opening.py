@@ -213,6 +213,7 @@ def test_gzip_inside_gzip_ends_somewhere() -> None:
     assert refusal_of(packed(data)) == "f:1:1: error bad-gzip found gzip inside gzip more than 3 times"
 
 
+@pytest.mark.slow
 def test_more_than_the_limit_is_refused_without_growing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A gzip bomb, a file, a stream without end."""
     monkeypatch.setattr("simcore.workload.source.MOST_BYTES", 3 * 2**20)

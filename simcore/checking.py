@@ -7,21 +7,20 @@ nothing of networks or the engine: a check starts fast.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError
 from simcore.layout import resolve_layout
 from simcore.parameters import Parameters
 from simcore.program.building import program_findings
+from simcore.records import Struct
 from simcore.workload import Workload
 
 if TYPE_CHECKING:
     from simcore.measured import MeasuredRun
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """What was found in one file. opened: None for one that cannot be opened."""
 
     opened: Workload | MeasuredRun | None

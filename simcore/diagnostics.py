@@ -6,8 +6,9 @@ A diagnostic names file, line and column, what was found, and what was done abou
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
 from typing import Literal
+
+from simcore.records import Struct
 
 Severity = Literal["error", "warning", "note"]
 
@@ -60,8 +61,7 @@ def _escape(char: str) -> str:
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(Struct, frozen=True):
     """One thing that was assumed, ignored, or does not fit.
 
     `line` and `column` count from 1 and are None where a file has no such place.

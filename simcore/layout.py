@@ -6,11 +6,11 @@ Import from here: `Layout`, `resolve_layout`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, printable
 from simcore.names import RANK_ORDERS
 from simcore.parameters import Parameters
+from simcore.records import Struct
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind
 
@@ -23,8 +23,7 @@ MOST_RANKS = 2**24
 _LEAST_NPUS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """Degrees of parallelism and the order in which ranks are numbered.
 
     Rank order `tp-ep-dp-pp`: rank = tp + TP*(dp + DP*pp), dp = ep + EP*edp.

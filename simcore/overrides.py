@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 
 from simcore.diagnostics import UsageError, printable
 from simcore.parameters import Parameters
+from simcore.records import Struct, field
 
 # The greatest factor on a duration or bandwidth: more is a mistyped figure.
 MOST_FACTOR = 1e6
 _LAYER_PHASES = ("fwd", "ig", "wg")
 
 
-@dataclass(frozen=True, slots=True)
-class Overrides:
+class Overrides(Struct, frozen=True):
     """slow_ranks: rank -> factor on its compute durations. slow_links: (dimension, rank) ->
     factor on the bandwidth of that rank's port. jitter: standard deviation, as a share, of
     every duration; seed: of its hash.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from simcore.diagnostics import UsageError, printable
@@ -18,6 +16,7 @@ from simcore.names import (
     RANK_ORDERS,
     STAGE_LAYOUTS,
 )
+from simcore.records import Struct, asdict, replace
 from simcore.units import plain_number
 
 Kind = Literal["count", "positive", "scale", "word", "words", "text", "switch"]
@@ -26,8 +25,7 @@ Kind = Literal["count", "positive", "scale", "word", "words", "text", "switch"]
 MOST_CHUNKS = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Parameters:
+class Parameters(Struct, frozen=True):
     """What a user may set; None means "as the file says" or "the default".
 
     world, tp, ep, pp: degrees over the header's. virtual_stages: chunks of each stage
@@ -81,8 +79,7 @@ class Parameters:
     no_fold: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(Struct, frozen=True):
     """One parameter as users meet it: its flag, group, unit, and one line of help.
 
     choices: what one of kind `word` may be, but for those of a registry (`simcore.choices` has all).
@@ -107,7 +104,7 @@ class Flag:
         return _DEFAULTS[self.field]
 
 
-_DEFAULTS = {field.name: field.default for field in dataclasses.fields(Parameters)}
+_DEFAULTS = asdict(Parameters())
 
 FLAGS: tuple[Flag, ...] = (
     Flag("world", "layout", "count", "ranks", "N", "number of ranks, over the header's all_gpus",
@@ -207,12 +204,12 @@ def parse_value(flag: Flag, text: str) -> Any:
 
 def replaced(parameters: Parameters, field: str, value: Any) -> Parameters:
     """`parameters` with one field changed."""
-    return dataclasses.replace(parameters, **{field: value})
+    return replace(parameters, **{field: value})
 
 
 def as_dict(parameters: Parameters) -> dict[str, Any]:
     """All parameters by field name, lists for tuples: what JSON prints."""
-    values = dataclasses.asdict(parameters)
+    values = asdict(parameters)
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 

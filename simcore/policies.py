@@ -7,7 +7,6 @@ the dimensions of the network. Model and data groups are written as `tp` and `dp
 
 from __future__ import annotations
 
-import dataclasses
 from array import array
 from collections.abc import Callable
 
@@ -23,6 +22,7 @@ from simcore.layout import (
 )
 from simcore.names import DIALECTS, Dialect
 from simcore.parameters import Parameters
+from simcore.records import replace
 from simcore.workload import Cells, Workload
 from simcore.workload.model import LARGEST, PHASES, GroupKind, Phase
 from simcore.workload.policies import CUSTOMIZED, DLRM, INFERENCE, MICRO, NO_POLICY, TRANSFORMER
@@ -140,7 +140,7 @@ def with_scopes(workload: Workload, layout: Layout) -> Workload:
     columns = [_scoped(workload, phase, scopes, layout) for phase in PHASES]
     # A reader that took the file for SimAI's says that update times do not count; here they do.
     found = tuple(one for one in workload.diagnostics if one.code != "process-time")
-    return dataclasses.replace(
+    return replace(
         workload, fwd=columns[0], ig=columns[1], wg=columns[2], diagnostics=found, as_read=workload
     )
 

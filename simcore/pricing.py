@@ -6,8 +6,6 @@ A duration is rounded once, half to even, after all its factors.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from hashlib import blake2b
 from struct import pack, unpack
 from typing import TYPE_CHECKING
 
@@ -25,6 +23,7 @@ from simcore.program.ops import (
     Cost,
     TransferCost,
 )
+from simcore.records import Struct, field
 
 if TYPE_CHECKING:
     from simcore.sharing import Transmission
@@ -34,8 +33,7 @@ _UNIFORMS = 12
 OF_RANK, OF_GROUP, OF_SENDER = range(3)
 
 
-@dataclass(slots=True)
-class Prices:
+class Prices(Struct):
     """Prices of one run, each computed once. compute_scale, comm_scale: factors on durations."""
 
     network: Network
@@ -157,6 +155,9 @@ def normal(seed: int, about: int, number: int, op: int) -> float:
     The sum of 12 hashed uniforms less 6: no library of mathematics, so every machine and
     Python version gives the same. `number`: the rank or the group's lowest rank.
     """
+    # Imported here: only jitter hashes, and the import takes 11 ms.
+    from hashlib import blake2b
+
     digest = blake2b(pack("<QQQQ", seed, about, number, op), digest_size=4 * _UNIFORMS).digest()
     total: int = sum(unpack(f"<{_UNIFORMS}I", digest))
     return (total + _UNIFORMS / 2) / 2**32 - _UNIFORMS / 2

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from simcore.cluster import Cluster
@@ -21,6 +20,7 @@ from simcore.parameters import Parameters
 from simcore.pricing import OF_GROUP, OF_RANK, normal
 from simcore.program import Program
 from simcore.program.ops import COMPUTE, CollectiveCost, ComputeCost
+from simcore.records import Struct, field
 
 # Each phase of a chunk is an event: about 5 us.
 MOST_CHUNK_PHASES = 10_000_000
@@ -62,8 +62,7 @@ def queue_of(folding: Folding, dims: int, group: GroupClass, dimension: int) -> 
     return dimension + (dims if dimension in crossed else 0)
 
 
-@dataclass(slots=True)
-class QueuePrices:
+class QueuePrices(Struct):
     """Prices of one run; the dimension of a phase is the number of its queue."""
 
     cluster: Cluster

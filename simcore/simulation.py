@@ -6,7 +6,6 @@ Import from here: `simulate`, `Simulation`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 from simcore.cluster import (
     DEFAULT_PRESET,
@@ -37,6 +36,7 @@ from simcore.policies import chosen_dialect, policy_layout, with_scopes
 from simcore.pricing import rounds_phases
 from simcore.program import Program, build_policy_program, build_program
 from simcore.program.building import MOST_OPS
+from simcore.records import Struct, replace
 from simcore.running import PricedRun
 from simcore.timeline import Timeline
 from simcore.units import number, plural
@@ -44,8 +44,7 @@ from simcore.workload import Workload
 from simcore.workload.model import GroupKind
 
 
-@dataclass(frozen=True, slots=True)
-class Simulation:
+class Simulation(Struct, frozen=True):
     """A run and everything it came from. diagnostics: of the file, then of the run.
 
     least_forward_bytes: what a smaller forward collective counts as under the run's network.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import gzip
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from simcore.choices import choices
 from simcore.cluster import choose_cluster

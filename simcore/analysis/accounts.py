@@ -13,9 +13,9 @@ from __future__ import annotations
 import itertools
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass, field
 
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, Pause, Receive
+from simcore.records import Struct, field
 from simcore.timeline import Timeline
 
 EXPOSED_KINDS = ("tp", "ep", "dp", "dp_ep", "all", "pp")
@@ -59,8 +59,7 @@ def row_of(timeline: Timeline, number: int, op: int) -> int:
     return timeline.stage_program(of).ops.row[op]
 
 
-@dataclass(slots=True)
-class Accounts:
+class Accounts(Struct):
     """The segments of one rank class's compute stream: they cover 0..step time, none empty.
 
     edge[i]..edge[i+1] ns is segment i (edge has one entry more than there are segments);

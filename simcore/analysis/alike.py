@@ -7,11 +7,11 @@ named; counted and named are the ranks.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 from simcore.analysis.waiting import Waiting
 from simcore.folding import RankClass
 from simcore.ranks import RankSet
+from simcore.records import Struct
 from simcore.workload.model import GroupKind
 
 
@@ -32,8 +32,7 @@ def whole_stages(classes: Sequence[RankClass], numbers: Collection[int]) -> Rank
     return None if missing else RankSet.of(stages)
 
 
-@dataclass(frozen=True, slots=True)
-class LongestWait:
+class LongestWait(Struct, frozen=True):
     """The ranks `early` wait `ns` each for the ranks `late` in collectives of groups of kind `kind`."""
 
     early: RankSet

@@ -10,20 +10,21 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from itertools import compress
+from operator import ne
 from typing import TypeVar
 
 from simcore.analysis.accounts import IDLE_OP
 from simcore.analysis.dependencies import Dependencies
 from simcore.analysis.reasons import FIRST_REASON, op_kind
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT
+from simcore.records import Struct
 
 IDLE_KIND = "idle"
 Key = TypeVar("Key", int, str)
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """One segment of the path; times in ns.
 
     number: rank class. op: index into its ops, IDLE_OP where time passes by itself. kind: `compute`,
@@ -70,15 +71,26 @@ class CriticalPath:
     def _walk(self, cancelled: Callable[[], bool]) -> None:
         """From the end of the step back to its start; the columns are turned round at the end."""
         self.edge.append(self._simulation.step_time_ns)
+        ends = self._simulation.timeline.times.end
         for step in self._dependencies.path(cancelled):
             if step.start_ns == step.end_ns:
                 continue
-            self.edge.append(step.start_ns)
-            self.number.append(step.number)
-            self.op.append(step.op)
-            self.rank.append(step.rank)
             if step.op == IDLE_OP:
                 self._idle_reasons[step.start_ns] = step.words
+            begins = array("q", (step.start_ns,))
+            begins.extend(ends[step.number][step.first : step.op])
+            ops = array("i", range(step.first, step.op + 1))
+            if len(ops) > 1:
+                # What takes 0 ns begins when what is behind it does.
+                lasts = bytes(map(ne, begins, (*begins[1:], step.end_ns)))
+                begins = array("q", compress(begins, lasts))
+                ops = array("i", compress(ops, lasts))
+            begins.reverse()
+            ops.reverse()
+            self.edge += begins
+            self.op += ops
+            self.number += array("i", (step.number,)) * len(ops)
+            self.rank += array("q", (step.rank,)) * len(ops)
         for column in (self.edge, self.number, self.op, self.rank):
             column.reverse()
 

@@ -16,12 +16,12 @@ is meant: the one that the rank asked about meets in its group or hands on to.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from simcore.analysis.accounts import IDLE_OP, Accounts, received_op
 from simcore.analysis.reasons import PAUSED, SEEN, reason_words
 from simcore.program.ops import COMPUTE, KIND_OF_STREAM
+from simcore.records import Struct
 from simcore.run.graph import BEFORE, JOINED, QUEUED, RECEIVED, START, never
 from simcore.run.graph import Cause as GraphCause
 from simcore.run.simulated import SimulatedGraph
@@ -47,12 +47,13 @@ class Cause(NamedTuple):
 
 
 class PathStep(NamedTuple):
-    """A part of the critical path: op `op` of `rank`, of class `number`, from start_ns to end_ns.
+    """A part of the critical path: ops `first` to `op` of `rank`, of class `number`, without a gap.
 
     words: why time that passes by itself (IDLE_OP) began then; "" of an op, which can be asked.
     """
 
     number: int
+    first: int
     op: int
     rank: int
     start_ns: int
@@ -60,8 +61,7 @@ class PathStep(NamedTuple):
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class Dependency:
+class Dependency(Struct, frozen=True):
     """An op that another waits for, or that waits for another, with the reason in words.
 
     number: its rank class. rank: which of its ranks. op: IDLE_OP for a state change.
@@ -125,8 +125,21 @@ class Dependencies:
         """Why `op` of `rank`, of class `number`, could not start earlier; "" where nothing held it."""
         number, rank = self._folded_class(number, rank)
         graph, ends, node = self.built.graph, self.built.ends, self.built.node(number, op)
+        if graph.chained[node - 1]:
+            return self._words_before(number, op)
         found = graph.first_cause(node, graph.start(node, ends), ends, number)
         return self._words(self._of_node(found, number), number, op, rank) if found else ""
+
+    def _words_before(self, number: int, op: int) -> str:
+        """Why an op of the folded run could not start earlier that is behind the one before it on its rank.
+
+        Nearly all of a path: said in the same words of each op that is behind one of the same cost.
+        """
+        cost = self.timeline.stage_program(number).ops.cost[op - 1]
+        if cost not in self._before:
+            before = self._whole(BEFORE, number, op - 1)
+            self._before[cost] = reason_words(self.folded, before, number, op, NONE)
+        return self._before[cost]
 
     def segment_causes(
         self, number: int, accounts: Accounts, segment: int, rank: int | None = None
@@ -237,14 +250,8 @@ class Dependencies:
 
     def _words(self, cause: Cause, number: int, op: int, rank: int) -> str:
         """A cause of `op` of `rank`, of class `number` of the folded run, in words."""
-        if cause.why != BEFORE or cause.member != NONE:
-            late, _ = self.ranks_of(cause, number, op, rank)
-            return reason_words(self.folded, cause, number, op, late)
-        # Nearly all of a path: said in the same words of each op with that cost.
-        cost = self.timeline.stage_program(cause.number).ops.cost[cause.op]
-        if cost not in self._before:
-            self._before[cost] = reason_words(self.folded, cause, number, op, rank)
-        return self._before[cost]
+        late, _ = self.ranks_of(cause, number, op, rank)
+        return reason_words(self.folded, cause, number, op, late)
 
     def path(self, cancelled: Callable[[], bool] = never) -> Iterator[PathStep]:
         """The critical path from the end of the step back to its start, with what takes 0 ns on it.
@@ -262,10 +269,11 @@ class Dependencies:
                 _, rank = self.ranks_of(self._of_node(held, number), number, op, rank)
             number, held = step.track, step.cause
             op = built.op_of(step.node, number)
-            words = ""
+            # A chain is of ops behind each other.
+            first, words = op - (step.node - step.first), ""
             if op == IDLE_OP and held is not None:
                 words = self._words(self._of_node(held, number), number, op, rank)
-            yield PathStep(self._shown_class(number, rank), op, rank, step.start, step.end, words)
+            yield PathStep(self._shown_class(number, rank), first, op, rank, step.start, step.end, words)
 
     def _of_node(self, cause: GraphCause, number: int) -> Cause:
         """What a node is that class `number` waited for."""

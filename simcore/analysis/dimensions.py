@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from simcore.cluster import Cluster
@@ -19,6 +18,7 @@ from simcore.collectives.loads import DimensionLoad, collective_loads, transfer_
 from simcore.folding.classes import PortFactors, RankClass
 from simcore.networks.analytical import Analytical
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, CollectiveCost, Cost, TransferCost
+from simcore.records import Struct
 from simcore.simulation import Simulation
 
 # The streams by which bytes are told apart: both pipeline streams are pp.
@@ -35,8 +35,7 @@ class KindUse(NamedTuple):
     busy_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class DimensionUse:
+class DimensionUse(Struct, frozen=True):
     """One dimension in a stretch of time.
 
     bytes: of the rank that sends most over it; rank_class: its class. mean_bytes, mean_busy_ns:
@@ -53,8 +52,7 @@ class DimensionUse:
     by_kind: dict[str, KindUse]
 
 
-@dataclass(frozen=True, slots=True)
-class PortUse:
+class PortUse(Struct, frozen=True):
     """A port and how long it is busy in the step.
 
     index: its dimension. rank_class: of its rank. busy_ns: as in `DimensionUse`, all kinds together.

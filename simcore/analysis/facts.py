@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from simcore.analysis.accounts import IDLE_OP, op_of
 from simcore.analysis.origins import origin
 from simcore.collectives import NAMES, algorithm_bandwidth, bus_bandwidth
@@ -16,12 +14,12 @@ from simcore.program.ops import (
     ComputeCost,
     TransferCost,
 )
+from simcore.records import Struct
 from simcore.simulation import Simulation
 from simcore.workload.model import GroupKind
 
 
-@dataclass(frozen=True, slots=True)
-class OpFacts:
+class OpFacts(Struct, frozen=True):
     """One op of a rank class, or a transfer that it receives.
 
     name: the row's name, raw text of the file; "" for a transfer. phase: of PHASES. kind:

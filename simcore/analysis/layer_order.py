@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from operator import add
 
 from simcore.analysis.layers import LayerGroups, LayerRows
 from simcore.collectives import cell_name
+from simcore.records import Struct, field
 from simcore.workload.model import PHASES, base_name
 
 # The slack of what takes no part in the step: more than any.
@@ -16,8 +16,7 @@ NO_SLACK = 1 << 62
 _OF_CELLS: dict[str, str] = {"alone": "comm_ns", "algbw": "algbw", "busbw": "busbw"}
 
 
-@dataclass
-class LayerOrder:
+class LayerOrder(Struct, dict=True):
     """The units of a table, rows or groups of equal ones, by number in their first order.
 
     groups: None where each row is a unit. Keys, each computed once: `name`, `collective`, `group` as

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, repeat
 from operator import add
@@ -19,6 +18,7 @@ from simcore.collectives import algorithm_bandwidth, bus_bandwidth
 from simcore.collectives.exact import scaled
 from simcore.overrides import layer_scales
 from simcore.program.ops import COMPUTE
+from simcore.records import Struct
 from simcore.simulation import Simulation, collective_alone_ns
 from simcore.workload.model import PHASES, GroupKind, Phase, base_name
 
@@ -26,8 +26,7 @@ from simcore.workload.model import PHASES, GroupKind, Phase, base_name
 NOT_MODELLED = (0, 1, 1000)
 
 
-@dataclass(frozen=True, slots=True)
-class LayerCell:
+class LayerCell(Struct, frozen=True):
     """One phase of a row. compute_ns: one run, scaled. comm_ns: its collective alone, scaled.
 
     stated_ns: the compute cell as the file has it. members: ranks of the group; bytes: the
@@ -144,8 +143,7 @@ class LayerTable:
         return scaled(stated_ns, self.simulation.parameters.compute_scale * factor)
 
 
-@dataclass(frozen=True, slots=True)
-class LayerRow:
+class LayerRow(Struct, frozen=True):
     """One row of the file. index: from 0. name: raw text of the file.
 
     compute_ns, exposed_ns: of all its runs in a step, on the rank where the two together
@@ -157,7 +155,7 @@ class LayerRow:
     line: int
     compute_ns: int
     exposed_ns: int
-    table: LayerTable = field(repr=False, compare=False)
+    table: LayerTable
 
     @property
     def cells(self) -> dict[str, LayerCell]:
@@ -181,8 +179,7 @@ class LayerRows(OnDemand[LayerRow]):
         return LayerRows(self.table, indices)
 
 
-@dataclass(frozen=True, slots=True)
-class LayerGroup:
+class LayerGroup(Struct, frozen=True):
     """Rows with equal cells whose names are equal without their trailing number.
 
     Times are those of `LayerRow`, summed over the rows.

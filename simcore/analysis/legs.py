@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from simcore.analysis.accounts import IDLE_OP
 from simcore.program.ops import PHASES, STREAMS, TO_NEXT
+from simcore.records import Struct
 
 if TYPE_CHECKING:
     from simcore.analysis.results import Results
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 _PASS = {"fwd": "forward", "ig": "backward", "wg": "backward", "opt": "optimizer", "recompute": "recompute"}
 
 
-@dataclass(frozen=True, slots=True)
-class Leg:
+class Leg(Struct, frozen=True):
     """Segments first..last-1 of the path, of one rank in one pass of one micro-batch.
 
     number: rank class. what: `forward`, `backward`, `optimizer`, `recompute`, `idle`, or the kind of

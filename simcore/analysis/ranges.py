@@ -9,9 +9,10 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from operator import sub
+
+from simcore.records import Struct
 
 # Sums are kept for every so many segments; those in between are added up when asked for. 64
 # makes the table 15 numbers a 64 segments (a quarter of the segments' own size) and a query 6 us.
@@ -56,8 +57,7 @@ class RangeSums:
         return list(map(sub, self.until(last_ns), self.until(first_ns)))
 
 
-@dataclass(frozen=True, slots=True)
-class Longest:
+class Longest(Struct, frozen=True):
     """The spans of a stretch. count: how many touch it. index: the longest, cut at the stretch's ends,
     -1 of none; ns: how long it is there.
     """

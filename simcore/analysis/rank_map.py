@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from simcore.analysis.accounts import IDLE, Accounts
 from simcore.folding import RankClass
 from simcore.layout import Layout
 from simcore.ranks import RankSet
+from simcore.records import Struct
 
 # What a map can show, as a share of the step: its name -> ns of a rank class.
 MEASURES: dict[str, Callable[[Accounts], int]] = {
@@ -30,8 +30,7 @@ def last_end_ns(accounts: Accounts) -> int:
     return accounts.edge[last]
 
 
-@dataclass(frozen=True, slots=True)
-class MapRow:
+class MapRow(Struct, frozen=True):
     """Ranks with the same place inside their stages that are alike in every stage.
 
     dp, tp: their coordinates; a rank of each pair is in the row where `is_grid`, else `pairs`

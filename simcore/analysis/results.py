@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,6 +22,7 @@ from simcore.analysis.worst import Place, worst_places
 from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.parameters import replaced
 from simcore.program.schedules import SCHEDULES
+from simcore.records import Struct
 from simcore.simulation import Simulation, simulate
 from simcore.workload.model import base_name
 
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 Figure = TypeVar("Figure")
 
 
-@dataclass(frozen=True)
-class Results:
+class Results(Struct, frozen=True, dict=True):
     """The figures of a run: screen, report and JSON take them from here and nowhere else."""
 
     simulation: Simulation

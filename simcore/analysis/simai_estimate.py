@@ -7,12 +7,12 @@ as if each layer of a stage were a virtual stage. It stands beside the step time
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.networks.simai import SimaiNetwork, estimate_kind, single
 from simcore.networks.simai_inputs import priced_bytes
 from simcore.networks.simai_notes import accumulations, estimated_rows, layers_per_stage
+from simcore.records import Struct
 from simcore.simulation import Simulation
 from simcore.workload import Workload
 from simcore.workload.model import PHASES
@@ -21,8 +21,7 @@ from simcore.workload.model import PHASES
 _NOT_IN_BUBBLE = "embedding_layer"
 
 
-@dataclass(frozen=True, slots=True)
-class SimaiEstimate:
+class SimaiEstimate(Struct, frozen=True):
     """The lines of SimAI's summary, us. dp, dp_ep, tp, ep: exposed collectives.
 
     pp_us: exposed transfers between stages, whole us; None where SimAI has no bandwidth for them.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from simcore.analysis.accounts import ACCOUNTS, BUBBLE, FIRST_EXPOSED, IDLE, WAIT, Accounts
 from simcore.folding import RankClass
+from simcore.records import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class StageAccounts:
+class StageAccounts(Struct, frozen=True):
     """One pipeline stage. classes: numbers of its rank classes. ranks: how many ranks it has.
 
     first_rank, last_rank: the lowest and the highest of them. sum_ns: ns by account (index

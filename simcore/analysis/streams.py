@@ -5,12 +5,12 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, compress
 from operator import mul, sub
 
 from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, Accounts, op_of
 from simcore.program.ops import COMPUTE, RANK_STREAMS, RECEIVING, STREAMS
+from simcore.records import Struct
 from simcore.timeline import Timeline
 
 # Tables for `translate`: 1 for an account that is compute, 1 for one stream.
@@ -18,8 +18,7 @@ _IS_COMPUTE = bytes(one < FIRST_EXPOSED for one in range(256))
 _IS_STREAM = [bytes(one == code for one in range(256)) for code in range(len(STREAMS))]
 
 
-@dataclass(frozen=True, slots=True)
-class StreamUse:
+class StreamUse(Struct, frozen=True):
     """One stream of a rank in a stretch of time, ns.
 
     busy_ns: something runs on it. overlapped_ns: while the rank computes. exposed_ns: while

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.networks import open_network
 from simcore.overrides import parse_overrides
+from simcore.records import replace
 from simcore.running import PricedRun
 from simcore.simulation import Simulation, simulate
 
@@ -52,7 +52,7 @@ class Variants:
         if not self._is_short:
             return None
         simulation = self._simulation
-        free = dataclasses.replace(simulation.parameters, comm_scale=0.0)
+        free = replace(simulation.parameters, comm_scale=0.0)
         layout, cluster = simulation.layout, simulation.cluster
         overrides = parse_overrides(free, layout.world, len(cluster.dims))
         network = open_network(free, layout, cluster)
@@ -71,7 +71,7 @@ class Variants:
     def _run(self, changes: dict[str, Any]) -> Simulation | None:
         simulation = self._simulation
         # Folding gives the same figure at a fraction of the cost.
-        other = dataclasses.replace(simulation.parameters, no_fold=False, **changes)
+        other = replace(simulation.parameters, no_fold=False, **changes)
         try:
             return simulate(simulation.workload, other)
         except (InputError, UsageError):

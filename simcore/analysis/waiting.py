@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from simcore.analysis.accounts import WAIT, Accounts
 from simcore.program.ops import KIND_OF_STREAM
+from simcore.records import Struct
 from simcore.timeline import Timeline
 from simcore.workload.model import GroupKind
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """Class `early` waits `ns` in a step, on each of its ranks, for class `late`.
 
     In collectives of their groups of kind `kind`; late is the member class that waits least, the first

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, WAIT, row_of
@@ -13,6 +12,7 @@ from simcore.analysis.rank_map import last_end_ns
 from simcore.collectives import cell_name
 from simcore.diagnostics import printable
 from simcore.ranks import RankSet
+from simcore.records import Struct
 from simcore.units import duration, percent
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 _NAME = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A place of a run worth a look. what: `rank`, `bubble` ... words: what there is to see, the figure
     before the names, which may be cut.
 

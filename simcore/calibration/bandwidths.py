@@ -9,10 +9,10 @@ get one common factor. Latencies stay.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from simcore.cluster import Cluster
 from simcore.cluster.parsing import BANDWIDTHS
+from simcore.records import Struct, replace
 
 # A search ends when it knows the factor this well; six figures of it are kept.
 _EXACT = 1e-9
@@ -20,8 +20,7 @@ _EXACT = 1e-9
 _MOST_DOUBLINGS = 30
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A kind to fit by. dimensions: that it crosses. measured_ns: of all its calls. ns_on: what these take
     on a cluster, which never grows with a bandwidth.
     """
@@ -32,8 +31,7 @@ class Target:
     ns_on: Callable[[Cluster], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What became of a dimension. gbps: its bandwidth, the old one where it could not be fitted. by: names
     of the kinds that decided. together: the dimensions that got one factor, if it is not this one alone.
     why: it was not fitted, "" if it was.

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from simcore.calibration.bandwidths import Target, fit_bandwidths
 from simcore.calibration.calibration import (
@@ -28,6 +27,7 @@ from simcore.diagnostics import Cancelled, printable
 from simcore.measured import MeasuredRun
 from simcore.networks import Sharing
 from simcore.parameters import Parameters
+from simcore.records import replace
 from simcore.replay.results import MeasuredResults
 from simcore.simulation import Simulation, simulate
 from simcore.units import number, plural

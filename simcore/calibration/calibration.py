@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from simcore.parameters import Parameters
+from simcore.records import Struct
 from simcore.replay.results import MeasuredResults
 from simcore.simulation import Simulation
 from simcore.units import number
 
 
-@dataclass(frozen=True, slots=True)
-class ComputeFit:
+class ComputeFit(Struct, frozen=True):
     """compute_scale before and after. by: the kinds that decided. why: it was not fitted, "" if it was."""
 
     before: float
@@ -21,8 +20,7 @@ class ComputeFit:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BandwidthFit:
+class BandwidthFit(Struct, frozen=True):
     """A dimension of the cluster: in words as it was; GB/s before and after. by, together, why: `Found`."""
 
     dimension: int
@@ -34,8 +32,7 @@ class BandwidthFit:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class KindFit:
+class KindFit(Struct, frozen=True):
     """One kind of work on the measured ranks. Calls and ns are of all of them together, waiting left out;
     None where the step has nothing of the kind, or (measured_ns) no time is known.
 
@@ -52,8 +49,7 @@ class KindFit:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class RankFit:
+class RankFit(Struct, frozen=True):
     """A rank that computes for longer or shorter than the fit says. rank: of the simulation. measured_rank:
     of the trace. factor: measured over simulated; slow_rank: the factor that `--slow-rank` needs for it.
     """
@@ -71,8 +67,7 @@ def with_slow_ranks(parameters: Parameters, off: Sequence[RankFit]) -> tuple[str
     return (*kept, *(f"{one.rank}={number(one.slow_rank)}" for one in off))
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
+class Calibration(Struct, frozen=True):
     """before, after: the runs with the parameters that were given and with the fitted ones, `parameters`.
 
     ranks: how many were compared. kinds: in the order of `kinds.ORDER`. off: ranks whose compute is far

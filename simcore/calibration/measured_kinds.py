@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from simcore.calibration.kinds import measured_collective_kind, measured_transfer_kind
 from simcore.measured.columns import MEASURED, PLACED
 from simcore.measured.matching import Call, is_asynchronous
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.vocabulary import COMPUTE, LAUNCH, POINT_TO_POINT, category_of_op
+from simcore.records import Struct, field
 from simcore.replay.results import MeasuredResults
 from simcore.run.pieces import GAP
 
@@ -29,16 +29,14 @@ SENT_FIRST = "sent before the receiver came"
 APART = "of ranks that did not run together"
 
 
-@dataclass(slots=True)
-class _Calls:
+class _Calls(Struct):
     """Calls of one operation and shape. times_ns: of those whose time is known."""
 
     count: int = 0
     times_ns: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class MeasuredKind:
+class MeasuredKind(Struct):
     """Calls of one kind of communication, of all ranks. unknown: how many have no known time, by why."""
 
     classes: dict[tuple[object, ...], _Calls] = field(default_factory=dict)
@@ -69,8 +67,7 @@ class MeasuredKind:
             one.times_ns.append(ns)
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredTimes:
+class MeasuredTimes(Struct, frozen=True):
     """compute_ns: of each rank (its index in the run) by kind. kinds: communication by kind. gaps_ns,
     host_ns: of all ranks, what no workload has: the host between operations, and its own operations.
     """

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from simcore.calibration.kinds import COMPUTE_KINDS, simulated_kind
 from simcore.cluster import Cluster
 from simcore.collectives.exact import scaled
 from simcore.networks import Network, PlacedCollective, open_network
 from simcore.program.ops import CollectiveCost, TransferCost
+from simcore.records import Struct, field
 from simcore.simulation import Simulation
 
 
-@dataclass(slots=True)
-class SimulatedKind:
+class SimulatedKind(Struct):
     """One kind on the measured ranks together. calls, total_ns: as they ran. dimensions: of the cluster,
     that its groups or links cross. costs: (rank class, cost) -> how many calls.
     """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from simcore.cluster.model import Cluster
@@ -14,10 +13,10 @@ from simcore.cluster.settings import Settings
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.names import OPTIMIZATIONS, Optimization
 from simcore.parameters import Parameters
+from simcore.records import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterChoice:
+class ClusterChoice(Struct, frozen=True):
     """A cluster before the number of ranks is known.
 
     settings: all that was given. preset: makes the rest for a number of ranks, None where the

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Literal
 
 from simcore.diagnostics import UsageError
 from simcore.names import ALGORITHM_NAMES, Optimization
+from simcore.records import Struct, replace
 from simcore.units import number
 
 Kind = Literal["ring", "fully-connected", "switch"]
@@ -26,8 +26,7 @@ def is_algorithm(name: str) -> bool:
     return name in ALGORITHM_NAMES or direct_window(name) > 0
 
 
-@dataclass(frozen=True, slots=True)
-class Dimension:
+class Dimension(Struct, frozen=True):
     """One dimension of the network.
 
     size: NPUs along it. bandwidth: what one message gets, bytes per ns (= GB/s, 10^9).
@@ -50,8 +49,7 @@ class Dimension:
         return f"{self.kind} {self.size}, {bandwidth} GB/s, {latency} ns a hop"
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(Struct, frozen=True):
     """All dimensions of a network and what is set for it as a whole.
 
     dims: inner first; rank r has the d-th mixed-radix digit of r as its place on dimension d.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from simcore.cluster.model import Cluster, Dimension
+from simcore.records import Struct
 
 # (dimension, hops) of each dimension in which the two ends differ, inner first.
 TransferShape = tuple[tuple[int, int], ...]
@@ -25,8 +25,7 @@ class Crossing(NamedTuple):
     gaps: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GroupShape:
+class GroupShape(Struct, frozen=True):
     """The price signature of a group; hashable, and equal for translates of a group.
 
     crossings: the dimensions that the group crosses, inner first; none for a group of one.

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from simcore.cluster.model import Cluster, Dimension
 from simcore.diagnostics import Diagnostic
 from simcore.names import Optimization
+from simcore.records import Struct
 
 Algorithms = tuple[str | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """Part of a cluster; None and () are left open. The fields are those of `Cluster`.
 
     diagnostics: what was ignored in the file that they come from.

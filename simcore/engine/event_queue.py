@@ -15,7 +15,6 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from simcore.diagnostics import Cancelled
@@ -31,12 +30,12 @@ from simcore.engine.actor import (
 from simcore.folding import Folding
 from simcore.program import Program
 from simcore.program.ops import STREAM_OF_GROUP, Join, Receive, TransferCost
+from simcore.records import Struct
 
 EVENTS_BETWEEN_CANCEL_CHECKS = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
+class Times(Struct, frozen=True):
     """When everything happened, per rank class; ns from the start of the step.
 
     start, end: columns over the class's ops. pass_ends: when the class came to the end of each pass

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from simcore.diagnostics import Diagnostic, UsageError
 from simcore.export.format import Request
 from simcore.ranks import RankSet
+from simcore.records import Struct
 from simcore.simulation import Simulation
 from simcore.units import plural
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """The ranks of an export. of_class: those of each rank class that has any, ascending.
 
     stand_ins: whether a rank stands for all that are equal to it, here too where it talks to others.

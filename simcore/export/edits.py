@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import replace
 
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import Diagnostic, UsageError, printable
@@ -14,6 +13,7 @@ from simcore.parameters import FLAGS, Parameters, as_flags, replaced
 from simcore.program.blocks import Structure, find_structure, is_embedding
 from simcore.program.building import bytes_between_stages, layer_scales_of
 from simcore.program.plan import Plan
+from simcore.records import replace
 from simcore.workload import Cells, Workload
 
 _LARGEST = 2**63 - 1

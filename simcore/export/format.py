@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
+
+from simcore.records import Struct
 
 if TYPE_CHECKING:
     from simcore.diagnostics import Diagnostic
@@ -31,8 +32,7 @@ class Request(NamedTuple):
     replay: bool = False
 
 
-@dataclass(slots=True)
-class Progress:
+class Progress(Struct):
     """How many of `total` spans have been written."""
 
     total: int

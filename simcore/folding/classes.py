@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from simcore.cluster import GroupShape, TransferShape
 from simcore.ranks import RankSet
+from simcore.records import Struct
 from simcore.workload.model import GroupKind
 
 # Per dimension of the cluster, the factor on the bandwidth of a port; () when all are whole.
 PortFactors = tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupClass:
+class GroupClass(Struct, frozen=True):
     """Groups of one kind with equal price signature and equal member classes.
 
     shape and ports are the signature: where the group lies, and the slowest port that it
@@ -26,8 +24,7 @@ class GroupClass:
     members: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """The way to a pipeline neighbour: its class, and the price signature of the link."""
 
     neighbour: int
@@ -35,8 +32,7 @@ class Link:
     ports: PortFactors
 
 
-@dataclass(frozen=True, slots=True)
-class RankClass:
+class RankClass(Struct, frozen=True):
     """Ranks with equal timelines.
 
     slowdown: factor on their compute durations. ports: factors on their own ports. groups:
@@ -52,8 +48,7 @@ class RankClass:
     links: dict[int, Link]
 
 
-@dataclass(frozen=True, slots=True)
-class Folding:
+class Folding(Struct, frozen=True):
     """All rank classes and group classes of a run."""
 
     classes: tuple[RankClass, ...]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from simcore.cluster import Cluster, GroupShape, TransferShape, group_shape, transfer_shape
@@ -16,11 +15,11 @@ from simcore.folding.classes import PortFactors
 from simcore.layout import DATA_FASTEST, Layout
 from simcore.overrides import Overrides
 from simcore.ranks import Block, RankSet
+from simcore.records import Struct, field
 from simcore.workload.model import GroupKind
 
 
-@dataclass(slots=True)
-class Cell:
+class Cell(Struct):
     """Ranks that are alike. first: the lowest. slowdown, ports: their overrides.
 
     groups: of each kind, the group's number.
@@ -36,8 +35,7 @@ class Cell:
     links: dict[int, tuple[int, TransferShape, PortFactors]] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Group:
+class Group(Struct):
     """A group, or equal ones: its signature, and how many members each cell has in it."""
 
     kind: GroupKind
@@ -46,8 +44,7 @@ class Group:
     members: dict[int, int]
 
 
-@dataclass(slots=True)
-class Graph:
+class Graph(Struct):
     """Cells and the groups they form."""
 
     cells: list[Cell]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from statistics import median_low
+
+from simcore.records import Struct, field
 
 # Real runs on one clock have nothing that is over more than 0.03 ms before what it needs begins.
 _SLACK_NS = 100_000
@@ -15,8 +16,7 @@ _SPREAD_NS = 100_000
 _ANY = 1 << 70
 
 
-@dataclass(slots=True)
-class Tie:
+class Tie(Struct):
     """Communication between the ranks of two clocks; all ns, and by how much the second clock is ahead.
 
     least, most: what is possible. ends: (collective, difference of the ends) of collectives; there, back: of

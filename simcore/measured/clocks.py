@@ -8,13 +8,13 @@ needed are on one clock, the fewest clocks with which the run is possible.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from simcore.measured.clock_ties import Tie, fewest_clocks
 from simcore.measured.columns import RankTrace
 from simcore.measured.matching import Call, Matches, match, times_of
 from simcore.measured.names import Degrees
 from simcore.measured.places import MODEL_PARALLEL
+from simcore.records import Struct
 
 # What may be over too early, on clocks that were brought together: an offset is known that well.
 _TOLERATED_NS = 1_000_000
@@ -22,8 +22,7 @@ _TOLERATED_NS = 1_000_000
 _LEAST_MATCHED = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(Struct, frozen=True):
     """Ranks of one clock. members: indices of ranks. shift_ns: to add to their times. matched: how many
     communications tell it, 0 of the clock that the others are brought to.
     """
@@ -33,8 +32,7 @@ class Clock:
     matched: int
 
 
-@dataclass(frozen=True, slots=True)
-class Breach:
+class Breach(Struct, frozen=True):
     """`early` was over `ns` before `late`, which it needs, began."""
 
     early: Call
@@ -42,8 +40,7 @@ class Breach:
     ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class CommonClock:
+class CommonClock(Struct, frozen=True):
     """clocks: none or more than one, the first of them unshifted. loose: indices of ranks that nothing ties
     to them, which stay as written. breach: what is impossible on any clocks, the worst of it.
     """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field, replace
+
+from simcore.records import Struct, field, replace
 
 # How the times of an operation or sub-operation are known.
 MEASURED = 0
@@ -21,8 +22,7 @@ PASSES = {"forward_step": "forward", "backward_step": "backward"}
 TOLERANCE_NS = 20_000
 
 
-@dataclass(slots=True)
-class OpColumns:
+class OpColumns(Struct):
     """Operations in the order of the file (that of completion), columns of equal length.
 
     name, state (`warmup`, `steady` ...), group (the trace's group kind), description, shape,
@@ -48,8 +48,7 @@ class OpColumns:
         return len(self.name)
 
 
-@dataclass(slots=True)
-class SubColumns:
+class SubColumns(Struct):
     """Sub-operations, by parent and then in the order of its list, columns of equal length.
 
     parent: index of the operation. name: `func_name`, else `source`. source:
@@ -71,8 +70,7 @@ class SubColumns:
         return len(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class RankTrace:
+class RankTrace(Struct, frozen=True):
     """What one rank did. number: its rank; in a plan, its stage. stage: None if not known.
 
     path: of the file. timed: whether any operation has a time; else start and end are 0.

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 
 from simcore.measured.columns import MEASURED, RankTrace
 from simcore.measured.lanes import timed_ops
 from simcore.measured.vocabulary import buffer_bytes, category_of_group, category_of_op
+from simcore.records import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class SpanFacts:
+class SpanFacts(Struct, frozen=True):
     """An operation or sub-operation. Texts are raw text of the file, None where it has none.
 
     collective: of a sub-operation. parent: the operation that a sub-operation lies in. known:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 
 from simcore.measured.columns import FUSED, RankTrace
 from simcore.measured.run import MeasuredRun
@@ -14,6 +13,7 @@ from simcore.measured.vocabulary import (
     category_of_group,
     category_of_op,
 )
+from simcore.records import Struct
 
 # Besides these the lanes of a rank are the trace's group kinds.
 COMPUTE_LANE = "compute"
@@ -23,8 +23,7 @@ _GAP, _OUTSIDE = CATEGORIES.index("gap"), CATEGORIES.index("outside")
 _ON_COMPUTE = (*COMPUTE, "host")
 
 
-@dataclass(frozen=True, slots=True)
-class LaneSpans:
+class LaneSpans(Struct, frozen=True):
     """Spans of a lane as columns, ascending by start, ns.
 
     item: index of an operation; from the number of operations on, of a sub-operation behind

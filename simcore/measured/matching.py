@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from simcore.measured.columns import FUSED, MEASURED, TOLERANCE_NS, RankTrace
 from simcore.measured.names import Degrees
 from simcore.measured.places import MODEL_PARALLEL, GroupKey, Place, Places, places_of
 from simcore.measured.vocabulary import COMPUTE, LAUNCH, POINT_TO_POINT, category_of_op
+from simcore.records import Struct
 
 _SEND_STEPS = {"send_forward": 1, "send_backward": -1}
 _RECEIVE_STEPS = {"recv_forward": -1, "recv_backward": 1}
@@ -37,8 +37,7 @@ class Message(NamedTuple):
     receive: Call
 
 
-@dataclass(frozen=True, slots=True)
-class Meeting:
+class Meeting(Struct, frozen=True):
     """A collective with all its members. kind: the trace's group kind, or MODEL_PARALLEL.
 
     group: its group, the same for all collectives of these ranks. is_async: compute goes on beside it.
@@ -50,8 +49,7 @@ class Meeting:
     is_async: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Matches:
+class Matches(Struct, frozen=True):
     """messages, meetings: what was matched, in the order of ranks and files. alone: calls in groups of one
     rank, which wait for nobody. unmatched: calls without a partner. places: of the ranks.
     """

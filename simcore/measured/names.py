@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+
+from simcore.records import Struct
 
 _RANK = re.compile(r"rank_?([0-9]{1,9})(?![0-9])")
 # Of a schedule plan; a rank trace may be of ZeRO's stage 1.
@@ -17,8 +18,7 @@ _STAMP = re.compile(r"(?<![0-9])[0-9]{14}(?![0-9])")
 _DEGREE = re.compile(r"(?:^|[_/])(wd|tp|pp|dp|exp)([1-9][0-9]{0,8})(?=[_./]|$)")
 
 
-@dataclass(frozen=True, slots=True)
-class Degrees:
+class Degrees(Struct, frozen=True):
     """Degrees of parallelism, None where they are not known. exp: the expert-parallel degree."""
 
     world: int | None = None
@@ -34,8 +34,7 @@ class Degrees:
         return rank % self.tp, rank // self.tp % self.dp, rank // (self.tp * self.dp)
 
 
-@dataclass(frozen=True, slots=True)
-class TraceName:
+class TraceName(Struct, frozen=True):
     """key: the name without rank (or stage) and stamp, equal for all files of a run. stamp: 14 digits."""
 
     key: str

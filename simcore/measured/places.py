@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from simcore.measured.columns import RankTrace
 from simcore.measured.names import Degrees
+from simcore.records import Struct
 
 # The group that ends every step: gradient norm and overflow check over tensor and pipeline ranks.
 MODEL_PARALLEL = "model parallel"
@@ -23,8 +23,7 @@ class Place(NamedTuple):
     dp: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """places[i] is that of the i-th rank, None where it cannot be known. stages: how many there are."""
 
     places: tuple[Place | None, ...]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, KeysView, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
@@ -14,6 +13,7 @@ from simcore.measured.columns import RankTrace
 from simcore.measured.matching import name_of
 from simcore.measured.names import Degrees
 from simcore.ranks import Block, RankSet
+from simcore.records import Struct
 from simcore.units import duration, plural
 from simcore.workload.model import LARGEST
 
@@ -22,8 +22,7 @@ SLOT = 1000
 _Say = Callable[[Severity, str, str], None]
 
 
-@dataclass(frozen=True)
-class MeasuredRun:
+class MeasuredRun(Struct, frozen=True, dict=True):
     """One step as it was measured. Times are ns from the start of the step.
 
     path: as the user gave it. ranks: by number. unit: what a number counts, `rank`, or `stage`

@@ -8,12 +8,12 @@ complete, are taken as one such run.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 
 from simcore.diagnostics import UsageError, printable
 from simcore.measured.names import TraceName
 from simcore.ranks import RankSet
+from simcore.records import Struct
 from simcore.units import plural
 
 # Stamps of one run differ by a second or two; two runs of one job are at least a minute apart.
@@ -21,8 +21,7 @@ _SAME_RUN_S = 10
 _LISTED = 12
 
 
-@dataclass(frozen=True, slots=True)
-class TraceFile:
+class TraceFile(Struct, frozen=True):
     """A trace file. first_rank: of its first line, in a schedule plan (unit `stage`) the stage."""
 
     path: str
@@ -31,8 +30,7 @@ class TraceFile:
     unit: str = "rank"
 
 
-@dataclass(frozen=True, slots=True)
-class TraceSet:
+class TraceSet(Struct, frozen=True):
     """The files of one run, by rank. stamp: the earliest, None where the names have none."""
 
     files: tuple[TraceFile, ...]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 from simcore.measured.columns import MEASURED
 from simcore.measured.lanes import rank_segments
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, category_of_group, category_of_op
+from simcore.records import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class RankTime:
+class RankTime(Struct, frozen=True):
     """One rank's step: ns by category, which sum to the step time (`rank_segments`)."""
 
     number: int
@@ -26,8 +25,7 @@ class RankTime:
         return sum(self.ns[category] for category in COMPUTE)
 
 
-@dataclass(frozen=True, slots=True)
-class OpFigures:
+class OpFigures(Struct, frozen=True):
     """Equal operations of all ranks together, durations in ns.
 
     parent: of a sub-operation, the operation that it lies in. count: how many there are;

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from simcore.cluster import Cluster, TransferShape
 from simcore.collectives import collective_ns, explain_collective, explain_transfer, transfer_ns
 from simcore.diagnostics import Diagnostic
@@ -12,11 +10,11 @@ from simcore.layout import Layout
 from simcore.networks.model import Network, PlacedCollective
 from simcore.parameters import Parameters
 from simcore.program.blocks import Structure
+from simcore.records import Struct, field
 from simcore.workload import Workload
 
 
-@dataclass(slots=True)
-class Analytical:
+class Analytical(Struct):
     """The network of one run; satisfies `Network`."""
 
     cluster: Cluster

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 
 from simcore.diagnostics import Diagnostic
+from simcore.records import Struct
 from simcore.units import plural
 from simcore.workload import Workload
 from simcore.workload.model import base_name
@@ -20,8 +20,7 @@ _AFTER_BLOCKS = (_LOSS, _OPTIMIZER)
 _BEFORE_BLOCKS = ("grad_", "moe_grad_norm", "embedding_grads", "layernorm")
 
 
-@dataclass(frozen=True, slots=True)
-class Structure:
+class Structure(Struct, frozen=True):
     """Row indices of a file by their part in the step.
 
     prologue: rows before the first block. blocks: rows of each micro-batch found, in file

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from simcore.program.blocks import Structure
 from simcore.program.schedules import SCHEDULES
+from simcore.records import Struct, field
 from simcore.workload.model import GroupKind
 
 # Streams of one NPU. The pipeline streams are named by the side of the sender.
@@ -81,8 +81,7 @@ class Run(NamedTuple):
     waits: tuple[Wait, ...]
 
 
-@dataclass(slots=True)
-class Ops:
+class Ops(Struct):
     """Columns of ops in issue order; column i of each describes op i.
 
     stream: index into STREAMS. phase: index into PHASES. blocking: 1 if the compute stream
@@ -131,8 +130,7 @@ class Ops:
         self.message += other.message
 
 
-@dataclass(frozen=True, slots=True)
-class StageProgram:
+class StageProgram(Struct, frozen=True):
     """What one rank of a stage does in one step. Waits and issue order are in `runs`.
 
     The last run has no ops: its waits are the join at the end of the step.
@@ -148,8 +146,7 @@ class StageProgram:
     priority: array[int] = field(default_factory=lambda: array("q"))
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """One step. stages[s] is what every rank of stage s does; costs: each distinct cost once.
 
     pipelined: stages hand activations and gradients to each other. microbatches: how many a

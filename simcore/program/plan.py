@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from simcore.layout import Layout
 from simcore.program.blocks import Structure, is_embedding, is_layer
@@ -21,12 +20,12 @@ from simcore.program.ops import (
     Cost,
     Ops,
 )
+from simcore.records import Struct, field
 from simcore.workload import Cells, Workload
 from simcore.workload.model import base_name
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(Struct):
     """What all stages of a program share: the file, the layout, the costs, the messages.
 
     chunks: virtual stages of a stage. passes: how often layer-loop runs the file.

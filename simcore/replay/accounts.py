@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from simcore.measured.matching import Call, name_of
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, category_of_group, category_of_op
+from simcore.records import Struct, field
 from simcore.run.measured import MeasuredGraph
 from simcore.run.pieces import AWAIT, GAP, MEET, TRANSFER
 
@@ -41,8 +41,7 @@ _OF_CATEGORY["host"] = HOST
 OVER = -1
 
 
-@dataclass(slots=True)
-class RankAccounts:
+class RankAccounts(Struct):
     """Segments that cover 0..step time, none empty. edge[i]..edge[i + 1] ns is segment i; account[i]: index
     into ACCOUNTS; piece[i]: the piece that runs or waits, OVER behind the last. total_ns: by account.
     """
@@ -136,8 +135,7 @@ def waits_of(graph: MeasuredGraph, ends: Sequence[int], rank: int, accounts: Ran
             yield Late(piece, ns, *graph.late(rank, piece, ends))
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """Rank `early` waits `ns` for rank `late` in the operation `name`: in collectives for the one that comes
     last, in receives for the sender. sub: whether `name` is a sub-operation.
     """

@@ -7,8 +7,8 @@ nodes become pieces and its causes words.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+from simcore.records import Struct, replace
 from simcore.replay.accounts import ACCOUNTS, own_account
 from simcore.run.graph import BUSY, RECEIVED, Cause, Step
 from simcore.run.measured import MeasuredGraph
@@ -26,8 +26,7 @@ REASONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """A part of the path. rank: index. piece: of the rank. account: index into ACCOUNTS.
 
     reason: why it could not start earlier, a key of REASONS; of: the rank that the reason names.
@@ -76,7 +75,7 @@ def _reason(graph: MeasuredGraph, ends: Sequence[int], step: Step) -> tuple[str,
 
     What took no time before it is looked through.
     """
-    node, track, cause = step.node, step.track, step.cause
+    node, track, cause = step.first, step.track, step.cause
     while cause is not None:
         reason, of = cause_reason(graph, graph.meeting_of(node), track, cause)
         if reason != BEFORE or ends[cause.node] > graph.graph.start(cause.node, ends):

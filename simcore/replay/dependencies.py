@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from simcore.records import Struct
 from simcore.replay.critical_path import BEFORE, REASONS, cause_reason
 from simcore.run.graph import BUSY, Cause
 from simcore.run.pieces import GAP
@@ -19,8 +19,7 @@ _QUEUES = "the collective after it waits for it to be over"
 _AFTER = "its rank does this next"
 
 
-@dataclass(frozen=True, slots=True)
-class Dependency:
+class Dependency(Struct, frozen=True):
     """A piece of a rank (its index) that is a cause or an effect, and in words why."""
 
     rank: int

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from simcore.records import Struct
 from simcore.replay.results import MeasuredResults
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """Of one rank. number: its rank. measured_ns, replayed_ns: when its last operation ends. ops: (name, ns
     more than measured) of the operations that changed, the greatest change first; GAPS is one of them.
     """

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from simcore.records import Struct
 from simcore.replay.critical_path import REASONS, Segment
 from simcore.replay.worst import GAP_NAME, piece_name
 
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 _Part = TypeVar("_Part", str, tuple[int, str])
 
 
-@dataclass(frozen=True, slots=True)
-class Leg:
+class Leg(Struct, frozen=True):
     """Segments of the path that follow each other on one rank, in one operation.
 
     rank: its index. what: the operation's name, raw text of the file; GAP_NAME between two. microbatch: -1

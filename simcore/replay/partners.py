@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from functools import cached_property
 
 from simcore.diagnostics import Diagnostic, printable
@@ -12,6 +11,7 @@ from simcore.measured.places import MODEL_PARALLEL, GroupKey, Place
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import POINT_TO_POINT, RECEIVES, category_of_group, category_of_op
 from simcore.ranks import RankSet
+from simcore.records import Struct
 from simcore.run.measured import MeasuredGraph
 from simcore.units import plural
 
@@ -58,8 +58,7 @@ def circles_note(graph: MeasuredGraph) -> list[Diagnostic]:
     return [Diagnostic("warning", "circular-waits", message, run.path)]
 
 
-@dataclass(frozen=True)
-class Partners:
+class Partners(Struct, frozen=True, dict=True):
     """Of the calls of a run that have none. unmatched: those calls."""
 
     run: MeasuredRun

@@ -5,13 +5,13 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic
 from simcore.measured.columns import FUSED, RankTrace
 from simcore.measured.run import MeasuredRun
+from simcore.records import Struct, replace
 from simcore.replay.accounts import (
     ACCOUNTS,
     FIRST_EXPOSED,
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from simcore.run.gradients import Gradient
 
 
-@dataclass(frozen=True)
-class MeasuredResults:
+class MeasuredResults(Struct, frozen=True, dict=True):
     """A timed run, as it was measured or, with `scales`, replayed: screen and report take figures from here.
 
     measured: the run of the files. scales: None to take the times as they were measured.
@@ -45,7 +44,7 @@ class MeasuredResults:
     measured: MeasuredRun
     scales: Scales | None = None
     # Many questions are asked of one graph.
-    known: Durations | None = field(default=None, repr=False, compare=False)
+    known: Durations | None = None
 
     @cached_property
     def durations(self) -> Durations:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from simcore.diagnostics import UsageError, printable
 from simcore.measured.run import MeasuredRun
 from simcore.overrides import parse_factor, parse_overrides
 from simcore.parameters import Parameters
+from simcore.records import Struct, field
 from simcore.units import number
 
 _MOST_LISTED = 12
 _Key = TypeVar("_Key")
 
 
-@dataclass(frozen=True, slots=True)
-class Scales:
+class Scales(Struct, frozen=True):
     """Factors on measured durations, 1 where nothing is stated. Waiting has none: it follows.
 
     compute: forward, backward, optimizer. comm: communication, also by category in `kinds`. ops: by

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from simcore.measured.lanes import timed_ops
 from simcore.measured.vocabulary import RECEIVES
+from simcore.records import Struct
 from simcore.replay.accounts import Late, waits_of
 from simcore.replay.worst import piece_name
 from simcore.run.pieces import GAP, TRANSFER
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from simcore.replay.results import MeasuredResults
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """Time that an operation waits. ns: in all; times: how often. late: index of the rank that it waits for.
 
     name: the operation or sub-operation that waits. sends: whether the late rank sends what is received

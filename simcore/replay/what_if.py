@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 from simcore.diagnostics import Cancelled, UsageError
 from simcore.measured.vocabulary import COMPUTE, category_of_op
+from simcore.records import Struct, replace
 from simcore.replay.accounts import EXPOSED
 from simcore.replay.results import MeasuredResults
 from simcore.replay.scales import Scales, rounded
@@ -20,8 +20,7 @@ _NO_PARTNER = "who it is with is not in this run: how much of it is waiting is n
 AS_PEERS = " as fast as its peers"
 
 
-@dataclass(frozen=True, slots=True)
-class Knob:
+class Knob(Struct, frozen=True):
     """One thing changed. free_ns: the step time when it takes no time, better10_ns: when it takes a tenth
     less; for a change that is made or not (`balanced stages`, `rank 7 as fast as its peers`) the step time
     with it, free_ns None. worse10_ns: with a tenth more, of single ranks; else None. scales: those of

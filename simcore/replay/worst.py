@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
 from simcore.measured.matching import Call, name_of
+from simcore.records import Struct
 from simcore.replay.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
 from simcore.run.pieces import GAP
 from simcore.units import duration, percent
@@ -19,8 +19,7 @@ GAP_NAME = "host gap"
 _NAME = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A place of a run worth a look. what: `rank`, `wait` ... words: what there is to see.
 
     number: the rank (its index); start_ns..end_ns: when; ns: the figure that makes it the worst.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from simcore.analysis import Results
 from simcore.analysis.dimensions import DimensionUse
 from simcore.analysis.effective import effective_parameters
 from simcore.analysis.layers import LayerCell
+from simcore.records import asdict
 
 SCHEMA = "wltui.report/1"
 

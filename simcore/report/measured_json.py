@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from simcore.measured import MeasuredRun
@@ -10,6 +9,7 @@ from simcore.measured.columns import RankTrace
 from simcore.measured.summary import OpFigures, RankTime, op_figures, rank_times, sub_figures
 from simcore.parameters import Parameters, as_dict
 from simcore.ranks import RankSet
+from simcore.records import asdict
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import RankAccounts
 from simcore.replay.critical_path import REASONS, Segment

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import compress
 from operator import ne, or_, sub
 from typing import NamedTuple, TypeVar
 
 from simcore.diagnostics import Cancelled
+from simcore.records import Struct
 from simcore.run.graph import START, Graph, never
 
 Time = TypeVar("Time", int, float)
@@ -40,8 +40,7 @@ class Slopes(NamedTuple):
     until: float
 
 
-@dataclass(frozen=True, slots=True)
-class Gradient:
+class Gradient(Struct, frozen=True):
     """The slopes of the step time over one scale.
 
     scale: `compute`, `comm`, `comm tp`, `layer mlp_row`, `ranks 0-63`, of traces `op forward_step`, `host

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, compress, pairwise
+from operator import sub
 from typing import NamedTuple
 
 from simcore.diagnostics import Cancelled
@@ -26,8 +28,9 @@ START = 0
 # collective came from it.
 BEFORE, JOINED, RECEIVED, BUSY, QUEUED, ARRIVED = range(6)
 
-_NODES_BETWEEN_CANCEL_CHECKS = 2**16
-_STEPS_BETWEEN_CANCEL_CHECKS = 2**12
+_CHAINS_BETWEEN_CANCEL_CHECKS = 2**12
+# A table for `translate`: 1 where a node begins a chain.
+_BEGINS = bytes(one == 0 for one in range(256))
 
 
 def never() -> bool:
@@ -46,10 +49,11 @@ class Cause(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One node of a path: it takes from `start` to `end`, ns, and began because of `cause` (None: the step
-    began). track: on which track the path goes through it.
+    """A chain of nodes of a path, `first` to `node`, mostly one: it takes from `start` to `end`, ns, and
+    began because of `cause` (None: the step began). track: on which track the path goes through it.
     """
 
+    first: int
     node: int
     start: int
     end: int
@@ -63,11 +67,16 @@ class Graph:
     first, second: the nodes that a node waits for, START for none. why: how it waits for `second`; it is
     BEFORE or joins further waits by `first`. duration: what it takes, an index from 1 into the durations of a
     pass; a join takes nothing and has -1 less the number of its track there instead.
+    chained: 1 for a node that waits for the node before it alone, on the one track that it is on, and takes
+    the duration behind that one's. A pass takes such a chain at once: of 43,000 nodes of seed 002, folded,
+    41,000 are chained.
     tracks: how many there are: rank classes or ranks. tracks_of: the tracks that a node is on, more than one
     for a collective, the one first that names it by default.
     """
 
-    __slots__ = ("_heads", "_nexts", "duration", "first", "second", "tracks", "tracks_of", "why")
+    __slots__ = (
+        "_edges", "_nexts", "chained", "duration", "first", "second", "tracks", "tracks_of", "why"
+    )  # fmt: skip
 
     def __init__(self, tracks: int, tracks_of: Callable[[int], Sequence[int]]) -> None:
         self.tracks = tracks
@@ -76,7 +85,8 @@ class Graph:
         self.second = array("i")
         self.duration = array("i")
         self.why = bytearray()
-        self._heads: array[int] | None = None
+        self.chained = bytearray()
+        self._edges: array[int] | None = None
         self._nexts: array[int] | None = None
 
     def __len__(self) -> int:
@@ -91,6 +101,7 @@ class Graph:
         self.second.append(second)
         self.duration.append(duration)
         self.why.append(why)
+        self.chained.append(0)
         return len(self.first)
 
     def join(self, track: int, now: int, other: int, why: int) -> int:
@@ -101,6 +112,7 @@ class Graph:
         self.second.append(other)
         self.duration.append(-1 - track)
         self.why.append(why)
+        self.chained.append(0)
         return len(self.first)
 
     def meet(self, arrivals: Iterable[tuple[int, int]]) -> int:
@@ -130,39 +142,52 @@ class Graph:
         """
         end = [0]
         append = end.append
-        for begin in range(0, len(self.first), _NODES_BETWEEN_CANCEL_CHECKS):
-            if cancelled():
+        for place, (head, tail) in enumerate(pairwise((*self.heads(), len(self.first)))):
+            if not place % _CHAINS_BETWEEN_CANCEL_CHECKS and cancelled():
                 raise Cancelled
-            part = slice(begin, begin + _NODES_BETWEEN_CANCEL_CHECKS)
-            for first, second, duration in zip(
-                self.first[part], self.second[part], self.duration[part], strict=True
-            ):
-                one, other = end[first], end[second]
-                append((one if one > other else other) + durations[duration])
+            one, other, duration = end[self.first[head]], end[self.second[head]], self.duration[head]
+            append((one if one > other else other) + durations[duration])
+            if tail - head > 1:
+                end += accumulate(durations[duration + 1 : duration + tail - head], initial=end.pop())
         return end
+
+    def heads(self) -> list[int]:
+        """The nodes with which chains begin, each less 1: its place in the columns."""
+        return list(compress(range(len(self.first)), self.chained.translate(_BEGINS)))
+
+    def tails(self) -> list[int]:
+        """The nodes with which chains end, cut behind nodes for which others wait too; the last is last."""
+        heads = self.heads()
+        tails = {*heads, len(self.first)}
+        tails.update(self.first[head] for head in heads)
+        tails.update(self.second[head] for head in heads)
+        tails.discard(START)
+        return sorted(tails)
 
     def latest(
         self, durations: Sequence[int], step_ns: int, cancelled: Callable[[], bool] = never
     ) -> list[int]:
         """How late each node may end, ns, so that nothing ends after `step_ns`, with these durations."""
         late = [step_ns] * (len(self.first) + 1)
-        for over in range(len(self.first), 0, -_NODES_BETWEEN_CANCEL_CHECKS):
-            if cancelled():
+        tails = self.tails()
+        for place in range(len(tails) - 1, -1, -1):
+            if not place % _CHAINS_BETWEEN_CANCEL_CHECKS and cancelled():
                 raise Cancelled
-            begin = max(over - _NODES_BETWEEN_CANCEL_CHECKS, 0)
-            node = over
-            for first, second, duration in zip(
-                reversed(self.first[begin:over]),
-                reversed(self.second[begin:over]),
-                reversed(self.duration[begin:over]),
-                strict=True,
-            ):
-                starts = late[node] - durations[duration]
-                if starts < late[first]:
-                    late[first] = starts
-                if starts < late[second]:
-                    late[second] = starts
-                node -= 1
+            before, tail = tails[place - 1] if place else START, tails[place]
+            duration = self.duration[before]
+            starts = late[tail]
+            if tail - before > 1:
+                # In a chain each node has to end when the one behind it begins.
+                back = durations[duration + tail - before - 1 : duration : -1]
+                chain = list(accumulate(back, sub, initial=starts))
+                starts = chain[-1]
+                late[before + 1 : tail + 1] = chain[::-1]
+            starts -= durations[duration]
+            first, second = self.first[before], self.second[before]
+            if starts < late[first]:
+                late[first] = starts
+            if starts < late[second]:
+                late[second] = starts
         return late
 
     # -- who waits for whom ----------------------------------------------------------
@@ -217,21 +242,26 @@ class Graph:
     def path(
         self, last: int, ends: Sequence[int], track: int, cancelled: Callable[[], bool] = never
     ) -> Iterator[Step]:
-        """The nodes that the end of `last`, on `track`, is made of, the last one first.
+        """The nodes that the end of `last`, on `track`, is made of, the last one first, a chain at a time.
 
         From each the way goes on to the first of its causes; some take 0 ns. Raises `Cancelled`.
         """
         following = next(iter(self.held(last, ends, track)), None)
         steps = 0
         while following is not None:
-            if not steps % _STEPS_BETWEEN_CANCEL_CHECKS and cancelled():
+            if not steps % _CHAINS_BETWEEN_CANCEL_CHECKS and cancelled():
                 raise Cancelled
             steps += 1
             node = following.node
             track = self.track_of(following)
-            begin = self.start(node, ends)
-            following = self.first_cause(node, begin, ends, track) if begin else None
-            yield Step(node, begin, ends[node], track, following)
+            first = self.head(node)
+            begin = self.start(first, ends)
+            following = self.first_cause(first, begin, ends, track) if begin else None
+            yield Step(first, node, begin, ends[node], track, following)
+
+    def head(self, node: int) -> int:
+        """The first node of the chain that leads up to a node."""
+        return self.chained.rfind(0, 0, node) + 1
 
     def first_cause(self, node: int, begin: int, ends: Sequence[int], own: int) -> Cause | None:
         """The first of the causes of a node that began at `begin`, None where there are none."""
@@ -251,13 +281,13 @@ class Graph:
 
     def effects(self, node: int, ends: Sequence[int]) -> list[int]:
         """The nodes, not joins, that began when a node ended and had waited for it, in their order."""
-        heads, nexts = self._successors()
+        edges, nexts = self._successors()
         found: set[int] = set()
         seen = {node}
         asked = [node]
         while asked:
             at = asked.pop()
-            edge = heads[at]
+            edge = edges[at]
             while edge:
                 follower = (edge + 1) // 2
                 edge = nexts[edge]
@@ -275,12 +305,12 @@ class Graph:
 
         Edge 2n - 1 is `first` of node n, edge 2n its `second`.
         """
-        if self._heads is None or self._nexts is None:
-            heads = array("i", bytes(4 * (len(self.first) + 1)))
+        if self._edges is None or self._nexts is None:
+            edges = array("i", bytes(4 * (len(self.first) + 1)))
             nexts = array("i", bytes(4 * (2 * len(self.first) + 1)))
             for edge, node in zip(range(2, 2 * len(self.first) + 1, 2), self.second, strict=True):
-                nexts[edge], heads[node] = heads[node], edge
+                nexts[edge], edges[node] = edges[node], edge
             for edge, node in zip(range(1, 2 * len(self.first), 2), self.first, strict=True):
-                nexts[edge], heads[node] = heads[node], edge
-            self._heads, self._nexts = heads, nexts
-        return self._heads, self._nexts
+                nexts[edge], edges[node] = edges[node], edge
+            self._edges, self._nexts = edges, nexts
+        return self._edges, self._nexts

@@ -15,16 +15,15 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
+from simcore.records import Struct
 from simcore.run.graph import BUSY, JOINED, RECEIVED, START, Cause, Graph
 from simcore.run.pieces import AWAIT, GAP, LAUNCH, OWN, TRANSFER
 from simcore.run.ties import NONE, Ties
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
+class Times(Struct, frozen=True):
     """When the pieces of each rank start and end; ns from the start of the step, columns over the pieces."""
 
     start: tuple[array[int], ...]

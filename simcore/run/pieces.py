@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from simcore.measured.columns import FUSED, MEASURED, RankTrace
 from simcore.measured.lanes import timed_ops
 from simcore.measured.matching import Call, is_asynchronous
+from simcore.records import Struct, field
 
 # Takes its own time: an operation or part of one, or communication without a partner.
 OWN = 0
@@ -24,8 +24,7 @@ LAUNCH = 4
 AWAIT = 5
 
 
-@dataclass(slots=True)
-class Pieces:
+class Pieces(Struct):
     """Columns of equal length, ascending, each piece beginning where the one before ends.
 
     kind: see above. start, end: ns as measured. op: the operation, in a gap the one behind it.
@@ -66,8 +65,7 @@ class Pieces:
         self.received.append(received)
 
 
-@dataclass(frozen=True, slots=True)
-class Links:
+class Links(Struct, frozen=True):
     """What the calls of a run take part in. meetings, sent, received: call -> number. reached: of the
     collectives of MODEL_PARALLEL, when the last member came. waited: call -> ns that its rank waits for
     an asynchronous collective, behind its compute; unknown where not all members launched it so.

@@ -287,6 +287,12 @@ class SimulatedGraph:
         begin = self._offset[number] + first
         graph.duration.extend(array("i", range(begin, begin + count)))
         graph.why += _BUSY * count
+        graph.chained += b"\1" * count
+        graph.chained[before : here + held] = bytes(held - first)
+        for op in _between(order.free, held, last - 1):
+            graph.chained[here + op + 1] = 0
+        for op in _between(order.behind, first, last):
+            graph.chained[here + op] = 0
         holder = order.holds.rfind(1, first, last)
         return nodes[holder] if holder != NONE else now
 

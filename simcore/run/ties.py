@@ -16,18 +16,17 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from dataclasses import dataclass
 
 from simcore.measured.matching import Call, Matches, Meeting, match, times_of
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.run import MeasuredRun
+from simcore.records import Struct
 from simcore.run.pieces import AWAIT, LAUNCH, MEET, TRANSFER, Links, Pieces, pieces_of
 
 NONE = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Ties:
+class Ties(Struct, frozen=True):
     """A run as pieces. members[m]: (rank, piece of arrival, piece of waiting) of collective m.
     before[m]: the collective of the same group that has to be over, or NONE. transfers[k]: ((rank, piece) of
     the sender, of the receiver) of message k. meetings, messages: (start, end) of each as measured, ns from

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from simcore.engine import Times
 from simcore.folding import Folding, RankClass
 from simcore.program import Ops, Program, StageProgram
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, Receive
+from simcore.records import Struct
 
 
 class Span(NamedTuple):
@@ -44,8 +44,7 @@ class Arrival(NamedTuple):
     last: int
 
 
-@dataclass(frozen=True)
-class Timeline:
+class Timeline(Struct, frozen=True, dict=True):
     """Start and end of every op of every rank class; a rank's timeline is its class's."""
 
     program: Program

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
 from simcore.diagnostics import Diagnostic
 from simcore.names import Dialect
+from simcore.records import Struct, field
 
 Phase = Literal["fwd", "ig", "wg"]
 PHASES: tuple[Phase, ...] = ("fwd", "ig", "wg")
@@ -28,8 +28,7 @@ def base_name(name: str) -> str:
     return (rest[:-1] if len(rest) < len(name) and rest.endswith("_") else rest) or name
 
 
-@dataclass(frozen=True, slots=True)
-class Cells:
+class Cells(Struct, frozen=True):
     """One of the three (compute, collective) cell triples of all rows, as columns.
 
     compute_ns: compute time of each row, ns, as written. collective: `ALLREDUCE`,
@@ -50,8 +49,7 @@ class Cells:
     asynchronous: set[int] = field(default_factory=set)
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """The keys of a header that were present; None where the key is missing.
 
     tp, ep, pp: degrees of parallelism. vpp: transformer layers that one stage holds (not
@@ -75,8 +73,7 @@ class Header:
     column: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(Struct, frozen=True):
     """A workload file: rows of one rank of one stage, as columns of equal length.
 
     path: as the user gave it. name: each row's name, raw text of the file (escape it with

@@ -6,11 +6,11 @@ layer's scale left out.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from simcore.analysis.facts import OpFacts
 from simcore.program.ops import TransferCost
@@ -67,7 +67,7 @@ def test_what_is_said_of_a_duration_accounts_for_it(
     case: Case, jitter: float, comm: float, compute: float
 ) -> None:
     """The figure that ends the words is the duration, or a clause says how much is left and why."""
-    changed = dataclasses.replace(case.parameters, jitter=jitter, comm_scale=comm, compute_scale=compute)
+    changed = structs.replace(case.parameters, jitter=jitter, comm_scale=comm, compute_scale=compute)
     simulation = simulate(case.workload, changed)
     for one in ops_of(simulation):
         ns = one.end_ns - one.start_ns

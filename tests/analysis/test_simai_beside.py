@@ -4,11 +4,11 @@ Planted: idle left out of the bubble line, and the estimate's exposed line taken
 `test_our_lines_sum_to_the_step_and_simais_to_its_total` failed on both.
 """
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from simcore.analysis import Results
 from simcore.analysis.simai_beside import EstimateLine, beside_estimate

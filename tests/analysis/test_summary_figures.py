@@ -8,12 +8,12 @@ this file failed on each; the longest op of any dimension failed the test of wha
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from simcore.analysis import ACCOUNTS, Results
 from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT

@@ -7,12 +7,12 @@ transmissions left as long as they are.
 
 from __future__ import annotations
 
-import dataclasses
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from simcore.analysis import Results
 from simcore.analysis.what_if import WhatIf
@@ -144,7 +144,7 @@ def test_a_cheaper_dimension_is_the_run_with_that_dimension(
             dims[number] = f"{kind}:{size}:{bandwidth}:{float(latency) * factor!r}"
         else:
             dims[number] = f"{kind}:{size}:{float(bandwidth) / factor if factor else 1e9!r}:{latency}"
-        changed = simulate(case.workload, dataclasses.replace(case.parameters, dim=tuple(dims)))
+        changed = simulate(case.workload, structs.replace(case.parameters, dim=tuple(dims)))
         assert getattr(found[f"dimension {number} {what}"], step) == changed.step_time_ns
 
 
@@ -154,7 +154,7 @@ def test_a_what_if_moves_no_flat_group_to_another_dimension() -> None:
     simulation = run(rows, {"tp": 2, "dp": 3}, dim=("fully-connected:3:1:400", "switch:8:1.05:3"))
     found = table(simulation)
     assert simulation.timeline.folding.group_classes[0].shape.flat
-    moved = dataclasses.replace(simulation.parameters, dim=("fully-connected:3:1e9:400", "switch:8:1.05:3"))
+    moved = structs.replace(simulation.parameters, dim=("fully-connected:3:1e9:400", "switch:8:1.05:3"))
     assert simulate(simulation.workload, moved).step_time_ns < (found["dimension 0 bandwidth"].free_ns or 0)
     assert found["dimension 1 bandwidth"].free_ns == simulation.step_time_ns
 
@@ -229,7 +229,7 @@ def test_other_schedules_are_those_that_fit_and_are_not_there_yet(
 @settings(max_examples=30)
 @given(overridden() | cases())
 def test_what_if_is_the_same_of_every_rank_as_of_one_of_each_class(case: Case) -> None:
-    every_rank = dataclasses.replace(case.parameters, no_fold=True)
+    every_rank = structs.replace(case.parameters, no_fold=True)
     folded, unfolded = simulate(*case), simulate(case.workload, every_rank)
     plain = [(one.knob, one.free_ns, one.better10_ns) for one in Results(folded).what_if()]
     assert plain == [(one.knob, one.free_ns, one.better10_ns) for one in Results(unfolded).what_if()]
@@ -248,7 +248,7 @@ def test_queues_are_simulated_with_cheaper_chunks(case: PolicyCase) -> None:
         kind, size, bandwidth, latency = dim.split(":")
         faster = f"{kind}:{size}:{float(bandwidth) / 0.9!r}:{latency}"
         dims = (*case.parameters.dim[:number], faster, *case.parameters.dim[number + 1 :])
-        changed = simulate(simulation.workload, dataclasses.replace(case.parameters, dim=dims))
+        changed = simulate(simulation.workload, structs.replace(case.parameters, dim=dims))
         assert found[f"dimension {number} bandwidth"].better10_ns == changed.step_time_ns
 
 
@@ -260,8 +260,8 @@ def of_communication(stage: StageProgram) -> bytes:
 @given(policy_cases(faults=True), st.sampled_from([0.0, 0.5, 0.9]))
 def test_all_chunks_cheaper_are_the_queues_under_that_scale(case: PolicyCase, factor: float) -> None:
     workload = read(case.text)
-    parameters = dataclasses.replace(case.parameters, comm_scale=1.0, jitter=0.0)
-    scaled_run = simulate(workload, dataclasses.replace(parameters, comm_scale=factor))
+    parameters = structs.replace(case.parameters, comm_scale=1.0, jitter=0.0)
+    scaled_run = simulate(workload, structs.replace(parameters, comm_scale=factor))
     found = rerun_of(simulate(workload, parameters)).step_ns(of_communication, factor)
     assert found == scaled_run.step_time_ns
 
@@ -269,8 +269,8 @@ def test_all_chunks_cheaper_are_the_queues_under_that_scale(case: PolicyCase, fa
 @settings(max_examples=30)
 @given(overridden(), st.sampled_from([0.0, 0.5, 0.9]))
 def test_all_transmissions_cheaper_are_shared_ports_under_that_scale(case: Case, factor: float) -> None:
-    parameters = dataclasses.replace(case.parameters, network="shared", comm_scale=1.0, jitter=0.0)
-    scaled_run = simulate(case.workload, dataclasses.replace(parameters, comm_scale=factor))
+    parameters = structs.replace(case.parameters, network="shared", comm_scale=1.0, jitter=0.0)
+    scaled_run = simulate(case.workload, structs.replace(parameters, comm_scale=factor))
     found = rerun_of(simulate(case.workload, parameters)).step_ns(of_communication, factor)
     assert found == scaled_run.step_time_ns
 

@@ -1,9 +1,8 @@
 """Who sentences and worst places name: all ranks with the figure, whatever class they are of."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
+from msgspec.structs import replace
 
 from simcore.analysis import Results
 from simcore.analysis.sentences.model import Facts, stage_words

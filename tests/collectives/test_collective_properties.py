@@ -1,11 +1,11 @@
 """Prices as properties over generated clusters and groups, and against rules simulated step by step."""
 
-from dataclasses import replace
 from fractions import Fraction
 from math import floor
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from simcore.cluster import (
     Cluster,

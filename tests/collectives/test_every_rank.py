@@ -1,10 +1,9 @@
 """Prices, chunks and trees equal a simulation of every rank, message by message."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from simcore.cluster import Cluster, Dimension, group_shape
 from simcore.collectives import collective_done

@@ -1,12 +1,12 @@
 """The table of parameters: values from text, and back to the flags that give them."""
 
 import argparse
-import dataclasses
 import math
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from simcore.choices import choices
 from simcore.diagnostics import UsageError
@@ -21,7 +21,7 @@ def parsed(*words: str) -> Parameters:
 
 
 def test_every_parameter_has_one_flag_with_its_default() -> None:
-    fields = [field.name for field in dataclasses.fields(Parameters)]
+    fields = [field.name for field in structs.fields(Parameters)]
     assert [flag.field for flag in FLAGS] == fields
     for flag in FLAGS:
         assert flag_of(flag.field) is flag

@@ -8,7 +8,9 @@ which everything can happen. Groups come from the formulas of the layout, not fr
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from simcore.cluster import Cluster, group_shape, transfer_shape
 from simcore.collectives import collective_ns, transfer_ns

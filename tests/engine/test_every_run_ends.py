@@ -6,12 +6,12 @@ Planted in a copy of simcore, one at a time, to see these tests fail:
   the walk lets a blocking collective pass    both properties, the text of a stage held back
 """
 
-import dataclasses
 from unittest import mock
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from simcore.analysis import Results
 from simcore.diagnostics import InputError, UsageError
@@ -31,7 +31,7 @@ def any_runs(draw: st.DrawFn) -> Case:
         cells = workload.cells(phase)  # type: ignore[arg-type]
         row = draw(st.integers(0, len(workload) - 1))
         group = [*cells.group[:row], "all" if cells.collective[row] else None, *cells.group[row + 1 :]]
-        columns[phase] = dataclasses.replace(cells, group=group)
+        columns[phase] = structs.replace(cells, group=group)
     changes = {
         "schedule": draw(st.sampled_from([None, *SCHEDULES])),
         "virtual_stages": draw(st.sampled_from([None, 1, 2, 3])),
@@ -45,7 +45,7 @@ def any_runs(draw: st.DrawFn) -> Case:
         "passes": draw(st.sampled_from([1, 2])),
         "no_fold": draw(st.booleans()),
     }
-    return Case(dataclasses.replace(workload, **columns), dataclasses.replace(parameters, **changes))  # type: ignore[arg-type]
+    return Case(structs.replace(workload, **columns), structs.replace(parameters, **changes))  # type: ignore[arg-type]
 
 
 def refusal(case: Case) -> str | None:
@@ -69,7 +69,7 @@ def test_every_run_ends_with_times_or_with_an_error_that_says_why(case: Case) ->
 @given(any_runs())
 def test_no_run_is_refused_that_would_end(case: Case) -> None:
     """The walk has no times, the engine has: both hang, or neither does."""
-    parameters = dataclasses.replace(case.parameters, stage_layout="uniform")
+    parameters = structs.replace(case.parameters, stage_layout="uniform")
     with mock.patch("simcore.program.building.check_meetings"):
         try:
             simulate(case.workload, parameters)

@@ -7,11 +7,10 @@ each, and the comparison with the naive simulation on all but the early stop. Th
 kind ep vary, the boundary of ep, or the size of a digit planted wrong: `test_expert_groups_that_cut_...`.
 """
 
-import dataclasses
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from simcore.analysis import Results
 from simcore.folding import Folding
@@ -27,7 +26,7 @@ SEED_002 = "fixtures/002_gpt_1024npu.txt"
 
 
 def unfolded(case: Case) -> Simulation:
-    return simulate(case.workload, dataclasses.replace(case.parameters, no_fold=True))
+    return simulate(case.workload, structs.replace(case.parameters, no_fold=True))
 
 
 def assert_same_run(folded: Simulation, every_rank: Simulation) -> None:

@@ -8,13 +8,13 @@ equal. (The port factors in the signature of a group and of a link follow from t
 ranks at their ends: without them nothing changes, and nothing failed.)
 """
 
-import dataclasses
 import math
 from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from simcore.analysis import Results
 from simcore.parameters import Parameters
@@ -73,7 +73,7 @@ def overridden(draw: st.DrawFn) -> Case:
     if changes["network"] in ("simai-auto", BUSBW):
         # They have no ports.
         changes["slow_link"] = ()
-    return Case(workload, dataclasses.replace(parameters, **changes))  # type: ignore[arg-type]
+    return Case(workload, structs.replace(parameters, **changes))  # type: ignore[arg-type]
 
 
 @settings(max_examples=500)
@@ -127,7 +127,7 @@ def test_two_interleaved_stages_have_one_channel_each_way() -> None:
 @settings(max_examples=60)
 @given(overridden(), st.integers(0, 3))
 def test_jitter_depends_on_seed_rank_and_op_alone(case: Case, seed: int) -> None:
-    jittered = dataclasses.replace(case.parameters, jitter=0.2, seed=seed)
+    jittered = structs.replace(case.parameters, jitter=0.2, seed=seed)
     one, again = simulate(case.workload, jittered), simulate(case.workload, jittered)
     assert one.timeline.times == again.timeline.times
     assert len(one.timeline.classes) == one.layout.world

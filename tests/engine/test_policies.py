@@ -10,7 +10,6 @@ Room asked of the first member alone fails in `test_a_chunk_is_served_when_all_i
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 from fractions import Fraction
@@ -20,6 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from simcore.analysis import Results
 from simcore.analysis.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
@@ -56,7 +56,7 @@ def measured(run: dict[str, Any], parameters: Parameters) -> Simulation:
 @pytest.mark.parametrize("run", RUNS, ids=run_id)
 def test_a_measured_run_is_met_to_the_nanosecond(run: dict[str, Any], tmp_path: Path) -> None:
     parameters = write_inputs(run, tmp_path)
-    for one in (parameters, dataclasses.replace(parameters, no_fold=True)):
+    for one in (parameters, structs.replace(parameters, no_fold=True)):
         simulation = measured(run, one)
         assert simulation.step_time_ns == run["finish_ns"]
         report = json_report(Results(simulation))
@@ -127,10 +127,10 @@ def test_every_collective_runs_when_the_reference_runs_it(case: PolicyCase) -> N
 @settings(max_examples=300)
 @given(policy_cases() | policy_cases(faults=True), st.sampled_from([0.0, 0.5, 1.0, 1.3]), st.booleans())
 def test_a_folded_run_equals_the_run_of_every_rank(case: PolicyCase, scale: float, jitters: bool) -> None:
-    parameters = dataclasses.replace(case.parameters, comm_scale=scale, jitter=0.2 if jitters else 0.0)
+    parameters = structs.replace(case.parameters, comm_scale=scale, jitter=0.2 if jitters else 0.0)
     case = case._replace(parameters=parameters)
     folded = case.simulated()
-    every = case._replace(parameters=dataclasses.replace(parameters, no_fold=True)).simulated()
+    every = case._replace(parameters=structs.replace(parameters, no_fold=True)).simulated()
     assert len(every.timeline.classes) == every.layout.world
     ranks = [rank for rank_class in folded.timeline.classes for rank in rank_class.ranks]
     assert sorted(ranks) == list(range(folded.layout.world))

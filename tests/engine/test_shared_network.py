@@ -6,11 +6,10 @@ beside the first; an actor that runs ahead over its collectives.
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from simcore.analysis import Results
 from simcore.analysis.facts import op_facts
@@ -31,7 +30,7 @@ from tests.strategies import Case, Cell, Row, make_workload
 def shared_run(case: Case) -> Simulation:
     """Every rank simulated, one chunk a collective: what the naive simulations know."""
     changes = {"network": "shared", "no_fold": True, "splits": 1}
-    return simulate(case.workload, dataclasses.replace(case.parameters, **changes))  # type: ignore[arg-type]
+    return simulate(case.workload, structs.replace(case.parameters, **changes))  # type: ignore[arg-type]
 
 
 def rerun(simulation: Simulation) -> Reference:

@@ -8,11 +8,11 @@ compute scaled by int() instead of rounded, `vpp: 0` not written, a comment-like
 from __future__ import annotations
 
 from array import array
-from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from simcore.diagnostics import UsageError
 from simcore.export import FORMATS

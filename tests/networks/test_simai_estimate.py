@@ -7,11 +7,11 @@ not hidden; all rows counted instead of the declared ones; recompute left out.
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from simcore.analysis import Results
 from simcore.parameters import Parameters
@@ -105,7 +105,7 @@ def test_transfers_are_not_known_where_there_is_no_bandwidth() -> None:
 
 @pytest.mark.parametrize(("declared", "counted"), [(None, 3), (2, 2), (3, 3), (9, 3), (0, 0)])
 def test_rows_beyond_the_declared_ones_do_not_count(declared: int | None, counted: int) -> None:
-    workload = dataclasses.replace(made(), declared_rows=declared)
+    workload = structs.replace(made(), declared_rows=declared)
     assert estimate(workload)["compute_us"] == sum([3, 1.5, 9][:counted])
 
 
@@ -203,12 +203,12 @@ def test_what_simai_would_do_with_a_file_is_said(text: str, message: str) -> Non
 
 
 def test_another_policy_crashes_simai() -> None:
-    workload = dataclasses.replace(read(text_of(row())), policy="HYBRID_DLRM\x1b")
+    workload = structs.replace(read(text_of(row())), policy="HYBRID_DLRM\x1b")
     assert fails(workload) == ["w.txt:1: note simai-fails SimAI itself crashes on policy HYBRID_DLRM\\x1b"]
 
 
 def test_of_a_policy_that_crashes_simai_the_policy_alone_is_said() -> None:
-    workload = dataclasses.replace(read(text_of(row(), count=3)), policy="MICRO", header=Header())
+    workload = structs.replace(read(text_of(row(), count=3)), policy="MICRO", header=Header())
     assert fails(workload) == ["w.txt:1: note simai-fails SimAI itself crashes on policy MICRO"]
 
 

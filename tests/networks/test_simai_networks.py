@@ -202,9 +202,9 @@ def test_a_small_forward_collective_counts_as_4096_bytes_under_simais_networks_a
 
 
 def test_the_other_policy_lifts_nothing() -> None:
-    import dataclasses
+    from msgspec import structs
 
-    workload = dataclasses.replace(one_row(fwd=Cell(0, "ALLREDUCE", "tp", 4)), policy="HYBRID_TRANSFORMER")
+    workload = structs.replace(one_row(fwd=Cell(0, "ALLREDUCE", "tp", 4)), policy="HYBRID_TRANSFORMER")
     simulation = simulate(workload, Parameters(network=FIXED))
     assert [cost.bytes for cost in simulation.program.costs] == [4]  # type: ignore[union-attr]
 

@@ -233,7 +233,7 @@ def test_every_value_of_a_parameter_is_in_the_report() -> None:
         "bandwidth_gbps": 3.5,
         "latency_ns": 0.0,
     }
-    assert set(report["parameters"]) == set(Parameters.__dataclass_fields__)
+    assert set(report["parameters"]) == set(Parameters.__struct_fields__)
 
 
 @pytest.mark.parametrize("name", ["a\x1b[2Jb", "\u202eevil", "ü", "\ud800"])

@@ -1,10 +1,10 @@
 """The report as a page: the facts it states, not how it looks."""
 
-import dataclasses
 import re
 
 import pytest
 from hypothesis import given, settings
+from msgspec import structs
 
 from simcore.analysis import Results
 from simcore.diagnostics import Diagnostic, UsageError
@@ -127,7 +127,7 @@ def test_diagnostics_come_last_with_their_place_and_code() -> None:
         Diagnostic("warning", "two", "second", "f", 4),
         Diagnostic("warning", "three", "third", "f"),
     )
-    text = page(dataclasses.replace(simulation, diagnostics=found))
+    text = page(structs.replace(simulation, diagnostics=found))
     head, *lines = text[text.index("Diagnostics:") :].splitlines()
     assert head == "Diagnostics: 1 error, 2 warnings"
     assert [line.split() for line in lines] == [
@@ -141,8 +141,8 @@ def test_diagnostics_come_last_with_their_place_and_code() -> None:
 def test_nothing_of_a_file_can_steer_the_terminal(bad: str) -> None:
     rows = [Row(f"attention{bad}1", Cell(5, "ALLREDUCE", "tp", 10)), layer(f"mlp{bad}", 5)]
     simulation = run(rows, {"tp": 2, "pp": 2, "pp_comm": None})
-    workload = dataclasses.replace(simulation.workload, path=f"a{bad}b.txt", policy=f"p{bad}")
-    text = page(dataclasses.replace(simulation, workload=workload))
+    workload = structs.replace(simulation.workload, path=f"a{bad}b.txt", policy=f"p{bad}")
+    text = page(structs.replace(simulation, workload=workload))
     assert bad == "\n" or bad not in text
     assert all(line.isprintable() for line in text.splitlines())
 
@@ -160,7 +160,7 @@ def test_a_layout_that_cannot_be_is_not_said_beside_the_one_that_was_run() -> No
     ]
     simulation = run(rows, {"tp": 1, "pp": 2, "pp_comm": None})
     with pytest.raises(UsageError, match="would hang"):
-        simulate(simulation.workload, dataclasses.replace(simulation.parameters, stage_layout="megatron"))
+        simulate(simulation.workload, structs.replace(simulation.parameters, stage_layout="megatron"))
     text = page(simulation)
     assert text.startswith(f"Step time  {duration(simulation.step_time_ns)}\n")
     assert "--stage-layout megatron" not in text

@@ -6,7 +6,6 @@ counted by the dimension.
 """
 
 import json
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from benchmarks import shared_network
 from benchmarks.measuring import marks

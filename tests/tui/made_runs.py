@@ -34,7 +34,7 @@ def seed_workload() -> Workload:
 
 def open_seed_as(workload: Workload, path: str) -> Workload:
     """The same workload under another path."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     return replace(workload, path=path)
 

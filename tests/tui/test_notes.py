@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import unicodedata
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 
 from simcore.diagnostics import Diagnostic

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from simcore.analysis import Results
 from simcore.diagnostics import InputError, UsageError
@@ -110,7 +110,7 @@ def test_flags_are_parameters_and_back(parameters: Parameters) -> None:
 
 def test_the_flags_of_a_run_as_opened_are_none() -> None:
     assert as_flags(seed().simulation.parameters) == []
-    assert set(dataclasses.asdict(Parameters())) == set(Parameters.__slots__)
+    assert set(structs.asdict(Parameters())) == set(Parameters.__struct_fields__)
 
 
 def view_of_seed() -> ParametersView:

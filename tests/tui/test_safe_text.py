@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rich.cells import cell_len
 from wcwidth import wcwidth
 

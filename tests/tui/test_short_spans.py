@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache, cached_property
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from simcore.analysis import Results
 from simcore.replay import MeasuredResults

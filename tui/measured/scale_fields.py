@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from simcore.diagnostics import UsageError, printable
 from simcore.overrides import MOST_FACTOR
+from simcore.records import replace
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import EXPOSED
 from simcore.replay.scales import Scales, rounded

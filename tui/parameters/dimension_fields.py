@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from simcore.cluster import ALGORITHM_NAMES, Dimension, check_algorithm, parse_dimension
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters, flag_of, replaced
+from simcore.records import replace
 from simcore.units import number
 from tui.parameters.basis import Basis, basis_of
 from tui.parameters.field import Field, next_name, of_cluster, scrubbed_figure
@@ -67,7 +68,7 @@ class DimensionField(Field):
 
     def _with(self, parameters: Parameters, basis: Basis, value: float) -> Parameters:
         dims = list(self._dims(parameters, basis))
-        changed = replace(dims[self.index], **{self.attribute: value})  # type: ignore[arg-type]
+        changed = replace(dims[self.index], **{self.attribute: value})
         dims[self.index] = parse_dimension(changed.flag())
         return replaced(parameters, "dim", tuple(dimension.flag() for dimension in dims))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from simcore.analysis.beside.words import ALIKE, COMPUTE, account_of, mean_ns
 from simcore.analysis.compare import Change, Part
 from simcore.analysis.compare.parts import BUSY
 from simcore.diagnostics import UsageError
+from simcore.records import Struct
 
 # A rank stands for its stage, or a stage for all, if it changes over so many times as much as the others.
 _MUCH_MORE = 4
@@ -58,8 +58,7 @@ class KindChange(NamedTuple):
     rank: int | None = None
 
 
-@dataclass(frozen=True)
-class Beside:
+class Beside(Struct, frozen=True, dict=True):
     """Run B against run A; differences are B - A.
 
     Raises `UsageError` where nothing of the two can be paired.

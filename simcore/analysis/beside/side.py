@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from simcore.analysis.beside.words import ALIKE, COMPUTE, MEASURED, SIMULATED, i
 from simcore.analysis.results import Results
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.measured.places import places_of
+from simcore.records import Struct
 from simcore.replay import MeasuredResults
 
 
@@ -37,8 +37,7 @@ class Seat(NamedTuple):
     place: tuple[int, int, int] | None = None
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(Struct, frozen=True, dict=True):
     """A run as what it is laid beside sees it. Raises `UsageError` for an order without times."""
 
     results: Results | MeasuredResults

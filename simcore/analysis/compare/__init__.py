@@ -5,7 +5,6 @@ Import from here: `Comparison` and what it consists of.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from simcore.analysis.effective import effective_parameters
 from simcore.analysis.results import Results
 from simcore.analysis.sentences.model import Facts
 from simcore.parameters import FLAGS
+from simcore.records import Struct
 from simcore.workload.model import base_name
 
 _NOT_COMPARED = ("no_fold",)
@@ -50,8 +50,7 @@ class Cost(NamedTuple):
     b_peak: int
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(Struct, frozen=True, dict=True):
     """Run B against run A. Figures are those of their `Results`; differences are B - A."""
 
     a: Results

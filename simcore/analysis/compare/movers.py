@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from simcore.analysis.compare.matching import ClassPair, matched_ops
 from simcore.collectives import NAMES
 from simcore.program.ops import COMPUTE, PHASES, CollectiveCost, ComputeCost, Ops, TransferCost
+from simcore.records import Struct, field
 from simcore.simulation import Simulation
 from simcore.workload.model import base_name
 
@@ -49,8 +49,7 @@ class Alike(NamedTuple):
     b_start_ns: int
 
 
-@dataclass(slots=True)
-class Matched:
+class Matched(Struct):
     """What matching found, ops of all ranks. differs: which durations or bytes do, by kind of op."""
 
     ops: int = 0

@@ -6,7 +6,6 @@ Where these change, and not what ranks do themselves, the part is the bubble, wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from simcore.analysis.accounts import ACCOUNTS, FIRST_EXPOSED, IDLE_OP
@@ -14,6 +13,7 @@ from simcore.analysis.compare.matching import ClassPair
 from simcore.analysis.results import Results
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, Ops
 from simcore.program.schedules import SCHEDULES
+from simcore.records import Struct, field
 from simcore.units import signed
 from simcore.workload.model import base_name
 
@@ -43,8 +43,7 @@ class _Cell(NamedTuple):
     phase: int
 
 
-@dataclass(slots=True)
-class _Work:
+class _Work(Struct):
     """Ops of a cell, and what they take together, ns."""
 
     ops: int = 0
@@ -63,8 +62,7 @@ class _Work:
 _NOTHING = _Work()
 
 
-@dataclass(slots=True)
-class _Path:
+class _Path(Struct):
     """A critical path. ns: by account. passes: what it runs of micro-batches. computed: ns by rank class."""
 
     ns: dict[str, int] = field(default_factory=dict)

@@ -6,7 +6,6 @@ A new rule is one function here and one entry in `RULES`. Import from here: `RUL
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from simcore.analysis.sentences.compute import compute_bound
@@ -20,6 +19,7 @@ from simcore.analysis.sentences.network import (
     network,
 )
 from simcore.analysis.sentences.pipeline import bubble, idle, unbalanced
+from simcore.records import replace
 
 if TYPE_CHECKING:
     from simcore.analysis.results import Results

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from simcore.analysis.alike import ranks_of, whole_stages
 from simcore.analysis.sentences.late import Late, late_reductions
 from simcore.folding import RankClass
 from simcore.ranks import RankSet
+from simcore.records import Struct
 from simcore.simulation import Simulation
 from simcore.units import change_percent, duration, percent
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 WORTH_SAYING = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(Struct, frozen=True):
     """One sentence on a run. rule: the name of the rule that made it. ns: the figure it is about.
 
     cause: what it names as a cause (`network`), "" where it names none. lost_ns: what that costs the
@@ -40,8 +39,7 @@ class Sentence:
     lead: str = ""
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(Struct, frozen=True, dict=True):
     """A run as the rules ask about it: its results and a few sums over them."""
 
     results: Results

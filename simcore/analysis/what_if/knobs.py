@@ -6,7 +6,6 @@ A new family of knobs is a function here and a line in `FAMILIES`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 
 from simcore.analysis.what_if.rerun import Chosen, Rerun
 from simcore.cluster import Cluster
@@ -14,6 +13,7 @@ from simcore.parameters import Parameters, as_flags, replaced
 from simcore.program import SCHEDULES, StageProgram
 from simcore.program.building import fitting_chunks
 from simcore.program.ops import COMPUTE, PHASES, STREAM_OF_GROUP, TO_NEXT, TO_PREVIOUS
+from simcore.records import Struct, replace
 from simcore.workload.model import base_name
 
 # What takes 10 % less time takes 0.9 of it; 10 % faster is 1 / 0.9 of the bandwidth.
@@ -22,8 +22,7 @@ BETTER = 0.9
 _NO_TIME_GBPS = 1e30
 
 
-@dataclass(frozen=True, slots=True)
-class Cheaper:
+class Cheaper(Struct, frozen=True):
     """Something that takes time. step_ns(factor): the step time when it takes `factor` of that.
 
     chosen: the ops whose durations it is, None where it is no ops' alone.
@@ -34,8 +33,7 @@ class Cheaper:
     chosen: Chosen | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Other:
+class Other(Struct, frozen=True):
     """Another way to run the step; name: the flags that ask for it."""
 
     name: str

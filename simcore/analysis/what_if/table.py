@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from simcore.analysis.critical_path import CriticalPath
 from simcore.analysis.what_if.knobs import BETTER, Cheaper, Other, knobs
 from simcore.analysis.what_if.rerun import Chosen, Rerun
 from simcore.diagnostics import Cancelled, UsageError
 from simcore.parameters import Parameters
+from simcore.records import Struct
 from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation, simulate
 
 
-@dataclass(frozen=True, slots=True)
-class WhatIf:
+class WhatIf(Struct, frozen=True):
     """The step time, ns, with one thing changed.
 
     knob: raw text of the file may be in it. free_ns: what it is about takes no time; None for another

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from simcore.diagnostics import Diagnostic, InputError, Severity
+from simcore.records import replace
 from simcore.workload.formats.cell import SAFE_DIGITS, Cell, read_number
 from simcore.workload.model import LARGEST
 

@@ -32,7 +32,6 @@ from simcore.engine import run_engine
 from simcore.folding import Folding, fold
 from simcore.layout import resolve_layout
 from simcore.networks import open_network
-from simcore.overrides import Overrides
 from simcore.parameters import Parameters
 from simcore.pricing import Prices
 from simcore.program import Program, build_program
@@ -63,7 +62,7 @@ def prepared(parameters: Parameters, every_rank: bool = False) -> Prepared:
     program, _ = build_program(workload, layout, parameters)
     folding = fold(layout, cluster, program, every_rank=every_rank)
     network = open_network(parameters, layout, cluster)
-    return program, folding, Prices(network, 1.0, 1.0, Overrides()).durations(program, folding)
+    return program, folding, Prices(network, 1.0, 1.0).durations(program, folding)
 
 
 def bare_heap_seconds(ops: int, streams: int) -> float:

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from simcore.cluster import Cluster
 from simcore.collectives.exact import scaled
 from simcore.collectives.queued import QueuedPhase, Walk, queued_phases
 from simcore.diagnostics import UsageError
 from simcore.folding import Folding, GroupClass
-from simcore.overrides import Overrides
 from simcore.parameters import Parameters
-from simcore.pricing import OF_GROUP, OF_RANK, normal
 from simcore.program import Program
-from simcore.program.ops import COMPUTE, CollectiveCost, ComputeCost
+from simcore.program.ops import CollectiveCost, ComputeCost
 from simcore.records import Struct, field
+
+if TYPE_CHECKING:
+    from simcore.jitter import Jitter
 
 # Each phase of a chunk is an event: about 5 us.
 MOST_CHUNK_PHASES = 10_000_000
@@ -63,11 +64,11 @@ def queue_of(folding: Folding, dims: int, group: GroupClass, dimension: int) -> 
 
 
 class QueuePrices(Struct):
-    """Prices of one run; the dimension of a phase is the number of its queue."""
+    """Prices of one run; the dimension of a phase is the number of its queue. jitter: None without."""
 
     cluster: Cluster
     parameters: Parameters
-    overrides: Overrides
+    jitter: Jitter | None
     program: Program
     folding: Folding
     _known: dict[tuple[int, int], Chunks] = field(default_factory=dict)
@@ -75,7 +76,7 @@ class QueuePrices(Struct):
     def compute(self) -> list[list[int]]:
         """Per rank class, ns of each op; 0 for collectives."""
         durations = []
-        for rank_class in self.folding.classes:
+        for number, rank_class in enumerate(self.folding.classes):
             ops = self.program.stages[rank_class.stage].ops
             scale = self.parameters.compute_scale
             table = [
@@ -84,15 +85,15 @@ class QueuePrices(Struct):
                 else (0, 1.0)
                 for cost in self.program.costs
             ]
-            if self.overrides.jitter == 0:
+            if self.jitter is None:
                 by_cost = [scaled(ns, factor) for ns, factor in table]
                 durations.append(list(map(by_cost.__getitem__, ops.cost)))
                 continue
-            rank = rank_class.ranks.first
+            factors = self.jitter.factors(number, self.program, self.folding)
             durations.append(
                 [
-                    self._jittered(*table[cost], OF_RANK, rank, op) if ops.stream[op] == COMPUTE else 0
-                    for op, cost in enumerate(ops.cost)
+                    round(table[cost][0] * (table[cost][1] * factor))
+                    for cost, factor in zip(ops.cost, factors, strict=True)
                 ]
             )
         return durations
@@ -100,11 +101,11 @@ class QueuePrices(Struct):
     def collective(self, group: int, op: int) -> Chunks:
         """The chunks of collective `op` in the groups of group class `group`."""
         chunks = self._chunks(group, self.program.stages[0].ops.cost[op])
-        if self.overrides.jitter == 0:
+        if self.jitter is None:
             return chunks
-        first = self.folding.classes[self.folding.group_classes[group].members[0]].ranks.first
-        scale = self.parameters.comm_scale
-        return chunks.timed(lambda ns: self._jittered(ns, scale, OF_GROUP, first, op))
+        member = self.folding.group_classes[group].members[0]
+        factor = self.parameters.comm_scale * self.jitter.factors(member, self.program, self.folding)[op]
+        return chunks.timed(lambda ns: round(ns * factor))
 
     def check_size(self) -> None:
         """Raises `UsageError` where the chunks would take minutes."""
@@ -134,7 +135,7 @@ class QueuePrices(Struct):
     def _priced(self, group: GroupClass, cost: CollectiveCost) -> Chunks:
         cluster = self.cluster.slowed(group.ports)
         # With jitter a phase is rounded after its jitter.
-        scale = self.parameters.comm_scale if self.overrides.jitter == 0 else 1.0
+        scale = self.parameters.comm_scale if self.jitter is None else 1.0
         count, each, last = queued_phases(cluster, group.shape, cost.collective, cost.bytes, scale)
         return Chunks(count, *(
             tuple(
@@ -143,8 +144,3 @@ class QueuePrices(Struct):
             )
             for walk in (each, last)
         ))  # fmt: skip
-
-    def _jittered(self, ns: int, scale: float, about: int, number: int, op: int) -> int:
-        overrides = self.overrides
-        noise = normal(overrides.seed, about, number, op)
-        return round(ns * (scale * max(0.0, 1.0 + overrides.jitter * noise)))

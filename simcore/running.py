@@ -16,6 +16,7 @@ from simcore.program import Program
 
 if TYPE_CHECKING:
     from simcore.cluster import Cluster
+    from simcore.jitter import Jitter
 
 
 class Change(NamedTuple):
@@ -25,11 +26,24 @@ class Change(NamedTuple):
     factor: float
 
 
+def is_fixed(program: Program, network: Network) -> bool:
+    """Whether durations decide nothing but when things happen: neither shared ports nor queues."""
+    return not program.queued and not isinstance(network, Sharing)
+
+
+def jitter_of(overrides: Overrides) -> Jitter | None:
+    """The jitter that is asked for; None without."""
+    if overrides.jitter == 0:
+        return None
+    from simcore.jitter import Jitter
+
+    return Jitter(overrides.jitter, overrides.seed)
+
+
 class PricedRun:
     """A program with its prices, which runs as often as it is asked to, with a change of them or without.
 
-    is_fixed: durations decide nothing but when things happen. Raises `UsageError` for more chunks than
-    the queues of dialect astra-sim-1 can have.
+    Raises `UsageError` for more chunks than the queues of dialect astra-sim-1 can have.
     """
 
     def __init__(
@@ -40,23 +54,25 @@ class PricedRun:
         folding: Folding,
         parameters: Parameters,
         overrides: Overrides,
+        jitter: Jitter | None = None,
     ) -> None:
+        """jitter: by default that of `overrides`; a run of the same program and folding may have it."""
         self._program = program
         self._folding = folding
         self._active_chunks = cluster.active_chunks
         self._sharing = network if isinstance(network, Sharing) and not program.queued else None
-        self.is_fixed = self._sharing is None and not program.queued
+        jitter = jitter or jitter_of(overrides)
         # What an op of a rank class, in queues of a group, puts on ports or into queues.
         self._moved: Callable[[int, int], Any]
         if program.queued:
             # Imported here and below: most runs take the first engine alone.
             from simcore.queue_pricing import QueuePrices
 
-            queued = QueuePrices(cluster, parameters, overrides, program, folding)
+            queued = QueuePrices(cluster, parameters, jitter, program, folding)
             queued.check_size()
             self._durations, self._moved = queued.compute(), queued.collective
             return
-        prices = Prices(network, parameters.compute_scale, parameters.comm_scale, overrides)
+        prices = Prices(network, parameters.compute_scale, parameters.comm_scale, jitter)
         self._durations = prices.durations(program, folding)
         if self._sharing is not None:
             self._moved = prices.transmissions(program, folding, self._sharing)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from simcore.analysis.rerun import Rerun
 from simcore.diagnostics import InputError, UsageError
-from simcore.networks import open_network
-from simcore.overrides import parse_overrides
+from simcore.program.ops import COMPUTE, StageProgram
 from simcore.records import replace
-from simcore.running import PricedRun
+from simcore.running import is_fixed
 from simcore.simulation import Simulation, simulate
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # A sentence is worth a second run while that is short: about a second for so many ops.
 MOST_OPS = 500_000
+# A table for `translate`: 1 for all streams but compute.
+_IS_COMMUNICATION = bytes(one != COMPUTE for one in range(256))
 
 
 class Variants:
@@ -52,16 +54,9 @@ class Variants:
         if not self._is_short:
             return None
         simulation = self._simulation
-        free = replace(simulation.parameters, comm_scale=0.0)
-        layout, cluster = simulation.layout, simulation.cluster
-        overrides = parse_overrides(free, layout.world, len(cluster.dims))
-        network = open_network(free, layout, cluster)
-        timeline = simulation.timeline
-        run = PricedRun(cluster, network, simulation.program, timeline.folding, free, overrides)
-        if not run.is_fixed:
+        if not is_fixed(simulation.program, simulation.network):
             return self.step_ns(comm_scale=0.0)
-        built = self._built()
-        return built.step_ns(built.graph.ends(built.durations(run.durations())))
+        return Rerun(simulation, self._built()).step_ns(_communication, 0.0)
 
     @property
     def _is_short(self) -> bool:
@@ -76,3 +71,7 @@ class Variants:
             return simulate(simulation.workload, other)
         except (InputError, UsageError):
             return None
+
+
+def _communication(stage: StageProgram) -> bytes:
+    return bytes(stage.ops.stream).translate(_IS_COMMUNICATION)

@@ -75,7 +75,7 @@ class Graph:
     """
 
     __slots__ = (
-        "_edges", "_nexts", "chained", "duration", "first", "second", "tracks", "tracks_of", "why"
+        "_chains", "_edges", "_nexts", "chained", "duration", "first", "second", "tracks", "tracks_of", "why"
     )  # fmt: skip
 
     def __init__(self, tracks: int, tracks_of: Callable[[int], Sequence[int]]) -> None:
@@ -86,6 +86,7 @@ class Graph:
         self.duration = array("i")
         self.why = bytearray()
         self.chained = bytearray()
+        self._chains: tuple[array[int], ...] | None = None
         self._edges: array[int] | None = None
         self._nexts: array[int] | None = None
 
@@ -142,34 +143,42 @@ class Graph:
         """
         end = [0]
         append = end.append
-        for place, (head, tail) in enumerate(pairwise((*self.heads(), len(self.first)))):
-            if not place % _CHAINS_BETWEEN_CANCEL_CHECKS and cancelled():
+        chains = self._known_chains()
+        for begin in range(0, len(chains[0]), _CHAINS_BETWEEN_CANCEL_CHECKS):
+            if cancelled():
                 raise Cancelled
-            one, other, duration = end[self.first[head]], end[self.second[head]], self.duration[head]
-            append((one if one > other else other) + durations[duration])
-            if tail - head > 1:
-                end += accumulate(durations[duration + 1 : duration + tail - head], initial=end.pop())
+            part = slice(begin, begin + _CHAINS_BETWEEN_CANCEL_CHECKS)
+            for first, second, duration, more in zip(*(column[part] for column in chains), strict=True):
+                one, other = end[first], end[second]
+                append((one if one > other else other) + durations[duration])
+                if more:
+                    end += accumulate(durations[duration + 1 : duration + more + 1], initial=end.pop())
         return end
 
-    def heads(self) -> list[int]:
-        """The nodes with which chains begin, each less 1: its place in the columns."""
-        return list(compress(range(len(self.first)), self.chained.translate(_BEGINS)))
+    def _known_chains(self) -> tuple[array[int], ...]:
+        """Columns over the chains: first, second and duration of the node that begins it, how many follow.
 
-    def tails(self) -> list[int]:
+        Made when first asked for: many passes go over one graph.
+        """
+        if self._chains is None:
+            begins = self.chained.translate(_BEGINS)
+            heads = (*compress(range(len(begins)), begins), len(begins))
+            columns = (array("i", compress(one, begins)) for one in (self.first, self.second, self.duration))
+            self._chains = (*columns, array("i", (tail - head - 1 for head, tail in pairwise(heads))))
+        return self._chains
+
+    def _tails(self) -> list[int]:
         """The nodes with which chains end, cut behind nodes for which others wait too; the last is last."""
-        heads = self.heads()
-        tails = {*heads, len(self.first)}
-        tails.update(self.first[head] for head in heads)
-        tails.update(self.second[head] for head in heads)
-        tails.discard(START)
-        return sorted(tails)
+        heads = compress(range(len(self.first)), self.chained.translate(_BEGINS))
+        first, second, *_ = self._known_chains()
+        return sorted({*heads, *first, *second, len(self.first)} - {START})
 
     def latest(
         self, durations: Sequence[int], step_ns: int, cancelled: Callable[[], bool] = never
     ) -> list[int]:
         """How late each node may end, ns, so that nothing ends after `step_ns`, with these durations."""
         late = [step_ns] * (len(self.first) + 1)
-        tails = self.tails()
+        tails = self._tails()
         for place in range(len(tails) - 1, -1, -1):
             if not place % _CHAINS_BETWEEN_CANCEL_CHECKS and cancelled():
                 raise Cancelled

@@ -47,6 +47,7 @@ class StageOrder:
     holds: 1 for each op that holds compute (compute, a blocking collective). free: the ops that do not.
     sends: the transfers among them. busy: by op the one before it on its stream or channel, where that does
     not hold compute: what does is over before anything more is issued. behind: the ops that have one.
+    plain: 1 for each op that holds compute and has none.
     """
 
     def __init__(self, program: Program, stage: int) -> None:
@@ -74,6 +75,10 @@ class StageOrder:
             if not self.holds[before]
         }
         self.behind = sorted(self.busy)
+        plain = bytearray(self.holds)
+        for op in self.behind:
+            plain[op] = 0
+        self.plain = bytes(plain)
 
     def lane(self, lane: int) -> array[int]:
         """The ops of a stream, or of a channel, in order."""
@@ -272,6 +277,18 @@ class SimulatedGraph:
         """
         order, nodes, graph = self._orders[number], self._nodes[number], self.graph
         count, before = last - first, len(graph.first)
+        begin = self._offset[number] + first
+        if order.plain.find(0, first, last) == NONE:
+            # By far the most: each waits for the one before it. Where ranks that are not alike meet in each
+            # layer, stretches are two ops long.
+            graph.first.append(now)
+            graph.first.extend(range(before + 1, before + count))
+            graph.second.frombytes(bytes(count * graph.second.itemsize))
+            graph.duration.extend(range(begin, begin + count))
+            graph.why += _BUSY * count
+            graph.chained += b"\0" + b"\1" * (count - 1)
+            nodes[first:last] = array("i", range(before + 1, before + count + 1))
+            return before + count
         ramp = array("i", range(before, before + count + 1))
         nodes[first:last] = ramp[1:]
         # Most ops are behind the one before them, and those behind no holder yet where compute is now.
@@ -284,8 +301,7 @@ class SimulatedGraph:
         graph.second.frombytes(bytes(count * graph.second.itemsize))
         for op in _between(order.behind, first, last):
             graph.second[here + op] = nodes[order.busy[op]]
-        begin = self._offset[number] + first
-        graph.duration.extend(array("i", range(begin, begin + count)))
+        graph.duration.extend(range(begin, begin + count))
         graph.why += _BUSY * count
         graph.chained += b"\1" * count
         graph.chained[before : here + held] = bytes(held - first)

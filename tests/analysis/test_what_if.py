@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from simcore.analysis import Results
+from simcore.analysis.rerun import Rerun
 from simcore.analysis.what_if import WhatIf
-from simcore.analysis.what_if.rerun import Rerun
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import Cancelled
 from simcore.engine import run_engine

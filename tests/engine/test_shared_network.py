@@ -18,6 +18,7 @@ from simcore.overrides import parse_overrides
 from simcore.parameters import Parameters
 from simcore.pricing import Prices
 from simcore.program.ops import COMPUTE, TO_NEXT
+from simcore.running import jitter_of
 from simcore.simulation import Simulation, collective_alone_ns, simulate
 from simcore.workload import open_workload
 from tests.engine.reference_simulator import Reference, reference_of
@@ -61,7 +62,8 @@ def test_every_transmission_ends_when_naively_shared_ports_let_it(case: Case) ->
     network, timeline, parameters = simulation.network, simulation.timeline, simulation.parameters
     assert isinstance(network, Sharing)
     overrides = parse_overrides(parameters, simulation.layout.world, len(simulation.cluster.dims))
-    prices = Prices(network, parameters.compute_scale, parameters.comm_scale, overrides)
+    jitter = jitter_of(overrides)
+    prices = Prices(network, parameters.compute_scale, parameters.comm_scale, jitter)
     transmission = prices.transmissions(simulation.program, timeline.folding, network)
     reference = rerun(simulation)
     sent, found, phases = [], [], 0

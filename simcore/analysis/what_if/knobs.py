@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from simcore.analysis.what_if.rerun import Chosen, Rerun
+from simcore.analysis.rerun import Chosen, Rerun
 from simcore.cluster import Cluster
 from simcore.parameters import Parameters, as_flags, replaced
 from simcore.program import SCHEDULES, StageProgram

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from simcore.analysis.critical_path import CriticalPath
+from simcore.analysis.rerun import Chosen, Rerun
 from simcore.analysis.what_if.knobs import BETTER, Cheaper, Other, knobs
-from simcore.analysis.what_if.rerun import Chosen, Rerun
 from simcore.diagnostics import Cancelled, UsageError
 from simcore.parameters import Parameters
 from simcore.records import Struct
@@ -52,19 +52,23 @@ def what_if(
     on_path = path.stage_ops()
     rerun = Rerun(simulation, built, cancelled)
     all_knobs = knobs(rerun)
-    found = []
-    for done, knob in enumerate(all_knobs):
+    found: dict[int, WhatIf] = {}
+    # What a pass of the graph answers comes before what is simulated.
+    in_turn = sorted(range(len(all_knobs)), key=lambda place: isinstance(all_knobs[place], Other))
+    for done, place in enumerate(in_turn):
         progress(done, len(all_knobs))
         if cancelled():
             raise Cancelled
+        knob = all_knobs[place]
         if isinstance(knob, Other):
             one = _other(simulation, knob, cancelled)
         else:
             one = _cheaper(rerun, knob, on_path, step)
         if one is not None:
-            found.append(one)
+            found[place] = one
     progress(len(all_knobs), len(all_knobs))
-    return sorted(found, key=lambda one: (one.better10_ns, step if one.free_ns is None else one.free_ns))
+    in_order = [found[place] for place in sorted(found)]
+    return sorted(in_order, key=lambda one: (one.better10_ns, step if one.free_ns is None else one.free_ns))
 
 
 def _cheaper(rerun: Rerun, knob: Cheaper, on_path: set[tuple[int, int]], step: int) -> WhatIf:

@@ -7,15 +7,19 @@ in queues that go by priority, the engine itself runs again, and the step may ge
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
+from functools import cached_property
+from itertools import compress
 
 from simcore.cluster import Cluster
+from simcore.collectives.exact import scaled
 from simcore.networks import Network, open_network
 from simcore.overrides import parse_overrides
 from simcore.program import StageProgram
 from simcore.run.graph import never
 from simcore.run.simulated import SimulatedGraph
-from simcore.running import Change, PricedRun
+from simcore.running import Change, PricedRun, is_fixed, jitter_of
 from simcore.simulation import Simulation
 
 # Of a stage's program, 1 for each op whose duration is changed.
@@ -36,29 +40,49 @@ class Rerun:
         self.cancelled = cancelled
         dimensions = len(simulation.cluster.dims)
         self._overrides = parse_overrides(simulation.parameters, simulation.layout.world, dimensions)
-        self._run = self._priced(simulation.cluster, simulation.network)
+        self._jitter = jitter_of(self._overrides)
+        # Then shorter durations never do harm.
+        self.is_fixed = is_fixed(self.program, simulation.network)
 
-    @property
-    def is_fixed(self) -> bool:
-        """Whether durations decide nothing but when things happen: then shorter ones never do harm."""
-        return self._run.is_fixed
+    @cached_property
+    def _run(self) -> PricedRun:
+        """The run as the engine runs it."""
+        return self._priced(self.simulation.cluster, self.simulation.network)
+
+    @cached_property
+    def _durations(self) -> array[int]:
+        """What the nodes of the graph took."""
+        return self._built.durations()
 
     def step_ns(self, chosen: Chosen, factor: float) -> int:
         """The step time, ns, with the durations of the chosen ops times `factor`, rounded half to even."""
         masks = [chosen(stage) for stage in self.program.stages]
-        return self._step_ns(self._run, Change(masks, factor))
+        if not self.is_fixed:
+            return self._simulated(self._run, Change(masks, factor))
+        mask = b"\0" + b"".join(masks[one.stage] for one in self.folding.classes)
+        durations = self._durations[:]
+        known: dict[int, int] = {}
+        for place in compress(range(len(mask)), mask):
+            ns = durations[place]
+            if ns not in known:
+                known[ns] = scaled(ns, factor)
+            durations[place] = known[ns]
+        return self._passed(durations)
 
     def step_ns_on(self, cluster: Cluster) -> int:
         """The step time, ns, with communication priced on another cluster; groups stay where they lie."""
         network = open_network(self.simulation.parameters, self.simulation.layout, cluster)
-        return self._step_ns(self._priced(cluster, network))
+        run = self._priced(cluster, network)
+        return self._passed(self._built.durations(run.durations())) if self.is_fixed else self._simulated(run)
 
     def _priced(self, cluster: Cluster, network: Network) -> PricedRun:
         parameters, overrides = self.simulation.parameters, self._overrides
-        return PricedRun(cluster, network, self.program, self.folding, parameters, overrides)
+        return PricedRun(
+            cluster, network, self.program, self.folding, parameters, overrides, self._jitter
+        )
 
-    def _step_ns(self, run: PricedRun, change: Change | None = None) -> int:
-        if not self.is_fixed:
-            return max(run.times(self.cancelled, change).finish)
-        durations = self._built.durations(run.durations(change))
+    def _passed(self, durations: array[int]) -> int:
         return self._built.step_ns(self._built.graph.ends(durations, self.cancelled))
+
+    def _simulated(self, run: PricedRun, change: Change | None = None) -> int:
+        return max(run.times(self.cancelled, change).finish)

@@ -14,6 +14,15 @@ from simcore.replay import MeasuredResults
 from simcore.replay.accounts import RankAccounts
 from simcore.replay.critical_path import REASONS, Segment
 from simcore.replay.difference import differences
+from simcore.replay.rank_use import (
+    StreamTime,
+    compute_ns,
+    exposed_ns,
+    op_uses,
+    overlapped_ns,
+    peak_microbatches,
+    stream_times,
+)
 from simcore.replay.what_if import Knob
 from simcore.replay.worst import piece_name
 from simcore.report.as_json import SCHEMA
@@ -26,9 +35,10 @@ def measured_json(
 ) -> dict[str, Any]:
     """All figures of a measured run as plain values, times in ns.
 
-    No workload is simulated: `classes` and `layers` are empty, `cluster` has no dimensions. `step_time_ns`
-    is the measured one, in a replay the replayed one; 0 where the file has no times (`measured.timed`).
-    parameters: of the replay. knobs: what-if questions with their answers.
+    Of the run as it is shown, measured or replayed: each rank is a class of its own, each operation a layer;
+    no workload is simulated, so `cluster` has no dimensions. Where the file has no times (`measured.timed`)
+    `step_time_ns` is 0 and what takes time is empty. parameters: of the replay. knobs: what-if questions with
+    their answers.
     """
     run, shown = results.measured, results.run
     degrees = run.degrees
@@ -51,11 +61,11 @@ def measured_json(
         "pass_end_ns": [],
         "spans": run.ops + run.subs,
         "ops_simulated": run.ops + run.subs if shown.replayed else 0,
-        "rank_classes": 0,
-        "classes": [],
+        "rank_classes": len(run.ranks) if run.timed else 0,
+        "classes": _classes(results) if run.timed else [],
         "mean_ns": results.mean_ns if run.timed else {},
-        "layers": [],
-        "streams": [],
+        "layers": _layers(results) if run.timed else [],
+        "streams": _streams(results) if run.timed else [],
         "dimensions": [],
         "worst_link": None,
         "sentences": [{"rule": "measured", "text": line} for line in insight_lines(results)],
@@ -82,6 +92,74 @@ def measured_json(
         "estimates": {"simai": None},
         "diagnostics": [found.values() for found in results.diagnostics],
     }  # fmt: skip
+
+
+def _classes(results: MeasuredResults) -> list[dict[str, Any]]:
+    """Each rank, whose six accounts sum to the step time."""
+    return [
+        {
+            "ranks": str(rank.number),
+            "count": 1,
+            "stage": rank.stage,
+            "compute_ns": compute_ns(one),
+            "exposed_ns": exposed_ns(one),
+            "wait_ns": one.ns("wait"),
+            "bubble_ns": one.ns("bubble"),
+            "host_ns": one.ns("host"),
+            "idle_ns": one.ns("idle"),
+            "overlapped_ns": overlapped_ns(rank, one),
+            "comm_ns": sum(exposed_ns(one).values()) + (overlapped_ns(rank, one) or 0),
+            "peak_microbatches": peak_microbatches(rank),
+            "streams": {use.stream: _stream(use) for use in stream_times(rank, one)},
+        }
+        for rank, one in zip(results.run.ranks, results.accounts, strict=True)
+    ]
+
+
+def _stream(use: StreamTime) -> dict[str, Any]:
+    return {"busy_ns": use.busy_ns, "overlapped_ns": use.overlapped_ns, "exposed_ns": use.exposed_ns}
+
+
+def _streams(results: MeasuredResults) -> list[dict[str, Any]]:
+    """Each stream, the mean of all ranks; share: of the step that it is busy."""
+    step, ranks = results.step_time_ns, len(results.measured.ranks)
+    found: dict[str, list[StreamTime]] = {}
+    for rank, accounts in zip(results.run.ranks, results.accounts, strict=True):
+        for use in stream_times(rank, accounts):
+            found.setdefault(use.stream, []).append(use)
+    streams = []
+    for name, uses in found.items():
+        unknown = any(use.overlapped_ns is None for use in uses)
+        beside = sum(use.overlapped_ns or 0 for use in uses)
+        busy = round(sum(use.busy_ns for use in uses) / ranks)
+        streams.append(
+            {
+                "stream": name,
+                "busy_ns": busy,
+                "share": busy / step if step else 0.0,
+                "overlapped_ns": None if unknown else round(beside / ranks),
+                "exposed_ns": round(sum(use.exposed_ns for use in uses) / ranks),
+                "most_busy_ns": max(use.busy_ns for use in uses),
+            }
+        )
+    return streams
+
+
+def _layers(results: MeasuredResults) -> list[dict[str, Any]]:
+    """Each operation and sub-operation by name. A trace has no cells of rows: those are null."""
+    return [
+        {
+            "index": index,
+            "name": use.op if use.sub is None else use.sub,
+            "operation": use.op,
+            **dict.fromkeys(("fwd", "ig", "wg")),
+            "compute_ns": use.compute_ns,
+            "exposed_ns": use.exposed_ns,
+            "critical_ns": use.critical_ns,
+            "slack_ns": use.slack_ns,
+        }
+        for index, use in enumerate(op_uses(results))
+    ]
 
 
 def _waiting(results: MeasuredResults) -> dict[str, Any]:

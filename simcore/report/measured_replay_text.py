@@ -6,13 +6,12 @@ import textwrap
 
 from simcore.diagnostics import printable
 from simcore.replay import MeasuredResults
-from simcore.replay.accounts import ACCOUNTS
 from simcore.replay.difference import differences
 from simcore.replay.legs import path_sums_of_ranks
 from simcore.replay.what_if import AS_PEERS, Knob
 from simcore.report.measured_insights import insight_lines
 from simcore.report.table import Column, table
-from simcore.units import column_unit, duration, percent, plural, signed
+from simcore.units import duration, percent, plural, signed
 
 _WIDTH = 110
 _RANKS = 64
@@ -24,7 +23,7 @@ _KNOBS = 30
 
 def results_parts(results: MeasuredResults, knobs: list[Knob] | None) -> list[str]:
     """The parts, each ending with an empty line."""
-    parts = [_words(results), _accounts(results), _waits(results), _path(results)]
+    parts = [_words(results), _waits(results), _path(results)]
     if results.scales is not None:
         parts.insert(0, _differences(results))
     if knobs is not None:
@@ -39,25 +38,10 @@ def _words(results: MeasuredResults) -> str:
     return "\n".join(["In words", *lines, ""]) if lines else ""
 
 
-def _figure(ns: int, unit_ns: int) -> str:
+def measured_figure(ns: int, unit_ns: int) -> str:
+    """A figure of a table, with the digits that were measured."""
     # A ms of the file has two decimals: no more are measured.
     return f"{ns / unit_ns:.{ {10**9: 3, 10**6: 2, 10**3: 1}.get(unit_ns, 0) }f}"
-
-
-def _accounts(results: MeasuredResults) -> str:
-    """Each rank's accounts: waiting apart from what is waited for."""
-    unit_ns, unit = column_unit(results.step_time_ns)
-    accounts = results.accounts
-    shown = [number for number in range(len(ACCOUNTS)) if any(one.total_ns[number] for one in accounts)]
-    headings = [ACCOUNTS[number].replace("compute ", "").replace("exposed ", "") for number in shown]
-    rows = [
-        [str(rank.number), *(_figure(one.total_ns[number], unit_ns) for number in shown)]
-        for rank, one in zip(results.measured.ranks[:_RANKS], accounts, strict=False)
-    ]
-    left = len(accounts) - len(rows)
-    more = [f"  and {plural(left, 'rank')} more (--json has all)"] if left > 0 else []
-    title = f"Accounts, {unit}: compute, exposed communication by group, waiting; each rank sums to the step"
-    return "\n".join([title, *table([Column("rank"), *map(Column, headings)], rows), *more, ""])
 
 
 def _waits(results: MeasuredResults) -> str:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from simcore.diagnostics import printable
-from simcore.measured import MeasuredRun
-from simcore.measured.summary import RankTime, rank_times
-from simcore.measured.vocabulary import CATEGORIES, COMPUTE
 from simcore.replay import MeasuredResults
+from simcore.replay.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT, RankAccounts
 from simcore.replay.what_if import Knob
 from simcore.report.as_text import GLYPHS, GLYPHS_ASCII, bar_text, diagnostics_text
-from simcore.report.measured_replay_text import results_parts
+from simcore.report.measured_replay_text import measured_figure, results_parts
 from simcore.report.measured_words import (
     clock_words,
     op_lines,
@@ -27,10 +25,7 @@ _BAR_CELLS = 14
 _WIDTH = 110
 # Cells for what a replay changes.
 _CHANGES = 80
-_HEADINGS = {"expert dp": "exp. dp", "gap": "gaps"}
-_GLYPH = {
-    "forward": "fwd", "backward": "bwd", "optimizer": "opt", "host": "host", "gap": "idle", "outside": "idle",
-}  # fmt: skip
+_HEADINGS = {"expert dp": "exp. dp", "optimizer": "opt.", "embedding": "emb."}
 
 
 def measured_text(results: MeasuredResults, ascii_only: bool = False, knobs: list[Knob] | None = None) -> str:
@@ -41,7 +36,7 @@ def measured_text(results: MeasuredResults, ascii_only: bool = False, knobs: lis
     run = results.run
     parts = [_head(results)]
     if run.timed:
-        parts.append(_ranks(run, ascii_only))
+        parts.append(_ranks(results, ascii_only))
         parts += results_parts(results, knobs)
     else:
         parts.append("\n".join([*order_lines(run, _WIDTH), ""]))
@@ -72,40 +67,48 @@ def _head(results: MeasuredResults) -> str:
     return "\n".join(lines + [f"  {name:<10} {text}" for name, text in facts]) + "\n"
 
 
-def _ranks(run: MeasuredRun, ascii_only: bool) -> str:
-    step = run.step_time_ns
+def _ranks(results: MeasuredResults, ascii_only: bool) -> str:
+    """Each rank's accounts: waiting apart from what is waited for, the sum of a line is the step."""
+    step = results.step_time_ns
     unit_ns, unit = column_unit(step)
-    # A ms of the file has two decimals: no more are measured.
-    decimals = {10**9: 3, 10**6: 2, 10**3: 1}.get(unit_ns, 0)
-    times = rank_times(run)
-    shown = [category for category in CATEGORIES if any(one.ns[category] for one in times)]
-    headings = {category: _HEADINGS.get(category, category) for category in shown}
+    accounts = results.accounts
+    shown = [number for number in range(len(ACCOUNTS)) if any(one.total_ns[number] for one in accounts)]
+    names = [ACCOUNTS[number].removeprefix("compute ").removeprefix("exposed ") for number in shown]
     columns = [Column("rank"), Column("stage"), Column("", left=True)]
-    columns += [Column(headings[category]) for category in shown]
+    columns += [Column(_HEADINGS.get(name, name)) for name in names]
     columns.append(Column("computing"))
     rows = []
-    for one in times[:_RANKS]:
-        row = [str(one.number), "-" if one.stage is None else str(one.stage), _bar(one, step, ascii_only)]
-        row += [f"{one.ns[category] / unit_ns:.{decimals}f}" for category in shown]
-        rows.append([*row, f"{percent(one.computing_ns, step)} %"])
+    for rank, one in zip(results.measured.ranks[:_RANKS], accounts, strict=False):
+        row = [str(rank.number), "-" if rank.stage is None else str(rank.stage), _bar(one, step, ascii_only)]
+        row += [measured_figure(one.total_ns[number], unit_ns) for number in shown]
+        rows.append([*row, f"{percent(one.busy_ns, step)} %"])
     glyphs = GLYPHS_ASCII if ascii_only else GLYPHS
     legend = (
-        f"{glyphs['fwd']} forward  {glyphs['bwd']} backward  {glyphs['opt']} optimizer  "
-        f"{glyphs['exposed']} communication  {glyphs['host']} host  (blank) no operation"
+        f"{glyphs['fwd']} forward  {glyphs['bwd']} backward  {glyphs['opt']} optimizer  {glyphs['exposed']} "
+        f"exposed  {glyphs['wait']} wait  {glyphs['bubble']} bubble  {glyphs['host']} host  (blank) idle"
     )
-    left = len(times) - len(rows)
+    left = len(accounts) - len(rows)
     more = [f"  and {plural(left, 'rank')} more (--json has all)"] if left > 0 else []
-    title = f"Where the step goes, {unit} on each rank, as {'replayed' if run.replayed else 'measured'}"
-    words = [
-        "  communication includes waiting for the others; host: loading and other work that is no compute",
-        "  gaps: the host between operations; outside: before the first and after the last operation",
-    ]
-    return "\n".join([title, *table(columns, rows), *more, f"  {legend}", *words, ""])
+    kinds = [name for number, name in zip(shown, names, strict=True) if FIRST_EXPOSED <= number < WAIT]
+    exposed = f"; {', '.join(kinds)}: exposed communication" if kinds else ""
+    how = "as replayed" if results.scales is not None else "as measured"
+    title = f"Where the step goes, {unit} on each rank, {how}{exposed}"
+    words = "host: neither compute nor communication; idle: host gaps, before the first operation, after the last"
+    return "\n".join([title, *table(columns, rows), *more, f"  {legend}", f"  {words}", ""])
 
 
-def _bar(time: RankTime, step: int, ascii_only: bool) -> str:
-    """A rank's time by category as one bar, the whole step wide."""
+def _bar(accounts: RankAccounts, step: int, ascii_only: bool) -> str:
+    """A rank's accounts as one bar, the whole step wide."""
     glyphs = GLYPHS_ASCII if ascii_only else GLYPHS
-    order = [*COMPUTE, *(category for category in CATEGORIES if category not in COMPUTE)]
-    parts = ((glyphs[_GLYPH.get(category, "exposed")], time.ns[category]) for category in order)
-    return bar_text(parts, step, _BAR_CELLS)
+    compute = accounts.compute_ns()
+    shares = (
+        (glyphs["fwd"], compute["forward"]),
+        (glyphs["bwd"], compute["backward"]),
+        (glyphs["opt"], compute["optimizer"]),
+        (glyphs["exposed"], sum(accounts.total_ns[FIRST_EXPOSED:WAIT])),
+        (glyphs["wait"], accounts.ns("wait")),
+        (glyphs["bubble"], accounts.ns("bubble")),
+        (glyphs["host"], accounts.ns("host")),
+        (glyphs["idle"], accounts.ns("idle")),
+    )
+    return bar_text(shares, step, _BAR_CELLS)

@@ -93,7 +93,10 @@ def _ranks(results: MeasuredResults, ascii_only: bool) -> str:
     exposed = f"; {', '.join(kinds)}: exposed communication" if kinds else ""
     how = "as replayed" if results.scales is not None else "as measured"
     title = f"Where the step goes, {unit} on each rank, {how}{exposed}"
-    words = "host: neither compute nor communication; idle: host gaps, before the first operation, after the last"
+    words = (
+        "host: neither compute nor communication; idle: host gaps, before the first operation, "
+        "after the last"
+    )
     return "\n".join([title, *table(columns, rows), *more, f"  {legend}", f"  {words}", ""])
 
 

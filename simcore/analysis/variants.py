@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from simcore.analysis.rerun import Rerun
 from simcore.diagnostics import InputError, UsageError
 from simcore.program.ops import COMPUTE, StageProgram
 from simcore.records import replace
@@ -56,6 +55,9 @@ class Variants:
         simulation = self._simulation
         if not is_fixed(simulation.program, simulation.network):
             return self.step_ns(comm_scale=0.0)
+        # Imported here: an export goes without the graph.
+        from simcore.analysis.rerun import Rerun
+
         return Rerun(simulation, self._built()).step_ns(_communication, 0.0)
 
     @property

@@ -8,8 +8,11 @@ import pytest
 
 from tests.command_line.running import SEED_002, process
 
-# Heavy, or of the screen.
-UNWANTED = ("textual", "rich", "numpy", "asyncio", "hypothesis", "pytest")
+# Heavy, or of the screen; and what msgspec would bring that nothing of ours needs (simcore/records.py).
+UNWANTED = (
+    "textual", "rich", "numpy", "asyncio", "hypothesis", "pytest", "dataclasses", "inspect", "shutil",
+    "typing_extensions",
+)  # fmt: skip
 RUN = """
 import contextlib, io, json, sys
 from tui.cli import main
@@ -58,15 +61,15 @@ def test_commands_without_a_screen_import_neither_textual_nor_rich(words: list[s
     ],
 )
 def test_a_workload_does_not_pay_for_the_room_of_the_traces(words: list[str]) -> None:
-    assert loaded(RUN.format(words=words, unwanted=("simcore.measured", "datetime"))) == []
+    assert loaded(RUN.format(words=words, unwanted=("simcore.measured", "simcore.replay"))) == []
 
 
 # What the words of `--help` need: the parameters, and the names in the registries.
 NAMES = {
     "simcore", "simcore.choices", "simcore.diagnostics", "simcore.names", "simcore.networks",
     "simcore.networks.model", "simcore.networks.places", "simcore.parameters", "simcore.program",
-    "simcore.program.schedules", "simcore.units", "tui", "tui.cli", "tui.commands", "tui.commands.arguments",
-    "tui.commands.inputs", "tui.commands.parser",
+    "simcore.program.schedules", "simcore.records", "simcore.units", "tui", "tui.cli", "tui.commands",
+    "tui.commands.arguments", "tui.commands.inputs", "tui.commands.parser",
 }  # fmt: skip
 HELP = {
     "": {"tui.commands.view", "tui.screens", "tui.terminal", "tui.terminal.kinds"},
@@ -88,7 +91,7 @@ def test_help_imports_the_names_of_things_and_not_the_things(command: str) -> No
 
 
 def test_the_version_imports_a_number() -> None:
-    allowed = {"simcore", "simcore.diagnostics", "tui", "tui.cli"}
+    allowed = {"simcore", "simcore.diagnostics", "simcore.records", "tui", "tui.cli"}
     assert set(loaded(OURS.format(words=["--version"]))) == allowed
 
 
@@ -99,12 +102,12 @@ ROOMS = {
     "simcore.names",
     "simcore.networks", "simcore.overrides", "simcore.parameters", "simcore.policies", "simcore.pricing",
     "simcore.program", "simcore.ranks", "simcore.running", "simcore.simulation", "simcore.timeline",
-    "simcore.units", "simcore.workload", "tui", "tui.cli", "tui.commands",
+    "simcore.records", "simcore.units", "simcore.workload", "tui", "tui.cli", "tui.commands",
 }  # fmt: skip
 READING = {
     "simcore", "simcore.checking", "simcore.diagnostics", "simcore.inputs", "simcore.layout",
     "simcore.memory", "simcore.names", "simcore.overrides", "simcore.parameters", "simcore.policies",
-    "simcore.program", "simcore.units",
+    "simcore.program", "simcore.records", "simcore.units",
     "simcore.workload", "tui", "tui.cli", "tui.commands",
 }  # fmt: skip
 SHOWING = ROOMS | {"simcore.analysis", "simcore.report", "simcore.run"}

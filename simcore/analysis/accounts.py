@@ -16,6 +16,7 @@ from bisect import bisect_right
 
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, Pause, Receive
 from simcore.records import Struct, field
+from simcore.run.accounts import places_in_alike
 from simcore.timeline import Timeline
 
 EXPOSED_KINDS = ("tp", "ep", "dp", "dp_ep", "all", "pp")
@@ -28,6 +29,12 @@ ACCOUNTS = (
 )
 FIRST_EXPOSED = len(PHASES)
 WAIT, BUBBLE, IDLE = (ACCOUNTS.index(name) for name in ("wait", "bubble", "idle"))
+# Where each stands in ALIKE.
+IN_ALIKE = places_in_alike(ACCOUNTS, {
+    "compute fwd": "forward", "compute ig": "backward", "compute wg": "backward",
+    "compute recompute": "backward", "compute opt": "optimizer",
+    "exposed dp_ep": "exposed expert dp", "exposed all": "exposed other",
+})  # fmt: skip
 # Account of an exposed op by its stream: both pipeline streams are pp.
 _EXPOSED = tuple(FIRST_EXPOSED + min(stream, TO_NEXT) - 1 for stream in range(len(STREAMS)))
 

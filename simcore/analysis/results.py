@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from simcore.analysis.accounts import ACCOUNTS, Accounts, class_accounts
+from simcore.analysis.accounts import ACCOUNTS, IN_ALIKE, Accounts, class_accounts
 from simcore.analysis.communication import communication_ns
 from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
 from simcore.analysis.longest_waits import longest_of_all, longest_waits
@@ -23,6 +23,8 @@ from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.parameters import replaced
 from simcore.program.schedules import SCHEDULES
 from simcore.records import Struct
+from simcore.run.accounts import in_same_words
+from simcore.run.track import StepShape, TimedPass, Track, in_order
 from simcore.simulation import Simulation, simulate
 from simcore.workload.model import base_name
 
@@ -59,6 +61,64 @@ class Results(Struct, frozen=True, dict=True):
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Of the file, then of the run."""
         return self.simulation.diagnostics
+
+    # -- what every kind of run answers (simcore/analysis/run.py) ------------------------
+
+    @property
+    def stamp(self) -> None:
+        """A workload file is one run."""
+
+    @property
+    def origin(self) -> str:
+        return "simulated"
+
+    @property
+    def timed(self) -> bool:
+        return True
+
+    @property
+    def together(self) -> bool:
+        return True
+
+    @property
+    def scales(self) -> None:
+        """None: it is simulated with its parameters."""
+
+    @property
+    def partners(self) -> None:
+        """None: all that takes part is there."""
+
+    @property
+    def shape(self) -> StepShape:
+        """Its degrees and micro-batches."""
+        layout = self.simulation.layout
+        return StepShape(layout.tp, layout.dp, layout.pp, self.simulation.program.microbatches)
+
+    @cached_property
+    def tracks(self) -> tuple[Track, ...]:
+        """A track for each rank class, by stage and then by rank."""
+        classes = self.simulation.timeline.classes
+        return in_order([Track(number, one.stage, one.ranks) for number, one in enumerate(classes)])
+
+    def track_at(self, place: tuple[int, int, int]) -> Track:
+        """The track of the rank at (stage, dp, tp) of the layout."""
+        stage, dp, tp = place
+        rank = self.simulation.layout.rank(tp, dp, stage)
+        number = self.simulation.timeline.folding.class_of(rank)
+        return next(track for track in self.tracks if track.number == number)
+
+    def common_ns(self, track: Track) -> list[int]:
+        """ns of one rank of a track by ALIKE: they sum to the step."""
+        return in_same_words(self.accounts[track.number].total_ns, IN_ALIKE)
+
+    def timed_passes(self, track: Track) -> list[TimedPass]:
+        """The passes of a rank of a track, in the order in which its compute stream does them."""
+        return [
+            TimedPass(one.direction, one.microbatch, one.part, one.start_ns, one.end_ns)
+            for one in self.passes(track.number)
+        ]
+
+    # -- figures ---------------------------------------------------------------------------
 
     @cached_property
     def accounts(self) -> list[Accounts]:

@@ -15,6 +15,7 @@ from simcore.measured.matching import Call, name_of
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, category_of_group, category_of_op
 from simcore.records import Struct, field
+from simcore.run.accounts import places_in_alike
 from simcore.run.measured import MeasuredGraph
 from simcore.run.pieces import AWAIT, GAP, MEET, TRANSFER
 
@@ -29,6 +30,12 @@ ACCOUNTS = (
 )
 FIRST_EXPOSED = len(COMPUTE)
 WAIT, BUBBLE, HOST, IDLE = (ACCOUNTS.index(name) for name in ("wait", "bubble", "host", "idle"))
+# Where each stands in ALIKE.
+IN_ALIKE = places_in_alike(
+    ACCOUNTS,
+    {f"compute {name}": name for name in COMPUTE}
+    | {"exposed expert": "exposed ep", "exposed comm": "exposed other"},
+)
 # What a summary has shares of, and the accounts first..last - 1 that each adds up.
 SHARED = (
     ("compute", 0, FIRST_EXPOSED), ("exposed", FIRST_EXPOSED, WAIT), ("wait", WAIT, BUBBLE),

@@ -9,12 +9,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic
-from simcore.measured.columns import FUSED, RankTrace
+from simcore.measured.columns import FUSED, PASSES, RankTrace
+from simcore.measured.places import places_of
 from simcore.measured.run import MeasuredRun
+from simcore.ranks import RankSet
 from simcore.records import Struct, replace
 from simcore.replay.accounts import (
     ACCOUNTS,
     FIRST_EXPOSED,
+    IN_ALIKE,
     SHARED,
     RankAccounts,
     Waiting,
@@ -27,9 +30,11 @@ from simcore.replay.legs import Leg, legs
 from simcore.replay.partners import Partners, circles_note, unmatched_note
 from simcore.replay.scales import Scales
 from simcore.replay.worst import Place, worst_places
+from simcore.run.accounts import in_same_words
 from simcore.run.measured import MeasuredGraph, Times
 from simcore.run.pieces import AWAIT, GAP, Pieces
 from simcore.run.ties import Ties, ties_of
+from simcore.run.track import StepShape, TimedPass, Track, in_order
 
 if TYPE_CHECKING:
     from simcore.run.gradients import Gradient
@@ -124,6 +129,62 @@ class MeasuredResults(Struct, frozen=True, dict=True):
     def path(self) -> str:
         """What was opened, as the user gave it."""
         return self.measured.path
+
+    # -- what every kind of run answers (simcore/analysis/run.py) ------------------------
+
+    @property
+    def stamp(self) -> str | None:
+        """Which run of its directory it is, by the names of the files; None where they do not say."""
+        return self.measured.stamp
+
+    @property
+    def origin(self) -> str:
+        """`measured`, or `replayed`."""
+        return "measured" if self.scales is None and not self.measured.replayed else "replayed"
+
+    @property
+    def timed(self) -> bool:
+        """Whether it has times: a plan has none."""
+        return self.measured.timed
+
+    @property
+    def together(self) -> bool:
+        """Whether its ranks have a common time, so that one can be seen to wait for another."""
+        return self.graph.together
+
+    @property
+    def shape(self) -> StepShape:
+        """Its degrees and micro-batches, as far as the trace tells."""
+        degrees = places_of(self.measured.ranks, self.measured.degrees).degrees
+        return StepShape(degrees.tp, degrees.dp, degrees.pp, self.measured.microbatches or None)
+
+    @cached_property
+    def tracks(self) -> tuple[Track, ...]:
+        """A track for each rank, by stage and then by rank."""
+        run = self.measured
+        found = []
+        for number, seat in enumerate(places_of(run.ranks, run.degrees).places):
+            rank = run.ranks[number]
+            place = None
+            if seat is not None and seat.dp is not None and seat.tp is not None:
+                place = (seat.stage, seat.dp, seat.tp)
+            stage = rank.stage if seat is None else seat.stage
+            found.append(Track(number, stage, RankSet.of([rank.number]), place))
+        return in_order(found)
+
+    def track_at(self, place: tuple[int, int, int]) -> Track | None:
+        """The track of the rank at (stage, dp, tp) of the layout; None where that rank is missing."""
+        return next((track for track in self.tracks if track.place == place), None)
+
+    def common_ns(self, track: Track) -> list[int]:
+        """ns of the rank of a track by ALIKE: they sum to the step."""
+        return in_same_words(self.accounts[track.number].total_ns, IN_ALIKE)
+
+    def timed_passes(self, track: Track) -> list[TimedPass]:
+        """The forward and backward steps of a track's rank that say their micro-batch, by their start."""
+        return timed_passes(self.run.ranks[track.number])
+
+    # -- figures ---------------------------------------------------------------------------
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
@@ -234,6 +295,21 @@ class MeasuredResults(Struct, frozen=True, dict=True):
     def with_scales(self, scales: Scales) -> MeasuredResults:
         """The replay of the same run with other scales."""
         return MeasuredResults(self.measured, scales, self.durations)
+
+
+def timed_passes(rank: RankTrace) -> list[TimedPass]:
+    """The forward and backward steps of a rank that say their micro-batch, by their start."""
+    ops = rank.ops
+    done: dict[tuple[str, int], int] = {}
+    found = []
+    for op in rank.passes:
+        direction, batch = PASSES[ops.name[op]], ops.batch[op]
+        if batch < 0:
+            continue
+        part = done.get((direction, batch), 0)
+        done[direction, batch] = part + 1
+        found.append(TimedPass(direction, batch, part, ops.start[op], ops.end[op]))
+    return found
 
 
 def _moved(rank: RankTrace, pieces: Pieces, start: array[int], end: array[int]) -> RankTrace:

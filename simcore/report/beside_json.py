@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from simcore.analysis.beside import Beside, LanePair, Seat, Side, StagePair
+from simcore.analysis.beside import Beside, LanePair, StagePair
 from simcore.analysis.compare import Change
+from simcore.analysis.run import Run
 from simcore.report.beside_text import why_words
 from simcore.report.changes import difference_percent
+from simcore.run.accounts import ALIKE
+from simcore.run.track import Track
 
 SCHEMA = "wltui.beside/1"
 
@@ -37,11 +40,11 @@ def beside_json(beside: Beside) -> dict[str, Any]:
     }
 
 
-def _side(side: Side) -> dict[str, Any]:
+def _side(side: Run) -> dict[str, Any]:
     return {
         "file": side.path,
         "run": side.stamp,
-        "kind": side.kind,
+        "kind": side.origin,
         "step_time_ns": side.step_time_ns,
         "together": side.together,
         **side.shape._asdict(),
@@ -68,13 +71,16 @@ def _lanes(beside: Beside, pair: LanePair) -> dict[str, Any]:
     return {
         "stage": pair.stage,
         "ranks": pair.ranks,
-        "a": _seat(beside.a, pair.a),
-        "b": _seat(beside.b, pair.b),
+        "a": _track(beside.a, pair.a),
+        "b": _track(beside.b, pair.b),
     }
 
 
-def _seat(side: Side, seat: Seat) -> dict[str, Any]:
-    return {"first_rank": seat.first_rank, "accounts_ns": side.in_words(seat)}
+def _track(side: Run, track: Track) -> dict[str, Any]:
+    return {
+        "first_rank": track.first_rank,
+        "accounts_ns": {name: ns for name, ns in zip(ALIKE, side.common_ns(track), strict=True) if ns},
+    }
 
 
 def _change(change: Change) -> dict[str, int]:

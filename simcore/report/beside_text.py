@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import textwrap
 
-from simcore.analysis.beside import Beside, KindChange, Side, StagePair, account_of
+from simcore.analysis.beside import Beside, KindChange, StagePair, account_of
 from simcore.analysis.compare import Change, leading_parts
-from simcore.analysis.results import Results
+from simcore.analysis.run import Run
 from simcore.diagnostics import printable
 from simcore.replay.slow_ranks import LEAST
 from simcore.report.changes import change_figures, difference_of
@@ -34,12 +34,12 @@ def beside_text(beside: Beside, everything: bool = False) -> str:
     return "\n".join([*(part for part in parts if part), _rest(beside)])
 
 
-def run_words(beside: Beside, side: Side) -> str:
+def run_words(beside: Beside, side: Run) -> str:
     """`run 20250320144110 of `, before the name of a side whose directory has both runs; else ""."""
     return f"run {printable(side.stamp or '', _STAMP_CELLS)} of " if beside.told_by_stamp else ""
 
 
-def side_facts(side: Side) -> str:
+def side_facts(side: Run) -> str:
     """`replayed (compute x2), tp 2 x dp 1 x pp 4, 1 micro-batch`: what a side is, without its name."""
     shape = side.shape
     degrees = [
@@ -47,8 +47,8 @@ def side_facts(side: Side) -> str:
         for name, degree in zip(("tp", "dp", "pp"), shape[:3], strict=True)
         if degree is not None
     ]
-    changes = replay_words(None if isinstance(side.results, Results) else side.results.scales, _CHANGES)
-    kind = f"{side.kind} ({changes})" if changes else side.kind
+    changes = replay_words(side.scales, _CHANGES)
+    kind = f"{side.origin} ({changes})" if changes else side.origin
     words = [kind, *([" x ".join(degrees)] if degrees else [])]
     words += [plural(shape.microbatches, "micro-batch")] if shape.microbatches else []
     return ", ".join(words)
@@ -78,13 +78,13 @@ def notices(beside: Beside) -> list[str]:
     return lines
 
 
-def _without_partner(side: Side, name: str) -> str:
+def _without_partner(side: Run, name: str) -> str:
     """That waiting counts as communication where partners are missing, if that makes a difference."""
-    if isinstance(side.results, Results):
+    partners = side.partners
+    if partners is None:
         return ""
-    partners = side.results.partners
     count, rank, ns = partners.waiting()
-    if not ns or ns < side.results.measured.step_time_ns * LEAST:
+    if not ns or ns < partners.run.step_time_ns * LEAST:
         return ""
     missing = partners.missing_words()
     calls = "1 receive or collective has" if count == 1 else f"{count} receives and collectives have"
@@ -96,7 +96,7 @@ def _without_partner(side: Side, name: str) -> str:
 
 def _how_alike(beside: Beside) -> str:
     """The flags with which a workload has the layout of the trace beside it, as far as that is known."""
-    simulated = [side for side in (beside.a, beside.b) if side.kind == "simulated"]
+    simulated = [side for side in (beside.a, beside.b) if side.origin == "simulated"]
     if len(simulated) != 1:
         return ""
     (mine,) = simulated

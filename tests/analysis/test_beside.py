@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from simcore.analysis import Results
-from simcore.analysis.beside import ALIKE, Beside, Side
-from simcore.analysis.beside.words import mean_ns
+from simcore.analysis.beside import Beside
 from simcore.diagnostics import UsageError
 from simcore.measured import read_run
 from simcore.parameters import Parameters
@@ -20,6 +19,7 @@ from simcore.replay import MeasuredResults
 from simcore.replay.scales import Scales
 from simcore.report.beside_json import beside_json
 from simcore.report.beside_text import beside_text, notices, why_words
+from simcore.run.accounts import ALIKE, mean_ns
 from simcore.simulation import simulate
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from tests.measured.traces import STAMP, Op
@@ -46,7 +46,7 @@ def made_simulation(layout: Layout, **parameters: object) -> Results:
 
 
 def beside(a: Results | MeasuredResults, b: Results | MeasuredResults) -> Beside:
-    return Beside(Side(a), Side(b))
+    return Beside(a, b)
 
 
 @settings(max_examples=40, deadline=None)
@@ -64,9 +64,9 @@ def test_stages_of_one_layout_sum_to_both_steps_and_every_rank_has_its_pair(
         assert sums == steps
     paired = {pair.b.first_rank: pair for pair in found.pairs}
     assert set(paired) == set(range(layout.world)), "each measured rank has a lane"
-    assert isinstance(found.a.results, Results)
+    assert isinstance(found.a, Results)
     for rank, pair in paired.items():
-        of_class = found.a.results.simulation.timeline.classes[pair.a.number]
+        of_class = found.a.simulation.timeline.classes[pair.a.number]
         assert rank in of_class.ranks
         assert pair.stage == of_class.stage
     assert beside_text(found).count("\n") <= 40
@@ -190,7 +190,7 @@ def test_nothing_in_common_is_an_error() -> None:
 def test_a_run_beside_its_replay_at_twice_the_speed() -> None:
     trace = made_trace(Layout(1, 1, 2, 2), 5)
     found = beside(trace, trace.with_scales(Scales(compute=0.5)))
-    assert (found.a.kind, found.b.kind) == ("measured", "replayed")
+    assert (found.a.origin, found.b.origin) == ("measured", "replayed")
     for stage in found.stages:
         for name in ("forward", "backward"):
             change = stage.accounts[ALIKE.index(name)]
@@ -211,19 +211,19 @@ def test_a_rank_whose_compute_is_scaled_is_the_cause_and_stands_for_its_stage(
     rank = data.draw(st.integers(0, layout.world - 1))
     factor = data.draw(st.sampled_from([0.0, 0.5, 2.0]))
     found = replayed_beside(layout, seed, Scales(ranks={rank: factor}))
-    (seat,) = [one for one in found.a.seats if one.first_rank == rank]
+    (track,) = [one for one in found.a.tracks if one.first_rank == rank]
     assert found.cause is not None
-    assert (found.cause.rank, found.cause.stage) == (rank, seat.stage)
-    computed = sum(found.a.results.accounts[seat.number].compute_ns().values())  # type: ignore[union-attr]
+    assert (found.cause.rank, found.cause.stage) == (rank, track.stage)
+    computed = sum(found.a.accounts[track.number].compute_ns().values())  # type: ignore[union-attr]
     change = found.cause.change
     assert change.a_ns == computed
     # Each piece is rounded by itself.
     assert abs(change.b_ns - factor * computed) <= 200
     assert {(one.rank, one.stage) for one in found.movers if one.change.name == "forward"} == {
-        (rank, seat.stage)
+        (rank, track.stage)
     }
     # The other way round it is the same cause.
-    back = beside(found.b.results, found.a.results).cause
+    back = beside(found.b, found.a).cause
     assert back is not None
     assert (back.rank, back.change.ns) == (rank, -change.ns)
 

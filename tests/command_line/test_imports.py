@@ -111,14 +111,15 @@ READING = {
     "simcore.workload", "tui", "tui.cli", "tui.commands",
 }  # fmt: skip
 SHOWING = ROOMS | {"simcore.analysis", "simcore.report", "simcore.run"}
+EXPORTING = ROOMS | {"simcore.analysis", "simcore.export", "simcore.run"}
 COMMANDS = [
     (["check", SEED_002], READING),
     (["report", SEED_002], SHOWING),
     (["report", SEED_002, "--json"], SHOWING | {"simcore.json_text"}),
     (["compare", SEED_002, "--with", "--schedule gpipe"], SHOWING),
     (["export", SEED_002, "--format", "simai", "-o", "OUT"], ROOMS | {"simcore.export"}),
-    (["export", SEED_002, "--format", "csv", "-o", "OUT"], ROOMS | {"simcore.analysis", "simcore.export"}),
-    (["export", SEED_002, "--format", "chrome", "-o", "OUT"], ROOMS | {"simcore.analysis", "simcore.export"}),
+    (["export", SEED_002, "--format", "csv", "-o", "OUT"], EXPORTING),
+    (["export", SEED_002, "--format", "chrome", "-o", "OUT"], EXPORTING),
 ]
 
 
@@ -131,6 +132,14 @@ def test_a_command_imports_the_rooms_it_goes_through_and_no_other(
     out = str(tmp_path / "out")
     found = loaded(OURS.format(words=[out if word == "OUT" else word for word in words]))
     assert {".".join(name.split(".")[:2]) for name in found} <= rooms
+
+
+@pytest.mark.parametrize("format", ["csv", "chrome"])
+def test_an_export_goes_without_the_graph(tmp_path: Path, format: str) -> None:
+    words = ["export", SEED_002, "--format", format, "-o", str(tmp_path / "out")]
+    found = loaded(OURS.format(words=words))
+    assert "simcore.export" in found
+    assert "simcore.run.graph" not in found
 
 
 def test_simcore_imports_nothing_of_the_screen() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from simcore.analysis.beside import Beside, Side
+from simcore.analysis.beside import Beside
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
@@ -109,7 +109,7 @@ def test_every_rank_that_is_said_to_be_slow_has_its_question(name: str, stamp: s
 
 def test_a_rank_made_as_fast_as_its_peers_is_why_its_replay_is_shorter() -> None:
     results = MeasuredResults(opened("wd8_tp2_pp4", "20240923205004"))
-    found = Beside(Side(results), Side(results.with_scales(Scales(ranks={7: 0.486}))))
+    found = Beside(results, results.with_scales(Scales(ranks={7: 0.486})))
     assert why_words(found) == "rank 7 computes 962.8 ms less; bubble -656.5 ms on the mean rank"
     of_ranks = [(one.rank, one.change.name) for one in found.movers if one.rank is not None]
     assert of_ranks[:3] == [(6, "wait"), (7, "backward"), (7, "forward")]

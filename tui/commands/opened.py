@@ -52,9 +52,9 @@ def compared(a: AnyResults, b: AnyResults) -> Comparison | Beside:
         from simcore.analysis.compare import Comparison
 
         return Comparison(a, b)
-    from simcore.analysis.beside import Beside, Side
+    from simcore.analysis.beside import Beside
 
-    return Beside(Side(a), Side(b))
+    return Beside(a, b)
 
 
 def say_warnings(*opened: Workload | MeasuredRun) -> None:

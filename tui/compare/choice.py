@@ -119,7 +119,7 @@ def compared(a: AnyResults, b: AnyResults) -> Compared:
         from tui.compare.simulated import SimulatedCompared
 
         return SimulatedCompared(Comparison(a, b))
-    from simcore.analysis.beside import Beside, Side
+    from simcore.analysis.beside import Beside
     from tui.compare.measured import MeasuredCompared
 
-    return MeasuredCompared(Beside(Side(a), Side(b)))
+    return MeasuredCompared(Beside(a, b))

@@ -5,25 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from simcore.analysis import Results
-from simcore.analysis.beside import Beside, Seat, Side
+from simcore.analysis.beside import Beside
 from simcore.analysis.compare import Alike, Change
+from simcore.analysis.run import Run
 from simcore.report.beside_text import notices, paired_words, run_words, side_facts, where_words, why_words
+from simcore.run.accounts import busy_ns
+from simcore.run.track import Track
 from tui.compare.source import Row, by_difference, joined_legend
 from tui.frame import cells
-from tui.timeline.lanes import SimulatedLanes
-from tui.timeline.measured_lanes import MeasuredLanes
-from tui.timeline.spans import DRAWN, Kind, LaneSource, SpanLane
+from tui.timeline.source import lane_source
+from tui.timeline.spans import DRAWN, Kind, SpanLane
 
 _WORDS = {"fwd": "forward", "bwd": "backward", "wg": "weight grad", "opt": "optimizer"}
 _NOT_NAMED = ("wait", "bubble", "idle")
 _ROWS = 20
-
-
-def _lanes(side: Side) -> LaneSource:
-    if isinstance(side.results, Results):
-        return SimulatedLanes(side.results)
-    return MeasuredLanes(side.results)
 
 
 class MeasuredCompared:
@@ -33,7 +28,7 @@ class MeasuredCompared:
 
     def __init__(self, beside: Beside) -> None:
         self.beside = beside
-        self._sources = _lanes(beside.a), _lanes(beside.b)
+        self._sources = lane_source(beside.a), lane_source(beside.b)
         self._alike: dict[int, list[Alike]] = {}
 
     @property
@@ -56,21 +51,21 @@ class MeasuredCompared:
     def alone(self) -> tuple[Sequence[str], Sequence[str]]:
         beside = self.beside
 
-        def seats(side: Side, paired: set[Seat]) -> list[str]:
+        def tracks(side: Run, paired: set[Track]) -> list[str]:
             if beside.by_rank:
-                return [f"rank {seat.first_rank}" for seat in side.seats if seat not in paired]
+                return [f"rank {track.first_rank}" for track in side.tracks if track not in paired]
             # A pair is of two stages, each by the first of its ranks.
-            stages = {seat.stage for seat in side.seats} - {seat.stage for seat in paired}
+            stages = {track.stage for track in side.tracks} - {track.stage for track in paired}
             return [f"stage {stage}" for stage in sorted(one for one in stages if one is not None)]
 
         return (
-            seats(beside.a, {pair.a for pair in beside.pairs}),
-            seats(beside.b, {pair.b for pair in beside.pairs}),
+            tracks(beside.a, {pair.a for pair in beside.pairs}),
+            tracks(beside.b, {pair.b for pair in beside.pairs}),
         )
 
     def _busy_ns(self, number: int) -> tuple[int, int]:
         pair = self.beside.pairs[number]
-        return self.beside.a.busy_ns(pair.a), self.beside.b.busy_ns(pair.b)
+        return busy_ns(self.beside.a.common_ns(pair.a)), busy_ns(self.beside.b.common_ns(pair.b))
 
     def busy_ns(self, pair: int) -> tuple[int, int]:
         return self._busy_ns(self._order[pair])
@@ -106,25 +101,17 @@ class MeasuredCompared:
     def told(self, pair: int, side: int, time_ns: int) -> str:
         lane = self.lanes(pair)[side]
         index = lane.at(time_ns)
-        seat = (self.beside.pairs[self._order[pair]].a, self.beside.pairs[self._order[pair]].b)[side]
-        alike = self._alike_words(side, seat) if self.beside.by_rank else ""
+        track = (self.beside.pairs[self._order[pair]].a, self.beside.pairs[self._order[pair]].b)[side]
+        alike = _alike_words(track) if self.beside.by_rank else ""
         if index is None or not 0 <= time_ns < self.steps[side]:
             return "nothing" + (": the step is over" if time_ns >= self.steps[side] else "") + alike
         kind = DRAWN[lane.spans.category[index]]
         words = _WORDS.get(kind, kind)
         name = "" if lane.spans.op[index] < 0 or kind in _NOT_NAMED else lane.label(lane.spans.op[index], 28)
-        passes = (self.beside.a, self.beside.b)[side].passes(seat)
+        passes = (self.beside.a, self.beside.b)[side].timed_passes(track)
         batch = next((one.microbatch for one in passes if one.start_ns <= time_ns < one.end_ns), None)
         said = f"{words} {cells(name, 28)}".rstrip() + ("" if batch is None else f", micro-batch {batch}")
         return said + alike
-
-    def _alike_words(self, side: int, seat: Seat) -> str:
-        """Of which equal simulated ranks a lane is; "" for the lane of one rank."""
-        results = (self.beside.a, self.beside.b)[side].results
-        if seat.ranks == 1 or not isinstance(results, Results):
-            return ""
-        ranks = results.simulation.timeline.classes[seat.number].ranks
-        return f" (one of ranks {cells(ranks.text(), 24)})"
 
     @property
     def why(self) -> str:
@@ -163,6 +150,11 @@ class MeasuredCompared:
         return notices(self.beside)
 
 
-def _named(beside: Beside, side: Side) -> str:
+def _named(beside: Beside, side: Run) -> str:
     name = cells(side.path.rstrip("/").rsplit("/", 1)[-1], 40)
     return f"{run_words(beside, side)}{name}, {side_facts(side)}"
+
+
+def _alike_words(track: Track) -> str:
+    """Of which equal ranks a lane is; "" for the lane of one rank."""
+    return f" (one of ranks {cells(track.ranks.text(), 24)})" if len(track.ranks) > 1 else ""

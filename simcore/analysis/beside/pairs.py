@@ -7,12 +7,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 from simcore.analysis.beside.passes import MatchedPass, matched_passes
-from simcore.analysis.beside.side import Seat, Side
-from simcore.analysis.beside.words import ALIKE, COMPUTE, account_of, mean_ns
 from simcore.analysis.compare import Change, Part
 from simcore.analysis.compare.parts import BUSY
-from simcore.diagnostics import UsageError
+from simcore.analysis.run import Run
+from simcore.diagnostics import UsageError, printable
 from simcore.records import Struct
+from simcore.run.accounts import ALIKE, COMPUTE, busy_ns, mean_ns
+from simcore.run.track import Track
 
 # A rank stands for its stage, or a stage for all, if it changes over so many times as much as the others.
 _MUCH_MORE = 4
@@ -25,8 +26,8 @@ class LanePair(NamedTuple):
     """A lane of A and one of B with `ranks` ranks in common. stage: None where none is known."""
 
     stage: int | None
-    a: Seat
-    b: Seat
+    a: Track
+    b: Track
     ranks: int
 
 
@@ -61,13 +62,19 @@ class KindChange(NamedTuple):
 class Beside(Struct, frozen=True, dict=True):
     """Run B against run A; differences are B - A.
 
-    Raises `UsageError` where nothing of the two can be paired.
+    Raises `UsageError` for an order without times, and where nothing of the two can be paired.
     """
 
-    a: Side
-    b: Side
+    a: Run
+    b: Run
 
     def __post_init__(self) -> None:
+        for side in (self.a, self.b):
+            if not side.timed:
+                raise UsageError(
+                    f"compare {printable(side.path)}: found an order of operations without times, expected a "
+                    "trace with durations"
+                )
         if not self.pairs:
             raise UsageError(
                 "compare: found no rank or stage that both runs have; expected traces that name their "
@@ -96,29 +103,29 @@ class Beside(Struct, frozen=True, dict=True):
     @property
     def by_rank(self) -> bool:
         """Whether lanes are paired rank by rank; else by their stage alone."""
-        return not self.unlike and all(side.places for side in self._measured)
+        return not self.unlike and all(_places(side) for side in self._measured)
 
     @property
-    def _measured(self) -> list[Side]:
-        return [side for side in (self.a, self.b) if side.kind != "simulated"]
+    def _measured(self) -> list[Run]:
+        return [side for side in (self.a, self.b) if side.origin != "simulated"]
 
     @cached_property
     def pairs(self) -> list[LanePair]:
         """The lanes in pairs, by stage and rank: of one place each, or of each stage the first one."""
         if self.by_rank:
             return self._by_place()
-        firsts: list[dict[int | None, Seat]] = [{}, {}]
+        firsts: list[dict[int | None, Track]] = [{}, {}]
         for first, side in zip(firsts, (self.a, self.b), strict=True):
-            for seat in side.seats:
-                first.setdefault(seat.stage, seat)
+            for track in side.tracks:
+                first.setdefault(track.stage, track)
         common = [stage for stage in firsts[0] if stage in firsts[1]]
         known = [stage for stage in common if stage is not None]
         return [LanePair(stage, firsts[0][stage], firsts[1][stage], 1) for stage in known]
 
     def _by_place(self) -> list[LanePair]:
-        found: dict[tuple[Seat, Seat], int] = {}
-        for place, _ in self._measured[0].places:
-            a, b = self.a.seat_at(place), self.b.seat_at(place)
+        found: dict[tuple[Track, Track], int] = {}
+        for place in _places(self._measured[0]):
+            a, b = self.a.track_at(place), self.b.track_at(place)
             if a is not None and b is not None:
                 found[a, b] = found.get((a, b), 0) + 1
         return [LanePair(a.stage, a, b, ranks) for (a, b), ranks in found.items()]
@@ -149,10 +156,12 @@ class Beside(Struct, frozen=True, dict=True):
         wanted = {pair.stage for pair in self.pairs} if stage is None else {stage}
         for side in (self.a, self.b):
             sums, ranks = [0] * len(ALIKE), 0
-            for seat in side.seats:
-                if seat.stage in wanted:
-                    ranks += seat.ranks
-                    sums = [one + seat.ranks * ns for one, ns in zip(sums, side.total_ns(seat), strict=True)]
+            for track in side.tracks:
+                if track.stage in wanted:
+                    count = len(track.ranks)
+                    ranks += count
+                    of_one = side.common_ns(track)
+                    sums = [one + count * ns for one, ns in zip(sums, of_one, strict=True)]
             means.append(mean_ns(sums, ranks))
         accounts = [Change(name, *ns) for name, *ns in zip(ALIKE, *means, strict=True)]
         first = next((pair for pair in self.pairs if pair.stage == stage), None)
@@ -160,13 +169,13 @@ class Beside(Struct, frozen=True, dict=True):
 
     def passes(self, pair: LanePair) -> list[MatchedPass]:
         """The passes that both lanes of a pair have."""
-        return matched_passes(self.a.passes(pair.a), self.b.passes(pair.b))
+        return matched_passes(self.a.timed_passes(pair.a), self.b.timed_passes(pair.b))
 
     def rank_of(self, pair: LanePair) -> int:
         """The rank that a pair is about, by its number in B; a lane of equal simulated ranks stands beside
         each of the measured ones, which have numbers of their own.
         """
-        return (pair.a if self.b.kind == "simulated" else pair.b).first_rank
+        return (pair.a if self.b.origin == "simulated" else pair.b).first_rank
 
     @cached_property
     def movers(self) -> list[KindChange]:
@@ -213,7 +222,7 @@ class Beside(Struct, frozen=True, dict=True):
         if not self.by_rank:
             return []
         return [
-            (self.rank_of(pair), self.a.total_ns(pair.a), self.b.total_ns(pair.b))
+            (self.rank_of(pair), self.a.common_ns(pair.a), self.b.common_ns(pair.b))
             for pair in self.pairs
             if pair.stage == stage
         ]
@@ -223,6 +232,17 @@ class Beside(Struct, frozen=True, dict=True):
         """The kinds of time that both have and that are equal on every stage."""
         differ = {one.change.name for one in self.movers}
         return [one.name for one in self.whole.accounts if one.name not in differ and one.a_ns]
+
+
+def account_of(name: str) -> str:
+    """The account that one of ALIKE is a part of where a difference is explained: compute is one."""
+    return BUSY if ALIKE.index(name) in COMPUTE else name
+
+
+def _places(run: Run) -> list[tuple[int, int, int]]:
+    """(stage, dp, tp) of each measured rank; empty where that of one is not known."""
+    known = [track.place for track in run.tracks if track.place is not None]
+    return known if len(known) == len(run.tracks) else []
 
 
 def _size(one: KindChange) -> int:
@@ -239,7 +259,7 @@ def _alone(changes: list[KindChange]) -> KindChange | None:
 
 def _compute(a_ns: Sequence[int], b_ns: Sequence[int]) -> Change:
     """What is computed, of ns by ALIKE."""
-    return Change(BUSY, *(sum(side[account] for account in COMPUTE) for side in (a_ns, b_ns)))
+    return Change(BUSY, busy_ns(a_ns), busy_ns(b_ns))
 
 
 def _compute_of(stage: StagePair) -> Change:

@@ -88,7 +88,7 @@ REPORT_PLANTS: list[tuple[Plant, set[str]]] = [
     (lambda output: output["estimates"].update(simai={"dp_us": 1.0}), {"estimates"}),
     (lambda output: output["parameters"].update(world=16), {"rest"}),
     (lambda output: output.update(of_tomorrow=[{"scale": "compute", "left_ns": 1}]), {"new_keys"}),
-    (lambda output: [found.update(host_ns=0) for found in output["classes"]], {"new_keys"}),
+    (lambda output: [found.update(of_tomorrow_ns=0) for found in output["classes"]], {"new_keys"}),
     (lambda output: output["parameters"].update(cp=1), {"new_keys"}),
     (lambda output: [found.pop("idle_ns") for found in output["classes"]], {"accounts"}),
 ]

@@ -134,7 +134,21 @@ def _loads(
 
 def class_uses(simulation: Simulation) -> list[ClassUse]:
     """What a rank of each class sends in all of the step, by the number of the class."""
-    return [class_use(simulation, number) for number in range(len(simulation.timeline.classes))]
+    timeline = simulation.timeline
+    groups = timeline.folding.group_classes
+    # Unfolded classes that send the same share one.
+    known: dict[object, ClassUse] = {}
+    found = []
+    for number, one in enumerate(timeline.classes):
+        key = (
+            id(timeline.stage_program(number).ops),
+            tuple((kind, groups[group].shape, groups[group].ports) for kind, group in one.groups.items()),
+            tuple((step, link.shape, link.ports) for step, link in one.links.items()),
+        )
+        if key not in known:
+            known[key] = class_use(simulation, number)
+        found.append(known[key])
+    return found
 
 
 def dimension_use(simulation: Simulation, uses: Sequence[ClassUse] | None = None) -> list[DimensionUse]:

@@ -106,5 +106,6 @@ def _codes(program: StageProgram, local_streams: frozenset[int]) -> bytes:
             else:
                 code = MEET_BLOCKING if blocking else MEET_ASYNCHRONOUS
             table[stream * 2 + blocking] = code
-    both = bytes(stream * 2 + blocking for stream, blocking in zip(ops.stream, ops.blocking, strict=True))
-    return both.translate(bytes(table))
+    # All of a column in one number: 1,024 actors of 2,700 ops have 2.7 M of them.
+    stream, blocking = (int.from_bytes(column, "little") for column in (ops.stream, ops.blocking))
+    return (stream * 2 + blocking).to_bytes(len(ops), "little").translate(bytes(table))

@@ -1,6 +1,7 @@
 # make run   opens wltui on the bundled example (without a terminal: prints its report)
 # make test  sets up everything by itself, then lint, types, import contracts and all tests
 # make check lint, types, import contracts and the fast tests: no terminals, no processes, few examples
+# make prove runs the tests with as many examples as each property asks for: make test takes at most 200
 # make bench runs every benchmark, writes the tables of benchmarks/README.md, lists the budgets that are missed
 # make digests        writes the digests of outputs anew (tests/digests) and says what has changed
 # make digests-check  says so, writes nothing, and fails if anything has
@@ -12,7 +13,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 
-.PHONY: run test check bench lint digests digests-check pictures shell clean
+.PHONY: run test check prove bench lint digests digests-check pictures shell clean
 
 run: $(VENV)/.stamp-run
 	@$(BIN)/wltui
@@ -24,6 +25,9 @@ test: $(VENV)/.stamp-test lint
 check: export PYTHONDONTWRITEBYTECODE =
 check: $(VENV)/.stamp-test lint
 	$(BIN)/python -m pytest -n 2 --fast --durations=5 --durations-min=1
+
+prove: $(VENV)/.stamp-test
+	$(BIN)/python -m pytest -n 3 --whole
 
 bench: $(VENV)/.stamp-test
 	$(BIN)/python benchmarks/bench.py

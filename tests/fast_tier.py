@@ -8,6 +8,9 @@ No list says which tests these are. A test is left out
 
 A property is tried on at most `EXAMPLES` examples, and a test with a list of cases on at most `CASES` of
 them, evenly taken from the list; the same ones each time. All else is as in `make test`.
+
+Without it a property is tried on at most `MOST_EXAMPLES`: slow proofs are sampled there. `pytest --whole`
+(`make prove`) tries it on as many as it asks for.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from hypothesis import settings
 from textual.app import App
 
 EXAMPLES = 10
+MOST_EXAMPLES = 200
 CASES = 10
 # As the tests find it, and where it leads: a link may stand there.
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -66,8 +70,9 @@ def _is_shared(path: str) -> bool:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds --fast."""
+    """Adds --fast and --whole."""
     parser.addoption("--fast", action="store_true", help="the tests of make check; see tests/fast_tier.py")
+    parser.addoption("--whole", action="store_true", help="as many examples as each property asks for")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -86,6 +91,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Takes the slow tests out under --fast, and from the others cases and examples."""
     if not config.getoption("--fast"):
+        if not config.getoption("--whole"):
+            fewer_examples(items, MOST_EXAMPLES)
         return
     kept = fewer_cases([item for item in items if not item.get_closest_marker("slow")], CASES)
     chosen = set(kept)

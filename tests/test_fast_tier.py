@@ -69,7 +69,7 @@ def test_what_takes_long():
     pass
 
 
-@settings(max_examples=200)
+@settings(max_examples=300)
 @given(st.integers(0, 10**9))
 def test_a_property_that_asks_for_examples(number):
     asked.append(number)
@@ -183,6 +183,11 @@ def test_without_fast_everything_runs(whole: Ran) -> None:
     assert all("file_of_others" in name for name in whole.failed)
     assert whole.properties["asked"] == "200"
     assert whole.properties["tried"] == "100"
+
+
+def test_slow_proofs_are_sampled_unless_all_of_them_is_asked_for(whole: Ran, tmp_path: Path) -> None:
+    assert whole.properties["asked"] == "200"
+    assert Ran(tmp_path / "tests", "--whole").properties["asked"] == "300"
 
 
 def commands_of(target: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, Run, StageProgram
 
@@ -21,6 +21,7 @@ class Actor:
     free; channels: the same for each class that it sends to. peers: the class so many stages
     on. queued: ops issued on a stream whose meeting is not over, with their issue time.
     inbox: arrival of each message. parked: the message number or op index the actor waits for.
+    step: what it does from where it stands, which goes on until it must wait again. run: where it stands.
     """
 
     __slots__ = (
@@ -32,7 +33,6 @@ class Actor:
         "groups",
         "inbox",
         "index",
-        "next_op",
         "parked_message",
         "parked_op",
         "passed",
@@ -41,8 +41,8 @@ class Actor:
         "queued",
         "run",
         "start",
+        "step",
         "time",
-        "wait",
     )
 
     def __init__(
@@ -65,7 +65,9 @@ class Actor:
         self.end = array("q", (NOT_YET,)) * count
         self.free = [0] * len(STREAMS)
         self.channels: dict[int, int] = {}
-        self.queued: dict[int, deque[tuple[int, int]]] = {}
+        self.queued: dict[int, deque[tuple[int, int]]] = {
+            stream: deque() for stream in groups if stream not in local_streams
+        }
         self.inbox: dict[int, int] = {}
         self.parked_message = NOT_YET
         self.parked_op = NOT_YET
@@ -73,13 +75,7 @@ class Actor:
         # By run at whose beginning a pass ends, when that was.
         self.passed = dict.fromkeys(program.pass_ends, NOT_YET)
         self.run = 0
-        self.wait = 0
-        self.next_op = 0
-
-    def note_pass_end(self, time: int) -> None:
-        """Notes that a pass ends with the run that the actor has come to, the first time it comes there."""
-        if self.passed[self.run] == NOT_YET:
-            self.passed[self.run] = time
+        self.step: Iterator[None] = iter(())
 
     def pass_ends(self) -> tuple[int, ...]:
         """When each pass ended."""

@@ -1,9 +1,9 @@
-"""The event queue: actors wake in time order, and run ahead over what no one else can change.
+"""The event queue: actors go on in any order, each as far as what others have done lets it.
 
-An event is (time, actor): the actor can go on from there. It runs through its ops until it
-must wait for another actor: a pipeline transfer that has not been sent, or a collective whose
-other members have not come. Compute, and collectives among equal ranks, have starts that only
-this actor decides, so they cost no event of their own.
+An event is an actor that can go on. It runs through its ops until it must wait for another
+actor: a pipeline transfer that has not been sent, or a collective whose other members have not
+come. Each actor decides alone in which order it issues ops, and an op's start follows from the ends
+of others: no order of events gives other times, so none is kept.
 
 The rules: compute and each stream are FIFO; a collective starts when every member
 has reached it on its stream and ends for all at once; a transfer starts when its producing op
@@ -13,9 +13,7 @@ has ended and its channel, one per ordered pair of ranks, is free.
 from __future__ import annotations
 
 from array import array
-from collections import deque
-from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
+from collections.abc import Callable, Iterator, Sequence
 
 from simcore.diagnostics import Cancelled
 from simcore.engine.actor import (
@@ -60,10 +58,6 @@ class Meeting:
         self.members: list[tuple[Actor, int]] = []
 
 
-def _by_index(member: tuple[Actor, int]) -> int:
-    return member[0].index
-
-
 class Engine:
     """One run on a network where nothing slows a transmission down."""
 
@@ -79,7 +73,7 @@ class Engine:
         # By group class the collective that some members have come to: a stream is first in, first out, so no
         # member comes to the next one before it is over.
         self.meetings: dict[int, Meeting] = {}
-        self.events: list[tuple[int, int]] = []
+        self.awake: list[Actor] = []
         self.actors: list[Actor] = []
         for index, rank_class in enumerate(folding.classes):
             groups = {STREAM_OF_GROUP[kind]: group for kind, group in rank_class.groups.items()}
@@ -87,6 +81,8 @@ class Engine:
             peers = {step: link.neighbour for step, link in rank_class.links.items()}
             stage_program = program.stages[rank_class.stage]
             self.actors.append(Actor(index, stage_program, durations[index], groups, local, peers))
+        for actor in self.actors:
+            actor.step = self._step(actor)
         self.transfer_steps = [cost.step if isinstance(cost, TransferCost) else 0 for cost in program.costs]
 
     def _local_streams(self, folding: Folding, groups: dict[int, int]) -> frozenset[int]:
@@ -97,17 +93,14 @@ class Engine:
 
     def run(self) -> Times:
         """The whole step."""
-        events = self.events
-        events.extend((0, index) for index in range(len(self.actors)))
-        popped = 0
-        while events:
-            popped += 1
-            if not popped % EVENTS_BETWEEN_CANCEL_CHECKS and self.cancelled():
+        awake = self.awake
+        awake.extend(self.actors)
+        resumed = 0
+        while awake:
+            resumed += 1
+            if not resumed % EVENTS_BETWEEN_CANCEL_CHECKS and self.cancelled():
                 raise Cancelled
-            time, index = heappop(events)
-            actor = self.actors[index]
-            actor.time = time
-            self._advance(actor)
+            next(awake.pop().step, None)
         return self._times()
 
     def _times(self) -> Times:
@@ -115,7 +108,7 @@ class Engine:
         for actor in self.actors:
             run = actor.current_run()
             if run is not None:
-                raise RuntimeError(f"class {actor.index} never gets past op {actor.next_op}: {run.waits}")
+                raise RuntimeError(f"class {actor.index} never gets past run {actor.run}: {run.waits}")
         return Times(
             tuple(actor.start for actor in self.actors),
             tuple(actor.end for actor in self.actors),
@@ -123,42 +116,34 @@ class Engine:
             tuple(actor.time for actor in self.actors),
         )
 
-    def _advance(self, actor: Actor) -> None:
-        """Run the actor on from its time until it is done or must wait for another."""
-        runs = actor.program.runs
-        last = len(runs) - 1
-        while actor.run <= last:
-            run = runs[actor.run]
-            if actor.run in actor.passed:
-                actor.note_pass_end(actor.time)
-            waits = run.waits
-            while actor.wait < len(waits):
-                wait = waits[actor.wait]
+    def _step(self, actor: Actor) -> Iterator[None]:
+        """The actor's whole step. Yields where it must wait for another, which wakes it."""
+        for number, run in enumerate(actor.program.runs):
+            actor.run = number
+            if number in actor.passed:
+                actor.passed[number] = actor.time
+            for wait in run.waits:
                 if isinstance(wait, Receive):
-                    over = actor.inbox.get(wait.message, NOT_YET)
-                    if over == NOT_YET:
+                    if wait.message not in actor.inbox:
                         actor.parked_message = wait.message
-                        return
+                        yield
+                    over = actor.inbox[wait.message]
                 else:
                     assert isinstance(wait, Join)  # no state changes in dialect simai
-                    over = actor.end[wait.op]
-                    if over == NOT_YET:
+                    if actor.end[wait.op] == NOT_YET:
                         actor.parked_op = wait.op
-                        return
+                        yield
+                    over = actor.end[wait.op]
                 if over > actor.time:
                     actor.time = over
-                actor.wait += 1
-            if not self._run_ops(actor, max(run.first, actor.next_op), run.last):
-                return
-            actor.run += 1
-            actor.wait = 0
-            actor.next_op = run.last
+            yield from self._run_ops(actor, run.first, run.last)
+        actor.run += 1
 
-    def _run_ops(self, actor: Actor, first: int, last: int) -> bool:
-        """Issue ops first..last-1. False if the actor waits in one that meets others."""
+    def _run_ops(self, actor: Actor, first: int, last: int) -> Iterator[None]:
+        """Issues ops first..last-1. Yields in each blocking one that other members are still to come to."""
         time = actor.time
         codes, durations, stream = actor.codes, actor.durations, actor.program.ops.stream
-        start, end, free = actor.start, actor.end, actor.free
+        start, end, free, queued = actor.start, actor.end, actor.free, actor.queued
         for op in range(first, last):
             code = codes[op]
             if code == RUN_COMPUTE:
@@ -180,14 +165,17 @@ class Engine:
             elif code == SEND:
                 self._send(actor, op, time)
             else:
-                self._issue_meeting(actor, stream[op], op, time)
+                lane = stream[op]
+                queue = queued[lane]
+                queue.append((op, time))
+                if len(queue) == 1:
+                    self._come(actor, lane)
                 if code == MEET_BLOCKING:
                     if end[op] == NOT_YET:
-                        actor.time, actor.next_op, actor.parked_op = time, op + 1, op
-                        return False
+                        actor.parked_op = op
+                        yield
                     time = end[op]
         actor.time = time
-        return True
 
     def _send(self, actor: Actor, op: int, time: int) -> None:
         """Start a pipeline transfer, as soon as its channel is free."""
@@ -204,47 +192,34 @@ class Engine:
         receiver.inbox[message] = arrival
         if receiver.parked_message == message:
             receiver.parked_message = NOT_YET
-            heappush(self.events, (max(receiver.time, arrival), receiver.index))
+            self._wake(receiver)
 
-    def _issue_meeting(self, actor: Actor, lane: int, op: int, time: int) -> None:
-        queue = actor.queued.get(lane)
-        if queue is None:
-            queue = actor.queued[lane] = deque()
-        queue.append((op, time))
-        if len(queue) == 1:
-            following = self._come(actor, lane, op, time)
-            if following:
-                self._arrive(lane, deque(following))
+    def _wake(self, actor: Actor) -> None:
+        """The actor has what it waited for."""
+        self.awake.append(actor)
 
-    def _arrive(self, lane: int, arrivals: deque[Actor]) -> None:
-        """These actors have reached the head of their queue on a stream: tell their meetings.
+    def _come(self, member: Actor, lane: int) -> None:
+        """A member has come to the head of its queue on a stream; the last one starts that collective.
 
-        A collective that starts frees the stream of every member with its end, and their next one
-        arrives in turn.
+        With its end the stream of every member is free, and whoever has queued another one there
+        comes to it in turn.
         """
-        while arrivals:
-            member = arrivals.popleft()
-            arrivals += self._come(member, lane, *member.queued[lane][0])
-
-    def _come(self, member: Actor, lane: int, op: int, issued: int) -> Sequence[Actor]:
-        """A member has come to its collective; the last one starts it.
-
-        Returns those that come to their next one on the stream.
-        """
-        group = member.groups[lane]
-        meeting = self.meetings.get(group)
-        if meeting is None:
-            meeting = self.meetings[group] = Meeting(len(self.group_classes[group].members))
-        meeting.members.append((member, op))
-        meeting.missing -= 1
-        if issued > meeting.ready:
-            meeting.ready = issued
-        if member.free[lane] > meeting.ready:
-            meeting.ready = member.free[lane]
-        if meeting.missing:
-            return ()
-        del self.meetings[group]
-        return self._begin_collective(meeting, lane)
+        coming = [member]
+        for here in coming:
+            group = here.groups[lane]
+            meeting = self.meetings.get(group)
+            if meeting is None:
+                meeting = self.meetings[group] = Meeting(len(self.group_classes[group].members))
+            op, issued = here.queued[lane][0]
+            meeting.members.append((here, op))
+            if issued > meeting.ready:
+                meeting.ready = issued
+            if here.free[lane] > meeting.ready:
+                meeting.ready = here.free[lane]
+            meeting.missing -= 1
+            if not meeting.missing:
+                del self.meetings[group]
+                coming += self._begin_collective(meeting, lane)
 
     def _begin_collective(self, meeting: Meeting, lane: int) -> list[Actor]:
         """All members have come. Returns those that come to their next meeting on the stream."""
@@ -254,15 +229,15 @@ class Engine:
     def _end_collective(self, meeting: Meeting, lane: int, over: int) -> list[Actor]:
         """Give every member the end. Returns those whose next collective is queued on the stream."""
         going_on = []
-        ready, events = meeting.ready, self.events
-        for member, op in sorted(meeting.members, key=_by_index):
+        ready = meeting.ready
+        for member, op in meeting.members:
             member.start[op] = ready
             member.end[op] = member.free[lane] = over
             queue = member.queued[lane]
             queue.popleft()
             if member.parked_op == op:
                 member.parked_op = NOT_YET
-                heappush(events, (over if over > member.time else member.time, member.index))
+                self._wake(member)
             if queue:
                 going_on.append(member)
         return going_on

@@ -7,7 +7,7 @@ start; ports are shared anew when nothing more happens at that instant.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -54,6 +54,8 @@ class SharedEngine(Engine):
     ) -> None:
         super().__init__(program, folding, durations, cancelled)
         self.transmission = traffic.transmission
+        # By time, then class: who goes on when.
+        self.events: list[tuple[int, int]] = []
         self.network = PortNetwork(traffic.capacities)
         self.channels: dict[tuple[int, int], deque[_Transfer]] = {}
         self.now = 0
@@ -76,10 +78,8 @@ class SharedEngine(Engine):
                 for token in network.finished(self.now):
                     self._end(token)
             elif events and events[0][0] <= self.now:
-                time, index = heappop(events)
-                actor = self.actors[index]
-                actor.time = time
-                self._advance(actor)
+                _, index = heappop(events)
+                next(self.actors[index].step, None)
             else:
                 network.settle(self.now)
                 ends = network.next_ns()
@@ -88,8 +88,12 @@ class SharedEngine(Engine):
                     return self._times()
                 self.now = min(coming)
 
-    def _run_ops(self, actor: Actor, first: int, last: int) -> bool:
-        """Issue ops first..last-1. False if the actor must wait: for an end, or for its own time to come."""
+    def _wake(self, actor: Actor) -> None:
+        """The actor has what it waited for, or waits for its own time to come."""
+        heappush(self.events, (max(actor.time, self.now), actor.index))
+
+    def _run_ops(self, actor: Actor, first: int, last: int) -> Iterator[None]:
+        """Issues ops first..last-1. Yields until its own time has come, and in each blocking one."""
         time = actor.time
         codes, durations, stream = actor.codes, actor.durations, actor.program.ops.stream
         for op in range(first, last):
@@ -99,19 +103,22 @@ class SharedEngine(Engine):
                 time += durations[op]
                 actor.end[op] = time
                 continue
+            actor.time = time
             if time > self.now:
-                actor.time, actor.next_op = time, op
-                heappush(self.events, (time, actor.index))
-                return False
+                self._wake(actor)
+                yield
             if code == SEND:
                 self._send(actor, op, time)
                 continue
-            self._issue_meeting(actor, stream[op], op, time)
+            lane = stream[op]
+            actor.queued[lane].append((op, time))
+            if len(actor.queued[lane]) == 1:
+                self._come(actor, lane)
             if code == MEET_BLOCKING:
-                actor.time, actor.next_op, actor.parked_op = time, op + 1, op
-                return False
+                actor.parked_op = op
+                yield
+                time = actor.end[op]
         actor.time = time
-        return True
 
     def _begin_collective(self, meeting: Meeting, lane: int) -> list[Actor]:
         member, op = min(meeting.members, key=lambda pair: pair[0].index)
@@ -137,14 +144,17 @@ class SharedEngine(Engine):
     def _end(self, token: object) -> None:
         """A transmission is over: who waited for it goes on, and the next one in its queue starts."""
         if isinstance(token, _Collective):
-            self._arrive(token.lane, deque(self._end_collective(token.meeting, token.lane, self.now)))
+            following = self._end_collective(token.meeting, token.lane, self.now)
+            # In the order of classes: what starts at one instant is named in one order.
+            for member in sorted(following, key=lambda actor: actor.index):
+                self._come(member, token.lane)
             return
         assert isinstance(token, _Transfer)
         sender, op, receiver = token
         sender.end[op] = self.now
         if sender.parked_op == op:
             sender.parked_op = NOT_YET
-            heappush(self.events, (max(sender.time, self.now), sender.index))
+            self._wake(sender)
         queue = self.channels[sender.index, receiver.index]
         queue.popleft()
         self._deliver(receiver, sender.program.ops.message[op], self.now)

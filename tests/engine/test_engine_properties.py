@@ -10,14 +10,21 @@ the naive simulation of every rank:
   classes with different links share their prices   NAIVE, own duration
   the final join leaves out own transfers           step end
   scales are floored                                NAIVE, own duration
+  a collective is ready when its last member comes  any order, NAIVE
 """
 
 from collections import defaultdict
+from random import Random
+from typing import SupportsIndex
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from simcore.diagnostics import Cancelled
+from simcore.engine import Times
+from simcore.engine.actor import Actor
+from simcore.engine.event_queue import Engine
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, STREAMS, Receive
 from simcore.simulation import simulate
@@ -94,6 +101,31 @@ def test_the_same_run_twice_is_the_same_to_the_nanosecond(case: Case) -> None:
     first, second = simulate(*case), simulate(*case)
     assert first.timeline.times == second.timeline.times
     assert first.diagnostics == second.diagnostics
+
+
+class _InAnyOrder(list[Actor]):
+    """Actors that can go on, of which any may be the next."""
+
+    def __init__(self, random: Random) -> None:
+        super().__init__()
+        self.random = random
+
+    def pop(self, _: SupportsIndex = -1) -> Actor:
+        return super().pop(self.random.randrange(len(self)))
+
+
+@settings(max_examples=50)
+@given(cases(), st.randoms(use_true_random=False))
+def test_no_order_of_actors_gives_other_times(case: Case, random: Random) -> None:
+    class AnyOrder(Engine):
+        def run(self) -> Times:
+            self.awake = _InAnyOrder(random)
+            return super().run()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("simcore.engine.Engine", AnyOrder)
+        other = simulate(*case)
+    assert other.timeline.times == simulate(*case).timeline.times
 
 
 @pytest.mark.parametrize("network", ["analytical", "shared"])

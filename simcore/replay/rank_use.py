@@ -1,4 +1,4 @@
-"""What a rank of a measured run and its operations take of the step, in the words of simulated runs."""
+"""What a rank of a measured run takes of the step, in the words of simulated runs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 from simcore.measured.columns import MEASURED, PASSES, RankTrace
 from simcore.measured.vocabulary import LAUNCH, category_of_group
-from simcore.replay.accounts import FIRST_EXPOSED, WAIT, RankAccounts
-from simcore.replay.results import MeasuredResults
-from simcore.run.pieces import GAP
+from simcore.replay.accounts import FIRST_EXPOSED, RankAccounts
 
 # The trace's words for what simulated runs have too. A trace does not tell input and weight gradients and
 # what is recomputed apart: `bwd` is all of a backward step. `other`: of groups without a name.
@@ -26,21 +24,6 @@ class StreamTime(NamedTuple):
     busy_ns: int
     overlapped_ns: int | None
     exposed_ns: int
-
-
-class OpUse(NamedTuple):
-    """Equal operations, or sub-operations of equal ones (`sub`), ns.
-
-    compute_ns, exposed_ns: of all of them on the rank where the two together are most. critical_ns: of the
-    critical path. slack_ns: the least of all.
-    """
-
-    op: str
-    sub: str | None
-    compute_ns: int
-    exposed_ns: int
-    critical_ns: int
-    slack_ns: int | None
 
 
 def compute_ns(accounts: RankAccounts) -> dict[str, int]:
@@ -132,53 +115,3 @@ def peak_microbatches(rank: RankTrace) -> int | None:
         held[ops.batch[op]] = held.get(ops.batch[op], 0) + (1 if forward else -1)
         most = max(most, sum(count > 0 for count in held.values()))
     return most or None
-
-
-def op_uses(results: MeasuredResults) -> list[OpUse]:
-    """Each operation and sub-operation by name, in the order in which they first come; host gaps are none."""
-    uses: dict[tuple[str, str | None], dict[int, list[int]]] = {}
-    for number, (rank, accounts) in enumerate(zip(results.measured.ranks, results.accounts, strict=True)):
-        for segment, account in enumerate(accounts.account):
-            name = _name(results, rank, number, accounts.piece[segment])
-            if name is None:
-                continue
-            sums = uses.setdefault(name, {}).setdefault(number, [0, 0])
-            ns = accounts.edge[segment + 1] - accounts.edge[segment]
-            if account < FIRST_EXPOSED:
-                sums[0] += ns
-            elif account < WAIT:
-                sums[1] += ns
-    critical: dict[tuple[str, str | None], int] = {}
-    for one in results.critical_path:
-        name = _name(results, results.measured.ranks[one.rank], one.rank, one.piece)
-        if name is not None:
-            critical[name] = critical.get(name, 0) + one.end - one.start
-    slack = _least_slack(results)
-    found = []
-    for name, by_rank in uses.items():
-        compute, exposed = max(by_rank.values(), key=sum)
-        found.append(OpUse(*name, compute, exposed, critical.get(name, 0), slack.get(name)))
-    return found
-
-
-def _least_slack(results: MeasuredResults) -> dict[tuple[str, str | None], int]:
-    """The least slack by name; an operation's is that of all that lies in it."""
-    found: dict[tuple[str, str | None], int] = {}
-    for number, (rank, column) in enumerate(zip(results.measured.ranks, results.slack_ns, strict=True)):
-        for piece, ns in enumerate(column):
-            name = _name(results, rank, number, piece)
-            if name is not None:
-                for one in {name, (name[0], None)}:
-                    found[one] = min(ns, found.get(one, ns))
-    return found
-
-
-def _name(
-    results: MeasuredResults, rank: RankTrace, number: int, piece: int
-) -> tuple[str, str | None] | None:
-    """(operation, sub-operation) of a piece of the rank with this index; None where no operation runs."""
-    pieces = results.ties.pieces[number]
-    if not 0 <= piece < len(pieces) or pieces.kind[piece] == GAP:
-        return None
-    sub = pieces.sub[piece]
-    return rank.ops.name[pieces.op[piece]], rank.subs.name[sub] if sub >= 0 else None

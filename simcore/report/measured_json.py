@@ -14,11 +14,11 @@ from simcore.replay import MeasuredResults
 from simcore.replay.accounts import RankAccounts
 from simcore.replay.critical_path import REASONS, Segment
 from simcore.replay.difference import differences
+from simcore.replay.op_use import op_uses
 from simcore.replay.rank_use import (
     StreamTime,
     compute_ns,
     exposed_ns,
-    op_uses,
     overlapped_ns,
     peak_microbatches,
     stream_times,

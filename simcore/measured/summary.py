@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from simcore.measured.columns import MEASURED
+from simcore.measured.columns import MEASURED, RankTrace
 from simcore.measured.lanes import rank_segments
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, category_of_group, category_of_op
@@ -60,22 +60,32 @@ def rank_times(run: MeasuredRun) -> list[RankTime]:
 
 def op_figures(run: MeasuredRun) -> list[OpFigures]:
     """The operations by name, in the order in which they first come in the files."""
+    return op_figures_of(run.ranks)
+
+
+def sub_figures(run: MeasuredRun) -> list[OpFigures]:
+    """The sub-operations by parent, name and group, in the order in which they first come."""
+    return sub_figures_of(run.ranks)
+
+
+def op_figures_of(ranks: Sequence[RankTrace]) -> list[OpFigures]:
+    """As `op_figures`, of some ranks."""
     return _figures(
         (name, None, category_of_op(name, ops.group[index]), ops.known[index],
          ops.start[index], ops.end[index], rank.number, ops.batch[index], index)
-        for rank in run.ranks
+        for rank in ranks
         for ops in (rank.ops,)
         for index, name in enumerate(ops.name)
     )  # fmt: skip
 
 
-def sub_figures(run: MeasuredRun) -> list[OpFigures]:
-    """The sub-operations by parent, name and group, in the order in which they first come."""
+def sub_figures_of(ranks: Sequence[RankTrace]) -> list[OpFigures]:
+    """As `sub_figures`, of some ranks."""
     return _figures(
         (name, rank.ops.name[subs.parent[index]], category_of_group(subs.group[index]), subs.known[index],
          subs.start[index], subs.end[index], rank.number, rank.ops.batch[subs.parent[index]],
          len(rank.ops) + index)
-        for rank in run.ranks
+        for rank in ranks
         for subs in (rank.subs,)
         for index, name in enumerate(subs.name)
     )  # fmt: skip

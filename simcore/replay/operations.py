@@ -1,0 +1,352 @@
+"""The operations of a measured run as a table has them: equal ones of all ranks together, or of each rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+from simcore.measured.matching import Call, is_asynchronous
+from simcore.measured.places import MODEL_PARALLEL
+from simcore.measured.summary import OpFigures, op_figures_of, sub_figures_of
+from simcore.measured.vocabulary import COMPUTE, LAUNCH, buffer_bytes
+from simcore.records import Struct
+from simcore.replay.op_use import OpKey, Spent, critical_ns, most_used, slack_ns, spent
+from simcore.replay.results import MeasuredResults
+from simcore.replay.waits import Wait, waits_by_item
+from simcore.run.ties import NONE
+
+WORK = ("compute", "communication", "host")
+
+
+class Operation(Struct, frozen=True):
+    """Equal operations, or sub-operations (`sub`) of equal ones; times in ns. Ranks are their indices.
+
+    rank: the one that it is of, None of all together. kinds: as reports have them, mostly one. ranks: who
+    runs it. count: its runs; measured: how many of them have a duration, which total_ns, least_ns and most_ns
+    are of. least_rank, most_rank: where the shortest and the longest are, NONE without any; most_batch: the
+    longest one's micro-batch, most_item: which item of its rank's lanes it is.
+    use: of the rank where compute and exposed communication together are most, as `OpUse` has them. own_ns:
+    what is not waiting, of the rank where it is most, own_rank; mean_own_ns: the mean of all that run it.
+    waits_ns: of all `ranks`, in its sub-operations too.
+    """
+
+    op: str
+    sub: str | None
+    rank: int | None
+    kinds: tuple[str, ...]
+    ranks: tuple[int, ...]
+    count: int
+    measured: int
+    total_ns: int
+    least_ns: int
+    least_rank: int
+    most_ns: int
+    most_rank: int
+    most_batch: int
+    most_item: int
+    use: Spent
+    own_ns: int
+    own_rank: int
+    mean_own_ns: float
+    waits_ns: int
+
+    @property
+    def name(self) -> str:
+        """Its name as the file has it, with the operation that a sub-operation lies in."""
+        return self.op if self.sub is None else f"{self.sub} in {self.op}"
+
+    @property
+    def rank_ns(self) -> float:
+        """How long a rank is in it, the mean of those that run it."""
+        return self.total_ns / len(self.ranks)
+
+    @property
+    def run_ns(self) -> float | None:
+        """How long one run of it takes on average; None where none has a duration."""
+        return self.total_ns / self.measured if self.measured else None
+
+    @property
+    def times_mean(self) -> float | None:
+        """How many times the mean of all ranks that run it the largest `own_ns` is; None of nothing."""
+        return self.own_ns / self.mean_own_ns if self.mean_own_ns else None
+
+    @property
+    def work(self) -> str:
+        """Which of WORK it is; of several kinds the first one's."""
+        kind = self.kinds[0]
+        return WORK[0] if kind in COMPUTE else WORK[2] if kind == "host" else WORK[1]
+
+
+class Moved(NamedTuple):
+    """Communication whose time by itself is known: how often, bytes together, ns together."""
+
+    times: int = 0
+    bytes: int = 0
+    ns: int = 0
+
+    @property
+    def algbw(self) -> float:
+        """Bytes of a rank's buffer per ns, which is GB/s."""
+        return self.bytes / self.ns if self.ns else 0.0
+
+
+class Operations:
+    """All operations of a run, measured or replayed, with what a table shows of them; each figure found once.
+
+    Of an order without times there are counts alone.
+    """
+
+    def __init__(self, results: MeasuredResults) -> None:
+        self.results = results
+        self.timed = results.run.timed
+        # Of each key the figures of each rank: several where its runs are of different groups.
+        self._figures: dict[OpKey, dict[int, list[OpFigures]]] = {}
+        for rank, trace in enumerate(results.run.ranks):
+            for one in (*op_figures_of((trace,)), *sub_figures_of((trace,))):
+                key = (one.name, None) if one.parent is None else (one.parent, one.name)
+                self._figures.setdefault(key, {}).setdefault(rank, []).append(one)
+        self._spent = spent(results) if self.timed else {}
+        self._waits = self._waits_with_subs()
+        self._mean_own_ns = {
+            key: sum(one.own_ns for one in self._spent.get(key, {}).values()) / len(by_rank)
+            for key, by_rank in self._figures.items()
+        }
+        # Of the ranks that were asked for, by item of their lanes.
+        self._waits_by_item: dict[int, dict[int, list[Wait]]] = {}
+        # A step has a handful of shapes and very many lines of each.
+        self._of_shape: dict[tuple[str | None, str | None], int | None] = {}
+
+    @cached_property
+    def together(self) -> list[Operation]:
+        """All ranks together, in the order in which the operations first come in the files."""
+        return [self._operation(key, None, by_rank) for key, by_rank in self._figures.items()]
+
+    @cached_property
+    def of_each_rank(self) -> list[Operation]:
+        """Each rank's, by rank."""
+        found = [
+            self._operation(key, rank, {rank: figures})
+            for key, by_rank in self._figures.items()
+            for rank, figures in by_rank.items()
+        ]
+        return sorted(found, key=lambda one: one.rank or 0)
+
+    def _waits_with_subs(self) -> dict[tuple[str, str | None, int], int]:
+        """What each operation waits on each rank, in its sub-operations too, ns."""
+        found: dict[tuple[str, str | None, int], int] = {}
+        for (op, sub), by_rank in self._spent.items():
+            for rank, one in by_rank.items():
+                for key in {(op, sub, rank), (op, None, rank)}:
+                    found[key] = found.get(key, 0) + one.waits_ns
+        return found
+
+    def _operation(self, key: OpKey, rank: int | None, by_rank: dict[int, list[OpFigures]]) -> Operation:
+        figures = [(who, one) for who, some in by_rank.items() for one in some]
+        timed = [(who, one) for who, one in figures if one.measured]
+        least_rank, least = min(timed, key=lambda pair: pair[1].least_ns, default=(NONE, None))
+        most_rank, most = max(timed, key=lambda pair: pair[1].most_ns, default=(NONE, None))
+        everywhere = self._spent.get(key, {})
+        mine = {who: everywhere.get(who, Spent()) for who in by_rank}
+        own_rank = max(mine, key=lambda who: mine[who].own_ns)
+        return Operation(
+            op=key[0],
+            sub=key[1],
+            rank=rank,
+            kinds=tuple(dict.fromkeys(one.category for _, one in figures)),
+            ranks=tuple(by_rank),
+            count=sum(one.count for _, one in figures),
+            measured=sum(one.measured for _, one in timed),
+            total_ns=sum(one.total_ns for _, one in timed),
+            least_ns=0 if least is None else least.least_ns,
+            least_rank=least_rank,
+            most_ns=0 if most is None else most.most_ns,
+            most_rank=most_rank,
+            most_batch=-1 if most is None else most.most_batch,
+            most_item=NONE if most is None else most.most_item,
+            use=most_used(mine.values()),
+            own_ns=mine[own_rank].own_ns,
+            own_rank=own_rank,
+            mean_own_ns=self._mean_own_ns[key],
+            waits_ns=sum(self._waits.get((*key, who), 0) for who in by_rank),
+        )
+
+    # -- the path --------------------------------------------------------------------------
+
+    @property
+    def path_known(self) -> bool:
+        """Whether the critical path and the slack are there without a wait; a run without times has none."""
+        if not self.timed or "_path" in self.__dict__:
+            return True
+        return {"critical_path", "slack_ns"} <= self.results.__dict__.keys()
+
+    def find_path(self) -> None:
+        """Finds the critical path and the slack of all operations."""
+        _ = self._path
+
+    @cached_property
+    def _path(self) -> tuple[dict[OpKey, dict[int, int]], dict[OpKey, dict[int, int]]]:
+        return critical_ns(self.results), slack_ns(self.results)
+
+    def critical_ns(self, one: Operation) -> int:
+        """What the critical path has of it, ns."""
+        by_rank = self._path[0].get((one.op, one.sub), {})
+        return sum(by_rank.get(rank, 0) for rank in one.ranks)
+
+    def slack_ns(self, one: Operation) -> int | None:
+        """Its least slack, ns; None of what holds nobody, such as a launch."""
+        by_rank = self._path[1].get((one.op, one.sub), {})
+        return min((by_rank[rank] for rank in one.ranks if rank in by_rank), default=None)
+
+    # -- what is sent ----------------------------------------------------------------------
+
+    def sizes(self, one: Operation) -> tuple[int, int] | None:
+        """The least and the most bytes of its buffers; None where no line of it says any."""
+        by_rank = self._sizes.get((one.op, one.sub), {})
+        found = [by_rank[rank] for rank in one.ranks if rank in by_rank]
+        return (min(least for least, _ in found), max(most for _, most in found)) if found else None
+
+    @cached_property
+    def _sizes(self) -> dict[OpKey, dict[int, tuple[int, int]]]:
+        found: dict[OpKey, dict[int, tuple[int, int]]] = {}
+        for rank, key, size in self._buffers():
+            by_rank = found.setdefault(key, {})
+            least, most = by_rank.get(rank, (size, size))
+            by_rank[rank] = min(least, size), max(most, size)
+        return found
+
+    def _buffers(self) -> Iterator[tuple[int, OpKey, int]]:
+        """(rank, operation, bytes) of each run whose line states a buffer."""
+        for rank, trace in enumerate(self.results.measured.ranks):
+            ops, subs = trace.ops, trace.subs
+            for name, shape, dtype in zip(ops.name, ops.shape, ops.dtype, strict=True):
+                size = self._bytes(shape, dtype)
+                if size is not None:
+                    yield rank, (name, None), size
+            for parent, name, shape, dtype in zip(
+                subs.parent, subs.name, subs.shape, subs.dtype, strict=True
+            ):
+                size = self._bytes(shape, dtype)
+                if size is not None:
+                    yield rank, (ops.name[parent], name), size
+
+    def _bytes(self, shape: str | None, dtype: str | None) -> int | None:
+        pair = (shape, dtype)
+        if pair not in self._of_shape:
+            self._of_shape[pair] = buffer_bytes(shape, dtype)
+        return self._of_shape[pair]
+
+    def moved(self, one: Operation) -> Moved:
+        """Its communication as far as it is known how long it takes by itself: from when the last member has
+        come, or the send begins. All ranks together have each collective once.
+        """
+        return self._moved.get((one.op, one.sub), {}).get(one.rank, Moved())
+
+    @cached_property
+    def _moved(self) -> dict[OpKey, dict[int | None, Moved]]:
+        found: dict[OpKey, dict[int | None, Moved]] = {}
+
+        def add(key: OpKey, rank: int | None, size: int, ns: int) -> None:
+            before = found.setdefault(key, {}).get(rank, Moved())
+            found[key][rank] = Moved(before.times + 1, before.bytes + size, before.ns + ns)
+
+        for calls, ns in self._alone():
+            counted = set()
+            for call in calls:
+                size = self._size_of(call)
+                key = self._key(call)
+                if size is None:
+                    continue
+                add(key, call.rank, size, ns)
+                if key not in counted:
+                    counted.add(key)
+                    add(key, None, size, ns)
+        return found
+
+    def _alone(self) -> Iterator[tuple[tuple[Call, ...], int]]:
+        """(calls, ns) of each collective and message, as long as it takes by itself in the run that is shown.
+
+        What runs beside compute is left out: a trace says when it was waited for, not when it was over.
+        """
+        results = self.results
+        if not self.timed or not results.together:
+            return
+        graph, ends, matches = results.graph, results.ends, results.ties.matches
+        pairs = [
+            (meeting.calls, node)
+            for meeting, node in zip(matches.meetings, graph.meetings, strict=True)
+            if not meeting.is_async and meeting.kind != MODEL_PARALLEL
+        ]
+        pairs += [
+            ((message.send, message.receive), node)
+            for message, node in zip(matches.messages, graph.messages, strict=True)
+        ]
+        for calls, node in pairs:
+            ns = 0 if node == NONE else ends[node] - graph.graph.start(node, ends)
+            if ns > 0:
+                yield calls, ns
+
+    def _size_of(self, call: Call) -> int | None:
+        trace = self.results.measured.ranks[call.rank]
+        if call.sub < 0:
+            return self._bytes(trace.ops.shape[call.op], trace.ops.dtype[call.op])
+        return self._bytes(trace.subs.shape[call.sub], trace.subs.dtype[call.sub])
+
+    def _key(self, call: Call) -> OpKey:
+        trace = self.results.measured.ranks[call.rank]
+        return trace.ops.name[call.op], None if call.sub < 0 else trace.subs.name[call.sub]
+
+    def without_partner(self, one: Operation) -> int:
+        """How many of its runs are communication of which no partner is known that waited for it."""
+        return sum(self._unmatched.get((one.op, one.sub, rank), 0) for rank in one.ranks)
+
+    @cached_property
+    def _unmatched(self) -> dict[tuple[str, str | None, int], int]:
+        found: dict[tuple[str, str | None, int], int] = {}
+        for call in self.results.ties.matches.unmatched if self.timed else ():
+            key = (*self._key(call), call.rank)
+            found[key] = found.get(key, 0) + 1
+        return found
+
+    def waits_of_longest(self, one: Operation) -> list[Wait]:
+        """What its longest run waits, the longest first; nothing where the ranks have no common time."""
+        if one.most_rank == NONE or not self.results.waiting:
+            return []
+        if one.most_rank not in self._waits_by_item:
+            self._waits_by_item[one.most_rank] = waits_by_item(self.results, one.most_rank)
+        return self._waits_by_item[one.most_rank].get(one.most_item, [])
+
+    def is_beside_compute(self, one: Operation) -> bool:
+        """Whether its longest run is a sub-operation that lasts from its launch to the wait for it."""
+        if one.sub is None or one.most_item == NONE:
+            return False
+        trace = self.results.run.ranks[one.most_rank]
+        return is_asynchronous(trace, one.most_item - len(trace.ops))
+
+    # -- where it is -----------------------------------------------------------------------
+
+    def place(self, one: Operation) -> tuple[int, int, int, str | None]:
+        """(rank, start, end, lane) of its longest run, of its first where none has a duration.
+
+        lane: the group kind whose lane has it, None for the rank's own lane.
+        """
+        rank, item = one.most_rank, one.most_item
+        if item == NONE:
+            rank, item = one.ranks[0], self._first_item(one)
+        trace = self.results.run.ranks[rank]
+        ops, subs = trace.ops, trace.subs
+        if item < len(ops):
+            # A launch takes none of its rank's time: it stands in its group's lane alone.
+            lane = ops.group[item] or "" if ops.name[item] == LAUNCH else None
+            return rank, ops.start[item], ops.end[item], lane
+        sub = item - len(ops)
+        return rank, subs.start[sub], subs.end[sub], subs.group[sub] or ""
+
+    def _first_item(self, one: Operation) -> int:
+        trace = self.results.run.ranks[one.ranks[0]]
+        if one.sub is None:
+            return trace.ops.name.index(one.op)
+        pairs = zip(trace.subs.parent, trace.subs.name, strict=True)
+        inside = (sub for sub, (parent, name) in enumerate(pairs)
+                  if name == one.sub and trace.ops.name[parent] == one.op)  # fmt: skip
+        return len(trace.ops) + next(inside)

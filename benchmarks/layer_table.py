@@ -22,9 +22,9 @@ from simcore.analysis import Results
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
 from simcore.workload import open_workload
-from tui.layers.table import PRICED, SORTED_BY
-from tui.layers.table import Table as LayerTable
 from tui.layers.view import LayersView
+from tui.layers.workload_table import PRICED, SORTED_BY
+from tui.layers.workload_table import WorkloadTable as LayerTable
 from tui.session import Session
 
 OPEN_MS, SORT_MS, ROUNDS = 200.0, 100.0, 5

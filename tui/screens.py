@@ -35,9 +35,7 @@ SCREENS: dict[str, Entry] = {
         "tui.measured.summary_view:MeasuredSummaryView",
     ),
     "timeline": Entry("2", "Timeline", "Timeline", "tui.timeline.view:TimelineView"),
-    "layers": Entry(
-        "3", "Layers", "Layers", "tui.layers.view:LayersView", "tui.measured.view:OperationsView"
-    ),
+    "layers": Entry("3", "Layers", "Layers", "tui.layers.view:LayersView"),
     "why": Entry("4", "Why", "Why", "tui.why.view:WhyView", "tui.measured.why_view:MeasuredWhyView"),
     "parameters": Entry(
         "5",

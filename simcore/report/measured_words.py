@@ -1,4 +1,4 @@
-"""A measured run in words, and its operations as a table: for the report and for the screen."""
+"""A measured run in words, for the report and for the screen, and its operations as a table of the report."""
 
 from __future__ import annotations
 
@@ -14,10 +14,6 @@ from simcore.report.table import Column, table
 from simcore.units import duration, plural
 
 _NAME_CELLS = 34
-_NARROW_NAME_CELLS = 28
-# Of these a name on a narrow screen has to leave some to one more column.
-_WAITS_CELLS = 6
-_WIDE = 100
 # Nobody reads more rows than these; the first are the ones that take most.
 _MOST_ROWS = 60
 
@@ -88,7 +84,7 @@ def order_lines(run: MeasuredRun, width: int) -> list[str]:
     return lines
 
 
-def op_lines(results: MeasuredResults, width: int = _WIDE) -> list[str]:
+def op_lines(results: MeasuredResults) -> list[str]:
     """The operations and sub-operations as tables of text, the ones that take most first.
 
     Where ranks wait for others the column `waits` has how much of the longest is that.
@@ -100,11 +96,11 @@ def op_lines(results: MeasuredResults, width: int = _WIDE) -> list[str]:
     unit = ", ms" if run.timed else ""
     unit += "; waits: part of the most" if waits is not None else ""
     lines = [f"Operations of all ranks, by name{unit}"]
-    lines += _table(run, sorted(op_figures(run), key=_most_total), waits, width)
+    lines += _table(run, sorted(op_figures(run), key=_most_total), waits)
     subs = sorted(sub_figures(run), key=_most_total)
     if subs:
         lines += ["", f"Sub-operations, inside the operations above{unit}"]
-        lines += _table(run, subs, waits, width)
+        lines += _table(run, subs, waits)
     return lines
 
 
@@ -112,20 +108,18 @@ def _most_total(figures: OpFigures) -> int:
     return -figures.total_ns
 
 
-def _table(run: MeasuredRun, figures: list[OpFigures], waits: _Waits, width: int) -> list[str]:
-    wide = width >= _WIDE
-    cells = _NAME_CELLS if wide else _NARROW_NAME_CELLS - (0 if waits is None else _WAITS_CELLS)
+def _table(run: MeasuredRun, figures: list[OpFigures], waits: _Waits) -> list[str]:
     columns = [Column("operation", left=True), Column("kind", left=True), Column("count")]
     if run.timed:
         columns += [Column("mean"), Column("least"), Column("most")]
         columns += [] if waits is None else [Column("waits")]
-        columns.append(Column("most is on" if wide or waits is None else "on", left=True))
+        columns.append(Column("most is on", left=True))
     rows = []
     for one in figures[:_MOST_ROWS]:
-        name = printable(one.name if one.parent is None else f"{one.name} in {one.parent}", cells)
+        name = printable(one.name if one.parent is None else f"{one.name} in {one.parent}", _NAME_CELLS)
         row = [name, one.category, str(one.count)]
         if run.timed and one.measured:
-            batch = f", micro-batch {one.most_batch}" if wide and one.most_batch >= 0 else ""
+            batch = f", micro-batch {one.most_batch}" if one.most_batch >= 0 else ""
             row += [_ms(one.total_ns / one.measured), _ms(one.least_ns), _ms(one.most_ns)]
             if waits is not None:
                 row.append(_ms(sum(wait.ns for wait in waits[one.most_rank].get(one.most_item, ()))))

@@ -54,15 +54,14 @@ def test_the_table_of_operations_says_how_much_of_the_longest_is_waiting() -> No
     assert "waits" not in alone[1]
 
 
-def test_of_a_sub_operation_its_own_waiting_is_said_and_a_narrow_screen_has_room() -> None:
+def test_of_a_sub_operation_its_own_waiting_is_said() -> None:
     early = Sub("1030.00", "20.00", "linear"), Sub("1045.00", "5.00", "layernorm")
     late = Sub("1030.00", "0.10", "linear"), Sub("1045.00", "0.10", "layernorm")
     text = op(0, "forward_step", 0, 60, subs=early) + op(1, "forward_step", 0, 60, subs=late)
-    lines = op_lines(MeasuredResults(run_of(text, 2, tp=2)), 78)
-    assert lines[2].split()[-5:] == ["60.00", "60.00", "24.80", "rank", "0"]
-    assert lines[-2].split()[-4:] == ["20.00", "19.90", "rank", "0"]
-    assert lines[-1].split()[-4:] == ["5.00", "4.90", "rank", "0"]
-    assert all(len(line) <= 78 for line in lines)
+    lines = op_lines(MeasuredResults(run_of(text, 2, tp=2)))
+    assert lines[2].split(", ")[0].split()[-5:] == ["60.00", "60.00", "24.80", "rank", "0"]
+    assert lines[-2].split(", ")[0].split()[-4:] == ["20.00", "19.90", "rank", "0"]
+    assert lines[-1].split(", ")[0].split()[-4:] == ["5.00", "4.90", "rank", "0"]
 
 
 @settings(max_examples=60, deadline=None)

@@ -11,8 +11,10 @@ from simcore.workload import Workload
 from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, small, two_stages
 from tui.frame import text_of, width_of
-from tui.layers.table import COLUMNS, Table, columns_for, figure, row_texts
+from tui.layers.table import figure
 from tui.layers.view import LayersView
+from tui.layers.workload_table import COLUMNS, columns_for, row_texts
+from tui.layers.workload_table import WorkloadTable as Table
 from tui.session import Session
 
 GROUPED, EACH = False, True

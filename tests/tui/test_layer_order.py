@@ -14,8 +14,9 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import run, seed, seed_workload, small
 from tests.tui.pseudo_terminal import SEED, Terminal, wltui
 from tests.tui.screen_reading import press, screen_rows, wait_until
-from tui.layers.table import SORTED_BY, Table, columns_for, row_texts
 from tui.layers.view import LayersView
+from tui.layers.workload_table import SORTED_BY, columns_for, row_texts
+from tui.layers.workload_table import WorkloadTable as Table
 
 
 def first_lines(table: Table) -> list[dict[str, str]]:
@@ -193,7 +194,7 @@ async def test_enter_leads_to_the_timeline_and_escape_back_to_the_table_as_it_wa
 async def test_prices_of_very_many_rows_are_not_sorted_by(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.layers.view.MOST_PRICED", 3)
+    monkeypatch.setattr("tui.layers.workload_table.MOST_PRICED", 3)
     app = make_app(first="layers")
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, *"lllllll", "s")

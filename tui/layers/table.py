@@ -1,219 +1,131 @@
-"""The layer table as lines: a group of equal rows, or each row, one line a phase that does something."""
+"""What the table of screen 3 is, whatever its rows are of: the one interface that the screen asks."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import accumulate
-
-from simcore.analysis import LayerGroup, Results
-from simcore.analysis.layer_order import NO_SLACK, LayerOrder
-from simcore.analysis.layers import NOT_MODELLED, LayerCell, LayerRows
-from simcore.analysis.on_demand import OnDemand
-from simcore.collectives import cell_name
-from simcore.units import percent, plural
-from simcore.workload.model import PHASES
-from tui.frame import cells
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 
-@dataclass(frozen=True, slots=True)
-class TableLine:
-    """One line: a phase of `group`; `first` lines carry the name and the sums of all phases.
+class Column(NamedTuple):
+    """size: in cells. left: whether its texts stand at its left end."""
 
-    critical_ns, slack_ns: of the group; None while the critical path is not known.
+    heading: str
+    size: int
+    left: bool
+
+
+class Place(NamedTuple):
+    """A stretch of the timeline, ns. number: of the class of ranks, or the rank's index. stream: whose lane
+    it is on, None for the ranks' own.
     """
 
-    group: LayerGroup
-    phase: str
-    cell: LayerCell
-    first: bool
-    critical_ns: int | None = None
-    slack_ns: int | None = None
+    number: int
+    start_ns: int
+    end_ns: int
+    stream: str | None = None
 
 
-# Of a unit in which some phases have a line, what its lines are: by those phases as bits.
-_PHASES_OF = [
-    [phase for phase in range(len(PHASES)) if bits >> phase & 1] for bits in range(1 << len(PHASES))
-]
+class Table(Protocol):
+    """Lines in an order, those that are left by a filter. A line is named by its place from the top.
 
-
-class TableLines(OnDemand[TableLine]):
-    """The lines of the table, each made when it is asked for.
-
-    layers: what the lines are of. units: which of them, in this order; has_line: of each of all
-    units the phases that have a line, as bits.
+    key, descending: what it is sorted by, "" for the order it opens in. typed: the filter, "" without one.
+    each: whether equal ones have lines of their own. hint: what the last row says of the key that changes
+    that, "" where there is nothing to take apart.
     """
 
-    def __init__(self, layers: LayerOrder, has_line: Sequence[int], units: Sequence[int]) -> None:
-        self._layers = layers
-        self._table = layers.rows.table
-        self._groups = layers.groups
-        self._has_line = has_line
-        self.units = units
-        counts = map([len(phases) for phases in _PHASES_OF].__getitem__, map(has_line.__getitem__, units))
-        # Of each unit its first line, and how many lines there are.
-        self._begin = list(accumulate(counts, initial=0))
-        super().__init__(self._begin[-1])
+    key: str
+    descending: bool
+    typed: str
+    each: bool
 
-    def _place(self, line: int) -> int:
-        """The place among the units of the one that a line is of."""
-        return bisect_right(self._begin, line) - 1
+    @property
+    def hint(self) -> str: ...
+    @property
+    def lines(self) -> Sequence[object]:
+        """The lines, each made when it is asked for."""
+    @property
+    def sorted_by(self) -> Mapping[str, tuple[str, bool]]:
+        """The key that a column sorts by, and whether its largest comes first; others do not sort."""
+    @property
+    def of_path(self) -> Collection[str]:
+        """The keys that only the critical path knows."""
+    @property
+    def subject(self) -> object:
+        """What the critical path is looked for of."""
 
-    def make(self, place: int) -> TableLine:
-        at = self._place(place)
-        unit, inside = self.units[at], place - self._begin[at]
-        phase = PHASES[_PHASES_OF[self._has_line[unit]][inside]]
-        group = self._alone(unit) if self._groups is None else self._groups[unit]
-        cell = self._table.cell(group.rows.indices[0], phase)
-        if not self._layers.knows_path:
-            return TableLine(group, phase, cell, not inside)
-        critical, slack = (int(self._layers.values(key)[unit]) for key in OF_PATH)
-        return TableLine(group, phase, cell, not inside, critical, slack)
+    def apart(self, each: bool) -> Table:
+        """The table of the same run, equal ones together or each with a line of its own."""
+        ...
 
-    def line_of(self, row: int) -> int:
-        """The first line of the group that row `row` of the file is in; 0 where it has none."""
-        unit = row if self._groups is None else self._groups.place_of(row)
-        if unit not in self.units:
-            return 0
-        at = self.units.index(unit)
-        return self._begin[at] if self._begin[at] < self._begin[at + 1] else 0
+    def columns_for(self, width: int) -> list[Column]:
+        """The columns that fit a screen of this width."""
+        ...
 
-    def next_of(self, units: Collection[int], line: int, direction: int) -> int | None:
-        """The first line of one of some units, from `line` on (1) or back (-1), past the end if need be."""
-        begin = self._begin
-        begins = [
-            begin[at] for at, unit in enumerate(self.units) if unit in units and begin[at] < begin[at + 1]
-        ]
-        if not begins:
-            return None
-        if direction > 0:
-            return next((place for place in begins if place >= line), begins[0])
-        return next((place for place in reversed(begins) if place <= line), begins[-1])
+    def texts(self, line: int) -> dict[str, str]:
+        """The texts of a line, by heading."""
+        ...
 
-    def _alone(self, index: int) -> LayerGroup:
-        row = self._table.row(index)
-        return LayerGroup(row.name, LayerRows(self._table, (index,)), row.compute_ns, row.exposed_ns)
+    def counted(self) -> str:
+        """How many rows there are."""
+        ...
 
+    def left(self) -> str:
+        """How many of them the filter leaves."""
+        ...
 
-class Table:
-    """The table of a run: its lines in an order, those that are left by a filter.
+    def order(self) -> tuple[str, str]:
+        """The order that it opens in: in words, and in fewer."""
+        ...
 
-    every_row: whether each row of the file has its own lines. key, descending: what it is sorted by,
-    as in `LayerOrder`; "" for the order it opens in. typed: the filter, "" without one.
-    """
-
-    def __init__(self, results: Results, every_row: bool) -> None:
-        self.layers = LayerOrder(results.layers, None if every_row else results.layer_groups)
-        self._results = results
-        self.learn_path()
-        self.key, self.descending, self.typed = "", True, ""
-        columns = [results.simulation.workload.cells(phase) for phase in PHASES]
-        pairs = zip(*(column for one in columns for column in (one.compute_ns, one.bytes)), strict=True)
-        shown = [
-            (1 if fwd_bytes or fwd not in NOT_MODELLED else 0)
-            | (2 if ig_bytes or ig not in NOT_MODELLED else 0)
-            | (4 if wg_bytes or wg not in NOT_MODELLED else 0)
-            for fwd, fwd_bytes, ig, ig_bytes, wg, wg_bytes in pairs
-        ]
-        self._has_line = shown if every_row else [shown[row] for row in self.layers.first_row]
-        self._order: Sequence[int] = range(len(self._has_line))
-        self.lines = TableLines(self.layers, self._has_line, self._order)
-
-    def learn_path(self) -> bool:
-        """The figures of the critical path into the lines, where they are known; whether they are."""
-        results = self._results
-        if not self.layers.knows_path and results.layer_path_known:
-            self.layers.know_path(results.layer_critical_ns, results.layer_slack_ns)
-        return self.layers.knows_path
+    def legend(self, columns: Sequence[Column], short: bool) -> str:
+        """What a heading means that does not say it."""
+        ...
 
     def sort(self, key: str, descending: bool) -> None:
         """Another order; "" for the first one."""
-        self.key, self.descending = key, descending
-        units = range(len(self._has_line))
-        self._order = self.layers.sorted(key, descending) if key else units
-        self.filter(self.typed)
+
+    def cannot_sort(self, heading: str) -> str:
+        """Why a column does not sort now, "" where it does."""
+        ...
 
     def filter(self, typed: str) -> None:
         """Only what holds every word of `typed`."""
-        self.typed = typed.strip()
-        self.lines = TableLines(self.layers, self._has_line, self.layers.matching(typed, self._order))
-
-    def rows(self) -> tuple[int, int]:
-        """(rows of the file that the filter leaves, all: those too that do nothing and have no line)."""
-        sizes = self.layers.values("rows")
-        with_line = [unit for unit in range(len(self._has_line)) if self._has_line[unit]]
-        left = self.layers.matching(self.typed, with_line)
-        return sum(int(sizes[unit]) for unit in left), sum(map(int, sizes))
-
-    @cached_property
-    def _without_line(self) -> list[int]:
-        """Asked for at each picture, found once."""
-        return [unit for unit, phases in enumerate(self._has_line) if not phases]
-
-    def empty(self, typed: str) -> int:
-        """How many rows of the file hold every word of `typed` and do nothing: they have no line."""
-        sizes = self.layers.values("rows")
-        return sum(int(sizes[unit]) for unit in self.layers.matching(typed, self._without_line))
-
-    def no_match(self, typed: str) -> str:
-        """That no line has these words, and how many rows without one have them."""
-        empty = self.empty(typed)
-        if not empty:
-            return "no row has these words"
-        return f"only {plural(empty, 'empty row')} of the file {'has' if empty == 1 else 'have'} these words"
 
     def find(self, typed: str, line: int, direction: int) -> int | None:
         """The first line of what holds every word of `typed`, from `line` on (1) or back (-1), and round."""
-        if not typed.strip():
-            return None
-        return self.lines.next_of(frozenset(self.layers.matching(typed, self.lines.units)), line, direction)
+        ...
 
+    def no_match(self, typed: str) -> str:
+        """That no line has these words; without any, why there is no line at all."""
+        ...
 
-# (heading, cells, left-aligned, shown from this width on)
-COLUMNS = (
-    ("layer", 18, True, 0),
-    ("rows", 5, False, 0),
-    ("ph.", 3, True, 0),
-    ("comp. ms", 8, False, 0),
-    ("collective", 14, True, 0),
-    ("group", 7, True, 92),
-    ("MB", 9, False, 104),
-    ("alone ms", 8, False, 84),
-    ("algbw", 5, False, 116),
-    ("busbw", 5, False, 116),
-    ("all ms", 8, False, 0),
-    ("exposed ms", 10, False, 0),
-    ("crit. ms", 8, False, 120),
-    ("slack ms", 8, False, 138),
-    ("% step", 6, False, 0),
-)
-# At these widths its place is taken by what the critical path has of the row.
-_GIVES_WAY, _GIVES_WAY_AT = "all ms", range(120, 129)
+    def learn_path(self) -> bool:
+        """The figures of the critical path into the lines, where they are known; whether they are."""
+        ...
 
-# What a column sorts by, and whether the largest comes first.
-SORTED_BY = {
-    "layer": ("name", False), "rows": ("rows", True), "comp. ms": ("compute", True),
-    "collective": ("collective", False), "group": ("group", False), "MB": ("bytes", True),
-    "alone ms": ("alone", True), "algbw": ("algbw", True), "busbw": ("busbw", True), "all ms": ("all", True),
-    "exposed ms": ("exposed", True), "crit. ms": ("critical", True), "slack ms": ("slack", False),
-    "% step": ("cost", True),
-}  # fmt: skip
-# What only the critical path knows, which a worker looks for.
-OF_PATH = ("critical", "slack")
-# Sorting by these prices a collective for each row, 25 us: a key must not take seconds.
-PRICED = ("alone", "algbw", "busbw")
-MOST_PRICED = 2000
+    def find_path(self, cancelled: Callable[[], bool]) -> object:
+        """Looks for the critical path, in a worker."""
+        ...
 
+    def mark(self, line: int) -> Hashable:
+        """What a line is of, to be found again in another order or table of the run."""
+        ...
 
-def columns_for(width: int) -> list[tuple[str, int, bool]]:
-    """The columns that fit a screen of this width."""
-    return [
-        (heading, size, left)
-        for heading, size, left, least in COLUMNS
-        if width >= least and not (heading == _GIVES_WAY and width in _GIVES_WAY_AT)
-    ]
+    def line_of(self, mark: Hashable) -> int:
+        """The line of that now, or what stands for it; 0 where it has none."""
+        ...
+
+    def first_line(self, line: int) -> int:
+        """The line with the name of what a line is of."""
+        ...
+
+    def place(self, line: int) -> Place | None:
+        """The longest span of a line; None where it takes no time in the step."""
+        ...
+
+    def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
+        """Where the figures of a line come from: a title, and lines of (text, role), `width` cells each."""
+        ...
 
 
 def figure(value: float, size: int) -> str:
@@ -226,28 +138,6 @@ def figure(value: float, size: int) -> str:
     return text if len(text) <= size else f"{value:.0e}"
 
 
-def row_texts(line: TableLine, step_ns: int) -> dict[str, str]:
-    """The texts of a line, by heading."""
-    group, cell = line.group, line.cell
-    texts = dict.fromkeys((heading for heading, *_ in COLUMNS), "")
-    texts["ph."] = line.phase
-    texts["comp. ms"] = figure(cell.compute_ns / 1e6, 8) if cell.is_modelled else "-"
-    if line.first:
-        texts["layer"] = cells(group.name, 18)
-        texts["rows"] = f"x{len(group.rows)}" if len(group.rows) < 10_000 else f"x{len(group.rows) // 1000}k"
-        texts["all ms"] = figure(group.compute_ns / 1e6, 8)
-        texts["exposed ms"] = figure(group.exposed_ns / 1e6, 10)
-        texts["% step"] = percent(group.cost_ns, step_ns)
-        texts["crit. ms"] = texts["slack ms"] = "..."
-        if line.critical_ns is not None and line.slack_ns is not None:
-            texts["crit. ms"] = figure(line.critical_ns / 1e6, 8)
-            texts["slack ms"] = "-" if line.slack_ns == NO_SLACK else figure(line.slack_ns / 1e6, 8)
-    if cell.collective and cell.group and cell.bytes:
-        texts["collective"] = cell_name(cell.collective)
-        texts["group"] = f"{cell.group} {cell.members}"
-        texts["MB"] = figure(cell.bytes / 1e6, 9)
-        texts["alone ms"] = figure(cell.comm_ns / 1e6, 8)
-        if cell.comm_ns:
-            texts["algbw"] = figure(cell.algbw, 5)
-            texts["busbw"] = figure(cell.busbw, 5)
-    return texts
+def fitting(columns: Sequence[tuple[str, int, bool, int]], width: int) -> list[Column]:
+    """The columns of (heading, size, left, from this width on) that a screen has."""
+    return [Column(heading, size, left) for heading, size, left, least in columns if width >= least]

@@ -1,0 +1,344 @@
+"""The operations of a trace as a table: equal ones of all ranks together, or each rank's alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from simcore.analysis.layer_order import NO_SLACK
+from simcore.replay.operations import WORK, Operation, Operations
+from simcore.units import percent, plural
+from tui.frame import cells
+from tui.layers.op_words import origin_words
+from tui.layers.table import Column, Place, figure
+
+# A name's cells: as many where the other columns of a width leave no more, as many where they do.
+_LEAST_NAME, _LEAST_NAME_OF_RANK, _MOST_NAME = 26, 20, 48
+# On a terminal of less than 80 columns.
+_NARROWEST_NAME = 12
+# Heading -> cells, whether left-aligned, what it sorts by, whether the largest comes first.
+_COLUMNS: dict[str, tuple[int, bool, str, bool]] = {
+    "operation": (_LEAST_NAME, True, "name", False),
+    "rank": (5, False, "rank", False),
+    "kind": (9, True, "kind", False),
+    "work": (7, True, "work", False),
+    "count": (5, False, "count", True),
+    "ranks": (5, False, "ranks", True),
+    "time ms": (8, False, "time", True),
+    "run ms": (8, False, "run", True),
+    "most ms": (8, False, "most", True),
+    "waits ms": (8, False, "waits", True),
+    "comp. ms": (8, False, "compute", True),
+    "exposed ms": (10, False, "exposed", True),
+    "slowest": (10, False, "times mean", True),
+    "to mean": (7, False, "times mean", True),
+    "MB": (9, False, "bytes", True),
+    "algbw": (5, False, "algbw", True),
+    "crit. ms": (8, False, "critical", True),
+    "slack ms": (8, False, "slack", False),
+    "% step": (6, False, "cost", True),
+}
+# Which of them a screen has room for: from the front, as far as they fit.
+_FIRST = (
+    "operation", "rank", "kind", "count", "time ms", "exposed ms", "% step", "crit. ms", "slowest", "to mean",
+    "slack ms", "waits ms", "comp. ms", "ranks", "run ms", "most ms", "MB", "algbw", "work",
+)  # fmt: skip
+# What a screen of any width has.
+_ALWAYS = ("operation", "kind", "count", "time ms")
+_UNTIMED = frozenset(("operation", "rank", "kind", "work", "count", "ranks"))
+_VALUES: dict[str, Callable[[Operation], float | str]] = {
+    "name": lambda one: one.name if one.sub is None else f"{one.op} {one.sub}",
+    "kind": lambda one: "/".join(one.kinds),
+    "work": lambda one: WORK.index(one.work),
+    "count": lambda one: one.count,
+    "ranks": lambda one: len(one.ranks),
+    "time": lambda one: one.rank_ns if one.measured else -1,
+    "run": lambda one: -1 if one.run_ns is None else one.run_ns,
+    "most": lambda one: one.most_ns if one.measured else -1,
+    "waits": lambda one: one.waits_ns / len(one.ranks),
+    "compute": lambda one: one.use.compute_ns,
+    "exposed": lambda one: one.use.exposed_ns,
+    "times mean": lambda one: -1 if one.times_mean is None else one.times_mean,
+    "cost": lambda one: one.own_ns,
+}
+_OF_PATH = ("critical", "slack")
+_SHORT_WORK = dict(zip(WORK, ("compute", "comm.", "host"), strict=True))
+
+
+class OpTable:
+    """The table of a measured run: see `Table`.
+
+    each: whether each rank's operations have lines of their own. key: of `_COLUMNS`.
+    """
+
+    of_path: Collection[str] = _OF_PATH
+
+    def __init__(self, operations: Operations, each: bool) -> None:
+        self._operations = operations
+        run = operations.results.run
+        self._ranks, self._step_ns = run.ranks, run.step_time_ns
+        self._unit = run.unit
+        self._several = len(run.ranks) > 1
+        self.each = each and self._several
+        self.hint = f"each {self._unit} / all {self._unit}s together" if self._several else ""
+        self._all = operations.of_each_rank if self.each else operations.together
+        headings = self._headings()
+        self.sorted_by: Mapping[str, tuple[str, bool]] = {
+            self._heading(name): _COLUMNS[name][2:] for name in _COLUMNS if name in headings
+        }
+        self._known: dict[str, Sequence[float | str]] = {}
+        self.key, self.descending, self.typed = "", True, ""
+        self._order = self._opening()
+        self.lines: Sequence[int] = self._order
+
+    def _headings(self) -> set[str]:
+        """The columns that say something of this run."""
+        found = set(_COLUMNS) if self._operations.timed else set(_UNTIMED)
+        of_all = {"ranks", "slowest"}
+        found -= of_all if self.each else {"rank", "to mean"}
+        if not self._several:
+            found -= of_all
+        if self._operations.timed and not self._operations.results.waiting:
+            found.discard("waits ms")
+        if self._operations.timed and not self._operations.results.together:
+            # What they took without waiting was not measured.
+            found.discard("algbw")
+        return found
+
+    def _heading(self, name: str) -> str:
+        """A plan has stages in place of ranks."""
+        return name.replace("rank", self._unit) if name in ("rank", "ranks") else name
+
+    def _opening(self) -> list[int]:
+        """The order that it opens in."""
+        every = range(len(self._all))
+        if not self._operations.timed:
+            return list(every)
+        return sorted(
+            every,
+            key=lambda at: (self._all[at].rank or 0, -self._all[at].own_ns, -self._all[at].total_ns),
+        )
+
+    @property
+    def subject(self) -> object:
+        return self._operations
+
+    def apart(self, each: bool) -> OpTable:
+        return OpTable(self._operations, each)
+
+    def operation(self, line: int) -> Operation:
+        """What a line is of."""
+        return self._all[self.lines[line]]
+
+    # -- columns and texts -----------------------------------------------------------------
+
+    def columns_for(self, width: int) -> list[Column]:
+        there = self._headings()
+        least = _LEAST_NAME_OF_RANK if self.each else _LEAST_NAME
+        # The first cell is the cursor's; behind the last column no blank is needed.
+        room = width - 1 - least
+        chosen = {"operation"}
+        for name in _FIRST:
+            if name in there and name not in chosen:
+                size = self._cells(name) + 1
+                if size > room and name not in _ALWAYS:
+                    break
+                room -= size
+                chosen.add(name)
+        name_cells = min(max(least + room, _NARROWEST_NAME), _MOST_NAME)
+        return [
+            Column(self._heading(name), name_cells if name == "operation" else self._cells(name), left)
+            for name, (_, left, *_) in _COLUMNS.items()
+            if name in chosen
+        ]
+
+    def _cells(self, name: str) -> int:
+        """The cells of a column: more where a heading (`stages`) or a rank's number needs them."""
+        number = len(str(self._ranks[-1].number))
+        needed = {"rank": number, "slowest": number + len(" x1.00")}.get(name, 0)
+        return max(_COLUMNS[name][0], len(self._heading(name)), needed)
+
+    def texts(self, line: int) -> dict[str, str]:
+        one = self.operation(line)
+        texts = {
+            "operation": cells(one.name, _MOST_NAME),
+            "kind": cells("/".join(one.kinds), 9),
+            "work": _SHORT_WORK[one.work],
+            "count": str(one.count) if one.count < 100_000 else f"{one.count // 1000}k",
+            self._unit: "" if one.rank is None else str(self._ranks[one.rank].number),
+            f"{self._unit}s": str(len(one.ranks)),
+        }
+        if not self._operations.timed:
+            return texts
+        ms = {
+            "run ms": one.run_ns,
+            "time ms": one.rank_ns if one.measured else None,
+            "most ms": one.most_ns if one.measured else None,
+            "waits ms": one.waits_ns / len(one.ranks),
+            "comp. ms": one.use.compute_ns,
+            "exposed ms": one.use.exposed_ns,
+        }
+        for heading, ns in ms.items():
+            texts[heading] = "-" if ns is None else figure(ns / 1e6, _COLUMNS[heading][0])
+        times = one.times_mean
+        of_mean = "-" if times is None else f"x{figure(times, 4)}"
+        texts["to mean"] = of_mean
+        texts["slowest"] = "-" if times is None else f"{self._ranks[one.own_rank].number} {of_mean}"
+        texts["% step"] = percent(one.own_ns, self._step_ns)
+        sizes, algbw = self._operations.sizes(one), self._operations.moved(one).algbw
+        texts["MB"] = "" if sizes is None else figure(sizes[1] / 1e6, 9)
+        texts["algbw"] = figure(algbw, 5) if algbw else ""
+        texts["crit. ms"] = texts["slack ms"] = "..."
+        if self._operations.path_known:
+            slack = self._operations.slack_ns(one)
+            texts["crit. ms"] = figure(self._operations.critical_ns(one) / 1e6, 8)
+            texts["slack ms"] = "-" if slack is None else figure(slack / 1e6, 8)
+        return texts
+
+    # -- words -----------------------------------------------------------------------------
+
+    def counted(self) -> str:
+        if self.each:
+            return f"{plural(len(self._all), 'operation')}, each {self._unit}'s alone"
+        inside = sum(one.sub is not None for one in self._all)
+        others = f" ({inside} inside others)" if inside else ""
+        return f"{plural(len(self._all), 'operation')}{others}, {self._whose()}"
+
+    def _whose(self) -> str:
+        if not self._several:
+            return f"{self._unit} {self._ranks[0].number}"
+        return f"{plural(len(self._ranks), self._unit)} together"
+
+    def left(self) -> str:
+        whose = f"each {self._unit}'s alone" if self.each else self._whose()
+        return f"{len(self.lines)} of {plural(len(self._all), 'operation')}, {whose}"
+
+    def order(self) -> tuple[str, str]:
+        if not self._operations.timed:
+            words = "in file order, no times"
+        else:
+            words = f"by {self._unit}, dearest first" if self.each else "dearest first"
+        return words, words
+
+    def legend(self, columns: Sequence[Column], short: bool) -> str:
+        if not self._operations.timed or not self._several:
+            return ""
+        if self.each:
+            has_mean = any(one.heading == "to mean" for one in columns)
+            return f"to mean: of all {self._unit}s" if has_mean else ""
+        if short:
+            return "time: mean"
+        return f"time: mean of a {self._unit}; exposed, %: most of a {self._unit}"
+
+    def no_match(self, typed: str) -> str:
+        return "no operation has these words" if typed.strip() else "the run has no operations"
+
+    # -- order -----------------------------------------------------------------------------
+
+    def values(self, key: str) -> Sequence[Any]:
+        """What the lines of all operations are sorted by."""
+        if key not in self._known:
+            of_one = _VALUES.get(key)
+            values = [self._value(key, one) if of_one is None else of_one(one) for one in self._all]
+            self._known[key] = values
+        return self._known[key]
+
+    def _value(self, key: str, one: Operation) -> float | str:
+        """What only the run knows."""
+        if key == "rank":
+            return 0 if one.rank is None else self._ranks[one.rank].number
+        if key == "algbw":
+            return self._operations.moved(one).algbw
+        if key == "bytes":
+            sizes = self._operations.sizes(one)
+            return -1 if sizes is None else sizes[1]
+        if key == "critical":
+            return self._operations.critical_ns(one)
+        if key == "slack":
+            slack = self._operations.slack_ns(one)
+            return NO_SLACK if slack is None else slack
+        raise KeyError(key)
+
+    def sort(self, key: str, descending: bool) -> None:
+        self.key, self.descending = key, descending
+        self._order = self._opening()
+        if key:
+            values = self.values(key)
+            self._order.sort(key=values.__getitem__, reverse=descending)
+        self.filter(self.typed)
+
+    def cannot_sort(self, heading: str) -> str:
+        if self.sorted_by[heading][0] in _OF_PATH and not self.learn_path():
+            return "the critical path is looked for: s again when the column has figures"
+        return ""
+
+    def learn_path(self) -> bool:
+        return self._operations.path_known
+
+    def find_path(self, cancelled: Callable[[], bool]) -> object:
+        self._operations.find_path()
+        return self._operations
+
+    # -- find and filter -------------------------------------------------------------------
+
+    def filter(self, typed: str) -> None:
+        self.typed = typed.strip()
+        self.lines = self._matching(typed, self._order)
+
+    def _matching(self, typed: str, of: Sequence[int]) -> list[int]:
+        """Those whose name, kind or rank hold every word; a number is a rank's own, not a part of one's."""
+        found = list(of)
+        for word in typed.lower().split():
+            texts = self._texts
+            found = [at for at in found if word in texts[at] or word == self._number(at)]
+        return found
+
+    def _number(self, at: int) -> str:
+        rank = self._all[at].rank
+        return "" if rank is None else str(self._ranks[rank].number)
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        words = f" {self._unit}" if self.each else ""
+        return [f"{one.name} {' '.join(one.kinds)} {one.work}{words}".lower() for one in self._all]
+
+    def find(self, typed: str, line: int, direction: int) -> int | None:
+        if not typed.strip():
+            return None
+        there = set(self._matching(typed, self.lines))
+        found = [place for place, at in enumerate(self.lines) if at in there]
+        if direction < 0:
+            found.reverse()
+        ahead = (place for place in found if (place - line) * direction >= 0)
+        return next(ahead, found[0] if found else None)
+
+    # -- places ----------------------------------------------------------------------------
+
+    def mark(self, line: int) -> tuple[str, str | None, int | None]:
+        one = self.operation(line)
+        return one.op, one.sub, one.rank
+
+    def line_of(self, mark: Hashable) -> int:
+        """The line of an operation now: of its rank, else the first one of that name."""
+        assert isinstance(mark, tuple)
+        named = [line for line, at in enumerate(self.lines) if self._is(self._all[at], mark)]
+        own = (line for line in named if self.operation(line).rank == mark[2])
+        return next(own, named[0] if named else 0)
+
+    @staticmethod
+    def _is(one: Operation, mark: tuple[object, ...]) -> bool:
+        return (one.op, one.sub) == mark[:2]
+
+    def first_line(self, line: int) -> int:
+        return line
+
+    def place(self, line: int) -> Place | None:
+        rank, start, end, stream = self._operations.place(self.operation(line))
+        # An instant is drawn 1 ns wide.
+        return Place(rank, start, max(end, start + 1), stream)
+
+    def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
+        one = self.operation(line)
+        whose = "" if one.rank is None else f", {self._unit} {self._ranks[one.rank].number}"
+        return f"{cells(one.name, 60)}{whose}", origin_words(self._operations, one, width)

@@ -1,0 +1,134 @@
+"""Where the figures of an operation of a trace come from, in words: runs, ranks, bytes, the step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from simcore.measured.vocabulary import POINT_TO_POINT
+from simcore.ranks import RankSet
+from simcore.replay.operations import Operation, Operations
+from simcore.units import byte_size, duration, percent, plural
+from tui.frame import cells, wrapped
+
+
+def origin_words(operations: Operations, one: Operation, width: int) -> list[tuple[str, str]]:
+    """Lines of (text, role) of at most `width` cells."""
+    found = []
+    for words, role in _sentences(operations, one):
+        found += [(line, role) for line in wrapped(words, width)]
+    return found
+
+
+def _sentences(operations: Operations, one: Operation) -> Iterator[tuple[str, str]]:
+    yield _runs(operations, one), ""
+    if not operations.timed:
+        return
+    if one.measured:
+        yield _lengths(operations, one), ""
+    sent = _sent(operations, one)
+    if sent:
+        yield sent, ""
+    yield _step(operations, one), "dim"
+
+
+def _runs(operations: Operations, one: Operation) -> str:
+    """How often it runs, and where."""
+    run = operations.results.run
+    whose = _ranks_words(operations, one)
+    words = f"{plural(one.count, 'run')} {whose}"
+    without = one.count - one.measured
+    if run.timed and without:
+        words += f", {without} of them without a duration in the file"
+    return words if run.timed else f"{words}; the file has no times"
+
+
+def _ranks_words(operations: Operations, one: Operation) -> str:
+    run = operations.results.run
+    numbers = [run.ranks[rank].number for rank in one.ranks]
+    on = "on" if run.unit == "rank" else "of"
+    if len(numbers) == 1:
+        return f"{on} {run.unit} {numbers[0]}"
+    text = RankSet.of(numbers).text()
+    return f"{on} {plural(len(numbers), run.unit)} ({text if len(text) <= 40 else cells(text, 40)})"
+
+
+def _lengths(operations: Operations, one: Operation) -> str:
+    """How long its runs are, and how much of the longest is waiting."""
+    mean = duration(round(one.total_ns / one.measured))
+    if one.measured == 1:
+        return f"it takes {mean}{_waiting(operations, one)}"
+    least = f"the fastest {duration(one.least_ns)}"
+    most = f"the slowest {duration(one.most_ns)}"
+    if len(one.ranks) > 1:
+        least += f" ({_rank(operations, one.least_rank)})"
+        most += f" ({_rank(operations, one.most_rank)}{_batch(one)})"
+    elif one.most_batch >= 0:
+        most += f" ({_batch(one)[2:]})"
+    return f"a run takes {mean} on average, {least}, {most}{_waiting(operations, one)}"
+
+
+def _waiting(operations: Operations, one: Operation) -> str:
+    """What the longest run waits, for whom it waits most."""
+    waits = operations.waits_of_longest(one)
+    if not waits:
+        return ""
+    ns = sum(wait.ns for wait in waits)
+    late: dict[int, int] = {}
+    for wait in waits:
+        late[wait.late] = late.get(wait.late, 0) + wait.ns
+    most = max(late, key=lambda rank: late[rank])
+    others = " and others" if len(late) > 1 else ""
+    return f", of which it waits {duration(ns)} for {_rank(operations, most)}{others}"
+
+
+def _sent(operations: Operations, one: Operation) -> str:
+    """Its bytes, and how fast they went where that is known."""
+    sizes = operations.sizes(one)
+    if sizes is None:
+        return ""
+    words = f"a buffer of {byte_size(sizes[1])} a run"
+    if sizes[0] != sizes[1]:
+        words = f"buffers of {byte_size(sizes[0])} to {byte_size(sizes[1])}"
+    moved = operations.moved(one)
+    if moved.ns:
+        mean = duration(round(moved.ns / moved.times))
+        when = f"through {mean} after the last rank comes"
+        if one.op in POINT_TO_POINT:
+            when = f"there {mean} after the send begins"
+        words += f"; {when}, mean of {moved.times}: algbw {moved.algbw:.1f} GB/s"
+    alone = operations.without_partner(one)
+    if alone:
+        runs = "it has" if one.count == 1 else f"{alone} of {plural(one.count, 'run')} have"
+        words += f"; {runs} no partner that waited, so waiting counts as communication"
+    return words
+
+
+def _step(operations: Operations, one: Operation) -> str:
+    """What it takes of the step on the rank with most of it, and what the critical path has of it."""
+    results = operations.results
+    parts = {"compute": one.use.compute_ns, "exposed": one.use.exposed_ns}
+    own = [f"{word} {duration(ns)}" for word, ns in parts.items() if ns]
+    if not own and one.own_ns:
+        own = [f"host {duration(one.own_ns)}"]
+    if not own:
+        words = "of the step: nothing but waiting" if one.waits_ns else "of the step: nothing of its own"
+        words += ", it runs beside compute" if operations.is_beside_compute(one) else ""
+    else:
+        words = f"of the step: {', '.join(own)} ({percent(one.own_ns, results.step_time_ns)} %)"
+        if one.rank is None and len(one.ranks) > 1:
+            words += f" on {_rank(operations, one.own_rank)}, the most of a rank"
+        if one.times_mean is not None and len(results.run.ranks) > 1:
+            words += f", {one.times_mean:.2f} times the mean of its ranks"
+    if operations.path_known:
+        words += f"; {duration(operations.critical_ns(one))} on the critical path"
+        slack = operations.slack_ns(one)
+        words += "" if slack is None else f", slack {duration(slack)}" if slack else ", no slack"
+    return words
+
+
+def _rank(operations: Operations, rank: int) -> str:
+    return f"{operations.results.run.unit} {operations.results.run.ranks[rank].number}"
+
+
+def _batch(one: Operation) -> str:
+    return f", micro-batch {one.most_batch}" if one.most_batch >= 0 else ""

@@ -1,0 +1,20 @@
+"""The table of a run: the one place that tells a simulated from a measured run."""
+
+from __future__ import annotations
+
+from simcore.analysis import Results
+from tui.layers.table import Table
+from tui.layers.workload_table import WorkloadTable
+from tui.session import Run
+
+
+def table_of(run: Run) -> Table:
+    """The rows of the file that was simulated, or the operations of a trace: equal ones together."""
+    if isinstance(run, Results):
+        return WorkloadTable(run, each=False)
+    from simcore.replay import MeasuredResults
+    from simcore.replay.operations import Operations
+    from tui.layers.op_table import OpTable
+
+    assert isinstance(run, MeasuredResults)
+    return OpTable(Operations(run), each=False)

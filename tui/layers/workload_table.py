@@ -1,0 +1,351 @@
+"""The rows of a workload file as a table: equal ones together, or each; one line a phase."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+from simcore.analysis import LayerGroup, Results
+from simcore.analysis.layer_order import NO_SLACK, LayerOrder
+from simcore.analysis.layer_places import longest_span
+from simcore.analysis.layers import NOT_MODELLED, LayerCell, LayerRows
+from simcore.analysis.on_demand import OnDemand
+from simcore.collectives import NAMES, cell_name
+from simcore.simulation import explain_alone
+from simcore.units import duration, percent, plural
+from simcore.workload.model import PHASES
+from tui.frame import cells, wrapped
+from tui.layers.table import Column, Place, figure, fitting
+
+
+@dataclass(frozen=True, slots=True)
+class TableLine:
+    """One line: a phase of `group`; `first` lines carry the name and the sums of all phases.
+
+    critical_ns, slack_ns: of the group; None while the critical path is not known.
+    """
+
+    group: LayerGroup
+    phase: str
+    cell: LayerCell
+    first: bool
+    critical_ns: int | None = None
+    slack_ns: int | None = None
+
+
+# Of a unit in which some phases have a line, what its lines are: by those phases as bits.
+_PHASES_OF = [
+    [phase for phase in range(len(PHASES)) if bits >> phase & 1] for bits in range(1 << len(PHASES))
+]
+
+
+class TableLines(OnDemand[TableLine]):
+    """The lines of the table, each made when it is asked for.
+
+    layers: what the lines are of. units: which of them, in this order; has_line: of each of all
+    units the phases that have a line, as bits.
+    """
+
+    def __init__(self, layers: LayerOrder, has_line: Sequence[int], units: Sequence[int]) -> None:
+        self._layers = layers
+        self._table = layers.rows.table
+        self._groups = layers.groups
+        self._has_line = has_line
+        self.units = units
+        counts = map([len(phases) for phases in _PHASES_OF].__getitem__, map(has_line.__getitem__, units))
+        # Of each unit its first line, and how many lines there are.
+        self._begin = list(accumulate(counts, initial=0))
+        super().__init__(self._begin[-1])
+
+    def _place(self, line: int) -> int:
+        """The place among the units of the one that a line is of."""
+        return bisect_right(self._begin, line) - 1
+
+    def make(self, place: int) -> TableLine:
+        at = self._place(place)
+        unit, inside = self.units[at], place - self._begin[at]
+        phase = PHASES[_PHASES_OF[self._has_line[unit]][inside]]
+        group = self._alone(unit) if self._groups is None else self._groups[unit]
+        cell = self._table.cell(group.rows.indices[0], phase)
+        if not self._layers.knows_path:
+            return TableLine(group, phase, cell, not inside)
+        critical, slack = (int(self._layers.values(key)[unit]) for key in OF_PATH)
+        return TableLine(group, phase, cell, not inside, critical, slack)
+
+    def line_of(self, row: int) -> int:
+        """The first line of the group that row `row` of the file is in; 0 where it has none."""
+        unit = row if self._groups is None else self._groups.place_of(row)
+        if unit not in self.units:
+            return 0
+        at = self.units.index(unit)
+        return self._begin[at] if self._begin[at] < self._begin[at + 1] else 0
+
+    def next_of(self, units: Collection[int], line: int, direction: int) -> int | None:
+        """The first line of one of some units, from `line` on (1) or back (-1), past the end if need be."""
+        begin = self._begin
+        begins = [
+            begin[at] for at, unit in enumerate(self.units) if unit in units and begin[at] < begin[at + 1]
+        ]
+        if not begins:
+            return None
+        if direction > 0:
+            return next((place for place in begins if place >= line), begins[0])
+        return next((place for place in reversed(begins) if place <= line), begins[-1])
+
+    def _alone(self, index: int) -> LayerGroup:
+        row = self._table.row(index)
+        return LayerGroup(row.name, LayerRows(self._table, (index,)), row.compute_ns, row.exposed_ns)
+
+
+# (heading, cells, left-aligned, shown from this width on)
+COLUMNS = (
+    ("layer", 18, True, 0),
+    ("rows", 5, False, 0),
+    ("ph.", 3, True, 0),
+    ("comp. ms", 8, False, 0),
+    ("collective", 14, True, 0),
+    ("group", 7, True, 92),
+    ("MB", 9, False, 104),
+    ("alone ms", 8, False, 84),
+    ("algbw", 5, False, 116),
+    ("busbw", 5, False, 116),
+    ("all ms", 8, False, 0),
+    ("exposed ms", 10, False, 0),
+    ("crit. ms", 8, False, 120),
+    ("slack ms", 8, False, 138),
+    ("% step", 6, False, 0),
+)
+# At these widths its place is taken by what the critical path has of the row.
+_GIVES_WAY, _GIVES_WAY_AT = "all ms", range(120, 129)
+
+# What a column sorts by, and whether the largest comes first.
+SORTED_BY = {
+    "layer": ("name", False), "rows": ("rows", True), "comp. ms": ("compute", True),
+    "collective": ("collective", False), "group": ("group", False), "MB": ("bytes", True),
+    "alone ms": ("alone", True), "algbw": ("algbw", True), "busbw": ("busbw", True), "all ms": ("all", True),
+    "exposed ms": ("exposed", True), "crit. ms": ("critical", True), "slack ms": ("slack", False),
+    "% step": ("cost", True),
+}  # fmt: skip
+# What only the critical path knows, which a worker looks for.
+OF_PATH = ("critical", "slack")
+# Sorting by these prices a collective for each row, 25 us: a key must not take seconds.
+PRICED = ("alone", "algbw", "busbw")
+MOST_PRICED = 2000
+
+
+def columns_for(width: int) -> list[Column]:
+    """The columns that fit a screen of this width."""
+    return [
+        one
+        for one in fitting(COLUMNS, width)
+        if not (one.heading == _GIVES_WAY and width in _GIVES_WAY_AT)
+    ]
+
+
+def row_texts(line: TableLine, step_ns: int) -> dict[str, str]:
+    """The texts of a line, by heading."""
+    group, cell = line.group, line.cell
+    texts = dict.fromkeys((heading for heading, *_ in COLUMNS), "")
+    texts["ph."] = line.phase
+    texts["comp. ms"] = figure(cell.compute_ns / 1e6, 8) if cell.is_modelled else "-"
+    if line.first:
+        texts["layer"] = cells(group.name, 18)
+        texts["rows"] = f"x{len(group.rows)}" if len(group.rows) < 10_000 else f"x{len(group.rows) // 1000}k"
+        texts["all ms"] = figure(group.compute_ns / 1e6, 8)
+        texts["exposed ms"] = figure(group.exposed_ns / 1e6, 10)
+        texts["% step"] = percent(group.cost_ns, step_ns)
+        texts["crit. ms"] = texts["slack ms"] = "..."
+        if line.critical_ns is not None and line.slack_ns is not None:
+            texts["crit. ms"] = figure(line.critical_ns / 1e6, 8)
+            texts["slack ms"] = "-" if line.slack_ns == NO_SLACK else figure(line.slack_ns / 1e6, 8)
+    if cell.collective and cell.group and cell.bytes:
+        texts["collective"] = cell_name(cell.collective)
+        texts["group"] = f"{cell.group} {cell.members}"
+        texts["MB"] = figure(cell.bytes / 1e6, 9)
+        texts["alone ms"] = figure(cell.comm_ns / 1e6, 8)
+        if cell.comm_ns:
+            texts["algbw"] = figure(cell.algbw, 5)
+            texts["busbw"] = figure(cell.busbw, 5)
+    return texts
+
+
+class WorkloadTable:
+    """The table of a simulated run: see `Table`.
+
+    each: whether each row of the file has its own lines. key: as in `LayerOrder`.
+    """
+
+    sorted_by: Mapping[str, tuple[str, bool]] = SORTED_BY
+    of_path: Collection[str] = OF_PATH
+    hint = "each row / equal rows together"
+
+    def __init__(self, results: Results, each: bool) -> None:
+        self.each = each
+        self.layers = LayerOrder(results.layers, None if each else results.layer_groups)
+        self._results = results
+        self.learn_path()
+        self.key, self.descending, self.typed = "", True, ""
+        columns = [results.simulation.workload.cells(phase) for phase in PHASES]
+        pairs = zip(*(column for one in columns for column in (one.compute_ns, one.bytes)), strict=True)
+        shown = [
+            (1 if fwd_bytes or fwd not in NOT_MODELLED else 0)
+            | (2 if ig_bytes or ig not in NOT_MODELLED else 0)
+            | (4 if wg_bytes or wg not in NOT_MODELLED else 0)
+            for fwd, fwd_bytes, ig, ig_bytes, wg, wg_bytes in pairs
+        ]
+        self._has_line = shown if each else [shown[row] for row in self.layers.first_row]
+        self._order: Sequence[int] = range(len(self._has_line))
+        self.lines = TableLines(self.layers, self._has_line, self._order)
+
+    def learn_path(self) -> bool:
+        """The figures of the critical path into the lines, where they are known; whether they are."""
+        results = self._results
+        if not self.layers.knows_path and results.layer_path_known:
+            self.layers.know_path(results.layer_critical_ns, results.layer_slack_ns)
+        return self.layers.knows_path
+
+    def sort(self, key: str, descending: bool) -> None:
+        """Another order; "" for the first one."""
+        self.key, self.descending = key, descending
+        units = range(len(self._has_line))
+        self._order = self.layers.sorted(key, descending) if key else units
+        self.filter(self.typed)
+
+    def filter(self, typed: str) -> None:
+        """Only what holds every word of `typed`."""
+        self.typed = typed.strip()
+        self.lines = TableLines(self.layers, self._has_line, self.layers.matching(typed, self._order))
+
+    def rows(self) -> tuple[int, int]:
+        """(rows of the file that the filter leaves, all: those too that do nothing and have no line)."""
+        sizes = self.layers.values("rows")
+        with_line = [unit for unit in range(len(self._has_line)) if self._has_line[unit]]
+        left = self.layers.matching(self.typed, with_line)
+        return sum(int(sizes[unit]) for unit in left), sum(map(int, sizes))
+
+    @cached_property
+    def _without_line(self) -> list[int]:
+        """Asked for at each picture, found once."""
+        return [unit for unit, phases in enumerate(self._has_line) if not phases]
+
+    def empty(self, typed: str) -> int:
+        """How many rows of the file hold every word of `typed` and do nothing: they have no line."""
+        sizes = self.layers.values("rows")
+        return sum(int(sizes[unit]) for unit in self.layers.matching(typed, self._without_line))
+
+    def no_match(self, typed: str) -> str:
+        """That no line has these words, and how many rows without one have them."""
+        if not typed.strip():
+            return "no row does anything"
+        empty = self.empty(typed)
+        if not empty:
+            return "no row has these words"
+        return f"only {plural(empty, 'empty row')} of the file {'has' if empty == 1 else 'have'} these words"
+
+    def find(self, typed: str, line: int, direction: int) -> int | None:
+        """The first line of what holds every word of `typed`, from `line` on (1) or back (-1), and round."""
+        if not typed.strip():
+            return None
+        return self.lines.next_of(frozenset(self.layers.matching(typed, self.lines.units)), line, direction)
+
+    @property
+    def subject(self) -> object:
+        return self._results
+
+    def apart(self, each: bool) -> WorkloadTable:
+        return WorkloadTable(self._results, each)
+
+    def columns_for(self, width: int) -> list[Column]:
+        return columns_for(width)
+
+    def texts(self, line: int) -> dict[str, str]:
+        return row_texts(self.lines[line], self._results.simulation.step_time_ns)
+
+    # -- words -----------------------------------------------------------------------------
+
+    def counted(self) -> str:
+        return plural(len(self._results.simulation.workload), "row") + self._empty_words()
+
+    def left(self) -> str:
+        left, whole = self.rows()
+        return f"{left} of {plural(whole, 'row')}{self._empty_words()}"
+
+    def _empty_words(self) -> str:
+        # What does nothing has no line: the lines alone would not add up.
+        count = self.empty(self.typed)
+        return f", {count} empty" if count else ""
+
+    def order(self) -> tuple[str, str]:
+        if self.each:
+            return "in file order", "in file order"
+        return "equal ones together, dearest first", "dearest first"
+
+    def legend(self, columns: Sequence[Column], short: bool) -> str:
+        of_rank = any(one.heading == _GIVES_WAY for one in columns)
+        return "all: a rank's compute" if of_rank else "crit.: on the critical path"
+
+    def cannot_sort(self, heading: str) -> str:
+        if heading not in SORTED_BY:
+            return "the phases of a row stay together: another column sorts"
+        key, _ = SORTED_BY[heading]
+        if key in OF_PATH and not self.learn_path():
+            return "the critical path is looked for: s again when the column has figures"
+        if key in PRICED and len(self.layers.first_row) > MOST_PRICED:
+            return f"{heading} is priced row by row: not for more than {MOST_PRICED} rows"
+        return ""
+
+    # -- places ----------------------------------------------------------------------------
+
+    def find_path(self, cancelled: Callable[[], bool]) -> object:
+        return self._results.compute_layer_path(cancelled)
+
+    def mark(self, line: int) -> tuple[int, str]:
+        """(row of the file, phase) of a line, the first of equal rows."""
+        one = self.lines[line]
+        return one.group.rows.indices[0], one.phase
+
+    def line_of(self, mark: Hashable) -> int:
+        """Where a row and phase are now; the row's first line where its phase has none."""
+        assert isinstance(mark, tuple)
+        lines, (row, phase) = self.lines, mark
+        first = lines.line_of(row)
+        own = range(first, min(first + len(PHASES), len(lines)))
+        return next(
+            (at for at in own if row in lines[at].group.rows.indices and lines[at].phase == phase), first
+        )
+
+    def first_line(self, line: int) -> int:
+        while line > 0 and not self.lines[line].first:
+            line -= 1
+        return line
+
+    def place(self, line: int) -> Place | None:
+        """The longest span of a line's phase, else of its rows."""
+        one = self.lines[line]
+        rows, timeline = frozenset(one.group.rows.indices), self._results.simulation.timeline
+        seen = longest_span(timeline, rows, one.phase) or longest_span(timeline, rows)
+        return None if seen is None else Place(*seen)
+
+    def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
+        one = self.lines[line]
+        cell, rows = one.cell, one.group.rows
+        where = f"line {rows[0].line}" + (f" and {len(rows) - 1} more" if len(rows) > 1 else "")
+        title = f"{cells(one.group.name, 40)}, {one.phase}, {where}"
+        simulation = self._results.simulation
+        if cell.collective and cell.group and cell.bytes:
+            words = explain_alone(
+                simulation, cell.collective, cell.group, simulation.priced_bytes(one.phase, cell.bytes)
+            )
+        else:
+            words = "no collective in this phase"
+            if cell.collective and cell.bytes:
+                words = f"{NAMES[cell.collective]}: the policy lets nobody take part in it"
+        scale = simulation.parameters.compute_scale
+        factor = "" if scale == 1.0 else f", already times compute scale {scale:g}"
+        compute = f"compute {duration(cell.compute_ns)} a run, from the file{factor}"
+        if not cell.is_modelled:
+            compute = f"compute not modelled in the file ({duration(cell.compute_ns)})"
+        return title, [*((text, "") for text in wrapped(words, width)), (compute, "dim")]

@@ -328,6 +328,18 @@ def test_what_is_said_of_an_operation_is_what_its_line_shows() -> None:
             assert f"{one.times_mean:.2f} times the mean of its ranks" in text
 
 
+def test_without_a_partner_it_is_said_what_is_not_known() -> None:
+    subs = tuple(Sub("1030.00", "20.00", name) for name in ("linear", "linear_async"))
+    run = made_run(Op(timestamp="1060", duration="60", subs=subs).line(0), Layout(2, 1, 1, 1))
+    found = with_path(MeasuredResults(run))
+    said = {one.sub: " ".join(words for words, _ in found.origin(line, 200)[1])
+            for line, one in enumerate(operations_of(found))}  # fmt: skip
+    assert "it has no partner that waited, so waiting counts as communication" in said["linear"]
+    assert "it has no partner that waited, so what compute waited for is not known" in said["linear_async"]
+    assert "nothing of its own, it runs beside compute" in said["linear_async"]
+    assert "partner" not in said[None]
+
+
 def test_who_holds_the_longest_run_is_named() -> None:
     early = Sub("1030.00", "20.00", "linear")
     late = Sub("1030.00", "0.10", "linear")

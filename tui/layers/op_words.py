@@ -95,11 +95,15 @@ def _sent(operations: Operations, one: Operation) -> str:
         when = f"through {mean} after the last rank comes"
         if one.op in POINT_TO_POINT:
             when = f"there {mean} after the send begins"
-        words += f"; {when}, mean of {moved.times}: algbw {moved.algbw:.1f} GB/s"
+        of = f", mean of {moved.times}" if moved.times > 1 else ""
+        words += f"; {when}{of}: algbw {moved.algbw:.1f} GB/s"
     alone = operations.without_partner(one)
     if alone:
         runs = "it has" if one.count == 1 else f"{alone} of {plural(one.count, 'run')} have"
-        words += f"; {runs} no partner that waited, so waiting counts as communication"
+        unknown = "so waiting counts as communication"
+        if operations.is_beside_compute(one):
+            unknown = "so what compute waited for is not known"
+        words += f"; {runs} no partner that waited, {unknown}"
     return words
 
 

@@ -36,9 +36,7 @@ class LayersView(ScreenView):
         binding("n", "match(1)", "next match", "layers.next-match"),
         binding("N", "match(-1)", "match before", "layers.previous-match"),
         binding("backslash", "filter", "show only what has these words", "layers.filter"),
-        binding(
-            "space", "each_row", "each row (of a trace: each rank's), or equal ones together", "layers.unfold"
-        ),
+        binding("space", "each_row", "each row or rank alone, or equal ones together", "layers.unfold"),
         binding("enter", "go", "the timeline at its longest span", "layers.go"),
         binding("escape", "leave", "remove the filter; again: back to the timeline", "layers.leave"),
     ]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from simcore.analysis import Results
 from tui.layers.table import Table
-from tui.layers.workload_table import WorkloadTable
 from tui.session import Run
 
 
 def table_of(run: Run) -> Table:
     """The rows of the file that was simulated, or the operations of a trace: equal ones together."""
+    # Each kind of run loads what its own table needs: the prices of a simulation are no part of a trace.
     if isinstance(run, Results):
+        from tui.layers.workload_table import WorkloadTable
+
         return WorkloadTable(run, each=False)
     from simcore.replay import MeasuredResults
     from simcore.replay.operations import Operations

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from simcore.diagnostics import Diagnostic
+from simcore.diagnostics import Diagnostic, UsageError
 from simcore.measured.columns import FUSED, PASSES, RankTrace
 from simcore.measured.places import places_of
 from simcore.measured.run import MeasuredRun
+from simcore.parameters import Parameters, stated
 from simcore.ranks import RankSet
 from simcore.records import Struct, replace
 from simcore.replay.accounts import (
@@ -27,6 +28,7 @@ from simcore.replay.accounts import (
 from simcore.replay.critical_path import Segment, critical_path
 from simcore.replay.durations import Durations
 from simcore.replay.legs import Leg, legs
+from simcore.replay.parameters import parameters_of, scales_of
 from simcore.replay.partners import Partners, circles_note, unmatched_note
 from simcore.replay.scales import Scales
 from simcore.replay.worst import Place, worst_places
@@ -43,13 +45,15 @@ if TYPE_CHECKING:
 class MeasuredResults(Struct, frozen=True, dict=True):
     """A timed run, as it was measured or, with `scales`, replayed: screen and report take figures from here.
 
-    measured: the run of the files. scales: None to take the times as they were measured.
+    measured: the run of the files. scales: None to take the times as they were measured. asked: the
+    parameters that asked for them, as they were given.
     """
 
     measured: MeasuredRun
     scales: Scales | None = None
     # Many questions are asked of one graph.
     known: Durations | None = None
+    asked: Parameters | None = None
 
     @cached_property
     def durations(self) -> Durations:
@@ -291,6 +295,30 @@ class MeasuredResults(Struct, frozen=True, dict=True):
     def as_measured(self) -> MeasuredResults:
         """The same run with the times of the files."""
         return self if self.scales is None else MeasuredResults(self.measured, None, self.durations)
+
+    @property
+    def parameters(self) -> Parameters:
+        """Those that ask for this run."""
+        return parameters_of(self.scales) if self.asked is None else self.asked
+
+    def with_parameters(
+        self, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False
+    ) -> MeasuredResults:
+        """The same trace as measured, or replayed as these parameters ask.
+
+        Raises `UsageError` for what the trace does not have, and for a replay too long for its times.
+        """
+        scales = scales_of(parameters, self.measured)
+        if scales is None:
+            return MeasuredResults(self.measured, None, self.__dict__.get("durations", self.known))
+        found = MeasuredResults(self.measured, scales, self.durations, parameters)
+        try:
+            # Whatever is asked of a replay needs its times.
+            _ = found.times
+        except OverflowError:
+            asked = ", ".join(flag.option for flag in stated(parameters))
+            raise UsageError(f"{asked}: the replay would take 2^63 ns (292 years) or more") from None
+        return found
 
     def with_scales(self, scales: Scales) -> MeasuredResults:
         """The replay of the same run with other scales."""

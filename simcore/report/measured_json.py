@@ -7,7 +7,7 @@ from typing import Any
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace
 from simcore.measured.summary import OpFigures, RankTime, op_figures, rank_times, sub_figures
-from simcore.parameters import Parameters, as_dict
+from simcore.parameters import as_dict
 from simcore.ranks import RankSet
 from simcore.records import asdict
 from simcore.replay import MeasuredResults
@@ -31,13 +31,13 @@ from simcore.run.pieces import GAP
 
 
 def measured_json(
-    results: MeasuredResults, parameters: Parameters | None = None, knobs: list[Knob] | None = None
+    results: MeasuredResults, knobs: list[Knob] | None = None
 ) -> dict[str, Any]:
     """All figures of a measured run as plain values, times in ns.
 
     Of the run as it is shown, measured or replayed: each rank is a class of its own, each operation a layer;
     no workload is simulated, so `cluster` has no dimensions. Where the file has no times (`measured.timed`)
-    `step_time_ns` is 0 and what takes time is empty. parameters: of the replay. knobs: what-if questions with
+    `step_time_ns` is 0 and what takes time is empty. knobs: what-if questions with
     their answers.
     """
     run, shown = results.measured, results.run
@@ -56,7 +56,7 @@ def measured_json(
         },
         "cluster": {"dims": [], "network": "measured"},
         "schedule": "replayed" if shown.replayed else "measured",
-        "parameters": as_dict(parameters or Parameters()) | {"run": run.stamp, "replay": shown.replayed},
+        "parameters": as_dict(results.parameters, "trace") | {"run": run.stamp, "replay": shown.replayed},
         "step_time_ns": shown.step_time_ns,
         "pass_end_ns": [],
         "spans": run.ops + run.subs,

@@ -11,9 +11,8 @@ from simcore.diagnostics import UsageError
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun, open_directory, read_run
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults
+from simcore.replay import MeasuredResults, measured_results
 from simcore.replay.difference import differences
-from simcore.replay.parameters import measured_results
 from simcore.replay.scales import Scales
 from simcore.replay.what_if import answers
 from simcore.report.measured_insights import insight_lines
@@ -293,7 +292,7 @@ def test_ranks_profiled_one_after_another_are_run_together(tmp_path: Path) -> No
     measured = MeasuredResults(run)
     assert (measured.waiting, measured.step_time_ns) == ([], 96 * MS)
     assert [one.ns("bubble") for one in measured.accounts] == [0, 0]
-    replayed = measured_results(run, Parameters(), replay=True)
+    replayed = measured_results(run, Parameters(replay=True))
     # Forward 10, message 2, forward and backward 60, message 2, backward 20.
     assert (replayed.step_time_ns, replayed.run.concurrent) == (94 * MS, True)
 
@@ -303,12 +302,12 @@ def test_an_order_without_times_is_not_replayed(tmp_path: Path) -> None:
     path.write_text("stage:0:forward_step(batch_id=0, mg_state=warmup, duration=None)\n")
     run = open_input(str(path))
     assert isinstance(run, MeasuredRun)
-    for parameters, replay, asked in (
-        (Parameters(), True, "--replay"),
-        (Parameters(comm_scale=2.0), False, "--comm-scale"),
+    for parameters, asked in (
+        (Parameters(replay=True), "--replay"),
+        (Parameters(comm_scale=2.0), "--comm-scale"),
     ):
         with pytest.raises(UsageError) as caught:
-            measured_results(run, parameters, replay)
+            measured_results(run, parameters)
         assert str(caught.value) == (
             f"{asked}: found an order of operations without times, expected a trace with durations"
         )

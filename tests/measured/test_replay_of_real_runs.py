@@ -11,8 +11,7 @@ from simcore.analysis.beside import Beside
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults
-from simcore.replay.parameters import measured_results
+from simcore.replay import MeasuredResults, measured_results
 from simcore.replay.scales import Scales
 from simcore.replay.what_if import answers
 from simcore.report.beside_text import why_words
@@ -45,7 +44,7 @@ def opened(name: str, stamp: str) -> MeasuredRun:
 @pytest.mark.parametrize(("name", "stamp", "naive"), SETS)
 def test_the_replay_of_a_real_run_is_the_measured_step(name: str, stamp: str, naive: int) -> None:
     run = opened(name, stamp)
-    results = measured_results(run, Parameters(), replay=True)
+    results = measured_results(run, Parameters(replay=True))
     off = abs(results.step_time_ns - run.step_time_ns)
     # The promise is 0.3 %, and 0.2 % for the eight ranks.
     assert off <= run.step_time_ns * (2 if len(run.ranks) == 8 else 3) // 1000
@@ -62,8 +61,7 @@ def test_with_scaled_compute_it_is_what_another_replay_of_the_text_says(
     name: str, stamp: str, compute: int
 ) -> None:
     run = opened(name, stamp)
-    parameters = Parameters(compute_scale=float(compute))
-    results = measured_results(run, parameters, replay=True)
+    results = measured_results(run, Parameters(compute_scale=float(compute), replay=True))
     assert results.step_time_ns == fine_ns(read_set(folder_of(name), stamp), compute)
 
 

@@ -8,8 +8,7 @@ from functools import cache
 import pytest
 
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults
-from simcore.replay.parameters import measured_results
+from simcore.replay import MeasuredResults, measured_results
 from simcore.replay.scales import Scales
 from simcore.report.measured_replay_text import signed
 from simcore.units import change_percent, duration

@@ -10,8 +10,7 @@ import pytest
 
 from simcore.export import FORMATS, Request
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults
-from simcore.replay.parameters import measured_results
+from simcore.replay import MeasuredResults, measured_results
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed_workload
 from tests.tui.screen_reading import press, run_over, screen_text, wait_until

@@ -29,7 +29,7 @@ def results_of(found: Workload | MeasuredRun, parameters: Parameters) -> AnyResu
         from simcore.simulation import simulate
 
         return Results(simulate(found, parameters))
-    from simcore.replay.parameters import measured_results
+    from simcore.replay import measured_results
 
     return measured_results(found, parameters)
 

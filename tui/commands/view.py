@@ -12,10 +12,8 @@ from tui.cli import print_version
 from tui.commands.arguments import (
     Parser,
     add_parameters,
-    add_replay,
     add_run,
     parameters_from,
-    refuse_replay,
     states_parameters,
 )
 from tui.commands.inputs import STANDARD_INPUT, open_input
@@ -60,11 +58,10 @@ def _session(path: str, arguments: argparse.Namespace, parameters: Parameters) -
 
     opened = inputs.open_input(path, arguments.run)
     if not isinstance(opened, Workload):
-        from simcore.replay.parameters import measured_results
+        from simcore.replay import measured_results
         from tui.measured.session import MeasuredSession
 
-        return MeasuredSession(measured_results(opened, parameters, arguments.replay))
-    refuse_replay(arguments.replay)
+        return MeasuredSession(measured_results(opened, parameters))
     from simcore.analysis import Results
     from simcore.simulation import simulate
     from tui.session import Session
@@ -112,7 +109,6 @@ def build_parser() -> Parser:
         "file", metavar="FILE", nargs="?", help="a workload file, a rank trace, or a directory of rank traces"
     )
     add_run(parser)
-    add_replay(parser)
     parser.add_argument(
         "--against", metavar="FILE2",
         help="compare FILE (B) with this workload, trace or directory of traces (A), on screen 6, which "
@@ -166,7 +162,7 @@ def main(words: list[str]) -> int:
             return 0
         from tui.commands.report import print_report
 
-        print_report(path, parameters, ascii_only=arguments.ascii, run=arguments.run, replay=arguments.replay)
+        print_report(path, parameters, ascii_only=arguments.ascii, run=arguments.run)
         return 0
 
     if path == STANDARD_INPUT:
@@ -206,7 +202,7 @@ def _keeper(path: str, arguments: argparse.Namespace, session: AnySession) -> Ke
     from tui.state.keeper import keeper_of
 
     run = (session.opened.measured.stamp or "") if isinstance(session.opened, MeasuredResults) else ""
-    return keeper_of(path, run, session, states_parameters(arguments) or arguments.replay)
+    return keeper_of(path, run, session, states_parameters(arguments))
 
 
 def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:

@@ -34,11 +34,14 @@ def _faults(field: str) -> Callable[[str, int, int], object]:
     return check
 
 
+_WORDS = {"layer_scale": "NAME:PHASE=X, or OP=X of a trace,"}
+
+
 def _named_factor(field: str, most: int | None = None) -> Callable[[str, int, int], object]:
     """The check of `NAME=X` of a trace. most: where a name is a number or `none`, the greatest."""
 
     def check(text: str, world: int, dimensions: int) -> object:
-        flag, form = flag_of(field), TRACE_FORMS[field]
+        flag, form = flag_of(field), _WORDS.get(field, TRACE_FORMS[field])
         left, factor = parse_factor(text, flag.option, form, zero=True)
         if not left or (most is not None and left != "none" and not (left.isdecimal() and int(left) <= most)):
             raise UsageError(f"{flag.option} {printable(text, 60)}: {form} is expected")
@@ -61,9 +64,9 @@ FORMS: dict[str, Form] = {
     "kind_scale": Form("dp=0.5", _named_factor("kind_scale")),
     "stage_scale": Form("3=0.9", _named_factor("stage_scale", MOST_RANKS)),
 }
-# Of a trace, where that is another form.
-_OF_A_TRACE: dict[str, Form] = {
-    "layer_scale": Form("forward_step=0.9", _named_factor("layer_scale")),
+# Where a workload and a trace have different forms, and nobody knows which of them is open.
+_OF_EITHER: dict[str, Form] = {
+    "layer_scale": Form("mlp_row:fwd=0.9", _named_factor("layer_scale")),
 }
 
 
@@ -82,7 +85,7 @@ def check_item(
     """Raises `UsageError` when `text` is no item of the list parameter `field`.
 
     world, dimensions: of the run; without them any rank and dimension that a run may have is taken.
-    of: what is open; where that is not known, what fits one of them is taken.
+    of: what is open; where that is not known, what fits a workload or a trace is taken.
     """
-    form = FORMS[field] if of == "workload" else _OF_A_TRACE.get(field, FORMS[field])
+    form = FORMS[field] if of == "workload" else _OF_EITHER.get(field, FORMS[field])
     form.check(text, world, dimensions)

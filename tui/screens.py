@@ -44,7 +44,6 @@ SCREENS: dict[str, Entry] = {
         "Parameters",
         "Params",
         "tui.parameters.view:ParametersView",
-        "tui.measured.scales_view:ScalesView",
     ),
     "compare": Entry("6", "Compare", "Compare", "tui.compare.view:CompareView"),
     "notes": Entry("!", "Notes", "Notes", "tui.notes.view:NotesView"),

@@ -20,12 +20,13 @@ from simcore.analysis.variants import Variants
 from simcore.analysis.waiting import Waiting, who_waits
 from simcore.analysis.worst import Place, worst_places
 from simcore.diagnostics import Cancelled, Diagnostic, UsageError
-from simcore.parameters import replaced
+from simcore.parameters import Parameters, replaced
 from simcore.program.schedules import SCHEDULES
 from simcore.records import Struct
 from simcore.run.accounts import in_same_words
 from simcore.run.track import StepShape, TimedPass, Track, in_order
 from simcore.simulation import Simulation, simulate
+from simcore.workload import Workload
 from simcore.workload.model import base_name
 
 if TYPE_CHECKING:
@@ -67,6 +68,38 @@ class Results(Struct, frozen=True, dict=True):
     @property
     def stamp(self) -> None:
         """A workload file is one run."""
+
+    @property
+    def label(self) -> None:
+        """A workload file is one run."""
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def parameters(self) -> Parameters:
+        """Those it was simulated with."""
+        return self.simulation.parameters
+
+    @property
+    def held_ops(self) -> int:
+        return self.simulation.timeline.ops_simulated
+
+    @property
+    def source(self) -> Workload:
+        """The workload with the groups and sizes of its file."""
+        return self.simulation.workload.as_read or self.simulation.workload
+
+    @property
+    def as_read(self) -> Results:
+        return self
+
+    def with_parameters(
+        self, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False
+    ) -> Results:
+        """The workload simulated with other parameters. Raises `UsageError`, InputError, `Cancelled`."""
+        return Results(simulate(self.simulation.workload, parameters, cancelled))
 
     @property
     def origin(self) -> str:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from simcore.diagnostics import Diagnostic
-from simcore.replay.partners import Partners
-from simcore.replay.scales import Scales
+from simcore.parameters import Parameters
 from simcore.run.track import StepShape, TimedPass, Track
+
+if TYPE_CHECKING:
+    from simcore.measured import MeasuredRun
+    from simcore.replay.partners import Partners
+    from simcore.replay.scales import Scales
+    from simcore.workload import Workload
 
 
 class Run(Protocol):
@@ -16,14 +21,24 @@ class Run(Protocol):
 
     path: what was opened, as the user gave it. stamp: which run of its directory it is, None where files do
     not say. origin: `simulated`, `measured` or `replayed`. timed: whether it has times; a plan has none.
-    together: whether its ranks have a common time, so that one can be seen to wait for another. scales: of a
-    replay. partners: of communication that has none in a trace; None where all are there.
+    together: whether its ranks have a common time, so that one can be seen to wait for another.
+    parameters: those that ask for it. label: what `--run` names it by among the runs of its directory,
+    others: those of the others. held_ops: timed ops that it holds in memory. scales: of a replay. partners:
+    of communication that has none in a trace; None where all are there.
     """
 
     @property
     def path(self) -> str: ...
     @property
     def stamp(self) -> str | None: ...
+    @property
+    def label(self) -> str | None: ...
+    @property
+    def others(self) -> tuple[str, ...]: ...
+    @property
+    def parameters(self) -> Parameters: ...
+    @property
+    def held_ops(self) -> int: ...
     @property
     def origin(self) -> str: ...
     @property
@@ -40,6 +55,27 @@ class Run(Protocol):
     def diagnostics(self) -> tuple[Diagnostic, ...]: ...
     @property
     def shape(self) -> StepShape: ...
+    @property
+    def source(self) -> Workload | MeasuredRun:
+        """What was read: what an export with its parameters begins with."""
+        ...
+
+    @property
+    def as_read(self) -> Run:
+        """Of a replay the run as it was measured; any other run is itself."""
+        ...
+
+    def with_parameters(self, parameters: Parameters, cancelled: Callable[[], bool] = ...) -> Run:
+        """The same input with other parameters.
+
+        Raises `UsageError` for parameters that it does not have, `Cancelled` when `cancelled()` becomes true.
+        """
+        ...
+
+    def compute_accounts(self, cancelled: Callable[[], bool]) -> object:
+        """Computes what screens look up while they draw, unless it is known. Raises `Cancelled`."""
+        ...
+
     @property
     def tracks(self) -> Sequence[Track]:
         """By stage and then by rank."""

@@ -39,6 +39,7 @@ from simcore.run.ties import Ties, ties_of
 from simcore.run.track import StepShape, TimedPass, Track, in_order
 
 if TYPE_CHECKING:
+    from simcore.replay.what_if import Knob
     from simcore.run.gradients import Gradient
 
 
@@ -140,6 +141,25 @@ class MeasuredResults(Struct, frozen=True, dict=True):
     def stamp(self) -> str | None:
         """Which run of its directory it is, by the names of the files; None where they do not say."""
         return self.measured.stamp
+
+    @property
+    def label(self) -> str | None:
+        """What `--run` names it by."""
+        return self.measured.label
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The labels of the other runs of its directory."""
+        return self.measured.others
+
+    @property
+    def held_ops(self) -> int:
+        return self.measured.ops + self.measured.subs
+
+    @property
+    def source(self) -> MeasuredRun:
+        """The run of the files."""
+        return self.measured
 
     @property
     def origin(self) -> str:
@@ -292,7 +312,7 @@ class MeasuredResults(Struct, frozen=True, dict=True):
         return legs(self)
 
     @property
-    def as_measured(self) -> MeasuredResults:
+    def as_read(self) -> MeasuredResults:
         """The same run with the times of the files."""
         return self if self.scales is None else MeasuredResults(self.measured, None, self.durations)
 
@@ -319,6 +339,21 @@ class MeasuredResults(Struct, frozen=True, dict=True):
             asked = ", ".join(flag.option for flag in stated(parameters))
             raise UsageError(f"{asked}: the replay would take 2^63 ns (292 years) or more") from None
         return found
+
+    def what_if(
+        self, progress: Callable[[int, int], None], cancelled: Callable[[], bool] = lambda: False
+    ) -> list[Knob]:
+        """What would help, the greatest gain first; nothing of an order without times."""
+        from simcore.replay.what_if import answers
+
+        return answers(self, cancelled) if self.timed else []
+
+    def compute_accounts(self, cancelled: Callable[[], bool]) -> list[RankAccounts]:
+        """The accounts and the run with these times, computed now unless they are known."""
+        if not self.timed:
+            return []
+        _ = self.run
+        return self.accounts
 
     def with_scales(self, scales: Scales) -> MeasuredResults:
         """The replay of the same run with other scales."""

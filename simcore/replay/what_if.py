@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 from simcore.diagnostics import Cancelled, UsageError
 from simcore.measured.vocabulary import COMPUTE, category_of_op
+from simcore.parameters import Parameters
 from simcore.records import Struct, replace
 from simcore.replay.accounts import EXPOSED
+from simcore.replay.parameters import parameters_of
 from simcore.replay.results import MeasuredResults
 from simcore.replay.scales import Scales, rounded
 from simcore.replay.slow_ranks import compute_by_stage, slow_ranks
@@ -41,6 +43,11 @@ class Knob(Struct, frozen=True):
     def knob(self) -> str:
         """The name as tables have it: a change that moves work says so."""
         return f"{self.name} (moves work)" if self.moves else self.name
+
+    @property
+    def parameters(self) -> Parameters:
+        """Those that ask for its replay."""
+        return parameters_of(self.scales)
 
     @property
     def anomaly(self) -> bool:

@@ -82,7 +82,7 @@ def measured_json(
             ],
             "operations": [_figures(one) | {"slack_ns": slack.get(one.name)} for one in op_figures(run)],
             "sub_operations": [_figures(one) for one in sub_figures(run)],
-            **_waiting(results.as_measured),
+            **_waiting(results.as_read),
             "replay": _replay(results),
         },
         "critical_path": [_segment(results, one) for one in results.critical_path] if run.timed else [],

@@ -28,7 +28,7 @@ RUNS = [seed(), small(), lonely(), lonely(0)]
 
 def session_of(opened: Results, now: Results | None = None) -> Session:
     """A session with a run, and another one after a change."""
-    session = Session(opened.simulation.workload, opened)
+    session = Session(opened)
     if now is not None:
         session.current = now
     return session

@@ -273,7 +273,7 @@ async def test_t_while_a_run_is_simulated_leaves_it_alone_and_says_so(
 
     async with app.run_test(size=(120, 36)) as pilot:
         await wait_until(pilot, lambda: "8.922 s" in screen_text(app))
-        monkeypatch.setattr("tui.runs.simulated.simulate", waits)
+        monkeypatch.setattr("simcore.analysis.results.simulate", waits)
         await press(pilot, "t")
         draft = session.draft
         await press(pilot, "tab", "tab", "tab", "j", "j", "t")
@@ -290,7 +290,7 @@ async def test_t_while_a_run_is_simulated_leaves_it_alone_and_says_so(
 async def test_t_before_the_table_is_there_says_so(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.runs.simulated.SimulatedRuns.what_if", lambda self, results: None)
+    monkeypatch.setattr("tui.runs.runs.Runs.what_if", lambda self, results: None)
     app = make_app(first=None)
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "t")

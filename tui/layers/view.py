@@ -149,7 +149,7 @@ class LayersView(ScreenView):
         count = self.table.empty(self.table.typed)
         empty = f", {count} empty" if count else ""
         if not self.table.typed:
-            return [(f" {plural(len(self.session.workload), 'row')}{empty}{words}", "dim")]
+            return [(f" {plural(len(self.session.current.simulation.workload), 'row')}{empty}{words}", "dim")]
         left, whole = self.table.rows()
         filtered = f" filter {cells(self.table.typed, 30)}: {left} of {whole} rows{empty}"
         return [(filtered, "accent"), (words, "dim")]

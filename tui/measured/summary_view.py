@@ -7,11 +7,11 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from tui.frame import Line
-from tui.measured.session import MeasuredSession
 from tui.measured.summary_frame import draw_measured
 from tui.measured.summary_model import MeasuredSummaryModel
 from tui.panels_view import panel_bindings
 from tui.screen_view import binding
+from tui.session import Session
 from tui.summary.model import MAP
 from tui.summary.view import SummaryPanelsView
 
@@ -32,7 +32,7 @@ class MeasuredSummaryView(SummaryPanelsView):
         binding("o", "beside", "who waits for whom, or the replay's difference", "measured-summary.beside"),
     ]
 
-    def __init__(self, session: MeasuredSession, *, ascii_only: bool, id: str | None = None) -> None:
+    def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
         self.model: MeasuredSummaryModel = MeasuredSummaryModel(session.current)
 

@@ -8,15 +8,14 @@ from textual.binding import BindingType
 
 from simcore.report.measured_words import op_lines
 from tui.frame import Line, cells, rule
-from tui.measured.session import MeasuredSession
 from tui.screen_view import ScreenView, binding
-from tui.session import AnySession
+from tui.session import Session
 
 
 class _WordsView(ScreenView):
     """Lines to scroll through."""
 
-    session: MeasuredSession
+    session: Session
     hints = (("jk", "scroll"), ("2", "timeline"))
     BINDINGS: ClassVar[list[BindingType]] = [
         binding("j,down", "scroll(1)", "down", "measured.down"),
@@ -26,7 +25,7 @@ class _WordsView(ScreenView):
         binding("escape", "app.open('timeline')", "back to the timeline", "measured.leave"),
     ]
 
-    def __init__(self, session: AnySession, *, ascii_only: bool, id: str | None = None) -> None:
+    def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
         self.top = 0
 

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from tui.measured.session import MeasuredSession
 from tui.measured.why_model import MeasuredWhyModel
+from tui.session import Session
 from tui.why.view import PathView, path_bindings
 
 
@@ -18,6 +18,6 @@ class MeasuredWhyView(PathView):
         *path_bindings("measured-why", "kind, operation, stage or rank", "replay")
     ]
 
-    def __init__(self, session: MeasuredSession, *, ascii_only: bool, id: str | None = None) -> None:
+    def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
         self.model: MeasuredWhyModel = MeasuredWhyModel(session.current)

@@ -6,7 +6,7 @@ Import from here: `Comparison` and what it consists of.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from simcore.analysis.accounts import ACCOUNTS
 from simcore.analysis.compare.leading import Leading, leading_parts
@@ -52,6 +52,8 @@ class Cost(NamedTuple):
 
 class Comparison(Struct, frozen=True, dict=True):
     """Run B against run A. Figures are those of their `Results`; differences are B - A."""
+
+    op_by_op: ClassVar[bool] = True
 
     a: Results
     b: Results

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from textual.worker import get_current_worker
 
 from simcore.replay import MeasuredResults
 from simcore.replay.scales import Scales
-from simcore.replay.what_if import Knob, answers
-from tui.background import IsCancelled, Progress
 from tui.measured.session import MeasuredSession
 
 if TYPE_CHECKING:
-    from simcore.analysis.what_if import WhatIf
+    from simcore.run.findings import WhatIf
     from tui.app import WltuiApp
     from tui.state.stored import StoredReplay
 
@@ -38,18 +36,15 @@ class MeasuredRuns:
         """Whether there is another run to go back and forth to."""
         return self._session.other is not None
 
-    def what_if(self, results: MeasuredResults) -> Sequence[Knob] | None:
+    def what_if(self, results: MeasuredResults) -> Sequence[WhatIf] | None:
         """The what-if table, the greatest gain first; None while it is looked for."""
         if not results.measured.timed:
             return ()
 
-        def find(_: Progress, cancelled: IsCancelled) -> list[Knob]:
-            return answers(results, cancelled)
-
-        found: list[Knob] | None = self._app.what_ifs.of(results, find)
+        found: list[WhatIf] | None = self._app.what_ifs.of(results, results.what_if)
         return found
 
-    def try_change(self, knob: WhatIf | Knob | None) -> None:
+    def try_change(self, knob: WhatIf | None) -> None:
         """Replay with a change of the what-if table."""
         if not self._session.current.measured.timed:
             self._app.say("an order without times cannot be replayed")
@@ -58,7 +53,7 @@ class MeasuredRuns:
         elif knob is None:
             self._app.say("no change is chosen: Tab leads to the table, when it is there")
         else:
-            self._session.edit(cast("Knob", knob).scales)
+            self._session.edit(knob.scales or Scales())
             self.run_draft()
 
     def resume(self, kept: StoredReplay, then: Callable[[], None]) -> None:

@@ -30,8 +30,7 @@ from tui.screen_view import ScreenView, binding
 from tui.session import Run, Session
 
 if TYPE_CHECKING:
-    from simcore.analysis.what_if import WhatIf
-    from simcore.replay.what_if import Knob
+    from simcore.run.findings import WhatIf
     from tui.app import WltuiApp
     from tui.runs.simulated import SimulatedRuns
 
@@ -139,7 +138,7 @@ class ParametersView(ScreenView):
         self.refusal.clear()
         self.redraw()
 
-    def go_to_knob(self, knob: WhatIf | Knob) -> None:
+    def go_to_knob(self, knob: WhatIf) -> None:
         """The cursor to the field of a change of the what-if table."""
         parameters = getattr(knob, "parameters", None)
         if parameters is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from simcore.analysis import Results
 from simcore.diagnostics import Cancelled, InputError, UsageError
@@ -13,8 +13,7 @@ from tui.background import Watched
 from tui.session import KeptRun, Session
 
 if TYPE_CHECKING:
-    from simcore.analysis.what_if import WhatIf
-    from simcore.replay.what_if import Knob
+    from simcore.run.findings import WhatIf
     from tui.app import WltuiApp
     from tui.runs.panel import Chosen
 
@@ -44,18 +43,17 @@ class SimulatedRuns:
         found: list[WhatIf] | None = self._app.what_ifs.of(results, results.what_if)
         return found
 
-    def try_change(self, knob: WhatIf | Knob | None) -> None:
+    def try_change(self, knob: WhatIf | None) -> None:
         """Run a change of the what-if table as the draft."""
-        parameters = None if knob is None else cast("WhatIf", knob).parameters
+        parameters = None if knob is None else knob.parameters
         if self._session.running:
             self._app.say(STILL_RUNNING)
         elif knob is None:
             self._app.say("no change is chosen: Tab leads to the table, when it is there")
         elif parameters is None:
             from tui.change_words import why_not_tried
-            from tui.panel_cursor import dims_of
 
-            self._app.say(why_not_tried(knob, dims_of(self._session.current)))
+            self._app.say(why_not_tried(knob, self._session.current.dims))
         else:
             self.try_parameters(parameters)
 

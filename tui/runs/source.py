@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from simcore.analysis.what_if import WhatIf
-    from simcore.replay.what_if import Knob
+    from simcore.run.findings import WhatIf
 
 
 class RunSource(Protocol):
@@ -23,10 +22,10 @@ class RunSource(Protocol):
     def run_draft(self) -> None:
         """Find the run of the session's draft in a worker; the old picture stays until it is done."""
 
-    def try_change(self, knob: WhatIf | Knob | None) -> None:
+    def try_change(self, knob: WhatIf | None) -> None:
         """Run a change of the what-if table; None where none is chosen."""
 
-    def what_if(self, results: Any) -> Sequence[WhatIf | Knob] | None:
+    def what_if(self, results: Any) -> Sequence[WhatIf] | None:
         """The what-if table of a run, the best first; None while it is looked for."""
 
     def keep(self) -> None:

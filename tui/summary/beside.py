@@ -34,8 +34,9 @@ class Beside(Protocol):
 
     moves: str
     other: str
-    sideways: str
 
+    @property
+    def sideways(self) -> str: ...
     @property
     def title(self) -> str: ...
     @property
@@ -201,7 +202,6 @@ class Waits:
 
     moves = "jk"
     other = "waits, replay"
-    sideways = "left and right move in a map of ranks: here each rank has a row"
 
     def __init__(self, run: Run) -> None:
         self.show(run)
@@ -211,6 +211,11 @@ class Waits:
         self._run = cast("MeasuredResults", run)
         self.replay = run.scales is not None
         self._differences: list[Difference] | None = None
+
+    @property
+    def sideways(self) -> str:
+        here = "here each rank has a row" if self._run.timed else "an order without times has none"
+        return f"left and right move in a map of ranks: {here}"
 
     @property
     def title(self) -> str:

@@ -24,10 +24,11 @@ class WhyModel(PanelCursor):
     panels: tuple[str, ...] = field(default=PANELS)
     panel: str = field(default=SUMS)
     grouping: str = field(default="kind")
+    _sums: dict[str, list[tuple[str, int]]] = field(default_factory=dict, init=False)
     _what_cells: tuple[int, int, int] | None = field(default=None, init=False)
 
     def begin(self) -> None:
-        self._what_cells = None
+        self._sums, self._what_cells = {}, None
         if self.grouping not in self.results.path_groupings:
             self.grouping = self.results.path_groupings[0]
 
@@ -53,7 +54,9 @@ class WhyModel(PanelCursor):
 
     def sums(self) -> list[tuple[str, int]]:
         """(part, ns) of the critical path by the chosen grouping, the longest first."""
-        return path_sums(self.results, self.grouping)
+        if self.grouping not in self._sums:
+            self._sums[self.grouping] = path_sums(self.results, self.grouping)
+        return self._sums[self.grouping]
 
     def next_grouping(self) -> None:
         """Sum by something else."""

@@ -26,7 +26,6 @@ FIXED = "app.quit-everywhere"
 # What keymaps of earlier versions name: tables, or single actions, that go by another name now.
 RENAMED = {
     "measured-summary": "summary",
-    "measured-summary.beside": "summary.beside",
     "measured-why": "why",
     "summary.measure": "summary.beside",
 }

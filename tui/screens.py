@@ -27,18 +27,12 @@ class Entry(NamedTuple):
 
 
 SCREENS: dict[str, Entry] = {
-    "summary": Entry(
-        "1",
-        "Summary",
-        "Summary",
-        "tui.summary.view:SummaryView",
-        "tui.measured.summary_view:MeasuredSummaryView",
-    ),
+    "summary": Entry("1", "Summary", "Summary", "tui.summary.view:SummaryView"),
     "timeline": Entry("2", "Timeline", "Timeline", "tui.timeline.view:TimelineView"),
     "layers": Entry(
         "3", "Layers", "Layers", "tui.layers.view:LayersView", "tui.measured.view:OperationsView"
     ),
-    "why": Entry("4", "Why", "Why", "tui.why.view:WhyView", "tui.measured.why_view:MeasuredWhyView"),
+    "why": Entry("4", "Why", "Why", "tui.why.view:WhyView"),
     "parameters": Entry(
         "5",
         "Parameters",

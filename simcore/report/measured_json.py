@@ -23,15 +23,14 @@ from simcore.replay.rank_use import (
     peak_microbatches,
     stream_times,
 )
-from simcore.replay.what_if import Knob
 from simcore.replay.worst import piece_name
 from simcore.report.as_json import SCHEMA
-from simcore.report.measured_insights import insight_lines
+from simcore.run.findings import WhatIf
 from simcore.run.pieces import GAP
 
 
 def measured_json(
-    results: MeasuredResults, knobs: list[Knob] | None = None
+    results: MeasuredResults, knobs: list[WhatIf] | None = None
 ) -> dict[str, Any]:
     """All figures of a measured run as plain values, times in ns.
 
@@ -68,7 +67,7 @@ def measured_json(
         "streams": _streams(results) if run.timed else [],
         "dimensions": [],
         "worst_link": None,
-        "sentences": [{"rule": "measured", "text": line} for line in insight_lines(results)],
+        "sentences": [{"rule": "measured", "text": line} for line in results.words],
         "measured": {
             "step_time_ns": run.step_time_ns,
             "ranks": len(run.ranks),
@@ -88,7 +87,7 @@ def measured_json(
         "critical_path": [_segment(results, one) for one in results.critical_path] if run.timed else [],
         "what_if": None if knobs is None else [_knob(knob) for knob in knobs],
         "gradients": [asdict(one) for one in results.gradients] if run.timed else None,
-        "what_if_base_ns": results.base.step_time_ns if run.timed else None,
+        "what_if_base_ns": results.what_if_base_ns if run.timed else None,
         "estimates": {"simai": None},
         "diagnostics": [found.values() for found in results.diagnostics],
     }  # fmt: skip
@@ -224,7 +223,7 @@ def _segment(results: MeasuredResults, one: Segment) -> dict[str, Any]:
     }
 
 
-def _knob(knob: Knob) -> dict[str, Any]:
+def _knob(knob: WhatIf) -> dict[str, Any]:
     if knob.unknown:
         return {"knob": knob.name, "free_ns": None, "better10_ns": None, "unknown": knob.unknown}
     values: dict[str, Any] = {"knob": knob.name, "free_ns": knob.free_ns, "better10_ns": knob.better10_ns}

@@ -8,7 +8,6 @@ from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults
 from simcore.replay.scales import Scales
-from simcore.replay.what_if import answers
 from simcore.report.beside_text import beside_text
 from simcore.report.measured_text import measured_text
 from simcore.report.measured_words import replay_words
@@ -21,13 +20,13 @@ from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_measured_screens import PLAN, app_on, four_ranks, made
 from tui.compare.choice import Choice
 from tui.frame import BLOCKS, text_of
-from tui.measured.summary_frame import draw_measured
-from tui.measured.summary_model import MeasuredSummaryModel
-from tui.measured.why_model import MeasuredWhyModel
 from tui.panel_cursor import WHAT_IF
 from tui.parameters.trace_form import _ends
 from tui.session import Session
+from tui.summary.frame import draw as draw_summary
+from tui.summary.model import SummaryModel
 from tui.why.frame import draw, knob_lines
+from tui.why.model import WhyModel
 
 MANY = Scales(
     2.0, 0.5, 0.0, 1.5, ops={"forward_step": 0.9, "x\x1b[2J": 3.0}, kinds={"dp": 0.123456},
@@ -176,15 +175,15 @@ def test_the_what_if_tables_say_which_step_they_start_from(apart: bool) -> None:
     """Ranks that did not run together: the step is shown as measured, 96 ms, and changes start from 94 ms."""
     run = run_apart(SLOW_STAGE, Layout(1, 1, 2, 1)) if apart else run_of(SLOW_STAGE, 2, pp=2)
     results = MeasuredResults(run)
-    summary, why = MeasuredSummaryModel(results), MeasuredWhyModel(results)
+    summary, why = SummaryModel(results), WhyModel(results)
     why.panel = WHAT_IF
     for model in (summary, why):
         # Nothing is replayed to draw a screen whose table is not there yet.
         assert model.base_words == ""
-        model.knobs = answers(results)
+        model.knobs = results.what_if()
     for width, height in ((120, 36), (80, 24)):
         pages = (
-            text_of(draw_measured(summary, width, height, BLOCKS, "")),
+            text_of(draw_summary(summary, width, height, BLOCKS, "")),
             text_of(draw(why, width, height, BLOCKS, "")),
         )
         for page, title in zip(pages, ("What would help most", "What if"), strict=True):

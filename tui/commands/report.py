@@ -16,8 +16,9 @@ from tui.commands.arguments import (
 from tui.commands.inputs import open_input
 
 if TYPE_CHECKING:
-    from simcore.analysis import Results
+    from simcore.analysis.run import Run
     from simcore.measured import MeasuredRun
+    from simcore.run.findings import WhatIf
 
 _DESCRIPTION = "Simulate one step of a workload, or read a measured one, and say where it goes."
 
@@ -119,13 +120,12 @@ def print_report(
     print(text_report(results, ascii_only, what_if, every_layer), end="")
 
 
-def _find_what_if(results: Results) -> None:
+def _find_what_if(results: Run) -> list[WhatIf]:
     """The table of changes; on a terminal with how far it is, of which nothing stays."""
     if sys.stderr is None or not sys.stderr.isatty():
-        results.what_if(_no_progress)
-        return
+        return results.what_if(_no_progress)
     try:
-        results.what_if(_show_progress)
+        return results.what_if(_show_progress)
     finally:
         print(f"\r{' ' * 30}\r", end="", file=sys.stderr, flush=True)
 
@@ -136,11 +136,7 @@ def _print_measured(
     from simcore.replay import measured_results
 
     results = measured_results(run, parameters)
-    knobs = None
-    if what_if:
-        from simcore.replay.what_if import answers
-
-        knobs = answers(results)
+    knobs = _find_what_if(results) if what_if else None
     if as_json:
         from simcore.json_text import json_text
         from simcore.report.measured_json import measured_json

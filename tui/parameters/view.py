@@ -29,7 +29,7 @@ from tui.screen_view import ScreenView, binding
 from tui.session import Run, Session
 
 if TYPE_CHECKING:
-    from simcore.analysis.what_if import WhatIf
+    from simcore.run.findings import WhatIf
     from tui.app import WltuiApp
     from tui.runs.runs import Runs
 

@@ -12,7 +12,7 @@ from tui.background import Watched
 from tui.session import KeptRun, Run, Session
 
 if TYPE_CHECKING:
-    from simcore.analysis.what_if import WhatIf
+    from simcore.run.findings import WhatIf
     from tui.app import WltuiApp
     from tui.runs.panel import Chosen
 
@@ -51,9 +51,8 @@ class Runs:
             self._app.say("no change is chosen: Tab leads to the table, when it is there")
         elif knob.parameters is None:
             from tui.change_words import why_not_tried
-            from tui.panel_cursor import dims_of
 
-            self._app.say(why_not_tried(knob, dims_of(self._session.current)))
+            self._app.say(why_not_tried(knob, self._session.current.dims))
         else:
             self.try_parameters(knob.parameters)
 

@@ -22,7 +22,7 @@ from simcore.collectives import collective_done
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.replay.parameters import measured_results
+from simcore.replay import measured_results
 from tests.collectives import test_astra2_golden as astra2
 from tests.engine import test_policies as astra1
 from tests.measured.naive_replay import naive_ns, read_set
@@ -117,7 +117,7 @@ def replays_table() -> list[list[str]]:
     for name, stamp, _ in SETS:
         run = open_input(str(TRACES / name), stamp)
         assert isinstance(run, MeasuredRun)
-        plain = measured_results(run, Parameters(), replay=True)
+        plain = measured_results(run, Parameters(replay=True))
         double = measured_results(run, Parameters(compute_scale=2.0))
         compute = [sum(one.compute_ns().values()) for one in plain.accounts]
         slow = run.ranks[compute.index(max(compute))].number

@@ -74,7 +74,7 @@ def main(words: list[str]) -> int:
     begin = time.thread_time()
     results.compute_layer_path(lambda: False)
     path_ms = 1000 * (time.thread_time() - begin)
-    view = LayersView(Session(workload, results), ascii_only=False)
+    view = LayersView(Session(results), ascii_only=False)
     table = LayerTable(results, False)
     sorts = [(name, key) for name, (key, _) in SORTED_BY.items() if key not in PRICED]
 

@@ -7,14 +7,14 @@
 
 _shtab_wltui_subparsers=(report check compare calibrate export collective keys)
 
-_shtab_wltui_report_option_strings=(-h --help --run --replay --json --what-if --all-layers --explain --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold)
+_shtab_wltui_report_option_strings=(-h --help --run --json --what-if --all-layers --explain --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale)
 _shtab_wltui_check_option_strings=(-h --help --json)
-_shtab_wltui_compare_option_strings=(-h --help --with --all --json --run --run2 --fail-if-slower --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold)
-_shtab_wltui_calibrate_option_strings=(-h --help --run -o --output --force --json --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold)
-_shtab_wltui_export_option_strings=(-h --help --run --replay --format -o --output --force --ranks --per-rank --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold)
+_shtab_wltui_compare_option_strings=(-h --help --with --all --json --run --run2 --fail-if-slower --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale)
+_shtab_wltui_calibrate_option_strings=(-h --help --run -o --output --force --json --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale)
+_shtab_wltui_export_option_strings=(-h --help --run --format -o --output --force --ranks --per-rank --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale)
 _shtab_wltui_collective_option_strings=(-h --help --size --ranks --json --params --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization)
 _shtab_wltui_keys_option_strings=(-h --help)
-_shtab_wltui_option_strings=(-h --help --run --replay --against --version --ascii --screen --snapshot --size --svg --no-mouse --no-session --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold)
+_shtab_wltui_option_strings=(-h --help --run --against --version --ascii --screen --snapshot --size --svg --no-mouse --no-session --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale)
 
 _shtab_wltui_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_wltui_report_pos_0_COMPGEN=_shtab_compgen_files
@@ -96,13 +96,13 @@ _shtab_wltui___nic_type_choices=(cx7 cx6 bf3)
 
 _shtab_wltui_report__h_nargs=0
 _shtab_wltui_report___help_nargs=0
-_shtab_wltui_report___replay_nargs=0
 _shtab_wltui_report___json_nargs=0
 _shtab_wltui_report___what_if_nargs=0
 _shtab_wltui_report___all_layers_nargs=0
 _shtab_wltui_report___overlap_grad_reduce_nargs=0
 _shtab_wltui_report___overlap_param_gather_nargs=0
 _shtab_wltui_report___no_fold_nargs=0
+_shtab_wltui_report___replay_nargs=0
 _shtab_wltui_check_pos_0_nargs=+
 _shtab_wltui_check__h_nargs=0
 _shtab_wltui_check___help_nargs=0
@@ -114,6 +114,7 @@ _shtab_wltui_compare___json_nargs=0
 _shtab_wltui_compare___overlap_grad_reduce_nargs=0
 _shtab_wltui_compare___overlap_param_gather_nargs=0
 _shtab_wltui_compare___no_fold_nargs=0
+_shtab_wltui_compare___replay_nargs=0
 _shtab_wltui_calibrate__h_nargs=0
 _shtab_wltui_calibrate___help_nargs=0
 _shtab_wltui_calibrate___force_nargs=0
@@ -121,14 +122,15 @@ _shtab_wltui_calibrate___json_nargs=0
 _shtab_wltui_calibrate___overlap_grad_reduce_nargs=0
 _shtab_wltui_calibrate___overlap_param_gather_nargs=0
 _shtab_wltui_calibrate___no_fold_nargs=0
+_shtab_wltui_calibrate___replay_nargs=0
 _shtab_wltui_export__h_nargs=0
 _shtab_wltui_export___help_nargs=0
-_shtab_wltui_export___replay_nargs=0
 _shtab_wltui_export___force_nargs=0
 _shtab_wltui_export___per_rank_nargs=0
 _shtab_wltui_export___overlap_grad_reduce_nargs=0
 _shtab_wltui_export___overlap_param_gather_nargs=0
 _shtab_wltui_export___no_fold_nargs=0
+_shtab_wltui_export___replay_nargs=0
 _shtab_wltui_collective__h_nargs=0
 _shtab_wltui_collective___help_nargs=0
 _shtab_wltui_collective___json_nargs=0
@@ -137,7 +139,6 @@ _shtab_wltui_keys___help_nargs=0
 _shtab_wltui_pos_1_nargs=A...
 _shtab_wltui__h_nargs=0
 _shtab_wltui___help_nargs=0
-_shtab_wltui___replay_nargs=0
 _shtab_wltui___version_nargs=0
 _shtab_wltui___ascii_nargs=0
 _shtab_wltui___svg_nargs=0
@@ -146,6 +147,7 @@ _shtab_wltui___no_session_nargs=0
 _shtab_wltui___overlap_grad_reduce_nargs=0
 _shtab_wltui___overlap_param_gather_nargs=0
 _shtab_wltui___no_fold_nargs=0
+_shtab_wltui___replay_nargs=0
 
 
 # Custom Preamble

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from simcore.cluster import algorithm_words, parse_dimension
+from simcore.diagnostics import UsageError, printable
 from simcore.layout import MOST_RANKS
 from simcore.networks.simai_inputs import overlap_ratios
-from simcore.overrides import layer_scales, parse_overrides
-from simcore.parameters import Parameters, flag_of, replaced
+from simcore.overrides import TRACE_FORMS, layer_scales, parse_factor, parse_overrides
+from simcore.parameters import Input, Parameters, flag_of, replaced
 
 # Of a run that is not known.
 _MOST_DIMENSIONS = 10**6
@@ -33,6 +34,22 @@ def _faults(field: str) -> Callable[[str, int, int], object]:
     return check
 
 
+_WORDS = {"layer_scale": "NAME:PHASE=X, or OP=X of a trace,"}
+
+
+def _named_factor(field: str, most: int | None = None) -> Callable[[str, int, int], object]:
+    """The check of `NAME=X` of a trace. most: where a name is a number or `none`, the greatest."""
+
+    def check(text: str, world: int, dimensions: int) -> object:
+        flag, form = flag_of(field), _WORDS.get(field, TRACE_FORMS[field])
+        left, factor = parse_factor(text, flag.option, form, zero=True)
+        if not left or (most is not None and left != "none" and not (left.isdecimal() and int(left) <= most)):
+            raise UsageError(f"{flag.option} {printable(text, 60)}: {form} is expected")
+        return factor
+
+    return check
+
+
 FORMS: dict[str, Form] = {
     "dim": Form("switch:8:450:500", lambda text, world, dimensions: parse_dimension(text)),
     "algorithm": Form("0=ring", lambda text, world, dimensions: algorithm_words(text)),
@@ -44,6 +61,12 @@ FORMS: dict[str, Form] = {
     ),
     "slow_rank": Form("37=1.3", _faults("slow_rank")),
     "slow_link": Form("1:37=0.5", _faults("slow_link")),
+    "kind_scale": Form("dp=0.5", _named_factor("kind_scale")),
+    "stage_scale": Form("3=0.9", _named_factor("stage_scale", MOST_RANKS)),
+}
+# Where a workload and a trace have different forms, and nobody knows which of them is open.
+_OF_EITHER: dict[str, Form] = {
+    "layer_scale": Form("mlp_row:fwd=0.9", _named_factor("layer_scale")),
 }
 
 
@@ -52,9 +75,17 @@ def form_of(field: str) -> str:
     return f"{flag_of(field).metavar}, eg {FORMS[field].example}"
 
 
-def check_item(field: str, text: str, world: int = MOST_RANKS, dimensions: int = _MOST_DIMENSIONS) -> None:
+def check_item(
+    field: str,
+    text: str,
+    world: int = MOST_RANKS,
+    dimensions: int = _MOST_DIMENSIONS,
+    of: Input | None = None,
+) -> None:
     """Raises `UsageError` when `text` is no item of the list parameter `field`.
 
     world, dimensions: of the run; without them any rank and dimension that a run may have is taken.
+    of: what is open; where that is not known, what fits a workload or a trace is taken.
     """
-    FORMS[field].check(text, world, dimensions)
+    form = FORMS[field] if of == "workload" else _OF_EITHER.get(field, FORMS[field])
+    form.check(text, world, dimensions)

@@ -22,6 +22,8 @@ FLAT_ALGORITHMS = tuple(f"one-{name}" for name, flat in ALGORITHMS.items() if fl
 ALGORITHM_NAMES = (*ALGORITHMS, *FLAT_ALGORITHMS)
 # Clusters by name, the default one first; their figures are in simcore/cluster/presets.py.
 PRESET_NAMES = ("h100-8", "a100-8", "h200-8", "b200-8", "gb200-nvl72", "tpu-v4")
+# Kinds of communication of a rank trace, by whom it is for; `comm` is what has no name here.
+GROUP_KINDS = ("pp", "tp", "dp", "embedding", "position", "expert", "expert dp", "comm")
 # GiB/s of NVLink and of one NIC by type: SimAI's own presets.
 GPU_TYPES = {"H100": 370.8, "H20": 370.8, "H800": 164.8, "A100": 240.0, "A800": 160.0}
 NIC_TYPES = {"cx7": 48.5, "cx6": 23.5, "bf3": 48.5}

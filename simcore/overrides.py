@@ -11,6 +11,12 @@ from simcore.records import Struct, field
 # The greatest factor on a duration or bandwidth: more is a mistyped figure.
 MOST_FACTOR = 1e6
 _LAYER_PHASES = ("fwd", "ig", "wg")
+# How the factors of a trace are written.
+TRACE_FORMS = {
+    "layer_scale": "of a trace OP=X, for example forward_step=0.9",
+    "kind_scale": "KIND=X, for example dp=0.5",
+    "stage_scale": "STAGE=X, for example 3=0.9",
+}
 
 
 class Overrides(Struct, frozen=True):
@@ -49,7 +55,8 @@ def parse_overrides(parameters: Parameters, world: int, dimensions: int) -> Over
 def layer_scales(parameters: Parameters) -> dict[tuple[str, str], float]:
     """(name, phase) -> factor, from `--layer-scale NAME:PHASE=X`. Raises `UsageError`."""
     scales = {}
-    for text in parameters.layer_scale:
+    # No name of a workload has a blank: one word may state several.
+    for text in (word for words in parameters.layer_scale for word in words.split()):
         form = "NAME:PHASE=X, for example mlp_row:fwd=0.9"
         left, factor = _split(text, "--layer-scale", form, zero=True)
         name, colon, phase = left.rpartition(":")

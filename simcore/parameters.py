@@ -10,6 +10,7 @@ from simcore.names import (
     DIALECTS,
     FLAT_ALGORITHMS,
     GPU_TYPES,
+    GROUP_KINDS,
     NIC_TYPES,
     OPTIMIZATIONS,
     PRESET_NAMES,
@@ -20,6 +21,10 @@ from simcore.records import Struct, asdict, replace
 from simcore.units import plain_number
 
 Kind = Literal["count", "positive", "scale", "word", "words", "text", "switch"]
+# What is opened: a workload is simulated, a trace shown as it was measured or replayed.
+Input = Literal["workload", "trace"]
+_BOTH: tuple[Input, ...] = ("workload", "trace")
+_TRACE: tuple[Input, ...] = ("trace",)
 
 # A collective is simulated chunk by chunk; NCCL and ASTRA-sim users take 4 to 64.
 MOST_CHUNKS = 1024
@@ -35,7 +40,9 @@ class Parameters(Struct, frozen=True):
     active_chunks: chunks of a collective. endpoint_delay: ns. local_mem_bw: GB/s. nvlink, nic:
     GiB/s, over those of gpu_type and nic_type. overlap: `KIND=RATIO,...`, of SimAI's estimate.
     compute_scale, comm_scale: durations times X. no_fold: simulate every rank, not one of
-    each class.
+    each class. gap_scale, host_scale: a trace's host time between operations and its operations
+    that neither compute nor communicate, times X. kind_scale, stage_scale: `KIND=X` of a trace's
+    communication, `STAGE=X` of its compute. replay: run a trace's operations again, none of them changed.
     """
 
     world: int | None = None
@@ -77,13 +84,19 @@ class Parameters(Struct, frozen=True):
     jitter: float = 0.0
     seed: int = 0
     no_fold: bool = False
+    replay: bool = False
+    gap_scale: float = 1.0
+    host_scale: float = 1.0
+    kind_scale: tuple[str, ...] = ()
+    stage_scale: tuple[str, ...] = ()
 
 
 class Flag(Struct, frozen=True):
     """One parameter as users meet it: its flag, group, unit, and one line of help.
 
     choices: what one of kind `word` may be, but for those of a registry (`simcore.choices` has all).
-    in_file: where nobody gives it, the file states it.
+    in_file: where nobody gives it, the file states it. of: which inputs it changes. named: whether its
+    words begin with names of the file, which may have blanks.
     """
 
     field: str
@@ -94,6 +107,8 @@ class Flag(Struct, frozen=True):
     help: str
     choices: tuple[str, ...] = ()
     in_file: bool = False
+    of: tuple[Input, ...] = ("workload",)
+    named: bool = False
 
     @property
     def option(self) -> str:
@@ -155,16 +170,28 @@ FLAGS: tuple[Flag, ...] = (
     Flag("overlap", "network", "words", "", "KIND=RATIO,...",
          "share of dp, tp, ep, pp that SimAI's estimate takes as hidden (default 0, pp 1), for simai-auto "
          "and busbw: dp=0.5,tp=0.3"),
-    Flag("compute_scale", "scale", "scale", "x", "X", "compute durations times X"),
-    Flag("comm_scale", "scale", "scale", "x", "X", "communication durations times X"),
+    Flag("compute_scale", "scale", "scale", "x", "X", "compute durations times X", of=_BOTH),
+    Flag("comm_scale", "scale", "scale", "x", "X", "communication durations times X", of=_BOTH),
     Flag("layer_scale", "scale", "words", "", "NAME:PHASE=X",
-         "compute of the rows of that name (without digits: all such rows) times X (repeatable)"),
-    Flag("slow_rank", "faults", "words", "", "R=X", "compute of rank R times X (repeatable)"),
+         "compute of the rows of that name (without digits: all such rows) times X; of a trace OP=X, the "
+         "operations of that name (repeatable)", of=_BOTH, named=True),
+    Flag("slow_rank", "faults", "words", "", "R=X", "compute of rank R times X (repeatable)", of=_BOTH),
     Flag("slow_link", "faults", "words", "", "DIM:R=X",
          "bandwidth of rank R's port on dimension DIM times X (repeatable)"),
     Flag("jitter", "faults", "scale", "sigma", "SIGMA", "every duration times 1 + SIGMA x a normal number"),
     Flag("seed", "faults", "count", "", "N", "seed of the jitter"),
     Flag("no_fold", "engine", "switch", "", "", "simulate every rank instead of one of each class"),
+    Flag("replay", "replay of a trace", "switch", "", "",
+         "run the measured operations again and compare; each scale of a trace does so too", of=_TRACE),
+    Flag("gap_scale", "replay of a trace", "scale", "x", "X", "host gaps between operations times X",
+         of=_TRACE),
+    Flag("host_scale", "replay of a trace", "scale", "x", "X",
+         "operations that neither compute nor communicate times X", of=_TRACE),
+    Flag("kind_scale", "replay of a trace", "words", "", "KIND=X",
+         f"communication of groups of that kind times X (repeatable): {', '.join(GROUP_KINDS)}", of=_TRACE,
+         named=True),
+    Flag("stage_scale", "replay of a trace", "words", "", "STAGE=X",
+         "compute of the ranks of that stage times X, `none`: of ranks without one (repeatable)", of=_TRACE),
 )  # fmt: skip
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
 _LEAST = {"endpoint_delay": 0, "seed": 0}
@@ -198,8 +225,28 @@ def parse_value(flag: Flag, text: str) -> Any:
             raise UsageError(f"{flag.option} {shown}: a number {least_word} (up to 1e12) is expected")
         return value
     if flag.kind == "words":
-        return tuple(text.split())
+        return (text,) if flag.named else tuple(text.split())
     return text
+
+
+def stated(parameters: Parameters) -> list[Flag]:
+    """The flags of the parameters that are not at their default."""
+    return [flag for flag in FLAGS if getattr(parameters, flag.field) != flag.default]
+
+
+def refuse_others(parameters: Parameters, of: Input) -> None:
+    """Raises `UsageError` that names the parameters which have no meaning for what is open."""
+    others = [flag.option for flag in stated(parameters) if of not in flag.of]
+    if not others:
+        return
+    options = ", ".join(others)
+    if of == "workload":
+        raise UsageError(f"{options}: found a workload file, expected rank traces")
+    verb = "has" if len(others) == 1 else "have"
+    *first, last = (flag.option for flag in FLAGS if of in flag.of)
+    raise UsageError(
+        f"{options} {verb} no meaning for a trace; its replay takes {', '.join(first)} and {last}"
+    )
 
 
 def replaced(parameters: Parameters, field: str, value: Any) -> Parameters:
@@ -207,19 +254,21 @@ def replaced(parameters: Parameters, field: str, value: Any) -> Parameters:
     return replace(parameters, **{field: value})
 
 
-def as_dict(parameters: Parameters) -> dict[str, Any]:
-    """All parameters by field name, lists for tuples: what JSON prints."""
-    values = asdict(parameters)
+def as_dict(parameters: Parameters, of: Input = "workload") -> dict[str, Any]:
+    """The parameters that such an input has by field name, lists for tuples: what JSON prints.
+
+    Of a trace those of workloads are there too, at their defaults: one form for every run.
+    """
+    there = [flag.field for flag in FLAGS if "workload" in flag.of or of in flag.of]
+    values = {name: getattr(parameters, name) for name in there}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 def as_flags(parameters: Parameters) -> list[str]:
     """The command-line words that give these parameters; defaults are left out."""
     words: list[str] = []
-    for flag in FLAGS:
+    for flag in stated(parameters):
         value = getattr(parameters, flag.field)
-        if value == flag.default:
-            continue
         if flag.kind == "switch":
             words.append(flag.option)
         elif flag.kind == "words":

@@ -15,14 +15,12 @@ from typing import Any
 from simcore.choices import is_one_of
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.forms import check_item
-from simcore.parameters import FLAGS, Flag, Parameters, parse_value
+from simcore.parameters import FLAGS, Flag, Parameters, parse_value, stated
 from simcore.toml_text import TomlProblem, as_written, parse_toml, place_of_key, read_text
 
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
 _EXPECTED = {"count": "a whole number", "positive": "a number", "scale": "a number", "word": "a text",
              "text": "a text", "words": "a list of texts", "switch": "true or false"}  # fmt: skip
-# Of a workload NAME:PHASE=X, of a trace OP=X: refused when it is known which of them is open.
-_OF_WHAT_IS_OPEN = ("layer_scale",)
 
 
 def read_parameters(path: str, choices: Callable[[str], tuple[str, ...]]) -> dict[str, Any]:
@@ -36,12 +34,9 @@ def read_parameters(path: str, choices: Callable[[str], tuple[str, ...]]) -> dic
 
 def parameters_toml(parameters: Parameters) -> str:
     """The parameters that are not at their default, as such a file."""
-    lines = []
-    for flag in FLAGS:
-        value = getattr(parameters, flag.field)
-        if value != flag.default:
-            lines.append(f"{flag.field} = {_toml(value)}\n")
-    return "".join(lines)
+    return "".join(
+        f"{flag.field} = {_toml(getattr(parameters, flag.field))}\n" for flag in stated(parameters)
+    )
 
 
 def _toml(value: Any) -> str:
@@ -121,7 +116,7 @@ class _File:
         """`text` as the flag takes it; its complaint gets a place here."""
         try:
             value = parse_value(flag, text)
-            if flag.kind == "words" and flag.field not in _OF_WHAT_IS_OPEN:
+            if flag.kind == "words":
                 for word in value:
                     check_item(flag.field, word)
             return value

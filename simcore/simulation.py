@@ -31,7 +31,7 @@ from simcore.networks import (
 )
 from simcore.networks.simai_inputs import least_forward_bytes
 from simcore.overrides import parse_overrides
-from simcore.parameters import Parameters
+from simcore.parameters import Parameters, refuse_others
 from simcore.policies import chosen_dialect, policy_layout, with_scopes
 from simcore.pricing import rounds_phases
 from simcore.program import Program, build_policy_program, build_program
@@ -99,6 +99,7 @@ def simulate(
 
 
 def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[], bool]) -> Simulation:
+    refuse_others(parameters, "workload")
     model = network_model(parameters)
     unused = check_flags(parameters)
     # The workload of a run has its groups and sizes; another run begins with those of the file.

@@ -12,7 +12,7 @@ from simcore.inputs import open_input
 from simcore.measured import open_directory, reading
 from simcore.measured.grammar import LONGEST_LINE
 from simcore.parameters import Parameters
-from simcore.replay.parameters import measured_results
+from simcore.replay import measured_results
 from tests.measured.traces import Op, Sub, step, write_set
 
 Example = Callable[[Path], list[Diagnostic]]
@@ -80,7 +80,7 @@ def measured_alone(folder: Path) -> list[Diagnostic]:
 
 def replayed_alone(folder: Path) -> list[Diagnostic]:
     directory({0: step(0)})(folder)
-    replayed = measured_results(open_directory(str(folder / "run")), Parameters(), replay=True)
+    replayed = measured_results(open_directory(str(folder / "run")), Parameters(replay=True))
     return relative(replayed.run.diagnostics, folder)
 
 
@@ -93,7 +93,7 @@ def circle(folder: Path) -> list[Diagnostic]:
     texts = {rank: "".join(op.line(rank) + "\n" for op in ops) for rank, ops in ranks.items()}
     (folder / "run").mkdir()
     write_set(folder / "run", texts, world=2, stamps={1: "20240924110000"})
-    replayed = measured_results(open_directory(str(folder / "run")), Parameters(), replay=True)
+    replayed = measured_results(open_directory(str(folder / "run")), Parameters(replay=True))
     return relative(replayed.diagnostics, folder)
 
 

@@ -17,18 +17,15 @@ from tui.frame_view import FrameView
 from tui.keys.actions import Action, Keymap, renamed
 from tui.notes.source_line import stamps_of
 from tui.prompt import FieldScreen
-from tui.runs.simulated import SimulatedRuns
+from tui.runs.runs import Runs
 from tui.screen_view import ScreenView
-from tui.screens import SCREENS, load, screens_of
-from tui.session import AnySession, Run, Session
+from tui.screens import SCREENS, load
+from tui.session import Run, Session
 from tui.state.keeping import Keeping
 from tui.terminal.display import CellApp
 
 if TYPE_CHECKING:
-    from simcore.analysis import Results
-    from simcore.replay import MeasuredResults
     from tui.exporting import Exporting
-    from tui.runs.source import RunSource
     from tui.state.keeper import Keeper
 
 
@@ -69,7 +66,7 @@ class Footer(FrameView):
 
 
 class WltuiApp(CellApp):
-    """The explorer over one workload, or one measured run."""
+    """The explorer over the runs of one workload, or of one directory of traces."""
 
     CSS = "Screen { layout: vertical; overflow: hidden; }"
     ENABLE_COMMAND_PALETTE = False
@@ -104,13 +101,12 @@ class WltuiApp(CellApp):
 
     def __init__(
         self,
-        session: AnySession,
+        session: Session,
         *,
         ascii_only: bool = False,
         keymap: Keymap | None = None,
         first: str | None = None,
         keeper: Keeper | None = None,
-        against: Results | MeasuredResults | None = None,
     ) -> None:
         # The terminal's own colours: a login node's theme is the user's choice, not ours.
         # ansi_color is asked for before the theme is known, and decides what NO_COLOR does.
@@ -118,12 +114,10 @@ class WltuiApp(CellApp):
         self.theme = "ansi-dark"
         self.animation_level = "none"
         self.session = session
-        # What was opened beside it, to be compared with.
-        self.against = against
         self.ascii_only = ascii_only
         self.keymap: Keymap = keymap or {}
         self.set_keymap(dict(self.keymap))
-        self.screen_name = first or screens_of(session.measured)[0]
+        self.screen_name = first or next(iter(SCREENS))
         self._views: dict[str, ScreenView] = {}
         self.keeping = Keeping(self, keeper)
         self.said = self.keeping.notice
@@ -136,17 +130,8 @@ class WltuiApp(CellApp):
         self.layer_paths = Background(self, "layers")
         self.change_times = Background(self, "changes")
         self.calibrations = Background(self, "calibrate")
-        self.runs = self._runs_of(session)
+        self.runs = Runs(self, session)
         self._exporting: Exporting | None = None
-
-    def _runs_of(self, session: AnySession) -> RunSource:
-        if isinstance(session, Session):
-            return SimulatedRuns(self, session)
-        from tui.measured.replaying import MeasuredRuns
-        from tui.measured.session import MeasuredSession
-
-        assert isinstance(session, MeasuredSession)
-        return MeasuredRuns(self, session)
 
     @property
     def current_view(self) -> ScreenView:
@@ -164,7 +149,8 @@ class WltuiApp(CellApp):
         yield Footer(ascii_only=self.ascii_only)
 
     def _new_view(self, name: str) -> ScreenView:
-        view = load(name, self.session.measured)(self.session, ascii_only=self.ascii_only, id=name)
+        made = load(name, self.session.opened.origin != "simulated")
+        view = made(self.session, ascii_only=self.ascii_only, id=name)
         self._views[name] = view
         self.keeping.restore(name, view)
         return view
@@ -191,7 +177,7 @@ class WltuiApp(CellApp):
 
     async def action_open(self, name: str) -> None:
         """Show a screen; it is made when it is first opened and found later as it was left."""
-        if name == self.screen_name or name not in screens_of(self.session.measured):
+        if name == self.screen_name or name not in SCREENS:
             return
         self.came_from = ""
         if name not in self._views:
@@ -313,10 +299,7 @@ class WltuiApp(CellApp):
         """Put the command line that reproduces the run into the clipboard of the terminal, and say it."""
         from tui.reproducing import command_panel, reproduced
 
-        found = reproduced(self.session, self.against)
-        if found is None:
-            self.say("no flags say this replay: gaps, stages or group kinds are scaled")
-            return
+        found = reproduced(self.session)
         # OSC 52: terminals that know it put the text into the clipboard, also over SSH.
         self.copy_to_clipboard(found.command)
         words = cells(f"{found.left_out}: {found.command}" if found.left_out else found.command, 400)

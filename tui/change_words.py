@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 from simcore.units import change_percent
 
 if TYPE_CHECKING:
-    from simcore.analysis.what_if import WhatIf
     from simcore.cluster import Dimension
-    from simcore.replay.what_if import Knob
+    from simcore.run.findings import WhatIf
 
 # What `better10_ns` is with, in the words of `report --what-if`: 10 % less time, of a bandwidth 1 / 0.9.
 BETTER = "10 % better"
 
 
-def change_words(knob: WhatIf | Knob, dims: Sequence[Dimension] = ()) -> str:
+def change_words(knob: WhatIf, dims: Sequence[Dimension] = ()) -> str:
     """A schedule is known by its name: the words of the flags would leave no room for the figures.
 
     dims: of the cluster, which are called as screen 5 has them: `dim 1 bandwidth (switch 128)`.
@@ -37,7 +36,7 @@ def _dimension(name: str, dims: Sequence[Dimension]) -> tuple[str, str] | None:
     return f"dim {number} {what}", f"{one.kind} {one.size}"
 
 
-def why_not_tried(knob: WhatIf | Knob, dims: Sequence[Dimension] = ()) -> str:
+def why_not_tried(knob: WhatIf, dims: Sequence[Dimension] = ()) -> str:
     """Why no run is made with a change of the table, and what comes next to it."""
     dimension = _dimension(knob.knob, dims)
     if dimension is not None:
@@ -49,7 +48,7 @@ def why_not_tried(knob: WhatIf | Knob, dims: Sequence[Dimension] = ()) -> str:
     return f"no parameter scales {knob.knob if kind == 'compute' else of} alone: 5 scales all {scaled}"
 
 
-# In place of both figures of a change whose effect nobody can know (`Knob.unknown`).
+# In place of both figures of a change whose effect nobody can know (`WhatIf.unknown`).
 UNKNOWN = "unknown"
 
 

@@ -6,13 +6,13 @@ import os
 
 from simcore.units import change_percent, plural, signed
 from tui.frame import Line, cells, fitted, spread, text_of, width_of
-from tui.screens import SCREENS, screens_of
-from tui.session import AnySession, Session, notes_of
+from tui.screens import SCREENS
+from tui.session import Session, notes_of
 
 _WIDE = 100
 
 
-def heading(session: AnySession, screen: str, width: int) -> list[Line]:
+def heading(session: Session, screen: str, width: int) -> list[Line]:
     """Two rows: file, ranks, schedule, cluster; then the screens, the step time, the notes."""
     path = session.current.path
     # A directory may be given with a slash behind it.
@@ -33,9 +33,9 @@ def heading(session: AnySession, screen: str, width: int) -> list[Line]:
     return [spread(first, [*_step(session), *note], width), fitted(_tabs(session, screen, False), width)]
 
 
-def _wide_second(session: AnySession, screen: str, note: Line, width: int) -> Line | None:
+def _wide_second(session: Session, screen: str, note: Line, width: int) -> Line | None:
     """The second row with the step time behind the screens; None where the screens would be cut for it."""
-    run = session.run_words() if isinstance(session, Session) else ""
+    run = session.run_words()
     # What tells the least goes first when there is no room for all. The difference of a run that is about
     # to give way to another is short rather than that the step time leaves its place meanwhile.
     forms = [(True, run, False), (False, run, False), (True, "", False), (False, "", False)]
@@ -49,20 +49,20 @@ def _wide_second(session: AnySession, screen: str, note: Line, width: int) -> Li
     return None
 
 
-def _tabs(session: AnySession, screen: str, whole: bool) -> Line:
+def _tabs(session: Session, screen: str, whole: bool) -> Line:
     """The screens with their keys, the open one in brackets; `whole` titles or short ones."""
     tabs: Line = [(" ", "")]
-    for name in screens_of(session.measured):
+    for name in SCREENS:
         entry = SCREENS[name]
         title = f"{entry.key} {entry.title if whole else entry.short}"
         tabs.append((f"[{title}]", "accent") if name == screen else (f" {title} ", ""))
     return tabs
 
 
-def tab_at(session: AnySession, screen: str, column: int, width: int) -> str | None:
+def tab_at(session: Session, screen: str, column: int, width: int) -> str | None:
     """The screen whose tab is at a column of the second row."""
     text = text_of(heading(session, screen, width)[1:])
-    for name in screens_of(session.measured):
+    for name in SCREENS:
         entry = SCREENS[name]
         for title in (entry.title, entry.short):
             place = text.find(f"{entry.key} {title}")
@@ -86,7 +86,7 @@ def _that_fit(facts: list[str], room: int) -> Line:
     return line
 
 
-def _step(session: AnySession, short: bool = False) -> Line:
+def _step(session: Session, short: bool = False) -> Line:
     """The step time, never off the screen; after a change also the difference to what it was.
 
     short: the difference as a share alone.

@@ -23,7 +23,7 @@ _NAMES = ".json.gz for Perfetto, .csv, or .svg of this screen"
 
 
 class Exporting:
-    """Of the simulated or measured run that is shown, as it is: changed, replayed, or as opened."""
+    """Of the run that is shown, as it is: changed, replayed, or as opened."""
 
     def __init__(self, app: WltuiApp) -> None:
         self._app = app
@@ -88,13 +88,6 @@ class Exporting:
 
     def _request(self) -> Request:
         from simcore.export import Request
-        from simcore.parameters import Parameters
-        from tui.session import Session
 
-        session = self._app.session
-        if isinstance(session, Session):
-            return Request(session.workload, session.current.simulation.parameters)
-        from tui.measured.session import MeasuredSession
-
-        assert isinstance(session, MeasuredSession)
-        return Request(session.current.run, Parameters())
+        current = self._app.session.current
+        return Request(current.source, current.parameters)

@@ -142,7 +142,7 @@ class Palette(FieldScreen["Action | None"]):
     def __init__(self, view: ScreenView, everywhere: Sequence[BindingType], keymap: Keymap) -> None:
         super().__init__(Field("", select_on_focus=False))
         here = [*actions(view.BINDINGS, keymap), *actions(everywhere, keymap)]
-        name, measured = view.id or "", view.session.measured
+        name, measured = view.id or "", view.session.opened.origin != "simulated"
         self._list = ActionList(here, lambda: elsewhere(name, measured, here, keymap), view.glyphs)
 
     def compose(self) -> ComposeResult:

@@ -4,33 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from simcore.units import duration
 
 if TYPE_CHECKING:
-    from simcore.analysis import Results
-    from simcore.analysis.what_if import WhatIf
+    from simcore.analysis.run import Run
     from simcore.cluster import Dimension
-    from simcore.replay.what_if import Knob
+    from simcore.run.findings import Spot, WhatIf
 
 # The panel of the what-if table.
 WHAT_IF = "what-if"
-
-
-class Target(NamedTuple):
-    """A place in the timeline: the rank class `number`, from start_ns to end_ns. stream: the lane under its
-    own that shows it, as in `LaneKey`; None for its own.
-    """
-
-    number: int
-    start_ns: int
-    end_ns: int
-    stream: str | None = None
-
-
-def dims_of(results: Results) -> Sequence[Dimension]:
-    """The dimensions of a run's network; none of one without."""
-    simulation = results.simulation
-    return simulation.cluster.dims if simulation.has_dimensions else ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,10 +23,21 @@ class PanelCursor:
     each: row and column. knobs: the what-if table, the best first; None while it is not there yet.
     """
 
+    results: Run = field(kw_only=False)
     panels: tuple[str, ...]
     panel: str
     at: dict[str, tuple[int, int]] = field(default_factory=dict)
-    knobs: Sequence[WhatIf | Knob] | None = None
+    knobs: Sequence[WhatIf] | None = None
+
+    def show(self, results: Run) -> None:
+        """Another run; the cursor stays where it is, as far as there is such a place."""
+        self.results, self.knobs = results, None
+        self.begin()
+        for panel in self.panels:
+            self.place(panel, *self.cursor(panel))
+
+    def begin(self) -> None:
+        """What a model makes ready for a run."""
 
     def set_panels(self, panels: tuple[str, ...]) -> None:
         """The panels that the screen has room for."""
@@ -72,38 +67,37 @@ class PanelCursor:
         rows, columns = self.extent(panel)
         self.at[panel] = (max(0, min(row, rows - 1)), max(0, min(column, columns - 1)))
 
-    def place_all(self) -> None:
-        """Of another run: the cursor stays where it is, as far as there is such a place."""
-        for panel in self.panels:
-            self.place(panel, *self.cursor(panel))
-
-    def chosen(self) -> WhatIf | Knob | None:
+    def chosen(self) -> WhatIf | None:
         """The change under the cursor, where the what-if table has the focus."""
         return self.knobs[self.row(WHAT_IF)] if self.panel == WHAT_IF and self.knobs else None
 
-    def best(self) -> WhatIf | Knob | None:
+    def best(self) -> WhatIf | None:
         """The change that gains most."""
         return self.knobs[0] if self.knobs else None
 
     @property
     def base_ns(self) -> int:
         """The step time that the changes of the what-if table are held against, ns."""
-        raise NotImplementedError
+        return self.results.what_if_base_ns
 
     @property
     def base_words(self) -> str:
-        """Behind the title of the what-if table: what its base is where that is not the run on the screen."""
-        return ""
+        """Behind the title of the what-if table: the replay that it starts from, where that is not the run on
+        the screen. Nothing is replayed for it before the table is there.
+        """
+        if not self.knobs or self.base_ns == self.results.step_time_ns:
+            return ""
+        return f", replayed from {duration(self.base_ns)}"
 
     @property
     def dims(self) -> Sequence[Dimension]:
         """The dimensions of the network that changes may be of; none where there are none."""
-        return ()
+        return self.results.dims
 
     def extent(self, panel: str) -> tuple[int, int]:
         """(rows, columns) of a panel."""
         raise NotImplementedError
 
-    def target(self) -> Target | None:
+    def target(self) -> Spot | None:
         """Where Enter leads in the timeline; None where it leads elsewhere or nowhere."""
         raise NotImplementedError

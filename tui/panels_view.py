@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from textual.binding import Binding
 
-from tui.panel_cursor import WHAT_IF
+from tui.panel_cursor import WHAT_IF, PanelCursor
 from tui.screen_view import ScreenView, binding
 from tui.session import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from simcore.analysis.what_if import WhatIf
-    from simcore.replay.what_if import Knob
     from tui.app import WltuiApp
-    from tui.panel_cursor import Target
-
-
-class PanelsModel(Protocol):
-    """What such a screen shows: see `PanelCursor`."""
-
-    panel: str
-    knobs: Sequence[WhatIf | Knob] | None
-    results: Any
-
-    def show(self, results: Any) -> None: ...
-    def next_panel(self, by: int) -> None: ...
-    def move(self, rows: int, columns: int = 0) -> None: ...
-    def chosen(self) -> WhatIf | Knob | None: ...
-    def best(self) -> WhatIf | Knob | None: ...
-    def target(self) -> Target | None: ...
 
 
 class PanelsView(ScreenView):
     """Its model has the panels. The what-if table is looked for when it is first drawn."""
 
-    model: PanelsModel
+    model: PanelCursor
 
     @property
     def _app(self) -> WltuiApp:

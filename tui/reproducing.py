@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from simcore.analysis import Results
-from simcore.parameters import Parameters, as_flags
+from simcore.parameters import as_flags
+from simcore.workload import Workload
 from tui.frame import Glyphs, Line, cells, wrapped
 from tui.panel import Panel
-from tui.session import AnySession, Session
-
-if TYPE_CHECKING:
-    from simcore.replay import MeasuredResults
-    from simcore.replay.scales import Scales
+from tui.session import Run, Session
 
 
 class Reproduced(NamedTuple):
@@ -23,21 +19,18 @@ class Reproduced(NamedTuple):
     left_out: str = ""
 
 
-def reproduced(session: AnySession, against: Results | MeasuredResults | None) -> Reproduced | None:
-    """The command line of the run on the screen, with the run beside it; None where no flags say the run.
+def reproduced(session: Session) -> Reproduced:
+    """The command line of the run on the screen, with the run beside it.
 
     The flags of a command line are for both runs of a kind: where A has others than B, A is left out.
     """
-    command = session.command()
-    if command is None or against is None:
-        return None if command is None else Reproduced(command)
-    if _has_flags_of(session, against):
-        words = ["--against", against.path]
-        if session.measured and isinstance(against, Results):
-            # A trace beside a workload is as measured: the flags are the workload's.
-            words += as_flags(against.simulation.parameters)
-        return Reproduced(f"{command} {' '.join(map(shlex.quote, words))}")
-    return Reproduced(command, "--against is left out, A has other parameters")
+    command, against = session.command(), session.against
+    if against is None:
+        return Reproduced(command)
+    flags = _flags_beside(session, against)
+    if flags is None:
+        return Reproduced(command, "--against is left out, A has other parameters")
+    return Reproduced(f"{command} {' '.join(map(shlex.quote, ['--against', against.path, *flags]))}")
 
 
 def command_panel(found: Reproduced, glyphs: Glyphs) -> Panel:
@@ -77,24 +70,14 @@ def shell_lines(command: str, width: int) -> list[str]:
     return [cells(line, width) for line in lines]
 
 
-def _has_flags_of(session: AnySession, against: Results | MeasuredResults) -> bool:
-    """Whether one command line gives both runs."""
-    if isinstance(session, Session):
-        # A trace takes none of a workload's flags.
-        return not isinstance(against, Results) or _parameters(against) == _parameters(session.current)
-    from tui.measured.session import MeasuredSession
+def _flags_beside(session: Session, against: Run) -> list[str] | None:
+    """The flags that give A beside those of B; None where one command line cannot give both.
 
-    assert isinstance(session, MeasuredSession)
-    scales = session.current.scales
-    # A replay that changes nothing is of --replay, which is for the opened run alone.
-    return _changes(scales) == (None if isinstance(against, Results) else _changes(against.scales))
-
-
-def _parameters(results: Results) -> Parameters:
-    return results.simulation.parameters
-
-
-def _changes(scales: Scales | None) -> Scales | None:
-    from simcore.replay.scales import Scales
-
-    return None if scales == Scales() else scales
+    A trace takes none of a workload's flags: beside a workload it is as measured.
+    """
+    current = session.current
+    if type(current.source) is type(against.source):
+        return [] if as_flags(against.parameters) == as_flags(current.parameters) else None
+    if isinstance(current.source, Workload):
+        return None if as_flags(against.parameters) else []
+    return None if as_flags(current.parameters) else as_flags(against.parameters)

@@ -8,7 +8,7 @@ from textual.binding import Binding
 
 from tui.frame import ASCII, Line, as_ascii
 from tui.frame_view import FrameView
-from tui.session import AnySession, Run
+from tui.session import Run, Session
 
 if TYPE_CHECKING:
     from tui.state.stored import ScreenState
@@ -21,7 +21,7 @@ class ScreenView(FrameView, can_focus=True):
     hints: tuple[tuple[str, str], ...] = ()
     mouse: tuple[tuple[str, str], ...] = ()
 
-    def __init__(self, session: AnySession, *, ascii_only: bool, id: str | None = None) -> None:
+    def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(ascii_only=ascii_only, id=id)
         self.session = session
 

@@ -27,22 +27,15 @@ class Entry(NamedTuple):
 
 
 SCREENS: dict[str, Entry] = {
-    "summary": Entry(
-        "1",
-        "Summary",
-        "Summary",
-        "tui.summary.view:SummaryView",
-        "tui.measured.summary_view:MeasuredSummaryView",
-    ),
+    "summary": Entry("1", "Summary", "Summary", "tui.summary.view:SummaryView"),
     "timeline": Entry("2", "Timeline", "Timeline", "tui.timeline.view:TimelineView"),
     "layers": Entry("3", "Layers", "Layers", "tui.layers.view:LayersView"),
-    "why": Entry("4", "Why", "Why", "tui.why.view:WhyView", "tui.measured.why_view:MeasuredWhyView"),
+    "why": Entry("4", "Why", "Why", "tui.why.view:WhyView"),
     "parameters": Entry(
         "5",
         "Parameters",
         "Params",
         "tui.parameters.view:ParametersView",
-        "tui.measured.scales_view:ScalesView",
     ),
     "compare": Entry("6", "Compare", "Compare", "tui.compare.view:CompareView"),
     "notes": Entry("!", "Notes", "Notes", "tui.notes.view:NotesView"),

@@ -3,145 +3,155 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from simcore.analysis import Results
-from simcore.diagnostics import Diagnostic, printable
+from simcore.analysis.run import Run
+from simcore.diagnostics import Diagnostic
 from simcore.parameters import Parameters, as_flags
-from simcore.report.words import layout_words, schedule_words
-from simcore.units import duration, plural
-from simcore.workload import Workload
-from tui.draft import Drafted
+from simcore.report.headline import headline
+from simcore.units import duration
 
+__all__ = ["KeptRun", "Run", "Session", "notes_of"]
 
-class Run(Protocol):
-    """What every screen may ask of a run, simulated or measured."""
-
-    @property
-    def path(self) -> str:
-        """What was opened, as the user gave it."""
-
-    @property
-    def step_time_ns(self) -> int:
-        """The step time."""
-
-    @property
-    def diagnostics(self) -> Sequence[Diagnostic]:
-        """What was assumed, ignored, or does not fit."""
-
-
-class AnySession(Protocol):
-    """What every screen may ask of a session, over a workload or over a measured run.
-
-    measured: whether the screens are those of a measured run. running, error: of a changed run. against: the
-    run of another file that was opened beside it.
-    """
-
-    against: Run | None
-
-    @property
-    def measured(self) -> bool: ...
-    @property
-    def running(self) -> bool: ...
-    @property
-    def error(self) -> str: ...
-    @property
-    def opened(self) -> Run: ...
-    @property
-    def current(self) -> Run: ...
-
-    @property
-    def step(self) -> str:
-        """The step time in words."""
-
-    def facts(self, wide: bool) -> list[str]:
-        """What is open, besides its name, the most important first."""
-
-    def command(self) -> str | None:
-        """The command line that opens the run on the screen; None where there is none."""
-
-
-def notes_of(session: AnySession) -> Sequence[Diagnostic]:
-    """The diagnostics of the run on the screen, and of what was opened beside it."""
-    own = session.current.diagnostics
-    return own if session.against is None else (*own, *session.against.diagnostics)
-
-
-# Timed ops of kept runs beside those on the screens: some 80 MB. Others are simulated again when shown.
+# Timed ops of kept runs beside those on the screens: some 80 MB. Others are found again when shown.
 MOST_KEPT_OPS = 2_000_000
 
 
 @dataclass(slots=True, eq=False)
 class KeptRun:
     """A run of the history. name: the user's, "" for none. step_ns: its step time, None where unknown.
-    results: None while it is not simulated: one of an earlier session until it is shown, or a large one
-    that gave way to others.
+    results: None while it is not found: one of an earlier session or another one of a directory until it is
+    shown, or a large one that gave way to others. label: which run of its directory, as `Run.label`.
     """
 
     parameters: Parameters
     name: str = ""
     step_ns: int | None = None
-    results: Results | None = None
+    results: Run | None = None
+    label: str | None = None
+
+    def is_of(self, label: str | None, parameters: Parameters) -> bool:
+        """Whether it is the run of this label with these parameters."""
+        return (self.label, self.parameters) == (label, parameters)
 
 
 @dataclass(slots=True)
-class Session(Drafted[Parameters]):
-    """Over a workload. workload: the open file. opened: the run that the program started with.
-    current: the run on the screen.
+class Session:
+    """opened: the run that the program started with; of another run of the directory, that one as it was
+    read. current: the run on the screen. draft: what is being edited. running, error: of its run.
     history: the runs that were kept, the opened one first. other: the run that was shown before.
-    beside: what the compare screen is to take next to the run on the screen. against: see `AnySession`.
+    beside: what the compare screen is to take next to the run on the screen. against: the run of another
+    file that was opened beside it. read: opens another run of the directory by its label.
     """
 
-    workload: Workload
-    opened: Results
-    current: Results = field(init=False)
-    history: list[KeptRun] = field(init=False)
-    other: Results | None = None
-    beside: Results | None = None
+    opened: Run
+    read: Callable[[str], Run] | None = None
     against: Run | None = None
+    current: Run = field(init=False)
+    draft: Parameters = field(init=False)
+    history: list[KeptRun] = field(init=False)
+    other: Run | None = field(default=None, init=False)
+    beside: Run | None = field(default=None, init=False)
+    error: str = field(default="", init=False)
+    running: bool = field(default=False, init=False)
+    _undo: list[Parameters] = field(default_factory=list, init=False)
+    _redo: list[Parameters] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         self.current = self.opened
-        self.draft = self.opened.simulation.parameters
+        self.draft = self.opened.parameters
         self.history = []
         self._add(self.opened)
+        plain = self.opened.as_read
+        if plain is not self.opened:
+            # A replay was asked for: what was measured is a key away.
+            self._add(plain)
+            self.other = plain
+        if self.read is not None:
+            self.history += [KeptRun(Parameters(), label=label) for label in self.opened.others]
 
-    @property
-    def measured(self) -> bool:
-        return False
+    # -- the draft -------------------------------------------------------------------
+
+    def edit(self, draft: Parameters) -> None:
+        """Take a change as the draft; the one before can be had back."""
+        self._undo.append(self.draft)
+        self._redo.clear()
+        self.draft = draft
+
+    def undo(self) -> bool:
+        """The draft before the last edit; False if there is none."""
+        if not self._undo:
+            return False
+        self._redo.append(self.draft)
+        self.draft = self._undo.pop()
+        return True
+
+    def redo(self) -> bool:
+        """The draft that `undo` took away; False if there is none."""
+        if not self._redo:
+            return False
+        self._undo.append(self.draft)
+        self.draft = self._redo.pop()
+        return True
+
+    # -- words -----------------------------------------------------------------------
 
     @property
     def step(self) -> str:
-        return duration(self.current.step_time_ns)
+        """The step time in words."""
+        return duration(self.current.step_time_ns) if self.current.timed else "not timed"
 
     def facts(self, wide: bool) -> list[str]:
-        """Ranks, schedule and network."""
-        simulation = self.current.simulation
-        program, layout = simulation.program, simulation.layout
-        if not wide:
-            count = f" x{program.microbatches}" if program.has_pipeline_schedule else ""
-            return [plural(layout.world, "rank"), f"{program.schedule}{count}"]
-        ranks = layout_words(layout).replace(" = ", f" {'rank' if layout.world == 1 else 'ranks'} = ", 1)
-        return [ranks, schedule_words(program), printable(simulation.parameters.network, 40)]
+        """What is open, besides its name, the most important first."""
+        return headline(self.current, wide)
+
+    def run_words(self) -> str:
+        """Which run is on the screen: `run 2 of 3`, or one that was not kept."""
+        count = len(self.history)
+        there = self.kept(self.current)
+        if there is not None:
+            return f"run {self.history.index(there) + 1} of {count}"
+        return f"draft after run {count}"
+
+    def command(self) -> str:
+        """The command line that opens the run on the screen."""
+        words = ["wltui", self.current.path]
+        if self.current.label is not None:
+            words += ["--run", self.current.label]
+        return " ".join(map(shlex.quote, [*words, *as_flags(self.current.parameters)]))
+
+    # -- the runs --------------------------------------------------------------------
 
     @property
-    def runs(self) -> list[Results]:
-        """The kept runs that have been simulated."""
+    def runs(self) -> list[Run]:
+        """The kept runs that have been found."""
         return [run.results for run in self.history if run.results is not None]
 
-    def kept(self, parameters: Parameters) -> KeptRun | None:
-        """The run of the history with these parameters."""
-        return next((run for run in self.history if run.parameters == parameters), None)
+    def kept(self, run: KeptRun | Run) -> KeptRun | None:
+        """The run of the history with the label and the parameters of this one."""
+        return next((one for one in self.history if one.is_of(run.label, run.parameters)), None)
+
+    def root(self, label: str | None) -> Run:
+        """The run of a label as it was read, from which others are made. Raises InputError."""
+        if label == self.opened.label:
+            return self.opened
+        there = self.kept(KeptRun(Parameters(), label=label))
+        if there is not None and there.results is not None:
+            return there.results
+        # There are other labels in a directory alone.
+        assert self.read is not None
+        assert label is not None
+        return self.read(label)
 
     def recall(self, run: KeptRun) -> None:
         """A run of an earlier session comes into the history; one that is there gets its name."""
-        there = self.kept(run.parameters)
+        there = self.kept(run)
         if there is None:
             self.history.append(run)
         else:
             there.name = there.name or run.name
+            there.step_ns = run.step_ns if there.step_ns is None else there.step_ns
 
     def remove(self, run: KeptRun) -> bool:
         """Take a run out of the history; False for the one as opened, which stays."""
@@ -152,46 +162,50 @@ class Session(Drafted[Parameters]):
             self.other = self.opened
         return True
 
-    def _add(self, results: Results) -> None:
-        parameters = results.simulation.parameters
-        self.history.append(KeptRun(parameters, "", results.step_time_ns, results))
+    def _add(self, run: Run) -> None:
+        step_ns = run.step_time_ns if run.timed else None
+        self.history.append(KeptRun(run.parameters, "", step_ns, run, run.label))
 
-    def show(self, results: Results) -> None:
+    def show(self, run: Run) -> None:
         """Another run on the screen. The one before is a key away, kept or not."""
-        there = self.kept(results.simulation.parameters)
+        there = self.kept(run)
         if there is not None and there.results is None:
-            there.results, there.step_ns = results, results.step_time_ns
-        if results is not self.current:
+            there.results, there.step_ns = run, run.step_time_ns if run.timed else None
+        if run is not self.current:
             self.other = self.current
-        self.current = results
+        if run.label != self.opened.label:
+            # What was changed was another run's.
+            self.opened = run.as_read
+            self._undo.clear()
+            self._redo.clear()
+            self.draft = run.parameters
+        self.current = run
         self._let_go()
 
     def _let_go(self) -> None:
-        """Large runs that are on no screen, the oldest first, are simulated again when they are shown."""
+        """Large runs that are on no screen, the oldest first, are found again when they are shown."""
         on_screen = (self.opened, self.current, self.other, self.beside)
         room = MOST_KEPT_OPS
         for run in reversed(self.history):
             if run.results is not None and not any(run.results is one for one in on_screen):
-                room -= run.results.simulation.timeline.ops_simulated
+                room -= run.results.held_ops
                 if room < 0:
                     run.results = None
 
+    def found(self, kept: KeptRun, run: Run) -> None:
+        """A run of the history was found: its step time is known from now on."""
+        kept.results, kept.step_ns = run, run.step_time_ns if run.timed else None
+        self._let_go()
+
     def keep(self) -> int | None:
         """Keep the run on the screen: its number, from 1; None if it is kept already."""
-        if self.kept(self.current.simulation.parameters) is not None:
+        if self.kept(self.current) is not None:
             return None
         self._add(self.current)
         return len(self.history)
 
-    def run_words(self) -> str:
-        """Which run is on the screen: `run 2 of 3`, or one that was not kept."""
-        count = len(self.history)
-        there = self.kept(self.current.simulation.parameters)
-        if there is not None:
-            return f"run {self.history.index(there) + 1} of {count}"
-        return f"draft after run {count}"
 
-    def command(self) -> str:
-        """The command line that opens the run on the screen."""
-        words = ["wltui", self.current.path, *as_flags(self.current.simulation.parameters)]
-        return " ".join(map(shlex.quote, words))
+def notes_of(session: Session) -> Sequence[Diagnostic]:
+    """The diagnostics of the run on the screen, and of what was opened beside it."""
+    own = session.current.diagnostics
+    return own if session.against is None else (*own, *session.against.diagnostics)

@@ -14,7 +14,19 @@ import itertools
 from array import array
 from bisect import bisect_right
 
-from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, Pause, Receive
+from simcore.program.ops import (
+    COMPUTE,
+    FWD,
+    IG,
+    OPT,
+    PHASES,
+    RECOMPUTE,
+    STREAMS,
+    TO_NEXT,
+    WG,
+    Pause,
+    Receive,
+)
 from simcore.records import Struct, field
 from simcore.run.accounts import places_in_alike
 from simcore.timeline import Timeline
@@ -29,6 +41,8 @@ ACCOUNTS = (
 )
 FIRST_EXPOSED = len(PHASES)
 WAIT, BUBBLE, IDLE = (ACCOUNTS.index(name) for name in ("wait", "bubble", "idle"))
+# Their order in a bar: what forward work is done again stands beside the forward work.
+IN_BARS = (FWD, RECOMPUTE, IG, WG, OPT, *range(FIRST_EXPOSED, len(ACCOUNTS)))
 # Where each stands in ALIKE.
 IN_ALIKE = places_in_alike(ACCOUNTS, {
     "compute fwd": "forward", "compute ig": "backward", "compute wg": "backward",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import compress
 from operator import ne
 from typing import TypeVar
@@ -19,8 +19,13 @@ from simcore.analysis.dependencies import Dependencies
 from simcore.analysis.reasons import FIRST_REASON, op_kind
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT
 from simcore.records import Struct
+from simcore.workload.model import base_name
 
 IDLE_KIND = "idle"
+# What the path can be summed by.
+PARTS = ("kind", "layer", "stage", "rank")
+# The part of transfers and of what is idle, which are of no row of the file.
+NO_LAYER = "no layer"
 Key = TypeVar("Key", int, str)
 
 
@@ -130,9 +135,29 @@ class CriticalPath:
 
     # -- what it is made of ----------------------------------------------------------
 
-    def kind_of(self, index: int) -> str:
-        """What segment `index` counts to in `by_kind`."""
-        return self._kind(self.number[index], self.op[index])
+    def parts(self, by: str) -> Iterator[tuple[str, int]]:
+        """(part, ns) of each segment, in the order of time.
+
+        by: one of PARTS. A layer is the rows of one name without digits, raw text of the file.
+        """
+        edge, part_of = self.edge, self._part_of(by)
+        for index, (number, op, rank) in enumerate(zip(self.number, self.op, self.rank, strict=True)):
+            yield part_of(number, op, rank), edge[index + 1] - edge[index]
+
+    def _part_of(self, by: str) -> Callable[[int, int, int], str]:
+        """The part of a segment, by its class, op and rank."""
+        timeline = self._simulation.timeline
+        if by == "kind":
+            return lambda number, op, rank: self._kind(number, op)
+        if by == "stage":
+            return lambda number, op, rank: f"stage {timeline.classes[number].stage}"
+        if by == "rank":
+            return lambda number, op, rank: f"rank {rank}"
+        # One entry more, for no row.
+        names = [*(base_name(name) or NO_LAYER for name in self._simulation.workload.name), NO_LAYER]
+        return lambda number, op, rank: (
+            NO_LAYER if op == IDLE_OP else names[timeline.stage_program(number).ops.row[op]]
+        )
 
     def by_kind(self) -> dict[str, int]:
         """ns of the path by `compute PHASE`, kind of group, `pp` and `idle`, the longest first."""

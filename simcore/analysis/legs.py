@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from simcore.analysis.accounts import IDLE_OP
 from simcore.program.ops import PHASES, STREAMS, TO_NEXT
-from simcore.records import Struct
+from simcore.run.findings import Leg
 
 if TYPE_CHECKING:
     from simcore.analysis.results import Results
@@ -15,32 +15,13 @@ if TYPE_CHECKING:
 _PASS = {"fwd": "forward", "ig": "backward", "wg": "backward", "opt": "optimizer", "recompute": "recompute"}
 
 
-class Leg(Struct, frozen=True):
-    """Segments first..last-1 of the path, of one rank in one pass of one micro-batch.
-
-    number: rank class. what: `forward`, `backward`, `optimizer`, `recompute`, `idle`, or the kind of
-    group of a collective outside micro-batches; a transfer stands alone as `pp`. microbatch: -1
-    outside of them. reason: why the leg could not begin earlier.
-    """
-
-    first: int
-    last: int
-    start_ns: int
-    end_ns: int
-    number: int
-    rank: int
-    what: str
-    microbatch: int
-    reason: str
-
-    @property
-    def ns(self) -> int:
-        return self.end_ns - self.start_ns
-
-
 def legs(results: Results) -> list[Leg]:
-    """The legs of the critical path, in the order of time: they cover 0..step time."""
-    path = results.critical_path
+    """The legs of the critical path, in the order of time: they cover 0..step time.
+
+    what: `forward`, `backward`, `optimizer`, `recompute`, `idle`, or the kind of group of a collective
+    outside micro-batches; a transfer stands alone as `pp`.
+    """
+    path, classes = results.critical_path, results.simulation.timeline.classes
     found: list[Leg] = []
     keys = [
         (rank, *_pass_of(results, number, op))
@@ -50,9 +31,9 @@ def legs(results: Results) -> list[Leg]:
     for index in range(1, len(keys) + 1):
         if index == len(keys) or keys[index] != keys[first]:
             rank, what, microbatch = keys[first]
-            start, end = path.edge[first], path.edge[index]
-            reason = path.reason(first)
-            found.append(Leg(first, index, start, end, path.number[first], rank, what, microbatch, reason))
+            start, end, number = path.edge[first], path.edge[index], path.number[first]
+            stage, reason = classes[number].stage, path.reason(first)
+            found.append(Leg(first, index, start, end, number, rank, stage, what, microbatch, reason))
             first = index
     return found
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from simcore.analysis.accounts import ACCOUNTS, IN_ALIKE, Accounts, class_accounts
+from simcore.analysis.accounts import ACCOUNTS, IDLE_OP, IN_ALIKE, IN_BARS, Accounts, class_accounts
 from simcore.analysis.communication import communication_ns
 from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
 from simcore.analysis.longest_waits import longest_of_all, longest_waits
@@ -18,24 +18,26 @@ from simcore.analysis.stages import StageAccounts, stage_accounts
 from simcore.analysis.streams import StreamUse, mean_use, stream_use
 from simcore.analysis.variants import Variants
 from simcore.analysis.waiting import Waiting, who_waits
-from simcore.analysis.worst import Place, worst_places
+from simcore.analysis.worst import worst_places
 from simcore.diagnostics import Cancelled, Diagnostic, UsageError
-from simcore.parameters import replaced
+from simcore.parameters import Parameters, replaced
+from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
 from simcore.program.schedules import SCHEDULES
 from simcore.records import Struct
 from simcore.run.accounts import in_same_words
+from simcore.run.findings import Leg, Place, Spot, WhatIf
 from simcore.run.track import StepShape, TimedPass, Track, in_order
 from simcore.simulation import Simulation, simulate
+from simcore.workload import Workload
 from simcore.workload.model import base_name
 
 if TYPE_CHECKING:
     from simcore.analysis.critical_path import CriticalPath
     from simcore.analysis.dependencies import Dependencies
     from simcore.analysis.dimensions import ClassUse, DimensionUse, PortUse
-    from simcore.analysis.legs import Leg
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
-    from simcore.analysis.what_if import WhatIf
+    from simcore.cluster import Dimension
     from simcore.run.gradients import Gradient
 
 
@@ -67,6 +69,38 @@ class Results(Struct, frozen=True, dict=True):
     @property
     def stamp(self) -> None:
         """A workload file is one run."""
+
+    @property
+    def label(self) -> None:
+        """A workload file is one run."""
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def parameters(self) -> Parameters:
+        """Those it was simulated with."""
+        return self.simulation.parameters
+
+    @property
+    def held_ops(self) -> int:
+        return self.simulation.timeline.ops_simulated
+
+    @property
+    def source(self) -> Workload:
+        """The workload with the groups and sizes of its file."""
+        return self.simulation.workload.as_read or self.simulation.workload
+
+    @property
+    def as_read(self) -> Results:
+        return self
+
+    def with_parameters(
+        self, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False
+    ) -> Results:
+        """The workload simulated with other parameters. Raises `UsageError`, InputError, `Cancelled`."""
+        return Results(simulate(self.simulation.workload, parameters, cancelled))
 
     @property
     def origin(self) -> str:
@@ -118,6 +152,91 @@ class Results(Struct, frozen=True, dict=True):
             for one in self.passes(track.number)
         ]
 
+    @property
+    def measured_step_ns(self) -> None:
+        """None: nothing was measured."""
+
+    @property
+    def microbatches(self) -> int:
+        """How many micro-batches the step is made of, 0 where it goes by other loops."""
+        program = self.simulation.program
+        return program.microbatches if program.has_pipeline_schedule else 0
+
+    def account_ns(self, tracks: Iterable[Track]) -> dict[str, int]:
+        """ns by account of the ranks of some tracks together, in the order of a bar."""
+        sums = [0] * len(ACCOUNTS)
+        for track in tracks:
+            for account, ns in enumerate(self.accounts[track.number].total_ns):
+                sums[account] += ns * len(track.ranks)
+        return {ACCOUNTS[account]: sums[account] for account in IN_BARS}
+
+    @cached_property
+    def rank_map(self) -> list[MapRow]:
+        """The ranks by their coordinates, those that are alike in one row."""
+        return rank_map(self.simulation.layout, self.simulation.timeline.classes)
+
+    @property
+    def words(self) -> list[str]:
+        """The run in sentences, the main cause first."""
+        from simcore.analysis.sentences import told
+
+        return told(self.sentences)
+
+    @cached_property
+    def worst(self) -> list[Place]:
+        """The places worth a look."""
+        return worst_places(self)
+
+    @cached_property
+    def legs(self) -> list[Leg]:
+        """The critical path, a leg for what a rank does of a micro-batch."""
+        from simcore.analysis.legs import legs
+
+        return legs(self)
+
+    @property
+    def path_groupings(self) -> tuple[str, ...]:
+        """What the critical path can be summed by."""
+        from simcore.analysis.critical_path import PARTS
+
+        return PARTS
+
+    def path_parts(self, by: str) -> Iterator[tuple[str, int]]:
+        """(part, ns) of each segment of the critical path. by: of `path_groupings`."""
+        return self.critical_path.parts(by)
+
+    def path_spot(self, index: int) -> Spot:
+        """Where a segment of the critical path is seen."""
+        path = self.critical_path
+        number, (start, end) = path.number[index], path.edge[index : index + 2]
+        return Spot(number, start, end, self.stream_at(number, path.op[index], start, end))
+
+    def stream_at(self, number: int, op: int, start_ns: int, end_ns: int) -> str | None:
+        """The stream whose lane shows an op of class `number`; None for the lane of the class, where compute
+        does it or stands still for it.
+        """
+        if op == IDLE_OP:
+            return None
+        accounts = self.accounts[number]
+        segment = accounts.at(start_ns)
+        if accounts.op[segment] == op and accounts.edge[segment] <= start_ns < end_ns:
+            return None
+        stream = self.simulation.timeline.stage_program(number).ops.stream[op]
+        if stream == COMPUTE:
+            return None
+        return STREAMS[stream] if stream < TO_NEXT else "pp"
+
+    @property
+    def what_if_base_ns(self) -> int:
+        """The step time that the rows of `what_if` start from, ns."""
+        return self.step_time_ns
+
+    @property
+    def dims(self) -> Sequence[Dimension]:
+        """The dimensions of its network; none of one without."""
+        simulation = self.simulation
+        return simulation.cluster.dims if simulation.has_dimensions else ()
+
     # -- figures ---------------------------------------------------------------------------
 
     @cached_property
@@ -168,13 +287,6 @@ class Results(Struct, frozen=True, dict=True):
         return who_waits(self.simulation.timeline, self.accounts)
 
     @cached_property
-    def legs(self) -> list[Leg]:
-        """The critical path, a leg for what a rank does of a micro-batch."""
-        from simcore.analysis.legs import legs
-
-        return legs(self)
-
-    @cached_property
     def critical_by_layer(self) -> dict[str, int]:
         """ns of the critical path by name of the rows without digits, the longest first; "" for no row."""
         names = self.simulation.workload.name
@@ -207,16 +319,6 @@ class Results(Struct, frozen=True, dict=True):
     def stages(self) -> list[StageAccounts]:
         """The accounts of each pipeline stage."""
         return stage_accounts(self.simulation.timeline.classes, self.accounts)
-
-    @cached_property
-    def rank_map(self) -> list[MapRow]:
-        """The ranks by their coordinates, those that are alike in one row."""
-        return rank_map(self.simulation.layout, self.simulation.timeline.classes)
-
-    @cached_property
-    def worst(self) -> list[Place]:
-        """The places worth a look."""
-        return worst_places(self)
 
     @cached_property
     def dependencies(self) -> Dependencies:

@@ -12,30 +12,13 @@ from simcore.analysis.rank_map import last_end_ns
 from simcore.collectives import cell_name
 from simcore.diagnostics import printable
 from simcore.ranks import RankSet
-from simcore.records import Struct
+from simcore.run.findings import Place
 from simcore.units import duration, percent
 
 if TYPE_CHECKING:
     from simcore.analysis.results import Results
 
 _NAME = 32
-
-
-class Place(Struct, frozen=True):
-    """A place of a run worth a look. what: `rank`, `bubble` ... words: what there is to see, the figure
-    before the names, which may be cut.
-
-    number: the rank class; start_ns..end_ns: when; ns: the figure that makes it the worst. op: the
-    collective or transfer that is seen there, -1 where it is not one.
-    """
-
-    what: str
-    words: str
-    number: int
-    start_ns: int
-    end_ns: int
-    ns: int
-    op: int = -1
 
 
 def worst_places(results: Results) -> list[Place]:
@@ -170,7 +153,9 @@ def worst_link(results: Results) -> Place | None:
     slowed = f", slowed to {port.factor:g}" if port.factor != 1 else ""
     words = f"{duration(port.busy_ns)} ({share} %): dim {port.index} {whose}, most {port.kind}{slowed}"
     _, start, end = simulation.timeline.columns(port.rank_class)
-    return Place("link", words, port.rank_class, start[op], end[op], port.busy_ns, op)
+    number, begins, ends = port.rank_class, start[op], end[op]
+    stream = results.stream_at(number, op, begins, ends)
+    return Place("link", words, number, begins, ends, port.busy_ns, op, stream)
 
 
 _RULES: tuple[Callable[[Results], Place | None], ...] = (

@@ -20,8 +20,7 @@ class Request(NamedTuple):
     """What is to be exported.
 
     ranks: whose timelines, None for what the format takes by itself. every_rank: those of all
-    ranks, also of equal ones. per_rank: a file for each rank. replay: of a measured run, whether it
-    is run again; a parameter that changes its durations does so too.
+    ranks, also of equal ones. per_rank: a file for each rank.
     """
 
     opened: Workload | MeasuredRun
@@ -29,7 +28,6 @@ class Request(NamedTuple):
     ranks: RankSet | None = None
     every_rank: bool = False
     per_rank: bool = False
-    replay: bool = False
 
 
 class Progress(Struct):

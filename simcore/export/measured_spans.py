@@ -63,12 +63,12 @@ def measured_export(run: MeasuredRun, request: Request, pieces_of: PiecesOf) -> 
 
 def _asked_for(run: MeasuredRun, request: Request) -> tuple[MeasuredRun, tuple[Diagnostic, ...]]:
     """The run as it stands, or its replay and what is said of that beside what is said of the run."""
-    if not request.replay and request.parameters == Parameters():
+    if request.parameters == Parameters():
         return run, ()
     # Imported here: a run that is exported as it was measured needs nothing of replays.
-    from simcore.replay.parameters import measured_results
+    from simcore.replay import measured_results
 
-    results = measured_results(run, request.parameters, request.replay)
+    results = measured_results(run, request.parameters)
     return results.run, results.diagnostics[len(run.diagnostics) :]
 
 

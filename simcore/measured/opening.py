@@ -10,7 +10,8 @@ from simcore.measured.columns import RankTrace
 from simcore.measured.names import read_name
 from simcore.measured.reading import read_trace
 from simcore.measured.run import MeasuredRun, make_run
-from simcore.measured.sets import TraceFile, TraceSet, chosen, sets_of
+from simcore.measured.sets import TraceFile, TraceSet, chosen, label_of, sets_of
+from simcore.records import replace
 from simcore.units import plural
 from simcore.workload.formats import Head, head_of
 from simcore.workload.formats.rank_trace import FIRST_LINE
@@ -62,7 +63,7 @@ def open_directory(path: str, wanted: str | None = None) -> MeasuredRun:
         found.append(Diagnostic("note", "other-files", message, path))
     traces, said, is_plan = _read(one)
     degrees = one.files[0].name.degrees
-    return make_run(
+    run = make_run(
         path,
         traces,
         degrees,
@@ -72,6 +73,7 @@ def open_directory(path: str, wanted: str | None = None) -> MeasuredRun:
         stamp=one.stamp,
         together=one.is_together,
     )
+    return replace(run, label=label_of(one, sets), others=tuple(label_of(other, sets) for other in left))
 
 
 def _nothing_there(others: int, folders: int) -> str:

@@ -29,7 +29,8 @@ class MeasuredRun(Struct, frozen=True, dict=True):
     in a plan. missing: ranks of the world that have no file. concurrent: whether all ranks share
     a clock and a time; if not, each begins at 0. timed: False for an untimed schedule, whose
     operations stand at SLOT units each, in their order. stamp: of the run, where it is known.
-    replayed: the times are not those of the files but what a replay makes of them.
+    replayed: the times are not those of the files but what a replay makes of them. label: what `--run` names
+    it by, None of one file; others: those of the other runs of its directory.
     """
 
     path: str
@@ -42,6 +43,8 @@ class MeasuredRun(Struct, frozen=True, dict=True):
     stamp: str | None
     diagnostics: tuple[Diagnostic, ...]
     replayed: bool = False
+    label: str | None = None
+    others: tuple[str, ...] = ()
 
     @property
     def format(self) -> str:

@@ -41,7 +41,7 @@ class TraceSet(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """What `--run` takes: the stamp, else the name without the rank."""
+        """What it is called: the stamp, else the name without the rank."""
         return self.stamp or self.files[0].name.key
 
     @property
@@ -133,6 +133,12 @@ def chosen(sets: list[TraceSet], wanted: str | None, directory: str) -> TraceSet
     if more > 0:
         listed += f", and {more} more"
     raise UsageError(f"--run {printable(wanted, 60)}: {what} {where}; {plural(len(sets), 'run')}: {listed}")
+
+
+def label_of(one: TraceSet, sets: list[TraceSet]) -> str:
+    """What `--run` finds it by: its label, or where two have the same its name without the rank."""
+    alone = sum(other.label == one.label for other in sets) == 1
+    return one.label if alone else one.files[0].name.key
 
 
 def _by_rank(file: TraceFile) -> tuple[int, str]:

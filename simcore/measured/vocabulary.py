@@ -7,15 +7,14 @@ tracer of fwyc0573/Megatron-LM and the data it wrote.
 
 from __future__ import annotations
 
+from simcore.names import GROUP_KINDS
+
 # What a span of a measured run is, in the order in which reports have their columns. Compute
 # by what it is for; communication by group; `comm` is communication of a kind that has no
 # name here; `host` is neither (loading a batch); `gap` is the host's time between operations,
 # `outside` the time before the first and after the last one.
-CATEGORIES = (
-    "forward", "backward", "optimizer", "pp", "tp", "dp", "embedding", "position", "expert", "expert dp",
-    "comm", "host", "gap", "outside",
-)  # fmt: skip
 COMPUTE = ("forward", "backward", "optimizer")
+CATEGORIES = (*COMPUTE, *GROUP_KINDS, "host", "gap", "outside")
 
 # The trace's group kinds, those of sub-operations first: their lane stands under compute.
 GROUPS = {

@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 from simcore.measured.matching import Call, name_of
 from simcore.measured.places import MODEL_PARALLEL
-from simcore.measured.vocabulary import CATEGORIES, COMPUTE, category_of_group, category_of_op
+from simcore.measured.vocabulary import COMPUTE, category_of_group, category_of_op
+from simcore.names import GROUP_KINDS
 from simcore.records import Struct, field
 from simcore.run.accounts import places_in_alike
 from simcore.run.measured import MeasuredGraph
 from simcore.run.pieces import AWAIT, GAP, MEET, TRANSFER
 
-EXPOSED = tuple(name for name in CATEGORIES if name not in (*COMPUTE, "host", "gap", "outside"))
+EXPOSED = GROUP_KINDS
 ACCOUNTS = (
     *(f"compute {name}" for name in COMPUTE),
     *(f"exposed {name}" for name in EXPOSED),

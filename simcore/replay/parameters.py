@@ -1,41 +1,109 @@
-"""Which parameters a measured run has: those of its replay. The others are refused, and why."""
+"""The parameters of a replay as its scales, and back; those of a simulation are refused."""
 
 from __future__ import annotations
 
-from simcore.diagnostics import UsageError
+from collections.abc import Callable, Collection, Hashable, Mapping
+from typing import TypeVar
+
+from simcore.diagnostics import UsageError, printable
 from simcore.measured.run import MeasuredRun
-from simcore.parameters import FLAGS, Parameters
-from simcore.replay.results import MeasuredResults
-from simcore.replay.scales import scales_from
+from simcore.names import GROUP_KINDS
+from simcore.overrides import TRACE_FORMS, parse_factor, parse_overrides
+from simcore.parameters import Parameters, flag_of, refuse_others, stated
+from simcore.replay.scales import Scales
 
-# What changes how long the trace's own operations take.
-OF_A_REPLAY = frozenset(("compute_scale", "comm_scale", "layer_scale", "slow_rank"))
+_MOST_LISTED = 12
+# Of ranks whose stage the trace does not say.
+_NO_STAGE = "none"
+_Key = TypeVar("_Key", bound=Hashable)
 
 
-def measured_results(run: MeasuredRun, parameters: Parameters, replay: bool = False) -> MeasuredResults:
-    """The run as it was measured, or replayed if that is asked for or a parameter changes it.
+def scales_of(parameters: Parameters, run: MeasuredRun) -> Scales | None:
+    """The scales of the replay that the parameters ask for; None where they ask for none.
 
-    Raises `UsageError`, which names them, for parameters that a trace does not have, for the replay
-    of an order without times, and for one that is too long for its times.
+    Raises `UsageError` for parameters that a trace does not have, for a rank, stage, kind or operation that
+    is not in this run, and for the replay of an order without times.
     """
-    given = [flag for flag in FLAGS if getattr(parameters, flag.field) != flag.default]
-    others = [flag.option for flag in given if flag.field not in OF_A_REPLAY]
-    if others:
-        verb = "has" if len(others) == 1 else "have"
-        *first, last = (flag.option for flag in FLAGS if flag.field in OF_A_REPLAY)
-        options = f"{', '.join(first)} and {last}"
-        raise UsageError(f"{', '.join(others)} {verb} no meaning for a trace; its replay takes {options}")
-    if not replay and not given:
-        return MeasuredResults(run)
-    asked = ", ".join(flag.option for flag in given) or "--replay"
+    refuse_others(parameters, "trace")
+    given = stated(parameters)
+    if not given:
+        return None
     if not run.timed:
         raise UsageError(
-            f"{asked}: found an order of operations without times, expected a trace with durations"
+            f"{', '.join(flag.option for flag in given)}: found an order of operations without times, "
+            "expected a trace with durations"
         )
-    results = MeasuredResults(run, scales_from(parameters, run))
-    try:
-        # Whatever is asked of a replay needs its times.
-        _ = results.times
-    except OverflowError:
-        raise UsageError(f"{asked}: the replay would take 2^63 ns (292 years) or more") from None
-    return results
+    return Scales(
+        compute=parameters.compute_scale,
+        comm=parameters.comm_scale,
+        gaps=parameters.gap_scale,
+        host=parameters.host_scale,
+        ops=_factors("layer_scale", parameters, "operation", run.op_names, str),
+        kinds=_factors("kind_scale", parameters, "kind of communication", GROUP_KINDS, str),
+        ranks=_ranks(parameters, run),
+        stages=_factors("stage_scale", parameters, "stage", dict.fromkeys(_stages(run)), _stage),
+    )
+
+
+def parameters_of(scales: Scales | None) -> Parameters:
+    """The parameters that ask for these scales; a factor of 1 is none. None: as measured."""
+    if scales is None:
+        return Parameters()
+    found = Parameters(
+        compute_scale=scales.compute,
+        comm_scale=scales.comm,
+        gap_scale=scales.gaps,
+        host_scale=scales.host,
+        layer_scale=_words(scales.ops),
+        kind_scale=_words(scales.kinds),
+        slow_rank=_words(scales.ranks),
+        stage_scale=_words({stage_word(stage): factor for stage, factor in scales.stages.items()}),
+    )
+    return Parameters(replay=True) if found == Parameters() else found
+
+
+def stage_word(stage: int | None) -> str:
+    """A stage as `--stage-scale` names it."""
+    return _NO_STAGE if stage is None else str(stage)
+
+
+def _stage(word: str) -> int | None:
+    return None if word == _NO_STAGE else int(word)
+
+
+def _stages(run: MeasuredRun) -> list[str]:
+    return [stage_word(rank.stage) for rank in run.ranks]
+
+
+def _words(factors: Mapping[_Key, float]) -> tuple[str, ...]:
+    return tuple(
+        f"{key}={repr(factor).removesuffix('.0')}" for key, factor in factors.items() if factor != 1.0
+    )
+
+
+def _ranks(parameters: Parameters, run: MeasuredRun) -> dict[int, float]:
+    there = {rank.number for rank in run.ranks}
+    ranks = parse_overrides(parameters, max(there) + 1, 0).slow_ranks
+    for rank in ranks:
+        if rank not in there:
+            raise UsageError(f"--slow-rank: rank {rank} is not in this run")
+    return ranks
+
+
+def _factors(
+    field: str, parameters: Parameters, what: str, there: Collection[str], key: Callable[[str], _Key]
+) -> dict[_Key, float]:
+    """Key -> factor, of a list of `NAME=X`. there: the names that this run has."""
+    flag = flag_of(field)
+    found = {}
+    for text in getattr(parameters, field):
+        name, factor = parse_factor(text, flag.option, TRACE_FORMS[field], zero=True)
+        if name not in there:
+            listed, left = sorted(there)[:_MOST_LISTED], len(there) - _MOST_LISTED
+            more = f" and {left} more" if left > 0 else ""
+            raise UsageError(
+                f"{flag.option} {printable(text, 60)}: no {what} {printable(name, 40)} in this run, only "
+                f"{', '.join(printable(one, 40) for one in listed)}{more}"
+            )
+        found[key(name)] = factor
+    return found

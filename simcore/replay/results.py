@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from simcore.diagnostics import Diagnostic
+from simcore.diagnostics import Diagnostic, UsageError
 from simcore.measured.columns import FUSED, PASSES, RankTrace
 from simcore.measured.places import places_of
 from simcore.measured.run import MeasuredRun
+from simcore.parameters import Parameters, stated
 from simcore.ranks import RankSet
 from simcore.records import Struct, replace
 from simcore.replay.accounts import (
@@ -26,11 +27,13 @@ from simcore.replay.accounts import (
 )
 from simcore.replay.critical_path import Segment, critical_path
 from simcore.replay.durations import Durations
-from simcore.replay.legs import Leg, legs
+from simcore.replay.legs import PARTS, legs, path_parts
+from simcore.replay.parameters import parameters_of, scales_of
 from simcore.replay.partners import Partners, circles_note, unmatched_note
 from simcore.replay.scales import Scales
-from simcore.replay.worst import Place, worst_places
+from simcore.replay.worst import worst_places
 from simcore.run.accounts import in_same_words
+from simcore.run.findings import Leg, Place, Spot, WhatIf
 from simcore.run.measured import MeasuredGraph, Times
 from simcore.run.pieces import AWAIT, GAP, Pieces
 from simcore.run.ties import Ties, ties_of
@@ -43,13 +46,15 @@ if TYPE_CHECKING:
 class MeasuredResults(Struct, frozen=True, dict=True):
     """A timed run, as it was measured or, with `scales`, replayed: screen and report take figures from here.
 
-    measured: the run of the files. scales: None to take the times as they were measured.
+    measured: the run of the files. scales: None to take the times as they were measured. asked: the
+    parameters that asked for them, as they were given.
     """
 
     measured: MeasuredRun
     scales: Scales | None = None
     # Many questions are asked of one graph.
     known: Durations | None = None
+    asked: Parameters | None = None
 
     @cached_property
     def durations(self) -> Durations:
@@ -136,6 +141,25 @@ class MeasuredResults(Struct, frozen=True, dict=True):
     def stamp(self) -> str | None:
         """Which run of its directory it is, by the names of the files; None where they do not say."""
         return self.measured.stamp
+
+    @property
+    def label(self) -> str | None:
+        """What `--run` names it by."""
+        return self.measured.label
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The labels of the other runs of its directory."""
+        return self.measured.others
+
+    @property
+    def held_ops(self) -> int:
+        return self.measured.ops + self.measured.subs
+
+    @property
+    def source(self) -> MeasuredRun:
+        """The run of the files."""
+        return self.measured
 
     @property
     def origin(self) -> str:
@@ -277,6 +301,78 @@ class MeasuredResults(Struct, frozen=True, dict=True):
         """What the step time is made of, 0 to the end; of the longest rank where clocks differ."""
         return critical_path(self.graph, self.ends)
 
+    @property
+    def as_read(self) -> MeasuredResults:
+        """The same run with the times of the files."""
+        return self if self.scales is None else MeasuredResults(self.measured, None, self.durations)
+
+    @property
+    def parameters(self) -> Parameters:
+        """Those that ask for this run."""
+        return parameters_of(self.scales) if self.asked is None else self.asked
+
+    def with_parameters(
+        self, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False
+    ) -> MeasuredResults:
+        """The same trace as measured, or replayed as these parameters ask.
+
+        Raises `UsageError` for what the trace does not have, and for a replay too long for its times.
+        """
+        scales = scales_of(parameters, self.measured)
+        if scales is None:
+            return MeasuredResults(self.measured, None, self.__dict__.get("durations", self.known))
+        found = MeasuredResults(self.measured, scales, self.durations, parameters)
+        try:
+            # Whatever is asked of a replay needs its times.
+            _ = found.times
+        except OverflowError:
+            asked = ", ".join(flag.option for flag in stated(parameters))
+            raise UsageError(f"{asked}: the replay would take 2^63 ns (292 years) or more") from None
+        return found
+
+    def compute_accounts(self, cancelled: Callable[[], bool]) -> list[RankAccounts]:
+        """The accounts and the run with these times, computed now unless they are known."""
+        if not self.timed:
+            return []
+        _ = self.run
+        return self.accounts
+
+    def with_scales(self, scales: Scales) -> MeasuredResults:
+        """The replay of the same run with other scales."""
+        return MeasuredResults(self.measured, scales, self.durations)
+
+    # -- what the screens ask of every kind of run (simcore/analysis/run.py) ----------------
+
+    @property
+    def measured_step_ns(self) -> int | None:
+        """Of a replay the step time as measured, ns; else None."""
+        return self.measured.step_time_ns if self.origin == "replayed" else None
+
+    @property
+    def microbatches(self) -> int:
+        """How many micro-batches the step has, 0 where the trace does not tell."""
+        return self.measured.microbatches
+
+    def account_ns(self, tracks: Iterable[Track]) -> dict[str, int]:
+        """ns by account of the ranks of some tracks together, in the order of the accounts."""
+        return dict(zip(ACCOUNTS, self.sum_ns([track.number for track in tracks]), strict=True))
+
+    @property
+    def rank_map(self) -> None:
+        """None: a rank of a trace is a line of its own."""
+
+    @property
+    def dims(self) -> tuple[()]:
+        """No dimensions: the network was not described."""
+        return ()
+
+    @property
+    def words(self) -> list[str]:
+        """The run in sentences, the largest account first."""
+        from simcore.replay.insights import insight_lines
+
+        return insight_lines(self)
+
     @cached_property
     def worst(self) -> list[Place]:
         """The places worth a look: the last rank, the longest wait, bubble, operation, communication."""
@@ -284,17 +380,40 @@ class MeasuredResults(Struct, frozen=True, dict=True):
 
     @cached_property
     def legs(self) -> list[Leg]:
-        """The critical path, one leg for what a rank does in one operation."""
-        return legs(self)
+        """The critical path, a leg for what a rank does in one operation; none of an order without times."""
+        return legs(self) if self.timed else []
 
     @property
-    def as_measured(self) -> MeasuredResults:
-        """The same run with the times of the files."""
-        return self if self.scales is None else MeasuredResults(self.measured, None, self.durations)
+    def path_groupings(self) -> tuple[str, ...]:
+        """What the critical path can be summed by."""
+        return PARTS
 
-    def with_scales(self, scales: Scales) -> MeasuredResults:
-        """The replay of the same run with other scales."""
-        return MeasuredResults(self.measured, scales, self.durations)
+    def path_parts(self, by: str) -> Iterator[tuple[str, int]]:
+        """(part, ns) of each segment of the critical path. by: of `path_groupings`."""
+        return path_parts(self, by) if self.timed else iter(())
+
+    def path_spot(self, index: int) -> Spot:
+        """Where a segment of the critical path is seen: in the lane of its rank."""
+        one = self.critical_path[index]
+        return Spot(one.rank, one.start, one.end)
+
+    @property
+    def what_if_base_ns(self) -> int:
+        """The step time that the rows of `what_if` start from, ns: of a replay with nothing changed."""
+        return self.base.step_time_ns
+
+    def what_if(
+        self,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> list[WhatIf]:
+        """Step times with one thing changed, computed once; see `what_if` there."""
+        if "_what_if" not in self.__dict__:
+            from simcore.replay.what_if import what_if
+
+            self.__dict__["_what_if"] = what_if(self, progress, cancelled)
+        found: list[WhatIf] = self.__dict__["_what_if"]
+        return found
 
 
 def timed_passes(rank: RankTrace) -> list[TimedPass]:

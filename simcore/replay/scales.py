@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from simcore.diagnostics import UsageError, printable
-from simcore.measured.run import MeasuredRun
-from simcore.overrides import parse_factor, parse_overrides
-from simcore.parameters import Parameters
+from simcore.diagnostics import printable
 from simcore.records import Struct, field
 from simcore.units import number
 
-_MOST_LISTED = 12
 _Key = TypeVar("_Key")
 
 
@@ -69,36 +65,3 @@ def rounded(factor: float) -> float:
 
 def _product(one: Mapping[_Key, float], other: Mapping[_Key, float]) -> dict[_Key, float]:
     return {key: one.get(key, 1.0) * other.get(key, 1.0) for key in (*one, *other)}
-
-
-def scales_from(parameters: Parameters, run: MeasuredRun) -> Scales:
-    """The scales that the parameters state. Raises `UsageError` for a rank or operation that is not there."""
-    last = max(rank.number for rank in run.ranks)
-    ranks = parse_overrides(parameters, last + 1, 0).slow_ranks
-    there = {rank.number for rank in run.ranks}
-    for rank in ranks:
-        if rank not in there:
-            raise UsageError(f"--slow-rank: rank {rank} is not in this run")
-    return Scales(
-        compute=parameters.compute_scale,
-        comm=parameters.comm_scale,
-        ops=_op_scales(parameters, run),
-        ranks=ranks,
-    )
-
-
-def _op_scales(parameters: Parameters, run: MeasuredRun) -> dict[str, float]:
-    """Name -> factor, from `--layer-scale OP=X`."""
-    found = {}
-    for text in parameters.layer_scale:
-        form = "of a trace OP=X, for example forward_step=0.9"
-        name, factor = parse_factor(text, "--layer-scale", form, zero=True)
-        if name not in run.op_names:
-            listed, left = sorted(run.op_names)[:_MOST_LISTED], len(run.op_names) - _MOST_LISTED
-            more = f" and {left} more" if left > 0 else ""
-            raise UsageError(
-                f"--layer-scale {printable(text, 60)}: no operation {printable(name, 40)} in this run, only "
-                f"{', '.join(printable(one, 40) for one in listed)}{more}"
-            )
-        found[name] = factor
-    return found

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from simcore.replay.results import MeasuredResults
+if TYPE_CHECKING:
+    from simcore.replay.results import MeasuredResults
 
 # A rank is slow, or a stage, if it computes so much longer than the others: below it is noise.
 SLOW = 1.1

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
 from simcore.measured.matching import Call, name_of
-from simcore.records import Struct
 from simcore.replay.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
+from simcore.run.findings import Place
 from simcore.run.pieces import GAP
 from simcore.units import duration, percent
 
@@ -17,20 +17,6 @@ if TYPE_CHECKING:
 
 GAP_NAME = "host gap"
 _NAME = 32
-
-
-class Place(Struct, frozen=True):
-    """A place of a run worth a look. what: `rank`, `wait` ... words: what there is to see.
-
-    number: the rank (its index); start_ns..end_ns: when; ns: the figure that makes it the worst.
-    """
-
-    what: str
-    words: str
-    number: int
-    start_ns: int
-    end_ns: int
-    ns: int
 
 
 def worst_places(results: MeasuredResults) -> list[Place]:

@@ -55,7 +55,7 @@ def json_report(results: Results, with_what_if: bool = False) -> dict[str, Any]:
         "layers": _layers(results),
         "critical_path": _critical_path(results),
         "what_if": _what_if(results) if with_what_if else None,
-        "what_if_base_ns": simulation.step_time_ns,
+        "what_if_base_ns": results.what_if_base_ns,
         "gradients": None if results.gradients is None else [asdict(one) for one in results.gradients],
         "streams": _streams(results),
         "dimensions": [_dimension(results, use) for use in results.dimensions],

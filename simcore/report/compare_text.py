@@ -6,7 +6,7 @@ import textwrap
 from itertools import zip_longest
 
 from simcore.analysis.compare import Change, Comparison, Mover
-from simcore.analysis.path_parts import NO_LAYER
+from simcore.analysis.critical_path import NO_LAYER
 from simcore.diagnostics import printable
 from simcore.parameters import flag_of
 from simcore.report.changes import change_figures, difference_of

@@ -7,7 +7,7 @@ from typing import Any
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace
 from simcore.measured.summary import OpFigures, RankTime, op_figures, rank_times, sub_figures
-from simcore.parameters import Parameters, as_dict
+from simcore.parameters import as_dict
 from simcore.ranks import RankSet
 from simcore.records import asdict
 from simcore.replay import MeasuredResults
@@ -23,21 +23,20 @@ from simcore.replay.rank_use import (
     peak_microbatches,
     stream_times,
 )
-from simcore.replay.what_if import Knob
 from simcore.replay.worst import piece_name
 from simcore.report.as_json import SCHEMA
-from simcore.report.measured_insights import insight_lines
+from simcore.run.findings import WhatIf
 from simcore.run.pieces import GAP
 
 
 def measured_json(
-    results: MeasuredResults, parameters: Parameters | None = None, knobs: list[Knob] | None = None
+    results: MeasuredResults, knobs: list[WhatIf] | None = None
 ) -> dict[str, Any]:
     """All figures of a measured run as plain values, times in ns.
 
     Of the run as it is shown, measured or replayed: each rank is a class of its own, each operation a layer;
     no workload is simulated, so `cluster` has no dimensions. Where the file has no times (`measured.timed`)
-    `step_time_ns` is 0 and what takes time is empty. parameters: of the replay. knobs: what-if questions with
+    `step_time_ns` is 0 and what takes time is empty. knobs: what-if questions with
     their answers.
     """
     run, shown = results.measured, results.run
@@ -56,7 +55,7 @@ def measured_json(
         },
         "cluster": {"dims": [], "network": "measured"},
         "schedule": "replayed" if shown.replayed else "measured",
-        "parameters": as_dict(parameters or Parameters()) | {"run": run.stamp, "replay": shown.replayed},
+        "parameters": as_dict(results.parameters, "trace") | {"run": run.stamp, "replay": shown.replayed},
         "step_time_ns": shown.step_time_ns,
         "pass_end_ns": [],
         "spans": run.ops + run.subs,
@@ -68,7 +67,7 @@ def measured_json(
         "streams": _streams(results) if run.timed else [],
         "dimensions": [],
         "worst_link": None,
-        "sentences": [{"rule": "measured", "text": line} for line in insight_lines(results)],
+        "sentences": [{"rule": "measured", "text": line} for line in results.words],
         "measured": {
             "step_time_ns": run.step_time_ns,
             "ranks": len(run.ranks),
@@ -82,13 +81,13 @@ def measured_json(
             ],
             "operations": [_figures(one) | {"slack_ns": slack.get(one.name)} for one in op_figures(run)],
             "sub_operations": [_figures(one) for one in sub_figures(run)],
-            **_waiting(results.as_measured),
+            **_waiting(results.as_read),
             "replay": _replay(results),
         },
         "critical_path": [_segment(results, one) for one in results.critical_path] if run.timed else [],
         "what_if": None if knobs is None else [_knob(knob) for knob in knobs],
         "gradients": [asdict(one) for one in results.gradients] if run.timed else None,
-        "what_if_base_ns": results.base.step_time_ns if run.timed else None,
+        "what_if_base_ns": results.what_if_base_ns if run.timed else None,
         "estimates": {"simai": None},
         "diagnostics": [found.values() for found in results.diagnostics],
     }  # fmt: skip
@@ -224,7 +223,7 @@ def _segment(results: MeasuredResults, one: Segment) -> dict[str, Any]:
     }
 
 
-def _knob(knob: Knob) -> dict[str, Any]:
+def _knob(knob: WhatIf) -> dict[str, Any]:
     if knob.unknown:
         return {"knob": knob.name, "free_ns": None, "better10_ns": None, "unknown": knob.unknown}
     values: dict[str, Any] = {"knob": knob.name, "free_ns": knob.free_ns, "better10_ns": knob.better10_ns}

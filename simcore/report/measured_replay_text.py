@@ -8,9 +8,9 @@ from simcore.diagnostics import printable
 from simcore.replay import MeasuredResults
 from simcore.replay.difference import differences
 from simcore.replay.legs import path_sums_of_ranks
-from simcore.replay.what_if import AS_PEERS, Knob
-from simcore.report.measured_insights import insight_lines
+from simcore.replay.what_if import AS_PEERS
 from simcore.report.table import Column, table
+from simcore.run.findings import WhatIf
 from simcore.units import duration, percent, plural, signed
 
 _WIDTH = 110
@@ -21,7 +21,7 @@ _OPS = 3
 _KNOBS = 30
 
 
-def results_parts(results: MeasuredResults, knobs: list[Knob] | None) -> list[str]:
+def results_parts(results: MeasuredResults, knobs: list[WhatIf] | None) -> list[str]:
     """The parts, each ending with an empty line."""
     parts = [_words(results), _waits(results), _path(results)]
     if results.scales is not None:
@@ -33,7 +33,7 @@ def results_parts(results: MeasuredResults, knobs: list[Knob] | None) -> list[st
 
 def _words(results: MeasuredResults) -> str:
     lines: list[str] = []
-    for sentence in insight_lines(results):
+    for sentence in results.words:
         lines += textwrap.wrap(sentence, _WIDTH, initial_indent="  ", subsequent_indent="    ")
     return "\n".join(["In words", *lines, ""]) if lines else ""
 
@@ -87,8 +87,8 @@ def _differences(results: MeasuredResults) -> str:
     return "\n".join(["When each rank ends, measured and replayed", *table(columns, rows), *more, ""])
 
 
-def _what_if(results: MeasuredResults, knobs: list[Knob]) -> str:
-    step = results.base.step_time_ns
+def _what_if(results: MeasuredResults, knobs: list[WhatIf]) -> str:
+    step = results.what_if_base_ns
     rows = []
     for knob in knobs[:_KNOBS]:
         free = "-" if knob.free_ns is None else duration(knob.free_ns)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from simcore.diagnostics import printable
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT, RankAccounts
-from simcore.replay.what_if import Knob
 from simcore.report.as_text import GLYPHS, GLYPHS_ASCII, bar_text, diagnostics_text
 from simcore.report.measured_replay_text import measured_figure, results_parts
 from simcore.report.measured_words import (
@@ -18,6 +17,7 @@ from simcore.report.measured_words import (
     step_words,
 )
 from simcore.report.table import Column, table
+from simcore.run.findings import WhatIf
 from simcore.units import change_percent, column_unit, duration, percent, plural, signed
 
 _RANKS = 64
@@ -28,7 +28,9 @@ _CHANGES = 80
 _HEADINGS = {"expert dp": "exp. dp", "optimizer": "opt.", "embedding": "emb."}
 
 
-def measured_text(results: MeasuredResults, ascii_only: bool = False, knobs: list[Knob] | None = None) -> str:
+def measured_text(
+    results: MeasuredResults, ascii_only: bool = False, knobs: list[WhatIf] | None = None
+) -> str:
     """The page: what was read, the step time, where it goes, who waits, operations, diagnostics.
 
     knobs: what-if questions with their answers, None if they were not asked.
@@ -94,8 +96,7 @@ def _ranks(results: MeasuredResults, ascii_only: bool) -> str:
     how = "as replayed" if results.scales is not None else "as measured"
     title = f"Where the step goes, {unit} on each rank, {how}{exposed}"
     words = (
-        "host: neither compute nor communication; idle: host gaps, before the first operation, "
-        "after the last"
+        "host: neither compute nor communication; idle: host gaps, before the first operation, after the last"
     )
     return "\n".join([title, *table(columns, rows), *more, f"  {legend}", f"  {words}", ""])
 

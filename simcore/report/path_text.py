@@ -18,7 +18,7 @@ _NAME_CELLS = 32
 def critical_path_text(results: Results) -> str:
     """Aggregates of the critical path by kind, layer, stage and rank, and its longest segments."""
     # Imported here: JSON and the screen's start do without it.
-    from simcore.analysis.path_parts import PARTS, path_parts
+    from simcore.run.findings import path_sums
 
     path, step = results.critical_path, results.step_time_ns
     ranks = path.by_rank()
@@ -26,11 +26,11 @@ def critical_path_text(results: Results) -> str:
         return "Critical path: nothing takes any time\n"
     where = f"{plural(len(path), 'segment')} on {plural(len(ranks), 'rank')}"
     lines = [f"Critical path: {where}, 0 to {duration(step)}"]
-    for by in PARTS:
+    for by in results.path_groupings:
         if by == "rank" and len(ranks) == len(path.by_stage()):
             # One rank a stage: the line before says it.
             continue
-        sums = path_parts(results, by)
+        sums = path_sums(results, by)
         shown = [
             f"{printable(what, _NAME_CELLS)} {duration(ns)} ({percent(ns, step)} %)"
             for what, ns in sums[:_MOST_PARTS]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from simcore.analysis import Results
-from simcore.analysis.what_if import WhatIf
 from simcore.diagnostics import printable
 from simcore.report.table import Column, listed, table
+from simcore.run.findings import WhatIf
 from simcore.units import change_percent, duration
 
 _KNOB_CELLS = 60

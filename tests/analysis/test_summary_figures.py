@@ -20,10 +20,11 @@ from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
 from simcore.analysis.dimensions import class_use
 from simcore.analysis.rank_map import MEASURES, last_end_ns
 from simcore.analysis.stages import joined
-from simcore.analysis.worst import Place, _stages
+from simcore.analysis.worst import _stages
 from simcore.program.ops import STREAMS
 from simcore.report.as_json import json_report
 from simcore.report.as_text import text_report
+from simcore.run.findings import Place
 from simcore.simulation import simulate
 from tests.engine.test_policies import made
 from tests.strategies import Case, Cell, Row, cases, layer, make_workload

@@ -16,7 +16,6 @@ from msgspec import structs
 
 from simcore.analysis import Results
 from simcore.analysis.rerun import Rerun
-from simcore.analysis.what_if import WhatIf
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import Cancelled
 from simcore.engine import run_engine
@@ -24,6 +23,7 @@ from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, KIND_OF_STREAM, PHASES, STREAMS, StageProgram
 from simcore.report.as_json import json_report
 from simcore.report.as_text import text_report
+from simcore.run.findings import WhatIf
 from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload

@@ -130,7 +130,10 @@ def test_a_plan_is_printed_in_its_order_and_its_json_has_a_warning(tmp_path: Pat
     assert [one["code"] for one in report["diagnostics"]] == ["untimed-schedule"]
 
 
-TAKES = "its replay takes --compute-scale, --comm-scale, --layer-scale and --slow-rank"
+TAKES = (
+    "its replay takes --compute-scale, --comm-scale, --layer-scale, --slow-rank, --replay, --gap-scale, "
+    "--host-scale, --kind-scale and --stage-scale"
+)
 REFUSED = [
     (["--jitter", "0.1", "--seed", "1"], f"--jitter, --seed have no meaning for a trace; {TAKES}"),
     (["--replay", "--tp", "2"], f"--tp has no meaning for a trace; {TAKES}"),

@@ -42,7 +42,7 @@ def read(text: str, folder: Path) -> dict[str, object]:
 NAME = "expected the name of a parameter"
 WRONG = [
     ("\ncompute_scal = 2\n", f"2:1: found `compute_scal`, {NAME}, for example compute_scale"),
-    ("[scale]\ncompute_scale = 2\n", f"1:2: found `scale`, {NAME}, for example comm_scale"),
+    ("[scale]\ncompute_scale = 2\n", f"1:2: found `scale`, {NAME}, for example gap_scale"),
     ("a.b = 2\n", f"1:1: found `a`, {NAME}"),
     ('# one\n"\\u202e" = 2\n', f"2:1: found `\\u202e`, {NAME}"),
     ('"t\\u0070" = 1\n  "pp" = 0\n', "2:3: pp 0: a whole number from 1 to 2^40 is expected"),
@@ -138,10 +138,12 @@ _ITEMS = {
     "dim": st.sampled_from(["switch:8:450:500", "ring:4:0.1:0"]),
     "algorithm": st.sampled_from(["0=ring", "1=direct4"]),
     "overlap": st.sampled_from(["dp=0.5,tp=0.3", "pp=0"]),
-    # What it may be is known when a workload or a trace is open.
-    "layer_scale": _WORD,
+    # Whether it is NAME:PHASE or an operation is known when a workload or a trace is open.
+    "layer_scale": _WORD.map(lambda name: f"{name}=0.5"),
     "slow_rank": st.sampled_from(["37=1.3", "0=2"]),
     "slow_link": st.sampled_from(["1:37=0.5", "0:0=1e-3"]),
+    "kind_scale": st.sampled_from(["dp=0", "expert dp=1.5"]),
+    "stage_scale": st.sampled_from(["3=0.9", "none=0"]),
 }
 
 

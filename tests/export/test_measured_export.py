@@ -7,7 +7,6 @@ with a duration of 0. Both failed here.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from simcore.diagnostics import UsageError
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.replay.parameters import measured_results
+from simcore.replay import measured_results
 from tests.export.reading import exported, is_nested, load, read_lines, read_trace
 from tests.measured.traces import Op, Sub, read, step, write_set
 from tests.workload.texts import REPOSITORY
@@ -102,21 +101,20 @@ def test_what_has_no_duration_is_an_instant_and_has_no_end_in_a_line() -> None:
 
 
 REPLAYS = [
-    {"replay": True},
-    {"parameters": Parameters(compute_scale=0.5)},
-    {"parameters": Parameters(layer_scale=("backward_step=2",), slow_rank=("3=1.5",)), "replay": True},
+    Parameters(replay=True),
+    Parameters(compute_scale=0.5),
+    Parameters(layer_scale=("backward_step=2",), slow_rank=("3=1.5",), replay=True),
 ]
 
 
 @pytest.mark.parametrize("asked", REPLAYS, ids=["as it is", "compute", "an operation and a rank"])
-def test_a_replay_is_exported_with_its_own_times(tmp_path: Path, asked: dict[str, Any]) -> None:
+def test_a_replay_is_exported_with_its_own_times(tmp_path: Path, asked: Parameters) -> None:
     write_set(tmp_path, {rank: step(rank, 1000.0 + rank, stage=rank // 2) for rank in range(4)})
     run = open_input(str(tmp_path))
     assert isinstance(run, MeasuredRun)
-    results = measured_results(run, asked.get("parameters", Parameters()), replay=True)
-    changed = "parameters" in asked
-    assert (results.step_time_ns != run.step_time_ns) == changed
-    export = exported("chrome", run, **asked)
+    results = measured_results(run, asked)
+    assert (results.step_time_ns != run.step_time_ns) == (asked != Parameters(replay=True))
+    export = exported("chrome", run, asked)
     assert export.what == "4 ranks, 20 spans replayed"
     assert export.diagnostics == results.diagnostics[len(run.diagnostics) :]
     data = b"".join(export.pieces)
@@ -124,7 +122,7 @@ def test_a_replay_is_exported_with_its_own_times(tmp_path: Path, asked: dict[str
     assert max(end for _, end, _ in spans) == results.step_time_ns
     facts = load(data)["otherData"]
     assert (facts["step_time_ns"], facts["replayed"]) == (str(results.step_time_ns), "true")
-    lines = read_lines(b"".join(exported("csv", run, **asked).pieces))
+    lines = read_lines(b"".join(exported("csv", run, asked).pieces))
     by_rank = {
         rank.number: [(str(start), str(end)) for start, end in zip(rank.ops.start, rank.ops.end, strict=True)]
         for rank in results.run.ranks
@@ -152,8 +150,8 @@ REFUSED = [
     ({"ranks": [7, 8]}, "--ranks: found rank 8, which trace.txt does not have"),
     (
         {"parameters": Parameters(world=8)},
-        "--world has no meaning for a trace; its replay takes --compute-scale, --comm-scale, --layer-scale "
-        "and --slow-rank",
+        "--world has no meaning for a trace; its replay takes --compute-scale, --comm-scale, --layer-scale, "
+        "--slow-rank, --replay, --gap-scale, --host-scale, --kind-scale and --stage-scale",
     ),
 ]
 

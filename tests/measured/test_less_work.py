@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from simcore.measured import MeasuredRun
 from simcore.replay import MeasuredResults
 from simcore.replay.scales import Scales
-from simcore.replay.what_if import Knob, answers
 from simcore.report.measured_json import measured_json
 from simcore.report.measured_text import measured_text
+from simcore.run.findings import WhatIf
 
 from .damaged import DAMAGED
 from .made_steps import Factors, Layout, actions, made_run, run_apart, simulated, trace_text
@@ -147,7 +147,7 @@ def test_a_rank_that_only_waits_for_a_circle_keeps_its_own_wait() -> None:
     assert base.times.end[0][-1] == 11 * MS
 
 
-def harm(knobs: list[Knob], base_ns: int) -> list[str]:
+def harm(knobs: list[WhatIf], base_ns: int) -> list[str]:
     """The knobs that make the step longer than the base."""
     return [knob.name for knob in knobs if max(knob.better10_ns, knob.free_ns or 0) > base_ns]
 
@@ -158,7 +158,7 @@ def test_no_question_that_takes_work_away_of_a_real_run_is_answered_with_harm(
     name: str, stamp: str, apart: bool
 ) -> None:
     results = MeasuredResults(real_apart(name, stamp) if apart else opened(name, stamp))
-    knobs = answers(results)
+    knobs = results.what_if()
     base = measured_json(results, knobs=knobs)["what_if_base_ns"]
     assert base == results.with_scales(Scales()).step_time_ns
     assert (base == results.step_time_ns) is not apart
@@ -178,13 +178,13 @@ def test_no_question_that_takes_work_away_is_answered_with_harm(
     steps = actions(layout, Random(seed))
     text = trace_text(layout, steps, simulated(steps, Factors()))
     results = MeasuredResults((run_apart if apart else made_run)(text, layout))
-    assert set(harm(answers(results), results.base.step_time_ns)) <= {"balanced stages"}
+    assert set(harm(results.what_if(), results.base.step_time_ns)) <= {"balanced stages"}
 
 
 def test_the_page_says_that_what_if_is_of_the_replay_where_the_ranks_did_not_run_together() -> None:
     results = MeasuredResults(run_apart(SLOW_STAGE, Layout(1, 1, 2, 1)))
     # The receives hold 78 ms of waiting as measured: 96 ms, where the replay takes 10 + 2 + 60 + 2 + 20.
-    page = measured_text(results, knobs=answers(results))
+    page = measured_text(results, knobs=results.what_if())
     assert results.base.step_time_ns == 94 * MS
     assert "\nWhat if: the step time of the replay (94.000 ms now) when one thing takes no time, or a" in page
     said = (
@@ -195,7 +195,7 @@ def test_the_page_says_that_what_if_is_of_the_replay_where_the_ranks_did_not_run
     # Of ranks that ran together, and of a replay, there is nothing to say.
     together = MeasuredResults(run_of(SLOW_STAGE, 2, pp=2))
     for other in (together, results.base):
-        assert "did not run together" not in measured_text(other, knobs=answers(other))
+        assert "did not run together" not in measured_text(other, knobs=other.what_if())
 
 
 def test_balanced_stages_may_lengthen_the_step_and_is_marked() -> None:
@@ -204,7 +204,7 @@ def test_balanced_stages_may_lengthen_the_step_and_is_marked() -> None:
     text += op(1, "recv_forward", 0, 12, "pp", stage=1) + op(1, "forward_step", 12, 32, stage=1)
     text += op(1, "get_batch", 32, 52, stage=1)
     results = MeasuredResults(run_of(text, 2, pp=2))
-    knobs = answers(results)
+    knobs = results.what_if()
     (balanced,) = [knob for knob in knobs if knob.moves]
     # Each 25 ms: 10 x 25 / 30, 2, 25 and 20.
     assert (results.base.step_time_ns, balanced.better10_ns) == (52 * MS, 55_333_333)

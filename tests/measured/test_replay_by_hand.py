@@ -11,12 +11,10 @@ from simcore.diagnostics import UsageError
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun, open_directory, read_run
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults
+from simcore.replay import MeasuredResults, measured_results
 from simcore.replay.difference import differences
-from simcore.replay.parameters import measured_results
+from simcore.replay.insights import insight_lines
 from simcore.replay.scales import Scales
-from simcore.replay.what_if import answers
-from simcore.report.measured_insights import insight_lines
 
 from .traces import STAMP, Op, Sub, step, write_set
 
@@ -147,7 +145,7 @@ def test_the_replay_is_what_the_path_says(scales: Scales, step_ms: int) -> None:
 
 
 def test_what_if_has_the_greatest_gain_first_and_what_a_slowed_rank_costs() -> None:
-    knobs = {knob.name: knob for knob in answers(MeasuredResults(run_of(SLOW_STAGE, 2, pp=2)))}
+    knobs = {knob.name: knob for knob in MeasuredResults(run_of(SLOW_STAGE, 2, pp=2)).what_if()}
     assert next(iter(knobs)) == "all compute"
     assert (knobs["all compute"].free_ns, knobs["all compute"].better10_ns) == (6 * MS, 87 * MS)
     assert (knobs["compute of stage 1"].free_ns, knobs["compute of stage 1"].better10_ns) == (
@@ -166,18 +164,18 @@ def test_what_if_has_the_greatest_gain_first_and_what_a_slowed_rank_costs() -> N
 
 def test_a_rank_that_is_said_to_be_slow_is_asked_to_be_as_fast_as_the_other_ranks_of_its_stage() -> None:
     results = MeasuredResults(run_of(SLOW_RANK, 2))
-    (asked,) = [knob for knob in answers(results) if knob.name.startswith("rank ")]
+    (asked,) = [knob for knob in results.what_if() if knob.name.startswith("rank ")]
     # A change that is made or not stands with all its gain between others with a tenth of theirs.
-    assert asked == answers(results)[0]
+    assert asked == results.what_if()[0]
     # 14 ms over 34 ms, four places; rank 1 comes at 30 x 0.4118 ms, and 10 ms later rank 0 ends.
     assert (asked.name, asked.scales) == ("rank 1 as fast as its peers", Scales(ranks={1: 0.4118}))
     assert (asked.free_ns, asked.better10_ns, asked.worse10_ns) == (None, 22_354_000, None)
     tried = results.with_scales(asked.scales)
     assert tried.step_time_ns == asked.better10_ns
     assert not any(line.startswith("Rank 1 is slow") for line in insight_lines(tried))
-    assert not [knob.name for knob in answers(tried) if knob.name.startswith("rank ")]
+    assert not [knob.name for knob in tried.what_if() if knob.name.startswith("rank ")]
     # A stage of one rank has no peers.
-    alone = answers(MeasuredResults(run_of(SLOW_STAGE, 2, pp=2)))
+    alone = MeasuredResults(run_of(SLOW_STAGE, 2, pp=2)).what_if()
     assert not [knob.name for knob in alone if knob.name.startswith("rank ")]
 
 
@@ -293,7 +291,7 @@ def test_ranks_profiled_one_after_another_are_run_together(tmp_path: Path) -> No
     measured = MeasuredResults(run)
     assert (measured.waiting, measured.step_time_ns) == ([], 96 * MS)
     assert [one.ns("bubble") for one in measured.accounts] == [0, 0]
-    replayed = measured_results(run, Parameters(), replay=True)
+    replayed = measured_results(run, Parameters(replay=True))
     # Forward 10, message 2, forward and backward 60, message 2, backward 20.
     assert (replayed.step_time_ns, replayed.run.concurrent) == (94 * MS, True)
 
@@ -303,17 +301,17 @@ def test_an_order_without_times_is_not_replayed(tmp_path: Path) -> None:
     path.write_text("stage:0:forward_step(batch_id=0, mg_state=warmup, duration=None)\n")
     run = open_input(str(path))
     assert isinstance(run, MeasuredRun)
-    for parameters, replay, asked in (
-        (Parameters(), True, "--replay"),
-        (Parameters(comm_scale=2.0), False, "--comm-scale"),
+    for parameters, asked in (
+        (Parameters(replay=True), "--replay"),
+        (Parameters(comm_scale=2.0), "--comm-scale"),
     ):
         with pytest.raises(UsageError) as caught:
-            measured_results(run, parameters, replay)
+            measured_results(run, parameters)
         assert str(caught.value) == (
             f"{asked}: found an order of operations without times, expected a trace with durations"
         )
     with pytest.raises(UsageError) as caught:
-        answers(measured_results(run, Parameters()))
+        measured_results(run, Parameters()).what_if()
     assert str(caught.value) == (
         "--what-if: found an order of operations without times, expected a trace with durations"
     )

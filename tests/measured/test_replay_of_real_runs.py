@@ -11,12 +11,10 @@ from simcore.analysis.beside import Beside
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults
-from simcore.replay.parameters import measured_results
+from simcore.replay import MeasuredResults, measured_results
+from simcore.replay.insights import insight_lines
 from simcore.replay.scales import Scales
-from simcore.replay.what_if import answers
 from simcore.report.beside_text import why_words
-from simcore.report.measured_insights import insight_lines
 from tests.workload.texts import shared_folder
 
 from .naive_replay import fine_ns, naive_ns, read_set
@@ -45,7 +43,7 @@ def opened(name: str, stamp: str) -> MeasuredRun:
 @pytest.mark.parametrize(("name", "stamp", "naive"), SETS)
 def test_the_replay_of_a_real_run_is_the_measured_step(name: str, stamp: str, naive: int) -> None:
     run = opened(name, stamp)
-    results = measured_results(run, Parameters(), replay=True)
+    results = measured_results(run, Parameters(replay=True))
     off = abs(results.step_time_ns - run.step_time_ns)
     # The promise is 0.3 %, and 0.2 % for the eight ranks.
     assert off <= run.step_time_ns * (2 if len(run.ranks) == 8 else 3) // 1000
@@ -62,8 +60,7 @@ def test_with_scaled_compute_it_is_what_another_replay_of_the_text_says(
     name: str, stamp: str, compute: int
 ) -> None:
     run = opened(name, stamp)
-    parameters = Parameters(compute_scale=float(compute))
-    results = measured_results(run, parameters, replay=True)
+    results = measured_results(run, Parameters(compute_scale=float(compute), replay=True))
     assert results.step_time_ns == fine_ns(read_set(folder_of(name), stamp), compute)
 
 
@@ -96,7 +93,7 @@ def test_the_embedding_all_reduce_of_the_last_stage_waits_for_the_first() -> Non
 def test_every_rank_that_is_said_to_be_slow_has_its_question(name: str, stamp: str) -> None:
     results = MeasuredResults(opened(name, stamp))
     said = [line.split()[1] for line in insight_lines(results) if re.match(r"Rank \d+ is slow:", line)]
-    knobs = [knob for knob in answers(results) if knob.name.startswith("rank ")]
+    knobs = [knob for knob in results.what_if() if knob.name.startswith("rank ")]
     assert sorted(said) == sorted(knob.name.split()[1] for knob in knobs)
     assert all(knob.name.endswith(" as fast as its peers") for knob in knobs)
     if name == "wd8_tp2_pp4":
@@ -104,7 +101,7 @@ def test_every_rank_that_is_said_to_be_slow_has_its_question(name: str, stamp: s
         assert [(knob.scales.changes(), knob.better10_ns // 10**6) for knob in knobs] == [
             (["rank 7 x0.4858"], 2924)
         ]
-        assert answers(results)[0] == knobs[0]
+        assert results.what_if()[0] == knobs[0]
 
 
 def test_a_rank_made_as_fast_as_its_peers_is_why_its_replay_is_shorter() -> None:

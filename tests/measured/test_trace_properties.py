@@ -18,10 +18,11 @@ from simcore.measured.summary import op_figures, rank_times, sub_figures
 from simcore.measured.vocabulary import GROUPS
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import ACCOUNTS
-from simcore.replay.legs import path_sums, path_sums_of_ranks
+from simcore.replay.legs import path_sums_of_ranks
 from simcore.replay.scales import Scales
 from simcore.report.measured_json import measured_json
 from simcore.report.measured_text import measured_text
+from simcore.run.findings import path_sums
 
 from .traces import Op, Sub
 

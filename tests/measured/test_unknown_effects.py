@@ -6,9 +6,9 @@ from simcore.inputs import open_input
 from simcore.measured import MeasuredRun, open_directory
 from simcore.replay import MeasuredResults
 from simcore.replay.scales import Scales
-from simcore.replay.what_if import Knob, answers
 from simcore.report.measured_json import measured_json
 from simcore.report.measured_text import measured_text
+from simcore.run.findings import WhatIf
 from tests.measured.test_partners import LINES
 from tests.measured.traces import write_set
 from tui.frame import text_of
@@ -18,8 +18,8 @@ from tui.why.frame import knob_line
 ALONE = "fixtures/004_megatron_rank7_trace.txt"
 
 
-def knobs_of(results: MeasuredResults) -> dict[str, Knob]:
-    return {knob.name: knob for knob in answers(results)}
+def knobs_of(results: MeasuredResults) -> dict[str, WhatIf]:
+    return {knob.name: knob for knob in results.what_if()}
 
 
 def alone() -> MeasuredResults:
@@ -42,7 +42,7 @@ def test_less_communication_of_a_rank_alone_brings_nobody_knows_what() -> None:
 
 def test_what_is_unknown_has_no_figure_on_the_page_in_the_json_and_on_the_screens() -> None:
     results = alone()
-    knobs = list(answers(results))
+    knobs = list(results.what_if())
     page = measured_text(results, knobs=knobs)
     (line,) = [line for line in page.splitlines() if line.startswith("  all communication")]
     assert line.split() == ["all", "communication", "unknown", "unknown"]
@@ -63,4 +63,4 @@ def test_where_all_ranks_are_there_every_effect_is_known(tmp_path: Path) -> None
     write_set(tmp_path, LINES)
     results = MeasuredResults(open_directory(str(tmp_path), None))
     assert not results.partners.kinds
-    assert not any(knob.unknown for knob in answers(results))
+    assert not any(knob.unknown for knob in results.what_if())

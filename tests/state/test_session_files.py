@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from simcore.parameters import Parameters
+from simcore.records import replace
 from simcore.replay import MeasuredResults
-from simcore.replay.scales import Scales
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.tui.made_runs import lonely
 from tests.tui.pseudo_terminal import ROOT
-from tui.measured.session import MeasuredSession
 from tui.session import KeptRun, Session
 from tui.state.checking import Damaged
 from tui.state.files import MOST_BYTES, read_text, session_path, set_aside, state_directory, write_text
@@ -176,10 +176,10 @@ def workload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def a_session() -> Session:
     """On a tiny run."""
-    return Session(lonely().simulation.workload, lonely())
+    return Session(lonely())
 
 
-def opened(file: Path, session: Session | MeasuredSession | None = None, given: bool = False) -> Keeper:
+def opened(file: Path, session: Session | None = None, given: bool = False) -> Keeper:
     """The keeper of a file."""
     keeper = keeper_of(str(file), "", session or a_session(), given)
     assert keeper is not None
@@ -198,7 +198,7 @@ def keep(keeper: Keeper, session: Session) -> str:
 
 def test_a_first_start_has_nothing_to_say_and_makes_no_directory(workload: Path) -> None:
     keeper = opened(workload)
-    assert (keeper.notice, keeper.screen, keeper.parameters) == ("", None, None)
+    assert (keeper.notice, keeper.screen, keeper.run) == ("", None, None)
     assert not (workload.parent / "state").exists()
 
 
@@ -296,24 +296,44 @@ def test_nothing_is_written_when_nothing_changed(workload: Path) -> None:
     assert keeper.take(session, "timeline", {})
 
 
-def test_a_replay_of_what_a_run_has_not_is_damage(workload: Path) -> None:
+def test_a_replay_of_an_earlier_session_is_gone_on_with(workload: Path) -> None:
     results = MeasuredResults(run_of(SLOW_RANK, 2))
+    session = Session(results)
+    keeper = opened(workload, session)
+    changed = Parameters(slow_rank=("1=2",), layer_scale=("forward_step=0.5",))
+    session.show(results.with_parameters(Parameters(gap_scale=0.5)))
+    session.keep()
+    session.show(results.with_parameters(changed))
+    assert keep(keeper, session) == ""
+    again = Session(results)
+    found = opened(workload, again)
+    assert found.notice == "as left last time: parameters, 1 more run (R); anew: --no-session"
+    assert found.run is not None
+    assert found.run.is_of(None, changed)
+    assert [run.parameters for run in again.history] == [Parameters(), Parameters(gap_scale=0.5)]
 
-    def kept(scales: Scales) -> str:
-        session = MeasuredSession(results)
-        keeper = opened(workload, MeasuredSession(results))
-        session.show(results.with_scales(scales))
-        keeper.take(session, "summary", {})
-        assert keeper.write() == ""
-        return opened(workload, MeasuredSession(results)).notice.rpartition(".damaged: ")[2]
 
-    assert kept(Scales(ranks={1: 2.0}, ops={"forward_step": 0.5})) == (
-        "as left last time: replay; anew: --no-session"
-    )
-    assert kept(Scales(ranks={0: 2.0, 9: 2.0})) == (
-        "replay.scales.ranks[1]: found 9, expected what this run has"
-    )
-    assert kept(Scales(ops={"x\x1b": 2.0})) == (
-        'replay.scales.ops[0]: found "x\\u001b", expected what this run has'
-    )
-    assert kept(Scales(stages={5: 2.0})) == "replay.scales.stages[0]: found 5, expected what this run has"
+def test_runs_of_a_directory_are_kept_with_their_labels(workload: Path) -> None:
+    first, other = (replace(run_of(SLOW_RANK, 2), label=label, others=("b", "a")) for label in ("a", "b"))
+
+    def session_of() -> Session:
+        return Session(MeasuredResults(replace(first, others=("b",))), lambda label: MeasuredResults(other))
+
+    session = session_of()
+    assert [run.label for run in session.history] == ["a", "b"]
+    keeper = opened(workload, session)
+    halved = session.root("b").with_parameters(Parameters(slow_rank=("1=0.5",)))
+    session.show(session.root("b"))
+    session.show(halved)
+    assert session.keep() == 3
+    assert keep(keeper, session) == ""
+    again = session_of()
+    found = opened(workload, again)
+    assert found.run is not None
+    assert found.run.is_of("b", halved.parameters)
+    assert found.notice == "as left last time: run, 1 more run (R); anew: --no-session"
+    # The other run of the directory stands there once, with its step time.
+    assert [(run.label, run.parameters == Parameters()) for run in again.history] == [
+        ("a", True), ("b", True), ("b", False),
+    ]  # fmt: skip
+    assert [run.step_ns for run in again.history] == [run.step_ns for run in session.history]

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from simcore.choices import choices
 from simcore.parameters import FLAGS, Flag, Parameters
-from simcore.replay.scales import Scales
 from tui.frame import cells
 from tui.state.checking import MOST_NS, Damaged
 from tui.state.identity import Identity
-from tui.state.stored import FORMAT, Stored, StoredReplay, StoredRun, as_text, from_text
+from tui.state.stored import FORMAT, Stored, StoredRun, as_text, from_text
 from tui.timeline.saved import SavedMark, SavedTimeline
 
 TIMES = st.integers(0, MOST_NS)
@@ -33,6 +32,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 ITEMS = {
     "dim": "switch:8:450:500", "algorithm": "1=direct4", "overlap": "dp=0.5,tp=0.3",
     "layer_scale": "mlp \u202e:fwd=0.5", "slow_rank": "37=1.3", "slow_link": "1:37=0.5",
+    "kind_scale": "expert dp=0", "stage_scale": "none=0.5",
 }  # fmt: skip
 
 
@@ -69,14 +69,7 @@ def timelines(draw: st.DrawFn) -> SavedTimeline:
     )  # fmt: skip
 
 
-RUNS = st.builds(StoredRun, PARAMETERS, TEXTS, st.none() | TIMES)
-FACTORS = st.floats(0, 1e6)
-SCALES = st.builds(
-    Scales, FACTORS, FACTORS, FACTORS, FACTORS,
-    st.dictionaries(TEXTS, FACTORS, max_size=3), st.dictionaries(TEXTS, FACTORS, max_size=3),
-    st.dictionaries(st.integers(0, 2**40), FACTORS, max_size=3),
-    st.dictionaries(st.none() | st.integers(0, 2**40), FACTORS, max_size=3),
-)  # fmt: skip
+RUNS = st.builds(StoredRun, PARAMETERS, TEXTS, st.none() | TIMES, st.none() | TEXTS)
 SESSIONS = st.builds(
     Stored,
     st.builds(Identity, TIMES, st.integers(-(2**63) + 1, 2**63 - 1), st.none() | st.integers(0, 2**32 - 1)),
@@ -85,7 +78,7 @@ SESSIONS = st.builds(
     st.none() | PARAMETERS,
     st.lists(RUNS, max_size=3).map(tuple),
     st.fixed_dictionaries({}, optional={"timeline": timelines()}),
-    st.none() | st.builds(StoredReplay, SCALES, st.booleans()),
+    st.none() | TEXTS,
 )
 
 
@@ -103,9 +96,13 @@ def a_session(**changes: Any) -> dict[str, Any]:
     ))  # fmt: skip
     good = Stored(
         Identity(5, 6, 7), "0.1.0", "timeline", Parameters(tp=4), (StoredRun(Parameters(), "base", 9),),
-        {"timeline": timeline}, StoredReplay(Scales(compute=2.0, ranks={7: 0.5}), True),
+        {"timeline": timeline},
     )  # fmt: skip
     values: dict[str, Any] = json.loads(as_text(good))
+    # As wltui 0.1 wrote the replay of a trace.
+    factors = {"compute": 2.0, "comm": 1.0, "gaps": 1.0, "host": 1.0}
+    lists: dict[str, Any] = {"ops": [], "kinds": [], "ranks": [[7, 0.5]], "stages": []}
+    values["replay"] = {"scales": factors | lists, "shown": True}
     for path, value in changes.items():
         *way, last = path.split("__")
         inner = values
@@ -155,9 +152,10 @@ TIMELINE = "screens__timeline__"
          "parameters.slow_rank[0]: zz: R=X, for example 37=1.3 is expected, X above 0 and up to 1e6"),
         ({"runs__0__parameters": {"slow_link": ["1:99999999=2"]}},
          "runs[0].parameters.slow_link[0]: 1:99999999=2: no rank 99999999 in this run, only 0 to 16777215"),
-        ({"parameters": {"layer_scale": ["mlp=2"]}},
-         "parameters.layer_scale[0]: mlp=2: NAME:PHASE=X, for example mlp_row:fwd=0.9 is expected, "
-         "PHASE one of fwd, ig, wg"),
+        ({"parameters": {"layer_scale": ["mlp"]}},
+         "parameters.layer_scale[0]: mlp: NAME:PHASE=X, or OP=X of a trace, is expected, X up to 1e6"),
+        ({"parameters": {"stage_scale": ["first=2"]}},
+         "parameters.stage_scale[0]: first=2: STAGE=X, for example 3=0.9 is expected"),
         ({"runs": {}}, "runs: found {}, expected a list"),
         ({"runs": [{}] * 201}, "runs: found 201 items, expected at most 200"),
         ({"runs": ["x"]}, 'runs[0]: found "x", expected a table'),

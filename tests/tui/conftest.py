@@ -14,11 +14,11 @@ from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults
 from simcore.simulation import simulate
 from simcore.workload import Workload
-from tests.tui.made_runs import seed, seed_workload
+from tests.tui.made_runs import seed
 from tui.app import WltuiApp
 from tui.compare.calibrating import Calibrating
 from tui.compare.view import CompareView
-from tui.session import Session
+from tui.session import Run, Session
 
 MakeApp = Callable[..., WltuiApp]
 MakePair = Callable[..., WltuiApp]
@@ -38,11 +38,10 @@ def make_app(monkeypatch: pytest.MonkeyPatch) -> MakeApp:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
 
-    def make(opened: Results | None = None, **keywords: object) -> WltuiApp:
-        results = opened or seed()
-        workload = results.simulation.workload if opened else seed_workload()
+    def make(opened: Run | None = None, against: Run | None = None, **keywords: object) -> WltuiApp:
+        session = Session(opened or seed(), against=against)
         # Most tests are about the timeline; what is first for a user is in the tests of the summary.
-        return WltuiApp(Session(workload, results), **{"first": "timeline", **keywords})  # type: ignore[arg-type]
+        return WltuiApp(session, **{"first": "timeline", **keywords})  # type: ignore[arg-type]
 
     return make
 
@@ -68,8 +67,8 @@ def make_pair(make_app: MakeApp, pair_folder: Path) -> MakePair:
         assert isinstance(measured, MeasuredRun)
         parameters = keywords.pop("parameters", Parameters(dim=("switch:2:20:0", "switch:2:20:0")))
         assert isinstance(parameters, Parameters)
-        session = Session(workload, Results(simulate(workload, parameters)))
-        return WltuiApp(session, first="compare", against=MeasuredResults(measured), **keywords)  # type: ignore[arg-type]
+        session = Session(Results(simulate(workload, parameters)), against=MeasuredResults(measured))
+        return WltuiApp(session, first="compare", **keywords)  # type: ignore[arg-type]
 
     return make
 

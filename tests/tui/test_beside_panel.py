@@ -8,8 +8,7 @@ from functools import cache
 import pytest
 
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults
-from simcore.replay.parameters import measured_results
+from simcore.replay import MeasuredResults, measured_results
 from simcore.replay.scales import Scales
 from simcore.report.measured_replay_text import signed
 from simcore.units import change_percent, duration
@@ -17,10 +16,9 @@ from tests.measured.test_replay_by_hand import SLOW_RANK, SLOW_STAGE, op, run_of
 from tests.measured.test_replay_of_real_runs import opened
 from tests.tui.made_runs import line_text
 from tui.frame import ASCII, BLOCKS, Glyphs
-from tui.measured.beside import beside_lines
-from tui.measured.summary_frame import draw_measured
-from tui.measured.summary_model import MeasuredSummaryModel
-from tui.summary.model import MAP
+from tui.summary.beside import Waits
+from tui.summary.frame import draw
+from tui.summary.model import MAP, SummaryModel
 
 _FIGURE = re.compile(r"[+-]?\d+(?:\.\d+)? (?:s|ms|us|ns)\b")
 _WIDTHS = (80, 100, 110, 116, 120, 130, 200)
@@ -46,12 +44,12 @@ _TRACES = ("one rank", "two stages", "long names", "eight ranks")
 
 @pytest.mark.parametrize("trace", _TRACES)
 def test_every_width_shows_whole_figures_and_an_operation_with_its_amount(trace: str) -> None:
-    model = MeasuredSummaryModel(slowed(trace))
+    model = Waits(slowed(trace))
     known = {duration(one.replayed_ns) for one in model.differences}
     known |= {signed(one.replayed_ns - one.measured_ns) for one in model.differences}
     known |= {signed(ns) for one in model.differences for _, ns in one.ops}
     for width in range(38, 200):
-        head, *rows = (line_text(line) for line in beside_lines(model, width, 20, True))
+        head, *rows = (line_text(line) for line in model.lines(width, 20, (0, 0), BLOCKS, True))
         assert max(map(len, [head, *rows])) <= width
         assert head.split()[0] == "rank"
         for one, row in zip(model.differences, rows, strict=True):
@@ -63,9 +61,10 @@ def test_every_width_shows_whole_figures_and_an_operation_with_its_amount(trace:
 
 
 def test_with_more_room_there_is_more_of_it() -> None:
-    model = MeasuredSummaryModel(slowed("two stages"))
+    model = Waits(slowed("two stages"))
     texts = {
-        width: [line_text(line) for line in beside_lines(model, width, 9, True)] for width in (38, 50, 90)
+        width: [line_text(line) for line in model.lines(width, 9, (0, 0), BLOCKS, True)]
+        for width in (38, 50, 90)
     }
     assert texts == {
         38: [
@@ -90,10 +89,10 @@ def test_with_more_room_there_is_more_of_it() -> None:
 @pytest.mark.parametrize("width", _WIDTHS)
 @pytest.mark.parametrize("trace", _TRACES)
 def test_the_summary_of_a_replay_cuts_no_figure_and_no_frame(trace: str, width: int, glyphs: Glyphs) -> None:
-    model = MeasuredSummaryModel(slowed(trace))
+    model = SummaryModel(slowed(trace))
     for panel in (model.panel, MAP):
         model.panel = panel
-        lines = [line_text(line) for line in draw_measured(model, width, 34, glyphs, "")]
+        lines = [line_text(line) for line in draw(model, width, 34, glyphs, "")]
         assert max(map(len, lines)) <= width
         if width < 100:
             continue
@@ -103,7 +102,7 @@ def test_the_summary_of_a_replay_cuts_no_figure_and_no_frame(trace: str, width: 
             glyphs.corners[:2], glyphs.corners[2:], glyphs.vertical * 2, glyphs.vertical + glyphs.corners[1],
             glyphs.vertical + glyphs.corners[3],
         }  # fmt: skip
-        measured, replayed = model.results.measured.step_time_ns, model.results.step_time_ns
+        measured, replayed = model.results.measured_step_ns, model.results.step_time_ns
         (said,) = [line for line in lines[:7] if "replayed " in line]
         assert f" {change_percent(measured, replayed)} " in said
         if "measured" in said:

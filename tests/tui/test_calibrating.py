@@ -21,13 +21,11 @@ from tests.measured.traces import Op, Sub
 from tests.tui.conftest import MakeApp, MakePair, calibrating_of
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
 from tui.app import WltuiApp
-from tui.measured.session import MeasuredSession
-from tui.runs.simulated import STILL_RUNNING
+from tui.runs.runs import STILL_RUNNING
 from tui.session import Session
 
 SIZE = (120, 36)
 OPEN_BOTH = " To fit a workload to a trace open both: wltui WORKLOAD --against DIR"
-OTHER_WAY = " To fit the workload that is beside it: wltui WORKLOAD --against DIR"
 
 
 # -- what is done with it ------------------------------------------------------------
@@ -149,18 +147,37 @@ async def test_alone_a_workload_and_a_trace_say_what_is_to_be_opened(
     assert isinstance(workload, Workload)
     assert isinstance(measured, MeasuredRun)
     simulated = Results(simulate(workload, Parameters()))
-    of_trace = MeasuredSession(MeasuredResults(measured))
+    of_trace = Session(MeasuredResults(measured))
     for app, words in (
-        (WltuiApp(Session(workload, simulated), first="compare"), OPEN_BOTH),
-        (WltuiApp(Session(workload, simulated), first="compare", against=simulated), OPEN_BOTH),
+        (WltuiApp(Session(simulated), first="compare"), OPEN_BOTH),
+        (WltuiApp(Session(simulated, against=simulated), first="compare"), OPEN_BOTH),
         (WltuiApp(of_trace, first="compare"), OPEN_BOTH),
-        (WltuiApp(of_trace, first="compare", against=MeasuredResults(measured)), OPEN_BOTH),
-        (WltuiApp(of_trace, first="compare", against=simulated), OTHER_WAY),
+        (WltuiApp(Session(of_trace.opened, against=of_trace.opened), first="compare"), OPEN_BOTH),
     ):
         async with app.run_test(size=(80, 24)) as pilot:
             assert "calibrate" not in screen_rows(app)[-1]
             await press(pilot, key)
             assert screen_rows(app)[-1].rstrip() == words
+
+
+async def test_a_trace_that_was_opened_first_has_the_workload_beside_it_fitted(make_pair: MakePair) -> None:
+    of_workload = make_pair().session
+    assert of_workload.against is not None
+    session = Session(of_workload.against, against=of_workload.opened)
+    app = WltuiApp(session, first="compare")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "c")
+        await run_over(pilot)
+        fitted = app.views["compare"].calibrating._here  # type: ignore[attr-defined]
+        assert fitted.is_fitted
+        await press(pilot, "t")
+        await run_over(pilot)
+        assert app.said.startswith("the run beside it has these parameters now: step ")
+        assert session.against is not None
+        assert session.against.parameters == fitted.parameters
+        # What is on the screen is still the trace.
+        assert session.current is session.opened
+        assert screen_rows(app)[2].startswith(" A  against")
 
 
 async def test_steps_that_cannot_be_compared_are_refused_in_the_words_of_the_command(

@@ -43,12 +43,13 @@ def test_one_change_alone_is_the_run_and_of_two_each_is_the_run_without_the_othe
 ) -> None:
     opened = small().simulation
     try:
-        now = run(two_stages(), **{"dim": DIMS, **values}).simulation
+        of_now = run(two_stages(), **{"dim": DIMS, **values})
     except (UsageError, InputError):
         assume(False)
         raise
+    now = of_now.simulation
     changes = changes_of(fields_for(now), opened, now)
-    times = StepTimes().of(changes, now, lambda done, total: None, lambda: False)
+    times = StepTimes().of(changes, of_now, lambda done, total: None, lambda: False)
     if len(changes) == 1:
         assert [(one.alone_ns, one.without_ns) for one in times] == [(now.step_time_ns, opened.step_time_ns)]
     if len(changes) == 2:
@@ -63,9 +64,10 @@ def test_one_change_alone_is_the_run_and_of_two_each_is_the_run_without_the_othe
 
 def test_a_change_that_is_not_possible_alone_says_so_instead_of_a_time() -> None:
     opened = seed().simulation
-    now = seed(schedule="interleaved", virtual_stages=2).simulation
+    of_now = seed(schedule="interleaved", virtual_stages=2)
+    now = of_now.simulation
     found = StepTimes().of(
-        changes_of(fields_for(now), opened, now), now, lambda done, total: None, lambda: False
+        changes_of(fields_for(now), opened, now), of_now, lambda done, total: None, lambda: False
     )
     assert [(one.words, one.alone_ns is None) for one in found] == [
         ("schedule interleaved", True),
@@ -74,19 +76,21 @@ def test_a_change_that_is_not_possible_alone_says_so_instead_of_a_time() -> None
 
 
 def test_known_step_times_are_not_simulated_again_and_others_can_be_stopped() -> None:
-    now = run(two_stages(), dim=DIMS, compute_scale=2.0, comm_scale=3.0).simulation
+    of_now = run(two_stages(), dim=DIMS, compute_scale=2.0, comm_scale=3.0)
+    now = of_now.simulation
     changes = changes_of(fields_for(now), small().simulation, now)
     times = StepTimes()
     counted: list[tuple[int, int]] = []
-    times.of(changes, now, lambda done, total: counted.append((done, total)), lambda: False)
+    times.of(changes, of_now, lambda done, total: counted.append((done, total)), lambda: False)
     assert counted == [(0, 2), (1, 2)]
-    times.of(changes, now, lambda done, total: counted.append((done, total)), lambda: True)
+    times.of(changes, of_now, lambda done, total: counted.append((done, total)), lambda: True)
     assert counted == [(0, 2), (1, 2)]
-    large = seed(compute_scale=2.0, comm_scale=3.0).simulation
+    of_large = seed(compute_scale=2.0, comm_scale=3.0)
+    large = of_large.simulation
     with pytest.raises(Cancelled):
         StepTimes().of(
             changes_of(fields_for(large), seed().simulation, large),
-            large,
+            of_large,
             lambda done, total: None,
             lambda: True,
         )

@@ -18,7 +18,6 @@ from tui.chrome import difference, footer, heading
 from tui.frame import ASCII, text_of, width_of
 from tui.screens import SCREENS
 from tui.session import Session
-from tui.summary.model import SummaryModel
 from tui.summary.panels import step_lines
 
 PATHS = ["long", "escapes", "wide", "short"]
@@ -28,7 +27,7 @@ RUNS = [seed(), small(), lonely(), lonely(0)]
 
 def session_of(opened: Results, now: Results | None = None) -> Session:
     """A session with a run, and another one after a change."""
-    session = Session(opened.simulation.workload, opened)
+    session = Session(opened)
     if now is not None:
         session.current = now
     return session
@@ -80,7 +79,7 @@ def test_the_report_and_the_screen_say_a_schedule_alike() -> None:
         session = session_of(results)
         assert f"\n  schedule   {words}\n" in text_report(results)
         assert (session.facts(True)[1], session.facts(False)[1]) == (words, short)
-        lines = text_of(step_lines(SummaryModel(results), ASCII, 9))
+        lines = text_of(step_lines(results, ASCII, 40, 9))
         _, _, count = words.partition(", ")
         assert ("micro-batch" in lines) == bool(count)
         assert f"  {count}: " in lines or not count

@@ -130,7 +130,7 @@ def test_any_keys_make_the_same_draft_however_fast_they_come(moves: list[tuple[s
     ],
 )
 def test_no_draft_is_too_bad_to_be_drawn(draft: Parameters) -> None:
-    session = Session(two_stages(), run(two_stages(), network="simai-auto"))
+    session = Session(run(two_stages(), network="simai-auto"))
     view = ParametersView(session, ascii_only=False)
     session.edit(draft)
     for width, height in ((120, 33), (80, 21)):

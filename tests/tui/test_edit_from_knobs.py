@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import small, two_stages
+from tests.tui.made_runs import small
 from tests.tui.screen_reading import press, run_over
 from tui.panel_cursor import WHAT_IF
 from tui.panels_view import PanelsView
@@ -26,7 +26,7 @@ FIELDS = {
 
 def test_every_knob_has_a_field() -> None:
     labels = {
-        field.label for field in ParametersView(Session(two_stages(), small()), ascii_only=False).fields
+        field.label for field in ParametersView(Session(small()), ascii_only=False).fields
     }
     for knob in small().what_if():
         if knob.parameters is None:

@@ -10,14 +10,13 @@ import pytest
 
 from simcore.export import FORMATS, Request
 from simcore.parameters import Parameters
-from simcore.replay import MeasuredResults
-from simcore.replay.parameters import measured_results
+from simcore.replay import MeasuredResults, measured_results
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed_workload
 from tests.tui.screen_reading import press, run_over, screen_text, wait_until
 from tests.tui.test_arrangement import measured
 from tui.app import WltuiApp
-from tui.measured.session import MeasuredSession
+from tui.session import Session
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +85,7 @@ async def test_what_cannot_be_written_is_said(make_app: MakeApp, tmp_path: Path)
 
 
 async def test_a_measured_run_is_exported_too(tmp_path: Path) -> None:
-    app = WltuiApp(MeasuredSession(MeasuredResults(measured())), first="timeline")
+    app = WltuiApp(Session(MeasuredResults(measured())), first="timeline")
     assert (await exported(app, "m.json")).startswith("m.json: ")
     assert json.loads((tmp_path / "m.json").read_bytes())["traceEvents"]
 
@@ -94,7 +93,7 @@ async def test_a_measured_run_is_exported_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["chrome", "csv"])
 async def test_a_replay_on_the_screen_is_the_one_of_the_command(tmp_path: Path, name: str) -> None:
     run, parameters = measured(), Parameters(compute_scale=0.5)
-    app = WltuiApp(MeasuredSession(measured_results(run, parameters)), first="timeline")
+    app = WltuiApp(Session(measured_results(run, parameters)), first="timeline")
     file = "r.json" if name == "chrome" else "r.csv"
     assert " replayed, " in await exported(app, file)
     chosen = next(one for one in FORMATS if one.name == name)

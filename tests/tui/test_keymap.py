@@ -11,10 +11,12 @@ from textual.binding import Binding
 from simcore.diagnostics import InputError
 from tests.tui.conftest import MakeApp
 from tests.tui.pseudo_terminal import SEED, wltui
-from tests.tui.screen_reading import press, screen_rows
+from tests.tui.screen_reading import press, screen_rows, screen_text
+from tests.tui.test_measured_screens import app_on, four_ranks
 from tui.app import WltuiApp
 from tui.keys import actions, key_name, key_of, keymap_path, read_keymap
 from tui.keys.actions import renamed
+from tui.keys.keymap import RENAMED
 from tui.screens import all_bindings
 from tui.timeline.view import TimelineView
 
@@ -206,3 +208,51 @@ def test_keys_written_with_escapes_have_a_place_and_values_are_said_as_they_are_
     tmp_path: Path, text: str, said: str
 ) -> None:
     assert refused(tmp_path, text) == f"keys.toml:{said}"
+
+
+OLD = Path(__file__).parent / "keymaps" / "measured_screens.toml"
+
+
+def test_a_keymap_with_the_names_of_an_earlier_version_is_read() -> None:
+    """Screens of measured runs had actions of their own; where a file names both, that of now counts."""
+    assert read_keymap(str(OLD), all_bindings(), WltuiApp.BINDINGS) == {
+        "summary.down": "J,down", "summary.beside": "m", "summary.next-panel": "n",
+        "why.grouping": "m", "why.page-down": "space,pagedown",
+        "layers.down": "D",
+    }  # fmt: skip
+
+
+def test_the_name_of_now_counts_wherever_it_stands(tmp_path: Path) -> None:
+    both = '[measured-why]\ndown = "n"\n[why]\ndown = "J"\n'
+    assert read(tmp_path, both) == {"why.down": "J"}
+    assert read(tmp_path, '[measured-why]\ndown = "n"\n') == {"why.down": "n"}
+
+
+def test_an_old_name_is_refused_for_its_value_alone(tmp_path: Path) -> None:
+    assert refused(tmp_path, "[measured-why]\n\ndown = 5\n") == f"keys.toml:3:1: error keymap found 5, {LIKE}"
+    said = refused(tmp_path, '[measured-why]\nsideways = "n"\n')
+    assert said.startswith('keys.toml:2:1: error keymap found "measured-why.sideways", expected an action')
+    # h was free on the screen of old; now it leads left there, and down keeps its own keys.
+    assert read(tmp_path, '[measured-summary]\ndown = "h"\nup = "K"\n') == {"summary.up": "K"}
+
+
+def test_every_old_name_leads_to_an_action_that_there_is() -> None:
+    lists = all_bindings().values()
+    ids = {one.id for bindings in lists for one in bindings if isinstance(one, Binding) and one.id}
+    tables = {id.partition(".")[0] for id in ids}
+    for old, new in RENAMED.items():
+        assert new in (ids if "." in old else tables)
+        assert old not in (ids | tables)
+
+
+async def test_keys_of_an_old_keymap_work_on_a_measured_run(make_app: MakeApp) -> None:
+    keymap = read_keymap(str(OLD), all_bindings(), WltuiApp.BINDINGS)
+    app = app_on(make_app, four_ranks(), first="summary", keymap=keymap)
+    async with app.run_test(size=(120, 36)) as pilot:
+        assert "Who waits for whom" in screen_text(app)
+        await press(pilot, "m")
+        assert "A replay of it, rank ends" in screen_text(app)
+        await press(pilot, "n")
+        assert "> A replay of it" in screen_text(app)
+        await press(pilot, "4", "m")
+        assert "Critical path by op" in screen_text(app)

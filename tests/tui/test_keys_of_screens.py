@@ -9,9 +9,12 @@ from msgspec.structs import replace
 from textual.binding import Binding
 from textual.pilot import Pilot
 
+from simcore.measured import MeasuredRun
+from tests.measured.test_replay_by_hand import SLOW_STAGE, run_of
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tests.tui.test_measured_screens import PLAN, app_on, made
 from tui.app import WltuiApp
 from tui.compare.view import CompareView
 from tui.keys.names import key_name
@@ -19,12 +22,12 @@ from tui.layers.view import LayersView
 from tui.notes.view import NotesView
 from tui.parameters.view import ParametersView
 from tui.screens import SCREENS
-from tui.summary.model import MAP
+from tui.summary.model import MAP, WORST
 from tui.summary.view import SummaryView
 from tui.timeline.query import parse_query
 from tui.timeline.search import Search
 from tui.timeline.view import TimelineView
-from tui.why.path import LEGS
+from tui.why.model import LEGS
 from tui.why.view import WhyView
 
 SIZE = (120, 36)
@@ -260,3 +263,61 @@ async def test_the_last_row_names_only_keys_that_are_bound(make_app: MakeApp) ->
             for _, words in app.current_view.hints:
                 assert words in screen_rows(app)[-1]
             assert screen_rows(app)[-1].endswith(" ? keys  q quit ")
+
+
+def measured(what: str) -> MeasuredRun:
+    """Ranks of two stages, one of which is slow; or an order without times."""
+    return made(PLAN) if what == "plan" else run_of(SLOW_STAGE, 2, pp=2)
+
+
+@pytest.mark.parametrize("what", ["trace", "plan"])
+@pytest.mark.parametrize(("screen", "view"), [("summary", SummaryView), ("why", WhyView)])
+async def test_every_key_of_a_screen_does_something_on_a_measured_run_or_says_why_not(
+    make_app: MakeApp, screen: str, view: type, what: str
+) -> None:
+    app = app_on(make_app, measured(what), first=screen)
+    # A plan has a list of notes and no legs: there the cursor is where it leads to, and Tab has one panel.
+    nothing_to_move = {"tab", "shift+tab", "j", "down", "k", "up", "pagedown", "pageup", "g", "home", "G",
+                       "end", "enter"} if what == "plan" else set()  # fmt: skip
+    nothing = []
+    async with app.run_test(size=SIZE) as pilot:
+        await run_over(pilot)
+        for key in keys_of(view):
+            if app.screen_name != screen:
+                await open_screen(pilot, screen)
+            shown = app.current_view
+            assert isinstance(shown, SummaryView | WhyView)
+            # Worst places, or legs; of a plan the notes.
+            panels = shown.model.panels
+            shown.model.panel = next((one for one in (WORST, LEGS) if one in panels), panels[0])
+            shown.model.place(shown.model.panel, 1)
+            app.said = ""
+            app.changed()
+            await pilot.pause()
+            before = screen_text(app)
+            await press(pilot, key)
+            await run_over(pilot)
+            if screen_text(app) == before:
+                nothing.append(key)
+    assert set(nothing) <= nothing_to_move
+
+
+async def test_the_keys_of_both_kinds_of_run_are_the_same(make_app: MakeApp) -> None:
+    for app in (make_app(), app_on(make_app, measured("trace"))):
+        async with app.run_test(size=(200, 36)) as pilot:
+            for name, view in (("summary", SummaryView), ("why", WhyView)):
+                await open_screen(pilot, name)
+                assert type(app.current_view) is view
+
+
+async def test_left_and_right_say_where_they_move(make_app: MakeApp) -> None:
+    app = app_on(make_app, measured("trace"), first="summary")
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "l")
+        assert app.said == "left and right move in a map of ranks: here each rank has a row"
+    app = make_app(first="summary")
+    async with app.run_test(size=SIZE) as pilot:
+        await press(pilot, "h")
+        assert app.said == "left and right move in the map of ranks: Tab leads there"
+        await press(pilot, "tab", "l")
+        assert app.said == ""

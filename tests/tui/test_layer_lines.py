@@ -33,7 +33,7 @@ def one_rank(*rows: Row) -> Results:
 
 def view_of(workload: Workload, results: Results) -> LayersView:
     """The screen, not on any terminal."""
-    return LayersView(Session(workload, results), ascii_only=False)
+    return LayersView(Session(results), ascii_only=False)
 
 
 def test_equal_rows_are_one_line_a_phase_the_most_expensive_first() -> None:

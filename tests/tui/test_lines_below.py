@@ -161,6 +161,6 @@ def test_one_rank_is_one_rank() -> None:
     assert " 1 rank in 1 class" in rows_of(model, 120, 33)[-1]
     found = dict(model.moves.all_of(model.current, 0, None))
     assert found["on"] == "rank 0 = stage 0, dp 0, tp 0"
-    session = Session(lonely().simulation.workload, lonely())
+    session = Session(lonely())
     assert session.facts(wide=False)[0] == "1 rank"
     assert session.facts(wide=True)[0] == "1 rank = tp 1 x dp 1 x pp 1"

@@ -147,7 +147,7 @@ def test_one_changed_bandwidth_is_no_change_of_the_dimensions() -> None:
 @pytest.mark.parametrize(("width", "height"), [(120, 33), (80, 21), (60, 12)])
 def test_a_long_list_is_cut_and_what_it_was_is_in_sight(width: int, height: int) -> None:
     many = tuple(f"{rank}=1.5" for rank in range(8))
-    view = ParametersView(Session(two_stages(), run(two_stages(), slow_rank=many)), ascii_only=False)
+    view = ParametersView(Session(run(two_stages(), slow_rank=many)), ascii_only=False)
     view.session.edit(Parameters(slow_rank=many[:7], dim=("ring:2:1:1",) * 5))
     for label in ("slow rank", "dimensions"):
         view.follow()

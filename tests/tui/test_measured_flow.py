@@ -1,4 +1,4 @@
-"""From opening a measured run to a replay of it: in a real terminal, and the scales' form."""
+"""From opening a measured run to a replay of it: in a real terminal, and the form of its scales."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from simcore.diagnostics import UsageError
+from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults
 from simcore.replay.scales import Scales
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.measured.traces import STAMP
 from tests.tui.pseudo_terminal import wltui
-from tui.measured.scale_fields import fields_of
-from tui.measured.session import MeasuredSession
+from tui.parameters.trace_form import FactorField, TraceBasis, TraceForm
+from tui.session import Session
 
 
 def test_from_the_summary_into_the_timeline_to_the_cause_and_to_a_what_if(tmp_path: Path) -> None:
@@ -28,35 +29,61 @@ def test_from_the_summary_into_the_timeline_to_the_cause_and_to_a_what_if(tmp_pa
         # The place of the longest wait, and who is waited for.
         terminal.press_each(("\t\t", "> Worst"), ("j", ">wait"), ("\r", "dp_allreduce (dp)"))
         terminal.press_each(("[", "waited for forward_step, rank 1"), ("4", "Critical path by kind"))
-        terminal.press_each(("\t", "> What if"), ("t", "replayed: "), ("1", "Replayed step"))
+        terminal.press_each(("\t", "> What if"), ("t", "run 2 of 2: "), ("1", "Replayed step"))
         terminal.press_each(("x", "Measured step"), ("q", ""))
         assert terminal.wait_for_end() == 0
 
 
+def basis_of(parameters: Parameters) -> TraceBasis:
+    return TraceBasis(parameters, MeasuredResults(run_of(SLOW_RANK, 2)))
+
+
+def factors() -> list[FactorField]:
+    return [field for field in TraceForm().fields(basis_of(Parameters())) if isinstance(field, FactorField)]
+
+
 def test_every_field_of_the_form_changes_its_own_factor_and_comes_back() -> None:
-    results = MeasuredResults(run_of(SLOW_RANK, 2))
-    for field in fields_of(results):
-        changed = field.typed(Scales(), "0.5")
-        assert field.take(changed) == 0.5
-        assert [one.label for one in fields_of(results) if one.take(changed) != 1.0] == [field.label]
-        assert field.typed(changed, "1") == Scales()
-        assert field.take(field.scrubbed(Scales(), -1, False)) == 0.9
+    opened = basis_of(Parameters())
+    fields = factors()
+    for field in fields:
+        changed = field.typed(Parameters(), opened, "0.5")
+        now = basis_of(changed)
+        assert field.text(changed, now) == "0.5"
+        assert [one.label for one in fields if one.differs(opened, now)] == [field.label]
+        assert field.typed(changed, now, "1") == field.reset(changed, opened) == Parameters()
+        assert field.text(field.scrubbed(Parameters(), opened, -1, False), opened) == "0.9"
+        # What the form makes is a replay of this run, whose flags say the same.
+        assert opened.results.with_parameters(changed).scales != Scales()
 
 
 @pytest.mark.parametrize("text", ["x", "-1", "nan", "1e7", ""])
 def test_a_factor_that_is_none_is_refused(text: str) -> None:
-    field = fields_of(MeasuredResults(run_of(SLOW_RANK, 2)))[0]
+    field = factors()[0]
     with pytest.raises(UsageError) as raised:
-        field.typed(Scales(), text)
-    assert str(raised.value) == f"compute: found {text or 'nothing'}, expected a factor from 0 to 1e6"
+        field.typed(Parameters(), basis_of(Parameters()), text)
+    assert str(raised.value) == f"--compute-scale: found {text or 'nothing'}, expected a factor from 0 to 1e6"
 
 
-def test_the_command_has_the_flags_or_there_is_none() -> None:
-    session = MeasuredSession(MeasuredResults(run_of(SLOW_RANK, 2)))
+def test_a_rank_is_never_scrubbed_to_no_time_which_its_flag_refuses() -> None:
+    field = factors()[-1]
+    basis, parameters = basis_of(Parameters()), Parameters()
+    for _ in range(30):
+        parameters = field.scrubbed(parameters, basis, -1, False)
+    assert parameters == Parameters(slow_rank=("1=0.1",))
+    with pytest.raises(UsageError) as raised:
+        field.typed(parameters, basis, "0")
+    assert str(raised.value) == "--slow-rank: found 0, expected a factor above 0 and up to 1e6"
+
+
+def test_every_replay_has_a_command() -> None:
+    session = Session(MeasuredResults(run_of(SLOW_RANK, 2)))
     opened = session.opened
-    session.show(opened.with_scales(Scales(compute=0.5, ranks={1: 2.0}, ops={"forward_step": 0.9})))
-    command = session.command()
-    assert command is not None
-    assert command.endswith("--compute-scale 0.5 --layer-scale forward_step=0.9 --slow-rank 1=2")
-    session.show(opened.with_scales(Scales(gaps=0.0)))
-    assert session.command() is None
+    assert isinstance(opened, MeasuredResults)
+    scales = Scales(compute=0.5, gaps=0.0, ranks={1: 2.0}, ops={"forward_step": 0.9}, stages={0: 1.5})
+    session.show(opened.with_scales(scales))
+    assert session.command().endswith(
+        "--compute-scale 0.5 --layer-scale forward_step=0.9 --slow-rank 1=2 --gap-scale 0.0 "
+        "--stage-scale 0=1.5"
+    )
+    session.show(opened.with_scales(Scales()))
+    assert session.command().endswith(".txt --replay")

@@ -23,7 +23,7 @@ from tests.tui.made_runs import line_text, naive_cell
 from tests.tui.test_text_frames import SIZES, frame_after
 from tui.app import WltuiApp
 from tui.frame import ASCII, BLOCKS, text_of
-from tui.measured.session import MeasuredSession
+from tui.session import Session
 from tui.timeline.details import details
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.measured_lanes import MeasuredLanes
@@ -88,7 +88,7 @@ FRAMES = {
 def app_on(make_app: MakeApp, run: MeasuredRun, **keywords: object) -> WltuiApp:
     """An app on a measured run, with the environment that `make_app` sets."""
     make_app()
-    return WltuiApp(MeasuredSession(MeasuredResults(run)), **{"first": "timeline", **keywords})  # type: ignore[arg-type]
+    return WltuiApp(Session(MeasuredResults(run)), **{"first": "timeline", **keywords})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("size", SIZES, ids=["120x36", "80x24"])
@@ -238,9 +238,9 @@ async def test_a_trace_beside_a_simulated_run_is_drawn_as_before(
     make_app: MakeApp, snapshot: SnapshotAssertion, keys: tuple[str, ...], size: tuple[int, int]
 ) -> None:
     make_app()
-    session = MeasuredSession(MeasuredResults(two_stage_trace(45).run))
-    against = made_simulation(Layout(1, 1, 2, 1))
-    app = WltuiApp(session, first="compare", against=against)
+    session = Session(MeasuredResults(two_stage_trace(45).run))
+    session.against = made_simulation(Layout(1, 1, 2, 1))
+    app = WltuiApp(session, first="compare")
     text = await frame_after(app, size, keys)
     assert "2 ranks paired" in text
     assert text == snapshot

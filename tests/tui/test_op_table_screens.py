@@ -24,7 +24,7 @@ WORDS = {
 
 async def screen(table: str, *keys: str) -> str:
     """The screen after some keys."""
-    session = Session(read(table), Results(simulate(read(table), Parameters(dim=RING))))
+    session = Session(Results(simulate(read(table), Parameters(dim=RING))))
     app = WltuiApp(session, first="timeline")
     async with app.run_test(size=(120, 36)) as pilot:
         await press(pilot, *keys)

@@ -31,7 +31,7 @@ from tests.tui.test_text_frames import frame_after
 from tui.frame import text_of
 from tui.layers.op_table import OpTable
 from tui.layers.view import LayersView
-from tui.measured.session import MeasuredSession
+from tui.session import Session
 from tui.timeline.view import TimelineView
 
 TOGETHER, EACH = False, True
@@ -57,7 +57,7 @@ def names(found: OpTable) -> list[str]:
 
 def view_on(results: MeasuredResults) -> LayersView:
     """The screen, not on any terminal."""
-    return LayersView(MeasuredSession(results), ascii_only=False)
+    return LayersView(Session(results), ascii_only=False)
 
 
 # -- order, filter, find ---------------------------------------------------------------------
@@ -412,7 +412,7 @@ async def test_the_table_follows_a_replay_and_stays_as_it_was(make_app: MakeApp)
 def test_names_of_a_trace_are_safe_and_have_one_cell_a_character(nasty: str, ascii_only: bool) -> None:
     run = named(nasty)
     for each in (TOGETHER, EACH):
-        view = LayersView(MeasuredSession(MeasuredResults(run)), ascii_only=ascii_only)
+        view = LayersView(Session(MeasuredResults(run)), ascii_only=ascii_only)
         view._take(view.table.apart(each))
         for line in range(len(view.table.lines)):
             view.line = line

@@ -13,7 +13,7 @@ from simcore.analysis import Results
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters, as_flags
 from simcore.simulation import simulate
-from tests.tui.made_runs import run, seed, seed_workload, two_stages
+from tests.tui.made_runs import run, seed, two_stages
 from tui.commands.arguments import Parser, add_parameters, parameters_from
 from tui.frame import text_of
 from tui.parameters.fields import fields_for
@@ -50,7 +50,7 @@ def test_any_changes_give_a_run_or_a_complaint_and_flags_that_give_it_again(
     moves: list[tuple[int, str]],
 ) -> None:
     workload = two_stages()
-    session = Session(workload, run(workload))
+    session = Session(run(workload))
     view = ParametersView(session, ascii_only=False)
     for number, move in moves:
         try:
@@ -115,7 +115,7 @@ def test_the_flags_of_a_run_as_opened_are_none() -> None:
 
 def view_of_seed() -> ParametersView:
     """The form on seed 002."""
-    return ParametersView(Session(seed_workload(), seed()), ascii_only=False)
+    return ParametersView(Session(seed()), ascii_only=False)
 
 
 @pytest.mark.parametrize(("width", "height"), [(120, 33), (80, 21), (100, 12), (99, 9), (60, 5)])
@@ -168,7 +168,7 @@ def test_what_a_value_was_is_shown_whole(
     label: str, opened: dict[str, object], draft: dict[str, object]
 ) -> None:
     results = run(two_stages(), **opened)
-    view = ParametersView(Session(two_stages(), results), ascii_only=False)
+    view = ParametersView(Session(results), ascii_only=False)
     view.session.edit(Parameters(**draft))  # type: ignore[arg-type]
     field = next(one for one in view.fields if one.label == label)
     was = field.text(results.simulation.parameters, results.simulation)

@@ -8,9 +8,8 @@ import pytest
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
-from simcore.simulation import simulate
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import seed, seed_workload
+from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_parameter_form import open_field, type_value
 from tests.tui.test_parameter_keys import answer
@@ -218,11 +217,11 @@ async def test_the_reason_is_beside_the_form_where_its_field_is_not_in_sight(mak
     ],
 )
 def test_every_refusal_finds_its_field(parameters: dict[str, object], field: str) -> None:
-    session = Session(seed_workload(), seed())
+    session = Session(seed())
     view = ParametersView(session, ascii_only=False)
     session.edit(Parameters(**parameters))  # type: ignore[arg-type]
     with pytest.raises((UsageError, InputError)) as refused:
-        simulate(session.workload, session.draft)
+        session.opened.with_parameters(session.draft)
     session.error = str(refused.value)
     view.refusal.touched = "no fold"
     assert [row.partition(":")[0] for row in refused_rows(view, 120, 60)] == [field]

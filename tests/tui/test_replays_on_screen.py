@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from simcore.measured import MeasuredRun
+from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults
 from simcore.replay.scales import Scales
-from simcore.replay.what_if import answers
 from simcore.report.beside_text import beside_text
 from simcore.report.measured_text import measured_text
 from simcore.report.measured_words import replay_words
@@ -16,17 +16,17 @@ from tests.measured.made_steps import Layout, run_apart
 from tests.measured.test_replay_by_hand import SLOW_RANK, SLOW_STAGE, run_of
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import line_text
-from tests.tui.screen_reading import press, screen_rows, screen_text
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_measured_screens import PLAN, app_on, four_ranks, made
 from tui.compare.choice import Choice
 from tui.frame import BLOCKS, text_of
-from tui.measured.scales_view import ScalesView
-from tui.measured.session import MeasuredSession
-from tui.measured.summary_frame import draw_measured
-from tui.measured.summary_model import MeasuredSummaryModel
-from tui.measured.why_model import MeasuredWhyModel
 from tui.panel_cursor import WHAT_IF
+from tui.parameters.trace_form import _ends
+from tui.session import Session
+from tui.summary.frame import draw as draw_summary
+from tui.summary.model import SummaryModel
 from tui.why.frame import draw, knob_lines
+from tui.why.model import WhyModel
 
 MANY = Scales(
     2.0, 0.5, 0.0, 1.5, ops={"forward_step": 0.9, "x\x1b[2J": 3.0}, kinds={"dp": 0.123456},
@@ -60,7 +60,7 @@ def test_as_many_changes_are_named_as_there_is_room_for(scales: Scales | None, w
 
 
 def test_row_1_names_what_a_replay_changes() -> None:
-    session = MeasuredSession(MeasuredResults(slow_rank()))
+    session = Session(MeasuredResults(slow_rank()))
     ranks = "2 ranks = tp 1 x dp 2 x pp 1"
 
     def facts(scales: Scales) -> list[list[str]]:
@@ -93,52 +93,52 @@ def test_reports_name_what_a_replay_changes() -> None:
 
 def test_an_opened_replay_has_the_measured_run_beside_it() -> None:
     measured = MeasuredResults(slow_rank())
-    session = MeasuredSession(measured.with_scales(Scales(compute=2.0)))
-    assert session.other is session.as_measured
-    assert (session.as_measured.scales, session.as_measured.step_time_ns) == (None, measured.step_time_ns)
-    pair = Choice(session, None).pair
+    session = Session(measured.with_scales(Scales(compute=2.0)))
+    plain = session.other
+    assert plain is not None
+    assert (plain.scales, plain.step_time_ns) == (None, measured.step_time_ns)
+    assert [run.results for run in session.history] == [session.opened, plain]
+    pair = Choice(session).pair
     assert pair is not None
-    assert [(one.name, one.results) for one in pair] == [
-        ("trace", session.as_measured), ("opened", session.opened),
-    ]  # fmt: skip
+    assert [(one.name, one.results) for one in pair] == [("run 2", plain), ("run 1", session.opened)]
 
 
 def test_a_measured_run_that_is_shown_again_has_its_replay_beside_it() -> None:
-    session = MeasuredSession(MeasuredResults(slow_rank()))
-    assert Choice(session, None).pair is None
+    session = Session(MeasuredResults(slow_rank()))
+    assert Choice(session).pair is None
     replay = session.opened.with_scales(Scales(compute=2.0))
     session.show(replay)
     session.show(session.opened)
-    pair = Choice(session, None).pair
+    pair = Choice(session).pair
     assert pair is not None
-    assert [(one.name, one.results) for one in pair] == [("replay", replay), ("opened", session.opened)]
+    assert [(one.name, one.results) for one in pair] == [("before", replay), ("run 1", session.opened)]
 
 
-async def test_a_trace_alone_speaks_of_scales_and_replays(make_app: MakeApp) -> None:
+async def test_a_replay_is_kept_named_and_compared_like_any_run(make_app: MakeApp) -> None:
     app = app_on(make_app, slow_rank(), first="summary")
     async with app.run_test(size=(120, 36)) as pilot:
-        one = "one measured run: change a scale on 5 (or t on 1), x and 6 have its replay"
-        for key in ("R", "x"):
-            await press(pilot, key)
-            assert app.said == one
+        await press(pilot, "x")
+        assert app.said == "there is no other run yet: change a parameter first (5)"
         await press(pilot, "6")
-        words = (
-            "There is one run, as measured. Change a scale (5), or try a change (t on 1 or 4): its replay "
-            "then stands here beside it. wltui DIR --against DIR2 opens another trace beside it, or a "
-            "workload."
-        )
+        words = "There is one run: change a parameter (5), or try a change (t on 1 or 4)."
         assert words in " ".join(screen_text(app).split())
         await press(pilot, "o")
-        assert app.said == (
-            "there is no other run: change a scale (5); --against DIR2 opens a trace beside it"
-        )
-        await press(pilot, "5", "L")
-        await app.workers.wait_for_complete()
-        await press(pilot, "R")
-        assert app.said == "the measured run and one replay: x shows either, 6 both; y copies the flags"
-        await press(pilot, "6")
-        assert any("A  opened" in row and "measured" in row for row in screen_rows(app))
-        assert any("B  replay" in row and "replayed (compute x2)" in row for row in screen_rows(app))
+        assert app.said == "there is no other run: r keeps one (5), --against FILE opens one beside it"
+        # From the replay field to compute.
+        await press(pilot, "5", "j", "L")
+        await run_over(pilot)
+        assert app.session.current.parameters == Parameters(compute_scale=2.0)
+        await press(pilot, "r", "R")
+        rows = [row.rstrip() for row in screen_rows(app)]
+        assert rows[2].split()[:3] == ["1", "as", "opened"]
+        assert rows[3].endswith("--compute-scale 2.0")
+        await press(pilot, "space", "k", "c")
+        await run_over(pilot)
+        assert any("A  run 2" in row and "replayed (compute x2)" in row for row in screen_rows(app))
+        assert any("B  run 1" in row and "measured" in row for row in screen_rows(app))
+        await press(pilot, "5", "u")
+        await run_over(pilot)
+        assert app.session.current.parameters == Parameters(compute_scale=2.0)
 
 
 async def test_a_plan_has_nothing_to_compare(make_app: MakeApp) -> None:
@@ -147,7 +147,8 @@ async def test_a_plan_has_nothing_to_compare(make_app: MakeApp) -> None:
         await press(pilot, "6")
         assert "An order of operations without times has nothing to compare." in screen_text(app)
         await press(pilot, "R")
-        assert app.said == "an order without times has no replay, and so no other run"
+        assert "not timed" in screen_text(app)
+        await press(pilot, "escape")
         await press(pilot, "1")
         assert "Planned order, no times: there is no step time, and nothing waits" in screen_text(app)
         assert "Measured" not in screen_text(app)
@@ -159,15 +160,13 @@ async def test_of_many_ranks_those_whose_end_moves_most_are_shown_and_how_many_m
     app = app_on(make_app, four_ranks(), first="parameters")
     async with app.run_test(size=(80, 24)) as pilot:
         session = app.session
-        assert isinstance(session, MeasuredSession)
+        assert isinstance(session, Session)
         session.show(session.opened.with_scales(Scales(ranks={3: 2.0})))
-        view = app.current_view
-        assert isinstance(view, ScalesView)
-        lines = text_of(view._effect(79, 5)).split("\n")
-        assert lines[2].split() == ["rank", "end,", "opened", "end,", "now", "difference"]
+        lines = text_of(_ends(session.opened, session.current, 3)).split("\n")  # type: ignore[arg-type]
+        assert lines[0].split() == ["rank", "end,", "opened", "end,", "now", "difference"]
         assert lines[-1].split()[0] == "3"
         assert lines[-1].endswith("   2 more")
-        assert "more" not in text_of(view._effect(79, 7))
+        assert "more" not in text_of(_ends(session.opened, session.current, 5))  # type: ignore[arg-type]
         await pilot.pause()
 
 
@@ -176,15 +175,15 @@ def test_the_what_if_tables_say_which_step_they_start_from(apart: bool) -> None:
     """Ranks that did not run together: the step is shown as measured, 96 ms, and changes start from 94 ms."""
     run = run_apart(SLOW_STAGE, Layout(1, 1, 2, 1)) if apart else run_of(SLOW_STAGE, 2, pp=2)
     results = MeasuredResults(run)
-    summary, why = MeasuredSummaryModel(results), MeasuredWhyModel(results)
+    summary, why = SummaryModel(results), WhyModel(results)
     why.panel = WHAT_IF
     for model in (summary, why):
         # Nothing is replayed to draw a screen whose table is not there yet.
         assert model.base_words == ""
-        model.knobs = answers(results)
+        model.knobs = results.what_if()
     for width, height in ((120, 36), (80, 24)):
         pages = (
-            text_of(draw_measured(summary, width, height, BLOCKS, "")),
+            text_of(draw_summary(summary, width, height, BLOCKS, "")),
             text_of(draw(why, width, height, BLOCKS, "")),
         )
         for page, title in zip(pages, ("What would help most", "What if"), strict=True):

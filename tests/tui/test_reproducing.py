@@ -8,33 +8,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.analysis import Results
 from simcore.replay import MeasuredResults
 from simcore.replay.scales import Scales
 from tests.analysis.test_beside import made_simulation
 from tests.command_line.running import ROOT
 from tests.measured.made_steps import Layout
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import seed, seed_workload
+from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, screen_rows
 from tests.tui.test_measured_screens import four_ranks
 from tui.commands.arguments import parameters_from
 from tui.commands.view import _opened, build_parser
 from tui.reproducing import Reproduced, reproduced, shell_lines
-from tui.session import AnySession, Session
+from tui.session import Session
 
 WORKLOAD = str(ROOT / "fixtures/002_gpt_1024npu.txt")
 TRACE = str(ROOT / "fixtures/004_megatron_rank7_trace.txt")
 
 
-def opened(*words: str) -> tuple[AnySession, Results | MeasuredResults | None]:
+def opened(*words: str) -> Session:
     """What the screen opens with these words."""
     arguments = build_parser().parse_args(list(words))
     return _opened(arguments.file, arguments, parameters_from(arguments))
 
 
-def steps(found: tuple[AnySession, Results | MeasuredResults | None]) -> tuple[int, int | None]:
-    session, against = found
+def steps(session: Session) -> tuple[int, int | None]:
+    against = session.against
     return session.current.step_time_ns, None if against is None else against.step_time_ns
 
 
@@ -44,6 +43,9 @@ def steps(found: tuple[AnySession, Results | MeasuredResults | None]) -> tuple[i
         (WORKLOAD, "--tp", "4"),
         (WORKLOAD, "--against", WORKLOAD, "--comm-scale", "2"),
         (TRACE, "--compute-scale", "2"),
+        (TRACE, "--gap-scale", "0", "--host-scale", "0.5", "--kind-scale", "dp=0.5"),
+        (TRACE, "--stage-scale", "3=0.9"),
+        (TRACE, "--replay"),
         (TRACE, "--against", TRACE),
         (TRACE, "--replay", "--against", TRACE),
         (TRACE, "--slow-rank", "7=2", "--against", TRACE),
@@ -54,8 +56,7 @@ def steps(found: tuple[AnySession, Results | MeasuredResults | None]) -> tuple[i
 )
 def test_the_command_opens_the_same_runs_again(words: tuple[str, ...]) -> None:
     first = opened(*words)
-    found = reproduced(*first)
-    assert found is not None
+    found = reproduced(first)
     assert found.left_out == ""
     command, *again = shlex.split(found.command)
     assert command == "wltui"
@@ -65,16 +66,16 @@ def test_the_command_opens_the_same_runs_again(words: tuple[str, ...]) -> None:
 
 def test_where_a_has_other_parameters_it_is_left_out_and_said() -> None:
     left_out = "--against is left out, A has other parameters"
-    traces, measured = opened(TRACE, "--against", TRACE)
+    traces = opened(TRACE, "--against", TRACE)
     shown = traces.opened
     assert isinstance(shown, MeasuredResults)
-    traces.current = shown.with_scales(Scales(compute=2.0))  # type: ignore[misc]
-    assert reproduced(traces, measured) == Reproduced(f"wltui {TRACE} --compute-scale 2", left_out)
-    workloads = Session(seed_workload(), seed())
+    traces.current = shown.with_scales(Scales(compute=2.0, stages={3: 0.5}))
+    assert reproduced(traces) == Reproduced(
+        f"wltui {TRACE} --compute-scale 2.0 --stage-scale 3=0.5", left_out
+    )
+    workloads = Session(seed(), against=seed())
     workloads.show(seed(tp=4))
-    assert reproduced(workloads, seed()) == Reproduced("wltui 002_gpt_1024npu.txt --tp 4", left_out)
-    traces.current = shown.with_scales(Scales(gaps=0.0))  # type: ignore[misc]
-    assert reproduced(traces, measured) is None
+    assert reproduced(workloads) == Reproduced("wltui 002_gpt_1024npu.txt --tp 4", left_out)
 
 
 async def test_the_key_copies_the_command_and_says_it(make_app: MakeApp) -> None:

@@ -46,7 +46,7 @@ class Gate:
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     """A gate before every run of the app."""
     found = Gate()
-    monkeypatch.setattr("tui.runs.simulated.simulate", found.simulate)
+    monkeypatch.setattr("simcore.analysis.results.simulate", found.simulate)
     yield found
     found.opened.set()
 

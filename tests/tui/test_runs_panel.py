@@ -155,7 +155,7 @@ async def test_a_run_that_cannot_be_simulated_is_said_and_stays_in_the_history(m
 
 
 def test_a_run_that_is_there_already_gets_the_name_of_its_like() -> None:
-    session = Session(seed().simulation.workload, seed())
+    session = Session(seed())
     session.recall(KeptRun(Parameters(), "base"))
     assert [(run.name, run.results) for run in session.history] == [("base", seed())]
 

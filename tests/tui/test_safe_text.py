@@ -79,7 +79,7 @@ def test_no_name_is_longer_than_its_limit(name: str, limit: int) -> None:
 def test_no_screen_shows_a_nasty_name_raw(name: str, glyphs: object) -> None:
     workload = make_workload([layer(name, 1000, 10, 10), layer("b" + name, 3000)], tp=1, pp=1, all_gpus=1)
     workload = replace(workload, path=f"/x/{name.replace('/', '')}.txt")
-    session = Session(workload, run(workload))
+    session = Session(run(workload))
     frames = [
         heading(session, "timeline", 120),
         heading(session, "timeline", 80),
@@ -94,7 +94,7 @@ def test_no_screen_shows_a_nasty_name_raw(name: str, glyphs: object) -> None:
 @pytest.mark.parametrize("name", ["größe", "naïve_layer", "слой"])
 def test_with_ascii_glyphs_every_screen_is_ascii(name: str) -> None:
     workload = make_workload([layer(name, 1000, 10, 10)], tp=1, pp=1, all_gpus=1)
-    session = Session(workload, run(workload))
+    session = Session(run(workload))
     frame = TimelineFrame(ASCII, colour=True).draw(TimelineModel(session.current), 120, 33)
     layers = LayersView(session, ascii_only=True).frame(120, 33)
     for text in (text_of(frame), text_of(layers)):

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from simcore.analysis.rank_map import MEASURES
-from simcore.analysis.what_if import WhatIf
 from simcore.report.what_if_text import what_if_text
+from simcore.run.findings import WhatIf
 from simcore.simulation import simulate
 from simcore.units import duration
 from tests.tui.conftest import MakeApp
@@ -20,9 +20,10 @@ from tui.frame import ASCII, BLOCKS, Glyphs, text_of
 from tui.panel_cursor import WHAT_IF
 from tui.parameters.fields import fields_for
 from tui.session import Session
+from tui.summary.beside import RankMap
 from tui.summary.digits import large
 from tui.summary.model import MAP, NOTES, STAGES, WORST, SummaryModel
-from tui.summary.panels import help_line, map_lines, worst_lines
+from tui.summary.panels import help_line, worst_lines
 from tui.summary.view import SummaryView
 from tui.timeline.view import TimelineView
 from tui.why.frame import knob_lines
@@ -68,19 +69,20 @@ def test_tab_goes_round_the_panels_that_are_drawn() -> None:
 )
 def test_stages_are_joined_where_there_is_no_room_for_each(rows: int, joined: int, lines: int) -> None:
     model = model_of()
-    model.join(rows)
-    assert (model.joined, len(model.stage_rows())) == (joined, lines)
-    assert [stage.stage for row in model.stage_rows() for stage in row] == list(range(16))
+    model.fit(rows)
+    assert [len(row.tracks) for row in model.bars.rows] == [joined] * lines
+    assert [track.stage for row in model.bars.rows for track in row.tracks] == list(range(16))
 
 
 def test_every_measure_has_its_turn_in_the_map() -> None:
     model = model_of()
+    assert isinstance(model.beside, RankMap)
     seen = []
     for _ in MEASURES:
-        seen.append(model.measure)
-        model.next_measure()
+        seen.append(model.beside.measure)
+        model.next_beside()
     assert seen == list(MEASURES)
-    assert model.measure == seen[0]
+    assert model.beside.measure == seen[0]
 
 
 def test_enter_leads_to_the_place_under_the_cursor() -> None:
@@ -121,12 +123,10 @@ def test_another_run_keeps_the_cursor_as_far_as_it_can() -> None:
     ],
 )
 def test_the_map_says_what_its_shades_mean(measure: str, glyphs: Glyphs, mean: str, range_: str) -> None:
-    model = model_of()
-    model.measure = measure
-    lines = text_of(map_lines(model, 38, 10, glyphs, False)).split("\n")
+    ranks = RankMap(seed(), measure)
+    lines = text_of(ranks.lines(38, 10, (0, 0), glyphs, False)).split("\n")
     assert [line.strip() for line in lines[-2:]] == [f"mean of all ranks {mean} %", range_]
-    model.panel = MAP
-    lines = text_of(map_lines(model, 38, 10, glyphs, True)).split("\n")
+    lines = text_of(ranks.lines(38, 10, (0, 0), glyphs, True)).split("\n")
     assert lines[-2].startswith(" stage 0, dp 0-7 tp 0-7: ")
     assert lines[-1].strip() == range_
 
@@ -273,7 +273,7 @@ async def test_t_while_a_run_is_simulated_leaves_it_alone_and_says_so(
 
     async with app.run_test(size=(120, 36)) as pilot:
         await wait_until(pilot, lambda: "8.922 s" in screen_text(app))
-        monkeypatch.setattr("tui.runs.simulated.simulate", waits)
+        monkeypatch.setattr("simcore.analysis.results.simulate", waits)
         await press(pilot, "t")
         draft = session.draft
         await press(pilot, "tab", "tab", "tab", "j", "j", "t")
@@ -290,7 +290,7 @@ async def test_t_while_a_run_is_simulated_leaves_it_alone_and_says_so(
 async def test_t_before_the_table_is_there_says_so(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.runs.simulated.SimulatedRuns.what_if", lambda self, results: None)
+    monkeypatch.setattr("tui.runs.runs.Runs.what_if", lambda self, results: None)
     app = make_app(first=None)
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "t")

@@ -7,9 +7,9 @@ from functools import cache
 import pytest
 
 from simcore.replay import MeasuredResults
-from simcore.replay.legs import longest_of_part, path_sums
 from simcore.replay.scales import Scales
 from simcore.report.measured_json import measured_json
+from simcore.run.findings import longest_of_part, path_sums
 from tests.measured.test_critical_path import beside
 from tests.measured.test_partners import without
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, op, run_of
@@ -84,12 +84,12 @@ def test_what_begins_the_step_waited_for_nothing_and_what_ends_it_holds_nothing_
 @pytest.mark.parametrize("trace", ["slow rank", "compute beside a collective"])
 def test_the_critical_path_is_walked_leg_by_leg_over_the_ranks_as_the_report_has_it(trace: str) -> None:
     results = slow() if trace == "slow rank" else beside()
-    model = model_at(results, results.legs[0].rank, 0)
+    model = model_at(results, results.legs[0].number, 0)
     places = [(model.current.number, model.cursor_ns)]
     for _ in results.legs[1:]:
         jumps.step_critical(model, 1)
         places.append((model.current.number, model.cursor_ns))
-    assert places == [(leg.rank, leg.start_ns) for leg in results.legs]
+    assert places == [(leg.number, leg.start_ns) for leg in results.legs]
     jumps.step_critical(model, 1)
     assert model.notice == "the critical path ends here"
     segments = measured_json(results)["critical_path"]
@@ -113,7 +113,7 @@ def test_the_sums_and_the_legs_of_the_path_are_the_step(by: str, scales: Scales 
     for part, ns in path_sums(results, by):
         found = longest_of_part(results, by, part)
         assert found is not None
-        _, start, end = found
+        _, start, end, _ = found
         assert any((one.start, one.end) == (start, end) for one in results.critical_path)
         assert 0 < end - start <= ns
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcore.analysis.path_parts import longest_of_part
+from simcore.run.findings import longest_of_part
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import lonely, seed
 from tests.tui.screen_reading import press, resize, run_over, screen_rows, screen_text, wait_until
@@ -13,19 +13,18 @@ from tui.timeline.model import TimelineModel
 from tui.timeline.spans import ALL, LaneKey
 from tui.timeline.view import TimelineView
 from tui.why.frame import leg_lines
-from tui.why.model import GROUPINGS, WhyModel
-from tui.why.path import LEGS, PANELS, SUMS
+from tui.why.model import LEGS, PANELS, SUMS, WhyModel
 from tui.why.view import WhyView
 
 
 def test_every_grouping_sums_to_the_step() -> None:
     model = WhyModel(seed())
-    for grouping in GROUPINGS:
+    for grouping in seed().path_groupings:
         assert model.grouping == grouping
         assert sum(ns for _, ns in model.sums()) == seed().step_time_ns
         assert [ns for _, ns in model.sums()] == sorted((ns for _, ns in model.sums()), reverse=True)
         model.next_grouping()
-    assert model.grouping == GROUPINGS[0]
+    assert model.grouping == seed().path_groupings[0]
 
 
 def test_the_cursor_stays_among_the_rows() -> None:
@@ -131,7 +130,7 @@ async def test_enter_on_a_sum_shows_its_longest_segment_in_the_timeline(
         await press(pilot, *"j" * [what for what, _ in view.model.sums()].index(part), "enter")
         found = longest_of_part(seed(), view.model.grouping, part)
         assert found is not None
-        number, start, end = found
+        number, start, end, _ = found
         timeline = app.current_view
         assert isinstance(timeline, TimelineView)
         assert timeline.model.current.number == number == (number if rank_class is None else rank_class)

@@ -6,7 +6,6 @@ import argparse
 from typing import Any
 
 from simcore.choices import choices
-from simcore.diagnostics import UsageError
 from simcore.parameters import FLAGS, Flag, Parameters, parse_value
 from tui.commands.parser import Parser
 
@@ -44,22 +43,6 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         help="of a directory of rank traces the run with this time stamp, or its beginning "
         "(default: the newest complete one)",
     )
-
-
-def add_replay(parser: argparse.ArgumentParser) -> None:
-    """Give `parser` the flag that runs measured operations again."""
-    parser.add_argument(
-        "--replay",
-        action="store_true",
-        help="of rank traces: run the measured operations again and compare; --compute-scale, --comm-scale, "
-        "--layer-scale OP=X and --slow-rank do so too",
-    )
-
-
-def refuse_replay(replay: bool) -> None:
-    """Raises `UsageError` for what only measured runs can be asked."""
-    if replay:
-        raise UsageError("--replay: found a workload file, expected rank traces")
 
 
 def _help(flag: Flag) -> str:

@@ -11,7 +11,7 @@ from simcore.parameters import FLAGS, Parameters
 from simcore.units import plain_number
 from tui.commands.arguments import Parser, add_parameters, parameters_from
 from tui.commands.inputs import open_input
-from tui.commands.opened import as_json, as_page, compared, own_parameters, results_of, say_warnings
+from tui.commands.opened import own_parameters, results_of, say_warnings
 
 if TYPE_CHECKING:
     import argparse
@@ -89,6 +89,8 @@ def main(words: list[str]) -> int:
         if arguments.with_words is None or _fails(first, mine):
             raise
         raise UsageError(f"--with: {error}") from None
+    from simcore.analysis.two_runs import compared
+
     found = compared(results_of(first, mine), changed)
     say_warnings(first, second)
     _print(found, arguments)
@@ -106,6 +108,8 @@ def main(words: list[str]) -> int:
 
 def _print(found: Comparison | Beside, arguments: argparse.Namespace) -> None:
     """The page, or the JSON."""
+    from simcore.report.two_runs import as_json, as_page
+
     if arguments.json:
         from simcore.json_text import json_text
 

@@ -19,15 +19,14 @@ from simcore.export import (
     save,
     save_folder,
 )
+from simcore.parameters import refuse_others
 from simcore.units import byte_size, plural
 from tui.commands.amounts import parse_ranks
 from tui.commands.arguments import (
     Parser,
     add_parameters,
-    add_replay,
     add_run,
     parameters_from,
-    refuse_replay,
 )
 from tui.commands.inputs import open_input
 from tui.commands.progress import ProgressLine
@@ -51,7 +50,6 @@ def build_parser() -> Parser:
         help="a workload file, a rank trace, a directory of rank traces, or - for standard input",
     )  # fmt: skip
     add_run(parser)
-    add_replay(parser)
     parser.add_argument("--format", metavar="FORMAT", required=True, help=names)
     parser.add_argument(
         "-o", "--output", metavar="OUT", required=True,
@@ -87,10 +85,9 @@ def main(words: list[str]) -> int:
     # It has been loaded by what opened the file.
     from simcore.workload import Workload
 
-    refuse_replay(arguments.replay and isinstance(opened, Workload))
-    export = chosen.requested(
-        Request(opened, parameters, ranks, every_rank, arguments.per_rank, arguments.replay)
-    )
+    if isinstance(opened, Workload):
+        refuse_others(parameters, "workload")
+    export = chosen.requested(Request(opened, parameters, ranks, every_rank, arguments.per_rank))
     for found in (*opened.diagnostics, *export.diagnostics):
         print(found.text(), file=sys.stderr)
     _write(export, arguments.output, arguments.force)

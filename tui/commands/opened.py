@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from simcore.parameters import Parameters
 
 if TYPE_CHECKING:
-    from simcore.analysis import Results
-    from simcore.analysis.beside import Beside
-    from simcore.analysis.compare import Comparison
+    from simcore.analysis.run import Run
     from simcore.measured import MeasuredRun
-    from simcore.replay import MeasuredResults
     from simcore.workload import Workload
 
-    AnyResults = Results | MeasuredResults
 
-
-def results_of(found: Workload | MeasuredRun, parameters: Parameters) -> AnyResults:
+def results_of(found: Workload | MeasuredRun, parameters: Parameters) -> Run:
     """A workload simulated with these parameters; a trace as measured, or replayed if they change it.
 
     Raises `UsageError` for parameters that it does not have.
@@ -29,7 +24,7 @@ def results_of(found: Workload | MeasuredRun, parameters: Parameters) -> AnyResu
         from simcore.simulation import simulate
 
         return Results(simulate(found, parameters))
-    from simcore.replay.parameters import measured_results
+    from simcore.replay import measured_results
 
     return measured_results(found, parameters)
 
@@ -42,19 +37,6 @@ def own_parameters(
 
     measured_alone = not isinstance(found, Workload) and isinstance(other, Workload)
     return Parameters() if measured_alone else given
-
-
-def compared(a: AnyResults, b: AnyResults) -> Comparison | Beside:
-    """Two simulated runs op by op; where one was measured, in the words that both have."""
-    from simcore.analysis import Results
-
-    if isinstance(a, Results) and isinstance(b, Results):
-        from simcore.analysis.compare import Comparison
-
-        return Comparison(a, b)
-    from simcore.analysis.beside import Beside
-
-    return Beside(a, b)
 
 
 def say_warnings(*opened: Workload | MeasuredRun) -> None:
@@ -72,29 +54,3 @@ def say_warnings(*opened: Workload | MeasuredRun) -> None:
     )
     for text in said:
         print(text, file=sys.stderr)
-
-
-def as_page(found: Comparison | Beside, everything: bool) -> str:
-    """The page of a comparison. everything: as long as it is."""
-    from simcore.analysis.compare import Comparison
-
-    if isinstance(found, Comparison):
-        from simcore.report.compare_text import compare_text
-
-        return compare_text(found, everything)
-    from simcore.report.beside_text import beside_text
-
-    return beside_text(found, everything)
-
-
-def as_json(found: Comparison | Beside) -> dict[str, Any]:
-    """A comparison as plain values."""
-    from simcore.analysis.compare import Comparison
-
-    if isinstance(found, Comparison):
-        from simcore.report.compare_json import compare_json
-
-        return compare_json(found)
-    from simcore.report.beside_json import beside_json
-
-    return beside_json(found)

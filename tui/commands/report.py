@@ -10,16 +10,15 @@ from simcore.parameters import Parameters
 from tui.commands.arguments import (
     Parser,
     add_parameters,
-    add_replay,
     add_run,
     parameters_from,
-    refuse_replay,
 )
 from tui.commands.inputs import open_input
 
 if TYPE_CHECKING:
-    from simcore.analysis import Results
+    from simcore.analysis.run import Run
     from simcore.measured import MeasuredRun
+    from simcore.run.findings import WhatIf
 
 _DESCRIPTION = "Simulate one step of a workload, or read a measured one, and say where it goes."
 
@@ -33,7 +32,6 @@ def build_parser() -> Parser:
         help="a workload file, a rank trace, a directory of rank traces, or - for standard input",
     )
     add_run(parser)
-    add_replay(parser)
     parser.add_argument("--json", action="store_true", help="the figures as JSON (schema wltui.report/1)")
     parser.add_argument(
         "--what-if",
@@ -65,7 +63,7 @@ def main(words: list[str]) -> int:
         _print_explained(arguments.file, parameters, arguments.explain)
         return 0
     print_report(
-        arguments.file, parameters, arguments.json, run=arguments.run, replay=arguments.replay,
+        arguments.file, parameters, arguments.json, run=arguments.run,
         what_if=arguments.what_if, every_layer=arguments.all_layers,
     )  # fmt: skip
     return 0
@@ -89,13 +87,12 @@ def print_report(
     as_json: bool = False,
     ascii_only: bool = False,
     run: str | None = None,
-    replay: bool = False,
     what_if: bool = False,
     every_layer: bool = False,
 ) -> None:
     """Open, simulate a workload, and print. run: which of a directory's measured runs.
 
-    replay: of a measured run, whether it is run again. what_if: whether it is asked what would help.
+    what_if: whether it is asked what would help.
     every_layer: all rows of the file in the layer table, in the page alone.
     """
     from simcore.workload import Workload
@@ -103,9 +100,8 @@ def print_report(
     opened = open_input(path, run)
     ascii_only = ascii_only or not is_unicode(sys.stdout.encoding)
     if not isinstance(opened, Workload):
-        _print_measured(opened, parameters, as_json, ascii_only, replay, what_if)
+        _print_measured(opened, parameters, as_json, ascii_only, what_if)
         return
-    refuse_replay(replay)
     # Not before: a measured run is not simulated, and --help must answer at once.
     from simcore.analysis import Results
     from simcore.simulation import simulate
@@ -124,33 +120,28 @@ def print_report(
     print(text_report(results, ascii_only, what_if, every_layer), end="")
 
 
-def _find_what_if(results: Results) -> None:
+def _find_what_if(results: Run) -> list[WhatIf]:
     """The table of changes; on a terminal with how far it is, of which nothing stays."""
     if sys.stderr is None or not sys.stderr.isatty():
-        results.what_if(_no_progress)
-        return
+        return results.what_if(_no_progress)
     try:
-        results.what_if(_show_progress)
+        return results.what_if(_show_progress)
     finally:
         print(f"\r{' ' * 30}\r", end="", file=sys.stderr, flush=True)
 
 
 def _print_measured(
-    run: MeasuredRun, parameters: Parameters, as_json: bool, ascii_only: bool, replay: bool, what_if: bool
+    run: MeasuredRun, parameters: Parameters, as_json: bool, ascii_only: bool, what_if: bool
 ) -> None:
-    from simcore.replay.parameters import measured_results
+    from simcore.replay import measured_results
 
-    results = measured_results(run, parameters, replay)
-    knobs = None
-    if what_if:
-        from simcore.replay.what_if import answers
-
-        knobs = answers(results)
+    results = measured_results(run, parameters)
+    knobs = _find_what_if(results) if what_if else None
     if as_json:
         from simcore.json_text import json_text
         from simcore.report.measured_json import measured_json
 
-        print(json_text(measured_json(results, parameters, knobs)))
+        print(json_text(measured_json(results, knobs)))
         return
     from simcore.report.measured_text import measured_text
 

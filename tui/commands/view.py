@@ -8,30 +8,26 @@ import sys
 from typing import TYPE_CHECKING, TextIO
 
 from simcore.diagnostics import UsageError, is_unicode, printable
+from simcore.parameters import Parameters
 from tui.cli import print_version
 from tui.commands.arguments import (
     Parser,
     add_parameters,
-    add_replay,
     add_run,
     parameters_from,
-    refuse_replay,
     states_parameters,
 )
 from tui.commands.inputs import STANDARD_INPUT, open_input
-from tui.screens import SCREENS, screens_of
+from tui.screens import SCREENS
 from tui.terminal.kinds import can_draw, speaks_utf8
 
 if TYPE_CHECKING:
     import argparse
 
-    from simcore.analysis import Results
-    from simcore.parameters import Parameters
-    from simcore.replay import MeasuredResults
-    from tui.session import AnySession
+    from simcore.measured import MeasuredRun
+    from simcore.workload import Workload
+    from tui.session import Run, Session
     from tui.state.keeper import Keeper
-
-    AnyResults = Results | MeasuredResults
 
 _DESCRIPTION = (
     "See where the step time of a distributed-training workload goes, and what it would be with other "
@@ -53,49 +49,40 @@ _COMMANDS = (
 _FILES_OF_SNAPSHOT, _FILES_OF_SCREEN = 4, 8
 
 
-def _session(path: str, arguments: argparse.Namespace, parameters: Parameters) -> AnySession:
+def _session(path: str, found: Workload | MeasuredRun, parameters: Parameters) -> Session:
     """The session over a workload, simulated, or over a measured run, replayed if that is asked for."""
-    from simcore import inputs
-    from simcore.workload import Workload
-
-    opened = inputs.open_input(path, arguments.run)
-    if not isinstance(opened, Workload):
-        from simcore.replay.parameters import measured_results
-        from tui.measured.session import MeasuredSession
-
-        return MeasuredSession(measured_results(opened, parameters, arguments.replay))
-    refuse_replay(arguments.replay)
-    from simcore.analysis import Results
-    from simcore.simulation import simulate
+    from tui.commands.opened import results_of
     from tui.session import Session
 
-    return Session(opened, Results(simulate(opened, parameters)))
+    def read(label: str) -> Run:
+        return results_of(open_input(path, label), Parameters())
+
+    return Session(results_of(found, parameters), read)
 
 
 def _opened(
     path: str, arguments: argparse.Namespace, parameters: Parameters
-) -> tuple[AnySession, AnyResults | None]:
-    """The session, and the run of `--against` beside it."""
+) -> Session:
+    """The session, with the run of `--against` beside it."""
     if arguments.against is None:
-        return _session(path, arguments, parameters), None
-    from simcore.analysis import Results
-    from simcore.replay import MeasuredResults
-    from tui.commands.opened import compared, own_parameters, results_of
+        return _session(path, open_input(path, arguments.run), parameters)
+    from simcore.analysis.two_runs import compared
+    from tui.commands.opened import own_parameters, results_of
 
     mine, other = open_input(path, arguments.run), open_input(arguments.against)
-    session = _session(path, arguments, own_parameters(mine, other, parameters))
+    session = _session(path, mine, own_parameters(mine, other, parameters))
     against = results_of(other, own_parameters(other, mine, parameters))
-    current = session.current
-    assert isinstance(current, Results | MeasuredResults)
     # What cannot be compared is a line on the terminal, not a screen without a comparison.
-    compared(against, current)
+    compared(against, session.current)
     session.against = against
-    return session, against
+    return session
 
 
 def _print_compared(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:
     """The page of `wltui compare`, where there is no terminal."""
-    from tui.commands.opened import as_page, compared, own_parameters, results_of, say_warnings
+    from simcore.analysis.two_runs import compared
+    from simcore.report.two_runs import as_page
+    from tui.commands.opened import own_parameters, results_of, say_warnings
 
     mine, other = open_input(path, arguments.run), open_input(arguments.against)
     a = results_of(other, own_parameters(other, mine, parameters))
@@ -112,7 +99,6 @@ def build_parser() -> Parser:
         "file", metavar="FILE", nargs="?", help="a workload file, a rank trace, or a directory of rank traces"
     )
     add_run(parser)
-    add_replay(parser)
     parser.add_argument(
         "--against", metavar="FILE2",
         help="compare FILE (B) with this workload, trace or directory of traces (A), on screen 6, which "
@@ -166,7 +152,7 @@ def main(words: list[str]) -> int:
             return 0
         from tui.commands.report import print_report
 
-        print_report(path, parameters, ascii_only=arguments.ascii, run=arguments.run, replay=arguments.replay)
+        print_report(path, parameters, ascii_only=arguments.ascii, run=arguments.run)
         return 0
 
     if path == STANDARD_INPUT:
@@ -175,7 +161,7 @@ def main(words: list[str]) -> int:
         )
     _check_open_files("the screen", _FILES_OF_SCREEN)
     # The file first: an error in it is a line on the terminal, not on a screen that goes away.
-    session, against = _opened(path, arguments, parameters)
+    session = _opened(path, arguments, parameters)
 
     from tui.app import WltuiApp
     from tui.terminal.driver import TerminalDriver
@@ -185,12 +171,12 @@ def main(words: list[str]) -> int:
         # Empty means unset (no-color.org); Textual takes it for set.
         del os.environ["NO_COLOR"]
     ascii_only = arguments.ascii or not speaks_utf8(sys.stdout.encoding)
-    first = _first(arguments, session)
+    first = _first(arguments)
     keymap = _keymap()
     keeper = None if arguments.no_session else _keeper(path, arguments, session)
-    if first is None and keeper is not None and keeper.screen in screens_of(session.measured):
+    if first is None and keeper is not None and keeper.screen in SCREENS:
         first = keeper.screen
-    app = WltuiApp(session, ascii_only=ascii_only, keymap=keymap, first=first, keeper=keeper, against=against)
+    app = WltuiApp(session, ascii_only=ascii_only, keymap=keymap, first=first, keeper=keeper)
     app.driver_class = TerminalDriver
     end_on_signals(app)
     app.run(mouse=not arguments.no_mouse)
@@ -200,13 +186,11 @@ def main(words: list[str]) -> int:
     return app.return_code or 0
 
 
-def _keeper(path: str, arguments: argparse.Namespace, session: AnySession) -> Keeper | None:
+def _keeper(path: str, arguments: argparse.Namespace, session: Session) -> Keeper | None:
     """The session of what is open, restored."""
-    from simcore.replay import MeasuredResults
     from tui.state.keeper import keeper_of
 
-    run = (session.opened.measured.stamp or "") if isinstance(session.opened, MeasuredResults) else ""
-    return keeper_of(path, run, session, states_parameters(arguments) or arguments.replay)
+    return keeper_of(path, session.opened.stamp or "", session, states_parameters(arguments))
 
 
 def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:
@@ -222,10 +206,10 @@ def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Names
     size = size_in(arguments.size) if arguments.size else DEFAULT_SIZE
     from tui.app import WltuiApp
 
-    session, against = _opened(path, arguments, parameters)
+    session = _opened(path, arguments, parameters)
     ascii_only = arguments.ascii or not is_unicode(sys.stdout.encoding)
-    first = _first(arguments, session)
-    app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap(), first=first, against=against)
+    first = _first(arguments)
+    app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap(), first=first)
     print(snapshot(app, keys, size, arguments.svg), end="" if not arguments.svg else "\n")
 
 
@@ -245,11 +229,10 @@ def _check_open_files(what: str, count: int) -> None:
             os.close(descriptor)
 
 
-def _first(arguments: argparse.Namespace, session: AnySession) -> str | None:
-    """The screen to begin with. Raises `UsageError` for one that the run does not have."""
-    names = screens_of(session.measured)
-    if arguments.screen is not None and arguments.screen not in names:
-        raise UsageError(f"--screen: found {printable(arguments.screen, 40)}, expected {', '.join(names)}")
+def _first(arguments: argparse.Namespace) -> str | None:
+    """The screen to begin with. Raises `UsageError` for one that there is not."""
+    if arguments.screen is not None and arguments.screen not in SCREENS:
+        raise UsageError(f"--screen: found {printable(arguments.screen, 40)}, expected {', '.join(SCREENS)}")
     first: str | None = arguments.screen
     return "compare" if first is None and arguments.against is not None else first
 

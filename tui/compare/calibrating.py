@@ -1,24 +1,22 @@
-"""`c`: the run on the screen fitted to the trace beside it, what came of it, and what is done with it."""
+"""`c`: the simulated run of the two that are open fitted to the measured one, and what is done with it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from simcore.analysis import Results
 from simcore.diagnostics import InputError, UsageError
-from simcore.replay import MeasuredResults
 from tui.background import IsCancelled, Progress
 from tui.frame import Glyphs, Line, cells, rule, wrapped
-from tui.session import Session
+from tui.session import Run
 from tui.writing import FileQuestion
 
 if TYPE_CHECKING:
     from simcore.calibration import Calibration
+    from simcore.measured import MeasuredRun
     from tui.app import WltuiApp
-    from tui.runs.simulated import SimulatedRuns
 
 _OPEN_BOTH = "To fit a workload to a trace open both: wltui WORKLOAD --against DIR"
-_OTHER_WAY = "To fit the workload that is beside it: wltui WORKLOAD --against DIR"
 _NOT_YET = "nothing is fitted yet: c fits the workload to the trace beside it"
 _WAIT = "nothing is fitted yet: wait for it, or stop it (Esc)"
 _NOTHING_TO_TRY = "nothing could be fitted, so there is nothing to try"
@@ -31,7 +29,7 @@ _RUNNING_HINTS = (("Esc", "stop"),)
 
 
 class Calibrating:
-    """is_open: whether the panel covers the comparison. It is of the run on the screen, whichever that is."""
+    """is_open: whether the panel covers the comparison. It is of the two that are open."""
 
     def __init__(self, app: WltuiApp) -> None:
         self._app = app
@@ -46,9 +44,18 @@ class Calibrating:
         self._path = _FIRST_NAME
 
     @property
+    def _pair(self) -> tuple[Results, MeasuredRun] | None:
+        """The simulated run and the trace, whichever of them is on the screen; None of two of a kind."""
+        session = self._app.session
+        both: tuple[Run | None, ...] = session.current, session.against
+        simulated = next((one for one in both if isinstance(one, Results)), None)
+        trace = next((one.source for one in both if one is not None and one.origin != "simulated"), None)
+        return None if simulated is None or trace is None else (simulated, trace)  # type: ignore[return-value]
+
+    @property
     def can(self) -> bool:
-        """Whether a workload is open with a trace beside it."""
-        return isinstance(self._app.session, Session) and isinstance(self._app.against, MeasuredResults)
+        """Whether a workload and a trace are open beside each other."""
+        return self._pair is not None
 
     @property
     def hints(self) -> tuple[tuple[str, str], ...]:
@@ -61,14 +68,13 @@ class Calibrating:
     def _here(self) -> Calibration | str | None:
         """What was found for the run on the screen; None while it is not there."""
         found = self._found
-        return found[1] if found is not None and found[0] is self._app.session.current else None
+        pair = self._pair
+        return found[1] if found is not None and pair is not None and found[0] is pair[0] else None
 
     def open(self) -> None:
         """Open the panel, or say what is to be opened before."""
         if self.can:
             self.is_open, self._top = True, 0
-        elif self._app.session.measured and isinstance(self._app.against, Results):
-            self._app.say(_OTHER_WAY)
         else:
             self._app.say(_OPEN_BOTH)
 
@@ -80,11 +86,11 @@ class Calibrating:
             self._app.say(_STOPPED)
 
     def look(self) -> None:
-        """Look for the calibration of the run on the screen, once."""
-        results, against = self._app.session.current, self._app.against
-        assert isinstance(results, Results)
-        assert isinstance(against, MeasuredResults)
-        simulation, measured = results.simulation, against.measured
+        """Look for the calibration of the simulated run, once."""
+        pair = self._pair
+        assert pair is not None  # else the panel is not open
+        results, measured = pair
+        simulation = results.simulation
 
         def find(progress: Progress, is_cancelled: IsCancelled) -> Calibration | str:
             from simcore.calibration import calibrate_run
@@ -104,8 +110,8 @@ class Calibrating:
     def draw(self, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         """The lines of the panel."""
         found = self._here
-        session = self._app.session
-        names = [cells(one.rstrip("/").rsplit("/", 1)[-1], 30) for one in (session.current.path, self._trace)]
+        paths = [one.path for one in self._pair or ()]
+        names = [cells(one.rstrip("/").rsplit("/", 1)[-1], 30) for one in paths]
         title = rule(f"Calibrate {names[0]} to {names[1]}", width, glyphs)
         if found is None:
             return [title, [(f" {self._app.calibrations.progress}, Esc stops it", "dim")]]
@@ -124,19 +130,15 @@ class Calibrating:
         return [title, *lines[self._top :]]
 
     @property
-    def _trace(self) -> str:
-        return self._app.against.path if self._app.against is not None else ""
-
-    @property
     def _tried_here(self) -> Calibration | None:
-        """The calibration whose parameters the run on the screen has, where none is asked for of that run."""
-        current, tried = self._app.session.current, self._tried
-        if tried is None or self.is_open or self._here is not None or not isinstance(current, Results):
+        """The calibration whose parameters the simulated run has, where none is asked for of that run."""
+        pair, tried = self._pair, self._tried
+        if tried is None or self.is_open or self._here is not None or pair is None:
             return None
-        return tried if current.simulation.parameters == tried.parameters else None
+        return tried if pair[0].parameters == tried.parameters else None
 
     def _fitted(self, otherwise: str) -> Calibration | None:
-        """The calibration of the run on the screen; None where there is none or it has fitted nothing, which
+        """The calibration of the simulated run; None where there is none or it has fitted nothing, which
         is said.
         """
         found = self._here
@@ -151,14 +153,16 @@ class Calibrating:
         return None
 
     def try_it(self) -> None:
-        """The fitted parameters become the run on the screen, one of the history."""
+        """The fitted parameters become those of the simulated run: on the screen, or beside it."""
         found = self._fitted(_NOTHING_TO_TRY)
         if found is None:
             return
-        runs = cast("SimulatedRuns", self._app.runs)
+        app, pair = self._app, self._pair
+        beside = pair is not None and pair[0] is app.session.against
+        try_them = app.runs.try_beside if beside else app.runs.try_parameters
         if found.parameters == found.before.parameters:
-            self._app.say(_TRIED)
-        elif runs.try_parameters(found.parameters):
+            app.say(_TRIED)
+        elif try_them(found.parameters):
             self.is_open, self._tried = False, found
 
     def save(self) -> None:

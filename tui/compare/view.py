@@ -8,27 +8,22 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.binding import BindingType
 
 from simcore.diagnostics import UsageError
-from simcore.replay import MeasuredResults
 from tui.compare.calibrating import Calibrating
-from tui.compare.choice import AnyResults, Choice, compared
+from tui.compare.choice import Choice, compared
 from tui.compare.frame import draw
 from tui.compare.model import MOVERS, CompareModel
 from tui.frame import Line, rule, wrapped
 from tui.screen_view import ScreenView, binding
-from tui.session import AnySession, Run
+from tui.session import Run, Session
 
 if TYPE_CHECKING:
     from tui.app import WltuiApp
 
 _ONE_RUN = "There is one run: change a parameter (5), or try a change (t on 1 or 4)."
-_ONE_TRACE = (
-    "There is one run, as measured. Change a scale (5), or try a change (t on 1 or 4): its replay then "
-    "stands here beside it. wltui DIR --against DIR2 opens another trace beside it, or a workload."
-)
+_ONE_OF_MORE = "There is one run here: R has the other runs of the directory, Space and c there compare two."
 _NO_TIMES = "An order of operations without times has nothing to compare."
 _NO_OTHER = "there is no other run: r keeps one (5), --against FILE opens one beside it"
 _NOT_ON_SCREEN = "neither is the run on the screen, which the timeline shows: O takes that as B again"
-_NO_OTHER_TRACE = "there is no other run: change a scale (5); --against DIR2 opens a trace beside it"
 
 _HINTS = (
     ("w s", "zoom"), ("a d", "pan"), ("hjkl", "cursor"), ("x", "A B both"), ("z", "align ends"),
@@ -70,10 +65,10 @@ class CompareView(ScreenView):
         binding("escape", "leave", "out of the calibration; else back to the timeline", "compare.leave"),
     ]
 
-    def __init__(self, session: AnySession, *, ascii_only: bool, id: str | None = None) -> None:
+    def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
-        self._choice = Choice(session, self._app.against)
-        self._runs: tuple[AnyResults, AnyResults] | None = None
+        self._choice = Choice(session)
+        self._runs: tuple[Run, Run] | None = None
         self.names = ("", "")
         self.model: CompareModel | None = None
         self.refused = ""
@@ -123,10 +118,9 @@ class CompareView(ScreenView):
 
     def _one_run(self) -> str:
         """What there is to do where there is nothing to compare with."""
-        shown = self.session.current
-        if isinstance(shown, MeasuredResults):
-            return _ONE_TRACE if shown.measured.timed else _NO_TIMES
-        return _ONE_RUN
+        if not self.session.current.timed:
+            return _NO_TIMES
+        return _ONE_OF_MORE if self.session.opened.others else _ONE_RUN
 
     @property
     def _app(self) -> WltuiApp:
@@ -212,7 +206,7 @@ class CompareView(ScreenView):
             self._say_no_other()
 
     def _say_no_other(self) -> None:
-        self._app.say(_NO_OTHER_TRACE if self.session.measured else _NO_OTHER)
+        self._app.say(_NO_OTHER)
 
     # -- calibrating -----------------------------------------------------------------
 

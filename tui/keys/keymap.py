@@ -23,6 +23,13 @@ from tui.keys.names import key_of
 
 # The keys that end the program work whatever a keymap says.
 FIXED = "app.quit-everywhere"
+# What keymaps of earlier versions name: tables, or single actions, that go by another name now.
+RENAMED = {
+    "measured": "layers",
+    "measured-summary": "summary",
+    "measured-why": "why",
+    "summary.measure": "summary.beside",
+}
 
 
 def keymap_path(environ: Mapping[str, str] = os.environ) -> str:
@@ -48,6 +55,12 @@ def read_keymap(
     return _Reader(path, text, screens, everywhere).keymap()
 
 
+def current_id(id: str) -> str:
+    """The id that an action has now, of the one that it had in an earlier version."""
+    table, _, name = id.partition(".")
+    return RENAMED.get(id) or f"{RENAMED.get(table, table)}.{name}"
+
+
 def _refusal(path: str, message: str, place: tuple[int, int] | None = None) -> InputError:
     return InputError(Diagnostic("error", "keymap", message, path, *(place or (None, None))))
 
@@ -69,23 +82,41 @@ class _Reader:
         lists = [*screens.values(), everywhere]
         self.ids = [one.id for bindings in lists for one in bindings if isinstance(one, Binding) and one.id]
         self.ids = [id for id in dict.fromkeys(self.ids) if id != FIXED]
+        # Table and name of each action as the file has them.
+        self.written: dict[str, tuple[str, str]] = {}
 
     def keymap(self) -> dict[str, str]:
-        found = {}
+        found: dict[str, str] = {}
         for table, value in self._table().items():
             if not isinstance(value, dict):
                 raise self._wrong(f"found {_quoted(table)}, expected a table of keys like [timeline]", table)
             for name, keys in value.items():
-                id = f"{table}.{name}"
+                said = f"{table}.{name}"
+                id = said if said in self.ids else current_id(said)
                 if id not in self.ids:
-                    close = difflib.get_close_matches(id, self.ids, 1, 0.75)
+                    close = difflib.get_close_matches(said, self.ids, 1, 0.75)
                     expected = f"an action, for example {(close or self.ids)[0]} (wltui keys lists all)"
-                    raise self._wrong(f"found {_quoted(id)}, expected {expected}", table, name)
-                found[id] = ",".join(self._keys(table, name, keys))
+                    raise self._wrong(f"found {_quoted(said)}, expected {expected}", table, name)
+                given = ",".join(self._keys(table, name, keys))
+                # Where a file has an old name beside the one of now, that one counts, wherever it stands.
+                if id == said or id not in found:
+                    found[id] = given
+                    self.written[id] = (table, name)
         for bindings in self.screens.values():
             own = actions([*bindings, *self.everywhere], {})
-            self._check_apart(actions([*bindings, *self.everywhere], found), found, own)
+            while clash := _clash(actions([*bindings, *self.everywhere], found), found, own):
+                one, two, key = clash
+                old = next((id for id in (one, two) if self._is_old(id, found)), None)
+                if old is None:
+                    message = f'key "{key}" of {one} is already that of {two}: give {two} another key too'
+                    raise self._wrong(message, *self.written[one])
+                # The screen of old had this key to give; the action keeps its own.
+                del found[old]
         return found
+
+    def _is_old(self, id: str, found: Mapping[str, str]) -> bool:
+        """Whether the file has an action by the name of an earlier version."""
+        return id in found and ".".join(self.written[id]) != id
 
     def _table(self) -> dict[str, Any]:
         try:
@@ -108,26 +139,27 @@ class _Reader:
             keys.append("comma" if key == "," else key)
         return keys
 
-    def _check_apart(self, found: list[Action], mapped: Mapping[str, str], own: list[Action]) -> None:
-        """Two actions of one screen cannot have the same key, unless they have it without a keymap.
-
-        own: the actions without one; there a screen takes a key of everywhere for itself.
-        """
-        plain = {(action.id, key) for action in own for key in action.keys}
-        owner: dict[str, str] = {}
-        for action in found:
-            for key in action.keys:
-                other = owner.setdefault(key, action.id)
-                if other == action.id:
-                    continue
-                one, two = (action.id, other) if action.id in mapped else (other, action.id)
-                if one not in mapped or {(one, key), (two, key)} <= plain:
-                    continue
-                message = f'key "{key}" of {one} is already that of {two}: give {two} another key too'
-                raise self._wrong(message, *one.split(".", 1))
-
     def _wrong(self, message: str, table: str, name: str | None = None) -> InputError:
         return _refusal(self.path, message, place_in_table(self.text, table, name))
+
+
+def _clash(found: list[Action], mapped: Mapping[str, str], own: list[Action]) -> tuple[str, str, str] | None:
+    """(action, action, key) of two of one screen that have the same key, but not without a keymap. The first
+    is one of the keymap.
+
+    own: the actions without one; there a screen takes a key of everywhere for itself.
+    """
+    plain = {(action.id, key) for action in own for key in action.keys}
+    owner: dict[str, str] = {}
+    for action in found:
+        for key in action.keys:
+            other = owner.setdefault(key, action.id)
+            if other == action.id:
+                continue
+            one, two = (action.id, other) if action.id in mapped else (other, action.id)
+            if one in mapped and not {(one, key), (two, key)} <= plain:
+                return one, two, key
+    return None
 
 
 def _quoted(value: object) -> str:

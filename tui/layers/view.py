@@ -12,7 +12,7 @@ from tui.layers.source import table_of
 from tui.layers.table import Column, Table
 from tui.prompt import LivePrompt
 from tui.screen_view import ScreenView, binding
-from tui.session import AnySession, Run
+from tui.session import Run, Session
 
 if TYPE_CHECKING:
     from tui.app import WltuiApp
@@ -41,7 +41,7 @@ class LayersView(ScreenView):
         binding("escape", "leave", "remove the filter; again: back to the timeline", "layers.leave"),
     ]
 
-    def __init__(self, session: AnySession, *, ascii_only: bool, id: str | None = None) -> None:
+    def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
         self.line = 0
         self.top = 0

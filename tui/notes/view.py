@@ -14,7 +14,7 @@ from tui.notes.source_line import SourceLines, note_lines
 from tui.panel import Panel
 from tui.prompt import LivePrompt
 from tui.screen_view import ScreenView, binding
-from tui.session import AnySession, Run, notes_of
+from tui.session import Run, Session, notes_of
 
 if TYPE_CHECKING:
     from tui.app import WltuiApp
@@ -35,7 +35,7 @@ class NotesView(ScreenView):
         binding("escape", "leave", "remove the filter; again: back to the timeline", "notes.leave"),
     ]
 
-    def __init__(self, session: AnySession, *, ascii_only: bool, id: str | None = None) -> None:
+    def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
         self.notes = NoteList(session.current.path, notes_of(session))
         self.focus_at = self.top = 0

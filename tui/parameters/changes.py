@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from simcore.analysis.run import Run
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
-from simcore.simulation import Simulation, simulate
-from tui.parameters.fields import Field
+from tui.parameters.field import Field
 
 # Step times that are remembered while one scrubs.
 _MOST_KNOWN = 500
@@ -33,8 +34,8 @@ class ChangeTimes:
     without_ns: int | None
 
 
-def changes_of(fields: Sequence[Field], opened: Simulation, now: Simulation) -> list[Change]:
-    """What was changed in the run since it was opened, in the order of the form."""
+def changes_of(fields: Sequence[Field], opened: Any, now: Any) -> list[Change]:
+    """What was changed in the run since it was opened, in the order of the form. opened, now: their bases."""
     found = []
     for field in fields:
         if field.differs(opened, now):
@@ -43,7 +44,7 @@ def changes_of(fields: Sequence[Field], opened: Simulation, now: Simulation) -> 
     return found
 
 
-def _moved(field: Field, source: Simulation, target: Simulation) -> Parameters | None:
+def _moved(field: Field, source: Any, target: Any) -> Parameters | None:
     try:
         return field.moved(source, target)
     except UsageError:
@@ -51,19 +52,19 @@ def _moved(field: Field, source: Simulation, target: Simulation) -> Parameters |
 
 
 class StepTimes:
-    """Step times by parameters, each simulated once."""
+    """Step times by parameters, each found once."""
 
     def __init__(self) -> None:
         self._known: dict[Parameters, int | None] = {}
 
-    def remember(self, simulation: Simulation) -> None:
-        """Take the step time of a run that was simulated anyway."""
-        self._known[simulation.parameters] = simulation.step_time_ns
+    def remember(self, run: Run) -> None:
+        """Take the step time of a run that was found anyway."""
+        self._known[run.parameters] = run.step_time_ns
 
     def of(
         self,
         changes: Sequence[Change],
-        now: Simulation,
+        now: Run,
         progress: Callable[[int, int], None],
         cancelled: Callable[[], bool],
     ) -> list[ChangeTimes]:
@@ -85,8 +86,8 @@ class StepTimes:
         return [ChangeTimes(one.words, times[one.alone], times[one.without]) for one in changes]
 
 
-def _step_ns(now: Simulation, parameters: Parameters, cancelled: Callable[[], bool]) -> int | None:
+def _step_ns(now: Run, parameters: Parameters, cancelled: Callable[[], bool]) -> int | None:
     try:
-        return simulate(now.workload, parameters, cancelled).step_time_ns
+        return now.with_parameters(parameters, cancelled).step_time_ns
     except (UsageError, InputError):
         return None

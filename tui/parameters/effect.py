@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simcore.analysis import Results
+from simcore.analysis.run import Run
 from simcore.units import change_percent, duration, plural, signed
 from tui.chrome import difference
 from tui.frame import ASCII, Glyphs, Line, cells, largest, wrapped
 from tui.parameters.changes import ChangeTimes
+from tui.summary.bars import account_bar
 from tui.summary.digits import large
-from tui.summary.panels import account_bar
 
 # Rows of the accounts of both runs and of two bars: with less room the bars are left out.
 _LEAST_BARS = 5
@@ -41,7 +42,7 @@ def effect_lines(
     progress: of looking for the changes' times; empty when there are none, or all are there.
     """
     width, height = size
-    lines = [*_figure(opened, now, glyphs), *state]
+    lines = [*figure_lines(opened, now, glyphs), *state]
     # A cell stays free before the frame of the panel.
     alone = change_lines(changes, progress, opened.step_time_ns, width - 1)
     lines += [[], *alone] if alone else []
@@ -66,11 +67,7 @@ def compact_lines(
     Of what has no room that which changes most is shown, and how many there are more.
     """
     width, height = size
-    head: Line = [("step ", ""), (duration(now.step_time_ns), "bright")]
-    if now is not opened:
-        head += [("   was ", "dim"), (duration(opened.step_time_ns), ""), ("   ", ""),
-                 *difference(opened.step_time_ns, now.step_time_ns)]  # fmt: skip
-    lines = [head, *state]
+    lines = [step_line(opened, now), *state]
     alone = change_lines(changes, progress, opened.step_time_ns, width)
     if alone:
         # What is not possible alone is news.
@@ -94,7 +91,16 @@ def _most(heading: Line, lines: list[Line], weights: Sequence[tuple[int, int]], 
     return [[(more + text[len(more) :], role)], *found]
 
 
-def _figure(opened: Results, now: Results, glyphs: Glyphs) -> list[Line]:
+def step_line(opened: Run, now: Run) -> Line:
+    """The step time in a line, and what it was."""
+    head: Line = [("step ", ""), (duration(now.step_time_ns), "bright")]
+    if now is not opened:
+        head += [("   was ", "dim"), (duration(opened.step_time_ns), ""), ("   ", ""),
+                 *difference(opened.step_time_ns, now.step_time_ns)]  # fmt: skip
+    return head
+
+
+def figure_lines(opened: Run, now: Run, glyphs: Glyphs) -> list[Line]:
     """The step time in large digits, beside it what it was."""
     words = duration(now.step_time_ns)
     rows = ["", words, ""] if glyphs is ASCII else large(words)

@@ -49,6 +49,8 @@ def _made(kind: type[FlagField], flag: Flag, label: str) -> FlagField:
 
 
 def _is_left_out(flag: Flag, basis: Basis) -> bool:
+    if "workload" not in flag.of:
+        return True
     if flag.field == "layers":
         return not basis.workload.is_table
     return flag.field == "algorithm" or (flag.kind == "word" and len(choices(flag.field)) == 1)

@@ -34,7 +34,7 @@ class ListField(FlagField):
         placed = basis_of(parameters, basis)
         world, dimensions = parameters.world or placed.layout.world, len(placed.cluster.dims)
         for item in items:
-            check_item(self.flag.field, item, world, dimensions)
+            check_item(self.flag.field, item, world, dimensions, "workload")
         return replaced(parameters, self.flag.field, items)
 
 

@@ -5,35 +5,33 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.events import Click
 
-from simcore.analysis import Results
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters, as_flags
 from tui.boxes import beside, box
-from tui.frame import Line, rule
-from tui.parameters.basis import Basis, basis_of
+from tui.frame import Line, middle_cut, rule
 from tui.parameters.changes import ChangeTimes, StepTimes, changes_of
-from tui.parameters.effect import compact_lines, effect_lines, state_lines
-from tui.parameters.fields import Field, fields_for
-from tui.parameters.form import FormRow, cluster_title, form_lines, help_lines, is_reason, scrolled
+from tui.parameters.effect import state_lines
+from tui.parameters.field import Field
+from tui.parameters.form import FormRow, form_lines, help_lines, is_reason, scrolled
 from tui.parameters.hints import hints_of
 from tui.parameters.knobs import label_of
 from tui.parameters.refusal import Refusal
 from tui.parameters.saved import SavedParameters
+from tui.parameters.source import form_source
 from tui.parameters.typing import TypedValue
 from tui.screen_view import ScreenView, binding
 from tui.session import Run, Session
 
 if TYPE_CHECKING:
-    from simcore.analysis.what_if import WhatIf
-    from simcore.replay.what_if import Knob
+    from simcore.run.findings import WhatIf
     from tui.app import WltuiApp
-    from tui.runs.simulated import SimulatedRuns
+    from tui.runs.runs import Runs
 
 # From here on form and effect stand beside each other.
 _WIDE = 118
@@ -70,6 +68,7 @@ class ParametersView(ScreenView):
             "delete,backspace", "reset", "this field as it was when the file was opened", "parameters.reset"
         ),
         binding("r", "app.keep", "keep this run, to come back to and to compare", "parameters.keep"),
+        binding("b", "balance", "all stages compute as long as they do on average", "parameters.balance"),
         binding("u", "undo", "take back the last change", "parameters.undo"),
         binding("ctrl+r", "redo", "make it again", "parameters.redo"),
         binding("S", "save", "save the parameters as a file, for --params", "parameters.save"),
@@ -81,19 +80,19 @@ class ParametersView(ScreenView):
         *(Binding(key, f"digit('{char}')", show=False) for key, char in _DIGITS.items()),
     ]
 
-    session: Session
-
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
         # What the draft is without its run: what a key does must not wait for that.
-        self._basis: Basis = session.current.simulation
-        self.fields = fields_for(self._basis)
+        self._source = form_source(session.opened)
+        self._basis: Any = self._source.basis(session.current)
+        self.fields = self._source.fields(self._basis)
         self.field = 0
         self.top = 0
         self.refusal = Refusal(session)
         # Whether digits begin a value, where the field's may begin with one.
         self.aimed = False
         self._step_times = StepTimes()
+        self._label = session.opened.label
         self._places: list[int] = []
         self._beside = ""
         self._saved = SavedParameters(self)
@@ -104,8 +103,8 @@ class ParametersView(ScreenView):
         return cast("WltuiApp", self.app)
 
     @property
-    def _runs(self) -> SimulatedRuns:
-        return cast("SimulatedRuns", self._app.runs)
+    def _runs(self) -> Runs:
+        return self._app.runs
 
     @property
     def at(self) -> Field:
@@ -116,30 +115,32 @@ class ParametersView(ScreenView):
     def _takes_digits(self) -> bool:
         return self.aimed and self.at.takes_digits
 
-    def follow(self) -> Basis:
+    def follow(self) -> Any:
         """What the draft makes of what is not given. The fields are the draft's, and the cursor stays on
         its field when others come or go."""
-        draft, now = self.session.draft, self.session.current.simulation
+        draft, now = self.session.draft, self._source.basis(self.session.current)
         if draft == now.parameters:
-            found: Basis = now
+            found = now
         else:
-            found = self._basis if self._basis.parameters is draft else basis_of(draft, now)
+            found = self._basis if self._basis.parameters is draft else self._source.near(draft, now)
         if found is not self._basis:
             self._basis = found
             label = self.fields[self.field].label
             with suppress(UsageError):
-                self.fields = fields_for(found)
+                self.fields = self._source.fields(found)
             labels = [field.label for field in self.fields]
             self.field = labels.index(label) if label in labels else min(self.field, len(labels) - 1)
         return found
 
     def show(self, results: Run) -> None:
-        assert isinstance(results, Results)
-        self._step_times.remember(results.simulation)
+        if results.label != self._label:
+            # The step times were those of another run of the directory.
+            self._label, self._step_times = results.label, StepTimes()
+        self._step_times.remember(results)
         self.refusal.clear()
         self.redraw()
 
-    def go_to_knob(self, knob: WhatIf | Knob) -> None:
+    def go_to_knob(self, knob: WhatIf) -> None:
         """The cursor to the field of a change of the what-if table."""
         parameters = getattr(knob, "parameters", None)
         if parameters is not None:
@@ -154,7 +155,7 @@ class ParametersView(ScreenView):
     def go_to_change(self, parameters: Parameters) -> None:
         """The cursor to the first field in which these differ from what is edited."""
         draft, basis = self.session.draft, self.follow()
-        near = basis_of(parameters, basis)
+        near = self._source.near(parameters, basis)
         for index, field in enumerate(self.fields):
             if field.text(parameters, near) != field.text(draft, basis):
                 self.field = index
@@ -175,12 +176,12 @@ class ParametersView(ScreenView):
             form = self._form(width, rows, 0)
             # It says what the form has no room for.
             state, size = self._state(width - 2), (width - 2, below)
-            effect = compact_lines(session.opened, session.current, state, changes, progress, size)
+            effect = self._source.compact(session.opened, session.current, state, changes, progress, size)
             effect = [[(" ", ""), *line] for line in effect[:below]]
             return [*form, rule("Effect", width, glyphs), *effect]
         room = width - _FORM_WIDTH - 3
         form = self._form(_FORM_WIDTH - 2, height - 2, 1)
-        effect = effect_lines(
+        effect = self._source.effect(
             session.opened, session.current, self._state(room), changes, progress, (room, height - 2), glyphs
         )
         effect = [[(" ", ""), *line] for line in effect]
@@ -197,21 +198,24 @@ class ParametersView(ScreenView):
 
     def _rows(self, width: int) -> list[FormRow]:
         session = self.session
-        basis, opened = self.follow(), session.opened.simulation
-        cluster = cluster_title(basis.cluster.dims, width)
+        basis, opened = self.follow(), self._source.basis(session.opened)
         rows = []
+        titles: dict[str, str] = {}
         for field in self.fields:
             value, was = field.shown(session.draft, basis), field.shown(opened.parameters, opened)
-            group = cluster if field.group == "cluster" else field.group
+            group = titles.setdefault(field.group, self._source.title(field.group, basis, width))
             origin = field.origin(opened.parameters, opened)
             was = was if was != value else ""
-            rows.append(FormRow(group, field.label, value, field.unit, was, origin, field.form))
+            rows.append(FormRow(group, _cut(field), value, field.unit, was, origin, field.form))
         return rows
 
     def _form(self, width: int, height: int, above: int) -> list[Line]:
         """above: rows over the form, for the mouse."""
         fields = self._rows(width)
-        refused = self.refusal.place(self.fields, {row.label: row.value for row in fields if row.was})
+        rows_of = zip(self.fields, fields, strict=True)
+        refused = self.refusal.place(
+            self.fields, {field.label: row.value for field, row in rows_of if row.was}
+        )
         lines, place = form_lines(fields, self.field, refused, self.refusal.words, width, self.glyphs)
         rows = max(height - 3, 1)
         self.top = scrolled(lines, place, self.top, rows)
@@ -231,7 +235,7 @@ class ParametersView(ScreenView):
     def _field_of(self, line: Line) -> int:
         """The field that a line of the form shows; -1 for another line."""
         label = line[0][0][3:].rstrip() if line else ""
-        return next((i for i, field in enumerate(self.fields) if label and field.label == label), -1)
+        return next((i for i, field in enumerate(self.fields) if label and _cut(field) == label), -1)
 
     def _state(self, width: int) -> list[Line]:
         """What the draft is: refused, running, as opened, or on every screen."""
@@ -250,17 +254,18 @@ class ParametersView(ScreenView):
 
     def _new_warnings(self) -> list[str]:
         """What the change makes doubtful: warnings that the run as opened did not have."""
-        opened = {found.code for found in self.session.opened.simulation.diagnostics}
+        opened = {found.code for found in self.session.opened.diagnostics}
         return [
             found.message
-            for found in self.session.current.simulation.diagnostics
+            for found in self.session.current.diagnostics
             if found.severity == "warning" and found.code not in opened
         ]
 
     def _change_times(self) -> tuple[list[ChangeTimes], str]:
         """Of two or more changes: the step times of each, or how far the search for them is."""
         session, now = self.session, self.session.current
-        changes = changes_of(self.fields, session.opened.simulation, now.simulation)
+        bases = self._source.basis(session.opened), self._source.basis(now)
+        changes = changes_of(self.fields, *bases)
         if len(changes) < 2 or not self.is_attached:
             return [], ""
         if session.running:
@@ -268,7 +273,7 @@ class ParametersView(ScreenView):
         found = self._app.change_times
         times = found.of(
             now,
-            lambda progress, cancelled: self._step_times.of(changes, now.simulation, progress, cancelled),
+            lambda progress, cancelled: self._step_times.of(changes, now, progress, cancelled),
         )
         return (times, "") if times is not None else ([], found.progress)
 
@@ -330,12 +335,17 @@ class ParametersView(ScreenView):
 
     def action_reset(self) -> None:
         field, before = self.at, self.session.draft
-        self.change(field, lambda: field.reset(self.session.draft, self.session.opened.simulation))
+        self.change(field, lambda: field.reset(self.session.draft, self._source.basis(self.session.opened)))
         if self.session.draft is before and not self.refusal.words:
             self._app.say(f"{field.label} is as opened already")
 
     def action_type(self) -> None:
         self._typed.ask(self.at.text(self.session.draft, self.follow()), begun=False)
+
+    def action_balance(self) -> None:
+        """Of a trace: the stages' compute made equal."""
+        self.refusal.touched = None
+        self.take(lambda: self._source.balanced(self.session.opened, self.session.draft))
 
     def action_undo(self) -> None:
         if self.session.undo():
@@ -396,3 +406,8 @@ class ParametersView(ScreenView):
         self.refusal.clear()
         self._runs.run_draft()
         self.redraw()
+
+
+def _cut(field: Field) -> str:
+    """The label in its column: names of operations may be longer."""
+    return middle_cut(field.label, 20)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import ClassVar, NamedTuple
 
 from textual.binding import Binding, BindingType
+from textual.worker import get_current_worker
 
-from tui.frame import Glyphs, Line
+from simcore.diagnostics import InputError, UsageError
+from simcore.parameters import Parameters
+from simcore.units import plural
+from tui.frame import Glyphs, Line, cells, wrapped
 from tui.panel import Panel
 from tui.prompt import Prompt
 from tui.runs.lines import heading, run_lines
-from tui.session import KeptRun, Session
+from tui.session import KeptRun, Run, Session
 from tui.state.stored import MOST_NAME
 
 _ENDING = "Enter shows, n names, Space marks, c compares, Delete removes, Esc closes"
@@ -21,6 +25,13 @@ class Chosen(NamedTuple):
 
     run: KeptRun
     beside: KeptRun | None = None
+
+
+def _read(session: Session, run: KeptRun) -> tuple[Run | None, str]:
+    try:
+        return session.root(run.label), ""
+    except (InputError, UsageError) as error:
+        return None, cells(str(error).replace("\n", "; "), 400)
 
 
 class RunsPanel(Panel, inherit_bindings=False):
@@ -44,8 +55,27 @@ class RunsPanel(Panel, inherit_bindings=False):
         self._session = session
         self._marked: list[KeptRun] = []
         self._said = ""
-        here = session.kept(session.current.simulation.parameters)
+        here = session.kept(session.current)
         self._chosen = session.history.index(here) if here is not None else len(session.history) - 1
+
+    def on_mount(self) -> None:
+        """The step times of the directory's other runs are read meanwhile."""
+        self.run_worker(self._read_steps, thread=True, group="steps")
+
+    def _read_steps(self) -> None:
+        worker = get_current_worker()
+        for run in self._session.history:
+            if worker.is_cancelled:
+                return
+            if run.step_ns is None and run.label is not None and run.parameters == Parameters():
+                self.app.call_from_thread(self._reading, run, *_read(self._session, run))
+
+    def _reading(self, run: KeptRun, found: Run | None, why: str) -> None:
+        """A run was read; None where it cannot be, and why."""
+        if found is not None:
+            self._session.found(run, found)
+        if self.is_attached:
+            self._redraw(why or self._said)
 
     @property
     def _run(self) -> KeptRun:
@@ -57,7 +87,16 @@ class RunsPanel(Panel, inherit_bindings=False):
         lines = [heading(width), *(line for run in runs for line in run)]
         if len(runs) == 1 and not self._said:
             return [*lines, [], [("  r on screen 5 keeps the run that is shown; t tries a change", "dim")]]
-        return [*lines, *([[], [(f"  {self._said}", "warn")]] if self._said else [])]
+        said = self._said or self._unread()
+        if not said:
+            return lines
+        role = "warn" if self._said else "dim"
+        return [*lines, [], *([(f"  {line}", role)] for line in wrapped(said, width - 4))]
+
+    def _unread(self) -> str:
+        """How many step times are still read."""
+        count = sum(run.step_ns is None and run.label is not None for run in self._session.history)
+        return f"reading {plural(count, 'run')} of the directory" if count else ""
 
     def _redraw(self, said: str = "") -> None:
         self._said = said

@@ -11,31 +11,29 @@ from simcore import __version__
 from simcore.parameters import Parameters
 from simcore.units import plural
 from tui.frame import cells
-from tui.session import AnySession, KeptRun, Session
+from tui.session import KeptRun, Session
 from tui.state.checking import Damaged
 from tui.state.files import read_text, session_path, set_aside, write_text
 from tui.state.identity import Identity, identity_of
 
 if TYPE_CHECKING:
     from tui.screen_view import ScreenView
-    from tui.state.stored import ScreenState, Stored, StoredReplay
+    from tui.state.stored import ScreenState, Stored
 
 
 class Keeper:
     """Keeps a session in its file. path: the file; identity: of the input.
 
     notice: what there is to say of the session that was found, "" for nothing. screen: the one that was
-    open, parameters: of the run to go on with, None for the one as opened; replay: to go on with.
-    screens: what screens that
-    have not been opened yet begin with; places: whether places in time still mean the same.
+    open, run: to go on with, None for the one as opened. screens: what screens that have not been opened yet
+    begin with; places: whether places in time still mean the same.
     """
 
     def __init__(self, path: str, identity: Identity) -> None:
         self.path, self.identity = path, identity
         self.notice = ""
         self.screen: str | None = None
-        self.parameters: Parameters | None = None
-        self.replay: StoredReplay | None = None
+        self.run: KeptRun | None = None
         self.screens: dict[str, ScreenState] = {}
         self.places = True
         self._wanted = self._written = self._complaint = ""
@@ -43,7 +41,7 @@ class Keeper:
 
     # -- what was kept ---------------------------------------------------------------
 
-    def resume(self, stored: Stored, session: AnySession, parameters_given: bool) -> None:
+    def resume(self, stored: Stored, session: Session, parameters_given: bool) -> None:
         """Go on with a session that was found.
 
         The runs come into the history. Of another input, or where the command line states parameters,
@@ -55,21 +53,20 @@ class Keeper:
         self.screens = dict(stored.screens)
         self.places = same
         found = ["view"] if self.screens and same else ["lanes, marks"] if self.screens else []
-        if isinstance(session, Session):
-            for run in stored.runs:
-                session.recall(KeptRun(run.parameters, run.name, run.step_ns if known else None))
-            opened = session.opened.simulation.parameters
-            if stored.parameters is not None and stored.parameters != opened:
-                if same and not parameters_given:
-                    self.parameters = stored.parameters
-                    found.append("parameters")
-                else:
-                    session.recall(KeptRun(stored.parameters))
-            if len(session.history) > 1:
-                found.append(f"{plural(len(session.history) - 1, 'more run')} (R)")
-        elif stored.replay is not None and same and not parameters_given:
-            self.replay = _checked(session, stored.replay)
-            found.append("replay" if stored.replay.shown else "replay (x)")
+        there, label = len(session.history), session.opened.label
+        for run in stored.runs:
+            step_ns = run.step_ns if known else None
+            session.recall(KeptRun(run.parameters, run.name, step_ns, label=run.label or label))
+        shown = KeptRun(stored.parameters or Parameters(), label=stored.label or label)
+        if stored.parameters is not None and not session.history[0].is_of(shown.label, shown.parameters):
+            if same and not parameters_given:
+                self.run = shown
+                found.append("parameters" if shown.label == label else "run")
+            else:
+                session.recall(shown)
+        more = len(session.history) - there
+        if more:
+            found.append(f"{plural(more, 'more run')} (R)")
         if not same:
             self.notice = (
                 f"the input changed since: {', '.join(found) or 'nothing'} kept, not the place in it"
@@ -85,7 +82,7 @@ class Keeper:
 
     # -- keeping ---------------------------------------------------------------------
 
-    def take(self, session: AnySession, screen: str, views: Mapping[str, ScreenView]) -> bool:
+    def take(self, session: Session, screen: str, views: Mapping[str, ScreenView]) -> bool:
         """Take down how all is now; whether that is something else than what was written."""
         from tui.state.stored import MOST_RUNS, Stored, StoredRun, as_text
 
@@ -93,19 +90,24 @@ class Keeper:
             state = view.saved()
             if state is not None:
                 self.screens[name] = state
-        parameters, replay, runs = None, None, []
-        if isinstance(session, Session):
+        first, current = session.history[0], session.current
+        parameters, label = current.parameters, current.label
+        if session.running:
+            parameters = session.draft
+        # Runs of the directory that nobody has looked at are found there again.
+        runs = [first, *(one for one in session.history[1:] if one.name or one.step_ns is not None)]
+        # The one as opened, and the newest.
+        runs = [first, *runs[1:][1 - MOST_RUNS :]]
+        stored = Stored(
+            self.identity,
+            __version__,
+            screen,
             # The run as opened is what the command line says, which is not the session's.
-            if session.running:
-                parameters = session.draft
-            elif session.current is not session.opened:
-                parameters = session.current.simulation.parameters
-            runs = [StoredRun(one.parameters, one.name, one.step_ns) for one in session.history]
-            # The one as opened, and the newest.
-            runs = [runs[0], *runs[1:][1 - MOST_RUNS :]]
-        else:
-            replay = _replay_of(session)
-        stored = Stored(self.identity, __version__, screen, parameters, tuple(runs), self.screens, replay)
+            None if first.is_of(label, parameters) else parameters,
+            tuple(StoredRun(one.parameters, one.name, one.step_ns, _other(one.label, first)) for one in runs),
+            self.screens,
+            _other(label, first),
+        )
         self._wanted = as_text(stored)
         return self._wanted != self._written
 
@@ -128,7 +130,7 @@ class Keeper:
         return ""
 
 
-def keeper_of(opened: str, run: str, session: AnySession, parameters_given: bool) -> Keeper | None:
+def keeper_of(opened: str, run: str, session: Session, parameters_given: bool) -> Keeper | None:
     """The keeper of what is open, its session restored.
 
     run: which of a directory's measured runs. parameters_given: whether the command line states any.
@@ -157,28 +159,9 @@ def keeper_of(opened: str, run: str, session: AnySession, parameters_given: bool
     return keeper
 
 
-def _checked(session: AnySession, replay: StoredReplay) -> StoredReplay:
-    """The replay, checked against the run. Raises `Damaged`."""
-    from tui.measured.saved import check
-    from tui.measured.session import MeasuredSession
-
-    assert isinstance(session, MeasuredSession)
-    check(replay.scales, session.opened.measured, "replay.scales")
-    return replay
-
-
-def _replay_of(session: AnySession) -> StoredReplay | None:
-    """The replay on the screen, or on the way to it, else the one that `x` shows; not the one as opened."""
-    from tui.measured.session import MeasuredSession
-    from tui.state.stored import StoredReplay
-
-    assert isinstance(session, MeasuredSession)
-    if session.running:
-        return StoredReplay(session.draft, True)
-    for results in (session.current, session.other):
-        if results is not None and results is not session.opened and results.scales is not None:
-            return StoredReplay(results.scales, results is session.current)
-    return None
+def _other(label: str | None, first: KeptRun) -> str | None:
+    """Which run of the directory it is, None for the one that was opened."""
+    return None if label == first.label else label
 
 
 def _where(error: OSError, path: str) -> str:

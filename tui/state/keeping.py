@@ -8,7 +8,7 @@ from textual.events import Event, Key, MouseScrollDown, MouseScrollUp, MouseUp
 
 if TYPE_CHECKING:
     from tui.app import WltuiApp
-    from tui.runs.source import RunSource
+    from tui.runs.runs import Runs
     from tui.screen_view import ScreenView
     from tui.state.keeper import Keeper
 
@@ -37,14 +37,14 @@ class Keeping:
         if self._keeper is not None:
             self._keeper.restore(name, view)
 
-    def begin(self, runs: RunSource) -> None:
+    def begin(self, runs: Runs) -> None:
         """Go on with the run that was on the screen: shown when it is there, behind the first picture."""
         if self._keeper is None:
             return
-        kept = self._keeper.replay if self._keeper.parameters is None else self._keeper.parameters
+        kept = self._keeper.run
         if kept is not None:
             # Not before the first picture is there: that is of the run as opened.
-            self._app.call_after_refresh(runs.resume, kept, self._restore_places)
+            self._app.call_after_refresh(runs.show, kept, self._restore_places)
 
     def _restore_places(self) -> None:
         """Where one was in this very run, if nobody has gone elsewhere meanwhile."""

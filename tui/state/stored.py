@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from simcore.choices import choices, is_one_of
 from simcore.diagnostics import UsageError
 from simcore.forms import check_item
-from simcore.parameters import FLAGS, Flag, Parameters, parse_value
+from simcore.parameters import FLAGS, Flag, Parameters, parse_value, stated
 from tui.screens import SCREENS
 from tui.state.checking import (
     MOST_RANKS,
@@ -24,9 +24,6 @@ from tui.state.checking import (
 )
 from tui.state.identity import Identity
 from tui.timeline.saved import SavedTimeline
-
-if TYPE_CHECKING:
-    from simcore.replay.scales import Scales
 
 FORMAT = "wltui.session/1"
 # Of the runs that were kept, the newest so many are kept in the file.
@@ -47,24 +44,20 @@ READERS: dict[str, Callable[[object, str], ScreenState]] = {"timeline": SavedTim
 
 
 class StoredRun(NamedTuple):
-    """A run that was kept. name: the user's, "" for none. step_ns: its step time, None if it was not run."""
+    """A run that was kept. name: the user's, "" for none. step_ns: its step time, None if it was not run.
+    label: which run of its directory, None for the one that the session is of.
+    """
 
     parameters: Parameters
     name: str = ""
     step_ns: int | None = None
-
-
-class StoredReplay(NamedTuple):
-    """The replay that was shown last of a measured run. shown: whether it was on the screen at the end."""
-
-    scales: Scales
-    shown: bool
+    label: str | None = None
 
 
 class Stored(NamedTuple):
     """A session. version: of the program that wrote it. screen: the open one. parameters: of the run on
-    the screen, None of the one as opened. runs: none of a measured run. screens: the parts of those that
-    have one. replay: of a measured run alone.
+    the screen, None of the one as opened. screens: the parts of those that have one. label: which run of its
+    directory was on the screen, None for the one that the session is of.
     """
 
     input: Identity
@@ -73,7 +66,7 @@ class Stored(NamedTuple):
     parameters: Parameters | None = None
     runs: tuple[StoredRun, ...] = ()
     screens: Mapping[str, ScreenState] = MappingProxyType({})
-    replay: StoredReplay | None = None
+    label: str | None = None
 
 
 def as_text(stored: Stored) -> str:
@@ -88,14 +81,13 @@ def as_text(stored: Stored) -> str:
         "parameters": None if stored.parameters is None else _stated(stored.parameters),
         "runs": [
             {"name": run.name, "parameters": _stated(run.parameters), "step_ns": run.step_ns}
+            | ({} if run.label is None else {"label": run.label})
             for run in stored.runs
         ],
         "screens": {name: state.as_json() for name, state in stored.screens.items()},
     }
-    if stored.replay is not None:
-        from tui.measured.saved import as_json
-
-        values["replay"] = {"scales": as_json(stored.replay.scales), "shown": stored.replay.shown}
+    if stored.label is not None:
+        values["label"] = stored.label
     return json.dumps(values, separators=(",", ":")) + "\n"
 
 
@@ -108,30 +100,26 @@ def from_text(given: str) -> Stored:
     if screen not in SCREENS:
         raise wrong(screen, "screen", f"one of {', '.join(SCREENS)}")
     screens = table(found.get("screens"), "screens")
+    parameters = optional(found.get("parameters"), "parameters", _parameters)
+    runs = items(found.get("runs"), "runs", _run, MOST_RUNS)
+    if found.get("replay") is not None:
+        from tui.state.old_replays import read_replay
+
+        shown, replay = read_replay(found["replay"], "replay")
+        parameters, runs = (replay, runs) if shown else (parameters, (*runs, StoredRun(replay)))
     return Stored(
         Identity.read(found.get("input"), "input"),
         text(found.get("version"), "version", 60),
         screen,
-        optional(found.get("parameters"), "parameters", _parameters),
-        items(found.get("runs"), "runs", _run, MOST_RUNS),
+        parameters,
+        runs,
         {
             name: read(screens[name], f"screens.{name}")
             for name, read in READERS.items()
             if screens.get(name) is not None
         },
-        optional(found.get("replay"), "replay", _replay),
+        optional(found.get("label"), "label", text),
     )
-
-
-def _replay(value: object, where: str) -> StoredReplay:
-    # Imported here: sessions of workloads have none.
-    from tui.measured.saved import read
-
-    found = table(value, where)
-    shown = found.get("shown")
-    if not isinstance(shown, bool):
-        raise wrong(shown, f"{where}.shown", "true or false")
-    return StoredReplay(read(found.get("scales"), f"{where}.scales"), shown)
 
 
 def _run(value: object, where: str) -> StoredRun:
@@ -140,13 +128,13 @@ def _run(value: object, where: str) -> StoredRun:
         _parameters(found.get("parameters"), f"{where}.parameters"),
         text(found.get("name"), f"{where}.name", MOST_NAME),
         optional(found.get("step_ns"), f"{where}.step_ns", whole),
+        optional(found.get("label"), f"{where}.label", text),
     )
 
 
 def _stated(parameters: Parameters) -> dict[str, Any]:
     """The parameters that are not at their default."""
-    values = {flag.field: getattr(parameters, flag.field) for flag in FLAGS}
-    return {flag.field: values[flag.field] for flag in FLAGS if values[flag.field] != flag.default}
+    return {flag.field: getattr(parameters, flag.field) for flag in stated(parameters)}
 
 
 def _parameters(value: object, where: str) -> Parameters:

@@ -2,69 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, cast
 
 from tui.boxes import beside, box
-from tui.frame import Glyphs, Line, rule
+from tui.frame import Glyphs, Line, cells, rule
 from tui.panel_cursor import WHAT_IF
 from tui.summary import panels
 from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST, SummaryModel
 
 if TYPE_CHECKING:
-    from tui.measured.summary_model import MeasuredSummaryModel
+    from simcore.replay import MeasuredResults
 
 _WIDE, _TALL = 100, 26
 _TOP, _BOTTOM = 7, 6
-
-# Fill and role of each part of a bar, and what it is.
-Legend = tuple[tuple[str, str, str], ...]
-# Lines of a panel for its width, its rows, and whether it has the focus.
-Lines = Callable[[int, int, bool], list[Line]]
+_STEP_TITLES = {"simulated": "Step time", "measured": "Measured step", "replayed": "Replayed step"}
 
 
-class Parts(NamedTuple):
-    """What a summary has of its own, simulated or measured.
-
-    step: the lines of the step time for a width and a number of rows. bars: where the time goes. table: what
-    stands beside them; table_heading: its title where it has no frame, table_aside what its frame says
-    besides.
-    """
-
-    step_title: str
-    step: Callable[[int, int], list[Line]]
-    words: Sequence[str]
-    bars_title: str
-    bars: Lines
-    legend: Legend
-    table_title: str
-    table_aside: str
-    table_heading: str
-    table: Lines
-
-
-def draw(
-    model: SummaryModel | MeasuredSummaryModel,
-    parts: Parts,
-    width: int,
-    height: int,
-    glyphs: Glyphs,
-    progress: str,
-) -> list[Line]:
+def draw(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """The lines of the screen, at most `height` of them. progress: of the what-if table."""
+    if not model.results.timed:
+        return _order(model, width, height, glyphs)
     if width >= _WIDE and height >= _TALL:
-        return _boxes(model, parts, width, height, glyphs, progress)
-    return _headings(model, parts, width, height, glyphs, progress)
+        return _boxes(model, width, height, glyphs, progress)
+    return _headings(model, width, height, glyphs, progress)
 
 
-def _boxes(
-    model: SummaryModel | MeasuredSummaryModel,
-    parts: Parts,
-    width: int,
-    height: int,
-    glyphs: Glyphs,
-    progress: str,
-) -> list[Line]:
+def _bars(model: SummaryModel, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
+    model.fit(rows - 1)
+    return model.bars.lines(width, model.row(STAGES), glyphs, model.panel == STAGES)
+
+
+def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     model.set_panels(PANELS)
     middle = height - _TOP - _BOTTOM
     left = width * 60 // 100
@@ -75,19 +43,21 @@ def _boxes(
     def framed(panel: str, title: str, aside: str, lines: list[Line], size: tuple[int, int]) -> list[Line]:
         return box(title, aside, lines, *size, glyphs, model.panel == panel)
 
-    words = panels.word_lines(parts.words, width - figure - 2, _TOP - 2)
+    words = panels.word_lines(model.results.words, width - figure - 2, _TOP - 2)
+    step = panels.step_lines(model.results, glyphs, figure - 2, _TOP - 2)
     top = beside(
-        box(parts.step_title, "", parts.step(figure - 2, _TOP - 2), figure, _TOP, glyphs),
+        box(_STEP_TITLES[model.results.origin], "", step, figure, _TOP, glyphs),
         box("In words", "", words, width - figure, _TOP, glyphs),
     )
-    bars = parts.bars(left - 2, middle - 3, model.panel == STAGES)
+    bars = _bars(model, left - 2, middle - 3, glyphs)
     bars += [[] for _ in range(middle - 3 - len(bars))]
-    bars.append(legend(left - 2, glyphs, parts.legend))
-    where = framed(STAGES, parts.bars_title, "% of step", bars, (left, middle))
-    table = parts.table(right - 2, middle - worst - 2, model.panel == MAP)
+    bars.append(model.bars.legend(left - 2, glyphs))
+    where = framed(STAGES, model.bars.title, "% of step", bars, (left, middle))
+    table = model.beside
+    tabled = table.lines(right - 2, middle - worst - 2, model.cursor(MAP), glyphs, model.panel == MAP)
     places = panels.worst_lines(model, right - 2, worst - 2, model.panel == WORST)
     column = [
-        *framed(MAP, parts.table_title, parts.table_aside, table, (right, middle - worst)),
+        *framed(MAP, table.title, table.aside, tabled, (right, middle - worst)),
         *framed(WORST, "Worst", "Enter goes there", places, (right, worst)),
     ]
     rows = _BOTTOM - 2
@@ -103,29 +73,23 @@ def _boxes(
     return [*top, *beside(where, column), *below]
 
 
-def _headings(
-    model: SummaryModel | MeasuredSummaryModel,
-    parts: Parts,
-    width: int,
-    height: int,
-    glyphs: Glyphs,
-    progress: str,
-) -> list[Line]:
+def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """A small screen: the same order, no frames; the table takes the place of the bars."""
     model.set_panels((STAGES if model.panel != MAP else MAP, WORST, WHAT_IF))
     found = model.results.diagnostics
     worst = panels.worst_lines(model, width, max(height // 5, 1), model.panel == WORST)
-    words = panels.word_lines(parts.words, width, max(min(4, height - 14), 1))
+    words = panels.word_lines(model.results.words, width, max(min(4, height - 14), 1))
     notes = panels.note_lines(found, 0, width, 1, False)
     changes = panels.help_lines(model, width, 2, progress)
     room = max(height - len(words) - len(worst) - len(notes) - len(changes) - 5, 3)
     if model.panel == MAP:
-        title, body = parts.table_heading, parts.table(width, room, True)[:room]
+        table = model.beside
+        title, body = table.heading, table.lines(width, room, model.cursor(MAP), glyphs, True)[:room]
     else:
-        title = f"{parts.bars_title}, % of step"
-        body = parts.bars(width, room, model.panel == STAGES)[:room]
+        title = f"{model.bars.title}, % of step"
+        body = _bars(model, width, room, glyphs)[:room]
     body += [[] for _ in range(room - len(body))]
-    lines = [*words, rule(title, width, glyphs), *body, legend(width, glyphs, parts.legend)]
+    lines = [*words, rule(title, width, glyphs), *body, model.bars.legend(width, glyphs)]
     count = len(model.results.worst)
     more = f" ({len(worst)} of {count})" if len(worst) < count else ""
     lines += [rule(f"Worst{more}", width, glyphs), *worst]
@@ -134,13 +98,24 @@ def _headings(
     return lines[:height]
 
 
-def legend(width: int, glyphs: Glyphs, parts: Legend) -> Line:
-    """What the parts of a bar are: fill, role and words of each."""
-    short = width < _WIDE
-    named = [(fill, role, words.split()[0] if short else words) for fill, role, words in parts]
-    # Two cells between the parts where there is room for them.
-    gap = "  " if sum(len(words) + 4 for _, _, words in named) <= width + 1 else " "
-    line: Line = []
-    for fill, role, words in named:
-        line += [(gap if line else " ", ""), (glyphs.fills[fill], role), (f" {words}", "")]
-    return line
+def _order(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """Of a plan there is an order and no time."""
+    # Imported here: no other run has use for it.
+    from simcore.report.measured_words import order_lines, order_title
+
+    run = cast("MeasuredResults", model.results).measured
+    model.set_panels((NOTES,))
+    notes = model.results.diagnostics
+    rows = min(len(notes), max(height // 4, 1))
+    lines: list[Line] = [
+        rule(f"{order_title(run)}: there is no step time, and nothing waits", width, glyphs),
+        *([(f" {cells(line, 400)}", "")] for line in order_lines(run, width - 2)),
+    ]
+    below = [
+        rule(f"Notes ({len(notes)}), ! all", width, glyphs),
+        *panels.note_lines(notes, model.row(NOTES), width, rows, True),
+    ]
+    room = height - len(below)
+    if len(lines) > room:
+        lines = [*lines[: room - 1], [(" ... 3 has all operations", "dim")]]
+    return [*lines, *([[]] * (room - len(lines))), *below]

@@ -12,11 +12,42 @@ from tui.screen_view import binding
 from tui.session import Session
 from tui.summary.frame import draw
 from tui.summary.model import MAP, NOTES, SummaryModel
-from tui.summary.simulated import parts_of
 
 
-class SummaryPanelsView(PanelsView):
-    """What the summaries of simulated and of measured runs share."""
+class SummaryView(PanelsView):
+    """Where the step goes at a glance."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *panel_bindings("summary"),
+        binding("j,down", "move(1, 0)", "down", "summary.down"),
+        binding("k,up", "move(-1, 0)", "up", "summary.up"),
+        binding("l,right", "move(0, 1)", "right", "summary.right"),
+        binding("h,left", "move(0, -1)", "left", "summary.left"),
+        binding("enter", "go", "show the place in the timeline, or the notes", "summary.go"),
+        binding("t", "try", "try the best change, or the one at the cursor", "summary.try"),
+        binding("o", "beside", "other measures of the ranks; or waits, replay", "summary.beside"),
+    ]
+
+    def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
+        super().__init__(session, ascii_only=ascii_only, id=id)
+        self.model: SummaryModel = SummaryModel(session.current)
+        beside = self.model.beside
+        self.hints = (
+            ("Tab", "panel"), (beside.moves, "move"), ("Enter", "go there"), ("t", "try the best change"),
+            ("o", beside.other), ("2", "timeline"), ("5", "parameters"),
+        )  # fmt: skip
+        if not self.model.results.timed:
+            self.hints = (("jk", "note"), ("Enter", "all notes"), ("2", "timeline"))
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        return draw(self.model, width, height, self.glyphs, self.look_for_changes())
+
+    def action_move(self, rows: int, columns: int = 0) -> None:
+        model = self.model
+        if columns and (model.panel != MAP or model.beside.extent[1] == 1):
+            self._app.say(model.beside.sideways)
+        else:
+            super().action_move(rows, columns)
 
     async def action_go(self) -> None:
         if self.model.panel == NOTES:
@@ -31,38 +62,13 @@ class SummaryPanelsView(PanelsView):
         else:
             self._app.runs.try_change(model.chosen() or model.best())
 
-
-class SummaryView(SummaryPanelsView):
-    """Where the step goes at a glance."""
-
-    hints = (
-        ("Tab", "panel"), ("hjkl", "move"), ("Enter", "go there"), ("t", "try the best change"),
-        ("o", "other measure"), ("2", "timeline"), ("5", "parameters"),
-    )  # fmt: skip
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *panel_bindings("summary"),
-        binding("j,down", "move(1, 0)", "down", "summary.down"),
-        binding("k,up", "move(-1, 0)", "up", "summary.up"),
-        binding("l,right", "move(0, 1)", "right", "summary.right"),
-        binding("h,left", "move(0, -1)", "left", "summary.left"),
-        binding("enter", "go", "show the place in the timeline, or the notes", "summary.go"),
-        binding("t", "try", "try the best change, or the one at the cursor", "summary.try"),
-        binding("o", "measure", "the map of ranks, then other measures in it", "summary.measure"),
-    ]
-
-    def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
-        super().__init__(session, ascii_only=ascii_only, id=id)
-        self.model: SummaryModel = SummaryModel(session.current)
-
-    def draw(self, width: int, height: int) -> list[Line]:
-        progress = self.look_for_changes()
-        return draw(self.model, parts_of(self.model, self.glyphs), width, height, self.glyphs, progress)
-
-    def action_measure(self) -> None:
+    def action_beside(self) -> None:
         model = self.model
-        if MAP in model.panels:
-            model.next_measure()
+        if not model.results.timed:
+            self._app.say("an order without times has nothing that waits, and no replay")
+        elif MAP in model.panels:
+            model.next_beside()
         else:
-            # A small screen has room for the stages or for the map.
+            # A small screen has room for the bars or for what stands beside them.
             model.panel = MAP
         self.redraw()

@@ -58,7 +58,7 @@ def critical(results: MeasuredResults, time_ns: int, direction: int) -> Step | N
         f"path leg {index + 1} of {len(legs)} ({segments}): {cells(leg.what, 40)}, {duration(leg.ns)}; "
         f"{leg.reason}"
     )
-    return Step(leg.rank, None, leg.start_ns, results.measured.ranks[leg.rank].number, words)
+    return Step(leg.number, None, leg.start_ns, leg.rank, words)
 
 
 def _step(results: MeasuredResults, lane: SpanLane, one: Dependency) -> Step:

@@ -177,7 +177,8 @@ class TimelineModel(Navigation):
         """The cursor to the middle of start_ns..end_ns on the lane of a group of ranks, or on that of one of
         its streams; the view fits it.
         """
-        self.go_to(LaneKey((), number, stream=stream))
+        # Of equal ranks that are each simulated one lane is shown.
+        self.go_to(LaneKey((), self.source.lane(number).number, stream=stream))
         span = end_ns - start_ns
         self.cursor_ns = start_ns + span // 2
         self._change(self.window.moved(start_ns - span // 4, span + span // 2, self.columns))

@@ -20,7 +20,7 @@ from textual.events import (
 from tui.frame import Line
 from tui.panel import Panel
 from tui.screen_view import ScreenView, binding
-from tui.session import AnySession, Run
+from tui.session import Run, Session
 from tui.timeline import jumps, restoring
 from tui.timeline.asking import Asking
 from tui.timeline.frame import TimelineFrame
@@ -106,7 +106,7 @@ class TimelineView(ScreenView):
         ),
     ]
 
-    def __init__(self, session: AnySession, *, ascii_only: bool, id: str | None = None) -> None:
+    def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
         super().__init__(session, ascii_only=ascii_only, id=id)
         self.model = TimelineModel(session.current)
         self._asking = Asking(self, self.model, self.changed)
@@ -129,7 +129,7 @@ class TimelineView(ScreenView):
         if model.filter.is_on and not model.selection.is_there:
             hints.insert(0, ("Esc", "no filter"))
         hints.append(("Enter", "details"))
-        return (*hints, ("5", "change scales" if self.session.measured else "change parameters"))
+        return (*hints, ("5", "change parameters"))
 
     def draw(self, width: int, height: int) -> list[Line]:
         if self._drawing is None:

@@ -10,14 +10,13 @@ from tui.change_words import BETTER, UNKNOWN, change_share, change_words
 from tui.frame import Glyphs, Line, cells, rows_around, rule
 from tui.panel_cursor import WHAT_IF
 from tui.timeline.axis import clock
-from tui.why.path import LEGS, SUMS, LegLine, PathModel
+from tui.why.model import LEGS, SUMS, WhyModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from simcore.analysis.what_if import WhatIf
     from simcore.cluster import Dimension
-    from simcore.replay.what_if import Knob
+    from simcore.run.findings import Leg, WhatIf
 
 _WIDE, _TALL = 100, 24
 # From how many cells on the legs have the words "of micro-batch".
@@ -31,7 +30,7 @@ def shows_all(width: int, height: int) -> bool:
     return width >= _WIDE and height >= _TALL
 
 
-def draw(model: PathModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
+def draw(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """The lines of the screen. progress: how far the what-if table is, while it is not there."""
     if not shows_all(width, height):
         return _one(model, width, height, glyphs, progress)
@@ -49,7 +48,7 @@ def draw(model: PathModel, width: int, height: int, glyphs: Glyphs, progress: st
     return [*beside(sums, knobs), *legs]
 
 
-def _one(model: PathModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
+def _one(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """The panel with the focus alone, the others a Tab away."""
     others = ", ".join(_NAMES[panel] for panel in model.panels if panel != model.panel)
     rows = height - 2
@@ -67,7 +66,7 @@ def _one(model: PathModel, width: int, height: int, glyphs: Glyphs, progress: st
     ]
 
 
-def _title(model: PathModel, panel: str, rows: int) -> str:
+def _title(model: WhyModel, panel: str, rows: int) -> str:
     """What a panel of `rows` lines, the heading among them, has; where it has more, which of how many."""
     title = _TITLES[panel].format(model.grouping) + (model.base_words if panel == WHAT_IF else "")
     count, _ = model.extent(panel)
@@ -79,9 +78,9 @@ def _marked(words: str, at: bool) -> Line:
     return [(f"{'>' if at else ' '}{words}", "accent" if at else "")]
 
 
-def sum_lines(model: PathModel, width: int, rows: int) -> list[Line]:
+def sum_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
     """A line for each part of the path: its time, its share and a bar."""
-    found, step = model.sums(), model.step_ns
+    found, step = model.sums(), model.results.step_time_ns
     if not found:
         return [[(" nothing takes any time", "dim")]]
     row, focused = model.row(SUMS), model.panel == SUMS
@@ -96,7 +95,7 @@ def sum_lines(model: PathModel, width: int, rows: int) -> list[Line]:
     return lines
 
 
-def knob_lines(model: PathModel, width: int, rows: int, progress: str) -> list[Line]:
+def knob_lines(model: WhyModel, width: int, rows: int, progress: str) -> list[Line]:
     """A line a knob: the step with it at nothing and 10 % better; of a schedule the step under it."""
     changes = model.knobs
     if changes is None:
@@ -112,7 +111,7 @@ def knob_lines(model: PathModel, width: int, rows: int, progress: str) -> list[L
     return [[(head, "dim")], *lines]
 
 
-def knob_line(knob: WhatIf | Knob, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
+def knob_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
     """A knob, its name in `size` cells, and the step times that it gives."""
     words = f"{'>' if at else ' '}{cells(change_words(knob, dims), size - 1):<{size}}"
     if knob.unknown:
@@ -125,13 +124,13 @@ def knob_line(knob: WhatIf | Knob, dims: Sequence[Dimension], step: int, size: i
     return [*line, (" !" if knob.anomaly else "", "warn")]
 
 
-def leg_lines(model: PathModel, width: int, rows: int) -> list[Line]:
+def leg_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
     """A line a leg: when, how long, who, what, and why not earlier."""
-    if not model.leg_count:
+    if not len(model.legs):
         return [[(" nothing takes any time", "dim")]]
     row, focused = model.row(LEGS), model.panel == LEGS
     wide, spelled = width >= _WIDE - 2, width >= _SPELLED
-    size = model.WHAT_CELLS[0 if spelled else 1 if wide else 2]
+    size = model.what_cells[0 if spelled else 1 if wide else 2]
     head = f" {'from':<{19 if wide else 13}}{'takes':>9}"
     head += (
         f"  {'stage':>5} {'rank':>7}  {'what':<{size}}"
@@ -139,19 +138,20 @@ def leg_lines(model: PathModel, width: int, rows: int) -> list[Line]:
         else f" {'st':>3} {'rank':>6} {'what':<{size}}"
     )
     head += "not earlier, because"
-    shown = rows_around(row, model.leg_count, rows - 1)
+    shown = rows_around(row, len(model.legs), rows - 1)
     lines = [
-        _marked(_leg(model.leg_line(index), wide, spelled, size), focused and index == row) for index in shown
+        _marked(_leg(model.legs[index], wide, spelled, size), focused and index == row) for index in shown
     ]
     return [[(head[:width], "dim")], *lines]
 
 
-def _leg(leg: LegLine, wide: bool, spelled: bool, size: int) -> str:
+def _leg(leg: Leg, wide: bool, spelled: bool, size: int) -> str:
     of = "of micro-batch" if spelled else "mb"
     of_batch = f" {of} {leg.microbatch}" if leg.microbatch >= 0 else ""
     what = cells(leg.what, size - 1 - len(of_batch)) + of_batch
     start, takes, reason = clock(leg.start_ns), duration(leg.ns), cells(leg.reason, 200)
+    stage = "" if leg.stage is None else str(leg.stage)
     if wide:
-        return f"{start:<19}{takes:>9}  {leg.stage:>5} {leg.rank:>7}  {what:<{size}}{reason}"
+        return f"{start:<19}{takes:>9}  {stage:>5} {leg.rank:>7}  {what:<{size}}{reason}"
     # Whole us: the axis of the timeline has the rest.
-    return f"{start[:-6] + ' s':<13}{takes:>9} {leg.stage:>3} {leg.rank:>6} {what:<{size}}{reason}"
+    return f"{start[:-6] + ' s':<13}{takes:>9} {stage:>3} {leg.rank:>6} {what:<{size}}{reason}"

@@ -1,81 +1,83 @@
-"""The why screen of a simulated run."""
+"""What the why screen has the cursor on: sums of the critical path, its legs, the what-if table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
 
-from simcore.analysis import Results
-from simcore.analysis.legs import Leg
-from simcore.analysis.path_parts import PARTS, longest_of_part, path_parts
-from simcore.cluster import Dimension
-from tui.panel_cursor import Target, dims_of
-from tui.timeline.walking import lane_of
-from tui.why.path import LEGS, SUMS, LegLine, PathModel
+from simcore.run.findings import Leg, Spot, longest_of_part, path_sums, spot_of
+from tui.panel_cursor import WHAT_IF, PanelCursor
 
-GROUPINGS = PARTS
+SUMS, LEGS = "sums", "legs"
+PANELS = (SUMS, WHAT_IF, LEGS)
+
+# Cells for what a leg is, with a gap behind it: where micro-batches are spelled out, where the times have
+# all digits, and on a narrow screen; and where names are longer than that has room for.
+_CELLS, _LONG_CELLS = (30, 25, 16), (33, 28, 20)
+# The longest that stands in each of them behind the name.
+_BATCHES = (" of micro-batch ", " mb ", " mb ")
 
 
-@dataclass(slots=True)
-class WhyModel(PathModel):
-    """The critical path of a run, summed and leg by leg."""
+@dataclass(slots=True, kw_only=True)
+class WhyModel(PanelCursor):
+    """The critical path of a run, summed and leg by leg. grouping: what the sums are by."""
 
-    GROUPINGS: ClassVar[tuple[str, ...]] = GROUPINGS
+    panels: tuple[str, ...] = field(default=PANELS)
+    panel: str = field(default=SUMS)
+    grouping: str = field(default="kind")
+    _sums: dict[str, list[tuple[str, int]]] = field(default_factory=dict, init=False)
+    _what_cells: tuple[int, int, int] | None = field(default=None, init=False)
 
-    results: Results
-
-    def show(self, results: Results) -> None:
-        """Another run; the cursor stays where it is as far as there is such a row."""
-        self.results, self.knobs = results, None
-        self.place_all()
-
-    @property
-    def step_ns(self) -> int:
-        return self.results.step_time_ns
-
-    @property
-    def base_ns(self) -> int:
-        return self.results.step_time_ns
-
-    @property
-    def dims(self) -> Sequence[Dimension]:
-        return dims_of(self.results)
-
-    def sums(self) -> list[tuple[str, int]]:
-        return path_parts(self.results, self.grouping)
+    def begin(self) -> None:
+        self._sums, self._what_cells = {}, None
+        if self.grouping not in self.results.path_groupings:
+            self.grouping = self.results.path_groupings[0]
 
     @property
     def legs(self) -> list[Leg]:
-        """The path, one line for what a rank does of a micro-batch."""
+        """The path, one line for what a rank does of a micro-batch or in an operation."""
         return self.results.legs
 
     @property
-    def leg_count(self) -> int:
-        return len(self.legs)
+    def what_cells(self) -> tuple[int, int, int]:
+        """Cells for what a leg is, on a wide, a middling and a narrow screen."""
+        if self._what_cells is None:
+            longest = [
+                max((len(leg.what) + _batch_cells(leg, words) for leg in self.legs), default=0) + 1
+                for words in _BATCHES
+            ]
+            one, two, three = (
+                few if cells <= few else more
+                for cells, few, more in zip(longest, _CELLS, _LONG_CELLS, strict=True)
+            )
+            self._what_cells = one, two, three
+        return self._what_cells
 
-    def leg_line(self, index: int) -> LegLine:
-        leg = self.legs[index]
-        stage = self.results.simulation.timeline.classes[leg.number].stage
-        return LegLine(leg.start_ns, leg.ns, str(stage), leg.rank, leg.what, leg.microbatch, leg.reason)
+    def sums(self) -> list[tuple[str, int]]:
+        """(part, ns) of the critical path by the chosen grouping, the longest first."""
+        if self.grouping not in self._sums:
+            self._sums[self.grouping] = path_sums(self.results, self.grouping)
+        return self._sums[self.grouping]
 
-    def target(self) -> Target | None:
+    def next_grouping(self) -> None:
+        """Sum by something else."""
+        names = self.results.path_groupings
+        self.grouping = names[(names.index(self.grouping) + 1) % len(names)]
+        self.place(SUMS, 0)
+
+    def extent(self, panel: str) -> tuple[int, int]:
+        if panel == WHAT_IF:
+            return len(self.knobs or ()), 1
+        return len(self.legs if panel == LEGS else self.sums()), 1
+
+    def target(self) -> Spot | None:
         """The place that Enter leads to, in the lane that shows it; None where it leads nowhere."""
         if self.panel == LEGS and self.legs:
-            leg = self.legs[self.row(LEGS)]
-            # Of several segments in several lanes, what compute did or waited for is the story.
-            lanes = {self._lane(index) for index in range(leg.first, leg.last)}
-            lane = lanes.pop() if len(lanes) == 1 else None
-            return Target(leg.number, leg.start_ns, leg.end_ns, lane)
+            return spot_of(self.results, self.legs[self.row(LEGS)])
         sums = self.sums() if self.panel == SUMS else []
         if not sums:
             return None
-        place = longest_of_part(self.results, self.grouping, sums[self.row(SUMS)][0])
-        if place is None:
-            return None
-        return Target(*place, self._lane(self.results.critical_path.at(place[1])))
+        return longest_of_part(self.results, self.grouping, sums[self.row(SUMS)][0])
 
-    def _lane(self, index: int) -> str | None:
-        """The lane that shows a segment of the path, as `Target` has it."""
-        path = self.results.critical_path
-        return lane_of(self.results, path.number[index], path.op[index], *path.edge[index : index + 2])
+
+def _batch_cells(leg: Leg, words: str) -> int:
+    return len(words) + len(str(leg.microbatch)) if leg.microbatch >= 0 else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from simcore.analysis.beside.passes import MatchedPass, matched_passes
 from simcore.analysis.compare import Change, Part
@@ -64,6 +64,8 @@ class Beside(Struct, frozen=True, dict=True):
 
     Raises `UsageError` for an order without times, and where nothing of the two can be paired.
     """
+
+    op_by_op: ClassVar[bool] = False
 
     a: Run
     b: Run

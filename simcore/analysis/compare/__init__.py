@@ -6,7 +6,7 @@ Import from here: `Comparison` and what it consists of.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from simcore.analysis.accounts import ACCOUNTS
 from simcore.analysis.compare.leading import Leading, leading_parts
@@ -53,6 +53,8 @@ class Cost(NamedTuple):
 class Comparison(Struct, frozen=True, dict=True):
     """Run B against run A. Figures are those of their `Results`; differences are B - A."""
 
+    op_by_op: ClassVar[bool] = True
+
     a: Results
     b: Results
 
@@ -79,7 +81,7 @@ class Comparison(Struct, frozen=True, dict=True):
     def changed(self) -> dict[str, tuple[Any, Any]]:
         """The parameters that differ, with their values in the two runs, in the order of the flags."""
         a, b = (effective_parameters(side.simulation) for side in (self.a, self.b))
-        fields = [flag.field for flag in FLAGS if flag.field not in _NOT_COMPARED]
+        fields = [flag.field for flag in FLAGS if flag.field in a and flag.field not in _NOT_COMPARED]
         return {field: (a[field], b[field]) for field in fields if a[field] != b[field]}
 
     @cached_property

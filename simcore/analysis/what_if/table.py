@@ -8,30 +8,9 @@ from simcore.analysis.critical_path import CriticalPath
 from simcore.analysis.rerun import Chosen, Rerun
 from simcore.analysis.what_if.knobs import BETTER, Cheaper, Other, knobs
 from simcore.diagnostics import Cancelled, UsageError
-from simcore.parameters import Parameters
-from simcore.records import Struct
+from simcore.run.findings import WhatIf
 from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation, simulate
-
-
-class WhatIf(Struct, frozen=True):
-    """The step time, ns, with one thing changed.
-
-    knob: raw text of the file may be in it. free_ns: what it is about takes no time; None for another
-    schedule. better10_ns: it takes 0.9 of its time; for another schedule the step under that.
-    anomaly: what is cheaper makes the step longer. parameters: those of another schedule.
-    """
-
-    knob: str
-    free_ns: int | None
-    better10_ns: int
-    anomaly: bool = False
-    parameters: Parameters | None = None
-
-    @property
-    def unknown(self) -> str:
-        """Why nobody knows these times: "", a simulated run has all that takes part in it."""
-        return ""
 
 
 def what_if(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from simcore.diagnostics import printable
 from simcore.measured.vocabulary import POINT_TO_POINT
 from simcore.ranks import RankSet
-from simcore.replay import MeasuredResults
 from simcore.replay.accounts import ACCOUNTS
 from simcore.replay.slow_ranks import LEAST, SLOW, compute_by_stage, slow_ranks
 from simcore.units import duration, percent
+
+if TYPE_CHECKING:
+    from simcore.replay.results import MeasuredResults
 
 _WAITS = 2
 _PLAIN = {

@@ -1,29 +1,27 @@
-"""The runs of a workload: the draft simulated in a worker, runs shown, kept, and laid beside each other."""
+"""The runs of what is open: the draft found in a worker, runs shown, kept, and laid beside each other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from simcore.analysis import Results
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
-from simcore.simulation import simulate
+from simcore.units import duration
 from tui.background import Watched
-from tui.session import KeptRun, Session
+from tui.session import KeptRun, Run, Session
 
 if TYPE_CHECKING:
-    from simcore.analysis.what_if import WhatIf
-    from simcore.replay.what_if import Knob
+    from simcore.run.findings import WhatIf
     from tui.app import WltuiApp
     from tui.runs.panel import Chosen
 
-# The table is of the run on the screen: a change of it would take away what is being simulated.
-STILL_RUNNING = "a run is simulated: wait for it, or stop it (5, Esc), then t tries the change"
+# The table is of the run on the screen: a change of it would take away what is being looked for.
+STILL_RUNNING = "a run is being made: wait for it, or stop it (5, Esc), then t tries the change"
 
 
-class SimulatedRuns:
-    """seconds: how long the draft has been simulated, s."""
+class Runs:
+    """seconds: how long the draft has been looked for, s."""
 
     def __init__(self, app: WltuiApp, session: Session) -> None:
         self._app = app
@@ -31,7 +29,8 @@ class SimulatedRuns:
         self.seconds = 0.0
         # Parameters whose run is kept when it is done, and what is done next when a run is there.
         self._keep: Parameters | None = None
-        self._next: tuple[Parameters, Callable[[], None]] | None = None
+        self._next: tuple[KeptRun, Callable[[], None]] | None = None
+        self._wanted: KeptRun | None = None
 
     @property
     def has_other(self) -> bool:
@@ -39,28 +38,26 @@ class SimulatedRuns:
         other = self._session.other
         return other is not None and (other is not self._session.opened or len(self._session.runs) > 1)
 
-    def what_if(self, results: Results) -> Sequence[WhatIf] | None:
+    def what_if(self, run: Run) -> Sequence[WhatIf] | None:
         """The what-if table of a run, the best first; None while it is looked for."""
-        found: list[WhatIf] | None = self._app.what_ifs.of(results, results.what_if)
+        found: list[WhatIf] | None = self._app.what_ifs.of(run, run.what_if)
         return found
 
-    def try_change(self, knob: WhatIf | Knob | None) -> None:
+    def try_change(self, knob: WhatIf | None) -> None:
         """Run a change of the what-if table as the draft."""
-        parameters = None if knob is None else cast("WhatIf", knob).parameters
         if self._session.running:
             self._app.say(STILL_RUNNING)
         elif knob is None:
             self._app.say("no change is chosen: Tab leads to the table, when it is there")
-        elif parameters is None:
+        elif knob.parameters is None:
             from tui.change_words import why_not_tried
-            from tui.panel_cursor import dims_of
 
-            self._app.say(why_not_tried(knob, dims_of(self._session.current)))
+            self._app.say(why_not_tried(knob, self._session.current.dims))
         else:
-            self.try_parameters(parameters)
+            self.try_parameters(knob.parameters)
 
     def try_parameters(self, parameters: Parameters) -> bool:
-        """Run these as the draft and keep the run; False, which is said, while another one is simulated."""
+        """Run these as the draft and keep the run; False, which is said, while another one is looked for."""
         if self._session.running:
             self._app.say(STILL_RUNNING)
             return False
@@ -69,36 +66,70 @@ class SimulatedRuns:
         self.run_draft()
         return True
 
-    def run_draft(self) -> None:
-        """Simulate the session's draft in a worker; the old picture stays until it is done."""
-        app, session = self._app, self._session
-        session.running = True
-        session.error = ""
-        self.seconds = 0.0
-        # It would take half of the processor from the run that is waited for.
-        app.change_times.stop()
-        parameters = session.draft
-        app.run_worker(lambda: self._simulate(parameters), thread=True, exclusive=True, group="run")
-        app.changed()
+    def try_beside(self, parameters: Parameters) -> bool:
+        """Take other parameters for the run of the other file; False, which is said, while a run is made."""
+        beside = self._session.against
+        if self._session.running or beside is None:
+            self._app.say(STILL_RUNNING)
+            return False
+        self._app.run_worker(
+            lambda: self._find_beside(beside, parameters), thread=True, exclusive=True, group="run"
+        )
+        return True
 
-    def _simulate(self, parameters: Parameters) -> None:
+    def _find_beside(self, beside: Run, parameters: Parameters) -> None:
+        watched = Watched(lambda seconds: None)
+        try:
+            run = beside.with_parameters(parameters, watched)
+            run.compute_accounts(watched)
+        except Cancelled:
+            return
+        except (UsageError, InputError) as error:
+            self._app.call_from_thread(self._app.say, str(error))
+            return
+        if not watched():
+            self._app.call_from_thread(self._put_beside, run)
+
+    def _put_beside(self, run: Run) -> None:
+        self._session.against = run
+        self._app.compare_again()
+        self._app.say(f"the run beside it has these parameters now: step {duration(run.step_time_ns)}")
+
+    def run_draft(self) -> None:
+        """Find the run of the session's draft in a worker; the old picture stays until it is done."""
+        session = self._session
+        self._begin(KeptRun(session.draft, label=session.opened.label))
+
+    def _begin(self, wanted: KeptRun) -> None:
+        """Find a run in a worker."""
+        session = self._session
+        session.running, session.error, self.seconds = True, "", 0.0
+        # It would take half of the processor from the run that is waited for.
+        self._app.change_times.stop()
+        self._wanted = wanted
+        self._app.run_worker(lambda: self._find(wanted), thread=True, exclusive=True, group="run")
+        self._app.changed()
+
+    def _find(self, wanted: KeptRun) -> None:
         watched = Watched(self._takes)
-        results: Results | None = None
+        run: Run | None = None
         error = ""
         try:
-            kept = self._session.kept(parameters)
+            kept = self._session.kept(wanted)
             if kept is not None and kept.results is not None:
-                results = kept.results
+                run = kept.results
             else:
-                results = Results(simulate(self._session.workload, parameters, watched))
+                root = self._session.root(wanted.label)
+                same = root.parameters == wanted.parameters
+                run = root if same else root.with_parameters(wanted.parameters, watched)
                 # Computed here, so that drawing has only to look it up.
-                results.compute_accounts(watched)
+                run.compute_accounts(watched)
         except Cancelled:
             return
         except (UsageError, InputError) as found:
             error = str(found)
         if not watched():
-            self._app.call_from_thread(self._finished, parameters, results, error)
+            self._app.call_from_thread(self._finished, wanted, run, error)
 
     def _takes(self, seconds: float) -> None:
         """Called by the worker: say how long the run takes already."""
@@ -110,27 +141,29 @@ class SimulatedRuns:
         """Stop the run of the draft: the parameters of the run on the screen are the draft again."""
         app, session = self._app, self._session
         app.workers.cancel_group(app, "run")
+        self._wanted = None
         session.running = False
-        session.edit(session.current.simulation.parameters)
+        if session.draft != session.current.parameters:
+            session.edit(session.current.parameters)
         app.changed()
         app.say("the run was stopped; u has the change again")
 
-    def _finished(self, parameters: Parameters, results: Results | None, error: str) -> None:
+    def _finished(self, wanted: KeptRun, run: Run | None, error: str) -> None:
         app, session = self._app, self._session
-        if parameters != session.draft:
+        if wanted is not self._wanted:
             return
         session.running = False
         session.error = error
-        if results is None:
+        if run is None:
             app.changed()
             return
-        session.show(results)
-        app.show_everywhere(results)
-        if parameters == self._keep:
+        session.show(run)
+        app.show_everywhere(run)
+        if wanted.parameters == self._keep:
             self._keep = None
             session.keep()
             app.say(f"{session.run_words()}: {session.step}; {self._way_back()}")
-        if self._next is not None and self._next[0] == parameters:
+        if self._next is not None and self._next[0] is wanted:
             then, self._next = self._next[1], None
             then()
 
@@ -157,12 +190,16 @@ class SimulatedRuns:
             self._app.say("there is no other run yet: change a parameter first (5)")
             return
         other = session.other
-        # The draft goes with it: what is on the screen is what a change begins with.
-        session.edit(other.simulation.parameters)
-        self._finished(session.draft, other, "")
-        before = session.other
-        draft = before is not None and session.kept(before.simulation.parameters) is None
+        self._put(KeptRun(other.parameters, "", None, other, other.label))
+        draft = session.kept(session.other) is None
         self._say_run("; x has the draft again" if draft else "")
+
+    def _put(self, wanted: KeptRun) -> None:
+        """A run that is there goes on the screen, and its parameters are what a change begins with."""
+        if wanted.label == self._session.opened.label:
+            self._session.edit(wanted.parameters)
+        self._wanted = wanted
+        self._finished(wanted, wanted.results, "")
 
     def open_history(self) -> None:
         """The panel of the runs that were kept."""
@@ -172,7 +209,7 @@ class SimulatedRuns:
         self._app.push_screen(panel, self._chosen)
 
     def _chosen(self, chosen: Chosen | None) -> None:
-        """Show a run of the history, or two beside each other: each is simulated when it is first shown."""
+        """Show a run of the history, or two beside each other: each is found when it is first shown."""
         self._app.redraw_chrome()
         # Runs may have been named and removed.
         self._app.compare_again()
@@ -186,19 +223,16 @@ class SimulatedRuns:
         else:
             self.show(run, lambda: self._compare_with(beside))
 
-    def resume(self, kept: Parameters, then: Callable[[], None]) -> None:
-        """Go on with the run of an earlier session; `then` when it is there."""
-        self.show(KeptRun(kept), then)
-
     def show(self, run: KeptRun, then: Callable[[], None]) -> None:
-        """Another run on the screen, simulated first where it has not been; `then` when it is there."""
+        """Another run on the screen, found first where it has not been; `then` when it is there."""
         session = self._session
-        session.edit(run.parameters)
-        self._next = (run.parameters, then)
+        self._next = (run, then)
         if run.results is not None:
-            self._finished(session.draft, run.results, "")
-        else:
-            self.run_draft()
+            self._put(run)
+            return
+        if run.label == session.opened.label:
+            session.edit(run.parameters)
+        self._begin(run)
 
     def _say_run(self, more: str = "") -> None:
         self._app.say(f"{self._session.run_words()}, {self._session.step}{more}")

@@ -1,32 +1,31 @@
-"""A replay in a session file: its scales, each factor checked when it is read."""
+"""Replays as session files had them up to wltui 0.1: scales by name, which are parameters since."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Set
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable
+from typing import TypeVar
 
-from simcore.measured import MeasuredRun
 from simcore.overrides import MOST_FACTOR
-from simcore.replay.scales import Scales
+from simcore.parameters import Parameters
 from tui.state.checking import MOST_RANKS, Damaged, items, optional, table, text, whole, wrong
 
 _PARTS = ("compute", "comm", "gaps", "host")
 _Key = TypeVar("_Key", bound=Hashable)
 
 
-def as_json(scales: Scales) -> dict[str, Any]:
-    """Parts by name, the others as pairs: a rank is a number, which no name of JSON is."""
-    found: dict[str, Any] = {name: getattr(scales, name) for name in _PARTS}
-    for name in ("ops", "kinds", "ranks", "stages"):
-        found[name] = [[key, factor] for key, factor in getattr(scales, name).items()]
-    return found
+def read_replay(value: object, where: str) -> tuple[bool, Parameters]:
+    """(whether it was on the screen, its parameters). Raises `Damaged`."""
+    from simcore.replay.parameters import parameters_of
+    from simcore.replay.scales import Scales
 
-
-def read(value: object, where: str) -> Scales:
-    """The scales. Raises `Damaged`."""
     found = table(value, where)
+    shown = found.get("shown")
+    if not isinstance(shown, bool):
+        raise wrong(shown, f"{where}.shown", "true or false")
+    where = f"{where}.scales"
+    found = table(found.get("scales"), where)
     parts = {name: _factor(found.get(name), f"{where}.{name}") for name in _PARTS}
-    return Scales(
+    scales = Scales(
         **parts,
         ops=_factors(found.get("ops"), f"{where}.ops", text),
         kinds=_factors(found.get("kinds"), f"{where}.kinds", text),
@@ -35,19 +34,7 @@ def read(value: object, where: str) -> Scales:
             found.get("stages"), f"{where}.stages", lambda one, place: optional(one, place, _number)
         ),
     )
-
-
-def check(scales: Scales, run: MeasuredRun, where: str) -> None:
-    """Raises `Damaged` for a rank, a stage or an operation that the run has not."""
-    _check(scales.ops, run.op_names, f"{where}.ops")
-    _check(scales.ranks, {rank.number for rank in run.ranks}, f"{where}.ranks")
-    _check(scales.stages, {rank.stage for rank in run.ranks}, f"{where}.stages")
-
-
-def _check(keys: Mapping[Any, float], there: Set[Any], where: str) -> None:
-    for place, key in enumerate(keys):
-        if key not in there:
-            raise wrong(key, f"{where}[{place}]", "what this run has")
+    return shown, parameters_of(scales)
 
 
 def _factors(value: object, where: str, key: Callable[[object, str], _Key]) -> dict[_Key, float]:

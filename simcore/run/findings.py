@@ -1,0 +1,143 @@
+"""What is found in a run, whatever it came from: its critical path told in legs and summed in parts, the
+places worth a look, and the answers to what-if questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from simcore.records import Struct
+
+if TYPE_CHECKING:
+    from simcore.parameters import Parameters
+
+
+class Spot(NamedTuple):
+    """A place in the timeline: the track `number` from start_ns to end_ns. stream: the stream whose lane
+    shows it; None where the lane of the track does.
+    """
+
+    number: int
+    start_ns: int
+    end_ns: int
+    stream: str | None = None
+
+
+class Leg(Struct, frozen=True):
+    """Segments first..last-1 of the critical path: one rank doing one thing of one micro-batch.
+
+    number: the track of the rank. stage: None where it is not known. what: a pass, a kind of group, an
+    operation as the file has it (raw text), or what passes between. microbatch: -1 outside of them. reason:
+    why the leg could not begin earlier.
+    """
+
+    first: int
+    last: int
+    start_ns: int
+    end_ns: int
+    number: int
+    rank: int
+    stage: int | None
+    what: str
+    microbatch: int
+    reason: str
+
+    @property
+    def ns(self) -> int:
+        """How long it takes."""
+        return self.end_ns - self.start_ns
+
+
+class Place(Struct, frozen=True):
+    """A place of a run worth a look. what: `rank`, `bubble` ... words: what there is to see, the figure
+    before the names, which may be cut.
+
+    number: the track; start_ns..end_ns: when; ns: the figure that makes it the worst. op: the collective or
+    transfer that is seen there, -1 where it is not one. stream: as in `Spot`.
+    """
+
+    what: str
+    words: str
+    number: int
+    start_ns: int
+    end_ns: int
+    ns: int
+    op: int = -1
+    stream: str | None = None
+
+    @property
+    def spot(self) -> Spot:
+        """Where it is seen."""
+        return Spot(self.number, self.start_ns, self.end_ns, self.stream)
+
+
+class WhatIf(Struct, frozen=True):
+    """The step time, ns, with one thing changed; to be held against `what_if_base_ns` of the run.
+
+    name: what is changed, raw text of the file may be in it. free_ns: it takes no time; None for a change
+    that is made or not (another schedule, `balanced stages`, `rank 7 as fast as its peers`). better10_ns:
+    it takes a tenth less; of a change that is made or not the step with it. worse10_ns: it takes a tenth
+    more, of single ranks; else None. anomaly: what is cheaper makes the step longer. moves: whether it
+    gives work to some that it takes from others, so that the step may be longer. unknown: why nobody knows
+    these times, which are then those of the step as it is; "" where they are known.
+
+    parameters: those of the run with the change, as of `better10_ns`; None where none ask for it.
+    """
+
+    name: str
+    free_ns: int | None
+    better10_ns: int
+    worse10_ns: int | None = None
+    anomaly: bool = False
+    moves: bool = False
+    unknown: str = ""
+    parameters: Parameters | None = None
+
+    @property
+    def knob(self) -> str:
+        """The name as tables have it: a change that moves work says so."""
+        return f"{self.name} (moves work)" if self.moves else self.name
+
+    @property
+    def best_ns(self) -> int:
+        """The least step time that this can bring."""
+        return self.better10_ns if self.free_ns is None else min(self.free_ns, self.better10_ns)
+
+
+class _Summed(Protocol):
+    """A run whose critical path can be summed: see `Run`."""
+
+    def path_parts(self, by: str) -> Iterator[tuple[str, int]]: ...
+    def path_spot(self, index: int) -> Spot: ...
+
+
+def path_sums(run: _Summed, by: str) -> list[tuple[str, int]]:
+    """(part, ns) of the critical path, the longest first; they sum to the step time.
+
+    by: of the run's `path_groupings`.
+    """
+    sums: dict[str, int] = {}
+    for part, ns in run.path_parts(by):
+        sums[part] = sums.get(part, 0) + ns
+    # Of equal ones stage 3 before stage 10.
+    numbered = by in ("stage", "rank")
+    return sorted(sums.items(), key=lambda pair: (-pair[1], len(pair[0]) if numbered else 0, pair[0]))
+
+
+def longest_of_part(run: _Summed, by: str, part: str) -> Spot | None:
+    """Where the longest segment of a part of the critical path is; the first of equal ones.
+
+    by, part: as `path_sums` has them. None where no segment is of it.
+    """
+    best, most = -1, -1
+    for index, (name, ns) in enumerate(run.path_parts(by)):
+        if ns > most and name == part:
+            best, most = index, ns
+    return None if best < 0 else run.path_spot(best)
+
+
+def spot_of(run: _Summed, leg: Leg) -> Spot:
+    """Where a leg is seen: of segments in several lanes what the track did or waited for is the story."""
+    streams = {run.path_spot(index).stream for index in range(leg.first, leg.last)}
+    return Spot(leg.number, leg.start_ns, leg.end_ns, streams.pop() if len(streams) == 1 else None)

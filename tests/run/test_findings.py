@@ -1,0 +1,138 @@
+"""What every kind of run answers of its path, its worst places and what-if, asked in the same way."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from simcore.analysis.run import Run
+from simcore.diagnostics import Cancelled
+from simcore.replay import MeasuredResults
+from simcore.replay.scales import Scales
+from simcore.run.findings import longest_of_part, path_sums, spot_of
+from tests.measured.made_steps import Layout, run_apart
+from tests.measured.test_replay_by_hand import SLOW_RANK, SLOW_STAGE, run_of
+from tests.tui.made_runs import lonely, run, seed, small, two_stages
+from tui.summary.model import STAGES, SummaryModel
+from tui.timeline.model import TimelineModel
+from tui.why.model import LEGS, SUMS, WhyModel
+
+MEASURED = MeasuredResults(run_of(SLOW_STAGE, 2, pp=2))
+RUNS: dict[str, Run] = {
+    "simulated": small(),
+    "with a slow rank": run(two_stages(), slow_rank=("3=1.5",)),
+    "without folding": run(two_stages(), no_fold=True),
+    "measured": MEASURED,
+    "data parallel": MeasuredResults(run_of(SLOW_RANK, 2)),
+    "replayed": MEASURED.with_scales(Scales(compute=2.0)),
+    "apart": MeasuredResults(run_apart(SLOW_STAGE, Layout(1, 1, 2, 1))),
+}
+
+
+@pytest.fixture(params=list(RUNS))
+def one(request: pytest.FixtureRequest) -> Run:
+    return RUNS[request.param]
+
+
+def test_the_legs_cover_the_step_and_each_is_on_a_track(one: Run) -> None:
+    legs = one.legs
+    assert (legs[0].start_ns, legs[-1].end_ns) == (0, one.step_time_ns)
+    tracks = {track.number: track for track in one.tracks}
+    for before, after in pairwise(legs):
+        assert (before.end_ns, before.last) == (after.start_ns, after.first)
+    for leg in legs:
+        track = tracks[leg.number]
+        assert leg.rank in track.ranks
+        assert leg.stage == track.stage
+        assert spot_of(one, leg)[:3] == (leg.number, leg.start_ns, leg.end_ns)
+
+
+def test_every_grouping_sums_to_the_step_the_longest_part_first(one: Run) -> None:
+    for by in one.path_groupings:
+        sums = path_sums(one, by)
+        assert sum(ns for _, ns in sums) == one.step_time_ns
+        assert [ns for _, ns in sums] == sorted((ns for _, ns in sums), reverse=True)
+        for part, ns in sums:
+            longest = longest_of_part(one, by, part)
+            assert longest is not None
+            assert longest.end_ns - longest.start_ns == max(
+                length for name, length in one.path_parts(by) if name == part
+            )
+            assert 0 < longest.end_ns - longest.start_ns <= ns
+    assert longest_of_part(one, "kind", "nothing of this kind") is None
+
+
+def test_the_accounts_of_all_tracks_are_a_step_a_rank(one: Run) -> None:
+    ranks = sum(len(track.ranks) for track in one.tracks)
+    assert sum(one.account_ns(one.tracks).values()) == one.step_time_ns * ranks
+    for track in one.tracks:
+        assert sum(one.account_ns([track]).values()) == one.step_time_ns * len(track.ranks)
+
+
+def test_a_row_of_what_if_says_the_run_it_stands_for(one: Run) -> None:
+    told: list[tuple[int, int]] = []
+    found = one.what_if(lambda done, total: told.append((done, total)))
+    assert found is one.what_if(), "it is computed once"
+    # What another test has asked for is not computed again.
+    assert not told or (told[0] == (0, told[-1][1]) and told[-1][0] == told[-1][1])
+    assert [row.better10_ns for row in found] == sorted(row.better10_ns for row in found)
+    for row in found:
+        assert row.scales is None or row.parameters is None
+        if row.scales is not None:
+            assert isinstance(one, MeasuredResults)
+            assert one.with_scales(row.scales).step_time_ns == row.better10_ns
+    assert any(row.scales is not None or row.parameters is not None for row in found)
+
+
+def test_what_if_starts_from_the_step_or_from_its_replay(one: Run) -> None:
+    assert (one.what_if_base_ns == one.step_time_ns) is (one is not RUNS["apart"])
+    takes_away = [row for row in one.what_if() if not row.moves and row.parameters is None]
+    assert max(row.best_ns for row in takes_away) <= one.what_if_base_ns
+
+
+def test_what_if_of_a_measured_run_is_given_up_when_it_is_cancelled() -> None:
+    with pytest.raises(Cancelled):
+        MeasuredResults(run_of(SLOW_STAGE, 2, pp=2)).what_if(cancelled=lambda: True)
+
+
+def test_every_place_that_a_panel_leads_to_is_a_lane_of_the_timeline(one: Run) -> None:
+    """Worst places, rows of the bars, legs and sums: Enter goes to each of them."""
+    summary, why, timeline = SummaryModel(one), WhyModel(one), TimelineModel(one)
+    summary.knobs = why.knobs = ()
+    spots = []
+    for model in (summary, why):
+        for panel in model.panels:
+            model.panel = panel
+            rows, columns = model.extent(panel)
+            for row in range(rows):
+                for column in range(columns):
+                    model.place(panel, row, column)
+                    spots.append(model.target())
+    found = [spot for spot in spots if spot is not None]
+    assert len(found) >= len(one.worst) + len(one.legs) + len(summary.bars.rows)
+    for spot in found:
+        assert 0 <= spot.start_ns < spot.end_ns <= one.step_time_ns
+        timeline.show_stretch(*spot)
+        assert timeline.current.number == timeline.source.lane(spot.number).number
+
+
+def test_another_run_keeps_the_row_of_the_bars_and_the_rows_that_fit() -> None:
+    model = SummaryModel(seed())
+    model.fit(4)
+    model.panel = STAGES
+    model.move(2)
+    model.show(seed(slow_rank=("37=1.3",)))
+    model.fit(4)
+    assert model.row(STAGES) == 2
+    model.fit(16)
+    assert model.row(STAGES) == 8
+
+
+def test_a_why_screen_shows_what_the_run_has() -> None:
+    model = WhyModel(lonely())
+    model.grouping = "layer"
+    model.show(MEASURED)
+    assert model.grouping in MEASURED.path_groupings
+    assert sum(ns for _, ns in model.sums()) == MEASURED.step_time_ns
+    assert (model.extent(SUMS)[0], model.extent(LEGS)[0]) == (len(model.sums()), len(MEASURED.legs))

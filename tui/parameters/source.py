@@ -1,0 +1,85 @@
+"""What the form has of a run, by what is open: its fields, and how the effect of a draft is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from simcore.diagnostics import UsageError
+from simcore.parameters import Parameters
+from tui.frame import Glyphs, Line
+from tui.parameters.basis import basis_of
+from tui.parameters.changes import ChangeTimes
+from tui.parameters.effect import compact_lines, effect_lines
+from tui.parameters.fields import Field, fields_for
+from tui.parameters.form import cluster_title
+from tui.session import Run
+
+
+class FormSource(Protocol):
+    """Of a workload, or of a trace. A basis is what its fields know besides the parameters."""
+
+    def basis(self, run: Any) -> Any:
+        """Of a run that is there."""
+
+    def near(self, parameters: Parameters, basis: Any) -> Any:
+        """Of a draft that has not been run; basis: one that is near. Never raises."""
+
+    def fields(self, basis: Any) -> list[Field]:
+        """The fields, in the order of the form. Raises `UsageError` where a draft has none."""
+
+    def title(self, group: str, basis: Any, width: int) -> str:
+        """What stands over the fields of a group."""
+
+    def balanced(self, run: Any, parameters: Parameters) -> Parameters:
+        """Those with which all stages compute equally long. Raises `UsageError`."""
+
+    def effect(
+        self,
+        opened: Any,
+        now: Any,
+        state: list[Line],
+        changes: Sequence[ChangeTimes],
+        progress: str,
+        size: tuple[int, int],
+        glyphs: Glyphs,
+    ) -> list[Line]:
+        """The panel beside the form; see `tui.parameters.effect`."""
+
+    def compact(
+        self,
+        opened: Any,
+        now: Any,
+        state: list[Line],
+        changes: Sequence[ChangeTimes],
+        progress: str,
+        size: tuple[int, int],
+    ) -> list[Line]:
+        """The rows under the form of a small terminal."""
+
+
+class WorkloadForm:
+    """Every parameter of a simulation."""
+
+    basis = staticmethod(lambda run: run.simulation)
+    near = staticmethod(basis_of)
+    fields = staticmethod(fields_for)
+    effect = staticmethod(effect_lines)
+    compact = staticmethod(compact_lines)
+
+    def title(self, group: str, basis: Any, width: int) -> str:
+        """The cluster's says what its dimensions are."""
+        return cluster_title(basis.cluster.dims, width) if group == "cluster" else group
+
+    def balanced(self, run: Run, parameters: Parameters) -> Parameters:
+        """A simulated stage computes what its rows say."""
+        raise UsageError("balancing is of measured stages; --stage-layout says which rows a stage runs")
+
+
+def form_source(run: Run) -> FormSource:
+    """The form of what is open."""
+    if run.origin == "simulated":
+        return WorkloadForm()
+    from tui.parameters.trace_form import TraceForm
+
+    return TraceForm()

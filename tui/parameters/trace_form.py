@@ -1,0 +1,223 @@
+"""The form of a trace: factors on what was measured, and when each rank ends with them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from simcore.diagnostics import UsageError, printable
+from simcore.overrides import MOST_FACTOR
+from simcore.parameters import Flag, Parameters, flag_of, replaced
+from simcore.replay import MeasuredResults
+from simcore.replay.accounts import EXPOSED
+from simcore.replay.parameters import parameters_of, stage_word
+from simcore.replay.scales import rounded
+from simcore.replay.what_if import balanced
+from simcore.units import duration, number, signed
+from tui.frame import Glyphs, Line, largest
+from tui.parameters.changes import ChangeTimes
+from tui.parameters.effect import change_lines, figure_lines, step_line
+from tui.parameters.field import Field
+from tui.parameters.flag_fields import FlagField
+
+_HEADING: Line = [(f"{'rank':>6}{'end, opened':>13}{'end, now':>11}{'difference':>12}", "dim")]
+
+
+class TraceBasis(NamedTuple):
+    """What the fields of a trace know: the parameters, and the run as it was measured."""
+
+    parameters: Parameters
+    results: MeasuredResults
+
+
+@dataclass(frozen=True, slots=True)
+class FactorField(Field):
+    """A factor: of a flag of its own (key ""), or the one that a list has for a key."""
+
+    flag: Flag
+    key: str = ""
+
+    def _factor(self, parameters: Parameters) -> float:
+        value = getattr(parameters, self.flag.field)
+        return float(value) if not self.key else _factors(value).get(self.key, 1.0)
+
+    def _with(self, parameters: Parameters, factor: float) -> Parameters:
+        field = self.flag.field
+        if not self.key:
+            return replaced(parameters, field, factor)
+        # A factor of 1 is none: the run is then the one that never had it.
+        factors = {**_factors(getattr(parameters, field)), self.key: factor}
+        words = (f"{key}={repr(one).removesuffix('.0')}" for key, one in factors.items() if one != 1.0)
+        return replaced(parameters, field, tuple(words))
+
+    def words(self, text: str) -> str:
+        return f"{self.label} x{text}"
+
+    def text(self, parameters: Parameters, basis: TraceBasis) -> str:  # type: ignore[override]
+        return number(rounded(self._factor(parameters)))
+
+    def scrubbed(  # type: ignore[override]
+        self, parameters: Parameters, basis: TraceBasis, direction: int, large: bool
+    ) -> Parameters:
+        """A tenth more or less of what was measured; `large`: twice or half."""
+        value = self._factor(parameters)
+        changed = value * 2.0**direction if large else value + direction * 0.1
+        return self._with(parameters, min(max(rounded(changed), self._least), MOST_FACTOR))
+
+    @property
+    def _least(self) -> float:
+        """A slow rank's factor is above 0, by its flag: scrubbing stops before it."""
+        return 0.1 if self.flag.field == "slow_rank" else 0.0
+
+    def typed(self, parameters: Parameters, basis: TraceBasis, text: str) -> Parameters:  # type: ignore[override]
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        above = self.flag.field == "slow_rank"
+        if not 0 <= value <= MOST_FACTOR or (above and value == 0):
+            found = printable(text, 40) or "nothing"
+            expected = "a factor above 0 and up to 1e6" if above else "a factor from 0 to 1e6"
+            raise UsageError(f"{self.option}: found {found}, expected {expected}")
+        return self._with(parameters, value)
+
+    def reset(self, parameters: Parameters, opened: TraceBasis) -> Parameters:  # type: ignore[override]
+        return self._with(parameters, self._factor(opened.parameters))
+
+    def origin(self, parameters: Parameters, basis: TraceBasis) -> str:  # type: ignore[override]
+        return "as measured" if self._factor(parameters) == 1.0 else "given"
+
+    def differs(self, one: TraceBasis, other: TraceBasis) -> bool:  # type: ignore[override]
+        return self._factor(one.parameters) != self._factor(other.parameters)
+
+    def moved(self, source: TraceBasis, target: TraceBasis) -> Parameters:  # type: ignore[override]
+        return self._with(target.parameters, self._factor(source.parameters))
+
+
+@lru_cache(maxsize=64)
+def _factors(words: tuple[str, ...]) -> dict[str, float]:
+    """Key -> factor, of `KEY=X`; the last one counts. A form asks each of its lines."""
+    found = {}
+    for word in words:
+        key, _, factor = word.rpartition("=")
+        found[key] = float(factor)
+    return found
+
+
+class TraceForm:
+    """The scales of a replay: all of it, each operation, group kind, stage and rank."""
+
+    def basis(self, run: MeasuredResults) -> TraceBasis:
+        """Of a run that is there."""
+        return TraceBasis(run.parameters, run.as_read)
+
+    def near(self, parameters: Parameters, basis: TraceBasis) -> TraceBasis:
+        """Of a draft."""
+        return basis._replace(parameters=parameters)
+
+    def fields(self, basis: TraceBasis) -> list[Field]:
+        """None of an order without times."""
+        results = basis.results
+        if not results.timed:
+            return []
+        run = results.measured
+        replay = flag_of("replay")
+        found: list[Field] = [
+            FlagField("all of it", "replay", "", f"{replay.option}  {replay.help}", replay.option, replay),
+            _part("compute_scale", "compute", "forward, backward and optimizer times X"),
+            _part("comm_scale", "communication", "all communication times X"),
+            _part("gap_scale", "host gaps", "the host's time between operations times X; 0 removes the gaps"),
+            _part("host_scale", "host operations", "what neither computes nor communicates, times X"),
+        ]
+        found += [
+            _entry("one operation", name, "layer_scale", name, "this operation times X")
+            for name in run.op_names
+        ]
+        found += [
+            _entry("communication by group", kind, "kind_scale", kind, "communication in them times X")
+            for kind in EXPOSED
+            if any(one.ns(f"exposed {kind}") for one in results.accounts)
+        ]
+        stages = list(dict.fromkeys(stage_word(rank.stage) for rank in run.ranks))
+        if len(stages) > 1:
+            found += [
+                _entry("one stage", f"stage {stage}", "stage_scale", stage, "compute of its ranks times X")
+                for stage in stages
+            ]
+        return found + [
+            _entry("one rank", f"rank {rank.number}", "slow_rank", str(rank.number), "its compute times X")
+            for rank in run.ranks
+        ]
+
+    def title(self, group: str, basis: TraceBasis, width: int) -> str:
+        """The name of the group."""
+        return group
+
+    def balanced(self, run: MeasuredResults, parameters: Parameters) -> Parameters:
+        """The parameters and, beside them, stages that compute equally long. Raises `UsageError`."""
+        return parameters_of(balanced(run.with_parameters(parameters)))
+
+    def effect(
+        self,
+        opened: MeasuredResults,
+        now: MeasuredResults,
+        state: list[Line],
+        changes: Sequence[ChangeTimes],
+        progress: str,
+        size: tuple[int, int],
+        glyphs: Glyphs,
+    ) -> list[Line]:
+        """The step time, each change alone, and when each rank ends."""
+        width, height = size
+        lines = [*figure_lines(opened, now, glyphs), *state]
+        alone = change_lines(changes, progress, opened.step_time_ns, width - 1)
+        lines += [[], *alone] if alone else []
+        return [*lines, [], *_ends(opened, now, height - len(lines) - 1)]
+
+    def compact(
+        self,
+        opened: MeasuredResults,
+        now: MeasuredResults,
+        state: list[Line],
+        changes: Sequence[ChangeTimes],
+        progress: str,
+        size: tuple[int, int],
+    ) -> list[Line]:
+        """The same in the few rows under the form."""
+        width, height = size
+        lines = [step_line(opened, now), *state]
+        alone = change_lines(changes, progress, opened.step_time_ns, width)
+        lines += alone[: max(height - len(lines) - 2, 0)]
+        return [*lines, *_ends(opened, now, height - len(lines))]
+
+
+def _ends(opened: MeasuredResults, now: MeasuredResults, rows: int) -> list[Line]:
+    """When each rank ends. Where there is no room for all, those whose end moves most, of equal ones those
+    that end last.
+    """
+    if rows < 2 or not opened.timed:
+        return []
+    ends = [(one.last_ns, other.last_ns) for one, other in zip(opened.run.ranks, now.run.ranks, strict=True)]
+    shown = largest([(abs(new - old), new) for old, new in ends], rows - 1)
+    lines = [_HEADING]
+    for place in shown:
+        old, new = ends[place]
+        words = f"{opened.run.ranks[place].number:>6}{duration(old):>13}{duration(new):>11}"
+        lines.append([(words, ""), (f"{'=' if new == old else signed(new - old):>12}", "")])
+    if len(shown) < len(ends):
+        lines[-1] = [*lines[-1], (f"   {len(ends) - len(shown)} more", "dim")]
+    return lines
+
+
+def _part(field: str, label: str, help: str) -> Field:
+    flag = flag_of(field)
+    return FactorField("all of it", label, "x", f"{flag.option}  {help}", flag.option, flag)
+
+
+def _entry(group: str, label: str, field: str, key: str, help: str) -> Field:
+    flag = flag_of(field)
+    words = f"{flag.option} {printable(key, 60)}=X  {help}"
+    return FactorField(group, printable(label, 40), "x", words, flag.option, flag, key)

@@ -1,0 +1,259 @@
+"""Where the time goes: a row a stage or a rank, as a bar and in per cent of the step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+from simcore.analysis.accounts import ACCOUNTS, IN_BARS
+from simcore.analysis.run import Run
+from simcore.ranks import RankSet
+from simcore.run.findings import Spot
+from simcore.run.track import Track
+from simcore.units import duration, percent, whole_percent
+from tui.frame import Glyphs, Line, fitted
+
+# The parts that the accounts of a bar add up to, by their first words, in the order of their columns.
+_PARTS = ("compute", "exposed", "wait", "bubble", "host", "idle")
+# A part of these is shown though it is 0, where a run knows for certain that it is.
+_TOLD_OF = ("compute", "exposed", "bubble", "idle")
+# Fill and role of compute by what it is for, in the words of simulated and of measured runs.
+_DRAWN = {
+    "fwd": "fwd", "ig": "bwd", "wg": "bwd", "opt": "opt", "recompute": "fwd",
+    "forward": "fwd", "backward": "bwd", "optimizer": "opt",
+}  # fmt: skip
+_ROLES = {"expert": "ep", "expert dp": "dp_ep"}
+_LEGEND = {
+    "fwd": ("fwd", "forward"), "bwd": ("bwd", "backward"), "opt": ("opt", "optimizer"),
+    "exposed": ("tp", "exposed comm."), "wait": ("wait", "wait"), "bubble": ("bubble", "bubble"),
+    "host": ("host", "host"), "idle": ("", "idle"),
+}  # fmt: skip
+_NAME = 12
+# Cells from which on figures have a decimal and stages their ranks.
+_WIDE = 70
+# Cells of the screen under which the legend has its first words alone.
+_WORDS_WIDE = 100
+
+
+class BarRow(NamedTuple):
+    """Tracks that share a bar. label: their stages, or ranks; aside: their ranks, or the stage, "" if it is
+    not known.
+    """
+
+    label: str
+    aside: str
+    tracks: tuple[Track, ...]
+
+
+class Rows(Protocol):
+    """What a row of the bars is."""
+
+    title: str
+
+    def rows(self, tracks: Sequence[Track], room: int) -> list[BarRow]:
+        """The rows for as many lines. tracks: of the run, by their numbers."""
+        ...
+
+    def head(self, rows: list[BarRow], wide: bool) -> str:
+        """What stands over the labels, in as many cells as they have."""
+        ...
+
+    def label(self, row: BarRow, rows: list[BarRow], wide: bool) -> str:
+        """A row's name behind the cursor's mark."""
+        ...
+
+
+class StageRows:
+    """A row a stage, or neighbouring stages in each where there is no room for all."""
+
+    title = "Where each stage's time goes"
+
+    def rows(self, tracks: Sequence[Track], room: int) -> list[BarRow]:
+        members: dict[int | None, list[Track]] = {}
+        for track in sorted(tracks, key=lambda one: -1 if one.stage is None else one.stage):
+            members.setdefault(track.stage, []).append(track)
+        stages = list(members)
+        joined = -(-len(stages) // max(room, 1))
+        found = []
+        for first in range(0, len(stages), joined):
+            here = stages[first : first + joined]
+            label = _stage(here[0]) if len(here) == 1 else f"{_stage(here[0])}-{_stage(here[-1])}"
+            mine = tuple(track for stage in here for track in members[stage])
+            lowest, highest = min(one.ranks.first for one in mine), max(one.ranks.last for one in mine)
+            found.append(BarRow(label, f"{lowest}-{highest}" if highest > lowest else str(lowest), mine))
+        return found
+
+    def head(self, rows: list[BarRow], wide: bool) -> str:
+        return (" stage ranks" if wide else " stage").ljust(8 + (len(rows[-1].aside) + 1 if wide else 0))
+
+    def label(self, row: BarRow, rows: list[BarRow], wide: bool) -> str:
+        return f"{row.label:>5} {row.aside if wide else ''}"
+
+
+class RankRows:
+    """A row a rank where there is room, else a row a stage, else a few neighbouring ranks in each."""
+
+    title = "Where each rank's time goes"
+
+    def rows(self, tracks: Sequence[Track], room: int) -> list[BarRow]:
+        if len(tracks) <= room:
+            return [BarRow(str(one.first_rank), _stage(one.stage), (one,)) for one in tracks]
+        stages: dict[int | None, list[Track]] = {}
+        for track in tracks:
+            stages.setdefault(track.stage, []).append(track)
+        groups = [(_stage(stage), members) for stage, members in stages.items()]
+        if len(groups) > room or len(groups) == 1:
+            size = -(-len(tracks) // max(room, 1))
+            groups = [("", list(tracks[first : first + size])) for first in range(0, len(tracks), size)]
+        return [
+            BarRow(RankSet.of(one.first_rank for one in members).text(), stage, tuple(members))
+            for stage, members in groups
+        ]
+
+    def head(self, rows: list[BarRow], wide: bool) -> str:
+        size = self._name_cells(rows)
+        return f"  {'rank':>{size}} {'stage':>5}".ljust(size + 9)
+
+    def label(self, row: BarRow, rows: list[BarRow], wide: bool) -> str:
+        size = self._name_cells(rows)
+        return f" {row.label[:size]:>{size}} {row.aside:>5} "
+
+    @staticmethod
+    def _name_cells(rows: list[BarRow]) -> int:
+        return min(max(len("rank"), *(len(row.label) for row in rows)), _NAME)
+
+
+class Bars:
+    """The rows of a run, and the accounts of each."""
+
+    def __init__(self, run: Run, kind: Rows, room: int | None = None) -> None:
+        """room: for how many rows; None for all."""
+        self._run = run
+        self._kind = kind
+        self._tracks = sorted(run.tracks, key=lambda one: one.number)
+        self.room = 0
+        self.rows: list[BarRow] = []
+        self._sums: list[dict[str, int]] | None = None
+        self.fit(len(self._tracks) if room is None else room)
+
+    @cached_property
+    def _whole(self) -> dict[str, int]:
+        """The accounts of all ranks together."""
+        return self._run.account_ns(self._tracks)
+
+    @property
+    def title(self) -> str:
+        """Over the bars."""
+        return self._kind.title
+
+    def fit(self, room: int) -> None:
+        """As many rows as there is room for."""
+        if max(room, 1) != self.room:
+            self.room = max(room, 1)
+            self.rows = self._kind.rows(self._tracks, self.room)
+            self._sums = None
+
+    def row_of(self, track: Track) -> int:
+        """The row that has a track in it."""
+        return next(index for index, row in enumerate(self.rows) if track in row.tracks)
+
+    def spot(self, row: int) -> Spot:
+        """The whole step of the first of the tracks of a row."""
+        tracks = self.rows[row].tracks
+        number = min(one.number for one in tracks if one.stage == tracks[0].stage)
+        return Spot(number, 0, self._run.step_time_ns)
+
+    def lines(self, width: int, at: int, glyphs: Glyphs, focused: bool) -> list[Line]:
+        """A line a row: its time as a bar, and the parts in per cent of the step. at: the cursor's row."""
+        if self._sums is None:
+            self._sums = [self._run.account_ns(row.tracks) for row in self.rows]
+        rows, step = self.rows, self._run.step_time_ns
+        columns, wide = self._columns(), width >= _WIDE
+        size, share = (6, percent) if wide else (5, whole_percent)
+        head = self._kind.head(rows, wide)
+        bar = max(width - len(head) - size * len(columns) - 1, 4)
+        names = "".join(f"{name[:4]:>{size}}" for name in columns)
+        lines: list[Line] = [[(head + scale(step, bar) + names, "dim")]]
+        for index, (row, sums) in enumerate(zip(rows, self._sums, strict=True)):
+            role = "accent" if focused and index == at else ""
+            label = f"{'>' if role else ' '}{self._kind.label(row, rows, wide)}"
+            whole = step * sum(len(track.ranks) for track in row.tracks)
+            parts = _parts(sums)
+            figures = "".join(f"{share(parts.get(name, 0), whole):>{size}}" for name in columns)
+            line: Line = [(fitted([(label, "")], len(head))[0][0], role)]
+            lines.append([*line, *_bar(_drawn(sums), whole, bar, glyphs), (figures, role)])
+        return lines
+
+    def legend(self, width: int, glyphs: Glyphs) -> Line:
+        """What the parts of a bar are, each with its fill."""
+        has_host = "host" in self._whole
+        names = {name: words for name, (_, words) in _LEGEND.items() if name != "host" or has_host}
+        if has_host:
+            names["opt"] = "opt."
+        named = {name: words.split()[0] if width < _WORDS_WIDE else words for name, words in names.items()}
+        # Two cells between the parts where there is room for them.
+        gap = "  " if sum(len(words) + 4 for words in named.values()) <= width + 1 else " "
+        line: Line = []
+        for name, words in named.items():
+            line += [(gap if line else " ", ""), (glyphs.fills[name], _LEGEND[name][0]), (f" {words}", "")]
+        return line
+
+    def _columns(self) -> list[str]:
+        """The parts that a figure is given of: of what may be without a partner no part is said to be 0."""
+        parts, certain = _parts(self._whole), self._run.partners is None
+        return [
+            name for name in _PARTS if parts.get(name) or (certain and name in _TOLD_OF and name in parts)
+        ]
+
+
+def bars_of(run: Run, room: int | None = None) -> Bars:
+    """The bars of a run. Where a map beside them has every rank, a row a stage is enough."""
+    return Bars(run, RankRows() if run.rank_map is None else StageRows(), room)
+
+
+def account_bar(sums: Sequence[int], whole: int, width: int, glyphs: Glyphs) -> Line:
+    """Accounts of a simulated run beside each other, ns each, on `width` cells that stand for `whole` ns."""
+    return _bar(_drawn({ACCOUNTS[account]: sums[account] for account in IN_BARS}), whole, width, glyphs)
+
+
+def scale(step: int, width: int) -> str:
+    """`0 s` on the left of the bars and the step time on their right."""
+    right = duration(step)
+    return f"0{right:>{width - 1}}" if width > len(right) + 2 else " " * width
+
+
+def _bar(parts: Iterable[tuple[int, str, str]], whole: int, width: int, glyphs: Glyphs) -> Line:
+    """(ns, fill, role) beside each other on `width` cells that stand for `whole` ns."""
+    line: Line = []
+    done = drawn = 0
+    for ns, fill, role in parts:
+        done += ns
+        end = round(width * done / whole) if whole else 0
+        line.append((glyphs.fills[fill] * (end - drawn), "" if role == "idle" else role))
+        drawn = max(end, drawn)
+    return [*line, (" " * (width - drawn), "")]
+
+
+def _drawn(sums: Mapping[str, int]) -> Iterator[tuple[int, str, str]]:
+    """(ns, fill, role) of accounts."""
+    for account, ns in sums.items():
+        part, _, of = account.partition(" ")
+        if part == "exposed":
+            yield ns, part, _ROLES.get(of, of)
+        else:
+            drawn = _DRAWN.get(of, part)
+            yield ns, drawn, drawn
+
+
+def _parts(sums: Mapping[str, int]) -> dict[str, int]:
+    """ns by the first word of the accounts."""
+    found: dict[str, int] = {}
+    for account, ns in sums.items():
+        part = account.partition(" ")[0]
+        found[part] = found.get(part, 0) + ns
+    return found
+
+
+def _stage(stage: int | None) -> str:
+    return "" if stage is None else str(stage)

@@ -1,0 +1,334 @@
+"""The panel beside the bars: every rank in a map, or who waits for whom and what a replay changes.
+
+Of what stands in it figures are whole at any width: names give way, then columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, cast
+
+from simcore.analysis.rank_map import MEASURES
+from simcore.ranks import RankSet
+from simcore.run.findings import Spot
+from simcore.units import duration, percent, signed
+from tui.frame import Glyphs, Line, fitted, middle_cut, rows_around
+
+if TYPE_CHECKING:
+    from simcore.analysis import Results
+    from simcore.analysis.rank_map import MapRow
+    from simcore.analysis.run import Run
+    from simcore.replay import MeasuredResults
+    from simcore.replay.difference import Difference
+
+_MAP_ROLE = {"exposed": "comm", "wait": "wait", "computing": "bwd"}
+# Cells of a name that are worth a column of figures, and operations of a rank at most.
+_NAME, _OPS = 13, 3
+_UNCHANGED = "as measured"
+
+
+class Beside(Protocol):
+    """title, aside: on its frame; heading: where it has none. moves: the keys of its cursor. other: what `o`
+    leads to. sideways: why left and right do nothing elsewhere.
+    """
+
+    moves: str
+    other: str
+
+    @property
+    def sideways(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def aside(self) -> str: ...
+    @property
+    def heading(self) -> str: ...
+    @property
+    def extent(self) -> tuple[int, int]:
+        """(rows, columns) that the cursor moves in."""
+        ...
+
+    def show(self, run: Run) -> None:
+        """Another run of the same kind."""
+        ...
+
+    def next(self) -> None:
+        """What `o` does."""
+        ...
+
+    def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
+        """As many lines. at: the cursor."""
+        ...
+
+    def spot(self, at: tuple[int, int]) -> Spot | None:
+        """Where Enter leads; None where it leads nowhere."""
+        ...
+
+
+def beside_of(run: Run) -> Beside:
+    """The map where the ranks have places in a layout and are alike, else what each of them waits for."""
+    if run.rank_map is not None:
+        return RankMap(run)
+    return Waits(run)
+
+
+class RankMap:
+    """A measure of every rank: a line for ranks that are alike, a column a stage. measure: of MEASURES."""
+
+    moves = "hjkl"
+    other = "other measure"
+    sideways = "left and right move in the map of ranks: Tab leads there"
+
+    def __init__(self, run: Run, measure: str = "bubble") -> None:
+        self.measure = measure
+        self.show(run)
+
+    def show(self, run: Run) -> None:
+        self._run = cast("Results", run)
+
+    @property
+    def title(self) -> str:
+        return "Ranks"
+
+    @property
+    def aside(self) -> str:
+        return f"{self.measure}, o other"
+
+    @property
+    def heading(self) -> str:
+        return f"Ranks: {self.measure}, % of step"
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        return len(self._run.rank_map), len(self._run.stages)
+
+    def next(self) -> None:
+        """Another measure."""
+        names = list(MEASURES)
+        self.measure = names[(names.index(self.measure) + 1) % len(names)]
+
+    def spot(self, at: tuple[int, int]) -> Spot:
+        row, column = at
+        return Spot(self._run.rank_map[row].classes[column], 0, self._run.step_time_ns)
+
+    def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
+        found = self._run.rank_map
+        stages = len(self._run.stages)
+        left = min(max(8, *(len(_of_row(row)) + 2 for row in found[:50])), max(width - stages - 1, 8))
+        gap = 2 if left + 2 * stages + 1 <= width else 1
+        shown = min((width - left) // gap, stages)
+        at_row, at_column = at
+        first_column = min(max(at_column - shown + 1, 0), max(stages - shown, 0))
+        values = [self._ns(row, stage) for row in found for stage in range(stages)]
+        least, most = min(values, default=0), max(values, default=0)
+        role = _MAP_ROLE.get(self.measure, "")
+        head = fitted([(" ranks", "")], left)[0][0] + _ruler(first_column, shown, gap, width - left)
+        lines: list[Line] = [[(head, "dim")]]
+        for index in rows_around(at_row, len(found), max(rows - 3, 1)):
+            row = found[index]
+            line: Line = [(fitted([(f" {_of_row(row)}", "")], left)[0][0], "")]
+            for stage in range(first_column, first_column + shown):
+                glyph = _shade(self._ns(row, stage), most, glyphs)
+                here = focused and (index, stage) == at
+                line += [(glyph, f"{role} reversed" if here else role), (" " * (gap - 1), "")]
+            lines.append(line)
+        lines += [[] for _ in range(rows - 2 - len(lines))]
+        return [*lines, *self._legend(at, least, most, width, glyphs, focused)]
+
+    def _ns(self, row: MapRow, stage: int) -> int:
+        """The measure of a cell of the map, ns."""
+        return MEASURES[self.measure](self._run.accounts[row.classes[stage]])
+
+    def _legend(
+        self, at: tuple[int, int], least: int, most: int, width: int, glyphs: Glyphs, focused: bool
+    ) -> list[Line]:
+        """What the heights mean; over it the cell under the cursor, or the mean of all ranks."""
+        results = self._run
+        step = results.step_time_ns
+        ends = [
+            f"{shade} {percent(ns, step)}"
+            if (shade := _shade(ns, most, glyphs)) != " "
+            else percent(ns, step)
+            for ns in (least, most)
+        ]
+        legend = f" {self.measure}: {' to '.join(ends)} % of step"
+        if least == most:
+            legend = f" {self.measure}: {ends[0]} % of step, all alike"
+        row, stage = at
+        found = results.rank_map
+        if not focused or row >= len(found):
+            mean = results.mean_of_ranks(map(MEASURES[self.measure], results.accounts))
+            return [[(f" mean of all ranks {percent(mean, step)} %", "dim")], [(legend, "dim")]]
+        ns = self._ns(found[row], stage)
+        share = 100 * ns / step if step else 0.0
+        words = f" stage {stage}, {_of_row(found[row])}: {duration(ns)}, {share:.1f} %"
+        return [[(words[:width], "accent")], [(legend, "dim")]]
+
+
+def _shade(ns: int, most: int, glyphs: Glyphs) -> str:
+    """How high a cell of the map is: blank for nothing, full for the most there is."""
+    return glyphs.heat[-(-ns * (len(glyphs.heat) - 1) // most)] if most else " "
+
+
+def _ruler(first: int, shown: int, gap: int, width: int) -> str:
+    """The numbers of the stages over the columns of a map: every fifth, as far as `width` has room."""
+    marks = [" "] * (shown * gap + 3)
+    for column in range(shown):
+        stage = first + column
+        if stage % 5 == 0 and column * gap + len(str(stage)) <= width:
+            for place, char in enumerate(str(stage)):
+                marks[column * gap + place] = char
+        elif gap == 2 and marks[column * gap] == " ":
+            marks[column * gap] = "."
+    return "".join(marks).rstrip()
+
+
+def _of_row(row: MapRow) -> str:
+    """Whose row of the map it is: `dp 0-7 tp 0-7`."""
+    if not row.is_grid:
+        return f"{row.pairs} ranks each"
+    return f"dp {_short(row.dp)} tp {_short(row.tp)}"
+
+
+def _short(ranks: RankSet) -> str:
+    text = ranks.text()
+    return text if len(text) <= 6 else f"x{len(ranks)}"
+
+
+class Waits:
+    """Who waits for whom; or each rank's replayed end against the measured one, of a measured run that of its
+    own replay. replay: whether it is the second.
+    """
+
+    moves = "jk"
+    other = "waits, replay"
+
+    def __init__(self, run: Run) -> None:
+        self.show(run)
+
+    def show(self, run: Run) -> None:
+        """A changed run is asked what changed."""
+        self._run = cast("MeasuredResults", run)
+        self.replay = run.scales is not None
+        self._differences: list[Difference] | None = None
+
+    @property
+    def sideways(self) -> str:
+        here = "here each rank has a row" if self._run.timed else "an order without times has none"
+        return f"left and right move in a map of ranks: {here}"
+
+    @property
+    def title(self) -> str:
+        if not self.replay:
+            return "Who waits for whom"
+        return f"{'A replay of it' if self._run.scales is None else 'Replayed - measured'}, rank ends"
+
+    @property
+    def aside(self) -> str:
+        return "o waits" if self.replay else "o replay"
+
+    @property
+    def heading(self) -> str:
+        return self.title
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        return len(self.differences if self.replay else self._run.waiting), 1
+
+    @property
+    def differences(self) -> list[Difference]:
+        """How each rank's replayed end differs from the measured one."""
+        if self._differences is None:
+            # Imported here: not before somebody looks at a replay.
+            from simcore.replay.difference import differences
+
+            self._differences = differences(self._run.base)
+        return self._differences
+
+    def next(self) -> None:
+        """The other of the two tables."""
+        self.replay = not self.replay
+
+    def spot(self, at: tuple[int, int]) -> Spot | None:
+        row, _ = at
+        results = self._run
+        if self.replay:
+            return Spot(row, 0, results.step_time_ns)
+        if not results.waiting:
+            return None
+        from simcore.replay.worst import longest_wait
+
+        one = results.waiting[row]
+        early = next(track.number for track in results.tracks if track.first_rank == one.early)
+        found = longest_wait(results, early, one.name)
+        return None if found is None else Spot(early, *found)
+
+    def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
+        head, texts = _difference_texts(self.differences, width) if self.replay else self._wait_texts(width)
+        if not texts:
+            return [[(" nobody is seen to wait for anybody", "dim")]]
+        lines: list[Line] = [[(head, "dim")]]
+        for index in rows_around(at[0], len(texts), max(rows - 1, 1)):
+            here = focused and index == at[0]
+            lines.append([(f"{'>' if here else ' '}{texts[index][1:]}", "accent" if here else "")])
+        return lines
+
+    def _wait_texts(self, width: int) -> tuple[str, list[str]]:
+        found = self._run.waiting
+        front = _columns(
+            ("rank", "for", "waits"), [(str(one.early), str(one.late), duration(one.ns)) for one in found]
+        )
+        return _head(front, "in"), [
+            f"{text}  {middle_cut(one.name, min(width - len(text) - 2, 40))}"
+            for text, one in zip(front[1:], found, strict=True)
+        ]
+
+
+def _difference_texts(found: Sequence[Difference], width: int) -> tuple[str, list[str]]:
+    """When each rank ends and by how much that differs; in little room the difference alone. What explains
+    it: as many operations as fit with their amounts, one at least.
+    """
+    rows = [
+        (str(one.number), duration(one.replayed_ns), signed(one.replayed_ns - one.measured_ns))
+        for one in found
+    ]
+    front = _columns(("rank", "ends", "difference"), rows)
+    # What must stand there: an amount, and the name whole or so much of it that it is known again.
+    least = max(
+        (min(len(name), _NAME) + 1 + len(signed(ns)) for one in found for name, ns in one.ops[:1]),
+        default=len(_UNCHANGED),
+    )
+    gap = "  "
+    if width - len(front[0]) - len(gap) < least:
+        front = _columns(("rank", "differs"), [(rank, change) for rank, _, change in rows])
+        gap = " "
+    return _head(front, "most by", gap), [
+        f"{text}{gap}{_ops(one, width - len(text) - len(gap))}"
+        for text, one in zip(front[1:], found, strict=True)
+    ]
+
+
+def _ops(one: Difference, room: int) -> str:
+    """The operations that explain a difference, as many as there is room for."""
+    words = ""
+    for name, ns in one.ops[:_OPS]:
+        amount = signed(ns)
+        left = room - len(words) - (2 if words else 0)
+        name = middle_cut(name, min(left - len(amount) - 1, 34) if not words else 34)
+        if words and len(name) + 1 + len(amount) > left:
+            break
+        words += f"{', ' if words else ''}{name} {amount}"
+    return words or _UNCHANGED
+
+
+def _columns(names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Lines of right-aligned columns, the first with their names, each as wide as it must be; over the first
+    cell of the rows, which the cursor's mark has, stands a part of the first name.
+    """
+    table = [names, *((f" {first}", *others) for first, *others in rows)]
+    sizes = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [" ".join(f"{text:>{size}}" for text, size in zip(row, sizes, strict=True)) for row in table]
+
+
+def _head(front: list[str], last: str, gap: str = "  ") -> str:
+    return f"{front[0]}{gap}{last}" if len(front) > 1 else ""

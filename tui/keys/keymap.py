@@ -27,6 +27,8 @@ FIXED = "app.quit-everywhere"
 RENAMED = {
     "measured-summary": "summary",
     "measured-why": "why",
+    "measured": "layers",
+    "scales": "parameters",
     "summary.measure": "summary.beside",
 }
 

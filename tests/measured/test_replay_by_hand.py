@@ -168,9 +168,11 @@ def test_a_rank_that_is_said_to_be_slow_is_asked_to_be_as_fast_as_the_other_rank
     # A change that is made or not stands with all its gain between others with a tenth of theirs.
     assert asked == results.what_if()[0]
     # 14 ms over 34 ms, four places; rank 1 comes at 30 x 0.4118 ms, and 10 ms later rank 0 ends.
-    assert (asked.name, asked.scales) == ("rank 1 as fast as its peers", Scales(ranks={1: 0.4118}))
+    assert (asked.name, asked.parameters) == (
+        "rank 1 as fast as its peers", Parameters(slow_rank=("1=0.4118",)),
+    )  # fmt: skip
     assert (asked.free_ns, asked.better10_ns, asked.worse10_ns) == (None, 22_354_000, None)
-    tried = results.with_scales(asked.scales)
+    tried = results.with_parameters(asked.parameters)
     assert tried.step_time_ns == asked.better10_ns
     assert not any(line.startswith("Rank 1 is slow") for line in insight_lines(tried))
     assert not [knob.name for knob in tried.what_if() if knob.name.startswith("rank ")]

@@ -10,7 +10,7 @@ from textual.binding import Binding
 
 from simcore.diagnostics import InputError
 from tests.tui.conftest import MakeApp
-from tests.tui.pseudo_terminal import SEED, wltui
+from tests.tui.pseudo_terminal import ROOT, SEED, wltui
 from tests.tui.screen_reading import press, screen_rows, screen_text
 from tests.tui.test_measured_screens import app_on, four_ranks
 from tui.app import WltuiApp
@@ -210,7 +210,7 @@ def test_keys_written_with_escapes_have_a_place_and_values_are_said_as_they_are_
     assert refused(tmp_path, text) == f"keys.toml:{said}"
 
 
-OLD = Path(__file__).parent / "keymaps" / "measured_screens.toml"
+OLD = ROOT / "fixtures/saved/keys.toml"
 
 
 def test_a_keymap_with_the_names_of_an_earlier_version_is_read() -> None:
@@ -218,7 +218,7 @@ def test_a_keymap_with_the_names_of_an_earlier_version_is_read() -> None:
     assert read_keymap(str(OLD), all_bindings(), WltuiApp.BINDINGS) == {
         "summary.down": "J,down", "summary.beside": "m", "summary.next-panel": "n",
         "why.grouping": "m", "why.page-down": "space,pagedown",
-        "layers.down": "D",
+        "parameters.less": "f7", "parameters.twice": "T", "layers.page-down": "f9",
     }  # fmt: skip
 
 

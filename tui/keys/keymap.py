@@ -25,9 +25,10 @@ from tui.keys.names import key_of
 FIXED = "app.quit-everywhere"
 # What keymaps of earlier versions name: tables, or single actions, that go by another name now.
 RENAMED = {
-    "measured": "layers",
     "measured-summary": "summary",
     "measured-why": "why",
+    "measured": "layers",
+    "scales": "parameters",
     "summary.measure": "summary.beside",
 }
 

@@ -6,7 +6,7 @@ import shlex
 from typing import NamedTuple
 
 from simcore.parameters import as_flags
-from simcore.workload import Workload
+from tui.commands.opened import own_parameters
 from tui.frame import Glyphs, Line, cells, wrapped
 from tui.panel import Panel
 from tui.session import Run, Session
@@ -71,13 +71,12 @@ def shell_lines(command: str, width: int) -> list[str]:
 
 
 def _flags_beside(session: Session, against: Run) -> list[str] | None:
-    """The flags that give A beside those of B; None where one command line cannot give both.
-
-    A trace takes none of a workload's flags: beside a workload it is as measured.
-    """
+    """The flags that give A beside those of B; None where one command line cannot give both."""
     current = session.current
-    if type(current.source) is type(against.source):
-        return [] if as_flags(against.parameters) == as_flags(current.parameters) else None
-    if isinstance(current.source, Workload):
-        return None if as_flags(against.parameters) else []
-    return None if as_flags(current.parameters) else as_flags(against.parameters)
+    wanted = as_flags(current.parameters), as_flags(against.parameters)
+    for given in (current.parameters, against.parameters):
+        mine = own_parameters(current.source, against.source, given)
+        theirs = own_parameters(against.source, current.source, given)
+        if (as_flags(mine), as_flags(theirs)) == wanted:
+            return [] if given is current.parameters else as_flags(given)
+    return None

@@ -8,7 +8,7 @@ from simcore.export.format import Export, ExportFormat, Progress, RankFile, Requ
 from simcore.export.saving import check_file, check_folder, compressed, save, save_folder
 
 FORMATS: tuple[ExportFormat, ...] = (
-    ExportFormat("simai", "SimAI / AICB workload text"),
+    ExportFormat("simai", "SimAI / AICB workload text", of_traces=False),
     ExportFormat("chrome", "Trace Event JSON for Perfetto, chrome://tracing and HTA"),
     ExportFormat("csv", "one line a span, for spreadsheets and data frames"),
 )

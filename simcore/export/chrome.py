@@ -43,16 +43,13 @@ _MOST_KNOWN = 10_000
 
 def export(request: Request) -> Export:
     """The timeline of the ranks that are asked for: by itself one of each class of equal ranks."""
-    if not isinstance(request.opened, Workload):
-        # Imported here: a workload must not pay for the room of the traces.
-        from simcore.export.chrome_measured import export_measured
-
-        return export_measured(request.opened, request)
+    workload = request.opened
+    assert isinstance(workload, Workload)  # `ExportFormat.requested`
     if request.per_rank:
         from simcore.export.hta import export_per_rank
 
-        return export_per_rank(request.opened, request)
-    simulation = simulate(request.opened, request.parameters)
+        return export_per_rank(workload, request)
+    simulation = simulate(workload, request.parameters)
     chosen = choose(simulation, request, folded=True)
     spans = chosen.spans(simulation)
     progress = Progress(spans)

@@ -28,12 +28,9 @@ _MOST_KNOWN = 10_000
 
 def export(request: Request) -> Export:
     """The spans of the ranks that are asked for, by itself of all: equal ranks share their lines."""
-    if not isinstance(request.opened, Workload):
-        # Imported here: a workload must not pay for the room of the traces.
-        from simcore.export.csv_measured import export_measured
-
-        return export_measured(request.opened, request)
-    simulation = simulate(request.opened, request.parameters)
+    workload = request.opened
+    assert isinstance(workload, Workload)  # `ExportFormat.requested`
+    simulation = simulate(workload, request.parameters)
     chosen = choose(simulation, request, folded=False)
     world = plural(simulation.layout.world, "rank")
     if request.per_rank:

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
+from simcore.diagnostics import UsageError, printable
+from simcore.parameters import Parameters, refuse_others
 from simcore.records import Struct
 
 if TYPE_CHECKING:
     from simcore.diagnostics import Diagnostic
     from simcore.measured import MeasuredRun
-    from simcore.parameters import Parameters
     from simcore.ranks import RankSet
     from simcore.workload import Workload
 
@@ -62,21 +63,31 @@ class Export(NamedTuple):
 
 
 class ExportFormat(NamedTuple):
-    """One entry of the registry. name: the word of `--format`, and the file here whose `export` makes it.
-
-    help: a line on it.
+    """One entry of the registry. name: the word of `--format`, and the file here whose `export` makes it of
+    a workload. help: a line on it. of_traces: whether `export_measured` of NAME_measured makes it of a trace.
     """
 
     name: str
     help: str
+    of_traces: bool = True
 
     def requested(self, request: Request) -> Export:
         """The export that is asked for.
 
         Raises `UsageError` for what this format cannot hold, and what reading and simulating raise.
         """
-        # Loaded here: `--help` names all formats, and an export has one.
-        made: Export = import_module(f"simcore.export.{self.name}").export(request)
+        from simcore.workload import Workload
+
+        opened = request.opened
+        # Loaded here: `--help` names all formats, an export has one, and one kind of input.
+        if isinstance(opened, Workload):
+            refuse_others(request.parameters, "workload")
+            made: Export = import_module(f"simcore.export.{self.name}").export(request)
+        elif self.of_traces:
+            made = import_module(f"simcore.export.{self.name}_measured").export_measured(opened, request)
+        else:
+            found = printable(opened.path, 60)
+            raise UsageError(f"FILE {found}: found a measured run, expected a workload")
         return made
 
     def export(self, workload: Workload, parameters: Parameters) -> Export:

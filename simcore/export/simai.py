@@ -34,11 +34,9 @@ def export(request: Request) -> Export:
 
     Raises `UsageError` for what this text cannot hold, and what `edited` raises.
     """
-    if not isinstance(request.opened, Workload):
-        found = printable(request.opened.path, 60)
-        raise UsageError(f"FILE {found}: found a measured run, expected a workload")
     if request.ranks is not None or request.every_rank or request.per_rank:
         raise UsageError("--format simai: one file holds all ranks, so --ranks and --per-rank do not fit it")
+    assert isinstance(request.opened, Workload)  # `ExportFormat.requested`
     return _export(request.opened, request.parameters)
 
 

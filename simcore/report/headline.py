@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from simcore.diagnostics import printable
 from simcore.units import plural
@@ -18,9 +18,9 @@ _CHANGES, _SHORT = 34, 11
 
 def headline(run: Run, wide: bool) -> list[str]:
     """Ranks, schedule and network of a simulated run; of a trace ranks, and what its replay changes."""
-    from simcore.analysis import Results
-
-    return _simulated(run, wide) if isinstance(run, Results) else _measured(run, wide)  # type: ignore[arg-type]
+    if run.origin == "simulated":
+        return _simulated(cast("Results", run), wide)
+    return _measured(cast("MeasuredResults", run), wide)
 
 
 def _simulated(run: Results, wide: bool) -> list[str]:

@@ -29,15 +29,13 @@ from simcore.run.findings import WhatIf
 from simcore.run.pieces import GAP
 
 
-def measured_json(
-    results: MeasuredResults, knobs: list[WhatIf] | None = None
-) -> dict[str, Any]:
+def measured_json(results: MeasuredResults, with_what_if: bool = False) -> dict[str, Any]:
     """All figures of a measured run as plain values, times in ns.
 
     Of the run as it is shown, measured or replayed: each rank is a class of its own, each operation a layer;
     no workload is simulated, so `cluster` has no dimensions. Where the file has no times (`measured.timed`)
-    `step_time_ns` is 0 and what takes time is empty. knobs: what-if questions with
-    their answers.
+    `step_time_ns` is 0 and what takes time is empty. with_what_if: also what the step would take with one
+    thing changed.
     """
     run, shown = results.measured, results.run
     degrees = run.degrees
@@ -85,7 +83,7 @@ def measured_json(
             "replay": _replay(results),
         },
         "critical_path": [_segment(results, one) for one in results.critical_path] if run.timed else [],
-        "what_if": None if knobs is None else [_knob(knob) for knob in knobs],
+        "what_if": [_knob(knob) for knob in results.what_if()] if with_what_if else None,
         "gradients": [asdict(one) for one in results.gradients] if run.timed else None,
         "what_if_base_ns": results.what_if_base_ns if run.timed else None,
         "estimates": {"simai": None},

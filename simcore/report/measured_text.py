@@ -17,7 +17,6 @@ from simcore.report.measured_words import (
     step_words,
 )
 from simcore.report.table import Column, table
-from simcore.run.findings import WhatIf
 from simcore.units import change_percent, column_unit, duration, percent, plural, signed
 
 _RANKS = 64
@@ -29,20 +28,22 @@ _HEADINGS = {"expert dp": "exp. dp", "optimizer": "opt.", "embedding": "emb."}
 
 
 def measured_text(
-    results: MeasuredResults, ascii_only: bool = False, knobs: list[WhatIf] | None = None
+    results: MeasuredResults, ascii_only: bool = False, with_what_if: bool = False, every_layer: bool = False
 ) -> str:
     """The page: what was read, the step time, where it goes, who waits, operations, diagnostics.
 
-    knobs: what-if questions with their answers, None if they were not asked.
+    with_what_if: also what the step would take with one thing changed. every_layer: all operations, however
+    many there are.
     """
     run = results.run
     parts = [_head(results)]
     if run.timed:
         parts.append(_ranks(results, ascii_only))
-        parts += results_parts(results, knobs)
+        parts += results_parts(results, results.what_if() if with_what_if else None)
     else:
         parts.append("\n".join([*order_lines(run, _WIDTH), ""]))
-    parts += ["\n".join([*op_lines(results), ""]), diagnostics_text(results.diagnostics, run.path)]
+    parts.append("\n".join([*op_lines(results, every_layer), ""]))
+    parts.append(diagnostics_text(results.diagnostics, run.path))
     return "\n".join(parts)
 
 

@@ -84,10 +84,10 @@ def order_lines(run: MeasuredRun, width: int) -> list[str]:
     return lines
 
 
-def op_lines(results: MeasuredResults) -> list[str]:
+def op_lines(results: MeasuredResults, every: bool = False) -> list[str]:
     """The operations and sub-operations as tables of text, the ones that take most first.
 
-    Where ranks wait for others the column `waits` has how much of the longest is that.
+    Where ranks wait for others the column `waits` has how much of the longest is that. every: however many.
     """
     run = results.run
     waits: _Waits = None
@@ -96,11 +96,11 @@ def op_lines(results: MeasuredResults) -> list[str]:
     unit = ", ms" if run.timed else ""
     unit += "; waits: part of the most" if waits is not None else ""
     lines = [f"Operations of all ranks, by name{unit}"]
-    lines += _table(run, sorted(op_figures(run), key=_most_total), waits)
+    lines += _table(run, sorted(op_figures(run), key=_most_total), waits, every)
     subs = sorted(sub_figures(run), key=_most_total)
     if subs:
         lines += ["", f"Sub-operations, inside the operations above{unit}"]
-        lines += _table(run, subs, waits)
+        lines += _table(run, subs, waits, every)
     return lines
 
 
@@ -108,14 +108,14 @@ def _most_total(figures: OpFigures) -> int:
     return -figures.total_ns
 
 
-def _table(run: MeasuredRun, figures: list[OpFigures], waits: _Waits) -> list[str]:
+def _table(run: MeasuredRun, figures: list[OpFigures], waits: _Waits, every: bool) -> list[str]:
     columns = [Column("operation", left=True), Column("kind", left=True), Column("count")]
     if run.timed:
         columns += [Column("mean"), Column("least"), Column("most")]
         columns += [] if waits is None else [Column("waits")]
         columns.append(Column("most is on", left=True))
     rows = []
-    for one in figures[:_MOST_ROWS]:
+    for one in figures if every else figures[:_MOST_ROWS]:
         name = printable(one.name if one.parent is None else f"{one.name} in {one.parent}", _NAME_CELLS)
         row = [name, one.category, str(one.count)]
         if run.timed and one.measured:
@@ -128,7 +128,7 @@ def _table(run: MeasuredRun, figures: list[OpFigures], waits: _Waits) -> list[st
             row += [*["-"] * (3 if waits is None else 4), "no duration"]
         rows.append(row)
     left = len(figures) - len(rows)
-    return table(columns, rows) + ([f"  and {left} more (--json has all)"] if left > 0 else [])
+    return table(columns, rows) + ([f"  and {left} more (--all-layers has all)"] if left > 0 else [])
 
 
 def _ms(ns: float) -> str:

@@ -43,11 +43,11 @@ def test_less_communication_of_a_rank_alone_brings_nobody_knows_what() -> None:
 def test_what_is_unknown_has_no_figure_on_the_page_in_the_json_and_on_the_screens() -> None:
     results = alone()
     knobs = list(results.what_if())
-    page = measured_text(results, knobs=knobs)
+    page = measured_text(results, with_what_if=True)
     (line,) = [line for line in page.splitlines() if line.startswith("  all communication")]
     assert line.split() == ["all", "communication", "unknown", "unknown"]
     assert "  unknown: who it is with is not in this run" in page
-    values = {one["knob"]: one for one in measured_json(results, knobs=knobs)["what_if"]}
+    values = {one["knob"]: one for one in measured_json(results, with_what_if=True)["what_if"]}
     found = values["all communication"]
     assert (found["free_ns"], found["better10_ns"]) == (None, None)
     assert found["unknown"].startswith("who it is with is not in this run")

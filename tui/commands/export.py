@@ -19,7 +19,6 @@ from simcore.export import (
     save,
     save_folder,
 )
-from simcore.parameters import refuse_others
 from simcore.units import byte_size, plural
 from tui.commands.amounts import parse_ranks
 from tui.commands.arguments import (
@@ -82,11 +81,6 @@ def main(words: list[str]) -> int:
     ranks = None if every_rank or arguments.ranks is None else parse_ranks("--ranks", arguments.ranks)
     parameters = parameters_from(arguments)
     opened = open_input(arguments.file, arguments.run)
-    # It has been loaded by what opened the file.
-    from simcore.workload import Workload
-
-    if isinstance(opened, Workload):
-        refuse_others(parameters, "workload")
     export = chosen.requested(Request(opened, parameters, ranks, every_rank, arguments.per_rank))
     for found in (*opened.diagnostics, *export.diagnostics):
         print(found.text(), file=sys.stderr)

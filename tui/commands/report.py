@@ -17,7 +17,6 @@ from tui.commands.inputs import open_input
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
-    from simcore.measured import MeasuredRun
     from simcore.run.findings import WhatIf
 
 _DESCRIPTION = "Simulate one step of a workload, or read a measured one, and say where it goes."
@@ -95,29 +94,22 @@ def print_report(
     what_if: whether it is asked what would help.
     every_layer: all rows of the file in the layer table, in the page alone.
     """
-    from simcore.workload import Workload
+    from tui.commands.opened import results_of
 
-    opened = open_input(path, run)
-    ascii_only = ascii_only or not is_unicode(sys.stdout.encoding)
-    if not isinstance(opened, Workload):
-        _print_measured(opened, parameters, as_json, ascii_only, what_if)
-        return
-    # Not before: a measured run is not simulated, and --help must answer at once.
-    from simcore.analysis import Results
-    from simcore.simulation import simulate
-
-    results = Results(simulate(opened, parameters))
+    results = results_of(open_input(path, run), parameters)
     if what_if:
         _find_what_if(results)
+    # Not before: what cannot be read or simulated has no page.
+    from simcore.report.pages import as_json as json_of
+    from simcore.report.pages import as_page
+
     if as_json:
         from simcore.json_text import json_text
-        from simcore.report.as_json import json_report
 
-        print(json_text(json_report(results, what_if)))
+        print(json_text(json_of(results, what_if)))
         return
-    from simcore.report.as_text import text_report
-
-    print(text_report(results, ascii_only, what_if, every_layer), end="")
+    ascii_only = ascii_only or not is_unicode(sys.stdout.encoding)
+    print(as_page(results, ascii_only, what_if, every_layer), end="")
 
 
 def _find_what_if(results: Run) -> list[WhatIf]:
@@ -128,24 +120,6 @@ def _find_what_if(results: Run) -> list[WhatIf]:
         return results.what_if(_show_progress)
     finally:
         print(f"\r{' ' * 30}\r", end="", file=sys.stderr, flush=True)
-
-
-def _print_measured(
-    run: MeasuredRun, parameters: Parameters, as_json: bool, ascii_only: bool, what_if: bool
-) -> None:
-    from simcore.replay import measured_results
-
-    results = measured_results(run, parameters)
-    knobs = _find_what_if(results) if what_if else None
-    if as_json:
-        from simcore.json_text import json_text
-        from simcore.report.measured_json import measured_json
-
-        print(json_text(measured_json(results, knobs)))
-        return
-    from simcore.report.measured_text import measured_text
-
-    print(measured_text(results, ascii_only, knobs), end="")
 
 
 def _show_progress(done: int, total: int) -> None:

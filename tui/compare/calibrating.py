@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from simcore.analysis import Results
 from simcore.diagnostics import InputError, UsageError
@@ -48,9 +48,11 @@ class Calibrating:
         """The simulated run and the trace, whichever of them is on the screen; None of two of a kind."""
         session = self._app.session
         both: tuple[Run | None, ...] = session.current, session.against
-        simulated = next((one for one in both if isinstance(one, Results)), None)
-        trace = next((one.source for one in both if one is not None and one.origin != "simulated"), None)
-        return None if simulated is None or trace is None else (simulated, trace)  # type: ignore[return-value]
+        simulated = [one for one in both if isinstance(one, Results)]
+        others = [one for one in both if one is not None and one not in simulated]
+        if not simulated or not others:
+            return None
+        return simulated[0], cast("MeasuredRun", others[0].source)
 
     @property
     def can(self) -> bool:

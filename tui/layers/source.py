@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 from simcore.analysis import Results
 from tui.layers.table import Table
 from tui.session import Run
+
+if TYPE_CHECKING:
+    from simcore.replay import MeasuredResults
 
 
 def table_of(run: Run) -> Table:
@@ -14,9 +19,7 @@ def table_of(run: Run) -> Table:
         from tui.layers.workload_table import WorkloadTable
 
         return WorkloadTable(run, each=False)
-    from simcore.replay import MeasuredResults
     from simcore.replay.operations import Operations
     from tui.layers.op_table import OpTable
 
-    assert isinstance(run, MeasuredResults)
-    return OpTable(Operations(run), each=False)
+    return OpTable(Operations(cast("MeasuredResults", run)), each=False)

@@ -149,8 +149,7 @@ class WltuiApp(CellApp):
         yield Footer(ascii_only=self.ascii_only)
 
     def _new_view(self, name: str) -> ScreenView:
-        made = load(name, self.session.opened.origin != "simulated")
-        view = made(self.session, ascii_only=self.ascii_only, id=name)
+        view = load(name)(self.session, ascii_only=self.ascii_only, id=name)
         self._views[name] = view
         self.keeping.restore(name, view)
         return view

@@ -16,7 +16,7 @@ from tui.frame_view import FrameView
 from tui.keys.actions import Action, Keymap, actions
 from tui.prompt import Field, FieldScreen
 from tui.screen_view import ScreenView
-from tui.screens import SCREENS, load, screens_of
+from tui.screens import SCREENS, load
 
 _KEYS_WIDTH = 24
 _ENDS = {"app.quit", "app.quit-everywhere"}
@@ -50,14 +50,14 @@ def _text(one: Action) -> str:
     return f"{one.words} {one.id}"
 
 
-def elsewhere(screen: str, measured: bool, here: Sequence[Action], keymap: Keymap) -> list[Action]:
+def elsewhere(screen: str, here: Sequence[Action], keymap: Keymap) -> list[Action]:
     """The actions of the screens but `screen`, without what `here`, its own ones, say in the same words."""
     found: list[Action] = []
     known = {one.id for one in here} | {one.words for one in here}
-    for name in screens_of(measured):
+    for name in SCREENS:
         if name == screen:
             continue
-        for one in actions(load(name, measured).BINDINGS, keymap, name):
+        for one in actions(load(name).BINDINGS, keymap, name):
             if known.isdisjoint((one.id, one.words)):
                 found.append(one)
                 known.add(one.id)
@@ -142,8 +142,7 @@ class Palette(FieldScreen["Action | None"]):
     def __init__(self, view: ScreenView, everywhere: Sequence[BindingType], keymap: Keymap) -> None:
         super().__init__(Field("", select_on_focus=False))
         here = [*actions(view.BINDINGS, keymap), *actions(everywhere, keymap)]
-        name, measured = view.id or "", view.session.opened.origin != "simulated"
-        self._list = ActionList(here, lambda: elsewhere(name, measured, here, keymap), view.glyphs)
+        self._list = ActionList(here, lambda: elsewhere(view.id or "", here, keymap), view.glyphs)
 
     def compose(self) -> ComposeResult:
         with Horizontal():

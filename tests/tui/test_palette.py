@@ -15,7 +15,7 @@ from tui.app import WltuiApp
 from tui.keys import actions
 from tui.palette import Palette, elsewhere, matching
 from tui.parameters.view import ParametersView
-from tui.screens import all_bindings, load, screens_of
+from tui.screens import SCREENS, all_bindings, load
 from tui.timeline.view import TimelineView
 
 TIMELINE = actions(TimelineView.BINDINGS, {})
@@ -80,14 +80,13 @@ async def test_screens_open_from_it_and_their_actions_are_in_it(make_app: MakeAp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("measured", [False, True])
-def test_the_actions_of_other_screens_are_in_it_once(measured: bool) -> None:
-    views = {name: load(name, measured) for name in screens_of(measured)}
+def test_the_actions_of_other_screens_are_in_it_once() -> None:
+    views = {name: load(name) for name in SCREENS}
     assert len(views) == 7
     every = {one.id for view in views.values() for one in actions(view.BINDINGS, {})}
     for name, view in views.items():
         here = [*actions(view.BINDINGS, {}), *actions(WltuiApp.BINDINGS, {})]
-        others = elsewhere(name, measured, here, {})
+        others = elsewhere(name, here, {})
         assert all(one.screen and one.screen != name for one in others)
         ids = [one.id for one in others]
         assert len(ids) == len(set(ids))
@@ -103,7 +102,7 @@ def test_the_actions_of_other_screens_are_in_it_once(measured: bool) -> None:
 
 def test_words_of_the_open_screen_come_before_those_of_others() -> None:
     here = [*TIMELINE, *actions(WltuiApp.BINDINGS, {})]
-    found = [*here, *elsewhere("timeline", False, here, {})]
+    found = [*here, *elsewhere("timeline", here, {})]
     for typed in ("zoom", "next", "sort", "search", "lane"):
         having = [bool(one.screen) for one in matching(found, typed) if typed in one.words.lower()]
         assert having == sorted(having), typed

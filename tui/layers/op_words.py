@@ -124,7 +124,8 @@ def _step(operations: Operations, one: Operation) -> str:
         if one.times_mean is not None and len(results.run.ranks) > 1:
             words += f", {one.times_mean:.2f} times the mean of its ranks"
     if operations.path_known:
-        words += f"; {duration(operations.critical_ns(one))} on the critical path"
+        critical = operations.critical_ns(one)
+        words += f"; {duration(critical) if critical else 'not'} on the critical path"
         slack = operations.slack_ns(one)
         words += "" if slack is None else f", slack {duration(slack)}" if slack else ", no slack"
     return words

@@ -124,8 +124,7 @@ async def test_a_replay_is_kept_named_and_compared_like_any_run(make_app: MakeAp
         assert words in " ".join(screen_text(app).split())
         await press(pilot, "o")
         assert app.said == "there is no other run: r keeps one (5), --against FILE opens one beside it"
-        # From the replay field to compute.
-        await press(pilot, "5", "j", "L")
+        await press(pilot, "5", "L")
         await run_over(pilot)
         assert app.session.current.parameters == Parameters(compute_scale=2.0)
         await press(pilot, "r", "R")

@@ -126,11 +126,11 @@ class TraceForm:
         run = results.measured
         replay = flag_of("replay")
         found: list[Field] = [
-            FlagField("all of it", "replay", "", f"{replay.option}  {replay.help}", replay.option, replay),
             _part("compute_scale", "compute", "forward, backward and optimizer times X"),
             _part("comm_scale", "communication", "all communication times X"),
             _part("gap_scale", "host gaps", "the host's time between operations times X; 0 removes the gaps"),
             _part("host_scale", "host operations", "what neither computes nor communicates, times X"),
+            FlagField("all of it", "replay", "", f"{replay.option}  {replay.help}", replay.option, replay),
         ]
         found += [
             _entry("one operation", name, "layer_scale", name, "this operation times X")

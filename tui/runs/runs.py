@@ -40,6 +40,8 @@ class Runs:
 
     def what_if(self, run: Run) -> Sequence[WhatIf] | None:
         """The what-if table of a run, the best first; None while it is looked for."""
+        if not run.timed:
+            return ()
         found: list[WhatIf] | None = self._app.what_ifs.of(run, run.what_if)
         return found
 

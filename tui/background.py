@@ -71,7 +71,8 @@ class Background:
     @property
     def progress(self) -> str:
         """How far it is."""
-        return f"simulating {self.done} of {self.total}" if self.total else "simulating"
+        doing = self._app.session.doing
+        return f"{doing} {self.done} of {self.total}" if self.total else doing
 
     def _start(self, subject: object, find: Callable[[Progress, IsCancelled], Any]) -> None:
         if self._subject is subject:

@@ -102,6 +102,11 @@ class Session:
         """The step time in words."""
         return duration(self.current.step_time_ns) if self.current.timed else "not timed"
 
+    @property
+    def doing(self) -> str:
+        """What it is to make another run."""
+        return "simulating" if self.opened.origin == "simulated" else "replaying"
+
     def facts(self, wide: bool) -> list[str]:
         """What is open, besides its name, the most important first."""
         return headline(self.current, wide)

@@ -10,12 +10,13 @@ from textual.binding import Binding
 from textual.pilot import Pilot
 
 from simcore.measured import MeasuredRun
-from tests.measured.test_replay_by_hand import SLOW_STAGE, run_of
+from simcore.parameters import Parameters
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
-from tests.tui.test_measured_screens import PLAN, app_on, made
+from tests.tui.test_measured_screens import PLAN, app_on, four_ranks, made
 from tui.app import WltuiApp
+from tui.compare.model import PAIRS
 from tui.compare.view import CompareView
 from tui.keys.names import key_name
 from tui.layers.view import LayersView
@@ -266,40 +267,130 @@ async def test_the_last_row_names_only_keys_that_are_bound(make_app: MakeApp) ->
 
 
 def measured(what: str) -> MeasuredRun:
-    """Ranks of two stages, one of which is slow; or an order without times."""
-    return made(PLAN) if what == "plan" else run_of(SLOW_STAGE, 2, pp=2)
+    """Four ranks of two stages; or an order without times."""
+    return made(PLAN) if what == "plan" else four_ranks()
 
 
+def prepare_measured_timeline(app: WltuiApp) -> None:
+    """Zoomed in the middle, on a lane of a rank, with a range, a search, with views before and after."""
+    view = app.current_view
+    assert isinstance(view, TimelineView)
+    model = view.model
+    model.show_all()
+    model.lane, model.cursor_ns = 1, model.window.step_ns // 2
+    for _ in range(3):
+        model.zoom(1, 2)
+    model.pan(1, 8)
+    model.back()
+    model.notice = ""
+    model.selection.fix(model.window.first_ns, model.cursor_ns)
+    model.search = Search(model.source, model.moves, parse_query("forward"), model.unfolded)
+    view.redraw()
+
+
+def prepare_panels(app: WltuiApp) -> None:
+    """On the second of the worst places, or of the legs; of a plan of the notes."""
+    view = app.current_view
+    assert isinstance(view, SummaryView | WhyView)
+    panels = view.model.panels
+    view.model.panel = next((one for one in (WORST, LEGS) if one in panels), panels[0])
+    view.model.place(view.model.panel, 1)
+    view.redraw()
+
+
+def prepare_operations(app: WltuiApp) -> None:
+    """In the middle of the table of operations."""
+    view = app.current_view
+    assert isinstance(view, LayersView)
+    view.line, view.column = 1, 2
+    view._found = "ward"
+    view.redraw()
+
+
+def prepare_scales(app: WltuiApp) -> None:
+    """On a changed factor, with a change to take back and one to make again."""
+    view = app.current_view
+    assert isinstance(view, ParametersView)
+    if view.fields:
+        view.field = 1
+    if not app.session.running and app.session.current.timed:
+        for scale in (1.5, 2.0, 2.5):
+            app.session.edit(replace(app.session.draft, comm_scale=scale))
+        app.session.undo()
+    view.redraw()
+
+
+def prepare_pairs(app: WltuiApp) -> None:
+    """The run beside a replay of it that was kept."""
+    session, view = app.session, app.current_view
+    assert isinstance(view, CompareView)
+    if session.current.timed and len(session.history) == 1:
+        session.show(session.opened.with_parameters(Parameters(compute_scale=2.0)))
+        session.keep()
+        view.show(session.current)
+    if view.model is not None:
+        # In the middle: half zoomed, on a pair with others above and below it.
+        view.model.show_all()
+        view.model.zoom(1, 4)
+        # Of two pairs: up leads from this one, down from the other.
+        view.model.panel, view.model.pair = PAIRS, 1 - view.model.pair
+    view.redraw()
+
+
+def prepare_measured_notes(app: WltuiApp) -> None:
+    """On the only note."""
+    app.current_view.redraw()
+
+
+# A plan has a list of notes and no legs: there the cursor is where it leads to, and Tab has one panel; what
+# is whole on the screen has nowhere to scroll to.
+MOVES = {"tab", "shift+tab", "j", "down", "k", "up", "pagedown", "pageup", "g", "home", "G", "end", "enter"}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["trace", "plan"])
-@pytest.mark.parametrize(("screen", "view"), [("summary", SummaryView), ("why", WhyView)])
+@pytest.mark.parametrize(
+    ("screen", "view", "prepare"),
+    [
+        ("summary", SummaryView, prepare_panels),
+        ("timeline", TimelineView, prepare_measured_timeline),
+        ("layers", LayersView, prepare_operations),
+        ("why", WhyView, prepare_panels),
+        ("parameters", ParametersView, prepare_scales),
+        ("compare", CompareView, prepare_pairs),
+        ("notes", NotesView, prepare_measured_notes),
+    ],
+)
 async def test_every_key_of_a_screen_does_something_on_a_measured_run_or_says_why_not(
-    make_app: MakeApp, screen: str, view: type, what: str
+    make_app: MakeApp, screen: str, view: type, prepare: Prepare, what: str
 ) -> None:
     app = app_on(make_app, measured(what), first=screen)
-    # A plan has a list of notes and no legs: there the cursor is where it leads to, and Tab has one panel.
-    nothing_to_move = {"tab", "shift+tab", "j", "down", "k", "up", "pagedown", "pageup", "g", "home", "G",
-                       "end", "enter"} if what == "plan" else set()  # fmt: skip
     nothing = []
     async with app.run_test(size=SIZE) as pilot:
         await run_over(pilot)
         for key in keys_of(view):
             if app.screen_name != screen:
                 await open_screen(pilot, screen)
-            shown = app.current_view
-            assert isinstance(shown, SummaryView | WhyView)
-            # Worst places, or legs; of a plan the notes.
-            panels = shown.model.panels
-            shown.model.panel = next((one for one in (WORST, LEGS) if one in panels), panels[0])
-            shown.model.place(shown.model.panel, 1)
+            prepare(app)
             app.said = ""
             app.changed()
             await pilot.pause()
             before = screen_text(app)
             await press(pilot, key)
             await run_over(pilot)
+            if screen == "compare" and screen_text(app) == before:
+                prepare(app)
+                before = screen_text(app)
+                await press(pilot, key)
             if screen_text(app) == before:
                 nothing.append(key)
-    assert set(nothing) <= nothing_to_move
+            if len(app.screen_stack) > 1:
+                await press(pilot, "escape")
+        if screen == "compare" and what == "plan":
+            await open_screen(pilot, screen)
+            assert "An order of operations without times has nothing to compare." in screen_text(app)
+            return
+    assert set(nothing) <= (MOVES if what == "plan" or screen == "notes" else set())
 
 
 async def test_the_keys_of_both_kinds_of_run_are_the_same(make_app: MakeApp) -> None:

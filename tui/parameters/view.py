@@ -14,7 +14,7 @@ from textual.events import Click
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters, as_flags
 from tui.boxes import beside, box
-from tui.frame import Line, middle_cut, rule
+from tui.frame import Line, middle_cut, rule, wrapped
 from tui.parameters.changes import ChangeTimes, StepTimes, changes_of
 from tui.parameters.effect import state_lines
 from tui.parameters.field import Field
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _WIDE = 118
 _FORM_WIDTH = 68
 _EFFECT_ROWS, _MOST_EFFECT_ROWS = 7, 9
+_NOTHING = "An order of operations without times has nothing to scale."
 _DIGITS = {**{char: char for char in "0123456789"}, "full_stop": ".", "minus": "-"}
 
 
@@ -107,13 +108,20 @@ class ParametersView(ScreenView):
         return self._app.runs
 
     @property
+    def _is_empty(self) -> bool:
+        """Whether there is nothing to change, which is said: of an order without times."""
+        if not self.fields:
+            self._app.say(_NOTHING)
+        return not self.fields
+
+    @property
     def at(self) -> Field:
         """The field of the cursor."""
         return self.fields[self.field]
 
     @property
     def _takes_digits(self) -> bool:
-        return self.aimed and self.at.takes_digits
+        return bool(self.fields) and self.aimed and self.at.takes_digits
 
     def follow(self) -> Any:
         """What the draft makes of what is not given. The fields are the draft's, and the cursor stays on
@@ -125,11 +133,11 @@ class ParametersView(ScreenView):
             found = self._basis if self._basis.parameters is draft else self._source.near(draft, now)
         if found is not self._basis:
             self._basis = found
-            label = self.fields[self.field].label
+            label = self.fields[self.field].label if self.fields else ""
             with suppress(UsageError):
                 self.fields = self._source.fields(found)
             labels = [field.label for field in self.fields]
-            self.field = labels.index(label) if label in labels else min(self.field, len(labels) - 1)
+            self.field = labels.index(label) if label in labels else max(min(self.field, len(labels) - 1), 0)
         return found
 
     def show(self, results: Run) -> None:
@@ -167,6 +175,9 @@ class ParametersView(ScreenView):
     def draw(self, width: int, height: int) -> list[Line]:
         session, glyphs = self.session, self.glyphs
         self.follow()
+        if not self.fields:
+            words = wrapped(_NOTHING, width - 4)
+            return [rule("No parameters", width, glyphs), [], *([(f"  {line}", "")] for line in words)]
         changes, progress = self._change_times()
         if width < _WIDE:
             # The step, what it is, each change under its heading, and the account that changes most.
@@ -194,7 +205,7 @@ class ParametersView(ScreenView):
         )
 
     def _live(self) -> str:
-        return "simulating" if self.session.running else "live"
+        return self.session.doing if self.session.running else "live"
 
     def _rows(self, width: int) -> list[FormRow]:
         session = self.session
@@ -246,8 +257,8 @@ class ParametersView(ScreenView):
             words = "not run: the picture is still the run before"
         elif session.running:
             seconds = self._runs.seconds
-            words = "simulating; the picture is still the run before"
-            words = f"simulating for {seconds:.1f} s, Esc stops it" if seconds else words
+            words = f"{session.doing}; the picture is still the run before"
+            words = f"{session.doing} for {seconds:.1f} s, Esc stops it" if seconds else words
         elif session.current is session.opened:
             words = "as opened: change a value, its effect shows here and in the timeline"
         return state_lines(refusal, words, self._new_warnings(), width)
@@ -281,11 +292,14 @@ class ParametersView(ScreenView):
         """Draw again, and say which keys do something now."""
         self.follow()
         super().redraw()
-        self.show_hints(hints_of(self.session.running, self._takes_digits, bool(self.at.form)))
+        is_list = bool(self.fields and self.at.form)
+        self.show_hints(hints_of(self.session.running, self._takes_digits, is_list))
 
     # -- keys ------------------------------------------------------------------------
 
     def action_move(self, by: int) -> None:
+        if self._is_empty:
+            return
         self.field = max(0, min(self.field + by, len(self.fields) - 1))
         self.refusal.clear()
         self.aimed = True
@@ -293,6 +307,8 @@ class ParametersView(ScreenView):
 
     def action_group(self, by: int) -> None:
         """To the first field of the next group, or of this one or the one before; they go round."""
+        if self._is_empty:
+            return
         starts = [
             index
             for index, field in enumerate(self.fields)
@@ -327,6 +343,8 @@ class ParametersView(ScreenView):
             await self._app.action_open("timeline")
 
     def action_scrub(self, direction: int, large: bool) -> None:
+        if self._is_empty:
+            return
         field, basis = self.at, self.follow()
         if field.form:
             self._app.say(f"Enter types it: {field.form}; several with spaces")
@@ -334,18 +352,27 @@ class ParametersView(ScreenView):
         self.change(field, lambda: field.scrubbed(self.session.draft, basis, direction, large))
 
     def action_reset(self) -> None:
+        if self._is_empty:
+            return
         field, before = self.at, self.session.draft
         self.change(field, lambda: field.reset(self.session.draft, self._source.basis(self.session.opened)))
         if self.session.draft is before and not self.refusal.words:
             self._app.say(f"{field.label} is as opened already")
 
     def action_type(self) -> None:
+        if self._is_empty:
+            return
         self._typed.ask(self.at.text(self.session.draft, self.follow()), begun=False)
 
     def action_balance(self) -> None:
         """Of a trace: the stages' compute made equal."""
+        if self._is_empty:
+            return
+        before = self.session.draft
         self.refusal.touched = None
-        self.take(lambda: self._source.balanced(self.session.opened, self.session.draft))
+        self.take(lambda: self._source.balanced(self.session.opened, before))
+        if self.session.draft is before and not self.refusal.words:
+            self._app.say("all stages compute equally long already")
 
     def action_undo(self) -> None:
         if self.session.undo():

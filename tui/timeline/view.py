@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from tui.app import WltuiApp
     from tui.state.stored import ScreenState
 
+_NO_EQUAL_RANKS = "this lane is of one rank: there are no equal ranks to show one by one"
+_ONE_ORDER = "these lanes have one order"
+
 
 class TimelineView(ScreenView):
     """Lanes over a time axis."""
@@ -186,7 +189,7 @@ class TimelineView(ScreenView):
         self._do(self.model.toggle_fold)
 
     def action_ranks(self) -> None:
-        self._do(self.model.arrangement.toggle_ranks)
+        self._do(lambda: self._rearrange(self.model.arrangement.toggle_ranks, _NO_EQUAL_RANKS))
 
     def action_open_level(self) -> None:
         self._do(self.model.arrangement.open_level)
@@ -204,7 +207,15 @@ class TimelineView(ScreenView):
         self._do(self.model.arrangement.show_hidden)
 
     def action_order(self) -> None:
-        self._do(self.model.arrangement.next_order)
+        self._do(lambda: self._rearrange(self.model.arrangement.next_order, _ONE_ORDER))
+
+    def _rearrange(self, change: Callable[[], None], otherwise: str) -> None:
+        """Arrange the lanes anew. otherwise: what is said where that changes nothing."""
+        arrangement = self.model.arrangement
+        before = arrangement.order, [row.key for row in arrangement.rows]
+        change()
+        if (arrangement.order, [row.key for row in arrangement.rows]) == before:
+            self.model.notice = otherwise
 
     def action_lanes(self) -> None:
         self._do(self._asking.lanes)

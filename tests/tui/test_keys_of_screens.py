@@ -380,6 +380,7 @@ async def test_every_key_of_a_screen_does_something_on_a_measured_run_or_says_wh
             await run_over(pilot)
             if screen == "compare" and screen_text(app) == before:
                 prepare(app)
+                await pilot.pause()
                 before = screen_text(app)
                 await press(pilot, key)
             if screen_text(app) == before:

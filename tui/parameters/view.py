@@ -368,10 +368,15 @@ class ParametersView(ScreenView):
         """Of a trace: the stages' compute made equal."""
         if self._is_empty:
             return
-        before = self.session.draft
+        draft = self.session.draft
+        try:
+            changed = self._source.balanced(self.session.opened, draft)
+        except UsageError as error:
+            self._app.say(str(error))
+            return
         self.refusal.touched = None
-        self.take(lambda: self._source.balanced(self.session.opened, before))
-        if self.session.draft is before and not self.refusal.words:
+        self.take(lambda: changed)
+        if changed == draft:
             self._app.say("all stages compute equally long already")
 
     def action_undo(self) -> None:

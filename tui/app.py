@@ -85,7 +85,10 @@ class WltuiApp(CellApp):
             "x", "other_run", "the run that was shown before, and back; 6 shows both", show=False,
             id="app.other-run",
         ),
-        Binding("R", "runs", "the runs that were kept: show, name, compare", show=False, id="app.runs"),
+        Binding(
+            "R", "runs", "all runs, kept or of this directory: show, name, compare", show=False,
+            id="app.runs",
+        ),
         Binding("y", "copy_command", "copy the command line of this run", show=False, id="app.copy-command"),
         Binding("e", "edit", "the parameters, at the change that is marked", show=False, id="app.edit"),
         Binding(
@@ -242,6 +245,8 @@ class WltuiApp(CellApp):
         hints = list(self.current_view.hints)
         if self.runs.has_other and not self.current_view.takes("x"):
             hints.insert(_OTHER_RUN_AT, ("x", "other run"))
+        if self.session.opened.others:
+            hints.insert(_OTHER_RUN_AT, ("R", "other runs"))
         return tuple((renamed(keys, bindings, self.keymap), words) for keys, words in hints)
 
     def show_everywhere(self, run: Run) -> None:

@@ -14,7 +14,9 @@ from tui.modal import Modal
 
 
 class ScrolledLines(FrameView):
-    """A title and as many lines as there are. make: lines for a width. keep: a line that stays in view."""
+    """A title and as many lines as there are. make: lines for a width. keep: a line that stays in view.
+    more: what the last row says of so many lines below it.
+    """
 
     DEFAULT_CSS = "ScrolledLines { width: 1fr; height: 1fr; }"
 
@@ -24,6 +26,7 @@ class ScrolledLines(FrameView):
         self._title, self._ending, self._make = title, ending, make
         self.top = 0
         self.keep: int | None = None
+        self.more: Callable[[int], str] = lambda hidden: f"{hidden} more: j"
 
     def frame(self, width: int, height: int) -> list[Line]:
         lines = [rule(self._title, width, self.glyphs), *self._make(width)]
@@ -34,7 +37,7 @@ class ScrolledLines(FrameView):
         self.top = max(0, min(self.top, len(lines) - height))
         hidden = len(lines) - self.top - height
         if hidden > 0:
-            more = f"{hidden + 1} more" if self.keep is not None else f"{hidden + 1} more: j"
+            more = self.more(hidden + 1)
             return [*lines[self.top :][: height - 1], rule(more, width, self.glyphs)]
         return lines[self.top :]
 

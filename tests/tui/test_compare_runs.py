@@ -49,7 +49,7 @@ async def test_it_follows_the_run_on_the_screen_and_o_takes_another_to_compare_w
         await press(pilot, "5", *"jjjjj", "enter", *"zb-h1", "enter")
         await run_over(pilot)
         await press(pilot, "r")
-        assert screen_rows(app)[-1].strip() == "kept as run 2"
+        assert screen_rows(app)[-1].strip() == "kept as run 2: R has all runs, n there names one"
         await press(pilot, "r")
         assert screen_rows(app)[-1].strip() == "this run is kept already"
         await press(pilot, "j", "l")

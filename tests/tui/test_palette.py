@@ -127,7 +127,7 @@ async def test_every_action_of_another_screen_can_be_done_from_here(make_app: Ma
     app = make_app(first="notes")
     here = [*actions(load("notes").BINDINGS, {}), *actions(WltuiApp.BINDINGS, {})]
     async with app.run_test(size=(80, 24)) as pilot:
-        for one in elsewhere("notes", False, here, {}):
+        for one in elsewhere("notes", here, {}):
             await app.action_open("notes")
             await app.do(one)
             # What jumps goes on to another screen; none does nothing here.

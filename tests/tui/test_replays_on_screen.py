@@ -163,8 +163,8 @@ async def test_of_many_ranks_those_whose_end_moves_most_are_shown_and_how_many_m
         session.show(session.opened.with_scales(Scales(ranks={3: 2.0})))
         lines = text_of(_ends(session.opened, session.current, 3)).split("\n")  # type: ignore[arg-type]
         assert lines[0].split() == ["rank", "end,", "opened", "end,", "now", "difference"]
-        assert lines[-1].split()[0] == "3"
-        assert lines[-1].endswith("   2 more")
+        assert lines[1].split()[0] == "3"
+        assert lines[-1] == "  and 3 more ranks"
         assert "more" not in text_of(_ends(session.opened, session.current, 5))  # type: ignore[arg-type]
         await pilot.pause()
 

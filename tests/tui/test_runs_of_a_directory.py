@@ -107,7 +107,7 @@ async def test_a_replay_of_another_run_is_one_of_that_run(make_app: MakeApp, job
         assert (changed.label, changed.parameters) == (STAMPS[1], Parameters(slow_rank=("1=0.5",)))
         assert changed.origin == "replayed"
         await press(pilot, "r")
-        assert app.said == "kept as run 6"
+        assert app.said == "kept as run 6: R has all runs, n there names one"
         await press(pilot, "u")
         await run_over(pilot)
         assert session.current is session.opened

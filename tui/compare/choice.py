@@ -57,7 +57,10 @@ class Choice:
         others = [one for one in candidates if not _same(one.results, b.results)]
         if not others:
             return None
-        return next((one for one in others if one.results is self._a), others[0]), b
+        # Where none was chosen: what was opened beside it, else another run of the same files.
+        source = b.results.source
+        alike = [one for one in others if one.results is session.against or one.results.source is source]
+        return next((one for one in others if one.results is self._a), (alike or others)[0]), b
 
     def next_a(self) -> bool:
         """Another run as A; False where there is no other."""

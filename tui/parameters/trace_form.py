@@ -16,7 +16,7 @@ from simcore.replay.accounts import EXPOSED
 from simcore.replay.parameters import parameters_of, stage_word
 from simcore.replay.scales import rounded
 from simcore.replay.what_if import balanced
-from simcore.units import duration, number, signed
+from simcore.units import duration, number, plural, signed
 from tui.frame import Glyphs, Line, largest
 from tui.parameters.changes import ChangeTimes
 from tui.parameters.effect import change_lines, figure_lines, step_line
@@ -200,6 +200,8 @@ def _ends(opened: MeasuredResults, now: MeasuredResults, rows: int) -> list[Line
     """
     if rows < 2 or not opened.timed:
         return []
+    # The last row says how many there are more.
+    rows -= rows - 1 < len(opened.run.ranks) and rows > 2
     ends = [(one.last_ns, other.last_ns) for one, other in zip(opened.run.ranks, now.run.ranks, strict=True)]
     shown = largest([(abs(new - old), new) for old, new in ends], rows - 1)
     lines = [_HEADING]
@@ -207,9 +209,8 @@ def _ends(opened: MeasuredResults, now: MeasuredResults, rows: int) -> list[Line
         old, new = ends[place]
         words = f"{opened.run.ranks[place].number:>6}{duration(old):>13}{duration(new):>11}"
         lines.append([(words, ""), (f"{'=' if new == old else signed(new - old):>12}", "")])
-    if len(shown) < len(ends):
-        lines[-1] = [*lines[-1], (f"   {len(ends) - len(shown)} more", "dim")]
-    return lines
+    left = len(ends) - len(shown)
+    return [*lines, [(f"  and {plural(left, 'more rank')}", "dim")]] if left else lines
 
 
 def _part(field: str, label: str, help: str) -> Field:

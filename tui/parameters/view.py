@@ -197,11 +197,10 @@ class ParametersView(ScreenView):
         )
         effect = [[(" ", ""), *line] for line in effect]
         count = sum(bool(row.was) for row in self._rows(_FORM_WIDTH))
+        title = f"Effect, against the run as {_how(session)}"
         return beside(
             box("Parameters", f"{count} changed", form, _FORM_WIDTH, height, glyphs, True),
-            box(
-                "Effect, against the run as opened", self._live(), effect, width - _FORM_WIDTH, height, glyphs
-            ),
+            box(title, self._live(), effect, width - _FORM_WIDTH, height, glyphs),
         )
 
     def _live(self) -> str:
@@ -438,6 +437,11 @@ class ParametersView(ScreenView):
         self.refusal.clear()
         self._runs.run_draft()
         self.redraw()
+
+
+def _how(session: Session) -> str:
+    """What the run is that changes are held against: of another run of the directory, as it was measured."""
+    return "opened" if session.history[0].label == session.opened.label else "measured"
 
 
 def _cut(field: Field) -> str:

@@ -17,7 +17,7 @@ from tui.runs.lines import heading, run_lines
 from tui.session import KeptRun, Run, Session
 from tui.state.stored import MOST_NAME
 
-_ENDING = "Enter shows, n names, Space marks, c compares, Delete removes, Esc closes"
+_KEYS = "Enter shows, n names, Space marks, c compares, Delete removes"
 
 
 class Chosen(NamedTuple):
@@ -51,10 +51,12 @@ class RunsPanel(Panel, inherit_bindings=False):
     ]
 
     def __init__(self, session: Session, glyphs: Glyphs) -> None:
-        super().__init__("Runs", self._made, glyphs, _ENDING)
+        super().__init__("Runs", self._made, glyphs, f"{_KEYS}, Esc closes")
+        self._lines.more = self._more
         self._session = session
         self._marked: list[KeptRun] = []
         self._said = ""
+        self._each = 1
         here = session.kept(session.current)
         self._chosen = session.history.index(here) if here is not None else len(session.history) - 1
 
@@ -84,6 +86,9 @@ class RunsPanel(Panel, inherit_bindings=False):
     def _made(self, width: int) -> list[Line]:
         """A line or two for each run, and what the last key has to say."""
         runs = run_lines(self._session, self._chosen, self._marked, width)
+        # Behind the heading: the run with the cursor is in view whenever it is drawn.
+        self._each = len(runs[0])
+        self._lines.keep = (self._chosen + 1) * self._each
         lines = [heading(width), *(line for run in runs for line in run)]
         if len(runs) == 1 and not self._said:
             return [*lines, [], [("  r on screen 5 keeps the run that is shown; t tries a change", "dim")]]
@@ -93,6 +98,11 @@ class RunsPanel(Panel, inherit_bindings=False):
         role = "warn" if self._said else "dim"
         return [*lines, [], *([(f"  {line}", role)] for line in wrapped(said, width - 4))]
 
+    def _more(self, hidden: int) -> str:
+        """The keys, also where there is more than the screen has room for."""
+        # The last line is that of the keys.
+        return f"{max(hidden - 1, 1) // self._each} more: {_KEYS}"
+
     def _unread(self) -> str:
         """How many step times are still read."""
         count = sum(run.step_ns is None and run.label is not None for run in self._session.history)
@@ -100,11 +110,6 @@ class RunsPanel(Panel, inherit_bindings=False):
 
     def _redraw(self, said: str = "") -> None:
         self._said = said
-        # Behind the title and the heading, with its neighbours in view.
-        height = max(self._lines.size.height, 5)
-        each = len(run_lines(self._session, self._chosen, self._marked, self._lines.size.width)[0])
-        place = 2 + self._chosen * each
-        self._lines.top = max(min(self._lines.top, place - 2), place + each + 1 - height, 0)
         self._lines.redraw()
 
     def action_choose(self, by: int) -> None:

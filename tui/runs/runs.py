@@ -9,6 +9,7 @@ from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.units import duration
 from tui.background import Watched
+from tui.frame import cells
 from tui.session import KeptRun, Run, Session
 
 if TYPE_CHECKING:
@@ -183,7 +184,8 @@ class Runs:
             number = session.keep()
             # The row above says which run this is.
             self._app.redraw_chrome()
-            self._app.say("this run is kept already" if number is None else f"kept as run {number}")
+            kept = f"kept as run {number}: R has all runs, n there names one"
+            self._app.say("this run is kept already" if number is None else kept)
 
     def show_other(self) -> None:
         """Show the run that was shown before, and the next time this one again."""
@@ -237,7 +239,10 @@ class Runs:
         self._begin(run)
 
     def _say_run(self, more: str = "") -> None:
-        self._app.say(f"{self._session.run_words()}, {self._session.step}{more}")
+        session = self._session
+        there = session.kept(session.current)
+        name = f"{cells(there.name, 30)}: " if there is not None and there.name else ""
+        self._app.say(f"{name}{session.run_words()}, {session.step}{more}")
 
     def _compare_with(self, beside: KeptRun) -> None:
         """Screen 6: another run beside the one on the screen."""

@@ -36,6 +36,7 @@ class MarksPanel(Panel):
     def _choose(self, place: int) -> None:
         self._chosen = max(0, min(place, len(self._marks.all) - 1))
         self._lines.keep = self._chosen
+        self._lines.more = lambda hidden: f"{hidden} more"
 
     def _make(self, width: int) -> list[Line]:
         """A line a mark, the newest last; then from the chosen one to the cursor and to the others."""

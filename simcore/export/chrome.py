@@ -12,7 +12,7 @@ so marks are control characters.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from simcore import __version__
 from simcore.analysis import ACCOUNTS
@@ -29,7 +29,9 @@ from simcore.program.ops import RANK_STREAMS, STREAMS
 from simcore.ranks import place_words
 from simcore.simulation import Simulation, simulate
 from simcore.units import plural
-from simcore.workload import Workload
+
+if TYPE_CHECKING:
+    from simcore.workload import Workload
 
 # Threads of a rank in the order in which they are shown.
 _THREADS = ("compute", "waiting", *RANK_STREAMS[1:])
@@ -43,8 +45,8 @@ _MOST_KNOWN = 10_000
 
 def export(request: Request) -> Export:
     """The timeline of the ranks that are asked for: by itself one of each class of equal ranks."""
-    workload = request.opened
-    assert isinstance(workload, Workload)  # `ExportFormat.requested`
+    # What `ExportFormat.requested` has told apart.
+    workload = cast("Workload", request.opened)
     if request.per_rank:
         from simcore.export.hta import export_per_rank
 

@@ -7,6 +7,7 @@ spreadsheet would take for a formula (it begins with = + - @) has an apostrophe 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, cast
 
 from simcore.export.chosen import choose, of_run, ranks_in_words
 from simcore.export.format import Export, Progress, RankFile, Request
@@ -14,7 +15,9 @@ from simcore.export.spans import ClassSpans, Fact
 from simcore.program.ops import STREAMS
 from simcore.simulation import Simulation, simulate
 from simcore.units import plural
-from simcore.workload import Workload
+
+if TYPE_CHECKING:
+    from simcore.workload import Workload
 
 COLUMNS = (
     "ranks", "rank_count", "stage", "stream", "phase", "kind", "layer", "row", "line", "microbatch",
@@ -28,8 +31,8 @@ _MOST_KNOWN = 10_000
 
 def export(request: Request) -> Export:
     """The spans of the ranks that are asked for, by itself of all: equal ranks share their lines."""
-    workload = request.opened
-    assert isinstance(workload, Workload)  # `ExportFormat.requested`
+    # What `ExportFormat.requested` has told apart.
+    workload = cast("Workload", request.opened)
     simulation = simulate(workload, request.parameters)
     chosen = choose(simulation, request, folded=False)
     world = plural(simulation.layout.world, "rank")

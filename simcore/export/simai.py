@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.export.edits import edited
 from simcore.export.format import Export, Request
 from simcore.parameters import Parameters
 from simcore.units import plural
-from simcore.workload import Workload
 from simcore.workload.formats.collectives import KINDS
 from simcore.workload.formats.format import is_comment
 from simcore.workload.formats.simai_text import dialect_of
 from simcore.workload.policies import TRANSFORMER
+
+if TYPE_CHECKING:
+    from simcore.workload import Workload
 
 # Field of Header -> key, in the order in which AICB writes them.
 _KEYS = {
@@ -36,8 +39,8 @@ def export(request: Request) -> Export:
     """
     if request.ranks is not None or request.every_rank or request.per_rank:
         raise UsageError("--format simai: one file holds all ranks, so --ranks and --per-rank do not fit it")
-    assert isinstance(request.opened, Workload)  # `ExportFormat.requested`
-    return _export(request.opened, request.parameters)
+    # What `ExportFormat.requested` has told apart.
+    return _export(cast("Workload", request.opened), request.parameters)
 
 
 def _export(workload: Workload, parameters: Parameters) -> Export:

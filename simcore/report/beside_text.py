@@ -96,7 +96,7 @@ def _without_partner(side: Run, name: str) -> str:
 
 def _how_alike(beside: Beside) -> str:
     """The flags with which a workload has the layout of the trace beside it, as far as that is known."""
-    simulated = [side for side in (beside.a, beside.b) if side.origin == "simulated"]
+    simulated = [side for side in (beside.a, beside.b) if side.partners is None]
     if len(simulated) != 1:
         return ""
     (mine,) = simulated

@@ -109,7 +109,7 @@ class Beside(Struct, frozen=True, dict=True):
 
     @property
     def _measured(self) -> list[Run]:
-        return [side for side in (self.a, self.b) if side.origin != "simulated"]
+        return [side for side in (self.a, self.b) if side.partners is not None]
 
     @cached_property
     def pairs(self) -> list[LanePair]:

@@ -66,11 +66,13 @@ class RunsPanel(Panel, inherit_bindings=False):
 
     def _read_steps(self) -> None:
         worker = get_current_worker()
-        for run in self._session.history:
-            if worker.is_cancelled:
-                return
+        # A copy: runs may be kept and removed meanwhile.
+        for run in list(self._session.history):
             if run.step_ns is None and run.label is not None and run.parameters == Parameters():
-                self.app.call_from_thread(self._reading, run, *_read(self._session, run))
+                found, why = _read(self._session, run)
+                if worker.is_cancelled or not self.app.is_running:
+                    return
+                self.app.call_from_thread(self._reading, run, found, why)
 
     def _reading(self, run: KeptRun, found: Run | None, why: str) -> None:
         """A run was read; None where it cannot be, and why."""

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from textual.pilot import Pilot
 
+from simcore.analysis import Results
 from simcore.diagnostics import Cancelled
 from simcore.parameters import Parameters
-from simcore.simulation import Simulation, simulate
-from simcore.workload import Workload
+from simcore.simulation import simulate
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import run, seed, small
 from tests.tui.screen_reading import press, resize, run_over, screen_rows, screen_text, wait_until
@@ -31,22 +31,24 @@ class Gate:
         self.begun: list[Parameters] = []
         self.cancelled: list[Parameters] = []
 
-    def simulate(
-        self, workload: Workload, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False
-    ) -> Simulation:
+    def run(
+        self, opened: Results, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False
+    ) -> Results:
+        """In place of `Results.with_parameters`."""
         self.begun.append(parameters)
         while not self.opened.wait(0.005):
             if self.obeys and cancelled():
                 self.cancelled.append(parameters)
                 raise Cancelled
-        return simulate(workload, parameters, cancelled if self.obeys else lambda: False)
+        workload = opened.simulation.workload
+        return Results(simulate(workload, parameters, cancelled if self.obeys else lambda: False))
 
 
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     """A gate before every run of the app."""
     found = Gate()
-    monkeypatch.setattr("simcore.analysis.results.simulate", found.simulate)
+    monkeypatch.setattr(Results, "with_parameters", lambda *arguments: found.run(*arguments))
     yield found
     found.opened.set()
 

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from simcore.analysis import Results
 from simcore.analysis.rank_map import MEASURES
 from simcore.report.what_if_text import what_if_text
 from simcore.run.findings import WhatIf
@@ -267,18 +268,18 @@ async def test_t_while_a_run_is_simulated_leaves_it_alone_and_says_so(
     assert isinstance(session, Session)
     go_on = threading.Event()
 
-    def waits(*arguments: object) -> object:
+    def waits(opened: Results, *arguments: object) -> Results:
         assert go_on.wait(20)
-        return simulate(*arguments)  # type: ignore[arg-type]
+        return Results(simulate(opened.simulation.workload, *arguments))  # type: ignore[arg-type]
 
     async with app.run_test(size=(120, 36)) as pilot:
         await wait_until(pilot, lambda: "8.922 s" in screen_text(app))
-        monkeypatch.setattr("simcore.analysis.results.simulate", waits)
+        monkeypatch.setattr(Results, "with_parameters", waits)
         await press(pilot, "t")
         draft = session.draft
         await press(pilot, "tab", "tab", "tab", "j", "j", "t")
         assert screen_rows(app)[-1].strip() == (
-            "a run is simulated: wait for it, or stop it (5, Esc), then t tries the change"
+            "a run is being made: wait for it, or stop it (5, Esc), then t tries the change"
         )
         assert session.running
         assert session.draft == draft

@@ -273,7 +273,8 @@ def as_flags(parameters: Parameters) -> list[str]:
             words.append(flag.option)
         elif flag.kind == "words":
             for word in value:
-                words += [flag.option, word]
+                # A name may begin with what argparse takes for a flag.
+                words += [f"{flag.option}={word}"] if word.startswith("-") else [flag.option, word]
         else:
             words += [flag.option, repr(value) if isinstance(value, float) else str(value)]
     return words

@@ -29,7 +29,7 @@ def reproduced(session: Session) -> Reproduced:
         return Reproduced(command)
     flags = _flags_beside(session, against)
     if flags is None:
-        return Reproduced(command, "--against is left out, A has other parameters")
+        return Reproduced(command, "--against is left out, A and B have different parameters")
     return Reproduced(f"{command} {' '.join(map(shlex.quote, ['--against', against.path, *flags]))}")
 
 

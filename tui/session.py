@@ -142,8 +142,9 @@ class Session:
         if label == self.opened.label:
             return self.opened
         there = self.kept(KeptRun(Parameters(), label=label))
-        if there is not None and there.results is not None:
-            return there.results
+        found = None if there is None else there.results
+        if found is not None:
+            return found
         # There are other labels in a directory alone.
         assert self.read is not None
         assert label is not None
@@ -180,7 +181,9 @@ class Session:
             self.other = self.current
         if run.label != self.opened.label:
             # What was changed was another run's.
-            self.opened = run.as_read
+            first = self.history[0]
+            of_first = run.label == first.label and first.results is not None
+            self.opened = first.results if of_first and first.results is not None else run.as_read
             self._undo.clear()
             self._redo.clear()
             self.draft = run.parameters

@@ -7,6 +7,7 @@ complete, are taken as one such run.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -48,6 +49,14 @@ class TraceSet(Struct, frozen=True):
     def labels(self) -> set[str]:
         """All that `--run` takes: the stamps of the files, else their names without the rank."""
         return {file.name.stamp or file.name.key for file in self.files}
+
+    @property
+    def names(self) -> set[str | None]:
+        """All that it is called: the stamps, the name without the rank, both, and the names of its files."""
+        key = self.files[0].name.key
+        stamps = {file.name.stamp for file in self.files}
+        files = {os.path.basename(file.path) for file in self.files}
+        return {*stamps, *(file.name.key for file in self.files), f"{key}@{self.stamp}", *files}
 
     @property
     def ranks(self) -> frozenset[int]:
@@ -121,8 +130,7 @@ def chosen(sets: list[TraceSet], wanted: str | None, directory: str) -> TraceSet
     """The run that `--run` asks for, else the first. Raises UsageError that lists what there is."""
     if wanted is None:
         return sets[0]
-    exact = [one for one in sets if any(wanted in (f.name.stamp, f.name.key) for f in one.files)]
-    fitting = exact or [one for one in sets if wanted and any(name.startswith(wanted) for name in one.labels)]
+    fitting = _fitting(sets, wanted)
     if len(fitting) == 1:
         return fitting[0]
     what = f"{len(fitting)} runs fit" if fitting else "there is no such run"
@@ -136,9 +144,16 @@ def chosen(sets: list[TraceSet], wanted: str | None, directory: str) -> TraceSet
 
 
 def label_of(one: TraceSet, sets: list[TraceSet]) -> str:
-    """What `--run` finds it by: its label, or where two have the same its name without the rank."""
-    alone = sum(other.label == one.label for other in sets) == 1
-    return one.label if alone else one.files[0].name.key
+    """What `--run` finds it by: its stamp or its name without the rank, else both, else its first file."""
+    key = one.files[0].name.key
+    names = (one.label, key, f"{key}@{one.stamp}", os.path.basename(one.files[0].path))
+    return next((name for name in names if _fitting(sets, name) == [one]), names[-1])
+
+
+def _fitting(sets: list[TraceSet], wanted: str) -> list[TraceSet]:
+    """The runs that `--run` may mean: those that are called so, else those whose names begin so."""
+    exact = [one for one in sets if wanted in one.names]
+    return exact or [one for one in sets if wanted and any(name.startswith(wanted) for name in one.labels)]
 
 
 def _by_rank(file: TraceFile) -> tuple[int, str]:

@@ -301,7 +301,7 @@ class MeasuredResults(Struct, frozen=True, dict=True):
         """What the step time is made of, 0 to the end; of the longest rank where clocks differ."""
         return critical_path(self.graph, self.ends)
 
-    @property
+    @cached_property
     def as_read(self) -> MeasuredResults:
         """The same run with the times of the files."""
         return self if self.scales is None else MeasuredResults(self.measured, None, self.durations)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Time divided by this is what is 10 % faster; a slowed rank takes 10 % longer.
 _BETTER, _WORSE = 0.9, 1.1
 _MOST_RANKS = 16
+_NO_DIFFERENCE = 1e-6
 _NO_PARTNER = "who it is with is not in this run: how much of it is waiting is not known"
 # What a rank that is slow is asked.
 AS_PEERS = " as fast as its peers"
@@ -134,4 +135,6 @@ def _even(stages: dict[int | None, dict[int, int]]) -> dict[int | None, float]:
     """Stage -> the factor with which its ranks compute as long as those of all stages do on average."""
     means = {stage: sum(ranks.values()) / len(ranks) for stage, ranks in stages.items()}
     mean = sum(means.values()) / len(means)
-    return {stage: mean / own if own else 1.0 for stage, own in means.items()}
+    factors = {stage: mean / own if own else 1.0 for stage, own in means.items()}
+    # What rounding to whole ns has left is no difference.
+    return {stage: 1.0 if abs(factor - 1) < _NO_DIFFERENCE else factor for stage, factor in factors.items()}

@@ -329,3 +329,20 @@ def test_a_plan_may_have_a_file_for_each_stage(tmp_path: Path) -> None:
 def test_a_stage_in_the_name_of_a_rank_trace_tells_runs_apart() -> None:
     names = [read_name(f"zero_stage{stage}_rank0.txt").key for stage in (1, 2)]
     assert names == ["zero_stage1_rank*.txt", "zero_stage2_rank*.txt"]
+
+
+def test_every_run_of_a_directory_is_found_by_its_label(tmp_path: Path) -> None:
+    """Two jobs that began in the same second, an older run of one of them, and a copy of one file."""
+    for job, stamp in (("a", STAMP), ("b", STAMP), ("a", LATER)):
+        for rank in range(2):
+            name = f"wd2_tp1_pp2_numl4_bs1_{job}_rank{rank}_{stamp}.txt"
+            (tmp_path / name).write_text(step(rank, 1000 + rank, stage=rank))
+    (tmp_path / "trace_x.txt").write_text(step(0))
+    (tmp_path / "trace_x.txt.old").write_text(step(0, 2000))
+    first = open_directory(str(tmp_path))
+    labels = [first.label, *first.others]
+    assert len(set(labels)) == len(labels) == 5
+    for label in labels:
+        found = open_directory(str(tmp_path), label)
+        assert found.label == label
+        assert set(found.others) == set(labels) - {label}

@@ -337,3 +337,20 @@ def test_runs_of_a_directory_are_kept_with_their_labels(workload: Path) -> None:
         ("a", True), ("b", True), ("b", False),
     ]  # fmt: skip
     assert [run.step_ns for run in again.history] == [run.step_ns for run in session.history]
+
+
+def test_kept_runs_outlive_another_input(workload: Path) -> None:
+    session = a_session()
+    keeper = opened(workload, session)
+    session.recall(KeptRun(Parameters(compute_scale=2.0)))
+    session.recall(KeptRun(Parameters(comm_scale=0.5)))
+    assert keep(keeper, session) == ""
+    workload.write_text("something else")
+    for _ in range(2):
+        # Their step times are not known, and nobody has shown them.
+        again = a_session()
+        keeper = opened(workload, again)
+        assert [run.parameters for run in again.history[1:]] == [
+            Parameters(compute_scale=2.0), Parameters(comm_scale=0.5),
+        ]  # fmt: skip
+        assert keep(keeper, again) == ""

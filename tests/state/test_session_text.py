@@ -79,6 +79,7 @@ SESSIONS = st.builds(
     st.lists(RUNS, max_size=3).map(tuple),
     st.fixed_dictionaries({}, optional={"timeline": timelines()}),
     st.none() | TEXTS,
+    st.just(""),
 )
 
 

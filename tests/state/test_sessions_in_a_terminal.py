@@ -212,7 +212,9 @@ def test_a_measured_run_has_a_session_too(state: Path) -> None:
         terminal.press("wwm")
         terminal.wait_for("mark a ")
         terminal.press("R")
-        terminal.wait_for("one measured run: change a scale on 5 (or t on 1)")
+        terminal.wait_for("r on screen 5 keeps the run that is shown")
+        terminal.press("\x1b")
+        terminal.wait_for(TIMELINE)
         terminal.press("l")
         terminal.settle(0.3)
         rows = terminal.lines[2:35]
@@ -229,22 +231,20 @@ def test_a_replay_is_there_again_with_the_measured_run_beside_it(state: Path) ->
         terminal.press_each(("5", ">  compute  "), ("L", "replayed: compute x2"), ("2", TIMELINE))
         quit(terminal)
     with opened(state, file=file) as terminal:
-        terminal.wait_for("as left last time: view, replay; anew: --no-session")
+        terminal.wait_for("as left last time: view, parameters; anew: --no-session")
         terminal.wait_for("replayed: compute x2")
-        terminal.press_each(("6", "A  opened "), ("2", TIMELINE))
-        terminal.press_each(("x", "as measured: 3.851 s; x goes back and forth"))
+        terminal.press_each(("6", "A  run 1 "), ("5", "replayed: compute x2"), ("r", "kept as run 2"))
+        terminal.press_each(("x", "run 1 of 2, 3.851 s"))
         quit(terminal)
-    # The measured run was on the screen: the replay is the other run.
+    # The measured run was on the screen: the replay that was kept is in the history.
     with opened(state, file=file) as terminal:
-        terminal.wait_for("as left last time: view, replay (x); anew: --no-session")
+        terminal.wait_for("as left last time: view, 1 more run (R); anew: --no-session")
         assert "replayed" not in terminal.lines[0]
-        terminal.press("l")
-        terminal.wait_for("x other run")
-        terminal.press_each(("x", "replayed: compute x2"))
+        terminal.press_each(("R", "--compute-scale 2.0"), ("j\r", "replayed: compute x2"))
         quit(terminal)
     # What the command line states wins.
     with opened(state, "--replay", file=file) as terminal:
-        terminal.wait_for("as left last time: view; anew: --no-session")
+        terminal.wait_for("as left last time: view, 1 more run (R); anew: --no-session")
         assert "replayed, 1 micro-batch" in terminal.lines[0]
 
 

@@ -6,6 +6,7 @@ from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults
 from simcore.replay.slow_ranks import compute_by_stage
 from tests.measured.test_replay_by_hand import SLOW_RANK, SLOW_STAGE, run_of
+from tests.measured.traces import read
 from tests.tui.conftest import MakeApp
 from tests.tui.screen_reading import press, run_over
 from tui.parameters.view import ParametersView
@@ -49,3 +50,30 @@ async def test_e_leads_from_a_change_of_a_trace_to_its_factor(make_app: MakeApp)
         assert isinstance(view, ParametersView)
         # The greatest gain is `rank 1 as fast as its peers`.
         assert view.at.label == "rank 1"
+
+
+async def test_the_cursor_passes_operations_that_are_called_alike(make_app: MakeApp) -> None:
+    """Names that differ behind the 40th character are cut to the same words."""
+    alike = "k" * 50
+    text = "".join(
+        f"rank:0:{alike}{number}(stage_id=0,batch_id=0,mg_state=steady,duration=1.00,description=None,"
+        f"group_kind=None,input__shape=None,input__dtype=None,timestamp={1001 + number}.00,"
+        "sub_operations=[])\n"
+        for number in range(3)
+    )
+    app = make_app(MeasuredResults(read(text)), first="parameters")
+    async with app.run_test(size=(120, 36)) as pilot:
+        view = app.current_view
+        assert isinstance(view, ParametersView)
+        seen = []
+        for _ in range(len(view.fields) - 1):
+            await press(pilot, "j")
+            seen.append(view.field)
+        assert seen == list(range(1, len(view.fields)))
+
+
+async def test_a_step_of_no_time_is_drawn(make_app: MakeApp) -> None:
+    free = Parameters(compute_scale=0.0, comm_scale=0.0, gap_scale=0.0, host_scale=0.0)
+    app = make_app(MeasuredResults(run_of(SLOW_RANK, 2)).with_parameters(free))
+    async with app.run_test(size=(120, 36)):
+        assert app.session.current.step_time_ns == 0

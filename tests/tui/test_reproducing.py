@@ -65,7 +65,7 @@ def test_the_command_opens_the_same_runs_again(words: tuple[str, ...]) -> None:
 
 
 def test_where_a_has_other_parameters_it_is_left_out_and_said() -> None:
-    left_out = "--against is left out, A has other parameters"
+    left_out = "--against is left out, A and B have different parameters"
     traces = opened(TRACE, "--against", TRACE)
     shown = traces.opened
     assert isinstance(shown, MeasuredResults)
@@ -83,7 +83,7 @@ async def test_the_key_copies_the_command_and_says_it(make_app: MakeApp) -> None
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.press("y")
         command = "wltui 002_gpt_1024npu.txt"
-        assert app.said == f"--against is left out, A has other parameters: {command}"
+        assert app.said == f"--against is left out, A and B have different parameters: {command}"
         assert app.clipboard == command
     app = make_app(against=MeasuredResults(four_ranks()))
     async with app.run_test(size=(120, 36)) as pilot:

@@ -32,6 +32,10 @@ class Choice:
         found = [] if session.against is None else [Candidate("against", session.against)]
         history = enumerate(session.history, 1)
         found += [_kept(number, run, run.results) for number, run in history if run.results is not None]
+        # What was chosen stays, also where it gave way to others in the history.
+        for chosen in (self._a, self._b):
+            if chosen is not None and all(not _same(chosen, one.results) for one in found):
+                found.append(Candidate("chosen", chosen))
         # What `x` shows may be a change that was not kept, as after `u`.
         if session.other is not None and all(not _same(session.other, one.results) for one in found):
             found.append(Candidate("before", session.other))

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from simcore.diagnostics import UsageError, printable
+from simcore.measured import MeasuredRun
 from simcore.overrides import MOST_FACTOR
 from simcore.parameters import Flag, Parameters, flag_of, replaced
 from simcore.replay import MeasuredResults
@@ -103,54 +104,36 @@ def _factors(words: tuple[str, ...]) -> dict[str, float]:
     found = {}
     for word in words:
         key, _, factor = word.rpartition("=")
-        found[key] = float(factor)
+        # `--slow-rank 07=2` is of rank 7.
+        found[str(int(key)) if key.isascii() and key.isdigit() else key] = float(factor)
     return found
 
 
 class TraceForm:
     """The scales of a replay: all of it, each operation, group kind, stage and rank."""
 
+    def __init__(self) -> None:
+        # Of the runs that were asked for last: the form asks several times a picture.
+        self._known: list[tuple[MeasuredResults, TraceBasis]] = []
+        self._fields: tuple[MeasuredRun | None, list[Field]] = (None, [])
+
     def basis(self, run: MeasuredResults) -> TraceBasis:
         """Of a run that is there."""
-        return TraceBasis(run.parameters, run.as_read)
+        found = next((basis for known, basis in self._known if known is run), None)
+        if found is None:
+            found = TraceBasis(run.parameters, run.as_read)
+            self._known = [(run, found), *self._known[:3]]
+        return found
 
     def near(self, parameters: Parameters, basis: TraceBasis) -> TraceBasis:
         """Of a draft."""
         return basis._replace(parameters=parameters)
 
     def fields(self, basis: TraceBasis) -> list[Field]:
-        """None of an order without times."""
-        results = basis.results
-        if not results.timed:
-            return []
-        run = results.measured
-        replay = flag_of("replay")
-        found: list[Field] = [
-            _part("compute_scale", "compute", "forward, backward and optimizer times X"),
-            _part("comm_scale", "communication", "all communication times X"),
-            _part("gap_scale", "host gaps", "the host's time between operations times X; 0 removes the gaps"),
-            _part("host_scale", "host operations", "what neither computes nor communicates, times X"),
-            FlagField("all of it", "replay", "", f"{replay.option}  {replay.help}", replay.option, replay),
-        ]
-        found += [
-            _entry("one operation", name, "layer_scale", name, "this operation times X")
-            for name in run.op_names
-        ]
-        found += [
-            _entry("communication by group", kind, "kind_scale", kind, "communication in them times X")
-            for kind in EXPOSED
-            if any(one.ns(f"exposed {kind}") for one in results.accounts)
-        ]
-        stages = list(dict.fromkeys(stage_word(rank.stage) for rank in run.ranks))
-        if len(stages) > 1:
-            found += [
-                _entry("one stage", f"stage {stage}", "stage_scale", stage, "compute of its ranks times X")
-                for stage in stages
-            ]
-        return found + [
-            _entry("one rank", f"rank {rank.number}", "slow_rank", str(rank.number), "its compute times X")
-            for rank in run.ranks
-        ]
+        """None of an order without times. They are those of the trace, whatever its parameters."""
+        if self._fields[0] is not basis.results.measured:
+            self._fields = (basis.results.measured, _fields_of(basis.results))
+        return self._fields[1]
 
     def title(self, group: str, basis: TraceBasis, width: int) -> str:
         """The name of the group."""
@@ -192,6 +175,40 @@ class TraceForm:
         alone = change_lines(changes, progress, opened.step_time_ns, width)
         lines += alone[: max(height - len(lines) - 2, 0)]
         return [*lines, *_ends(opened, now, height - len(lines))]
+
+
+def _fields_of(results: MeasuredResults) -> list[Field]:
+    """Its parts, then its operations, group kinds, stages and ranks."""
+    if not results.timed:
+        return []
+    run = results.measured
+    replay = flag_of("replay")
+    found: list[Field] = [
+        _part("compute_scale", "compute", "forward, backward and optimizer times X"),
+        _part("comm_scale", "communication", "all communication times X"),
+        _part("gap_scale", "host gaps", "the host's time between operations times X; 0 removes the gaps"),
+        _part("host_scale", "host operations", "what neither computes nor communicates, times X"),
+        FlagField("all of it", "replay", "", f"{replay.option}  {replay.help}", replay.option, replay),
+    ]
+    found += [
+        _entry("one operation", name, "layer_scale", name, "this operation times X")
+        for name in run.op_names
+    ]
+    found += [
+        _entry("communication by group", kind, "kind_scale", kind, "communication in them times X")
+        for kind in EXPOSED
+        if any(one.ns(f"exposed {kind}") for one in results.accounts)
+    ]
+    stages = list(dict.fromkeys(stage_word(rank.stage) for rank in run.ranks))
+    if len(stages) > 1:
+        found += [
+            _entry("one stage", f"stage {stage}", "stage_scale", stage, "compute of its ranks times X")
+            for stage in stages
+        ]
+    return found + [
+        _entry("one rank", f"rank {rank.number}", "slow_rank", str(rank.number), "its compute times X")
+        for rank in run.ranks
+    ]
 
 
 def _ends(opened: MeasuredResults, now: MeasuredResults, rows: int) -> list[Line]:

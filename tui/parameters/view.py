@@ -133,12 +133,20 @@ class ParametersView(ScreenView):
             found = self._basis if self._basis.parameters is draft else self._source.near(draft, now)
         if found is not self._basis:
             self._basis = found
-            label = self.fields[self.field].label if self.fields else ""
+            here = self.fields[self.field] if self.fields else None
             with suppress(UsageError):
                 self.fields = self._source.fields(found)
-            labels = [field.label for field in self.fields]
-            self.field = labels.index(label) if label in labels else max(min(self.field, len(labels) - 1), 0)
+            self.field = self._place(here)
         return found
+
+    def _place(self, field: Field | None) -> int:
+        """Where a field is now, or the one with its label; operations may be called alike."""
+        if field in self.fields:
+            return self.fields.index(field)
+        labels = [one.label for one in self.fields]
+        if field is not None and field.label in labels:
+            return labels.index(field.label)
+        return max(min(self.field, len(labels) - 1), 0)
 
     def show(self, results: Run) -> None:
         if results.label != self._label:

@@ -57,6 +57,12 @@ class RunsPanel(Panel, inherit_bindings=False):
         self._marked: list[KeptRun] = []
         self._said = ""
         self._each = 1
+        self._unread = [
+            run
+            for run in session.history
+            if run.results is None and run.step_ns is None
+            if run.label is not None and run.parameters == Parameters()
+        ]
         here = session.kept(session.current)
         self._chosen = session.history.index(here) if here is not None else len(session.history) - 1
 
@@ -66,16 +72,15 @@ class RunsPanel(Panel, inherit_bindings=False):
 
     def _read_steps(self) -> None:
         worker = get_current_worker()
-        # A copy: runs may be kept and removed meanwhile.
-        for run in list(self._session.history):
-            if run.step_ns is None and run.label is not None and run.parameters == Parameters():
-                found, why = _read(self._session, run)
-                if worker.is_cancelled or not self.app.is_running:
-                    return
-                self.app.call_from_thread(self._reading, run, found, why)
+        for run in list(self._unread):
+            found, why = _read(self._session, run)
+            if worker.is_cancelled or not self.app.is_running:
+                return
+            self.app.call_from_thread(self._reading, run, found, why)
 
     def _reading(self, run: KeptRun, found: Run | None, why: str) -> None:
         """A run was read; None where it cannot be, and why."""
+        self._unread.remove(run)
         if found is not None:
             self._session.found(run, found)
         if self.is_attached:
@@ -94,7 +99,8 @@ class RunsPanel(Panel, inherit_bindings=False):
         lines = [heading(width), *(line for run in runs for line in run)]
         if len(runs) == 1 and not self._said:
             return [*lines, [], [("  r on screen 5 keeps the run that is shown; t tries a change", "dim")]]
-        said = self._said or self._unread()
+        count = len(self._unread)
+        said = self._said or (f"reading {plural(count, 'run')} of the directory" if count else "")
         if not said:
             return lines
         role = "warn" if self._said else "dim"
@@ -104,11 +110,6 @@ class RunsPanel(Panel, inherit_bindings=False):
         """The keys, also where there is more than the screen has room for."""
         # The last line is that of the keys.
         return f"{max(hidden - 1, 1) // self._each} more: {_KEYS}"
-
-    def _unread(self) -> str:
-        """How many step times are still read."""
-        count = sum(run.step_ns is None and run.label is not None for run in self._session.history)
-        return f"reading {plural(count, 'run')} of the directory" if count else ""
 
     def _redraw(self, said: str = "") -> None:
         self._said = said

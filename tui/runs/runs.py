@@ -119,9 +119,9 @@ class Runs:
         error = ""
         try:
             kept = self._session.kept(wanted)
-            if kept is not None and kept.results is not None:
-                run = kept.results
-            else:
+            # Read once: it may give way meanwhile.
+            run = None if kept is None else kept.results
+            if run is None:
                 root = self._session.root(wanted.label)
                 same = root.parameters == wanted.parameters
                 run = root if same else root.with_parameters(wanted.parameters, watched)
@@ -146,10 +146,11 @@ class Runs:
         app.workers.cancel_group(app, "run")
         self._wanted = None
         session.running = False
-        if session.draft != session.current.parameters:
+        changed = session.draft != session.current.parameters
+        if changed:
             session.edit(session.current.parameters)
         app.changed()
-        app.say("the run was stopped; u has the change again")
+        app.say("the run was stopped" + ("; u has the change again" if changed else ""))
 
     def _finished(self, wanted: KeptRun, run: Run | None, error: str) -> None:
         app, session = self._app, self._session
@@ -158,6 +159,10 @@ class Runs:
         session.running = False
         session.error = error
         if run is None:
+            if wanted.label != session.opened.label:
+                # Another run of the directory: the draft is not to blame.
+                session.error = ""
+                app.say(cells(error.replace("\n", "; "), 400))
             app.changed()
             return
         session.show(run)
@@ -223,9 +228,14 @@ class Runs:
         if beside is None:
             self.show(run, self._say_run)
         elif beside.results is None:
-            self.show(beside, lambda: self.show(run, lambda: self._compare_with(beside)))
+            self.show(beside, lambda: self._show_beside(run, self._session.current))
         else:
-            self.show(run, lambda: self._compare_with(beside))
+            self._show_beside(run, beside.results)
+
+    def _show_beside(self, run: KeptRun, beside: Run) -> None:
+        """A run on the screen, another one beside it, which is held: large runs give way to others."""
+        self._session.beside = beside
+        self.show(run, lambda: self._compare_with(beside))
 
     def show(self, run: KeptRun, then: Callable[[], None]) -> None:
         """Another run on the screen, found first where it has not been; `then` when it is there."""
@@ -244,8 +254,8 @@ class Runs:
         name = f"{cells(there.name, 30)}: " if there is not None and there.name else ""
         self._app.say(f"{name}{session.run_words()}, {session.step}{more}")
 
-    def _compare_with(self, beside: KeptRun) -> None:
+    def _compare_with(self, beside: Run) -> None:
         """Screen 6: another run beside the one on the screen."""
-        self._session.beside = beside.results
+        self._session.beside = beside
         self._app.compare_again()
         self._app.call_later(self._app.action_open, "compare")

@@ -73,6 +73,8 @@ class Keeper:
             )
         elif found:
             self.notice = f"as left last time: {', '.join(found)}; anew: --no-session"
+        if stored.lost:
+            self.notice = f"{stored.lost}; {self.notice}" if self.notice else stored.lost
 
     def restore(self, name: str, view: ScreenView) -> None:
         """Give a screen its part, if there is one."""
@@ -94,8 +96,15 @@ class Keeper:
         parameters, label = current.parameters, current.label
         if session.running:
             parameters = session.draft
-        # Runs of the directory that nobody has looked at are found there again.
-        runs = [first, *(one for one in session.history[1:] if one.name or one.step_ns is not None)]
+        # Runs of the directory that nobody has looked at or changed are found there again.
+        runs = [
+            first,
+            *(
+                one
+                for one in session.history[1:]
+                if one.name or one.step_ns is not None or one.parameters != Parameters()
+            ),
+        ]
         # The one as opened, and the newest.
         runs = [first, *runs[1:][1 - MOST_RUNS :]]
         stored = Stored(

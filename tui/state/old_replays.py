@@ -13,8 +13,8 @@ _PARTS = ("compute", "comm", "gaps", "host")
 _Key = TypeVar("_Key", bound=Hashable)
 
 
-def read_replay(value: object, where: str) -> tuple[bool, Parameters]:
-    """(whether it was on the screen, its parameters). Raises `Damaged`."""
+def read_replay(value: object, where: str) -> tuple[bool, Parameters, str]:
+    """(whether it was on the screen, its parameters, what of it is lost in words). Raises `Damaged`."""
     from simcore.replay.parameters import parameters_of
     from simcore.replay.scales import Scales
 
@@ -25,16 +25,21 @@ def read_replay(value: object, where: str) -> tuple[bool, Parameters]:
     where = f"{where}.scales"
     found = table(found.get("scales"), where)
     parts = {name: _factor(found.get(name), f"{where}.{name}") for name in _PARTS}
+    ranks = _factors(found.get("ranks"), f"{where}.ranks", _number)
+    # A rank without any compute could be asked for then; its flag takes what is above 0.
+    free = [rank for rank, factor in ranks.items() if factor == 0]
+    lost = f"not kept of the replay: rank {free[0]} x0" if free else ""
+    lost += f" and {len(free) - 1} more" if len(free) > 1 else ""
     scales = Scales(
         **parts,
         ops=_factors(found.get("ops"), f"{where}.ops", text),
         kinds=_factors(found.get("kinds"), f"{where}.kinds", text),
-        ranks=_factors(found.get("ranks"), f"{where}.ranks", _number),
+        ranks={rank: factor for rank, factor in ranks.items() if factor > 0},
         stages=_factors(
             found.get("stages"), f"{where}.stages", lambda one, place: optional(one, place, _number)
         ),
     )
-    return shown, parameters_of(scales)
+    return shown, parameters_of(scales), lost
 
 
 def _factors(value: object, where: str, key: Callable[[object, str], _Key]) -> dict[_Key, float]:

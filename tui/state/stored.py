@@ -57,7 +57,8 @@ class StoredRun(NamedTuple):
 class Stored(NamedTuple):
     """A session. version: of the program that wrote it. screen: the open one. parameters: of the run on
     the screen, None of the one as opened. screens: the parts of those that have one. label: which run of its
-    directory was on the screen, None for the one that the session is of.
+    directory was on the screen, None for the one that the session is of. lost: what of a file of an earlier
+    version is not there any more, in words; no part of the file.
     """
 
     input: Identity
@@ -67,6 +68,7 @@ class Stored(NamedTuple):
     runs: tuple[StoredRun, ...] = ()
     screens: Mapping[str, ScreenState] = MappingProxyType({})
     label: str | None = None
+    lost: str = ""
 
 
 def as_text(stored: Stored) -> str:
@@ -102,10 +104,11 @@ def from_text(given: str) -> Stored:
     screens = table(found.get("screens"), "screens")
     parameters = optional(found.get("parameters"), "parameters", _parameters)
     runs = items(found.get("runs"), "runs", _run, MOST_RUNS)
+    lost = ""
     if found.get("replay") is not None:
         from tui.state.old_replays import read_replay
 
-        shown, replay = read_replay(found["replay"], "replay")
+        shown, replay, lost = read_replay(found["replay"], "replay")
         parameters, runs = (replay, runs) if shown else (parameters, (*runs, StoredRun(replay)))
     return Stored(
         Identity.read(found.get("input"), "input"),
@@ -119,6 +122,7 @@ def from_text(given: str) -> Stored:
             if screens.get(name) is not None
         },
         optional(found.get("label"), "label", text),
+        lost,
     )
 
 

@@ -135,7 +135,8 @@ class TimelineFrame:
         row = ""
         for column in range(columns):
             room = max((edges[column + 1] - edges[column]) * world, 1)
-            row += self.glyphs.heat[-(-busy[column] * levels // room)]
+            # A step of 0 ns has spans that share its only one.
+            row += self.glyphs.heat[-(-min(busy[column], room) * levels // room)]
         self._heat = (model.results, columns, row)
         return row
 

@@ -86,7 +86,7 @@ class WltuiApp(CellApp):
             id="app.other-run",
         ),
         Binding(
-            "R", "runs", "all runs, kept or of this directory: show, name, compare", show=False,
+            "R", "runs", "all runs, kept or of the directory: compare", show=False,
             id="app.runs",
         ),
         Binding("y", "copy_command", "copy the command line of this run", show=False, id="app.copy-command"),

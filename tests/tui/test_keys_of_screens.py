@@ -159,21 +159,26 @@ async def test_help_is_left_by_its_keys_and_the_program_goes_on(make_app: MakeAp
 Prepare = Callable[[WltuiApp], None]
 
 
-def prepare_timeline(app: WltuiApp) -> None:
-    """In the middle of everything: half zoomed, scrolled, a range, a search, with views before and after."""
+def in_the_middle(app: WltuiApp, lane: int, zooms: int, query: str) -> None:
+    """In the middle of a timeline: zoomed, scrolled, a range, a search, with views before and after."""
     view = app.current_view
     assert isinstance(view, TimelineView)
     model = view.model
     model.show_all()
-    model.lane, model.cursor_ns = 8, model.window.step_ns // 2
-    for _ in range(5):
+    model.lane, model.cursor_ns = lane, model.window.step_ns // 2
+    for _ in range(zooms):
         model.zoom(1, 2)
     model.pan(1, 8)
     model.back()
     model.notice = ""
     model.selection.fix(model.window.first_ns, model.cursor_ns)
-    model.search = Search(model.source, model.moves, parse_query("bubble"), model.unfolded)
+    model.search = Search(model.source, model.moves, parse_query(query), model.unfolded)
     view.redraw()
+
+
+def prepare_timeline(app: WltuiApp) -> None:
+    """Among the lanes of 16 stages."""
+    in_the_middle(app, 8, 5, "bubble")
 
 
 def prepare_summary(app: WltuiApp) -> None:
@@ -272,20 +277,8 @@ def measured(what: str) -> MeasuredRun:
 
 
 def prepare_measured_timeline(app: WltuiApp) -> None:
-    """Zoomed in the middle, on a lane of a rank, with a range, a search, with views before and after."""
-    view = app.current_view
-    assert isinstance(view, TimelineView)
-    model = view.model
-    model.show_all()
-    model.lane, model.cursor_ns = 1, model.window.step_ns // 2
-    for _ in range(3):
-        model.zoom(1, 2)
-    model.pan(1, 8)
-    model.back()
-    model.notice = ""
-    model.selection.fix(model.window.first_ns, model.cursor_ns)
-    model.search = Search(model.source, model.moves, parse_query("forward"), model.unfolded)
-    view.redraw()
+    """Among the lanes of four ranks."""
+    in_the_middle(app, 1, 3, "forward")
 
 
 def prepare_panels(app: WltuiApp) -> None:

@@ -108,14 +108,14 @@ def main(words: list[str]) -> int:
 
 def _print(found: Comparison | Beside, arguments: argparse.Namespace) -> None:
     """The page, or the JSON."""
-    from simcore.report.two_runs import as_json, as_page
+    from simcore.report.pages import comparison_json, comparison_page
 
     if arguments.json:
         from simcore.json_text import json_text
 
-        print(json_text(as_json(found)))
+        print(json_text(comparison_json(found)))
     else:
-        print(as_page(found, arguments.all), end="")
+        print(comparison_page(found, arguments.all), end="")
 
 
 def _joined(words: list[str]) -> list[str]:

@@ -100,16 +100,15 @@ def print_report(
     if what_if:
         _find_what_if(results)
     # Not before: what cannot be read or simulated has no page.
-    from simcore.report.pages import as_json as json_of
-    from simcore.report.pages import as_page
+    from simcore.report.pages import run_json, run_page
 
     if as_json:
         from simcore.json_text import json_text
 
-        print(json_text(json_of(results, what_if)))
+        print(json_text(run_json(results, what_if)))
         return
     ascii_only = ascii_only or not is_unicode(sys.stdout.encoding)
-    print(as_page(results, ascii_only, what_if, every_layer), end="")
+    print(run_page(results, ascii_only, what_if, every_layer), end="")
 
 
 def _find_what_if(results: Run) -> list[WhatIf]:

@@ -81,7 +81,7 @@ def _opened(
 def _print_compared(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:
     """The page of `wltui compare`, where there is no terminal."""
     from simcore.analysis.two_runs import compared
-    from simcore.report.two_runs import as_page
+    from simcore.report.pages import comparison_page
     from tui.commands.opened import own_parameters, results_of, say_warnings
 
     mine, other = open_input(path, arguments.run), open_input(arguments.against)
@@ -89,7 +89,7 @@ def _print_compared(path: str, parameters: Parameters, arguments: argparse.Names
     b = results_of(mine, own_parameters(mine, other, parameters))
     found = compared(a, b)
     say_warnings(other, mine)
-    print(as_page(found, False), end="")
+    print(comparison_page(found, False), end="")
 
 
 def build_parser() -> Parser:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from simcore.run.axis import clock
 from simcore.units import duration, percent
 from tui.boxes import beside, box
 from tui.change_words import BETTER, UNKNOWN, change_share, change_words
 from tui.frame import Glyphs, Line, cells, rows_around, rule
 from tui.panel_cursor import WHAT_IF
-from tui.timeline.axis import clock
 from tui.why.model import LEGS, SUMS, WhyModel
 
 if TYPE_CHECKING:

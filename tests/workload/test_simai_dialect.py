@@ -10,7 +10,7 @@ from .texts import read, text_of, told
 @pytest.mark.parametrize(
     ("header", "rows", "dialect"),
     [
-        ("", ["Q1 -1 1 NONE 0 1 NONE 0 1 NONE 0 10", "layernorm1 -1 1 NONE 0 1 NONE 0 1 NONE 0 100"],
+        ("", ["Q1 -1 5 NONE 0 1 NONE 0 1 NONE 0 10", "layernorm1 -1 1 NONE 0 1 NONE 0 1 NONE 0 100"],
          "astra-sim-1"),
         ("", ["Q1 -1 1 NONE 0 1 NONE 0 1 NONE 0 100"], "simai"),
         ("", ["Q1 -1 1 NONE 0 1 NONE 0 1 ALLREDUCE_EP 0 10"], "simai"),

@@ -16,8 +16,11 @@ def no_compute(facts: Facts) -> Sentence | None:
     workload = facts.simulation.workload
     if workload.has_compute:
         return None
-    text = f"All {3 * len(workload)} compute cells of the file are 0 or 1 ns: the step is communication alone."
-    return Sentence("no-compute", text, facts.mean_busy_ns, "compute is not modelled", fault=True)
+    cells = f"All {3 * len(workload)} compute cells of the file are 0 or 1 ns"
+    return Sentence(
+        "no-compute", f"{cells}: the step is communication alone.", facts.mean_busy_ns,
+        "compute is not modelled", fault=True,
+    )  # fmt: skip
 
 
 def compute_bound(facts: Facts) -> Sentence | None:

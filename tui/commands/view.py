@@ -66,9 +66,7 @@ def _session(path: str, found: Workload | MeasuredRun, parameters: Parameters) -
     return Session(results_of(found, parameters), read)
 
 
-def _opened(
-    path: str, arguments: argparse.Namespace, parameters: Parameters
-) -> Session:
+def _opened(path: str, arguments: argparse.Namespace, parameters: Parameters) -> Session:
     """The session, with the run of `--against` beside it."""
     if arguments.against is None:
         return _session(path, open_input(path, arguments.run), parameters)
@@ -87,7 +85,7 @@ def _opened(
 def _print_compared(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:
     """The page of `wltui compare`, where there is no terminal."""
     from simcore.analysis.two_runs import compared
-    from simcore.report.pages import comparison_page
+    from simcore.report.comparisons import comparison_page
     from tui.commands.opened import own_parameters, results_of, say_warnings
 
     mine, other = open_input(path, arguments.run), open_input(arguments.against)

@@ -171,6 +171,11 @@ class MeasuredResults(Struct, frozen=True, dict=True):
         return self.measured
 
     @property
+    def other_model(self) -> str:
+        """A replay does the same work."""
+        return ""
+
+    @property
     def origin(self) -> str:
         """`measured`, or `replayed`."""
         return "measured" if self.scales is None and not self.measured.replayed else "replayed"

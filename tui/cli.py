@@ -22,6 +22,7 @@ COMMANDS = {
     "calibrate": "tui.commands.calibrate",
     "export": "tui.commands.export",
     "collective": "tui.commands.collective",
+    "models": "tui.commands.models",
     "keys": "tui.commands.keys",
 }
 _VIEW = "tui.commands.view"

@@ -139,6 +139,13 @@ class Axes(NamedTuple):
 def axes_of(layout: Layout) -> Axes | None:
     """The digits of a layout (where ep does not divide dp: EP groups are EP consecutive q); None for none."""
     tp, ep, dp = layout.tp, layout.ep, layout.dp
+    if layout.cp > 1:
+        # Three digits hold one cut of dp: where experts cut it elsewhere every rank is looked at.
+        if ep not in (1, layout.cp):
+            return None
+        inside: tuple[int, ...] = (1,) if ep > 1 else ()
+        varied: dict[GroupKind, tuple[int, ...]] = {"tp": (0,), "cp": (1,), "dp": (1, 2), "ep": inside}
+        return Axes((tp, layout.cp, dp // layout.cp), varied | {"dp_ep": (2,) if ep > 1 else (1, 2)}, False)
     if dp % ep == 0:
         return Axes((tp, ep, dp // ep), {"tp": (0,), "ep": (1,), "dp_ep": (2,), "dp": (1, 2)}, False)
     if tp % ep == 0:

@@ -543,7 +543,7 @@ class Results(Struct, frozen=True, dict=True):
         simulation = self.simulation
         if not SCHEDULES[simulation.program.schedule].pipelined or simulation.layout.pp == 1:
             return None
-        if simulation.parameters.stage_layout == "megatron" or simulation.parameters.jitter > 0:
+        if simulation.workload.stages or simulation.parameters.stage_layout == "megatron" or simulation.parameters.jitter > 0:
             return None
         # Folding gives the same figure at a fraction of the cost.
         other = replaced(replaced(simulation.parameters, "stage_layout", "megatron"), "no_fold", False)

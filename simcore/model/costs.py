@@ -60,13 +60,19 @@ class Costs:
         moved = 2.0 * batch * (m * k + k * n + m * n)
         return self._op(name, flops, moved, efficiency, self.peak_linear)
 
-    def elementwise(self, name: str, numbers: float, passes: float, kernels: int = 1) -> Op:
-        """`passes` reads and writes of so many 2-byte numbers."""
-        return self._op(name, 0.0, 2.0 * numbers * passes, 0.0, self.peak, kernels)
+    def elementwise(
+        self, name: str, numbers: float, passes: float, kernels: int = 1, share: float | None = None
+    ) -> Op:
+        """`passes` reads and writes of so many 2-byte numbers; share: of hbm, where it is not that of most."""
+        return self._op(name, 0.0, 2.0 * numbers * passes, 0.0, self.peak, kernels, share)
 
-    def _op(self, name: str, flops: float, moved: float, efficiency: float, peak: float, kernels: int = 1) -> Op:
+    def _op(
+        self, name: str, flops: float, moved: float, efficiency: float, peak: float, kernels: int = 1,
+        share: float | None = None,
+    ) -> Op:  # fmt: skip
         compute = flops / (peak * efficiency) if flops else 0.0
-        memory, launch = moved / self.memory, kernels * self.launch
+        reached = self.memory if share is None else self.gpu.hbm * 1e9 * share
+        memory, launch = moved / reached, kernels * self.launch
         bound = "launch" if launch > max(compute, memory) else "compute" if compute >= memory else "memory"
         return Op(name, flops, moved, efficiency, max(compute, memory) + launch, bound)
 
@@ -145,9 +151,11 @@ class Costs:
             parts.append(self._alike("rotary", tokens * (heads + kv_heads) * model.head_dim, 2, 2))
         return joined(*parts)
 
-    def _alike(self, name: str, numbers: float, passes: float, kernels: int) -> Cells:
+    def _alike(
+        self, name: str, numbers: float, passes: float, kernels: int, share: float | None = None
+    ) -> Cells:
         """An elementwise op that takes as long backward."""
-        op = self.elementwise(name, numbers, passes, kernels)
+        op = self.elementwise(name, numbers, passes, kernels, share)
         return Cells([op], [op], [])
 
     def attention_out(self) -> Cells:
@@ -182,7 +190,7 @@ class Costs:
 
     def permute(self) -> Cells:
         """The tokens of an expert rank brought into the order of its experts, or back."""
-        return self._alike("permute", self.routed_tokens * self.training.model.hidden, 4, 6)
+        return self._alike("permute", self.routed_tokens * self.training.model.hidden, 4, 6, self.gpu.permute)
 
     @property
     def routed_tokens(self) -> int:
@@ -211,7 +219,9 @@ class Costs:
         words = training.padded_vocab // training.tp
         numbers = training.tokens * words
         loss = Cells(
-            [self.elementwise("cross entropy", numbers, 8, 6)], [self.elementwise("cross entropy", numbers, 4, 3)], []
+            [self.elementwise("cross entropy", numbers, 8, 6, self.gpu.cross_entropy)],
+            [self.elementwise("cross entropy", numbers, 4, 3, self.gpu.cross_entropy)],
+            [],
         )
         return joined(self.norm(), self.linear("logits", training.tokens, words, training.model.hidden), loss)
 

@@ -31,6 +31,8 @@ class Gpu(Struct, frozen=True):
     flash_backward: float
     batched: float
     elementwise: float
+    permute: float
+    cross_entropy: float
     launch_us: float
     host_us: float
     server: int
@@ -51,7 +53,7 @@ class Gpu(Struct, frozen=True):
 
 _NUMBERS = tuple(name for name in Gpu.__struct_fields__ if name not in ("name", "source"))
 _WHOLE = ("sms", "server")
-_FRACTIONS = ("matmul", "grouped", "flash_forward", "flash_backward", "batched", "elementwise")
+_FRACTIONS = ("matmul", "grouped", "flash_forward", "flash_backward", "batched", "elementwise", "permute", "cross_entropy")
 
 
 def find_gpu(name: str) -> Gpu:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.model.aicb import AicbConfig, AicbTimes, aicb_text
@@ -11,7 +12,7 @@ from simcore.model.costs import Cells, Costs, nanoseconds
 from simcore.model.gpu import Gpu, find_gpu
 from simcore.model.megatron import FORMAT, POLICY, MegatronRows
 from simcore.model.sizes import Model, Moe
-from simcore.model.training import Training, resolve
+from simcore.model.training import Training, resolve, stage_words
 from simcore.parameters import FLAGS, Parameters, flag_of
 from simcore.records import Struct, replace
 from simcore.workload import Header, Workload
@@ -79,6 +80,28 @@ class ModelMaker:
         made = self.made(parameters)
         return made.gpu.dims(made.training.world), made.gpu.hbm
 
+    def values(self, parameters: Parameters) -> dict[str, Any]:
+        """By field, what a run takes for the parameters of a model that were not given."""
+        if parameters.as_aicb is not None:
+            return {}
+        training = self.made(parameters).training
+        on_off = {True: "on", False: "off"}
+        return {
+            "cp": training.cp,
+            "microbatch_size": training.microbatch_size,
+            "global_batch": training.global_batch,
+            "seq": training.seq,
+            "sequence_parallel": on_off[training.sequence_parallel],
+            "flash": on_off[training.flash],
+            "recompute": training.recompute,
+            "zero": str(training.zero),
+            "grad_dtype": "fp32" if training.grad_bytes == 4 else "bf16",
+            "precision": "fp8" if training.fp8 else "bf16",
+            "pp_scatter": on_off[training.pp_scatter],
+            "stage_layers": stage_words(training.stage_layers),
+            "gpu": training.gpu,
+        }
+
     def _check(self, parameters: Parameters) -> None:
         if parameters.aicb_args is not None:
             raise UsageError("--aicb-args is of --as-aicb plain|aiob")
@@ -103,7 +126,11 @@ class ModelMaker:
 
     # -- AICB ----------------------------------------------------------------------------
 
-    def aicb(self, parameters: Parameters) -> tuple[str, tuple[Diagnostic, ...]]:
+    def text(self, parameters: Parameters) -> tuple[str, tuple[Diagnostic, ...]] | None:
+        """AICB's file, where that is asked for."""
+        return None if parameters.as_aicb is None else self._aicb(parameters)
+
+    def _aicb(self, parameters: Parameters) -> tuple[str, tuple[Diagnostic, ...]]:
         """The text that AICB writes, and what was assumed for it."""
         config, arguments = self._aicb_config(parameters)
         found: list[Diagnostic] = list(arguments.diagnostics if arguments else ())
@@ -125,7 +152,7 @@ class ModelMaker:
     def _as_aicb(self, parameters: Parameters) -> Workload:
         from simcore.workload.formats.simai_text import read
 
-        text, found = self.aicb(parameters)
+        text, found = self._aicb(parameters)
         workload = read(self.path, text.encode())
         said = (*self.diagnostics, *found, *workload.diagnostics)
         return replace(workload, diagnostics=said, maker=self)

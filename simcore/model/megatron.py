@@ -221,7 +221,11 @@ class MegatronRows:
         return Sent(collective, "tp", size) if self.training.tp > 1 else None
 
     def _column(self, name: str, ops: OpCells) -> Row:
-        """A linear cut by columns: its input is gathered, and its input's gradient added up."""
+        """A linear cut by columns: its input is gathered, and its input's gradient added up.
+
+        With sequence parallelism Megatron gathers the input once more for the weight gradient, beside the
+        product of the input gradient, which takes longer: no op.
+        """
         act = self._act
         if self.training.sequence_parallel:
             return Row(name, ops, self._tensor("ALLGATHER", act), self._tensor("REDUCESCATTER", act))
@@ -331,8 +335,8 @@ class MegatronRows:
         return [Row(f"cross_entropy{number}", _NOTHING, sent) for number in (1, 2, 3)]
 
     def _tail(self) -> list[Row]:
-        """The norm of the gradients, one number of every rank."""
-        return [Row("optimizer1", _NOTHING, Sent("ALLREDUCE", "all", 4))] if self.training.world > 1 else []
+        """The norm of the gradients, one number of every rank of tp."""
+        return [Row("optimizer1", _NOTHING, Sent("ALLREDUCE", "tp", 4))] if self.training.tp > 1 else []
 
     def _prologue(self, parameters: StageParameters) -> list[Row]:
         """What a stage does with its gradients and parameters at the end of a step."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from simcore.analysis import Results
+from simcore.analysis.accounts import Accounts
 from simcore.analysis.dimensions import DimensionUse
 from simcore.analysis.effective import effective_parameters
 from simcore.analysis.layers import LayerCell
@@ -20,7 +21,9 @@ def json_report(results: Results, with_what_if: bool = False) -> dict[str, Any]:
     """
     simulation = results.simulation
     workload, layout, timeline = simulation.workload, simulation.layout, simulation.timeline
-    degrees = {"tp": layout.tp, "ep": layout.ep, "dp": layout.dp, "pp": layout.pp, "world": layout.world}
+    degrees = {"tp": layout.tp, "ep": layout.ep, "dp": layout.replicas, "pp": layout.pp, "world": layout.world}
+    if workload.maker is not None:
+        degrees["cp"] = layout.cp
     return {
         "schema": SCHEMA,
         "workload": {
@@ -66,6 +69,14 @@ def json_report(results: Results, with_what_if: bool = False) -> dict[str, Any]:
     }
 
 
+def _exposed(results: Results, accounts: Accounts) -> dict[str, int]:
+    """By kind; context parallelism is of models alone."""
+    found = accounts.exposed_ns()
+    if results.simulation.workload.maker is None:
+        del found["cp"]
+    return found
+
+
 def _class(results: Results, number: int) -> dict[str, Any]:
     timeline = results.simulation.timeline
     rank_class = timeline.classes[number]
@@ -76,13 +87,14 @@ def _class(results: Results, number: int) -> dict[str, Any]:
         "count": len(rank_class.ranks),
         "stage": rank_class.stage,
         "compute_ns": accounts.compute_ns(),
-        "exposed_ns": accounts.exposed_ns(),
+        "exposed_ns": _exposed(results, accounts),
         "wait_ns": accounts.wait_ns,
         "bubble_ns": accounts.bubble_ns,
         "idle_ns": accounts.idle_ns,
         "overlapped_ns": overlapped_ns,
         "comm_ns": comm_ns,
         "peak_microbatches": timeline.stage_program(number).peak_microbatches,
+        "peak_chunks": timeline.stage_program(number).peak_chunks,
         "streams": {
             use.stream: {
                 "busy_ns": use.busy_ns, "overlapped_ns": use.overlapped_ns, "exposed_ns": use.exposed_ns

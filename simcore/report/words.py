@@ -10,7 +10,8 @@ from simcore.units import plural
 
 def layout_words(layout: Layout) -> str:
     """`1024 = tp 8 x dp 8 x pp 16`, and how ep lies in it where there is one."""
-    words = f"{layout.world} = tp {layout.tp} x dp {layout.dp} x pp {layout.pp}"
+    shared = f" x cp {layout.cp}" if layout.cp > 1 else ""
+    words = f"{layout.world} = tp {layout.tp}{shared} x dp {layout.replicas} x pp {layout.pp}"
     if layout.ep == 1:
         return words
     return f"{words}, ep {layout.ep} inside {'tp x dp' if layout.dp % layout.ep else 'dp'}"

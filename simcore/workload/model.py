@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from simcore.diagnostics import Diagnostic
 from simcore.names import Dialect
@@ -92,6 +92,12 @@ class Maker(Protocol):
 
     def workload(self, parameters: Parameters) -> Workload:
         """The rows under these parameters. Raises `UsageError` for what cannot be, with what would fit."""
+
+    def text(self, parameters: Parameters) -> tuple[str, tuple[Diagnostic, ...]] | None:
+        """The file that another program writes of it, as it stands; None where these are rows of our own."""
+
+    def values(self, parameters: Parameters) -> dict[str, Any]:
+        """By field, what a run takes for the parameters of a model that were not given."""
 
     def dims(self, parameters: Parameters) -> tuple[tuple[str, ...], float] | None:
         """The network that comes with it, as `--dim` has it, and its memory's GB/s; None if none does."""

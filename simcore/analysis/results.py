@@ -34,6 +34,7 @@ from simcore.workload.model import base_name
 if TYPE_CHECKING:
     from simcore.analysis.critical_path import CriticalPath
     from simcore.analysis.dependencies import Dependencies
+    from simcore.analysis.model_figures import ModelFigures, Smaller
     from simcore.analysis.dimensions import ClassUse, DimensionUse, PortUse
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
@@ -301,6 +302,26 @@ class Results(Struct, frozen=True, dict=True):
         classes = self.simulation.timeline.classes
         whole = sum(ns * len(one.ranks) for one, ns in zip(classes, by_class, strict=True))
         return round(whole / sum(len(one.ranks) for one in classes))
+
+    @cached_property
+    def model_figures(self) -> ModelFigures | None:
+        """Throughput and memory of the run of a model; None of a file."""
+        if self.simulation.workload.maker is None:
+            return None
+        # Imported here: files have none.
+        from simcore.analysis.model_figures import model_figures
+
+        return model_figures(self.simulation)
+
+    @cached_property
+    def smaller_runs(self) -> tuple[Smaller, ...]:
+        """Changes with which a model that does not fit needs less memory; none where it fits."""
+        figures = self.model_figures
+        if figures is None or figures.fits:
+            return ()
+        from simcore.analysis.model_figures import smaller_runs
+
+        return tuple(smaller_runs(self.simulation, figures.limit))
 
     @cached_property
     def mean_ns(self) -> dict[str, int]:

@@ -54,7 +54,8 @@ def json_report(results: Results, with_what_if: bool = False) -> dict[str, Any]:
         "ops_simulated": timeline.ops_simulated,
         "rank_classes": len(timeline.classes),
         "classes": [_class(results, number) for number in range(len(timeline.classes))],
-        "mean_ns": results.mean_ns,
+        "mean_ns": _mean(results),
+        **_of_model(results),
         "layers": _layers(results),
         "critical_path": _critical_path(results),
         "what_if": _what_if(results) if with_what_if else None,
@@ -67,6 +68,53 @@ def json_report(results: Results, with_what_if: bool = False) -> dict[str, Any]:
         "estimates": {"simai": _estimate(results), **_estimate_lines(results)},
         "diagnostics": [found.values() for found in simulation.diagnostics],
     }
+
+
+def _mean(results: Results) -> dict[str, int]:
+    """Each account, the mean of all ranks; context parallelism is of models alone."""
+    found = dict(results.mean_ns)
+    if results.simulation.workload.maker is None:
+        del found["exposed cp"]
+    return found
+
+
+def _of_model(results: Results) -> dict[str, Any]:
+    """Throughput, memory by stage and parameters of a model; nothing of a file."""
+    figures = results.model_figures
+    if figures is None:
+        return {}
+    memory = [
+        {
+            "stage": one.stage,
+            "weights": one.weights,
+            "gradients": one.gradients,
+            "optimizer": one.optimizer,
+            "activations": one.activations,
+            "logits": one.logits,
+            "work": one.work,
+            "total": one.total,
+            "limit": figures.limit,
+            "fits": one.total <= figures.limit,
+        }
+        for one in figures.memory
+    ]
+    model = figures.model
+    return {
+        "throughput": figures.throughput._asdict(),
+        "memory": memory,
+        "model": {
+            "parameters": model.parameters,
+            "active_parameters": model.active_parameters,
+            "name": model.name,
+        },
+    }
+
+
+def _chunks(results: Results, number: int) -> dict[str, int]:
+    """Of a model how many chunks' activations are held at once: exact, where micro-batches are rounded up."""
+    if results.simulation.workload.maker is None:
+        return {}
+    return {"peak_chunks": results.simulation.timeline.stage_program(number).peak_chunks}
 
 
 def _exposed(results: Results, accounts: Accounts) -> dict[str, int]:
@@ -94,7 +142,7 @@ def _class(results: Results, number: int) -> dict[str, Any]:
         "overlapped_ns": overlapped_ns,
         "comm_ns": comm_ns,
         "peak_microbatches": timeline.stage_program(number).peak_microbatches,
-        "peak_chunks": timeline.stage_program(number).peak_chunks,
+        **_chunks(results, number),
         "streams": {
             use.stream: {
                 "busy_ns": use.busy_ns, "overlapped_ns": use.overlapped_ns, "exposed_ns": use.exposed_ns

@@ -53,6 +53,7 @@ def text_report(
     """
     parts = [
         _head(results),
+        *_memory(results),
         _stages(results, ascii_only),
         *usage_parts(results),
         *_waiting(results),
@@ -88,7 +89,15 @@ def _head(results: Results) -> str:
             f"for {digits(timeline.spans)} spans of all ranks",
         ),
     ]
-    lines = [f"Step time  {duration(simulation.step_time_ns)}", "", *sentence_lines(results)]
+    lines = [f"Step time  {duration(simulation.step_time_ns)}"]
+    figures = results.model_figures
+    if figures is not None:
+        # Imported here, as in `_memory`: files have neither.
+        from simcore.report.model_text import memory_words, model_words, throughput_facts
+
+        lines.append(f"           {', '.join(throughput_facts(figures))}")
+        facts[:1] = [("model", model_words(figures)), ("memory", memory_words(figures))]
+    lines += ["", *sentence_lines(results)]
     megatron = results.megatron_step_ns
     if megatron is not None:
         facts.append(
@@ -100,6 +109,15 @@ def _head(results: Results) -> str:
         )
     lines += [f"  {name:<10} {text}" for name, text in facts]
     return "\n".join(lines) + "\n"
+
+
+def _memory(results: Results) -> list[str]:
+    """The memory of each stage of a model; nothing of a file."""
+    if results.model_figures is None:
+        return []
+    from simcore.report.model_text import memory_table
+
+    return [memory_table(results.model_figures)]
 
 
 def _stages(results: Results, ascii_only: bool) -> str:

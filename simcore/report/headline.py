@@ -28,6 +28,15 @@ def _simulated(run: Results, wide: bool) -> list[str]:
 
     simulation = run.simulation
     program, layout = simulation.program, simulation.layout
+    figures = run.model_figures
+    if figures is not None:
+        # Imported here: files have none.
+        from simcore.report.model_text import memory_words, throughput_facts
+
+        total, each, flops, mfu, hfu = throughput_facts(figures)
+        if not wide:
+            return [mfu, "fits" if figures.fits else "does not fit", plural(layout.world, "rank")]
+        return [total, each, flops, mfu, hfu, memory_words(figures), plural(layout.world, "rank"), program.schedule]
     if not wide:
         count = f" x{program.microbatches}" if program.has_pipeline_schedule else ""
         return [plural(layout.world, "rank"), f"{program.schedule}{count}"]

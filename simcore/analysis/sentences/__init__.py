@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from simcore.analysis.sentences.compute import compute_bound
 from simcore.analysis.sentences.faults import slow_link, straggler
+from simcore.analysis.sentences.memory import does_not_fit
 from simcore.analysis.sentences.model import Facts, Rule, Sentence
 from simcore.analysis.sentences.network import (
     busy_port,
@@ -29,6 +30,7 @@ _BOUND = 0.8
 
 # What costs the same stands in this order.
 RULES: tuple[Rule, ...] = (
+    does_not_fit,
     straggler,
     slow_link,
     compute_bound,

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from simcore.diagnostics import UsageError, printable
 from simcore.workload import Workload, open_workload
-from simcore.workload.opening import is_measured, is_model, read_beginning, read_file, read_source, stream_source
+from simcore.workload.opening import (
+    is_measured,
+    is_model,
+    read_beginning,
+    read_file,
+    read_source,
+    stream_source,
+)
 
 if TYPE_CHECKING:
     from simcore.measured import MeasuredRun

@@ -221,21 +221,23 @@ FLAGS: tuple[Flag, ...] = (
     Flag("global_batch", "model", "count", "sequences", "N",
          "sequences of a step (default: one micro-batch on each replica)", of=_MODEL),
     Flag("seq", "model", "count", "tokens", "N", "tokens of a sequence (default: the model's)", of=_MODEL),
-    Flag("sequence_parallel", "model", "word", "", "WORD", "activations between linears cut by tp (default off)",
-         _ON_OFF, of=_MODEL),
+    Flag("sequence_parallel", "model", "word", "", "WORD",
+         "cut activations between linears by tp (default off)", _ON_OFF, of=_MODEL),
     Flag("flash", "model", "word", "", "WORD", "flash attention (default on)", _ON_OFF, of=_MODEL),
     Flag("recompute", "model", "word", "", "WORD", "what backward runs forward again (default none)",
          ("none", "selective", "full"), of=_MODEL),
-    Flag("zero", "model", "word", "", "N", "what the replicas share out: 1 is Megatron's distributed optimizer "
-         "(default 0)", ("0", "1", "2", "3"), of=_MODEL),
+    Flag("zero", "model", "word", "", "N",
+         "what the replicas share out: 1 is Megatron's distributed optimizer (default 0)",
+         ("0", "1", "2", "3"), of=_MODEL),
     Flag("grad_dtype", "model", "word", "", "TYPE", "gradients as they are added up and sent (default fp32)",
          ("fp32", "bf16"), of=_MODEL),
-    Flag("precision", "model", "word", "", "TYPE", "of the linears (default bf16)", ("bf16", "fp8"), of=_MODEL),
+    Flag("precision", "model", "word", "", "TYPE", "of the linears (default bf16)",
+         ("bf16", "fp8"), of=_MODEL),
     Flag("pp_scatter", "model", "word", "", "WORD",
          "without sequence parallelism each rank of tp sends its share to the next stage (default off)",
          _ON_OFF, of=_MODEL),
-    Flag("stage_layers", "model", "text", "", "N,N*K,...", "layers of each stage, like 7,8*14,6 (default: even)",
-         of=_MODEL),
+    Flag("stage_layers", "model", "text", "", "N,N*K,...",
+         "layers of each stage, like 7,8*14,6 (default: even)", of=_MODEL),
     Flag("gpu", "model", "text", "", "NAME|FILE",
          f"compute constants and their cluster (default h100; {', '.join(GPU_NAMES)}), or a TOML file",
          of=_MODEL),
@@ -243,8 +245,8 @@ FLAGS: tuple[Flag, ...] = (
          of=_MODEL),
     Flag("as_aicb", "model", "word", "", "MODE", "the rows that AICB writes, without or with compute times",
          ("plain", "aiob"), of=_MODEL),
-    Flag("aicb_args", "model", "text", "", "ARGUMENTS", "AICB's own arguments in place of a model and a layout",
-         of=_MODEL),
+    Flag("aicb_args", "model", "text", "", "ARGUMENTS",
+         "AICB's own arguments in place of a model and a layout", of=_MODEL),
 )  # fmt: skip
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
 _LEAST = {"endpoint_delay": 0, "seed": 0}
@@ -293,8 +295,9 @@ def refuse_others(parameters: Parameters, of: Input) -> None:
     if not others:
         return
     options = ", ".join(others)
-    if of == "workload" and all(flag.of == _MODEL for flag in stated(parameters) if "workload" not in flag.of):
-        raise UsageError(f"{options}: found a workload file, whose rows are made; --model NAME|FILE would fit")
+    not_of_files = [flag for flag in stated(parameters) if "workload" not in flag.of]
+    if of == "workload" and all(flag.of == _MODEL for flag in not_of_files):
+        raise UsageError(f"{options}: found a workload file, which has its rows; --model NAME|FILE would fit")
     if of == "model":
         raise UsageError(f"{options}: found a model, expected rank traces")
     if of == "workload":

@@ -34,8 +34,8 @@ from simcore.workload.model import base_name
 if TYPE_CHECKING:
     from simcore.analysis.critical_path import CriticalPath
     from simcore.analysis.dependencies import Dependencies
-    from simcore.analysis.model_figures import ModelFigures, Smaller
     from simcore.analysis.dimensions import ClassUse, DimensionUse, PortUse
+    from simcore.analysis.model_figures import ModelFigures, Smaller
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
     from simcore.cluster import Dimension
@@ -564,7 +564,8 @@ class Results(Struct, frozen=True, dict=True):
         simulation = self.simulation
         if not SCHEDULES[simulation.program.schedule].pipelined or simulation.layout.pp == 1:
             return None
-        if simulation.workload.stages or simulation.parameters.stage_layout == "megatron" or simulation.parameters.jitter > 0:
+        megatron = bool(simulation.workload.stages) or simulation.parameters.stage_layout == "megatron"
+        if megatron or simulation.parameters.jitter > 0:
             return None
         # Folding gives the same figure at a fraction of the cost.
         other = replaced(replaced(simulation.parameters, "stage_layout", "megatron"), "no_fold", False)

@@ -84,8 +84,8 @@ def export_model(maker: Maker, request: Request) -> Export:
     stages = len(workload.stages)
     if stages > 1 and not request.per_rank:
         raise UsageError(
-            f"--format simai: a model on {stages} stages is a file for each, whose rows differ: --per-rank, and "
-            "-o a folder, would fit"
+            f"--format simai: a model on {stages} stages is a file for each, whose rows differ: --per-rank, "
+            "and -o a folder, would fit"
         )
     found = workload.diagnostics
     if request.per_rank:

@@ -1,4 +1,4 @@
-"""The rows of one stage of a model as a file has them: each micro-batch a block, what is recomputed marked."""
+"""The rows of one stage of a model as a file has them: micro-batches as blocks, what is recomputed marked."""
 
 from __future__ import annotations
 

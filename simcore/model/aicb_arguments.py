@@ -23,16 +23,15 @@ _SWITCHES = (
 )  # fmt: skip
 _WORDS = ("frame", "comp_filepath", "model_name")
 # They change no byte of the file that AICB writes.
-_WITHOUT_EFFECT = frozenset(
-    """
-    use_distributed_optimizer use_flash_attn context_parallel_size gpu_type epoch_num overlap_version
-    max_position_embeddings moe_grouped_gemm computation_enable dtype enable_visual workload_only pp_rank
-    overlap_grad_reduce gated_linear_unit bias_gelu_fusion openai_gelu onnx_safe squared_relu
-    activation_func result_dir stage amp_enabled reduce_bucket_size allgather_bucket_size
-    contiguous_gradients param_persistence_threshold model_persistence_threshold max_live_parameters
-    prefetch_bucket_size
-    """.split()
-)
+_WITHOUT_EFFECT = frozenset((
+    "use_distributed_optimizer", "use_flash_attn", "context_parallel_size", "gpu_type", "epoch_num",
+    "overlap_version", "max_position_embeddings", "moe_grouped_gemm", "computation_enable", "dtype",
+    "enable_visual", "workload_only", "pp_rank", "overlap_grad_reduce", "gated_linear_unit",
+    "bias_gelu_fusion", "openai_gelu", "onnx_safe", "squared_relu", "activation_func", "result_dir",
+    "stage", "amp_enabled", "reduce_bucket_size", "allgather_bucket_size", "contiguous_gradients",
+    "param_persistence_threshold", "model_persistence_threshold", "max_live_parameters",
+    "prefetch_bucket_size",
+))  # fmt: skip
 _FRAMES = ("Megatron", "DeepSeek")
 _MOST = 1 << 40
 # Beyond this lies a slip of the keyboard: a file of more rows is not simulated.
@@ -51,9 +50,7 @@ class AicbArguments:
         except ValueError as error:
             raise UsageError(f"--aicb-args {printable(text, 60)}: {error}") from None
         values = _values(words)
-        unknown = [
-            name for name in values if name not in (*_COUNTS, *_SWITCHES, *_WORDS, *_WITHOUT_EFFECT)
-        ]
+        unknown = [name for name in values if name not in (*_COUNTS, *_SWITCHES, *_WORDS, *_WITHOUT_EFFECT)]
         self.diagnostics: tuple[Diagnostic, ...] = ()
         if unknown:
             names = ", ".join(f"--{printable(name, 40)}" for name in unknown)
@@ -74,7 +71,9 @@ def _values(words: list[str]) -> dict[str, str | None]:
     while place < len(words):
         word = words[place]
         if not word.startswith("--"):
-            raise UsageError(f"--aicb-args: found {printable(word, 60)}, expected an argument like --num_layers")
+            raise UsageError(
+                f"--aicb-args: found {printable(word, 60)}, expected an argument like --num_layers"
+            )
         name, equals, value = word.lstrip("-").partition("=")
         name = name.replace("-", "_")
         place += 1
@@ -150,10 +149,13 @@ def check_config(config: AicbConfig) -> None:
         below = config.world - config.world % ranks
         near = f"{below} or {below + ranks}" if below else str(ranks)
         raise UsageError(
-            f"world {config.world} is not a multiple of tp {config.tp} x pp {config.pp} = {ranks}: {near} would fit"
+            f"world {config.world} is not a multiple of tp {config.tp} x pp {config.pp} = {ranks}: "
+            f"{near} would fit"
         )
     if config.experts is not None and not config.sequence_parallel:
-        raise UsageError("AICB has experts with sequence parallelism alone: --enable_sequence_parallel would fit")
+        raise UsageError(
+            "AICB has experts with sequence parallelism alone: --enable_sequence_parallel would fit"
+        )
     if config.ep > 1 and (config.experts or 1) % config.ep:
         raise UsageError(f"ep {config.ep} does not divide the {config.experts or 1} experts")
     rows = config.microbatches * (8 * config.stage_layers + 4)

@@ -31,7 +31,9 @@ def read_times(path: str, data: bytes, recompute: bool) -> AicbTimes:
             continue
         us = plain_number(text.strip())
         if us is None or us > 1e12:
-            message = f"{printable(key.strip())}: found {printable(text.strip(), 40)}, expected us as a number"
+            message = (
+                f"{printable(key.strip())}: found {printable(text.strip(), 40)}, expected us as a number"
+            )
             raise InputError(Diagnostic("error", "aicb-times", message, path, number, line.find(":") + 2))
         ns = us * 1000
         if part == _OPTIMIZER:

@@ -63,7 +63,7 @@ class Costs:
     def elementwise(
         self, name: str, numbers: float, passes: float, kernels: int = 1, share: float | None = None
     ) -> Op:
-        """`passes` reads and writes of so many 2-byte numbers; share: of hbm, where it is not that of most."""
+        """`passes` reads and writes of so many 2-byte numbers; share: of hbm, where not that of most."""
         return self._op(name, 0.0, 2.0 * numbers * passes, 0.0, self.peak, kernels, share)
 
     def _op(
@@ -96,11 +96,11 @@ class Costs:
         flops = 2.0 * scores * (model.query_dim + model.value_dim)
         moved = 2.0 * training.tokens * heads * 2 * (model.query_dim + model.value_dim)
         if training.flash:
-            forward = self._op("flash attention", flops / 2, moved, gpu.flash_forward, self.peak)
-            backward = self._op(
+            once = self._op("flash attention", flops / 2, moved, gpu.flash_forward, self.peak)
+            twice = self._op(
                 "flash attention", 2.5 * flops / 2, 2.5 * moved, gpu.flash_backward, self.peak, 3
             )
-            return Cells([forward], [backward], [])
+            return Cells([once], [twice], [])
         dropped = 2.5 if model.dropout else 0.0  # read, write, and a mask of a byte
         forward = [
             self._op("scores and values", flops, 0.0, gpu.batched, self.peak, 2),
@@ -161,7 +161,9 @@ class Costs:
     def attention_out(self) -> Cells:
         """The projection of attention's output."""
         model, training = self.training.model, self.training
-        return self.linear("projection", training.tokens, model.hidden, model.heads // training.tp * model.value_dim)
+        return self.linear(
+            "projection", training.tokens, model.hidden, model.heads // training.tp * model.value_dim
+        )
 
     def mlp_in(self, ffn: int, tokens: int, batch: int = 1) -> Cells:
         """The first linear of a feed-forward part (both, where it is gated), and its activation."""
@@ -233,7 +235,7 @@ class Costs:
 
 def joined(*parts: Cells) -> Cells:
     """The ops of several parts, one after another."""
-    return Cells(*(sum((part[phase] for part in parts), []) for phase in range(3)))
+    return Cells(*([op for part in parts for op in part[phase]] for phase in range(3)))
 
 
 def nanoseconds(ops: list[Op]) -> int:

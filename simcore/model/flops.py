@@ -10,7 +10,8 @@ def step_flops(training: Training) -> tuple[float, float]:
     """(of the model, of the hardware) of one step of all ranks.
 
     The model's: three times the forward's products, attention over the whole square of scores, the output
-    layer (the formula of arXiv 2104.04473, which counts no causal mask). The hardware's: what is recomputed, too.
+    layer (the formula of arXiv 2104.04473, which counts no causal mask). The hardware's: what is
+    recomputed, too.
     """
     # Biases and norms are no products.
     model = replace(training.model, bias="none", norm_bias=False, qk_norm=False)
@@ -27,5 +28,11 @@ def step_flops(training: Training) -> tuple[float, float]:
         layers += 2.0 * (linear + mlp) + core
     tokens = training.global_batch * training.seq
     forward = layers + 2.0 * model.embedding
-    again = layers if training.recompute == "full" else core * model.layers if training.recompute == "selective" else 0
+    again = (
+        layers
+        if training.recompute == "full"
+        else core * model.layers
+        if training.recompute == "selective"
+        else 0
+    )
     return 3 * forward * tokens, (3 * forward + again) * tokens

@@ -1,4 +1,4 @@
-"""Constants of a GPU and the engine on it: what one op costs is made of these (gpus.toml has their sources)."""
+"""Constants of a GPU and the engine on it: what an op costs is made of them (gpus.toml has the sources)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,16 @@ class Gpu(Struct, frozen=True):
 
 _NUMBERS = tuple(name for name in Gpu.__struct_fields__ if name not in ("name", "source"))
 _WHOLE = ("sms", "server")
-_FRACTIONS = ("matmul", "grouped", "flash_forward", "flash_backward", "batched", "elementwise", "permute", "cross_entropy")
+_FRACTIONS = (
+    "matmul",
+    "grouped",
+    "flash_forward",
+    "flash_backward",
+    "batched",
+    "elementwise",
+    "permute",
+    "cross_entropy",
+)
 
 
 def find_gpu(name: str) -> Gpu:
@@ -99,7 +108,9 @@ def _gpu(name: str, known: dict[str, dict[str, Any]], given: dict[str, Any]) -> 
         if key == "source":
             continue
         if key not in _NUMBERS:
-            raise UsageError(f"{printable(key, 40)}: not known, expected one of {', '.join(_NUMBERS)}, base, source")
+            raise UsageError(
+                f"{printable(key, 40)}: not known, expected one of {', '.join(_NUMBERS)}, base, source"
+            )
         least_open = key not in ("launch_us", "host_us", "nvlink_ns", "network_ns")
         fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1e9
         if not fits or (least_open and value == 0) or (key in _WHOLE and not isinstance(value, int)):

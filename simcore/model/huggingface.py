@@ -13,22 +13,23 @@ from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.model.sizes import Mla, Model, Moe, checked
 
 # What says nothing of a step's cost: names, tokens, how weights begin, how text is generated.
-_WORDLESS = frozenset(
-    """
-    _name_or_path architectures auto_map bos_token_id eos_token_id pad_token_id cls_token_id sep_token_id
-    decoder_start_token_id transformers_version use_cache torch_dtype dtype initializer_range rms_norm_eps
-    layer_norm_eps layer_norm_epsilon norm_eps hidden_act activation_function rope_theta rope_scaling
-    rope_parameters rotary_emb_base rotary_pct rope_interleave output_router_logits router_aux_loss_coef
-    router_jitter_noise aux_loss_alpha seq_aux scoring_func topk_method norm_topk_prob routed_scaling_factor
-    n_group topk_group pretraining_tp task_specific_params gradient_checkpointing resid_pdrop embd_pdrop
-    attn_pdrop attention_dropout hidden_dropout classifier_dropout summary_activation
-    summary_first_dropout summary_proj_to_labels summary_type summary_use_proj scale_attn_weights
-    scale_attn_by_inverse_layer_idx reorder_and_upcast_attn model_type max_window_layers ep_size
-    moe_layer_freq use_parallel_residual attention_bias mlp_bias rms_norm tie_word_embeddings
-    use_sliding_window initializer_factor n_positions n_ctx max_position_embeddings quantization_config
-    head_dim num_key_value_heads id2label label2id num_labels unsloth_fixed unsloth_version layer_types
-    """.split()
-)
+_WORDLESS = frozenset((
+    "_name_or_path", "architectures", "auto_map", "bos_token_id", "eos_token_id", "pad_token_id",
+    "cls_token_id", "sep_token_id", "decoder_start_token_id", "transformers_version", "use_cache",
+    "torch_dtype", "dtype", "initializer_range", "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon",
+    "norm_eps", "hidden_act", "activation_function", "rope_theta", "rope_scaling", "rope_parameters",
+    "rotary_emb_base", "rotary_pct", "rope_interleave", "output_router_logits", "router_aux_loss_coef",
+    "router_jitter_noise", "aux_loss_alpha", "seq_aux", "scoring_func", "topk_method", "norm_topk_prob",
+    "routed_scaling_factor", "n_group", "topk_group", "pretraining_tp", "task_specific_params",
+    "gradient_checkpointing", "resid_pdrop", "embd_pdrop", "attn_pdrop", "attention_dropout",
+    "hidden_dropout", "classifier_dropout", "summary_activation", "summary_first_dropout",
+    "summary_proj_to_labels", "summary_type", "summary_use_proj", "scale_attn_weights",
+    "scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "model_type", "max_window_layers",
+    "ep_size", "moe_layer_freq", "use_parallel_residual", "attention_bias", "mlp_bias", "rms_norm",
+    "tie_word_embeddings", "use_sliding_window", "initializer_factor", "n_positions", "n_ctx",
+    "max_position_embeddings", "quantization_config", "head_dim", "num_key_value_heads", "id2label",
+    "label2id", "num_labels", "unsloth_fixed", "unsloth_version", "layer_types",
+))  # fmt: skip
 # What is no part of the step that is built, and so is said: field -> why nothing is priced for it.
 _SAID = {
     "sliding_window": "attention is priced over the whole sequence",
@@ -55,7 +56,9 @@ class _Fields:
                 raise refusal(self.path, f"{name}: found {shown(value)}, expected a whole number")
             return value
         if default is None:
-            raise refusal(self.path, f"found no {' or '.join(names)}, expected a configuration with its sizes")
+            raise refusal(
+                self.path, f"found no {' or '.join(names)}, expected a configuration with its sizes"
+            )
         return default
 
     def truth(self, name: str, default: bool) -> bool:

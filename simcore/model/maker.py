@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from array import array
 from typing import Any
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
-from simcore.model.aicb import AicbConfig, AicbTimes, aicb_text
+from simcore.model.aicb import AicbConfig, AicbTimes, aicb_text, modules
 from simcore.model.aicb_arguments import AicbArguments, check_config
 from simcore.model.costs import Cells, Costs, nanoseconds
 from simcore.model.gpu import Gpu, find_gpu
@@ -15,6 +16,7 @@ from simcore.model.sizes import Model, Moe
 from simcore.model.training import Training, resolve, stage_words
 from simcore.parameters import FLAGS, Parameters, flag_of
 from simcore.records import Struct, replace
+from simcore.workload import Cells as Columns
 from simcore.workload import Header, Workload
 
 _AICB = "AICB arguments"
@@ -46,9 +48,21 @@ class ModelMaker:
     def opened(self) -> Workload:
         """A workload without rows, which a run asks its maker for."""
         return Workload(
-            self.path, FORMAT, POLICY, "simai", Header(), [], *_no_rows(), declared_rows=None,
-            diagnostics=self.diagnostics, maker=self,
-        )  # fmt: skip
+            path=self.path,
+            format=FORMAT,
+            policy=POLICY,
+            dialect="simai",
+            header=Header(),
+            name=[],
+            line=array("q"),
+            fwd=Columns(),
+            ig=Columns(),
+            wg=Columns(),
+            process_ns=array("q"),
+            declared_rows=None,
+            diagnostics=self.diagnostics,
+            maker=self,
+        )
 
     def workload(self, parameters: Parameters) -> Workload:
         """The rows under these parameters. Raises `UsageError` for what cannot be, with what would fit."""
@@ -117,11 +131,17 @@ class ModelMaker:
         """What of a training is not priced, and where its constants come from."""
         found = [f"constants of {gpu.name}: {printable(gpu.source)}"] if gpu.source else []
         if training.model.tied_embeddings and training.pp > 1:
-            found.append("the first and the last stage add up the gradients of the tied embedding: not priced")
+            found.append(
+                "the first and the last stage add up the gradients of the tied embedding: not priced"
+            )
         if training.zero in (2, 3) and training.chunks * training.pp > 1:
-            found.append(f"ZeRO {training.zero} is priced with gradients sent once a step, not once a micro-batch")
+            found.append(
+                f"ZeRO {training.zero} is priced with gradients sent once a step, not once a micro-batch"
+            )
         if training.cp > 1:
-            found.append("the exchange of keys and values runs beside attention, and attention never waits for it")
+            found.append(
+                "the exchange of keys and values runs beside attention, and attention never waits for it"
+            )
         return [Diagnostic("note", "model-priced", text, self.path) for text in found]
 
     # -- AICB ----------------------------------------------------------------------------
@@ -159,13 +179,17 @@ class ModelMaker:
 
     def _aicb_config(self, parameters: Parameters) -> tuple[AicbConfig, AicbArguments | None]:
         if parameters.aicb_args is not None:
-            given = [flag_of(field).option for field in (*_IN_AICB_ARGS, "world", "tp", "pp", "ep", "microbatches")
-                     if getattr(parameters, field) is not None and field not in ("gpu", "memory_limit")]  # fmt: skip
+            given = [
+                flag_of(field).option
+                for field in (*_IN_AICB_ARGS, "world", "tp", "pp", "ep", "microbatches")
+                if getattr(parameters, field) is not None and field not in ("gpu", "memory_limit")
+            ]
             if given:
                 raise UsageError(f"{', '.join(given)}: --aicb-args has its own, give one of the two")
             if self.model is not None:
                 raise UsageError(
-                    f"--aicb-args has its own sizes: found a model beside it ({printable(self.model.name, 40)})"
+                    "--aicb-args has its own sizes: found a model beside it "
+                    f"({printable(self.model.name, 40)})"
                 )
             arguments = AicbArguments(parameters.aicb_args)
             return arguments.config, arguments
@@ -186,18 +210,12 @@ class ModelMaker:
             return read_times(path, read_file(path), config.recompute), []
         found = []
         gpu = find_gpu(parameters.gpu or "a100-80")
-        why = "no --comp_filepath is given" if path is None else f"{printable(path, 60)}: there is no such file"
+        why = (
+            "no --comp_filepath is given" if path is None else f"{printable(path, 60)}: there is no such file"
+        )
         message = f"{why}; compute cells are those of {gpu.name} (docs/models.md)"
         found.append(Diagnostic("note" if path is None else "warning", "aicb-times", message, _AICB))
         return _own_times(config, gpu), found
-
-
-def _no_rows():  # type: ignore[no-untyped-def]
-    from array import array
-
-    from simcore.workload import Cells as Columns
-
-    return array("q"), Columns(), Columns(), Columns(), array("q")
 
 
 def _config_of(training: Training, model: Model) -> AicbConfig:
@@ -234,22 +252,22 @@ def _own_times(config: AicbConfig, gpu: Gpu) -> AicbTimes:
         moe = Moe(config.experts, min(config.experts_per_token, config.experts), config.ffn)
     heads = max(config.heads, 1)
     model = Model(
-        "AICB", max(config.layers, 1), config.hidden, heads, heads, max(config.hidden // heads, 1), config.ffn, False,
-        config.vocab, config.seq, positions=config.seq, moe=moe, mla=config.mla,
+        "AICB", max(config.layers, 1), config.hidden, heads, heads, max(config.hidden // heads, 1),
+        config.ffn, False, config.vocab, config.seq, positions=config.seq, moe=moe, mla=config.mla,
     )  # fmt: skip
     training = Training(
-        model, config.tp, 1, max(config.dp, 1), config.pp, max(config.ep, 1), 1, (config.stage_layers,) * config.pp,
-        config.microbatch_size, config.global_batch, config.seq, config.sequence_parallel, True, "none", 1, 4,
-        False, False, gpu.name,
+        model, config.tp, 1, max(config.dp, 1), config.pp, max(config.ep, 1), 1,
+        (config.stage_layers,) * config.pp, config.microbatch_size, config.global_batch, config.seq,
+        config.sequence_parallel, True, "none", 1, 4, False, False, gpu.name,
     )  # fmt: skip
     costs = Costs(gpu, training)
     attention = (costs.norm(), costs.attention_in(), costs.attention_core(), costs.attention_out())
     inner = max(config.ffn // config.tp, 1)
-    mlp = (costs.norm(), costs.mlp_in(inner, training.tokens), costs.mlp_out(inner, training.tokens))
+    mlp = [costs.norm(), costs.mlp_in(inner, training.tokens), costs.mlp_out(inner, training.tokens)]
     if moe:
-        mlp = (costs.norm(), costs.experts())
+        mlp = [costs.norm(), costs.experts()]
     # Of one rank: its share of all parameters of the stage.
-    held = sum(n for _, n in _modules(config))
+    held = sum(n for _, n in modules(config))
     adam = nanoseconds(costs.optimizer(held / max(config.dp, 1), held).ig)
     forward = sum(nanoseconds(part.fwd) for part in attention)
     return AicbTimes(
@@ -261,12 +279,6 @@ def _own_times(config: AicbConfig, gpu: Gpu) -> AicbTimes:
     )
 
 
-def _modules(config: AicbConfig) -> list[tuple[str, int]]:
-    from simcore.model.aicb import modules
-
-    return modules(config)
-
-
 def _quirks(config: AicbConfig, aiob: bool) -> list[str]:
     """What AICB writes and no trainer sends, where it is in this file."""
     found = []
@@ -275,8 +287,8 @@ def _quirks(config: AicbConfig, aiob: bool) -> list[str]:
         found.append(f"{config.layers} layers on pp {config.pp}: AICB loses {lost} of them")
     if config.microbatches == 0:
         found.append(
-            f"a global batch of {config.global_batch} is less than micro-batch {config.microbatch_size} x dp {config.dp}: "
-            "AICB writes no layer"
+            f"a global batch of {config.global_batch} is less than micro-batch {config.microbatch_size} "
+            f"x dp {config.dp}: AICB writes no layer"
         )
     if not config.sequence_parallel and config.tp > 1:
         found.append("`layernorm` all-reduces all parameters over tp; Megatron needs none of it")

@@ -172,7 +172,9 @@ class MegatronRows:
                 of_stage[-1] += final
             found.append(
                 StageRows(
-                    prologues[stage_parameters(training, stage)], tuple(of_stage), loss if stage == last else ()
+                    prologues[stage_parameters(training, stage)],
+                    tuple(of_stage),
+                    loss if stage == last else (),
                 )
             )
         return tuple(found)
@@ -185,7 +187,9 @@ class MegatronRows:
     def _chunks(self) -> list[list[tuple[int, ...]]]:
         """The layers' rows of each chunk of each stage."""
         training = self.training
-        layers = {moe: self._layer(moe) for moe in {*map(training.model.is_moe, range(training.model.layers))}}
+        layers = {
+            moe: self._layer(moe) for moe in {*map(training.model.is_moe, range(training.model.layers))}
+        }
         # Rows of a layer by its chunk and the kinds of layers up to it: equal chunks share their rows.
         known: dict[tuple[int, tuple[bool, ...]], tuple[int, ...]] = {}
         found = []
@@ -267,7 +271,10 @@ class MegatronRows:
             numbers = 2 * max(model.kv_heads // training.tp, 1) * model.head_dim
         size = 2 * training.tokens * numbers * training.cp
         return Row(
-            "attention_exchange", _NOTHING, Sent("ALLGATHER", "cp", size, True), Sent("ALLGATHER", "cp", 2 * size, True)
+            "attention_exchange",
+            _NOTHING,
+            Sent("ALLGATHER", "cp", size, True),
+            Sent("ALLGATHER", "cp", 2 * size, True),
         )
 
     def _moe(self) -> list[Row]:
@@ -298,7 +305,10 @@ class MegatronRows:
         idle = max(0.0, host - forward), max(0.0, _HOST_BACKWARD * host - backward)
         if not any(idle):
             return rows
-        waits = OpCells(*([Op("host starts kernels", 0, 0, 0, one, "host")] if one else [] for one in idle), [])
+        forward_wait, backward_wait = (
+            [Op("host starts kernels", 0, 0, 0, one, "host")] if one else [] for one in idle
+        )
+        waits = OpCells(forward_wait, backward_wait, [])
         last = rows[-1]
         return [*rows[:-1], last._replace(ops=joined(last.ops, waits))]
 

@@ -45,10 +45,8 @@ class StageMemory(Struct, frozen=True):
         return self.weights + self.gradients + self.optimizer
 
 
-def stage_memory(
-    training: Training, stage: int, held: Sequence[tuple[int, int, int]]
-) -> StageMemory:
-    """The memory of a rank of `stage`. held: when its schedule holds and frees which chunk (`StageProgram`)."""
+def stage_memory(training: Training, stage: int, held: Sequence[tuple[int, int, int]]) -> StageMemory:
+    """The memory of a rank of `stage`. held: when its schedule holds and frees a chunk (`StageProgram`)."""
     parameters = stage_parameters(training, stage)
     weights, gradients, optimizer = _states(training, parameters)
     each = chunk_activations(training, stage)
@@ -90,7 +88,8 @@ def chunk_activations(training: Training, stage: int) -> list[int]:
     found = []
     for chunk in range(training.chunks):
         size = sum(
-            layer_activations(training, training.model.is_moe(layer)) for layer in training.layers_of(stage, chunk)
+            layer_activations(training, training.model.is_moe(layer))
+            for layer in training.layers_of(stage, chunk)
         )
         if stage == 0 and chunk == 0 and training.model.dropout:
             size += training.tokens * training.model.hidden // training.shard
@@ -138,7 +137,7 @@ def _mlp(training: Training, ffn: int, tokens: int) -> int:
 
 
 def _scores(training: Training) -> int:
-    """The score matrix of attention without flash: before and after softmax, with dropout's mask and output."""
+    """The scores of attention without flash: before and after softmax, with dropout's mask and output."""
     model = training.model
     numbers = model.heads * training.tokens * training.seq // training.tp
     return numbers * (5 if model.dropout else 4)

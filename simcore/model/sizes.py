@@ -155,7 +155,9 @@ def checked(model: Model) -> Model:
             raise UsageError(f"{name}: found {value}, expected {least} to {most}")
     if model.heads % model.kv_heads:
         fitting = ", ".join(str(one) for one in _divisors(model.heads))
-        raise UsageError(f"kv_heads: {model.kv_heads} does not divide heads {model.heads}: {fitting} would fit")
+        raise UsageError(
+            f"kv_heads: {model.kv_heads} does not divide heads {model.heads}: {fitting} would fit"
+        )
     if model.bias not in BIASES:
         raise UsageError(f"bias: found {model.bias}, expected one of {', '.join(BIASES)}")
     if model.moe:

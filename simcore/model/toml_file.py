@@ -82,7 +82,9 @@ class _Reader:
             count(sizes, "kv_heads", heads),
             count(sizes, "head_dim", mla_sizes.v_head_dim if mla_sizes else hidden // max(heads, 1)),
             # A GPT's is 4 times the hidden size; with experts alone there need be none.
-            count(sizes, "ffn", 0 if moe_sizes and not moe_sizes.dense_layers else None if gated else 4 * hidden),
+            count(
+                sizes, "ffn", 0 if moe_sizes and not moe_sizes.dense_layers else None if gated else 4 * hidden
+            ),
             gated,
             count(sizes, "vocab"),
             seq,
@@ -135,7 +137,9 @@ class _Reader:
 def model_toml(model: Model) -> str:
     """The model as such a file: what `read_toml_model` reads back as the same model."""
     lines = ["[model]"]
-    safe = "".join(one if one.isprintable() and one not in '"\\' else f"\\U{ord(one):08x}" for one in model.name)
+    safe = "".join(
+        one if one.isprintable() and one not in '"\\' else f"\\U{ord(one):08x}" for one in model.name
+    )
     lines.append(f'name = "{safe}"')
     lines += [f"{key} = {as_written(getattr(model, key))}" for key in (*_COUNTS, *_SWITCHES, "bias")]
     for table, keys in _TABLES.items():

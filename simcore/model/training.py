@@ -106,7 +106,8 @@ def resolve(model: Model, parameters: Parameters) -> Training:
             words = flag_of(field).choices
             if value not in words:
                 raise UsageError(
-                    f"{flag_of(field).option} {printable(str(value), 40)}: one of {', '.join(words)} is expected"
+                    f"{flag_of(field).option} {printable(str(value), 40)}: one of {', '.join(words)} "
+                    "is expected"
                 )
             return str(value)
         if field != "pp_scatter":
@@ -140,7 +141,9 @@ def resolve(model: Model, parameters: Parameters) -> Training:
     microbatch, batch = _batches(parameters, dp, assumed)
     chunks = parameters.virtual_stages or 1
     if pp == 1 and chunks > 1:
-        raise UsageError(f"--virtual-stages {chunks}: one stage has no virtual stages; --pp 2 or more would fit")
+        raise UsageError(
+            f"--virtual-stages {chunks}: one stage has no virtual stages; --pp 2 or more would fit"
+        )
     stage_layers = _stage_layers(model, parameters, pp, chunks, found)
     if pp > 1 and parameters.virtual_stages is None and parameters.schedule is None:
         assumed("virtual_stages", 1, "1f1b; interleaved would shorten the bubble and need more memory")
@@ -164,10 +167,9 @@ def _check_divides(model: Model, tp: int, cp: int, ep: int, data: int) -> None:
         fitting = [one for one in range(1, model.heads + 1) if model.heads % one == 0]
         raise UsageError(f"--tp {tp} does not divide the {model.heads} heads of {printable(model.name, 40)}: "
                          f"{_some(fitting, tp)} would fit")  # fmt: skip
-    for what, size in (("ffn", model.ffn), ("ffn of the experts", model.moe.ffn if model.moe else 0)):
-        if what == "ffn" and size % tp:
-            raise UsageError(f"--tp {tp} does not divide {what} {size}: {_some(_shared(size, model.heads), tp)} "
-                             "would fit")  # fmt: skip
+    if model.ffn % tp:
+        fitting = _shared(model.ffn, model.heads)
+        raise UsageError(f"--tp {tp} does not divide ffn {model.ffn}: {_some(fitting, tp)} would fit")
     if model.moe is None:
         if ep > 1:
             raise UsageError(f"--ep {ep}: {printable(model.name, 40)} has no experts; 1 would fit")
@@ -207,7 +209,9 @@ def _batches(parameters: Parameters, dp: int, assumed) -> tuple[int, int]:  # ty
     if batch is None:
         batch = size * dp * (count or 1)
         if count is None:
-            assumed("global_batch", batch, "as Megatron takes it: micro-batch size x dp, one micro-batch a step")
+            assumed(
+                "global_batch", batch, "as Megatron takes it: micro-batch size x dp, one micro-batch a step"
+            )
     step = size * dp
     if batch % step:
         raise UsageError(
@@ -230,27 +234,27 @@ def _stage_layers(
     """Layers of each stage: those given, else even, else what is left over to the stages in the middle."""
     if pp * chunks > model.layers:
         raise UsageError(
-            f"pp {pp}{f' x virtual stages {chunks}' if chunks > 1 else ''} is above the {model.layers} layers of "
-            f"{printable(model.name, 40)}: at most {model.layers} would fit"
+            f"pp {pp}{f' x virtual stages {chunks}' if chunks > 1 else ''} is above the {model.layers} "
+            f"layers of {printable(model.name, 40)}: at most {model.layers} would fit"
         )
     if parameters.stage_layers is not None:
         return _given_layers(parameters.stage_layers, model.layers, pp, chunks)
     if model.layers % (pp * chunks) == 0:
         return (model.layers // pp,) * pp
-    if model.layers % pp or chunks > 1:
-        if chunks > 1:
-            fitting = [one for one in range(1, model.layers // pp + 1) if model.layers % (pp * one) == 0]
-            raise UsageError(
-                f"--virtual-stages {chunks}: pp {pp} x {chunks} does not divide the {model.layers} layers; "
-                + (f"{', '.join(map(str, fitting))} would fit" if fitting else "--stage-layers says which has how many")
-            )
+    if chunks > 1:
+        fitting = [one for one in range(1, model.layers // pp + 1) if model.layers % (pp * one) == 0]
+        near = f"{', '.join(map(str, fitting))} would fit"
+        raise UsageError(
+            f"--virtual-stages {chunks}: pp {pp} x {chunks} does not divide the {model.layers} layers; "
+            + (near if fitting else "--stage-layers says which stage has how many")
+        )
     least, more = divmod(model.layers, pp)
     # The stages with the loss and the embedding have something besides layers: they get the fewer ones.
     fewer = [pp - 1, 0, *range(pp - 2, 0, -1)][: pp - more]
     sizes = tuple(least if stage in fewer else least + 1 for stage in range(pp))
     message = (
-        f"stage_layers: {model.layers} layers on {pp} stages: {stage_words(sizes)} assumed, the last and the first "
-        "stage have fewer (--stage-layers)"
+        f"stage_layers: {model.layers} layers on {pp} stages: {stage_words(sizes)} assumed, the last and the "
+        "first stage have fewer (--stage-layers)"
     )
     found.append(Diagnostic("note", "model-assumed", message, model.name))
     return sizes
@@ -262,18 +266,19 @@ def _given_layers(text: str, layers: int, pp: int, chunks: int) -> tuple[int, ..
         size, star, times = word.strip().partition("*")
         if not _is_count(size) or (star and not _is_count(times)) or len(sizes) > _MOST_LAYERS:
             raise UsageError(
-                f"--stage-layers {printable(text, 60)}: found {printable(word, 40) or 'nothing'}, expected layers of a "
-                "stage like 7,8*14,6"
+                f"--stage-layers {printable(text, 60)}: found {printable(word, 40) or 'nothing'}, expected "
+                "layers of a stage like 7,8*14,6"
             )
         sizes += [int(size)] * min(int(times or 1), _MOST_LAYERS)
     if len(sizes) != pp or sum(sizes) != layers:
         raise UsageError(
-            f"--stage-layers {printable(text, 60)}: {sum(sizes)} layers on {len(sizes)} stages, expected {layers} "
-            f"layers on pp {pp}"
+            f"--stage-layers {printable(text, 60)}: {sum(sizes)} layers on {len(sizes)} stages, expected "
+            f"{layers} layers on pp {pp}"
         )
-    for size in sizes:
-        if size % chunks:
-            raise UsageError(f"--stage-layers: {size} layers are not a multiple of {chunks} virtual stages")
+    for layers_here in sizes:
+        if layers_here % chunks:
+            message = f"{layers_here} layers are not a multiple of {chunks} virtual stages"
+            raise UsageError(f"--stage-layers: {message}")
     return tuple(sizes)
 
 

@@ -376,8 +376,9 @@ class StageBuilder:
         held = -(-self._most_held // self.plan.chunks)
         pass_ends = (*self._pass_ends, len(self._runs) - 1)
         return StageProgram(
-            self.ops, tuple(self._runs), held, pass_ends, peak_chunks=self._most_held, held=tuple(self._holding)
-        )
+            self.ops, tuple(self._runs), held, pass_ends,
+            peak_chunks=self._most_held, held=tuple(self._holding),
+        )  # fmt: skip
 
 
 def _point(name: str, wg_collective: str | None) -> int:

@@ -21,7 +21,8 @@ def json_report(results: Results, with_what_if: bool = False) -> dict[str, Any]:
     """
     simulation = results.simulation
     workload, layout, timeline = simulation.workload, simulation.layout, simulation.timeline
-    degrees = {"tp": layout.tp, "ep": layout.ep, "dp": layout.replicas, "pp": layout.pp, "world": layout.world}
+    tp, ep, pp = layout.tp, layout.ep, layout.pp
+    degrees = {"tp": tp, "ep": ep, "dp": layout.replicas, "pp": pp, "world": layout.world}
     if workload.maker is not None:
         degrees["cp"] = layout.cp
     return {

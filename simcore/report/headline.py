@@ -36,7 +36,8 @@ def _simulated(run: Results, wide: bool) -> list[str]:
         total, each, flops, mfu, hfu = throughput_facts(figures)
         if not wide:
             return [mfu, "fits" if figures.fits else "does not fit", plural(layout.world, "rank")]
-        return [total, each, flops, mfu, hfu, memory_words(figures), plural(layout.world, "rank"), program.schedule]
+        ranks = plural(layout.world, "rank")
+        return [total, each, flops, mfu, hfu, memory_words(figures), ranks, program.schedule]
     if not wide:
         count = f" x{program.microbatches}" if program.has_pipeline_schedule else ""
         return [plural(layout.world, "rank"), f"{program.schedule}{count}"]

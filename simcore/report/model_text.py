@@ -53,8 +53,8 @@ def memory_table(figures: ModelFigures) -> str:
     left = len(rows) - _STAGES
     more = [f"  and {left} more stages (--json has all)"] if left > 0 else []
     title = (
-        f"Memory of a rank at its peak, GB, of {figures.limit / 1e9:.1f} GB; contexts of CUDA and NCCL take 1 to 3 "
-        "more, fragmentation some percent"
+        f"Memory of a rank at its peak, GB, of {figures.limit / 1e9:.1f} GB; contexts of CUDA and NCCL take "
+        "1 to 3 more, fragmentation some percent"
     )
     return "\n".join([title, *table(columns, rows[:_STAGES]), *more, ""])
 

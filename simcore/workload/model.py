@@ -53,9 +53,9 @@ class Cells(Struct, frozen=True):
 class Header(Struct, frozen=True):
     """The keys of a header that were present; None where the key is missing.
 
-    tp, ep, pp, cp: degrees of parallelism (cp of models alone, no file has it). vpp: transformer layers that one stage holds (not
-    Megatron's virtual-pipeline size). ga: micro-batches a step. all_gpus: world size.
-    pp_comm: bytes of one activation between neighbouring stages. checkpoints and
+    tp, ep, pp, cp: degrees of parallelism (cp of models alone, no file has it). vpp: transformer layers
+    that one stage holds (not Megatron's virtual-pipeline size). ga: micro-batches a step. all_gpus:
+    world size. pp_comm: bytes of one activation between neighbouring stages. checkpoints and
     checkpoint_initiates: row indices, from 0. last_bottom_layer: index of the last row of the
     bottom MLP (HYBRID_DLRM). line: where the header begins, from 1; column: where each key stands.
     """

@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from simcore.analysis import Results
 from simcore.analysis.sentences import RULES, Sentence
 from simcore.analysis.sentences.model import Facts
+from simcore.model.maker import ModelMaker
+from simcore.model.sizes import Model
 from simcore.parameters import Parameters
 from simcore.report.as_text import text_report
 from simcore.simulation import Simulation, simulate
@@ -300,6 +302,13 @@ def test_the_network_is_cleared_where_free_communication_changes_little() -> Non
     assert text == "The network is not the cause: with all communication free 13.973 s (-5.4 %)."
 
 
+def of_model(**parameters: str) -> Simulation:
+    """A small model on four GPUs."""
+    model = Model("small", 4, 1024, 8, 8, 128, 4096, True, 32000, 2048, tied_embeddings=False)
+    given = Parameters(world=4, tp=2, pp=2, global_batch=4, gpu="h100", **parameters)  # type: ignore[arg-type]
+    return simulate(ModelMaker("small", model).opened(), given)
+
+
 SPEAKS = {
     "straggler": straggler,
     "slow-link": lambda: run(COMPUTES, {"tp": 2}, slow_link=("0:1=0.5",)),
@@ -312,6 +321,7 @@ SPEAKS = {
     "free-communication": exposed_all_reduce,
     "busy-port": exposed_all_reduce,
     "idle": bubble_bound,
+    "memory": lambda: of_model(memory_limit="8GB"),
 }
 SILENT = {
     "straggler": exposed_all_reduce,
@@ -325,6 +335,7 @@ SILENT = {
     "free-communication": bubble_bound,
     "busy-port": bubble_bound,
     "idle": exposed_all_reduce,
+    "memory": lambda: of_model(memory_limit="80GB"),
 }
 
 

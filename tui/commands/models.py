@@ -16,9 +16,7 @@ _DESCRIPTION = (
 def build_parser() -> Parser:
     """The words that `wltui models` takes."""
     parser = Parser(prog="wltui models", description=_DESCRIPTION)
-    parser.add_argument(
-        "model", metavar="NAME|FILE", nargs="?", help="this model alone: its sizes as TOML"
-    )
+    parser.add_argument("model", metavar="NAME|FILE", nargs="?", help="this model alone: its sizes as TOML")
     parser.add_argument("--json", action="store_true", help="names, sizes and parameters as JSON")
     parser.add_argument("--save", metavar="FILE", help="write the sizes of NAME|FILE to a TOML file")
     parser.add_argument("--force", action="store_true", help="overwrite FILE of --save if it is there")
@@ -38,8 +36,8 @@ def main(words: list[str]) -> int:
     if arguments.model is not None:
         model, found = find_model(arguments.model)
         models = [model]
-        for one in found:
-            print(one.text(), file=sys.stderr)
+        for said in found:
+            print(said.text(), file=sys.stderr)
     if arguments.save is not None:
         from simcore.export import save
 
@@ -61,8 +59,8 @@ def main(words: list[str]) -> int:
     for one in models:
         experts = f"{one.moe.experts}, {one.moe.experts_per_token} a token" if one.moe else "-"
         print(
-            f"{printable(one.name, 18):<18} {billions(one.parameters):>12} {billions(one.active_parameters):>9} "
-            f"{one.layers:>7} {one.hidden:>7} {one.heads:>6}  {experts}"
+            f"{printable(one.name, 18):<18} {billions(one.parameters):>12} "
+            f"{billions(one.active_parameters):>9} {one.layers:>7} {one.hidden:>7} {one.heads:>6}  {experts}"
         )
     if arguments.model is not None:
         print("\n" + model_toml(models[0]), end="")

@@ -80,7 +80,8 @@ def _print_explained(opened: Workload | MeasuredRun, parameters: Parameters, ask
     from simcore.workload import Workload
 
     if not isinstance(opened, Workload):
-        raise UsageError(f"--explain: {printable(opened.path)} is a measured run, which has no rows of a workload")
+        found = printable(opened.path)
+        raise UsageError(f"--explain: {found} is a measured run, which has no rows of a workload")
     print("\n".join(explained(Results(simulate(opened, parameters)), asked)))
 
 

@@ -66,9 +66,9 @@ def model_of(row: dict[str, Any]) -> Model:
     gated, heads = sizes["gated"], sizes["heads"]
     head_dim = sizes["head_dim"] or (mla.v_head_dim if mla else sizes["hidden"] // heads)
     return Model(
-        row["name"], sizes["layers"], sizes["hidden"], heads, sizes["kv_heads"] or heads, head_dim, sizes["ffn"],
-        gated, sizes["vocab"], sizes["seq"], sizes["tied"], sizes["dropout"], "none" if gated else "all", not gated,
-        0 if gated else sizes["seq"], False, moe, mla,
+        row["name"], sizes["layers"], sizes["hidden"], heads, sizes["kv_heads"] or heads, head_dim,
+        sizes["ffn"], gated, sizes["vocab"], sizes["seq"], sizes["tied"], sizes["dropout"],
+        "none" if gated else "all", not gated, 0 if gated else sizes["seq"], False, moe, mla,
     )  # fmt: skip
 
 
@@ -159,7 +159,9 @@ def steps_table(found: list[Off]) -> list[list[str]]:
         table.append([name, str(len(ones)), *cells, f"{100 * bias:+.1f} %", furthest])
         if name == SETS["B200"]:
             after = spread(after_one_factor(ones))
-            table.append(["after one factor", str(len(ones)), *(f"{100 * one:.1f} %" for one in after), "", ""])
+            table.append(
+                ["after one factor", str(len(ones)), *(f"{100 * one:.1f} %" for one in after), "", ""]
+            )
     return table
 
 
@@ -167,7 +169,9 @@ def memory_table(found: list[Off]) -> list[list[str]]:
     """The measured peaks of memory, by source."""
     table = [["peak of memory", "stages", "median", "worst"]]
     for source, name in SETS.items():
-        errors = [made / real - 1 for one in found if one.row["source"] == source for real, made in one.memory]
+        errors = [
+            made / real - 1 for one in found if one.row["source"] == source for real, made in one.memory
+        ]
         if errors:
             median, _, worst = spread(errors)
             table.append([name, str(len(errors)), f"{100 * median:.1f} %", f"{100 * worst:.1f} %"])

@@ -65,7 +65,10 @@ def test_without_its_times_the_cells_are_ours_and_that_is_said(
     run = index(HERE)[1]
     out = tmp_path / "made.txt"
     command = run["command"].replace("tests/model/aicb/times.txt", "no/such.txt")
-    assert main(["export", "--as-aicb", "aiob", "--aicb-args", command, "--format", "simai", "-o", str(out)]) == 0
+    assert (
+        main(["export", "--as-aicb", "aiob", "--aicb-args", command, "--format", "simai", "-o", str(out)])
+        == 0
+    )
     assert "no/such.txt: there is no such file; compute cells are those of a100-80" in capsys.readouterr().err
     mine, theirs = (path.read_text("utf-8").split("\n") for path in (out, HERE / run["file"]))
     cells = [[line.split("\t") for line in one] for one in (mine, theirs)]
@@ -86,9 +89,11 @@ def arguments(draw: st.DrawFn) -> dict[str, Any]:
     moe = sp and pick(True, False)
     ep = pick(1, 2, 4) if moe else 1
     return {
-        "world_size": tp * pp * data, "tp": tp, "pp": pp, "ep": ep, "aiob": aiob, "sp": sp, "deepseek": deepseek,
+        "world_size": tp * pp * data, "tp": tp, "pp": pp, "ep": ep, "aiob": aiob, "sp": sp,
+        "deepseek": deepseek,
         "global_batch": pick(1, 8, 24, 64), "micro_batch": pick(1, 2, 3), "num_layers": pick(5, 8, 13),
-        "seq_length": pick(512, 2048), "hidden_size": pick(1024, 1536, 5120), "vocab_size": pick(32000, 50257),
+        "seq_length": pick(512, 2048), "hidden_size": pick(1024, 1536, 5120),
+        "vocab_size": pick(32000, 50257),
         "heads": pick(16, 20, 32), "ffn": pick(4096, 1000), "bias": pick(True, False),
         "recompute": pick(True, False), "moe": moe, "experts": pick(8, 16) if moe else 1,
         "topk": pick(1, 2, 6) if moe else 1, "dense": pick(0, 1, 3), "shared": pick(0, 1, 2),
@@ -98,8 +103,18 @@ def arguments(draw: st.DrawFn) -> dict[str, Any]:
 
 def command_of(o: dict[str, Any]) -> str:
     """The command line for these arguments."""
-    words = [f"--{name} {o[name]}" for name in (
-        "world_size", "global_batch", "micro_batch", "num_layers", "seq_length", "hidden_size", "vocab_size")]
+    words = [
+        f"--{name} {o[name]}"
+        for name in (
+            "world_size",
+            "global_batch",
+            "micro_batch",
+            "num_layers",
+            "seq_length",
+            "hidden_size",
+            "vocab_size",
+        )
+    ]
     words += [
         f"--tensor_model_parallel_size {o['tp']} --pipeline_model_parallel={o['pp']}",
         f"--num_attention_heads {o['heads']} --ffn_hidden_size {o['ffn']}",
@@ -109,7 +124,8 @@ def command_of(o: dict[str, Any]) -> str:
     if o["moe"]:
         words.append(f"--moe_enable --num_experts {o['experts']} --moe_router_topk {o['topk']}")
         words.append(f"--expert_model_parallel_size {o['ep']}")
-    flags = {"sp": "enable_sequence_parallel", "bias": "add_bias_linear", "recompute": "recompute_activations",
+    flags = {"sp": "enable_sequence_parallel", "bias": "add_bias_linear",
+             "recompute": "recompute_activations",
              "aiob": "aiob_enable"}  # fmt: skip
     return " ".join([*words, *(f"--{flag}" for name, flag in flags.items() if o[name])])
 

@@ -161,7 +161,7 @@ def place(workload: Workload, parameters: Parameters) -> tuple[Layout, Cluster, 
     Without a program or times: a thousandth of the run. Raises as `simulate` does.
     """
     model = network_model(parameters)
-    workload = workload.as_read or workload
+    workload = made(workload.as_read or workload, parameters)
     given = None
     if workload.maker is not None and not parameters.dim and parameters.cluster is None:
         given = workload.maker.dims(parameters)

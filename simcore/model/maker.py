@@ -6,18 +6,20 @@ import os
 from array import array
 from typing import Any
 
-from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.model.aicb import AicbConfig, AicbTimes, aicb_text, modules
 from simcore.model.aicb_arguments import AicbArguments, check_config
-from simcore.model.costs import Cells, Costs, nanoseconds
+from simcore.model.costs import Cells, Costs, Op, nanoseconds
 from simcore.model.gpu import Gpu, find_gpu
 from simcore.model.megatron import FORMAT, POLICY, MegatronRows
 from simcore.model.sizes import Model, Moe
-from simcore.model.training import Training, resolve, stage_words
+from simcore.model.training import DEFAULT_GPU, DEFAULTS, Training, resolve, stage_words
 from simcore.parameters import FLAGS, Parameters, flag_of
 from simcore.records import Struct, replace
+from simcore.units import byte_size
 from simcore.workload import Cells as Columns
 from simcore.workload import Header, Workload
+from simcore.workload.model import Phase
 
 _AICB = "AICB arguments"
 # What `--aicb-args` is given in place of.
@@ -44,6 +46,7 @@ class ModelMaker:
         self.model = model
         self.diagnostics = diagnostics
         self._made: tuple[Parameters, Made] | None = None
+        self._of_aicb: tuple[Parameters, Workload] | None = None
 
     def opened(self) -> Workload:
         """A workload without rows, which a run asks its maker for."""
@@ -66,9 +69,11 @@ class ModelMaker:
 
     def workload(self, parameters: Parameters) -> Workload:
         """The rows under these parameters. Raises `UsageError` for what cannot be, with what would fit."""
-        if parameters.as_aicb is not None:
-            return self._as_aicb(parameters)
-        return self.made(parameters).workload
+        if parameters.as_aicb is None:
+            return self.made(parameters).workload
+        if self._of_aicb is None or self._of_aicb[0] != parameters:
+            self._of_aicb = parameters, self._as_aicb(parameters)
+        return self._of_aicb[1]
 
     def made(self, parameters: Parameters) -> Made:
         """The rows in dialect megatron, and what they were made of; those of the last parameters are kept."""
@@ -98,9 +103,20 @@ class ModelMaker:
         """By field, what a run takes for the parameters of a model that were not given."""
         if parameters.as_aicb is not None:
             return {}
-        training = self.made(parameters).training
+        try:
+            training = self.made(parameters).training
+        except (UsageError, InputError):
+            # Of a draft that cannot be it is what Megatron has.
+            return {
+                "schedule": "1f1b", "microbatches": 1, "virtual_stages": 1, "cp": 1, "microbatch_size": 1,
+                "global_batch": 1, "seq": self.model.seq if self.model else 1, "stage_layers": "none",
+                "gpu": DEFAULT_GPU, **DEFAULTS,
+            }  # fmt: skip
         on_off = {True: "on", False: "off"}
         return {
+            "schedule": "interleaved" if training.chunks > 1 else "1f1b",
+            "microbatches": training.microbatches,
+            "virtual_stages": training.chunks,
             "cp": training.cp,
             "microbatch_size": training.microbatch_size,
             "global_batch": training.global_batch,
@@ -115,6 +131,22 @@ class ModelMaker:
             "stage_layers": stage_words(training.stage_layers),
             "gpu": training.gpu,
         }
+
+    def explained(self, parameters: Parameters, row: int, phase: Phase) -> list[str]:
+        """The ops of a cell: time, what bounds it, FLOPs, bytes, and the share of the peak it reaches."""
+        if parameters.as_aicb is not None:
+            return []
+        ops: list[Op] = getattr(self.made(parameters).ops[row], phase)
+        width = max((len(op.name) for op in ops), default=0)
+        lines = []
+        for op in ops:
+            words = f"{op.name:<{width}} {op.seconds * 1e6:10.1f} us, {op.bound}"
+            if op.flops:
+                words += f"; {op.flops / 1e9:.1f} GFLOP at {100 * op.efficiency:.1f} % of the peak"
+            if op.bytes:
+                words += f"; {byte_size(round(op.bytes))}"
+            lines.append(words)
+        return lines
 
     def _check(self, parameters: Parameters) -> None:
         if parameters.aicb_args is not None:

@@ -11,11 +11,11 @@ from simcore.parameters import Parameters, flag_of
 from simcore.records import Struct
 
 # What Megatron-LM takes without its flag, and how a user says otherwise.
-_DEFAULTS = {
+DEFAULTS = {
     "sequence_parallel": "off", "flash": "on", "recompute": "none", "zero": "0", "grad_dtype": "fp32",
     "precision": "bf16", "pp_scatter": "off",
 }  # fmt: skip
-_DEFAULT_GPU = "h100"
+DEFAULT_GPU = "h100"
 _MOST_LAYERS = 65536
 _MOST_MICROBATCHES = 1 << 20
 
@@ -111,8 +111,8 @@ def resolve(model: Model, parameters: Parameters) -> Training:
                 )
             return str(value)
         if field != "pp_scatter":
-            assumed(field, _DEFAULTS[field], "as Megatron without its flag")
-        return _DEFAULTS[field]
+            assumed(field, DEFAULTS[field], "as Megatron without its flag")
+        return DEFAULTS[field]
 
     tp, cp, pp = parameters.tp or 1, parameters.cp or 1, parameters.pp or 1
     ep = parameters.ep or 1
@@ -149,7 +149,7 @@ def resolve(model: Model, parameters: Parameters) -> Training:
         assumed("virtual_stages", 1, "1f1b; interleaved would shorten the bubble and need more memory")
     gpu = parameters.gpu
     if gpu is None:
-        gpu = _DEFAULT_GPU
+        gpu = DEFAULT_GPU
         assumed("gpu", gpu, f"of {', '.join(GPU_NAMES)}")
     training = Training(
         model, tp, cp, dp, pp, ep, chunks, stage_layers, microbatch, batch, seq, sequence_parallel,

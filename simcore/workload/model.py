@@ -99,6 +99,9 @@ class Maker(Protocol):
     def values(self, parameters: Parameters) -> dict[str, Any]:
         """By field, what a run takes for the parameters of a model that were not given."""
 
+    def explained(self, parameters: Parameters, row: int, phase: Phase) -> list[str]:
+        """The ops of a cell, a line each with what it is made of; none where they are not known."""
+
     def dims(self, parameters: Parameters) -> tuple[tuple[str, ...], float] | None:
         """The network that comes with it, as `--dim` has it, and its memory's GB/s; None if none does."""
 

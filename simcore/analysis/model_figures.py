@@ -10,13 +10,14 @@ from simcore.model.flops import step_flops
 from simcore.model.maker import Made, ModelMaker
 from simcore.model.memory import StageMemory, memory_limit, stage_memory
 from simcore.model.sizes import Model
+from simcore.model.training import Training
 from simcore.parameters import Parameters
 from simcore.program import build_program
 from simcore.records import Struct, replace
 from simcore.simulation import Simulation, made, place
 
-# What is tried for a run that does not fit, the cheapest first.
-_RECOMPUTES = ("selective", "full")
+# So many ways of several changes are enough.
+_ENOUGH = 2
 
 
 class Throughput(NamedTuple):
@@ -74,33 +75,65 @@ def model_figures(simulation: Simulation) -> ModelFigures | None:
 
 
 def smaller_runs(simulation: Simulation, limit: int) -> Iterator[Smaller]:
-    """Changes of the layout or of what is kept with which the run needs less memory, those that can be.
+    """Changes with which the run needs less memory, those that can be: each alone, and if none of them is
+    enough several at once.
 
     Each is built as far as it takes to know what its schedule holds, and not run.
     """
-    training = _training(simulation)
+    training, alone = _training(simulation), []
+    now = max(one.total for one in _figures(simulation).memory)
+    changes = _changes(training)
+    for words, values in changes:
+        found = _smaller(simulation, training, words, values, limit)
+        if found is not None and found.most < now:
+            alone.append(found)
+    yield from alone
+    if any(one.fits for one in alone):
+        return
+    together: dict[str, object] = {}
+    said: list[str] = []
+    enough = 0
+    for words, values in (*changes, *_further(training)):
+        # Full recompute takes the place of selective, a longer pipeline that of a shorter one.
+        said = [one for one in said if one.split()[0] != words.split()[0]] + [words]
+        together |= values
+        if len(said) < 2:
+            continue
+        found = _smaller(simulation, training, " and ".join(said), dict(together), limit)
+        if found is not None and found.fits:
+            yield found
+            enough += 1
+            if enough == _ENOUGH:
+                return
+
+
+def _changes(training: Training) -> list[tuple[str, dict[str, object]]]:
     changes: list[tuple[str, dict[str, object]]] = []
-    if training.recompute == "none":
-        changes += [
-            (f"recompute {word}", {"recompute": word})
-            for word in _RECOMPUTES
-            if word == "full" or not training.flash
-        ]
-    elif training.recompute == "selective":
+    if training.recompute == "none" and not training.flash:
+        changes.append(("recompute selective", {"recompute": "selective"}))
+    if training.recompute != "full":
         changes.append(("recompute full", {"recompute": "full"}))
     if training.zero == 0 and training.dp * training.cp > 1:
         changes.append(("zero 1", {"zero": "1"}))
-    changes.append((f"pp {2 * training.pp}", {"pp": 2 * training.pp}))
-    changes.append((f"tp {2 * training.tp}", {"tp": 2 * training.tp}))
-    now = max(one.total for one in (model_figures(simulation) or _nothing()).memory)
-    for words, values in changes:
-        parameters = replace(simulation.parameters, world=training.world, **values)
-        try:
-            most = _most(simulation, parameters)
-        except UsageError:
-            continue
-        if most < now:
-            yield Smaller(words, parameters, most, most <= limit)
+    for name in ("pp", "tp"):
+        twice = 2 * getattr(training, name)
+        changes.append((f"{name} {twice}", {name: twice}))
+    return changes
+
+
+def _further(training: Training) -> list[tuple[str, dict[str, object]]]:
+    return [(f"pp {times * training.pp}", {"pp": times * training.pp}) for times in (4, 8, 16)]
+
+
+def _smaller(
+    simulation: Simulation, training: Training, words: str, values: dict[str, object], limit: int
+) -> Smaller | None:
+    parameters = replace(simulation.parameters, world=training.world, **values)
+    try:
+        most = _most(simulation, parameters)
+    except UsageError:
+        return None
+    return Smaller(words, parameters, most, most <= limit)
 
 
 def _most(simulation: Simulation, parameters: Parameters) -> int:
@@ -122,11 +155,13 @@ def _made(simulation: Simulation) -> Made | None:
     return maker.made(simulation.parameters)
 
 
-def _training(simulation: Simulation):  # type: ignore[no-untyped-def]
+def _training(simulation: Simulation) -> Training:
     found = _made(simulation)
-    assert found is not None
+    assert found is not None, "asked of a model alone"
     return found.training
 
 
-def _nothing() -> ModelFigures:
-    raise AssertionError("asked of a model alone")
+def _figures(simulation: Simulation) -> ModelFigures:
+    found = model_figures(simulation)
+    assert found is not None, "asked of a model alone"
+    return found

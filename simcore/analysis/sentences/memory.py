@@ -18,7 +18,7 @@ def does_not_fit(facts: Facts) -> Sentence | None:
     ways = facts.results.smaller_runs
     fitting = [one for one in ways if one.fits] or list(ways)
     if fitting:
-        named = [f"{one.words} needs {_gb(one.most)}" for one in fitting[:_NAMED]]
+        named = [f"{one.words} needs {_gb(one.most)} GB" for one in fitting[:_NAMED]]
         text += "; " + ", ".join(named) + ("" if fitting[0].fits else ", which does not fit either")
     return Sentence("memory", f"{text}.", 0, "memory", 0, fault=True)
 

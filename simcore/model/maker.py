@@ -161,7 +161,7 @@ class ModelMaker:
 
     def _said(self, training: Training, gpu: Gpu) -> list[Diagnostic]:
         """What of a training is not priced, and where its constants come from."""
-        found = [f"constants of {gpu.name}: {printable(gpu.source)}"] if gpu.source else []
+        found = [f"constants of {printable(gpu.name, 40)}: {printable(gpu.source)}"] if gpu.source else []
         if training.model.tied_embeddings and training.pp > 1:
             found.append(
                 "the first and the last stage add up the gradients of the tied embedding: not priced"
@@ -245,7 +245,7 @@ class ModelMaker:
         why = (
             "no --comp_filepath is given" if path is None else f"{printable(path, 60)}: there is no such file"
         )
-        message = f"{why}; compute cells are those of {gpu.name} (docs/models.md)"
+        message = f"{why}; compute cells are those of {printable(gpu.name, 40)} (docs/models.md)"
         found.append(Diagnostic("note" if path is None else "warning", "aicb-times", message, _AICB))
         return _own_times(config, gpu), found
 

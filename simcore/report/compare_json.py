@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from simcore.analysis.compare import Change, Comparison
@@ -27,11 +28,11 @@ def compare_json(comparison: Comparison) -> dict[str, Any]:
         "matched": {
             "ops": matched.ops, "a_ops": matched.a_ops, "b_ops": matched.b_ops, "ranks": matched.ranks
         },
-        "accounts": [{"account": one.name, **_change(one)} for one in comparison.accounts],
+        "accounts": _accounts(comparison.accounts, comparison),
         "worst": {
             "a_ranks": _ranks(comparison.a, worst.a),
             "b_ranks": _ranks(comparison.b, worst.b),
-            "accounts": [{"account": one.name, **_change(one)} for one in comparison.worst_accounts],
+            "accounts": _accounts(comparison.worst_accounts, comparison),
         },
         "layers": [
             {"name": one.name, "compute": _change(one.compute), "exposed": _change(one.exposed)}
@@ -63,6 +64,14 @@ def _side(results: Results) -> dict[str, Any]:
         "schedule": results.simulation.program.schedule,
         "parameters": effective_parameters(results.simulation),
     }
+
+
+def _accounts(changes: Iterable[Change], comparison: Comparison) -> list[dict[str, Any]]:
+    """Each account; context parallelism is of models alone."""
+    of_models = any(one.simulation.workload.maker is not None for one in (comparison.a, comparison.b))
+    return [
+        {"account": one.name, **_change(one)} for one in changes if of_models or one.name != "exposed cp"
+    ]
 
 
 def _change(change: Change) -> dict[str, int]:

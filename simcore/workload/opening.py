@@ -107,7 +107,7 @@ def _choose_reader(path: str, head: Head) -> Callable[[str, bytes], Workload]:
                 raise _refusal(path, "measured-run", message)
             if known.model:
                 message = f"found a {known.name}, expected a workload file"
-                raise _refusal(path, "model", message)
+                raise _refusal(path, "is-a-model", message)
             if known.read is None:
                 message = f"found {known.name}, a format that this version does not open"
                 message += f"; {known.instead}" if known.instead else ""

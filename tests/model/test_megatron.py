@@ -238,3 +238,30 @@ def test_context_parallel_ranks_exchange_keys_and_values() -> None:
     assert simulation.layout.group_size("cp") == 4
     assert list(simulation.layout.group_of("cp", 0)) == [0, 2, 4, 6]
     assert "cp" in simulation.timeline.streams(0)
+
+
+@given(
+    st.sampled_from((1, 2)), st.sampled_from((1, 2, 4)), st.sampled_from((1, 2, 4)), st.sampled_from((1, 2)),
+    st.sampled_from((1, 2)), st.sampled_from(("tp-ep-dp-pp", "tp-pp-dp")), st.integers(0, 63),
+)  # fmt: skip
+@settings(max_examples=25, deadline=None)
+def test_folding_is_exact_with_context_and_expert_parallelism(
+    tp: int, cp: int, ep: int, dp: int, pp: int, order: str, slow: int
+) -> None:
+    world = tp * cp * dp * pp
+    assume(cp * dp % ep == 0)
+    given_ = {
+        "world": world, "tp": tp, "cp": cp, "ep": ep, "pp": pp, "global_batch": 2 * dp, "gpu": "h100",
+        "rank_order": order, "slow_rank": (f"{slow % world}=1.5",),
+    }  # fmt: skip
+    assert run(EXPERTS, **given_).step_time_ns == run(EXPERTS, no_fold=True, **given_).step_time_ns
+
+
+def test_a_row_unfolds_into_its_ops(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["report", "--model", "llama-3-8b", "--gpu", "a100-80", "--explain", "attention_core:fwd"]) == 0
+    )
+    text = capsys.readouterr().out
+    assert "flash attention" in text
+    # 2 x 8192^2 x 32 heads x 256, half of it under the mask.
+    assert "549.8 GFLOP at 56.0 % of the peak" in text

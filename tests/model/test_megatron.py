@@ -265,3 +265,42 @@ def test_a_row_unfolds_into_its_ops(capsys: pytest.CaptureFixture[str]) -> None:
     assert "flash attention" in text
     # 2 x 8192^2 x 32 heads x 256, half of it under the mask.
     assert "549.8 GFLOP at 56.0 % of the peak" in text
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "gpipe", "zb-h1"])
+def test_the_memory_lane_reaches_the_figure_and_comes_down_again(schedule: str) -> None:
+    from simcore.analysis import Results
+    from simcore.analysis.memory_lane import memory_lane
+
+    results = Results(run(EXPERTS, pp=3, world=6, ep=2, global_batch=12, schedule=schedule, gpu="h100"))
+    figures = results.model_figures
+    assert figures is not None
+    for number, one in enumerate(results.simulation.timeline.classes):
+        lane, stage = memory_lane(results, number), figures.memory[one.stage]
+        assert lane is not None
+        assert (max(lane.held), lane.held[0], lane.held[-1]) == (stage.total, stage.static, stage.static)
+        assert list(lane.time_ns) == sorted(lane.time_ns)
+        step = results.step_time_ns
+        assert max(lane.most([step * column // 40 for column in range(41)])) == stage.total
+
+
+def test_the_timeline_has_the_memory_of_the_lane_at_the_cursor() -> None:
+    from simcore.analysis import Results
+    from simcore.analysis.memory_lane import memory_lane
+    from tui.frame import BLOCKS
+    from tui.timeline.memory_row import MemoryRow
+    from tui.timeline.window import Window
+
+    drawn = []
+    for limit in ("80GB", "1GB"):
+        results = Results(run(SMALL, pp=2, world=2, global_batch=4, gpu="h100", memory_limit=limit))
+        lane = memory_lane(results, 1)
+        row = MemoryRow(BLOCKS)
+        assert row.lane(results, 1) == lane
+        assert lane is not None
+        drawn.append(row.line(lane, Window.whole(results.step_time_ns), 23, 40))
+    fits, over = ("".join(text for text, _ in line) for line in drawn)
+    assert fits.startswith("  memory, stage 1")
+    assert "!" not in fits
+    assert "!" in over
+    assert drawn[1][0][1] == "warn"

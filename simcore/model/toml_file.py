@@ -79,8 +79,9 @@ class _Reader:
             count(sizes, "layers"),
             hidden,
             heads,
-            count(sizes, "kv_heads", heads),
-            count(sizes, "head_dim", mla_sizes.v_head_dim if mla_sizes else hidden // max(heads, 1)),
+            # 0 is what some write for "as many as heads" and "what divides".
+            count(sizes, "kv_heads", heads) or heads,
+            count(sizes, "head_dim", 0) or (mla_sizes.v_head_dim if mla_sizes else hidden // max(heads, 1)),
             # A GPT's is 4 times the hidden size; with experts alone there need be none.
             count(
                 sizes, "ffn", 0 if moe_sizes and not moe_sizes.dense_layers else None if gated else 4 * hidden

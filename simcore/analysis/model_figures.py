@@ -14,7 +14,7 @@ from simcore.model.training import Training
 from simcore.parameters import Parameters
 from simcore.program import build_program
 from simcore.records import Struct, replace
-from simcore.simulation import Simulation, made, place
+from simcore.simulation import Simulation, made, place, simulate
 
 # So many ways of several changes are enough.
 _ENOUGH = 2
@@ -105,6 +105,35 @@ def smaller_runs(simulation: Simulation, limit: int) -> Iterator[Smaller]:
             enough += 1
             if enough == _ENOUGH:
                 return
+
+
+def interleaved_run(simulation: Simulation) -> Simulation | None:
+    """A run of the same model with as many virtual stages as fit, its gradients reduced as backward goes.
+
+    None where a schedule, virtual stages or overlap were given, on one stage, and where no number of virtual
+    stages fits.
+    """
+    found, parameters = _made(simulation), simulation.parameters
+    given = (parameters.schedule, parameters.virtual_stages)
+    if found is None or found.training.pp == 1 or given != (None, None):
+        return None
+    if parameters.overlap_grad_reduce or parameters.overlap_param_gather or parameters.jitter:
+        return None
+    training = found.training
+    layers, rest = divmod(training.model.layers, training.pp)
+    if rest or training.microbatches % training.pp or len(set(training.stage_layers)) > 1 or layers == 1:
+        return None
+    other = replace(
+        parameters,
+        virtual_stages=layers,
+        overlap_grad_reduce=training.dp * training.cp > 1,
+        overlap_param_gather=training.dp * training.cp > 1 and training.zero > 0,
+        no_fold=False,
+    )
+    try:
+        return simulate(simulation.workload, other)
+    except UsageError:
+        return None
 
 
 def _changes(training: Training) -> list[tuple[str, dict[str, object]]]:

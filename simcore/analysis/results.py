@@ -322,6 +322,15 @@ class Results(Struct, frozen=True, dict=True):
         return model_figures(self.simulation)
 
     @cached_property
+    def interleaved_run(self) -> Simulation | None:
+        """A model without a given schedule, run with virtual stages and overlap; None of any other run."""
+        if self.simulation.workload.maker is None:
+            return None
+        from simcore.analysis.model_figures import interleaved_run
+
+        return interleaved_run(self.simulation)
+
+    @cached_property
     def smaller_runs(self) -> tuple[Smaller, ...]:
         """Changes with which a model that does not fit needs less memory; none where it fits."""
         figures = self.model_figures

@@ -56,7 +56,7 @@ def json_report(results: Results, with_what_if: bool = False) -> dict[str, Any]:
         "rank_classes": len(timeline.classes),
         "classes": [_class(results, number) for number in range(len(timeline.classes))],
         "mean_ns": _mean(results),
-        **_of_model(results),
+        **figures_of_model(results),
         "layers": _layers(results),
         "critical_path": _critical_path(results),
         "what_if": _what_if(results) if with_what_if else None,
@@ -79,7 +79,7 @@ def _mean(results: Results) -> dict[str, int]:
     return found
 
 
-def _of_model(results: Results) -> dict[str, Any]:
+def figures_of_model(results: Results) -> dict[str, Any]:
     """Throughput, memory by stage and parameters of a model; nothing of a file."""
     figures = results.model_figures
     if figures is None:

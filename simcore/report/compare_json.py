@@ -8,6 +8,7 @@ from typing import Any
 from simcore.analysis.compare import Change, Comparison
 from simcore.analysis.effective import effective_parameters
 from simcore.analysis.results import Results
+from simcore.report.as_json import figures_of_model
 from simcore.report.changes import difference_percent
 
 SCHEMA = "wltui.compare/1"
@@ -63,6 +64,7 @@ def _side(results: Results) -> dict[str, Any]:
         "step_time_ns": results.step_time_ns,
         "schedule": results.simulation.program.schedule,
         "parameters": effective_parameters(results.simulation),
+        **figures_of_model(results),
     }
 
 

@@ -98,6 +98,12 @@ def _head(comparison: Comparison) -> str:
     for side, results in enumerate((comparison.a, comparison.b)):
         text = f"{'AB'[side]}  {duration(results.step_time_ns):<11} {side_words(comparison, side)}"
         lines.append(text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "...")
+        figures = results.model_figures
+        if figures is not None:
+            # Imported here: files have none.
+            from simcore.report.model_text import memory_words, throughput_facts
+
+            lines.append(f"     {', '.join(throughput_facts(figures))}; {memory_words(figures)}")
     lines.append(f"B - A  {difference_words(comparison)}; {matched_words(comparison)}")
     lines += textwrap.wrap(f"Why: {comparison.why}.", _WIDTH, subsequent_indent="     ")
     lines += textwrap.wrap(_parts(comparison), _WIDTH, subsequent_indent="     ")

@@ -27,6 +27,10 @@ def schedule_words(program: Program) -> str:
 def structure_words(simulation: Simulation) -> str:
     """How the file's rows make up the step: what comes before, in and after its blocks."""
     structure = simulation.program.structure
+    if simulation.workload.maker is not None and simulation.workload.stages:
+        sizes = simulation.workload.maker.values(simulation.parameters)["stage_layers"]
+        parts = len(structure.prologue), len(structure.loss) + len(structure.tail)
+        return f"{parts[0]} before, layers of the stages {sizes}, {parts[1]} after"
     layers = structure.layers_per_block
     blocks = len(structure.blocks)
     each = (

@@ -304,3 +304,31 @@ def test_the_timeline_has_the_memory_of_the_lane_at_the_cursor() -> None:
     assert "!" not in fits
     assert "!" in over
     assert drawn[1][0][1] == "warn"
+
+
+def test_two_layouts_of_a_model_are_compared_with_their_throughput(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["compare", "llama-3-8b", "--gpu", "h100", "--world", "8", "--tp", "2", "--global-batch", "8"]
+    assert main([*words, "--with", "--tp 4"]) == 0
+    text = capsys.readouterr().out
+    assert "other rows of the model" in text or "Why: compute" in text
+    assert text.count("tokens/s") == 2
+    assert "another file" not in text
+    assert main([*words, "--with", "--recompute full", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["a"]["throughput"]["mfu"] == pytest.approx(found["a"]["throughput"]["hfu"])
+    assert found["b"]["throughput"]["mfu"] < found["b"]["throughput"]["hfu"]
+    assert found["changed"] == {"recompute": {"a": "none", "b": "full"}}
+
+
+def test_a_config_alone_is_opened_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from tests.model.test_models import LLAMA
+
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(LLAMA), "utf-8")
+    assert main(["check", str(path)]) == 0
+    found = (
+        report(capsys, str(path), "--gpu", "h100", "--world", "4", "--tp", "4") if capsys.readouterr() else {}
+    )
+    assert found["model"]["parameters"] == 8030261248

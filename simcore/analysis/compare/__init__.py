@@ -81,7 +81,8 @@ class Comparison(Struct, frozen=True, dict=True):
     def changed(self) -> dict[str, tuple[Any, Any]]:
         """The parameters that differ, with their values in the two runs, in the order of the flags."""
         a, b = (effective_parameters(side.simulation) for side in (self.a, self.b))
-        fields = [flag.field for flag in FLAGS if flag.field in a and flag.field not in _NOT_COMPARED]
+        fields = [flag.field for flag in FLAGS if flag.field in a and flag.field in b]
+        fields = [field for field in fields if field not in _NOT_COMPARED]
         return {field: (a[field], b[field]) for field in fields if a[field] != b[field]}
 
     @cached_property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from simcore.analysis.sentences.assumed import schedule_range
 from simcore.analysis.sentences.compute import compute_bound, no_compute
 from simcore.analysis.sentences.faults import slow_link, straggler
 from simcore.analysis.sentences.memory import does_not_fit
@@ -43,6 +44,7 @@ RULES: tuple[Rule, ...] = (
     free_communication,
     busy_port,
     idle,
+    schedule_range,
 )
 
 

@@ -353,7 +353,7 @@ SPEAKS = {
     "free-communication": exposed_all_reduce,
     "busy-port": exposed_all_reduce,
     "idle": bubble_bound,
-    "memory": lambda: of_model(memory_limit="1GB"),
+    "memory": lambda: of_model(memory_limit="100MB"),
     "schedule-range": of_model,
 }
 SILENT = {

@@ -84,7 +84,13 @@ class ModelMaker:
             gpu = find_gpu(training.gpu)
             rows = MegatronRows(Costs(gpu, training))
             found = (*self.diagnostics, *training.found, *self._said(training, gpu))
-            workload = replace(rows.workload(self.path), diagnostics=found, maker=self)
+            try:
+                workload = replace(rows.workload(self.path), diagnostics=found, maker=self)
+            except OverflowError:
+                raise UsageError(
+                    f"--seq {training.seq} in micro-batches of {training.microbatch_size}: a cell would have "
+                    "2^63 bytes or ns or more; shorter sequences or smaller micro-batches would fit"
+                ) from None
             self._made = parameters, Made(training, gpu, workload, rows.ops)
         return self._made[1]
 

@@ -82,11 +82,9 @@ class Training(Struct, frozen=True):
 
     def layers_of(self, stage: int, chunk: int) -> range:
         """The layers of a virtual stage: chunk after chunk, stage after stage (Megatron's interleaving)."""
-        sizes = [
-            self.stage_layers[place % self.pp] // self.chunks for place in range(chunk * self.pp + stage + 1)
-        ]
-        last = sum(sizes)
-        return range(last - sizes[-1], last)
+        before = chunk * self.model.layers + sum(self.stage_layers[:stage])
+        first = before // self.chunks
+        return range(first, first + self.stage_layers[stage] // self.chunks)
 
 
 def resolve(model: Model, parameters: Parameters) -> Training:

@@ -332,3 +332,19 @@ def test_a_config_alone_is_opened_and_checked(tmp_path: Path, capsys: pytest.Cap
         report(capsys, str(path), "--gpu", "h100", "--world", "4", "--tp", "4") if capsys.readouterr() else {}
     )
     assert found["model"]["parameters"] == 8030261248
+
+
+def test_every_layer_is_on_one_virtual_stage() -> None:
+    for given_ in ({"pp": 4, "virtual_stages": 2}, {"pp": 2, "virtual_stages": 4}, {"pp": 3}, {"pp": 8}):
+        world = given_["pp"]
+        training = ModelMaker("s", SMALL).made(Parameters(world=world, gpu="h100", **given_)).training
+        places = [
+            (chunk, stage) for chunk in range(training.chunks) for stage in range(training.pp)
+        ]  # fmt: skip
+        found = [layer for chunk, stage in places for layer in training.layers_of(stage, chunk)]
+        assert found == list(range(8))
+
+
+def test_cells_beyond_64_bits_are_an_error() -> None:
+    with pytest.raises(UsageError, match="shorter sequences or smaller micro-batches would fit"):
+        run(SMALL, gpu="h100", seq=2**40)

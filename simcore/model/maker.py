@@ -16,7 +16,7 @@ from simcore.model.sizes import Model, Moe
 from simcore.model.training import DEFAULT_GPU, DEFAULTS, Training, resolve, stage_words
 from simcore.parameters import FLAGS, Parameters, flag_of
 from simcore.records import Struct, replace
-from simcore.units import byte_size
+from simcore.units import byte_size, duration
 from simcore.workload import Cells as Columns
 from simcore.workload import Header, Workload
 from simcore.workload.model import Phase
@@ -153,6 +153,14 @@ class ModelMaker:
                 words += f"; {byte_size(round(op.bytes))}"
             lines.append(words)
         return lines
+
+    def summed(self, parameters: Parameters, row: int, phase: Phase) -> str:
+        """The ops of a cell in one line, the longest first."""
+        if parameters.as_aicb is not None:
+            return ""
+        ops: list[Op] = getattr(self.made(parameters).ops[row], phase)
+        longest = sorted(ops, key=lambda op: -op.seconds)
+        return " + ".join(f"{op.name} {duration(round(op.seconds * 1e9))} ({op.bound})" for op in longest)
 
     def _check(self, parameters: Parameters) -> None:
         if parameters.aicb_args is not None:

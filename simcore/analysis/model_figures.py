@@ -84,7 +84,7 @@ def smaller_runs(simulation: Simulation, limit: int) -> Iterator[Smaller]:
     now = max(one.total for one in _figures(simulation).memory)
     changes = _changes(training)
     for words, values in changes:
-        found = _smaller(simulation, training, words, values, limit)
+        found = _smaller(simulation, words, values, limit)
         if found is not None and found.most < now:
             alone.append(found)
     yield from alone
@@ -99,7 +99,7 @@ def smaller_runs(simulation: Simulation, limit: int) -> Iterator[Smaller]:
         together |= values
         if len(said) < 2:
             continue
-        found = _smaller(simulation, training, " and ".join(said), dict(together), limit)
+        found = _smaller(simulation, " + ".join(said), dict(together), limit)
         if found is not None and found.fits:
             yield found
             enough += 1
@@ -154,10 +154,9 @@ def _further(training: Training) -> list[tuple[str, dict[str, object]]]:
     return [(f"pp {times * training.pp}", {"pp": times * training.pp}) for times in (4, 8, 16)]
 
 
-def _smaller(
-    simulation: Simulation, training: Training, words: str, values: dict[str, object], limit: int
-) -> Smaller | None:
-    parameters = replace(simulation.parameters, world=training.world, **values)
+def _smaller(simulation: Simulation, words: str, values: dict[str, object], limit: int) -> Smaller | None:
+    # Where nobody said how many GPUs there are, a longer pipeline has more of them.
+    parameters = replace(simulation.parameters, **values)
     try:
         most = _most(simulation, parameters)
     except UsageError:

@@ -9,7 +9,7 @@ from simcore.analysis.sentences.model import Facts
 from simcore.model.maker import ModelMaker
 from simcore.model.sizes import Model
 from simcore.parameters import Parameters
-from simcore.report.as_text import text_report
+from simcore.report.pages import run_page
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration
 from simcore.workload import open_workload
@@ -389,7 +389,7 @@ def test_a_rule_is_silent(rule: str) -> None:
 
 
 def test_the_page_has_the_sentences_on_top_and_each_names_a_figure() -> None:
-    page = text_report(Results(bubble_bound()))
+    page = run_page(Results(bubble_bound()))
     head, line = page.splitlines()[2:4]
     assert head == "In words"
     assert line.startswith(

@@ -1,13 +1,9 @@
-"""A model's throughput and memory as lines of text."""
+"""A model's throughput and memory in words."""
 
 from __future__ import annotations
 
 from simcore.analysis.model_figures import ModelFigures
 from simcore.diagnostics import printable
-from simcore.report.table import Column, table
-
-_STAGES = 32
-_PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "work", "total")
 
 
 def throughput_facts(figures: ModelFigures) -> list[str]:
@@ -35,28 +31,6 @@ def memory_words(figures: ModelFigures) -> str:
     fullest = figures.fullest
     fits = "" if figures.fits else ", does not fit"
     return f"{fullest.total / 1e9:.1f} of {figures.limit / 1e9:.1f} GB on stage {fullest.stage}{fits}"
-
-
-def memory_table(figures: ModelFigures) -> str:
-    """Memory of each stage, GB; equal stages in one line."""
-    rows: list[list[str]] = []
-    first: list[int] = []
-    for one in figures.memory:
-        cells = [f"{getattr(one, name) / 1e9:.1f}" for name in _PARTS]
-        cells += [str(one.held), "" if one.total <= figures.limit else "does not fit"]
-        if rows and rows[-1][1:] == cells:
-            rows[-1][0] = f"{first[-1]}-{one.stage}"
-        else:
-            first.append(one.stage)
-            rows.append([str(one.stage), *cells])
-    columns = [Column("stage"), *map(Column, _PARTS), Column("chunks held"), Column("", left=True)]
-    left = len(rows) - _STAGES
-    more = [f"  and {left} more stages (--json has all)"] if left > 0 else []
-    title = (
-        f"Memory of a rank at its peak, GB, of {figures.limit / 1e9:.1f} GB; contexts of CUDA and NCCL take "
-        "1 to 3 more, fragmentation some percent"
-    )
-    return "\n".join([title, *table(columns, rows[:_STAGES]), *more, ""])
 
 
 def model_words(figures: ModelFigures) -> str:

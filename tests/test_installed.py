@@ -49,7 +49,7 @@ def program() -> set[str]:
     modules = {
         str(path.relative_to(ROOT)) for room in ("simcore", "tui") for path in (ROOT / room).rglob("*.py")
     }
-    return modules | DATA | SHELL
+    return modules | {"simcore/model/gpus.toml"} | DATA | SHELL
 
 
 def content(wheel: Path) -> set[str]:

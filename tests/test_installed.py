@@ -21,7 +21,7 @@ from simcore import __version__
 from tests.command_line.running import ROOT, SEED_002, Done, environment, process, wltui
 
 EXAMPLE = "tui/example/002_gpt_1024npu.txt"
-DATA = {EXAMPLE, "simcore/networks/simai_ratio.csv"}
+DATA = {EXAMPLE, "simcore/model/gpus.toml", "simcore/networks/simai_ratio.csv"}
 # Where the shells and `man` look below the prefix: put there by the wheel.
 SHELL = {
     f"wltui-{__version__}.data/data/share/{name}"
@@ -49,7 +49,7 @@ def program() -> set[str]:
     modules = {
         str(path.relative_to(ROOT)) for room in ("simcore", "tui") for path in (ROOT / room).rglob("*.py")
     }
-    return modules | {"simcore/model/gpus.toml"} | DATA | SHELL
+    return modules | DATA | SHELL
 
 
 def content(wheel: Path) -> set[str]:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from simcore.analysis.dimensions import ClassUse, DimensionUse, PortUse
     from simcore.analysis.figures import SimulatedFigures
     from simcore.analysis.lanes import SimulatedLanes
+    from simcore.analysis.model_figures import ModelFigures, Smaller
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
     from simcore.cluster import Dimension
@@ -339,6 +340,35 @@ class Results(Struct, frozen=True, dict=True):
         return round(whole / sum(len(one.ranks) for one in classes))
 
     @cached_property
+    def model_figures(self) -> ModelFigures | None:
+        """Throughput and memory of the run of a model; None of a file."""
+        if self.simulation.workload.maker is None:
+            return None
+        # Imported here: files have none.
+        from simcore.analysis.model_figures import model_figures
+
+        return model_figures(self.simulation)
+
+    @cached_property
+    def interleaved_run(self) -> Simulation | None:
+        """A model without a given schedule, run with virtual stages and overlap; None of any other run."""
+        if self.simulation.workload.maker is None:
+            return None
+        from simcore.analysis.model_figures import interleaved_run
+
+        return interleaved_run(self.simulation)
+
+    @cached_property
+    def smaller_runs(self) -> tuple[Smaller, ...]:
+        """Changes with which a model that does not fit needs less memory; none where it fits."""
+        figures = self.model_figures
+        if figures is None or figures.fits:
+            return ()
+        from simcore.analysis.model_figures import smaller_runs
+
+        return tuple(smaller_runs(self.simulation, figures.limit))
+
+    @cached_property
     def mean_ns(self) -> dict[str, int]:
         """Each account, the mean of all ranks, ns."""
         return {
@@ -579,7 +609,8 @@ class Results(Struct, frozen=True, dict=True):
         simulation = self.simulation
         if not SCHEDULES[simulation.program.schedule].pipelined or simulation.layout.pp == 1:
             return None
-        if simulation.parameters.stage_layout == "megatron" or simulation.parameters.jitter > 0:
+        megatron = bool(simulation.workload.stages) or simulation.parameters.stage_layout == "megatron"
+        if megatron or simulation.parameters.jitter > 0:
             return None
         # Folding gives the same figure at a fraction of the cost.
         other = replaced(replaced(simulation.parameters, "stage_layout", "megatron"), "no_fold", False)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from simcore.analysis.dimensions import DimensionUse, PortUse
+    from simcore.analysis.model_figures import ModelFigures
     from simcore.analysis.rank_map import MapRow
     from simcore.analysis.simai_beside import EstimateLine
     from simcore.analysis.simai_estimate import SimaiEstimate
@@ -166,6 +167,11 @@ class Run(Protocol):
 
     def path_spot(self, index: int) -> Spot:
         """Where a segment of the critical path is seen."""
+        ...
+
+    @property
+    def model_figures(self) -> ModelFigures | None:
+        """Throughput and memory of the run of a model; None of any other."""
         ...
 
     def headline(self, wide: bool) -> list[str]:

@@ -412,6 +412,10 @@ class MeasuredResults(Struct, frozen=True, dict=True):
         one = self.critical_path[index]
         return Spot(one.rank, one.start, one.end)
 
+    @property
+    def model_figures(self) -> None:
+        """None: a trace says no model."""
+
     def headline(self, wide: bool) -> list[str]:
         """What the run is, in the facts of a screen's first row."""
         from simcore.replay.run_words import headline

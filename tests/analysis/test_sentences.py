@@ -6,9 +6,12 @@ from hypothesis import given, settings
 from simcore.analysis import Results
 from simcore.analysis.sentences import RULES, Sentence
 from simcore.analysis.sentences.model import Facts
+from simcore.model.maker import ModelMaker
+from simcore.model.sizes import Model
 from simcore.parameters import Parameters
 from simcore.report.pages import run_page
 from simcore.simulation import Simulation, simulate
+from simcore.units import duration
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
 from tests.strategies import Case, Cell, Row, cases, layer
@@ -301,6 +304,23 @@ def test_the_network_is_cleared_where_free_communication_changes_little() -> Non
     assert text == "The network is not the cause: with all communication free 13.973 s (-5.4 %)."
 
 
+def of_model(**parameters: str | int) -> Simulation:
+    """A small model on four GPUs."""
+    model = Model("small", 4, 1024, 8, 8, 128, 4096, True, 32000, 2048, tied_embeddings=False)
+    given = Parameters(world=4, tp=2, pp=2, global_batch=4, gpu="h100", **parameters)  # type: ignore[arg-type]
+    return simulate(ModelMaker("small", model).opened(), given)
+
+
+def test_the_range_of_a_step_without_a_schedule_is_that_of_the_run_it_names() -> None:
+    given = said(of_model())["schedule-range"]
+    other = of_model(virtual_stages=2)
+    ends = sorted((of_model().step_time_ns, other.step_time_ns))
+    assert given == (
+        f"No schedule was given: the step is between {duration(ends[0])} and {duration(ends[1])}, "
+        f"{duration(other.step_time_ns)} with --virtual-stages 2."
+    )
+
+
 def without_compute(**cells: int) -> Simulation:
     """AICB's file of a machine without a GPU, but for some of its cells."""
     ns = {"fwd": 1, "ig": 1, "wg": 1} | cells
@@ -349,6 +369,8 @@ SPEAKS = {
     "free-communication": exposed_all_reduce,
     "busy-port": exposed_all_reduce,
     "idle": bubble_bound,
+    "memory": lambda: of_model(memory_limit="100MB"),
+    "schedule-range": of_model,
 }
 SILENT = {
     "another-model": mostly_compute,
@@ -364,6 +386,8 @@ SILENT = {
     "free-communication": bubble_bound,
     "busy-port": bubble_bound,
     "idle": exposed_all_reduce,
+    "memory": lambda: of_model(memory_limit="80GB"),
+    "schedule-range": lambda: of_model(schedule="1f1b"),
 }
 
 

@@ -35,6 +35,14 @@ def add_parameters(parser: argparse.ArgumentParser, only: str | None = None) -> 
             )
 
 
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` the flag that opens a model in place of a file."""
+    parser.add_argument(
+        "--model", metavar="NAME|FILE",
+        help="a model instead of FILE: a name of `wltui models`, a Hugging Face config.json or wltui's TOML",
+    )  # fmt: skip
+
+
 def add_run(parser: argparse.ArgumentParser) -> None:
     """Give `parser` the flag that chooses among the measured runs of a directory."""
     parser.add_argument(

@@ -288,15 +288,18 @@ def _estimate_only(comparison: Comparison) -> str:
 
 
 def _other_file(comparison: Comparison) -> str:
-    """What of another file makes the largest part."""
+    """What of another file, or of a model's other rows, makes the largest part."""
+    maker = comparison.a.simulation.workload.maker
+    same = maker is not None and maker is comparison.b.simulation.workload.maker
+    what = "other rows of the model" if same else "another file"
     leading = comparison.leading
     account = leading.most.account if leading is not None else ""
     if account == BUSY:
-        return f"another file, in which {_compute(comparison)}"
+        return f"{what}, in which {_compute(comparison)}"
     if account in _EXPOSED:
-        return f"another file, in which {_communication(comparison)}"
+        return f"{what}, in which {_communication(comparison)}"
     a, b = (_pipeline(side) for side in (comparison.a, comparison.b))
-    return "another file" if a == b or account != FILL else f"another file, with {b}, before {a}"
+    return what if a == b or account != FILL else f"{what}, with {b}, before {a}"
 
 
 def _pipeline(results: Results) -> str:

@@ -36,6 +36,12 @@ def side_words(comparison: Comparison, side: int) -> str:
     each = [one.simulation.parameters.no_fold for one in (comparison.a, comparison.b)]
     if each[0] != each[1]:
         words.append("--no-fold" if each[side] else "equal ranks folded")
+    if results.model_figures is not None:
+        # Imported here: files have none.
+        from simcore.analysis.model_words import throughput_facts
+
+        facts = throughput_facts(results.model_figures)
+        words += [facts[0], facts[3]]
     return ", ".join(words) or "the same parameters"
 
 

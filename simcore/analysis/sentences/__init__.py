@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from simcore.analysis.sentences.assumed import schedule_range
 from simcore.analysis.sentences.compute import another_model, compute_bound, no_compute
 from simcore.analysis.sentences.faults import slow_link, straggler
+from simcore.analysis.sentences.memory import does_not_fit
 from simcore.analysis.sentences.model import Facts, Rule, Sentence
 from simcore.analysis.sentences.network import (
     busy_port,
@@ -31,6 +33,7 @@ _OF_THE_FILE = ("no-compute", "another-model")
 
 # What costs the same stands in this order.
 RULES: tuple[Rule, ...] = (
+    does_not_fit,
     no_compute,
     another_model,
     straggler,
@@ -44,6 +47,7 @@ RULES: tuple[Rule, ...] = (
     free_communication,
     busy_port,
     idle,
+    schedule_range,
 )
 
 

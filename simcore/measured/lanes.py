@@ -11,7 +11,6 @@ from simcore.measured.vocabulary import (
     COMPUTE,
     LAUNCH,
     category_of_group,
-    category_of_op,
 )
 from simcore.records import Struct
 
@@ -110,7 +109,7 @@ def timed_ops(rank: RankTrace) -> list[tuple[int, int, int, int]]:
 
 
 def _category(rank: RankTrace, index: int) -> int:
-    return CATEGORIES.index(category_of_op(rank.ops.name[index], rank.ops.group[index]))
+    return CATEGORIES.index(rank.ops.category(index))
 
 
 def _on_compute(rank: RankTrace, index: int) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from simcore.measured.matching import Call, Meeting, name_of
 from simcore.measured.places import MODEL_PARALLEL
-from simcore.measured.vocabulary import COMPUTE, category_of_group, category_of_op
+from simcore.measured.vocabulary import COMPUTE, category_of_group
 from simcore.replay.scales import Scales
 from simcore.run.measured import MeasuredGraph
 from simcore.run.pieces import AWAIT, GAP, MEET, TRANSFER
@@ -106,7 +106,10 @@ class Durations:
     def _meeting(self, meeting: Meeting) -> Part:
         if meeting.kind == MODEL_PARALLEL:
             return Part(_FIXED)
-        return Part(_COMM, self._name(meeting.calls[0]), category_of_group(meeting.kind))
+        call = meeting.calls[0]
+        # Of a kernel without a partner nobody knows how much is waiting.
+        of = _NAMED if len(meeting.calls) == 1 and call not in self.ties.matches.alone else _COMM
+        return Part(of, self._name(call), category_of_group(meeting.kind))
 
     def _first(self, rank: int, piece: int) -> Part:
         """What a piece does by itself."""
@@ -124,7 +127,7 @@ class Durations:
                 return Part(_COMM, self._name(self.ties.matches.messages[message].send), "pp")
             return self._comm(rank, piece)
         name = trace.ops.name[op]
-        category = category_of_op(name, trace.ops.group[op])
+        category = trace.ops.category(op)
         if sub >= 0 or category not in (*COMPUTE, "host"):
             call = Call(rank, op, sub)
             alone = call in self.ties.matches.alone

@@ -9,7 +9,7 @@ from simcore.diagnostics import Diagnostic, printable
 from simcore.measured.matching import OPTIMIZER, Call, Matches, name_of, times_of
 from simcore.measured.places import MODEL_PARALLEL, GroupKey, Place
 from simcore.measured.run import MeasuredRun
-from simcore.measured.vocabulary import POINT_TO_POINT, RECEIVES, category_of_group, category_of_op
+from simcore.measured.vocabulary import POINT_TO_POINT, RECEIVES, category_of_group
 from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.run.measured import MeasuredGraph
@@ -103,7 +103,7 @@ class Partners(Struct, frozen=True, dict=True):
             if call.sub >= 0:
                 found.add(category_of_group(trace.subs.group[call.sub]))
             else:
-                found.add(category_of_op(trace.ops.name[call.op], trace.ops.group[call.op]))
+                found.add(trace.ops.category(call.op))
         return frozenset(found)
 
     def missing_words(self) -> str:

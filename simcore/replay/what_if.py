@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from simcore.diagnostics import Cancelled, UsageError
-from simcore.measured.vocabulary import COMPUTE, category_of_op
+from simcore.measured.vocabulary import COMPUTE
 from simcore.replay.accounts import EXPOSED
 from simcore.replay.parameters import parameters_of
 from simcore.replay.scales import Scales, rounded
@@ -94,8 +94,9 @@ def _asks(results: MeasuredResults) -> list[_Ask]:
     ]
     names: dict[str, str] = {}
     for rank in run.ranks:
-        for name, group in zip(rank.ops.name, rank.ops.group, strict=True):
-            names.setdefault(name, category_of_op(name, group))
+        for op, name in enumerate(rank.ops.name):
+            if name not in names:
+                names[name] = rank.ops.category(op)
     for name, category in names.items():
         if category in (*COMPUTE, "host"):
             asks.append(_Ask(name, Scales(ops={name: 0.0}), Scales(ops={name: _BETTER})))

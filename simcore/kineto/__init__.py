@@ -3,6 +3,7 @@
 Knows events and their words. Import from here: `Asked`, `open_profile`, `read_profile`.
 """
 
-from simcore.kineto.opening import Asked, open_profile, read_profile
+from simcore.asked import Asked
+from simcore.kineto.opening import open_profile, read_profile
 
 __all__ = ["Asked", "open_profile", "read_profile"]

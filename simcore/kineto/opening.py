@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
-from simcore.kineto.sets import Found, Job, form_of, jobs_of, profiler_files
+from simcore.asked import Asked
+from simcore.kineto.sets import Found, Job, jobs_of, profiler_files
 from simcore.measured import MeasuredRun
 from simcore.measured.device_run import make_device_run
 from simcore.measured.run import RecordedStep
 from simcore.ranks import RankSet
-from simcore.records import Struct
+from simcore.records import replace
 from simcore.units import plural
+from simcore.workload.formats.profiler_trace import form_of
 from simcore.workload.opening import read_beginning, read_file
 
 ALL_STEPS = "all"
@@ -23,20 +25,7 @@ _LISTED = 8
 _MOST_ERRORS = 40
 
 
-class Asked(Struct, frozen=True):
-    """What a user asks of profiler traces. run: the job, by its stamp. step: its number or `all`; None for the
-    last that every rank has whole. ranks: those to open, `0-7,12`; None for all. comm_names: a regular expression
-    of further kernels that communicate. cache: whether what was read may be kept.
-    """
-
-    run: str | None = None
-    step: str | None = None
-    ranks: str | None = None
-    comm_names: str | None = None
-    cache: bool = True
-
-
-def open_profile(path: str, asked: Asked = Asked()) -> MeasuredRun:
+def open_profile(path: str, asked: Asked) -> MeasuredRun:
     """The run at `path`, a file or a directory. Raises InputError for what cannot be read, UsageError for a run,
     step or rank that is not there.
     """
@@ -57,7 +46,7 @@ def open_profile(path: str, asked: Asked = Asked()) -> MeasuredRun:
     return _run(path, found, said, asked, is_set=True)
 
 
-def read_profile(path: str, data: bytes, asked: Asked = Asked()) -> MeasuredRun:
+def read_profile(path: str, data: bytes, asked: Asked) -> MeasuredRun:
     """The run in a Kineto file's bytes; `path` is for messages."""
     _check(asked)
     found, said = read_file_events(path, data, asked.comm_names)
@@ -129,7 +118,11 @@ def _run(
     elif len(paths) < len(recordings):
         recordings = _one_device_each(path, recordings, said)
     jobs = jobs_of(recordings)
-    job = _chosen(jobs, asked.run, path)
+    # A step is a run of its own among those of its job: `--run 20240923205004#12`.
+    name, _, number = (asked.run or "").partition("#")
+    if number and asked.step is None:
+        asked = replace(asked, step=number)
+    job = _chosen(jobs, name or None, path)
     left = [other for other in jobs if other is not job]
     labels = _labels(jobs)
     if left:
@@ -156,8 +149,11 @@ def _run(
     world = job.world if unit == "rank" else None
     return make_device_run(
         path, traces, said, form=form, step=step, steps=steps, world=world, is_set=is_set, unit=unit,
-        stamp=job.stamp if is_set else None, label=labels[id(job)] if is_set else None,
-        others=tuple(labels[id(other)] for other in left),
+        stamp=job.stamp, label=_step_label(labels[id(job)], step),
+        others=(
+            *(_step_label(labels[id(job)], one.number) for one in steps if one.number != step),
+            *(labels[id(other)] for other in left),
+        ),
     )  # fmt: skip
 
 
@@ -180,6 +176,11 @@ def _labels(jobs: Sequence[Job]) -> dict[int, str]:
     return {
         id(job): job.stamp if stamps.count(job.stamp) == 1 else f"{job.stamp}@{_first_name(job)}" for job in jobs
     }
+
+
+def _step_label(label: str, step: int | None) -> str:
+    """What `--run` finds a step of a job by."""
+    return f"{label}#{ALL_STEPS if step is None else step}"
 
 
 def _first_name(job: Job) -> str:

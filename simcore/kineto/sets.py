@@ -12,10 +12,9 @@ from simcore.diagnostics import InputError
 from simcore.kineto.recording import Recording
 from simcore.measured.names import read_name
 from simcore.records import Struct
+from simcore.workload.formats.profiler_trace import form_of
 from simcore.workload.opening import read_beginning
 
-SQLITE = b"SQLite format 3\0"
-_EVENTS = re.compile(rb'"traceEvents"\s*:|^\s*\[\s*\{[^\[\]]{0,4096}?"ph"\s*:')
 _HEAD_RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}]*?"rank"\s*:\s*(\d{1,7})')
 _NAME_RANK = re.compile(r"(?:rank|worker)[-_]?(\d{1,7})(?!\d)", re.IGNORECASE)
 # Folders of a job are nested so deep: `iteration_100/`, `step_5/rank_0/`.
@@ -32,13 +31,6 @@ class Found(Struct, frozen=True):
     form: str
     rank: int | None
     bytes: int
-
-
-def form_of(head: bytes) -> str | None:
-    """Which profiler wrote a file that begins so; None for no profiler's."""
-    if head.startswith(SQLITE):
-        return "nsys"
-    return "kineto" if head.lstrip()[:1] in (b"{", b"[") and _EVENTS.search(head) else None
 
 
 def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[Found], int]:

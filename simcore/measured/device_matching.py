@@ -24,7 +24,7 @@ from simcore.records import Struct
 _MOST_SHIFTS = 64
 _COMPARED = 256
 # The root of a broadcast does not wait, a small send neither: their ends tell nothing of clocks.
-_LOOSE = ("broadcast", "send", "recv", "reduce", "gather", "scatter")
+_LOOSE = frozenset(("broadcast", "send", "recv", "reduce", "gather", "scatter"))
 # Category of a communication -> the word of a rank trace for such a group.
 _KINDS = {"tp": "tp", "pp": "pp", "dp": "dp", "expert": "exp"}
 
@@ -87,7 +87,7 @@ def device_clocks(ranks: Sequence[RankTrace], degrees: Degrees) -> DeviceClocks:
     """The clock of each rank, by the ends of the collectives that ranks were in together."""
     matches = match_devices(ranks, degrees, on_one_clock=False)
     meetings = [meeting.calls for meeting in matches.meetings if len(meeting.calls) > 1]
-    firm = [calls for calls in meetings if not _said(ranks, calls[0]).operation.startswith(_LOOSE)]
+    firm = [calls for calls in meetings if _said(ranks, calls[0]).operation not in _LOOSE]
     tied = {call.rank for calls in firm for call in calls}
     firm += [calls for calls in meetings if any(call.rank not in tied for call in calls)]
     ends: list[dict[int, int]] = [{call.rank: times_of(ranks[call.rank], call)[1] for call in calls} for calls in firm]

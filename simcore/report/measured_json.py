@@ -11,7 +11,8 @@ from simcore.parameters import as_dict
 from simcore.ranks import RankSet
 from simcore.records import asdict
 from simcore.replay import MeasuredResults
-from simcore.replay.accounts import RankAccounts
+from simcore.replay.accounts import PROFILED, RankAccounts
+from simcore.replay.device_use import device_use
 from simcore.replay.critical_path import REASONS, Segment
 from simcore.replay.difference import differences
 from simcore.replay.op_use import op_uses
@@ -43,8 +44,8 @@ def measured_json(results: MeasuredResults, with_what_if: bool = False) -> dict[
     return {
         "schema": SCHEMA,
         "workload": {
-            "format": "rank-trace",
-            "policy": "megatron" if run.unit == "rank" else "megatron-plan",
+            "format": run.format,
+            "policy": _policy(run),
             "rows": run.ops,
             "declared_rows": None,
             "microbatches": run.microbatches,
@@ -80,6 +81,7 @@ def measured_json(results: MeasuredResults, with_what_if: bool = False) -> dict[
             "operations": [_figures(one) | {"slack_ns": slack.get(one.name)} for one in op_figures(run)],
             "sub_operations": [_figures(one) for one in sub_figures(run)],
             **_waiting(results.as_read),
+            **_recorded(run),
             "replay": _replay(results),
         },
         "critical_path": [_segment(results, one) for one in results.critical_path] if run.timed else [],
@@ -91,25 +93,57 @@ def measured_json(results: MeasuredResults, with_what_if: bool = False) -> dict[
     }  # fmt: skip
 
 
+def _policy(run: MeasuredRun) -> str:
+    if run.of_devices:
+        return "profiler"
+    return "megatron" if run.unit == "rank" else "megatron-plan"
+
+
+def _recorded(run: MeasuredRun) -> dict[str, Any]:
+    """What is known of profiler traces alone; nothing of others."""
+    one = run.recorded
+    if one is None:
+        return {}
+    middle, most = one.residual_ns
+    return {
+        "step": one.step,
+        "steps": [
+            {"step": step.number, "longest_ns": step.longest_ns,
+             "ns": {str(rank): ns for rank, ns in sorted(step.ns.items())}}
+            for step in one.steps
+        ],
+        "clocks": {
+            "shift_ns": {str(rank.number): ns for rank, ns in zip(run.ranks, one.shifts, strict=True)},
+            "matched": {str(rank.number): count for rank, count in zip(run.ranks, one.matched, strict=True)},
+            "residual_ns": {"median": middle, "most": most},
+        },
+    }  # fmt: skip
+
+
 def _classes(results: MeasuredResults) -> list[dict[str, Any]]:
     """Each rank, whose six accounts sum to the step time."""
+    unions = [device_use(results, index) for index in results.all_ranks]
     return [
         {
             "ranks": str(rank.number),
             "count": 1,
             "stage": rank.stage,
-            "compute_ns": compute_ns(one),
-            "exposed_ns": exposed_ns(one),
+            "compute_ns": compute_ns(one) if unions[index] is None else {"kernel": 0} | compute_ns(one),
+            "exposed_ns": exposed_ns(one) if unions[index] is None else unions[index].exposed_ns,
             "wait_ns": one.ns("wait"),
             "bubble_ns": one.ns("bubble"),
             "host_ns": one.ns("host"),
             "idle_ns": one.ns("idle"),
-            "overlapped_ns": overlapped_ns(rank, one),
-            "comm_ns": sum(exposed_ns(one).values()) + (overlapped_ns(rank, one) or 0),
+            "overlapped_ns": overlapped_ns(rank, one) if unions[index] is None else unions[index].overlapped_ns,
+            "comm_ns": (
+                sum(exposed_ns(one).values()) + (overlapped_ns(rank, one) or 0)
+                if unions[index] is None
+                else unions[index].comm_ns
+            ),
             "peak_microbatches": peak_microbatches(rank),
             "streams": {use.stream: _stream(use) for use in stream_times(rank, one)},
         }
-        for rank, one in zip(results.run.ranks, results.accounts, strict=True)
+        for index, (rank, one) in enumerate(zip(results.run.ranks, results.accounts, strict=True))
     ]
 
 
@@ -238,7 +272,8 @@ def _rank(run: MeasuredRun, rank: RankTrace, time: RankTime) -> dict[str, Any]:
         "sub_operations": len(rank.subs),
     }
     if run.timed:
-        values |= {"start_ns": rank.first_ns, "end_ns": rank.last_ns, "ns": time.ns}
+        ns = {name: ns for name, ns in time.ns.items() if ns or run.of_devices or name not in PROFILED}
+        values |= {"start_ns": rank.first_ns, "end_ns": rank.last_ns, "ns": ns}
     return values
 
 

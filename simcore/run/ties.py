@@ -204,7 +204,7 @@ class _Measure:
         for number in self._in_order():
             calls = self.members[number]
             start = max(self.pieces[rank].start[piece] for rank, piece, _ in calls)
-            ends = [self.pieces[rank].end[piece] for rank, _, piece in calls]
+            ends = [self._end(rank, piece) for rank, _, piece in calls]
             if self.matches.meetings[number].kind == MODEL_PARALLEL:
                 found[number] = (start, start)
             elif self.run.concurrent:
@@ -218,11 +218,16 @@ class _Measure:
                 found[number] = (start, max(start, min(ends)))
             else:
                 shortest = min(
-                    self.pieces[rank].end[last] - self.pieces[rank].start[piece]
+                    self._end(rank, last) - self.pieces[rank].start[piece]
                     for rank, piece, last in calls
                 )
                 found[number] = (start, start + shortest)
         return found
+
+    def _end(self, rank: int, piece: int) -> int:
+        """When a member's part in a collective ended: of a device that of its kernel, be it waited for or not."""
+        pieces = self.pieces[rank]
+        return self.run.ranks[rank].ops.end[pieces.op[piece]] if self.run.of_devices else pieces.end[piece]
 
     def _in_order(self) -> list[int]:
         """The collectives, each behind the one before it in its group."""

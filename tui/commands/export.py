@@ -25,6 +25,7 @@ from tui.commands.arguments import (
     Parser,
     add_parameters,
     add_run,
+    asked_of,
     parameters_from,
 )
 from tui.commands.inputs import open_input
@@ -48,7 +49,7 @@ def build_parser() -> Parser:
         "file", metavar="FILE",
         help="a workload file, a rank trace, a directory of rank traces, or - for standard input",
     )  # fmt: skip
-    add_run(parser)
+    add_run(parser, ranks=False)
     parser.add_argument("--format", metavar="FORMAT", required=True, help=names)
     parser.add_argument(
         "-o", "--output", metavar="OUT", required=True,
@@ -80,7 +81,7 @@ def main(words: list[str]) -> int:
     every_rank = arguments.ranks == _ALL
     ranks = None if every_rank or arguments.ranks is None else parse_ranks("--ranks", arguments.ranks)
     parameters = parameters_from(arguments)
-    opened = open_input(arguments.file, arguments.run)
+    opened = open_input(arguments.file, asked_of(arguments))
     export = chosen.requested(Request(opened, parameters, ranks, every_rank, arguments.per_rank))
     for found in (*opened.diagnostics, *export.diagnostics):
         print(found.text(), file=sys.stderr)

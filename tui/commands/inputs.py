@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from simcore.asked import Asked
+
 if TYPE_CHECKING:
     from simcore.measured import MeasuredRun
     from simcore.workload import Workload
@@ -12,8 +14,8 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 
 
-def open_input(path: str, run: str | None = None) -> Workload | MeasuredRun:
-    """The workload or measured run at `path`. run: which of a directory's measured runs.
+def open_input(path: str, asked: Asked = Asked()) -> Workload | MeasuredRun:
+    """The workload or measured run at `path`. asked: which of a directory's measured runs, and what of it.
 
     Raises: InputError when it cannot be read, UsageError when there is no such run to choose.
     """
@@ -21,5 +23,5 @@ def open_input(path: str, run: str | None = None) -> Workload | MeasuredRun:
     from simcore import inputs
 
     if path == STANDARD_INPUT:
-        return inputs.read_input(sys.stdin.buffer if sys.stdin is not None else None, run)
-    return inputs.open_input(path, run)
+        return inputs.read_input(sys.stdin.buffer if sys.stdin is not None else None, asked)
+    return inputs.open_input(path, asked)

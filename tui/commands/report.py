@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from simcore.asked import Asked
 from simcore.diagnostics import UsageError, is_unicode, printable
 from simcore.parameters import Parameters
 from tui.commands.arguments import (
     Parser,
     add_parameters,
     add_run,
+    asked_of,
     parameters_from,
 )
 from tui.commands.inputs import open_input
@@ -62,7 +64,7 @@ def main(words: list[str]) -> int:
         _print_explained(arguments.file, parameters, arguments.explain)
         return 0
     print_report(
-        arguments.file, parameters, arguments.json, run=arguments.run,
+        arguments.file, parameters, arguments.json, asked=asked_of(arguments),
         what_if=arguments.what_if, every_layer=arguments.all_layers,
     )  # fmt: skip
     return 0
@@ -85,18 +87,18 @@ def print_report(
     parameters: Parameters,
     as_json: bool = False,
     ascii_only: bool = False,
-    run: str | None = None,
+    asked: Asked = Asked(),
     what_if: bool = False,
     every_layer: bool = False,
 ) -> None:
-    """Open, simulate a workload, and print. run: which of a directory's measured runs.
+    """Open, simulate a workload, and print. asked: which of a directory's measured runs, and what of it.
 
     what_if: whether it is asked what would help.
     every_layer: all rows of the file in the layer table, in the page alone.
     """
     from tui.commands.opened import results_of
 
-    results = results_of(open_input(path, run), parameters)
+    results = results_of(open_input(path, asked), parameters)
     if what_if:
         _find_what_if(results)
     # Not before: what cannot be read or simulated has no page.

@@ -7,13 +7,16 @@ import signal
 import sys
 from typing import TYPE_CHECKING, TextIO
 
+from simcore.asked import Asked
 from simcore.diagnostics import UsageError, is_unicode, printable
 from simcore.parameters import Parameters
+from simcore.records import replace
 from tui.cli import print_version
 from tui.commands.arguments import (
     Parser,
     add_parameters,
     add_run,
+    asked_of,
     parameters_from,
     states_parameters,
 )
@@ -49,13 +52,13 @@ _COMMANDS = (
 _FILES_OF_SNAPSHOT, _FILES_OF_SCREEN = 4, 8
 
 
-def _session(path: str, found: Workload | MeasuredRun, parameters: Parameters) -> Session:
+def _session(path: str, found: Workload | MeasuredRun, parameters: Parameters, asked: Asked) -> Session:
     """The session over a workload, simulated, or over a measured run, replayed if that is asked for."""
     from tui.commands.opened import results_of
     from tui.session import Session
 
     def read(label: str) -> Run:
-        return results_of(open_input(path, label), Parameters())
+        return results_of(open_input(path, replace(asked, run=label, step=None)), Parameters())
 
     return Session(results_of(found, parameters), read)
 
@@ -65,12 +68,12 @@ def _opened(
 ) -> Session:
     """The session, with the run of `--against` beside it."""
     if arguments.against is None:
-        return _session(path, open_input(path, arguments.run), parameters)
+        return _session(path, open_input(path, asked_of(arguments)), parameters, asked_of(arguments))
     from simcore.analysis.two_runs import compared
     from tui.commands.opened import own_parameters, results_of
 
-    mine, other = open_input(path, arguments.run), open_input(arguments.against)
-    session = _session(path, mine, own_parameters(mine, other, parameters))
+    mine, other = open_input(path, asked_of(arguments)), open_input(arguments.against)
+    session = _session(path, mine, own_parameters(mine, other, parameters), asked_of(arguments))
     against = results_of(other, own_parameters(other, mine, parameters))
     # What cannot be compared is a line on the terminal, not a screen without a comparison.
     compared(against, session.current)
@@ -84,7 +87,7 @@ def _print_compared(path: str, parameters: Parameters, arguments: argparse.Names
     from simcore.report.pages import comparison_page
     from tui.commands.opened import own_parameters, results_of, say_warnings
 
-    mine, other = open_input(path, arguments.run), open_input(arguments.against)
+    mine, other = open_input(path, asked_of(arguments)), open_input(arguments.against)
     a = results_of(other, own_parameters(other, mine, parameters))
     b = results_of(mine, own_parameters(mine, other, parameters))
     found = compared(a, b)
@@ -152,7 +155,7 @@ def main(words: list[str]) -> int:
             return 0
         from tui.commands.report import print_report
 
-        print_report(path, parameters, ascii_only=arguments.ascii, run=arguments.run)
+        print_report(path, parameters, ascii_only=arguments.ascii, asked=asked_of(arguments))
         return 0
 
     if path == STANDARD_INPUT:

@@ -7,6 +7,7 @@ from simcore.workload.formats import (
     astra_policies,
     op_table,
     op_table_json,
+    profiler_trace,
     rank_trace,
     simai_text,
     unopened,
@@ -19,6 +20,7 @@ FORMATS: tuple[Format, ...] = (
     *rank_trace.FORMATS,
     op_table.FORMAT,
     op_table_json.FORMAT,
+    *profiler_trace.FORMATS,
     *unopened.FORMATS,
 )
 

@@ -7,11 +7,13 @@ import re
 from collections.abc import Sequence
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.kineto.groups import name_groups
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
 from simcore.asked import Asked
 from simcore.kineto.sets import Found, Job, jobs_of, profiler_files
 from simcore.measured import MeasuredRun
+from simcore.measured.columns import RankTrace
 from simcore.measured.device_run import make_device_run
 from simcore.measured.run import RecordedStep
 from simcore.ranks import RankSet
@@ -135,17 +137,21 @@ def _run(
         message = f"rank {which}: the number is that of the file's name or place, the file does not state it"
         said.append(Diagnostic("note", "rank-from-name", message, path))
     step, steps = _steps(job, asked, path, said)
-    traces = []
+    traces: list[RankTrace] = []
+    groups = []
     for rank, some in sorted(job.ranks.items()):
         one = next((one for one in some if any(step == other.number for other in one.steps)), some[-1])
         trace = one.trace(rank, step if any(step == other.number for other in one.steps) else None)
         if len(trace.ops):
             traces.append(trace)
+            groups.append(one.groups)
         else:
             message = f"{unit} {rank} has nothing in step {step}: it is left out"
             said.append(Diagnostic("warning", "empty-step", message, one.path))
     if not traces:
         raise UsageError(f"--step {step}: no operation was recorded in it in {printable(path)}")
+    if is_set:
+        said += name_groups(path, traces, groups)
     world = job.world if unit == "rank" else None
     return make_device_run(
         path, traces, said, form=form, step=step, steps=steps, world=world, is_set=is_set, unit=unit,

@@ -10,12 +10,12 @@ from datetime import datetime, timezone
 
 from simcore.diagnostics import InputError
 from simcore.kineto.recording import Recording
-from simcore.measured.names import read_name
 from simcore.records import Struct
 from simcore.workload.formats.profiler_trace import form_of
 from simcore.workload.opening import read_beginning
 
 _HEAD_RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}]*?"rank"\s*:\s*(\d{1,7})')
+_STAMP = re.compile(r"[0-9]{8,}")
 _NAME_RANK = re.compile(r"(?:rank|worker)[-_]?(\d{1,7})(?!\d)", re.IGNORECASE)
 # Folders of a job are nested so deep: `iteration_100/`, `step_5/rank_0/`.
 _DEPTH = 3
@@ -143,11 +143,11 @@ def _split(recordings: Sequence[Recording]) -> list[list[Recording]]:
     """Parts in which each rank is once, in order of time: by the names of the files where those tell them apart."""
     if _once(recordings):
         return [list(recordings)]
-    for key in (lambda one: os.path.dirname(one.path), lambda one: read_name(one.path).key):
+    for key in (lambda one: os.path.dirname(one.path), lambda one: _name_key(one.path)):
         named: dict[str, list[Recording]] = {}
         for one in recordings:
             named.setdefault(key(one), []).append(one)
-        if len(named) > 1 and all(map(_once, named.values())):
+        if 1 < len(named) < len(recordings) and all(map(_once, named.values())):
             return sorted(named.values(), key=lambda part: min(one.first_ns for one in part))
     parts: list[list[Recording]] = []
     for one in sorted(recordings, key=lambda one: (one.first_ns, one.path)):
@@ -157,6 +157,11 @@ def _split(recordings: Sequence[Recording]) -> list[list[Recording]]:
         else:
             part.append(one)
     return parts
+
+
+def _name_key(path: str) -> str:
+    """A file's name without its rank and time stamps."""
+    return _STAMP.sub("*", _NAME_RANK.sub("*", os.path.basename(path)))
 
 
 def _once(recordings: Sequence[Recording]) -> bool:

@@ -8,7 +8,7 @@ from simcore.diagnostics import Diagnostic, Severity
 from simcore.measured.columns import RankTrace
 from simcore.measured.device_matching import device_clocks, match_devices, partial
 from simcore.measured.names import Degrees
-from simcore.measured.run import MeasuredRun, Recorded, RecordedStep, aligned, largest_gap, missing_ranks
+from simcore.measured.run import MeasuredRun, Recorded, RecordedStep, aligned, largest_gap, missing_ranks, told_once
 from simcore.ranks import RankSet
 from simcore.units import duration, plural
 
@@ -80,4 +80,4 @@ def make_device_run(
         say("note", "missing-members", message)
     ranks = aligned(path, ranks, gap == 0)
     return MeasuredRun(path, unit, tuple(ranks), degrees, missing, gap == 0, True, stamp,
-                       (*notes, *found), label=label, others=others, recorded=recorded)  # fmt: skip
+                       (*notes, *told_once(found)), label=label, others=others, recorded=recorded)  # fmt: skip

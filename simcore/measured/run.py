@@ -185,7 +185,7 @@ def make_run(
     if steps > 1:
         say("note", "several-steps", f"found {steps} optimizer steps: all of them are shown as one step")
     return MeasuredRun(path, unit, tuple(ranks), degrees, missing, concurrent, timed, stamp,
-                       (*notes, *_together(found)))  # fmt: skip
+                       (*notes, *told_once(found)))  # fmt: skip
 
 
 def _each_once(traces: Sequence[RankTrace], unit: str, say: Say) -> list[RankTrace]:
@@ -315,7 +315,7 @@ def _in_slots(rank: RankTrace) -> RankTrace:
     return rank
 
 
-def _together(found: Sequence[Diagnostic]) -> list[Diagnostic]:
+def told_once(found: Sequence[Diagnostic]) -> list[Diagnostic]:
     """Diagnostics of many files: what is said of several in the same words is said once."""
     files: dict[tuple[str, str], list[Diagnostic]] = {}
     for one in found:

@@ -8,6 +8,7 @@ from simcore.diagnostics import printable
 from simcore.measured.vocabulary import POINT_TO_POINT
 from simcore.ranks import RankSet
 from simcore.replay.accounts import ACCOUNTS
+from simcore.replay.stragglers import stragglers
 from simcore.replay.slow_ranks import LEAST, SLOW, compute_by_stage, slow_ranks
 from simcore.units import duration, percent
 
@@ -28,7 +29,7 @@ def insight_lines(results: MeasuredResults) -> list[str]:
     if not results.step_time_ns:
         return []
     # Who is late comes before who waits for it: a screen may have room for the first lines alone.
-    lines = [_largest(results), *_slow_ranks(results), *_slow_stage(results)]
+    lines = [_largest(results), *_stragglers(results), *_slow_ranks(results), *_slow_stage(results)]
     return lines + _waits(results) if results.graph.together else lines
 
 
@@ -100,6 +101,23 @@ def _slow_ranks(results: MeasuredResults) -> list[str]:
         f"{duration(one.peers_ns)}."
         for one in slow_ranks(results)
     ]
+
+
+def _stragglers(results: MeasuredResults) -> list[str]:
+    """Ranks that come last to most collectives, and why, as far as the trace shows it."""
+    lines = []
+    for one in stragglers(results)[:_WAITS]:
+        after = duration(one.least_ns)
+        if one.last > 1:
+            after += f" to {duration(one.most_ns)}"
+        words = f"Rank {one.rank} comes last to {one.last} of {one.of} collectives, {after} after the next"
+        why = []
+        if one.compute_ns > 0 and one.operation is not None:
+            why.append(f"computes {duration(one.compute_ns)} longer, most of it in {printable(one.operation, 40)}")
+        if one.host_ns > 0:
+            why.append(f"has {duration(one.host_ns)} more of the host's gaps")
+        lines.append(f"{words}; before them it {' and '.join(why)} than the others." if why else f"{words}.")
+    return lines
 
 
 def _slow_stage(results: MeasuredResults) -> list[str]:

@@ -27,6 +27,8 @@ def device_pieces(number: int, rank: RankTrace, meetings: Mapping[Call, int]) ->
     meetings: the number of each collective's calls.
     """
     walk = _Walk(rank)
+    # What lies before the step begins on this rank is no gap of it.
+    walk.until(rank.first_ns)
     kinds = rank.ops.stated
     # (time, whether it begins, operation): what ends at a time ends before another begins there.
     events: list[tuple[int, bool, int]] = []

@@ -53,7 +53,9 @@ def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups])
     return found
 
 
-def _partitions(groups: Sequence[Groups], by_rank: Mapping[int, object]) -> dict[str, dict[int, tuple[int, ...]]]:
+def _partitions(
+    groups: Sequence[Groups], by_rank: Mapping[int, object]
+) -> dict[str, dict[int, tuple[int, ...]]]:
     """Description -> members of the group of that name, by the place of each rank that calls; of all of them."""
     found: dict[str, dict[int, tuple[int, ...]]] = {}
     for place in by_rank:
@@ -94,6 +96,8 @@ def _name(rank: RankTrace, op: int, operation: str, description: str, members: t
     device = rank.device
     assert device is not None
     one: Collective = device.collectives[op]
-    device.collectives[op] = replace(one, operation=operation, group=description, ranks=members, size=len(members))
+    device.collectives[op] = replace(
+        one, operation=operation, group=description, ranks=members, size=len(members)
+    )
     rank.ops.group[op] = description
     rank.ops.stated[op] = CATEGORIES.index(category_of_group_name(description))

@@ -6,11 +6,11 @@ import os
 import re
 from collections.abc import Sequence
 
+from simcore.asked import Asked
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.kineto.groups import name_groups
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
-from simcore.asked import Asked
 from simcore.kineto.sets import Found, Job, jobs_of, profiler_files
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace
@@ -40,7 +40,9 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
         wanted = _wanted_ranks(asked.ranks)
         files = [file for file in files if file.rank is None or file.rank in wanted]
         if not files:
-            raise UsageError(f"--ranks {printable(asked.ranks, 40)}: no file of these ranks in {printable(path)}")
+            raise UsageError(
+                f"--ranks {printable(asked.ranks, 40)}: no file of these ranks in {printable(path)}"
+            )
     found, said = _read_all(files, asked)
     if others:
         message = f"{plural(others, 'other file')} of the directory left aside: no profiler traces"
@@ -128,7 +130,9 @@ def _run(
     left = [other for other in jobs if other is not job]
     labels = _labels(jobs)
     if left:
-        listed = ", ".join(f"{labels[id(other)]} ({plural(len(other.ranks), unit)})" for other in left[:_LISTED])
+        listed = ", ".join(
+            f"{labels[id(other)]} ({plural(len(other.ranks), unit)})" for other in left[:_LISTED]
+        )
         message = f"{labels[id(job)]} is shown; --run opens another job of this directory: {listed}"
         said.append(Diagnostic("note", "other-runs", message, path))
     unnamed = sorted(rank for rank, some in job.ranks.items() if not some[0].stated)
@@ -171,7 +175,9 @@ def _one_device_each(path: str, recordings: Sequence[Recording], said: list[Diag
         if known is None or len(one.ops) > len(known.ops):
             best[one.path] = one
     left = len(recordings) - len(best)
-    message = f"{plural(left, 'device')} beside the one that each rank uses most left aside: open its file alone"
+    message = (
+        f"{plural(left, 'device')} beside the one that each rank uses most left aside: open its file alone"
+    )
     said.append(Diagnostic("warning", "several-devices", message, path))
     return list(best.values())
 
@@ -180,7 +186,8 @@ def _labels(jobs: Sequence[Job]) -> dict[int, str]:
     """What `--run` finds each job by: its stamp, where two share it also the first file's name."""
     stamps = [job.stamp for job in jobs]
     return {
-        id(job): job.stamp if stamps.count(job.stamp) == 1 else f"{job.stamp}@{_first_name(job)}" for job in jobs
+        id(job): job.stamp if stamps.count(job.stamp) == 1 else f"{job.stamp}@{_first_name(job)}"
+        for job in jobs
     }
 
 
@@ -202,7 +209,9 @@ def _chosen(jobs: Sequence[Job], wanted: str | None, path: str) -> Job:
         return fitting[0]
     what = f"{len(fitting)} jobs fit" if fitting else "there is no such job"
     listed = ", ".join(labels[id(job)] for job in jobs[:_LISTED])
-    raise UsageError(f"--run {printable(wanted, 60)}: {what} in {printable(path)}; {plural(len(jobs), 'job')}: {listed}")
+    raise UsageError(
+        f"--run {printable(wanted, 60)}: {what} in {printable(path)}; {plural(len(jobs), 'job')}: {listed}"
+    )
 
 
 def _steps(

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from simcore.diagnostics import Diagnostic, InputError, printable
+from simcore.diagnostics import Diagnostic, InputError
 from simcore.kineto.events import Args, Distributed, Event, TraceFile, args_of, decode
 from simcore.kineto.recording import NO_STEP, Recording, Step
 from simcore.kineto.vocabulary import (
@@ -41,7 +41,9 @@ _COPY, _KERNEL = CATEGORIES.index(COPY), CATEGORIES.index(KERNEL)
 _MOST_RANKS_LISTED = 1 << 20
 
 
-def read_file_events(path: str, data: bytes, names: str | None = None) -> tuple[list[Recording], list[Diagnostic]]:
+def read_file_events(
+    path: str, data: bytes, names: str | None = None
+) -> tuple[list[Recording], list[Diagnostic]]:
     """The recordings in a file's bytes, by device, and what was found. names: a regular expression of further
     kernels that communicate. Raises InputError for what is no trace, or has nothing to show.
     """
@@ -174,7 +176,9 @@ class _Reader:
         found = []
         devices = sorted({row[5] for row in rows}, key=lambda one: (one is None, one))
         for one in devices:
-            found.append(self._device([row for row in rows if row[5] == one], one, started, inside, steps, calls))
+            found.append(
+                self._device([row for row in rows if row[5] == one], one, started, inside, steps, calls)
+            )
         return found
 
     def _device(
@@ -261,7 +265,9 @@ class _Reader:
         groups = self._groups(who)
         found = [Step(number, start, ends[number], counts[number]) for start, _, number in steps]
         job = f"{world}/{who.backend}/{sorted({words for words, _ in groups.values()})}"
-        return Recording(self.path, rank, world, device, ops, columns, step, tuple(found), groups, stated, job=job)
+        return Recording(
+            self.path, rank, world, device, ops, columns, step, tuple(found), groups, stated, job=job
+        )
 
     # -- a host without a device -----------------------------------------------------
 
@@ -296,7 +302,7 @@ class _Reader:
             elif (phase := phase_of(name)) is not None:
                 phases.setdefault((event.pid, event.tid), []).append((start, end, phase))
         rows.sort(key=lambda row: row[:3])
-        ops, columns = OpColumns(), DeviceColumns()
+        ops, columns = OpColumns(), DeviceColumns(on_device=False)
         threads: dict[object, int] = {}
         for start, end, number, name, event, is_call in rows:
             thread = (event.pid, event.tid)
@@ -424,7 +430,9 @@ class _Inside:
 
     def of(self, correlation: int | None) -> tuple[str | None, str | None, str | None]:
         """(operation, phase, collective) around a launch."""
-        return self.found.get(correlation, (None, None, None)) if correlation is not None else (None, None, None)
+        return (
+            self.found.get(correlation, (None, None, None)) if correlation is not None else (None, None, None)
+        )
 
 
 def _annotated(name: str, args: Args) -> Collective:

@@ -82,7 +82,7 @@ class DeviceColumns(Struct):
     stream: of the device; of a host's operation its thread. correlation: of the launch, -1 where there is
     none. operation: the annotation or host's operation that launched it. bytes: of a copy, else -1. grid,
     block: as written, None where there is none. occupancy: estimated, %, -1 if not told. collectives: of those
-    that communicate.
+    that communicate. on_device: False of a host without a device.
     """
 
     stream: array[int] = field(default_factory=lambda: array("q"))
@@ -93,6 +93,7 @@ class DeviceColumns(Struct):
     block: list[str | None] = field(default_factory=list)
     occupancy: array[int] = field(default_factory=lambda: array("h"))
     collectives: dict[int, Collective] = field(default_factory=dict)
+    on_device: bool = True
 
 
 class SubColumns(Struct):

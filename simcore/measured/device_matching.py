@@ -90,7 +90,9 @@ def device_clocks(ranks: Sequence[RankTrace], degrees: Degrees) -> DeviceClocks:
     firm = [calls for calls in meetings if _said(ranks, calls[0]).operation not in _LOOSE]
     tied = {call.rank for calls in firm for call in calls}
     firm += [calls for calls in meetings if any(call.rank not in tied for call in calls)]
-    ends: list[dict[int, int]] = [{call.rank: times_of(ranks[call.rank], call)[1] for call in calls} for calls in firm]
+    ends: list[dict[int, int]] = [
+        {call.rank: times_of(ranks[call.rank], call)[1] for call in calls} for calls in firm
+    ]
     shifts, matched = [0] * len(ranks), [0] * len(ranks)
     known: set[int] = set()
     while len(known) < len(ranks):

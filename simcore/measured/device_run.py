@@ -8,7 +8,15 @@ from simcore.diagnostics import Diagnostic, Severity
 from simcore.measured.columns import RankTrace
 from simcore.measured.device_matching import device_clocks, match_devices, partial
 from simcore.measured.names import Degrees
-from simcore.measured.run import MeasuredRun, Recorded, RecordedStep, aligned, largest_gap, missing_ranks, told_once
+from simcore.measured.run import (
+    MeasuredRun,
+    Recorded,
+    RecordedStep,
+    aligned,
+    largest_gap,
+    missing_ranks,
+    told_once,
+)
 from simcore.ranks import RankSet
 from simcore.units import duration, plural
 

@@ -18,8 +18,8 @@ from simcore.measured.vocabulary import COMPUTE, COPY, KERNEL, category_of_group
 from simcore.names import GROUP_KINDS
 from simcore.records import Struct, field
 from simcore.run.accounts import places_in_alike
-from simcore.run.measured import MeasuredGraph
 from simcore.run.flights import covered, flights
+from simcore.run.measured import MeasuredGraph
 from simcore.run.pieces import AWAIT, GAP, LAUNCH, MEET, TRANSFER
 
 EXPOSED = (*GROUP_KINDS, COPY)

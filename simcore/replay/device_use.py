@@ -41,7 +41,13 @@ def unions_of(rank: RankTrace) -> Unions:
     comm: dict[str, Spans] = {}
     for op, (start, end) in enumerate(zip(ops.start, ops.end, strict=True)):
         kind = ops.stated[op]
-        spans = compute if kind in _COMPUTE else copies if kind == _COPY else comm.setdefault(ops.group[op] or "comm", [])
+        spans = (
+            compute
+            if kind in _COMPUTE
+            else copies
+            if kind == _COPY
+            else comm.setdefault(ops.group[op] or "comm", [])
+        )
         spans.append((start, end))
     return Unions(merged(compute), {name: merged(spans) for name, spans in comm.items()}, merged(copies))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
+from simcore.measured.kernel_names import shown_name
 from simcore.measured.vocabulary import POINT_TO_POINT
 from simcore.ranks import RankSet
 from simcore.replay.accounts import ACCOUNTS
-from simcore.replay.stragglers import stragglers
 from simcore.replay.slow_ranks import LEAST, SLOW, compute_by_stage, slow_ranks
+from simcore.replay.stragglers import stragglers
 from simcore.units import duration, percent
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _waits(results: MeasuredResults) -> list[str]:
         who = RankSet.of({rank for _, rank, _ in waits}).text()
         lines.append(
             f"{_ranks(who)}{_of_stage(early)} wait{'' if _many(who) else 's'} up to {duration(ns)} in "
-            f"{printable(name, 40)} for {_ranks(for_whom).lower()}{_of_stage(late)}."
+            f"{printable(shown_name(name), 40)} for {_ranks(for_whom).lower()}{_of_stage(late)}."
         )
     return lines
 
@@ -113,7 +114,7 @@ def _stragglers(results: MeasuredResults) -> list[str]:
         words = f"Rank {one.rank} comes last to {one.last} of {one.of} collectives, {after} after the next"
         why = []
         if one.compute_ns > 0 and one.operation is not None:
-            why.append(f"computes {duration(one.compute_ns)} longer, most of it in {printable(one.operation, 40)}")
+            why.append(f"computes {duration(one.compute_ns)} longer, most of it in {printable(shown_name(one.operation), 40)}")
         if one.host_ns > 0:
             why.append(f"has {duration(one.host_ns)} more of the host's gaps")
         lines.append(f"{words}; before them it {' and '.join(why)} than the others." if why else f"{words}.")

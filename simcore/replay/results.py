@@ -34,8 +34,8 @@ from simcore.replay.partners import Partners, circles_note, unmatched_note
 from simcore.replay.scales import Scales
 from simcore.replay.worst import worst_places
 from simcore.run.accounts import in_same_words
-from simcore.run.flights import flights
 from simcore.run.findings import Leg, Place, Spot, WhatIf
+from simcore.run.flights import flights
 from simcore.run.measured import MeasuredGraph, Times
 from simcore.run.pieces import AWAIT, GAP, Pieces
 from simcore.run.ties import Ties, ties_of

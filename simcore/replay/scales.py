@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from simcore.diagnostics import printable
+from simcore.measured.kernel_names import shown_name
 from simcore.records import Struct, field
 from simcore.units import number
 
@@ -51,7 +52,7 @@ class Scales(Struct, frozen=True):
             ("compute", self.compute), ("communication", self.comm),
             ("host gaps", self.gaps), ("host operations", self.host),
         ]  # fmt: skip
-        found += [(printable(name, 40), factor) for name, factor in self.ops.items()]
+        found += [(printable(shown_name(name), 40), factor) for name, factor in self.ops.items()]
         found += [(f"{printable(kind, 40)} communication", factor) for kind, factor in self.kinds.items()]
         found += [
             ("ranks without a stage" if stage is None else f"stage {stage}", factor)

@@ -58,7 +58,15 @@ def stragglers(results: MeasuredResults) -> list[Straggler]:
         longer, operation = _before(results, rank, {number for number, _ in some})
         ahead = [ns for _, ns in some]
         found.append(
-            Straggler(ties.run.ranks[rank].number, len(some), took_part[rank], min(ahead), max(ahead), *longer, operation)
+            Straggler(
+                ties.run.ranks[rank].number,
+                len(some),
+                took_part[rank],
+                min(ahead),
+                max(ahead),
+                *longer,
+                operation,
+            )
         )
     return sorted(found, key=lambda one: (-one.last, one.rank))
 
@@ -97,10 +105,17 @@ def _spent_before(results: MeasuredResults, rank: int) -> dict[int, tuple[int, i
     ties, accounts = results.ties, results.accounts[rank]
     pieces, names = ties.pieces[rank], results.measured.ranks[rank].ops.name
     found: dict[int, tuple[int, int, dict[str, int]]] = {}
-    launches = {piece: number for number, members in enumerate(ties.members) for who, piece, _ in members if who == rank}
+    launches = {
+        piece: number
+        for number, members in enumerate(ties.members)
+        for who, piece, _ in members
+        if who == rank
+    }
     ns: dict[int, list[tuple[int, int]]] = {}
     for segment, account in enumerate(accounts.account):
-        ns.setdefault(accounts.piece[segment], []).append((account, accounts.edge[segment + 1] - accounts.edge[segment]))
+        ns.setdefault(accounts.piece[segment], []).append(
+            (account, accounts.edge[segment + 1] - accounts.edge[segment])
+        )
     compute = host = 0
     by_name: dict[str, int] = {}
     for piece in range(len(pieces)):

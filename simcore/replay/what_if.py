@@ -11,8 +11,8 @@ from simcore.measured.vocabulary import COMPUTE
 from simcore.replay.accounts import EXPOSED
 from simcore.replay.parameters import parameters_of
 from simcore.replay.scales import Scales, rounded
-from simcore.replay.stragglers import own_gaps_ns, stragglers
 from simcore.replay.slow_ranks import compute_by_stage, slow_ranks
+from simcore.replay.stragglers import own_gaps_ns, stragglers
 from simcore.run.findings import WhatIf
 
 if TYPE_CHECKING:

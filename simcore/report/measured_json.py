@@ -12,8 +12,8 @@ from simcore.ranks import RankSet
 from simcore.records import asdict
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import PROFILED, RankAccounts
-from simcore.replay.device_use import device_use
 from simcore.replay.critical_path import REASONS, Segment
+from simcore.replay.device_use import device_use
 from simcore.replay.difference import differences
 from simcore.replay.op_use import op_uses
 from simcore.replay.rank_use import (

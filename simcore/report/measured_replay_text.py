@@ -5,10 +5,11 @@ from __future__ import annotations
 import textwrap
 
 from simcore.diagnostics import printable
+from simcore.measured.kernel_names import shown_name
 from simcore.replay import MeasuredResults
 from simcore.replay.difference import differences
 from simcore.replay.legs import path_sums_of_ranks
-from simcore.replay.what_if import AS_PEERS
+from simcore.replay.what_if import AS_PEERS, ON_TIME
 from simcore.report.table import Column, table
 from simcore.run.findings import WhatIf
 from simcore.units import duration, percent, plural, signed
@@ -18,6 +19,7 @@ _RANKS = 64
 _WAITS = 8
 _PATH_ROWS = 12
 _OPS = 3
+_KNOB_CELLS = 60
 _KNOBS = 30
 
 
@@ -48,7 +50,7 @@ def _waits(results: MeasuredResults) -> str:
     if not results.graph.together or not results.waiting:
         return ""
     rows = [
-        [str(one.early), str(one.late), printable(one.name, 34), duration(one.ns),
+        [str(one.early), str(one.late), printable(shown_name(one.name), 34), duration(one.ns),
          f"{percent(one.ns, results.step_time_ns)} %"]
         for one in results.waiting[:_WAITS]
     ]  # fmt: skip
@@ -75,7 +77,7 @@ def _differences(results: MeasuredResults) -> str:
     rows = []
     found = differences(results)
     for one in found[:_RANKS]:
-        ops = ", ".join(f"{printable(name, 34)} {signed(ns)}" for name, ns in one.ops[:_OPS])
+        ops = ", ".join(f"{printable(shown_name(name), 34)} {signed(ns)}" for name, ns in one.ops[:_OPS])
         change = one.replayed_ns - one.measured_ns
         rows.append(
             [str(one.number), duration(one.measured_ns), duration(one.replayed_ns), signed(change), ops]
@@ -99,7 +101,7 @@ def _what_if(results: MeasuredResults, knobs: list[WhatIf]) -> str:
             if knob.unknown
             else [free, duration(knob.better10_ns), worse, gain]
         )
-        rows.append([knob.knob, *figures])
+        rows.append([printable(shown_name(knob.knob), _KNOB_CELLS), *figures])
     columns = [Column("what", left=True), Column("free"), Column("10 % less"), Column("10 % more"),
                Column("gain at most")]  # fmt: skip
     title = f"What if: the step time of the replay ({duration(step)} now) when one thing takes no time, or a"
@@ -109,6 +111,8 @@ def _what_if(results: MeasuredResults, knobs: list[WhatIf]) -> str:
         "  the greatest gain of 10 % less first; a change that is made or not (-) with all that it gains",
         "  balanced stages: computing as much each as all do on average; who has more work then may be late",
     ]
+    if any(knob.name.endswith(ON_TIME) for knob in knobs[:_KNOBS]):
+        words.append(f"  a late rank{ON_TIME}: its compute and its host's gaps as long as the middle one of the others'")
     if any(knob.name.endswith(AS_PEERS) for knob in knobs[:_KNOBS]):
         words.append(f"  a slow rank{AS_PEERS}: computing as long as the median of the others of its stage")
     words += [f"  unknown: {why}" for why in dict.fromkeys(one.unknown for one in knobs[:_KNOBS]) if why]

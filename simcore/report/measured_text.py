@@ -51,10 +51,9 @@ def _head(results: MeasuredResults) -> str:
     run = results.run
     subs = f"; {plural(run.subs, 'sub-operation')} inside them" if run.subs else ""
     batches = f", {plural(run.microbatches, 'micro-batch')}" if run.microbatches else ""
-    what = "Megatron" if run.unit == "rank" else "Megatron schedule plan"
     facts = [
         ("file", printable(run.path)),
-        ("format", f"rank-trace, {what}"),
+        ("format", _format(results)),
         *([("run", run.stamp)] if run.stamp is not None else []),
         ("ranks", f"{ranks_words(run)}; {clock_words(run)}"),
         ("read", f"{plural(run.ops, 'operation')}{batches}{subs}"),
@@ -68,6 +67,17 @@ def _head(results: MeasuredResults) -> str:
     title = f"{'Replayed' if run.replayed else 'Measured'} step time  {step_words(run)}"
     lines = [title if run.timed else order_title(run), ""]
     return "\n".join(lines + [f"  {name:<10} {text}" for name, text in facts]) + "\n"
+
+
+def _format(results: MeasuredResults) -> str:
+    run = results.run
+    if run.recorded is None:
+        return f"rank-trace, {'Megatron' if run.unit == 'rank' else 'Megatron schedule plan'}"
+    who = "PyTorch profiler (Kineto)" if run.format == "kineto" else "Nsight Systems"
+    steps = len(run.recorded.steps)
+    if run.recorded.step is None:
+        return f"{who}; all that was recorded" + (f", {plural(steps, 'step')}" if steps else "")
+    return f"{who}; step {run.recorded.step} of {plural(steps, 'step')}"
 
 
 def _ranks(results: MeasuredResults, ascii_only: bool) -> str:

@@ -6,6 +6,7 @@ import textwrap
 
 from simcore.diagnostics import printable
 from simcore.measured import MeasuredRun
+from simcore.measured.kernel_names import shown_name
 from simcore.measured.summary import OpFigures, op_figures, sub_figures
 from simcore.replay import MeasuredResults
 from simcore.replay.scales import Scales
@@ -116,7 +117,7 @@ def _table(run: MeasuredRun, figures: list[OpFigures], waits: _Waits, every: boo
         columns.append(Column("most is on", left=True))
     rows = []
     for one in figures if every else figures[:_MOST_ROWS]:
-        name = printable(one.name if one.parent is None else f"{one.name} in {one.parent}", _NAME_CELLS)
+        name = printable(shown_name(one.name) if one.parent is None else f"{one.name} in {one.parent}", _NAME_CELLS)
         row = [name, one.category, str(one.count)]
         if run.timed and one.measured:
             batch = f", micro-batch {one.most_batch}" if one.most_batch >= 0 else ""

@@ -39,7 +39,9 @@ def device_pieces(number: int, rank: RankTrace, meetings: Mapping[Call, int]) ->
             waited[op] = walk.waited(start, end)
             events.append((waited[op][1], False, op))
     # Of one without a length the beginning comes first.
-    events.sort(key=lambda one: (one[0], one[1] and rank.ops.end[one[2]] > rank.ops.start[one[2]], not one[1], one[2]))
+    events.sort(
+        key=lambda one: (one[0], one[1] and rank.ops.end[one[2]] > rank.ops.start[one[2]], not one[1], one[2])
+    )
     for time, begins, op in events:
         meeting = meetings[Call(number, op)]
         if begins:

@@ -14,7 +14,9 @@ SHARED = Path(__file__).resolve().parents[3] / "shared"
 CORPUS = SHARED / "corpus" / "kineto"
 NSYS = SHARED / "corpus" / "nsys" / "h100_2gpu_1s.sqlite"
 DLRM, GLOO, HTA = CORPUS / "dlrm_8", CORPUS / "gloo_4", CORPUS / "hta_sampled"
-needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason="the profiler traces of ../shared are not there")
+needs_corpus = pytest.mark.skipif(
+    not CORPUS.is_dir(), reason="the profiler traces of ../shared are not there"
+)
 
 _COMMUNICATES = re.compile(r"nccl|rccl|gloo:", re.IGNORECASE)
 
@@ -32,7 +34,10 @@ def raw(path: Path) -> dict[str, Any]:
 
 def union_ns(spans: list[tuple[float, float]]) -> float:
     """How long the union of spans is, by sweeping their edges."""
-    edges = sorted([(start, 1) for start, _ in spans] + [(end, -1) for _, end in spans], key=lambda one: (one[0], -one[1]))
+    edges = sorted(
+        [(start, 1) for start, _ in spans] + [(end, -1) for _, end in spans],
+        key=lambda one: (one[0], -one[1]),
+    )
     total = depth = 0.0
     before = 0.0
     for at, step in edges:

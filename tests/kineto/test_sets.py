@@ -165,7 +165,13 @@ def test_new_and_old_time_units_are_the_same_run(tmp_path: Path) -> None:
 
 
 def test_old_categories_and_other_vendors_are_read(tmp_path: Path) -> None:
-    old = {"kernel": "Kernel", "cuda_runtime": "Runtime", "gpu_memcpy": "Memcpy", "gpu_memset": "Memset", "cpu_op": "Operator"}
+    old = {
+        "kernel": "Kernel",
+        "cuda_runtime": "Runtime",
+        "gpu_memcpy": "Memcpy",
+        "gpu_memset": "Memset",
+        "cpu_op": "Operator",
+    }
 
     def older(number: int, data: dict[str, Any]) -> None:
         for event in data["traceEvents"]:

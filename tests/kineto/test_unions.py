@@ -25,7 +25,9 @@ def _class(path: Path) -> tuple[int, dict[str, Any]]:
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", [one for one in every_file() if GLOO not in one.parents], ids=lambda one: one.name[:12])
+@pytest.mark.parametrize(
+    "path", [one for one in every_file() if GLOO not in one.parents], ids=lambda one: one.name[:12]
+)
 def test_accounts_of_a_device_are_the_unions_of_its_events(path: Path) -> None:
     step, found = _class(path)
     spans = device_spans(raw(path)["traceEvents"])
@@ -49,13 +51,21 @@ def test_accounts_of_a_device_are_the_unions_of_its_events(path: Path) -> None:
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", [one for one in every_file() if GLOO in one.parents], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "path", [one for one in every_file() if GLOO in one.parents], ids=lambda one: one.name
+)
 def test_accounts_of_a_host_without_a_device_are_the_unions_of_its_operations(path: Path) -> None:
     step, found = _class(path)
     events = [one for one in raw(path)["traceEvents"] if one.get("ph") == "X"]
     spans = [(one["ts"], one["ts"] + one["dur"], one) for one in events]
-    compute = [span[:2] for span in spans if span[2]["cat"] == "cpu_op" and not span[2]["name"].startswith("c10d::")]
-    comm = [span[:2] for span in spans if span[2]["cat"] == "user_annotation" and span[2]["name"].startswith("gloo:")]
+    compute = [
+        span[:2] for span in spans if span[2]["cat"] == "cpu_op" and not span[2]["name"].startswith("c10d::")
+    ]
+    comm = [
+        span[:2]
+        for span in spans
+        if span[2]["cat"] == "user_annotation" and span[2]["name"].startswith("gloo:")
+    ]
     assert abs(sum(found["compute_ns"].values()) - union_ns(compute) * 1000) <= _TOLERANCE_NS
     assert abs(found["comm_ns"] - union_ns(comm) * 1000) <= _TOLERANCE_NS
     assert abs(found["idle_ns"] - (step - union_ns(compute + comm) * 1000)) <= _TOLERANCE_NS

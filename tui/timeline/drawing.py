@@ -24,7 +24,7 @@ _MOST_RUNS_SHADED = 40
 # Edges cost a segment more for each run.
 _MOST_RUNS_WITH_EDGES = 40
 _GLYPH = {
-    name: name if name in ("fwd", "bwd", "wg", "opt", "host", "wait", "bubble", "idle") else "exposed"
+    name: name if name in ("fwd", "bwd", "wg", "opt", "host", "wait", "bubble", "idle", "kernel", "copy") else "exposed"
     for name in DRAWN
 } | {"recompute": "fwd"}
 

@@ -8,7 +8,9 @@ from functools import cached_property
 
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace
-from simcore.measured.lanes import COMPUTE_LANE, NO_GROUP, lane_kinds, lane_spans, rank_spans
+from simcore.measured.device_facts import stream_word
+from simcore.measured.kernel_names import shown_name
+from simcore.measured.lanes import COMPUTE_LANE, NO_GROUP, STREAM_LANE, lane_kinds, lane_spans, rank_spans
 from simcore.measured.run import SLOT
 from simcore.measured.vocabulary import GROUPS, category_of_group
 from simcore.replay import MeasuredResults
@@ -47,6 +49,8 @@ class MeasuredLane(SpanLane):
             return f"{self.run.unit} {self.rank.number:>2}"
         if self.stream == NO_GROUP:
             return "no group"
+        if self.rank.device is not None:
+            return cells(self.stream.replace(STREAM_LANE, f"{stream_word(self.rank)} "), 14)
         size = {"tp": self.run.degrees.tp, "dp": self.run.degrees.dp}.get(self.stream)
         name = GROUPS.get(self.stream) or cells(self.stream, 14)
         return name if size is None else f"{name} x{size}"
@@ -108,7 +112,7 @@ class MeasuredLane(SpanLane):
     def label(self, op: int, room: int) -> str:
         ops = self.rank.ops
         name = ops.name[op] if op < len(ops) else self.rank.subs.name[op - len(ops)]
-        return cells(name)[:room]
+        return cells(shown_name(name))[:room]
 
     def told(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
         spans = self.spans

@@ -12,11 +12,13 @@ from simcore.analysis.ranges import Ranges
 from simcore.collectives import algorithm_bandwidth
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import FUSED, INSTANT, MEASURED
+from simcore.measured.device_facts import device_facts
 from simcore.measured.facts import neighbours, span_facts
+from simcore.measured.kernel_names import shown_name
 from simcore.measured.lanes import rank_spans
 from simcore.measured.matching import Call
 from simcore.measured.run import SLOT
-from simcore.measured.vocabulary import CATEGORIES
+from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY
 from simcore.ranks import place_words
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import ACCOUNTS
@@ -246,7 +248,7 @@ class MeasuredMoves:
                 ("after", cells(before or "nothing", 80)), ("before", cells(after or "nothing", 80)),
             ]  # fmt: skip
         facts = span_facts(trace, item)
-        found = [("operation", cells(facts.name, 80)), ("on", whose), ("kind", facts.category)]
+        found = [("operation", cells(shown_name(facts.name), 80)), ("on", whose), ("kind", facts.category)]
         if facts.known in (MEASURED, FUSED) and self.run.timed:
             length = facts.end_ns - facts.start_ns
             times = f"{axis.clock(facts.start_ns)} .. {axis.clock(facts.end_ns)}"
@@ -277,6 +279,10 @@ class MeasuredMoves:
             found.append(("partner", f"{partner}: what is waited here is not known"))
         for label, direction in (("[ waited for", -1), ("] holds back", 1)):
             found += [(label, words) for words in all_words(self.results, lane, index, direction)]
+        if trace.device is not None:
+            found += [(name, cells(words, 200)) for name, words in device_facts(trace, item)]
+            found.append(("event", f"{facts.line} of {cells(facts.path)}"))
+            return found
         found.append(("line", f"{facts.line} of {cells(facts.path)}"))
         return found
 
@@ -284,7 +290,7 @@ class MeasuredMoves:
         """Bytes over time of communication; without the group's size there is no bus bandwidth."""
         facts = span_facts(self.run.ranks[number], item)
         length = facts.end_ns - facts.start_ns
-        communicates = facts.category not in ("forward", "backward", "optimizer", "host")
+        communicates = facts.category not in (*COMPUTE, COPY, "host")
         if not communicates or facts.bytes is None or facts.known != MEASURED or length <= 0:
             return ""
         algbw = algorithm_bandwidth(facts.bytes, length)

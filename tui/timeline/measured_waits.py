@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from simcore.measured.kernel_names import shown_name
 from simcore.replay import MeasuredResults
 from simcore.replay.waits import Wait
 from simcore.units import duration
@@ -33,4 +34,4 @@ def _words(results: MeasuredResults, one: Wait) -> str:
     often = f", {one.times} times" if one.times > 1 else ""
     does = "sends" if one.sends else "comes last"
     behind = f", behind {cells(one.after, 40)}" if one.after else ""
-    return f"{duration(one.ns)} for {who} in {cells(one.name, 40)}{often}: it {does}{behind}"
+    return f"{duration(one.ns)} for {who} in {cells(shown_name(one.name), 40)}{often}: it {does}{behind}"

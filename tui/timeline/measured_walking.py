@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from simcore.measured.lanes import COMPUTE_LANE, NO_GROUP
-from simcore.measured.vocabulary import COMPUTE, category_of_op, group_of_op
+from simcore.measured.kernel_names import shown_name
+from simcore.measured.lanes import COMPUTE_LANE, COPIES_LANE, NO_GROUP
+from simcore.measured.vocabulary import COMPUTE, COPY, group_of_op
 from simcore.replay import MeasuredResults
 from simcore.replay.dependencies import Dependency, causes, effects, pieces_of_item
 from simcore.replay.worst import piece_name
@@ -76,7 +77,7 @@ def _named(results: MeasuredResults, lane: SpanLane, one: Dependency) -> str:
     if one.rank != lane.number:
         stage = f" of stage {rank.stage}" if rank.stage not in (None, own.stage) else ""
         where = f", rank {rank.number}{stage}"
-    return f"{cells(piece_name(results, one.rank, one.piece), 40)}{where}"
+    return f"{cells(shown_name(piece_name(results, one.rank, one.piece)), 40)}{where}"
 
 
 def _stream(results: MeasuredResults, one: Dependency) -> str | None:
@@ -87,7 +88,7 @@ def _stream(results: MeasuredResults, one: Dependency) -> str | None:
     op, sub = pieces.op[one.piece], pieces.sub[one.piece]
     if sub >= 0:
         return trace.subs.group[sub] or NO_GROUP
-    name, group = trace.ops.name[op], trace.ops.group[op]
-    if category_of_op(name, group) in (*COMPUTE, "host"):
+    category = trace.ops.category(op)
+    if category in (*COMPUTE, "host"):
         return COMPUTE_LANE
-    return group_of_op(name, group)
+    return COPIES_LANE if category == COPY else group_of_op(trace.ops.name[op], trace.ops.group[op])

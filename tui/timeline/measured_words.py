@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import FUSED, INSTANT, MEASURED, PLACED, RankTrace
+from simcore.measured.device_facts import device_facts
 from simcore.measured.facts import SpanFacts, neighbours, span_facts
+from simcore.measured.kernel_names import shown_name
 from simcore.measured.vocabulary import COMPUTE
 from simcore.ranks import place_words
 from simcore.units import byte_size, duration, plural
@@ -50,7 +52,7 @@ def measured_words(
         times += [("   ", ""), (axis.length(facts.end_ns - facts.start_ns), "bright")]
     else:
         times = [(f"{axis.clock(facts.start_ns)}   {_UNKNOWN_LENGTH[facts.known]}", "")]
-    said = ", ".join(_said(run, facts))
+    said = ", ".join(_said(run, rank, item, facts))
     return [first, times, *([(line, "")] for line in wrapped(said, width - 4))]
 
 
@@ -66,14 +68,14 @@ def _whose(run: MeasuredRun, rank: RankTrace, wide: bool) -> str:
 def _gap(rank: RankTrace, item: int) -> str:
     before, after = neighbours(rank, item)
     if before is None:
-        return f"not running yet, the first operation is {cells(after or '-', 40)}"
+        return f"not running yet, the first operation is {cells(shown_name(after or '-'), 40)}"
     if after is None:
-        return f"over, the last operation was {cells(before, 40)}"
-    return f"host gap between {cells(before, 40)} and {cells(after, 40)}"
+        return f"over, the last operation was {cells(shown_name(before), 40)}"
+    return f"host gap between {cells(shown_name(before), 40)} and {cells(shown_name(after), 40)}"
 
 
 def _what(facts: SpanFacts) -> str:
-    name = cells(facts.name, 40)
+    name = cells(shown_name(facts.name), 40)
     if facts.parent is not None:
         collective = f"{cells(facts.collective, 20)}, " if facts.collective is not None else ""
         words = f"{name} ({collective}{facts.category}) in {cells(facts.parent, 40)}"
@@ -82,7 +84,7 @@ def _what(facts: SpanFacts) -> str:
     return words + (f", micro-batch {facts.batch}" if facts.batch >= 0 else "")
 
 
-def _said(run: MeasuredRun, facts: SpanFacts) -> list[str]:
+def _said(run: MeasuredRun, rank: RankTrace, item: int, facts: SpanFacts) -> list[str]:
     """What the file says besides times, as far as it does."""
     said = []
     if facts.state is not None:
@@ -95,5 +97,7 @@ def _said(run: MeasuredRun, facts: SpanFacts) -> list[str]:
         said.append(f"{plural(facts.subs, 'sub-operation')}{length}")
     if facts.description is not None:
         said.append(cells(facts.description, 100))
+    if rank.device is not None:
+        return said + [f"{name} {cells(words, 60)}" for name, words in device_facts(rank, item)]
     said.append(f"line {facts.line}" + (" of its file" if facts.path != run.path else ""))
     return said

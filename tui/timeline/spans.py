@@ -23,8 +23,9 @@ from tui.timeline.query import Query
 DRAWN = (
     "fwd", "bwd", "wg", "opt", "recompute", "tp", "ep", "dp", "dp_ep", "all", "pp",
     "embedding", "position", "comm", "host", "wait", "bubble", "idle",
+    "kernel", "copy",
 )  # fmt: skip
-COMPUTING = tuple(DRAWN.index(name) for name in ("fwd", "bwd", "wg", "opt", "recompute"))
+COMPUTING = tuple(DRAWN.index(name) for name in ("fwd", "bwd", "wg", "opt", "recompute", "kernel"))
 NAMELESS = frozenset(DRAWN.index(name) for name in ("idle", "bubble", "wait"))
 _HAS_NAME = bytes(category not in NAMELESS for category in range(256))
 # Up to so many spans a column they are added up one by one.

@@ -68,10 +68,11 @@ def make_device_run(
         )
         say("note", "clock-offset", message)
     gap = largest_gap(ranks)
-    if loose:
+    # Devices of one file are on its clock.
+    if loose and unit == "rank":
         which = RankSet.of(loose).text()
         message = f"nothing ties the clock of rank {which} to the others: its times are those of its file"
-        say("note" if len(ranks) > 1 and unit == "device" else "warning", "loose-clock", message)
+        say("warning", "loose-clock", message)
     if gap:
         message = (
             f"the ranks did not run at the same time (up to {duration(gap)} lie between them): each is shown "

@@ -20,7 +20,7 @@ def shown_name(name: str) -> str:
     Left out are its result, its namespaces, its parameters, and template arguments but the one that says what a
     kernel of PyTorch's computes.
     """
-    if len(name) > _MOST or not ("::" in name or "<" in name or "(" in name) or not name.isprintable():
+    if len(name) > _MOST or not ("<" in name or "(" in name) or not name.isprintable():
         return name
     text = name.removeprefix("void ")
     head, inside = _split(text)

@@ -45,7 +45,7 @@ def _largest(results: MeasuredResults) -> str:
     if compute and not totals[number]:
         return f"All of the ranks' time, {percent(compute, whole)} %, is compute."
     name = ACCOUNTS[number]
-    words = _PLAIN.get(name) or f"{name.partition(' ')[2]} communication"
+    words = _PLAIN.get(name) or ("copies of memory beside nothing else" if name == "exposed copy" else "") or f"{name.partition(' ')[2]} communication"
     if name.startswith("exposed ") and results.ties.matches.unmatched:
         words += ", waiting for what has no partner here included"
     most = max(range(len(accounts)), key=lambda rank: accounts[rank].total_ns[number])

@@ -12,6 +12,8 @@ from simcore.ranks import RankSet
 from simcore.records import asdict
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import PROFILED, RankAccounts
+from simcore.replay.bandwidths import bandwidths
+from simcore.replay.stragglers import stragglers
 from simcore.replay.critical_path import REASONS, Segment
 from simcore.replay.device_use import device_use
 from simcore.replay.difference import differences
@@ -81,7 +83,7 @@ def measured_json(results: MeasuredResults, with_what_if: bool = False) -> dict[
             "operations": [_figures(one) | {"slack_ns": slack.get(one.name)} for one in op_figures(run)],
             "sub_operations": [_figures(one) for one in sub_figures(run)],
             **_waiting(results.as_read),
-            **_recorded(run),
+            **_recorded(results),
             "replay": _replay(results),
         },
         "critical_path": [_segment(results, one) for one in results.critical_path] if run.timed else [],
@@ -99,9 +101,9 @@ def _policy(run: MeasuredRun) -> str:
     return "megatron" if run.unit == "rank" else "megatron-plan"
 
 
-def _recorded(run: MeasuredRun) -> dict[str, Any]:
+def _recorded(results: MeasuredResults) -> dict[str, Any]:
     """What is known of profiler traces alone; nothing of others."""
-    one = run.recorded
+    run, one = results.measured, results.measured.recorded
     if one is None:
         return {}
     middle, most = one.residual_ns
@@ -117,6 +119,19 @@ def _recorded(run: MeasuredRun) -> dict[str, Any]:
             "matched": {str(rank.number): count for rank, count in zip(run.ranks, one.matched, strict=True)},
             "residual_ns": {"median": middle, "most": most},
         },
+        "collectives": [
+            {
+                "operation": use.operation, "group": use.group, "ranks": use.ranks, "bytes": use.bytes,
+                "count": use.count, "least_ns": use.least_ns, "median_ns": use.middle_ns, "most_ns": use.most_ns,
+                "waits_included": use.waits_included,
+                "algbw_gbps": {"best": use.algbw(use.least_ns), "median": use.algbw(use.middle_ns),
+                               "worst": use.algbw(use.most_ns)},
+                "busbw_gbps": {"best": use.busbw(use.least_ns), "median": use.busbw(use.middle_ns),
+                               "worst": use.busbw(use.most_ns)},
+            }
+            for use in bandwidths(results)
+        ],
+        "stragglers": [late._asdict() for late in stragglers(results)],
     }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from simcore.diagnostics import printable
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT, RankAccounts
 from simcore.report.as_text import GLYPHS, GLYPHS_ASCII, bar_text, diagnostics_text
+from simcore.report.bandwidth_text import bandwidth_lines
 from simcore.report.measured_replay_text import measured_figure, results_parts
 from simcore.report.measured_words import (
     clock_words,
@@ -24,6 +25,8 @@ _BAR_CELLS = 14
 _WIDTH = 110
 # Cells for what a replay changes.
 _CHANGES = 80
+# Of profiler traces: compute of which nothing tells what it is for, and copies of memory.
+_KERNEL, _COPY = "k", "c"
 _HEADINGS = {"expert dp": "exp. dp", "optimizer": "opt.", "embedding": "emb."}
 
 
@@ -43,6 +46,8 @@ def measured_text(
     else:
         parts.append("\n".join([*order_lines(run, _WIDTH), ""]))
     parts.append("\n".join([*op_lines(results, every_layer), ""]))
+    if run.of_devices and (lines := bandwidth_lines(results, every_layer)):
+        parts.append("\n".join([*lines, ""]))
     parts.append(diagnostics_text(results.diagnostics, run.path))
     return "\n".join(parts)
 
@@ -98,12 +103,14 @@ def _ranks(results: MeasuredResults, ascii_only: bool) -> str:
     glyphs = GLYPHS_ASCII if ascii_only else GLYPHS
     legend = (
         f"{glyphs['fwd']} forward  {glyphs['bwd']} backward  {glyphs['opt']} optimizer  {glyphs['exposed']} "
-        f"exposed  {glyphs['wait']} wait  {glyphs['bubble']} bubble  {glyphs['host']} host  (blank) idle"
+        f"exposed  {_kinds_of_devices(results)}{glyphs['wait']} wait  {glyphs['bubble']} bubble  {glyphs['host']} host  (blank) idle"
     )
     left = len(accounts) - len(rows)
     more = [f"  and {plural(left, 'rank')} more (--json has all)"] if left > 0 else []
     kinds = [name for number, name in zip(shown, names, strict=True) if FIRST_EXPOSED <= number < WAIT]
     exposed = f"; {', '.join(kinds)}: exposed communication" if kinds else ""
+    exposed = exposed.replace(", copy: exposed communication", ": exposed communication; copy: beside neither")
+    exposed = exposed.replace("copy: exposed communication", "copy: beside no compute")
     how = "as replayed" if results.scales is not None else "as measured"
     title = f"Where the step goes, {unit} on each rank, {how}{exposed}"
     words = (
@@ -112,15 +119,21 @@ def _ranks(results: MeasuredResults, ascii_only: bool) -> str:
     return "\n".join([title, *table(columns, rows), *more, f"  {legend}", f"  {words}", ""])
 
 
+def _kinds_of_devices(results: MeasuredResults) -> str:
+    return f"{_KERNEL} kernel  {_COPY} copy  " if results.measured.of_devices else ""
+
+
 def _bar(accounts: RankAccounts, step: int, ascii_only: bool) -> str:
     """A rank's accounts as one bar, the whole step wide."""
     glyphs = GLYPHS_ASCII if ascii_only else GLYPHS
-    compute = accounts.compute_ns()
+    compute, copies = accounts.compute_ns(), accounts.ns("exposed copy")
     shares = (
         (glyphs["fwd"], compute["forward"]),
         (glyphs["bwd"], compute["backward"]),
         (glyphs["opt"], compute["optimizer"]),
-        (glyphs["exposed"], sum(accounts.total_ns[FIRST_EXPOSED:WAIT])),
+        (_KERNEL, compute.get("kernel", 0)),
+        (glyphs["exposed"], sum(accounts.total_ns[FIRST_EXPOSED:WAIT]) - copies),
+        (_COPY, copies),
         (glyphs["wait"], accounts.ns("wait")),
         (glyphs["bubble"], accounts.ns("bubble")),
         (glyphs["host"], accounts.ns("host")),

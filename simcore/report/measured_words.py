@@ -35,8 +35,8 @@ def order_title(run: MeasuredRun) -> str:
 def ranks_words(run: MeasuredRun) -> str:
     """How many ranks and of how many: `8 ranks = tp 2 x dp 1 x pp 4`, `2 of 8 ranks`, `2 stages`."""
     count, degrees = len(run.ranks), run.degrees
-    if run.unit == "stage":
-        return plural(count, "stage")
+    if run.unit != "rank":
+        return plural(count, run.unit)
     of = "" if degrees.world in (None, count) else f"{count} of "
     words = of + plural(degrees.world or count, "rank")
     known = (("tp", degrees.tp), ("dp", degrees.dp), ("pp", degrees.pp))

@@ -55,7 +55,7 @@ _FIGURES = tuple(
 def _account_figure(account: str) -> Figure:
     kind, _, of = account.partition(" ")
     if kind == "compute":
-        return Figure(of, _SHORT[of], _role(of), 0)
+        return Figure(of, _SHORT.get(of, of), _role(of), 0)
     if kind == "exposed":
         return Figure(account, f"exp {_SHORT.get(of, of)}", _role(of), 0)
     return Figure(account, account, _role(account), 0)

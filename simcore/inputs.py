@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from simcore.measured import MeasuredRun
 
 
-def open_input(path: str, asked: Asked = Asked()) -> Workload | MeasuredRun:
+def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun:
     """The workload or measured run at `path`; a directory is a measured run, one file a rank.
 
     Raises InputError when it cannot be opened, UsageError when what is asked of it is not there.
     """
+    asked = asked or Asked()
     if os.path.isdir(path):
         from simcore.measured import has_rank_traces, open_directory
 
@@ -49,9 +50,10 @@ def open_input(path: str, asked: Asked = Asked()) -> Workload | MeasuredRun:
 
 
 def read_input(
-    stream: BinaryIO | None, asked: Asked = Asked(), name: str = "standard input"
+    stream: BinaryIO | None, asked: Asked | None = None, name: str = "standard input"
 ) -> Workload | MeasuredRun:
     """The same, of what comes from a stream; `name` is for messages."""
+    asked = asked or Asked()
     source = stream_source(stream, name)
     form = form_of(source.head)
     if form != "kineto":
@@ -77,6 +79,7 @@ def _read_run(path: str, data: bytes) -> MeasuredRun:
 
 def _refuse_choice(asked: Asked, found: str) -> None:
     if asked.run is not None:
-        raise UsageError(f"--run {printable(asked.run, 60)}: found {found}, expected a directory of rank traces")
+        message = f"found {found}, expected a directory of rank traces"
+        raise UsageError(f"--run {printable(asked.run, 60)}: {message}")
     if asked.of_profiles:
         raise UsageError(f"{asked.of_profiles}: found {found}, expected profiler traces")

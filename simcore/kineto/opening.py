@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from simcore.asked import Asked
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.kineto.groups import name_groups
+from simcore.kineto.loading import read_all, read_one
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
-from simcore.kineto.sets import Found, Job, jobs_of, profiler_files
+from simcore.kineto.sets import Job, jobs_of, profiler_files
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace
 from simcore.measured.device_run import make_device_run
@@ -19,12 +20,9 @@ from simcore.measured.run import RecordedStep
 from simcore.ranks import RankSet
 from simcore.records import replace
 from simcore.units import plural
-from simcore.workload.formats.profiler_trace import form_of
-from simcore.workload.opening import read_beginning, read_file
 
 ALL_STEPS = "all"
 _LISTED = 8
-_MOST_ERRORS = 40
 
 
 def open_profile(path: str, asked: Asked) -> MeasuredRun:
@@ -33,7 +31,7 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
     """
     _check(asked)
     if not os.path.isdir(path):
-        found, said = _read_one(path, asked)
+        found, said = read_one(path, asked.comm_names)
         return _run(path, found, said, asked, is_set=False)
     files, others = profiler_files(path)
     if asked.ranks is not None:
@@ -43,7 +41,7 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
             raise UsageError(
                 f"--ranks {printable(asked.ranks, 40)}: no file of these ranks in {printable(path)}"
             )
-    found, said = _read_all(files, asked)
+    found, said = read_all(files, asked.comm_names)
     if others:
         message = f"{plural(others, 'other file')} of the directory left aside: no profiler traces"
         said.append(Diagnostic("note", "other-files", message, path))
@@ -76,33 +74,6 @@ def _wanted_ranks(text: str) -> set[int]:
             raise UsageError(f"--ranks: found {printable(word, 40)}, expected ranks such as 0-7,12")
         found.update(range(int(ends[1]), int(ends[2] or ends[1]) + 1))
     return found
-
-
-def _read_one(path: str, asked: Asked) -> tuple[list[Recording], list[Diagnostic]]:
-    if form_of(read_beginning(path)[:16]) == "nsys":
-        from simcore.kineto.nsys import read_nsys
-
-        return read_nsys(path, asked.comm_names)
-    return read_file_events(path, read_file(path), asked.comm_names)
-
-
-def _read_all(files: Sequence[Found], asked: Asked) -> tuple[list[Recording], list[Diagnostic]]:
-    found: list[Recording] = []
-    said: list[Diagnostic] = []
-    errors: list[Diagnostic] = []
-    for file in files:
-        try:
-            recordings, more = _read_one(file.path, asked)
-        except InputError as error:
-            errors += error.diagnostics
-            continue
-        found += recordings
-        said += more
-    if not found:
-        raise InputError(*errors[:_MOST_ERRORS])
-    # One rank that cannot be read hides nothing of the others; that it is missing is said with the reason.
-    said += [Diagnostic("warning", one.code, one.message, one.file, one.line, one.column) for one in errors]
-    return found, said
 
 
 def _run(

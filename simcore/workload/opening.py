@@ -62,11 +62,14 @@ def read_beginning(path: str) -> bytes:
         raise _unreadable(path, error) from None
 
 
-def read_file(path: str) -> bytes:
-    """All bytes of the file at `path`, out of gzip. Raises InputError as `open_workload` does."""
+def read_file(path: str, most: int = 0) -> bytes:
+    """All bytes of the file at `path`, out of gzip. Raises InputError as `open_workload` does.
+
+    most: how many they may be, where that is not what a workload may have.
+    """
     try:
         with _open_regular(path) as file:
-            return Source(path, file.read).all()
+            return Source(path, file.read).all(most)
     except OSError as error:
         raise _unreadable(path, error) from None
 

@@ -48,15 +48,16 @@ class Source:
             self._read = _Gunzip(path, self.head, self._read).read
             self.head = _exactly(self._read, HEAD_BYTES)
 
-    def all(self) -> bytes:
-        """The head and all that follows. Raises: InputError for more than MOST_BYTES."""
+    def all(self, most: int = 0) -> bytes:
+        """The head and all that follows. Raises: InputError for more than `most` bytes, by itself MOST_BYTES."""
+        most = most or MOST_BYTES
         pieces = [self.head]
         size = len(self.head)
         while piece := self._read(_PIECE):
             size += len(piece)
-            if size > MOST_BYTES:
-                most = MOST_BYTES // 2**20
-                raise self._refusal("too-large", f"found more than {most} MiB, expected at most {most} MiB")
+            if size > most:
+                words = f"{most // 2**20} MiB"
+                raise self._refusal("too-large", f"found more than {words}, expected at most {words}")
             pieces.append(piece)
         return b"".join(pieces)
 

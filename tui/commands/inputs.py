@@ -5,16 +5,15 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from simcore.asked import Asked
-
 if TYPE_CHECKING:
+    from simcore.asked import Asked
     from simcore.measured import MeasuredRun
     from simcore.workload import Workload
 
 STANDARD_INPUT = "-"
 
 
-def open_input(path: str, asked: Asked = Asked()) -> Workload | MeasuredRun:
+def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun:
     """The workload or measured run at `path`. asked: which of a directory's measured runs, and what of it.
 
     Raises: InputError when it cannot be read, UsageError when there is no such run to choose.

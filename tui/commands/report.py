@@ -87,7 +87,7 @@ def print_report(
     parameters: Parameters,
     as_json: bool = False,
     ascii_only: bool = False,
-    asked: Asked = Asked(),
+    asked: Asked | None = None,
     what_if: bool = False,
     every_layer: bool = False,
 ) -> None:

@@ -35,8 +35,8 @@ class Args(msgspec.Struct, gc=False):
     correlation: Any = None
     external: Any = msgspec.field(default=None, name="External id")
     bytes: Any = None
-    grid: Any = None
-    block: Any = None
+    grid: msgspec.Raw = msgspec.Raw(b"")
+    block: msgspec.Raw = msgspec.Raw(b"")
     occupancy: Any = msgspec.field(default=None, name="est. achieved occupancy %")
     collective: Any = msgspec.field(default=None, name="Collective name")
     elements_in: Any = msgspec.field(default=None, name="In msg nelems")
@@ -84,6 +84,13 @@ _FILE = msgspec.json.Decoder(TraceFile)
 _LIST = msgspec.json.Decoder(list[Event])
 _ARGS = msgspec.json.Decoder(Args)
 _NO_ARGS = Args()
+
+
+class _Correlated(msgspec.Struct, gc=False):
+    correlation: Any = None
+
+
+_CORRELATED = msgspec.json.Decoder(_Correlated)
 
 
 def decode(path: str, data: bytes) -> tuple[TraceFile, list[Diagnostic]]:
@@ -135,6 +142,15 @@ def args_of(event: Event) -> Args:
         return _ARGS.decode(event.args) if event.args else _NO_ARGS
     except (msgspec.DecodeError, RecursionError):
         return _NO_ARGS
+
+
+def correlation_of(event: Event) -> int | None:
+    """The correlation of a launch; None where there is none."""
+    try:
+        found = _CORRELATED.decode(event.args).correlation if event.args else None
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return found if type(found) is int else None
 
 
 def _refusal(path: str, data: bytes, error: Exception) -> InputError:

@@ -13,7 +13,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from simcore.diagnostics import Diagnostic, InputError
-from simcore.kineto.events import Args, Distributed, Event, TraceFile, args_of, decode
+from msgspec import Raw
+
+from simcore.kineto.events import Args, Distributed, Event, TraceFile, args_of, correlation_of, decode
 from simcore.kineto.recording import NO_STEP, Recording, Step
 from simcore.kineto.vocabulary import (
     ANNOTATIONS,
@@ -22,7 +24,6 @@ from simcore.kineto.vocabulary import (
     COPIES,
     DEVICE,
     HOST_OPS,
-    KEPT,
     LAUNCHES,
     STEP,
     category_of_group_name,
@@ -63,6 +64,14 @@ def read_file_events(
             gc.enable()
 
 
+# An event with its place in the file.
+_Numbered = tuple[int, Event]
+# (start, -end, name) of an operation or annotation of the host, us.
+_Range = tuple[float, float, str]
+# (start in us, thread, place in the file, event) of what launched something.
+_Launch = tuple[float, object, int, Event]
+
+
 class _Reader:
     def __init__(self, path: str, file: TraceFile, names: str | None) -> None:
         self.path = path
@@ -72,6 +81,7 @@ class _Reader:
         self.pool: dict[str, str] = {}
         self.communicates: dict[str, bool] = {}
         self.pattern = re.compile(COMMUNICATION + (f"|(?:{names})" if names else ""))
+        self.triples: dict[bytes, str | None] = {}
         self.negative = 0
         self.untimed = 0
 
@@ -79,30 +89,39 @@ class _Reader:
 
     def recordings(self) -> list[Recording]:
         """One a device, else of the host."""
-        kinds: dict[str, list[tuple[int, Event]]] = {}
+        device: list[_Numbered] = []
+        launches: list[_Numbered] = []
+        hosts: list[_Numbered] = []
+        annotations: list[_Numbered] = []
+        lists = {cat: into for cats, into in ((DEVICE, device), (LAUNCHES, launches), (HOST_OPS, hosts),
+                                              (ANNOTATIONS, annotations)) for cat in cats}  # fmt: skip
         for number, event in enumerate(self.file.traceEvents):
-            if event.ph == "X" and event.cat in KEPT:
-                kinds.setdefault(event.cat, []).append((number, event))
+            if event.cat in lists and event.ph == "X":
+                lists[event.cat].append((number, event))
         self.file.traceEvents = []
-        device = _of(kinds, DEVICE)
-        hosts = _of(kinds, HOST_OPS)
-        annotations = _of(kinds, ANNOTATIONS)
         if not device and not hosts:
             message = "found no event of a device or of the host's operations, expected a profiler's trace"
             raise InputError(Diagnostic("error", "no-events", message, self.path))
         steps = self._steps(annotations)
-        # Where each operation of the host lies in: by thread, in order of time.
-        threads: dict[object, list[tuple[int, int, str]]] = {}
-        calls: dict[Any, Args] = {}
-        for _, event in (*hosts, *annotations):
-            start, end = self._times(0, event)
-            name = str(event.name)
-            threads.setdefault((event.pid, event.tid), []).append((start, -end, name))
-            if name == "record_param_comms":
-                args = args_of(event)
-                calls[args.external] = args
         if device:
-            found = self._devices(device, _of(kinds, LAUNCHES), steps, threads, calls)
+            # Where each launch of the host lies in, by thread, us as they are written.
+            threads: dict[object, list[_Range]] = {}
+            calls: dict[Any, Args] = {}
+            for _, event in (*hosts, *annotations):
+                start = event.ts
+                if start is None:
+                    continue
+                name = event.name if type(event.name) is str else str(event.name)
+                thread = (event.pid, event.tid)
+                into = threads.get(thread)
+                if into is None:
+                    into = threads[thread] = []
+                into.append((start, -start - (event.dur or 0), name))
+                if name == "record_param_comms":
+                    args = args_of(event)
+                    calls[_key(args.external)] = args
+            del hosts
+            found = self._devices(device, launches, steps, threads, calls)
         else:
             found = [self._host(hosts, annotations, steps)]
             message = "no device was recorded: the host's operations are shown as what it computes"
@@ -137,7 +156,7 @@ class _Reader:
             raise InputError(Diagnostic("error", "value-too-large", message, self.path))
         return start, end
 
-    def _steps(self, annotations: Iterable[tuple[int, Event]]) -> list[tuple[int, int, int]]:
+    def _steps(self, annotations: Iterable[_Numbered]) -> list[tuple[int, int, int]]:
         """(start, end, number) of the profiler's steps, in order of time."""
         found = []
         for number, event in annotations:
@@ -150,10 +169,10 @@ class _Reader:
 
     def _devices(
         self,
-        device: list[tuple[int, Event]],
-        launches: list[tuple[int, Event]],
+        device: list[_Numbered],
+        launches: list[_Numbered],
         steps: list[tuple[int, int, int]],
-        threads: dict[object, list[tuple[int, int, str]]],
+        threads: dict[object, list[_Range]],
         calls: dict[Any, Args],
     ) -> list[Recording]:
         rows = []
@@ -166,12 +185,12 @@ class _Reader:
             at = _whole(args.device)
             rows.append((start, end, number, event, args, _whole(event.pid) if at is None else at))
         rows.sort(key=lambda row: (row[0], row[1], row[2]))
-        started: dict[int, tuple[int, object]] = {}
+        started: dict[int, _Launch] = {}
         wanted = {correlation for row in rows if (correlation := _whole(row[4].correlation)) is not None}
         for number, event in launches:
-            correlation = _whole(args_of(event).correlation)
+            correlation = correlation_of(event)
             if correlation in wanted and event.ts is not None:
-                started[correlation] = (self._times(number, event)[0], (event.pid, event.tid))
+                started[correlation] = (event.ts, (event.pid, event.tid), number, event)
         inside = _Inside(threads, started, self.pool)
         found = []
         devices = sorted({row[5] for row in rows}, key=lambda one: (one is None, one))
@@ -185,7 +204,7 @@ class _Reader:
         self,
         rows: list[Any],
         device: int | None,
-        started: dict[int, tuple[int, object]],
+        started: dict[int, _Launch],
         inside: _Inside,
         steps: list[tuple[int, int, int]],
         calls: dict[Any, Args],
@@ -195,7 +214,7 @@ class _Reader:
         for start, end, number, event, args, _ in rows:
             correlation = _whole(args.correlation)
             launch = started.get(correlation) if correlation is not None else None
-            at.append(None if launch is None else launch[0])
+            at.append(None if launch is None else self._times(launch[2], launch[3])[0])
             operation, phase, around = inside.of(correlation)
             name = self._name(event)
             op = len(ops.name)
@@ -204,7 +223,7 @@ class _Reader:
             if event.cat in COPIES:
                 category = _COPY
             else:
-                collective = self._collective(name, args, calls.get(args.external), around)
+                collective = self._collective(name, args, calls.get(_key(args.external)), around)
                 if collective is None and phase is not None:
                     category = CATEGORIES.index(phase)
             shape = dtype = group = None
@@ -273,13 +292,13 @@ class _Reader:
 
     def _host(
         self,
-        hosts: list[tuple[int, Event]],
-        annotations: list[tuple[int, Event]],
+        hosts: list[_Numbered],
+        annotations: list[_Numbered],
         steps: list[tuple[int, int, int]],
     ) -> Recording:
         """The outermost operations of each thread; collectives are its annotations."""
         rows: list[tuple[int, int, int, str, Event, bool]] = []
-        phases: dict[object, list[tuple[int, int, str]]] = {}
+        phases: dict[object, list[_Range]] = {}
         outermost: dict[object, int] = {}
         ordered = sorted(
             ((*self._times(number, event), number, event) for number, event in hosts if event.ts is not None),
@@ -377,12 +396,14 @@ class _Reader:
     def _pooled(self, text: str) -> str:
         return self.pool.setdefault(text, text)
 
-    def _triple(self, value: Any) -> str | None:
-        if not isinstance(value, list) or not 1 <= len(value) <= 3:
+    def _triple(self, raw: Raw) -> str | None:
+        """A grid or block as words; None where it is none."""
+        if not raw:
             return None
-        if not all(isinstance(one, (int, float)) for one in value):
-            return None
-        return self._pooled(" x ".join(f"{one:g}" for one in value))
+        key = bytes(raw)
+        if key not in self.triples:
+            self.triples[key] = _triple(key)
+        return self.triples[key]
 
     def _say(self, severity: Any, code: str, message: str) -> None:
         self.found.append(Diagnostic(severity, code, message, self.path))
@@ -393,20 +414,20 @@ class _Inside:
 
     def __init__(
         self,
-        threads: dict[object, list[tuple[int, int, str]]],
-        started: dict[int, tuple[int, object]],
+        threads: dict[object, list[_Range]],
+        started: dict[int, _Launch],
         pool: dict[str, str],
     ) -> None:
         self.found: dict[int, tuple[str, str | None, str | None]] = {}
-        by_thread: dict[object, list[tuple[int, int]]] = {}
-        for correlation, (start, thread) in started.items():
+        by_thread: dict[object, list[tuple[float, int]]] = {}
+        for correlation, (start, thread, _, _) in started.items():
             by_thread.setdefault(thread, []).append((start, correlation))
         words: dict[str, tuple[str | None, str | None]] = {}
         for thread, launches in by_thread.items():
             spans = sorted(threads.get(thread, ()))
             launches.sort()
             # (end, name, phase, collective around) of what is open, the innermost last.
-            open_: list[tuple[int, str, str | None, str | None]] = []
+            open_: list[tuple[float, str, str | None, str | None]] = []
             at = 0
             for start, correlation in launches:
                 while at < len(spans) and spans[at][0] <= start:
@@ -435,6 +456,11 @@ class _Inside:
         )
 
 
+def _key(value: Any) -> Any:
+    """A value by which events are found; None of one that is no number and no text."""
+    return value if isinstance(value, (int, str)) else None
+
+
 def _annotated(name: str, args: Args) -> Collective:
     """The collective of an annotation of the host: its input's shape is its size."""
     word = COLLECTIVE_ANNOTATION.match(name)
@@ -448,8 +474,13 @@ def _annotated(name: str, args: Args) -> Collective:
     return Collective(operation, elements_in=elements if elements < 1 << 60 else -1)
 
 
-def _of(kinds: dict[str, list[tuple[int, Event]]], wanted: frozenset[str]) -> list[tuple[int, Event]]:
-    return [one for kind, events in kinds.items() if kind in wanted for one in events]
+def _triple(raw: bytes) -> str | None:
+    value = json.loads(raw)
+    if not isinstance(value, list) or not 1 <= len(value) <= 3:
+        return None
+    if not all(isinstance(one, (int, float)) for one in value):
+        return None
+    return " x ".join(f"{one:g}" for one in value)
 
 
 def _whole(value: Any) -> int | None:

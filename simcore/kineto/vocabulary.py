@@ -13,7 +13,6 @@ LAUNCHES = frozenset((
 HOST_OPS = frozenset(("cpu_op", "Operator", "operator"))
 ANNOTATIONS = frozenset(("user_annotation",))
 DEVICE = KERNELS | COPIES
-KEPT = DEVICE | LAUNCHES | HOST_OPS | ANNOTATIONS
 
 # Kernels that communicate, by name: NCCL and its ports, DeepEP, and those of vLLM, SGLang and MSCCL++. HTA's
 # expression (`^nccl.*Kernel`) finds none of the 32 of DeepSeek's trace.

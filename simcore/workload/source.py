@@ -6,6 +6,7 @@ without a limit: neither a pipe without an end nor a gzip file that unpacks to t
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -51,18 +52,25 @@ class Source:
     def all(self, most: int = 0) -> bytes:
         """The head and all that follows. Raises: InputError for more than `most` bytes, by itself MOST_BYTES."""
         most = most or MOST_BYTES
-        pieces = [self.head]
-        size = len(self.head)
+        # Grows in place, where pieces that are put together would be there twice.
+        found = io.BytesIO()
+        size = found.write(self.head)
         while piece := self._read(_PIECE):
             size += len(piece)
             if size > most:
-                words = f"{most // 2**20} MiB"
-                raise self._refusal("too-large", f"found more than {words}, expected at most {words}")
-            pieces.append(piece)
-        return b"".join(pieces)
+                raise too_large(self._path, most)
+            found.write(piece)
+        return found.getvalue()
 
     def _refusal(self, code: str, message: str) -> InputError:
         return InputError(Diagnostic("error", code, message, self._path, 1, 1))
+
+
+def too_large(path: str, most: int) -> InputError:
+    """The refusal of a file of more than `most` bytes out of gzip."""
+    words = f"{most // 2**20} MiB"
+    message = f"found more than {words}, expected at most {words}"
+    return InputError(Diagnostic("error", "too-large", message, path, 1, 1))
 
 
 class _Gunzip:

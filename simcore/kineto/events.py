@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -11,6 +12,11 @@ from simcore.diagnostics import Diagnostic, InputError, printable
 
 # A cut file is whole up to one of its last closing braces: an event or what lies in one.
 _MOST_TRIES = 12
+# Bytes of JSON that are decoded at once, and in which the end of an event is looked for.
+_BATCH, _HEAD = 8 << 20, 1 << 16
+_BETWEEN = re.compile(rb"\}\s*,\s*\{")
+# Cuts that were none: behind these the rest is decoded at once.
+_MOST_FAILURES = 32
 _PLACE = re.compile(r" - at `(.*)`$")
 
 
@@ -72,68 +78,116 @@ class Distributed(msgspec.Struct):
 
 
 class TraceFile(msgspec.Struct):
-    """The top level of a file."""
+    """The top level of a file, its events not decoded yet."""
 
-    traceEvents: list[Event]
+    traceEvents: msgspec.Raw
     distributedInfo: Distributed | None = None
     baseTimeNanoseconds: int | None = None
-    deviceProperties: Any = None
-
-
-_FILE = msgspec.json.Decoder(TraceFile)
-_LIST = msgspec.json.Decoder(list[Event])
-_ARGS = msgspec.json.Decoder(Args)
-_NO_ARGS = Args()
 
 
 class _Correlated(msgspec.Struct, gc=False):
     correlation: Any = None
 
 
+_FILE = msgspec.json.Decoder(TraceFile)
+_RAW = msgspec.json.Decoder(msgspec.Raw)
+_LIST = msgspec.json.Decoder(list[Event])
+_ARGS = msgspec.json.Decoder(Args)
 _CORRELATED = msgspec.json.Decoder(_Correlated)
+_NO_ARGS = Args()
 
 
-def decode(path: str, data: bytes) -> tuple[TraceFile, list[Diagnostic]]:
-    """The file's events, and what was found on the way. A file that was cut gives those before the cut.
+def opened(path: str, data: bytes) -> tuple[TraceFile, list[Diagnostic]]:
+    """The file's top level, and what was found. A file that was cut has the events before the cut.
 
-    Raises InputError, naming the byte or the event, for what is no trace.
+    Raises InputError, naming the byte or the field, for what is no trace.
     """
     is_list = data[:64].lstrip()[:1] == b"["
     try:
-        return _decoded(data, is_list), []
+        return _opened(data, is_list), []
     except msgspec.ValidationError as error:
-        raise _refusal(path, data, error) from None
+        raise _refusal(path, error) from None
     except RecursionError:
-        message = "found lists or objects inside each other deeper than any trace has them"
-        raise InputError(Diagnostic("error", "bad-trace", message, path)) from None
+        raise _too_deep(path) from None
     except msgspec.DecodeError as error:
         # What is damaged in the middle stays an error: only an end that is missing is made good.
         if "truncated" not in str(error):
-            raise _refusal(path, data, error) from None
+            raise _refusal(path, error) from None
     end = len(data)
     for _ in range(_MOST_TRIES):
         end = data.rfind(b"}", 0, end)
         if end < 0:
             break
-        whole = memoryview(data)[: end + 1]
-        for closing in (b"]", b"]}", b"}]", b"}]}"):
-            if closing.endswith(b"}") == is_list:
-                continue
+        for closing in (b"]", b"}]") if is_list else (b"]}", b"}]}"):
             try:
-                found = _decoded(bytes(whole) + closing, is_list)
+                found = _opened(data[: end + 1] + closing, is_list)
             except (msgspec.DecodeError, RecursionError):
                 continue
-            message = (
-                f"the file ends in the middle, at byte {len(data)}: shown are the {len(found.traceEvents)} "
-                "events before it"
-            )
+            message = f"the file ends in the middle, at byte {len(data)}: shown is what stands before"
             return found, [Diagnostic("warning", "cut-file", message, path)]
     message = f"the file ends at byte {len(data)}, before its first event is whole"
     raise InputError(Diagnostic("error", "cut-file", message, path))
 
 
-def _decoded(data: bytes, is_list: bool) -> TraceFile:
-    return TraceFile(_LIST.decode(data)) if is_list else _FILE.decode(data)
+def _opened(data: bytes, is_list: bool) -> TraceFile:
+    return TraceFile(_RAW.decode(data)) if is_list else _FILE.decode(data)
+
+
+def batches(path: str, file: TraceFile) -> Iterator[list[Event]]:
+    """The events in their order, a batch at a time, so that few are in memory at once.
+
+    The array is cut where one object seems to end and the next begin. What lies between two cuts is read as an
+    array: it is one only if the cut was between events, since what stands before it was. Raises InputError for an
+    event that is none.
+    """
+    view = memoryview(file.traceEvents)
+    text = bytes(view) if len(view) <= _BATCH else None
+    if text is not None:
+        yield _events(path, text, 0)
+        return
+    # Behind the bracket that opens the array.
+    at, done, failures = 1, 0, 0
+    while at < len(view):
+        wanted = _BATCH
+        events: list[Event] | None = None
+        while events is None:
+            end, over = _cut(view, at + wanted)
+            if failures > _MOST_FAILURES:
+                end, over = len(view) - 1, len(view)
+            try:
+                events = _LIST.decode(b"[" + bytes(view[at:end]) + b"]")
+            except msgspec.ValidationError as error:
+                raise _refusal(path, error, done) from None
+            except RecursionError:
+                raise _too_deep(path) from None
+            except msgspec.DecodeError as error:
+                if over == len(view):
+                    raise _refusal(path, error, done) from None
+                failures += 1
+                wanted = end - at + 1
+        done += len(events)
+        yield events
+        at = over
+
+
+def _cut(view: memoryview, at: int) -> tuple[int, int]:
+    """(end of the event, start of the next) at the first place from `at` on that looks like one."""
+    while at < len(view):
+        piece = bytes(view[at : at + _HEAD])
+        found = _BETWEEN.search(piece)
+        if found is not None:
+            return at + found.start() + 1, at + found.end() - 1
+        at += _HEAD - 1024
+    return len(view) - 1, len(view)
+
+
+def _events(path: str, text: bytes, done: int) -> list[Event]:
+    try:
+        return _LIST.decode(text)
+    except RecursionError:
+        raise _too_deep(path) from None
+    except msgspec.DecodeError as error:
+        raise _refusal(path, error, done) from None
 
 
 def args_of(event: Event) -> Args:
@@ -153,15 +207,22 @@ def correlation_of(event: Event) -> int | None:
     return found if type(found) is int else None
 
 
-def _refusal(path: str, data: bytes, error: Exception) -> InputError:
-    """msgspec's message, with its `$.traceEvents[12].ts` as words."""
+def _too_deep(path: str) -> InputError:
+    message = "found lists or objects inside each other deeper than any trace has them"
+    return InputError(Diagnostic("error", "bad-trace", message, path))
+
+
+def _refusal(path: str, error: Exception, done: int = 0) -> InputError:
+    """msgspec's message, its `$[12].ts` as words. done: how many events stand before those that it counts."""
     text = str(error)
     place = _PLACE.search(text)
     where = "the file"
     if place is not None:
         event = re.search(r"\[(\d+)\]", place[1])
         field = place[1].rpartition(".")[2]
-        where = f"event {event[1]}, {field}" if event else place[1].removeprefix("$.")
+        where = place[1].removeprefix("$.")
+        if event is not None:
+            where = f"event {int(event[1]) + done}" + (f", {field}" if field != place[1] else "")
         text = text[: place.start()]
     message = f"{where}: {printable(text[:1].lower() + text[1:], 200)}"
     return InputError(Diagnostic("error", "bad-trace", message, path))

@@ -9,21 +9,21 @@ import os
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from simcore.diagnostics import Diagnostic, InputError
 from msgspec import Raw
 
-from simcore.kineto.events import Args, Distributed, Event, TraceFile, args_of, correlation_of, decode
+from simcore.kineto.events import Args, Distributed, Event, TraceFile, args_of, batches, correlation_of, opened
 from simcore.kineto.recording import NO_STEP, Recording, Step
 from simcore.kineto.vocabulary import (
     ANNOTATIONS,
     COLLECTIVE_ANNOTATION,
     COMMUNICATION,
     COPIES,
-    DEVICE,
     HOST_OPS,
+    KERNELS,
     LAUNCHES,
     STEP,
     category_of_group_name,
@@ -37,6 +37,9 @@ from simcore.measured.vocabulary import CATEGORIES, COPY, KERNEL
 from simcore.units import plural
 from simcore.workload.model import LARGEST
 
+_NOTHING = Raw(b"")
+# us that are ns of 64 bits.
+_MOST_US = LARGEST // 1000
 _RANK = re.compile(r"(?:rank|worker)[-_]?(\d{1,7})(?!\d)", re.IGNORECASE)
 _COPY, _KERNEL = CATEGORIES.index(COPY), CATEGORIES.index(KERNEL)
 _MOST_RANKS_LISTED = 1 << 20
@@ -52,7 +55,7 @@ def read_file_events(
     # A million small objects that live until the end: looking for garbage among them takes a third of the time.
     gc.disable()
     try:
-        file, found = decode(path, data)
+        file, found = opened(path, data)
         reader = _Reader(path, file, names)
         recordings = reader.recordings()
         if found:
@@ -64,12 +67,49 @@ def read_file_events(
             gc.enable()
 
 
-# An event with its place in the file.
-_Numbered = tuple[int, Event]
-# (start, -end, name) of an operation or annotation of the host, us.
-_Range = tuple[float, float, str]
-# (start in us, thread, place in the file, event) of what launched something.
-_Launch = tuple[float, object, int, Event]
+# (start, -end, name, place in the file) of an operation or annotation of the host, us as they are written.
+_Range = tuple[float, float, str, int]
+_Threads = dict[object, list[_Range]]
+
+
+class _Row(NamedTuple):
+    """An operation of a device. start, end: ns; number: place in the file."""
+
+    start: int
+    end: int
+    number: int
+    device: int
+    name: str
+    is_copy: bool
+    thread: Any
+    grid: str | None
+    block: str | None
+    args: Args
+
+
+class _Call(NamedTuple):
+    """A collective's annotation of the host, us as written. elements: that go in, -1 if not known."""
+
+    start: float
+    end: float
+    number: int
+    name: str
+    thread: object
+    elements: int
+
+
+class _Launches:
+    """What launched something: columns."""
+
+    def __init__(self) -> None:
+        self.correlation, self.time, self.thread = array("q"), array("d"), array("i")
+        self.threads: dict[object, int] = {}
+
+    def add(self, correlation: int, time: float, thread: object) -> None:
+        """A launch. time: us as written."""
+        self.correlation.append(correlation)
+        self.time.append(time)
+        self.thread.append(self.threads.setdefault(thread, len(self.threads)))
 
 
 class _Reader:
@@ -79,6 +119,21 @@ class _Reader:
         self.found: list[Diagnostic] = []
         self.base = file.baseTimeNanoseconds or 0
         self.pool: dict[str, str] = {}
+        self.rows: list[_Row] = []
+        self.launches = _Launches()
+        self.threads: _Threads = {}
+        self.ranges: _Threads = {}
+        self.calls: dict[Any, Args] = {}
+        self.steps: list[tuple[int, int, int]] = []
+        self.annotated: list[_Call] = []
+        self.phases: dict[object, list[tuple[float, float, str]]] = {}
+        takers = (
+            (KERNELS, self._take_kernel), (COPIES, self._take_copy), (LAUNCHES, self._take_launch),
+            (HOST_OPS, self._take_host_op), (ANNOTATIONS, self._take_annotation),
+        )  # fmt: skip
+        self.takers: dict[str | None, Callable[[int, Event], None]] = {
+            cat: take for cats, take in takers for cat in cats
+        }
         self.communicates: dict[str, bool] = {}
         self.pattern = re.compile(COMMUNICATION + (f"|(?:{names})" if names else ""))
         self.triples: dict[bytes, str | None] = {}
@@ -89,41 +144,25 @@ class _Reader:
 
     def recordings(self) -> list[Recording]:
         """One a device, else of the host."""
-        device: list[_Numbered] = []
-        launches: list[_Numbered] = []
-        hosts: list[_Numbered] = []
-        annotations: list[_Numbered] = []
-        lists = {cat: into for cats, into in ((DEVICE, device), (LAUNCHES, launches), (HOST_OPS, hosts),
-                                              (ANNOTATIONS, annotations)) for cat in cats}  # fmt: skip
-        for number, event in enumerate(self.file.traceEvents):
-            if event.cat in lists and event.ph == "X":
-                lists[event.cat].append((number, event))
-        self.file.traceEvents = []
-        if not device and not hosts:
+        number = -1
+        for batch in batches(self.path, self.file):
+            for event in batch:
+                number += 1
+                take = self.takers.get(event.cat) if event.ph == "X" else None
+                if take is None:
+                    continue
+                if event.ts is None:
+                    self.untimed += 1
+                else:
+                    take(number, event)
+        if not self.rows and not self.threads:
             message = "found no event of a device or of the host's operations, expected a profiler's trace"
             raise InputError(Diagnostic("error", "no-events", message, self.path))
-        steps = self._steps(annotations)
-        if device:
-            # Where each launch of the host lies in, by thread, us as they are written.
-            threads: dict[object, list[_Range]] = {}
-            calls: dict[Any, Args] = {}
-            for _, event in (*hosts, *annotations):
-                start = event.ts
-                if start is None:
-                    continue
-                name = event.name if type(event.name) is str else str(event.name)
-                thread = (event.pid, event.tid)
-                into = threads.get(thread)
-                if into is None:
-                    into = threads[thread] = []
-                into.append((start, -start - (event.dur or 0), name))
-                if name == "record_param_comms":
-                    args = args_of(event)
-                    calls[_key(args.external)] = args
-            del hosts
-            found = self._devices(device, launches, steps, threads, calls)
+        self.steps.sort()
+        if self.rows:
+            found = self._devices()
         else:
-            found = [self._host(hosts, annotations, steps)]
+            found = [self._host()]
             message = "no device was recorded: the host's operations are shown as what it computes"
             self._say("note", "no-device", message)
         if self.negative:
@@ -133,97 +172,122 @@ class _Reader:
             self._say("warning", "no-time", f"{plural(self.untimed, 'event')} without a time, left out")
         return found
 
+    # -- events ----------------------------------------------------------------------
+
+    def _take_kernel(self, number: int, event: Event, is_copy: bool = False) -> None:
+        args = args_of(event)
+        if args.stream == -1:
+            return
+        start, end = self._times(number, event)
+        device = _whole(args.device)
+        if device is None:
+            device = _whole(event.pid)
+        grid, block = self._triple(args.grid), self._triple(args.block)
+        # What is kept of an event must not keep the bytes that it was read from.
+        args.grid = args.block = _NOTHING
+        self.rows.append(
+            _Row(start, end, number, -1 if device is None else device, self._name(event), is_copy, event.tid,
+                 grid, block, args)
+        )  # fmt: skip
+
+    def _take_copy(self, number: int, event: Event) -> None:
+        self._take_kernel(number, event, True)
+
+    def _take_launch(self, number: int, event: Event) -> None:
+        correlation = correlation_of(event)
+        if correlation is not None and abs(correlation) < 1 << 62:
+            self.launches.add(correlation, event.ts or 0, (event.pid, event.tid))
+
+    def _take_host_op(self, number: int, event: Event) -> None:
+        name = self._name(event)
+        start = event.ts or 0
+        thread = (event.pid, event.tid)
+        into = self.threads.get(thread)
+        if into is None:
+            into = self.threads[thread] = []
+        into.append((start, -start - (event.dur or 0), name, number))
+        if name == "record_param_comms":
+            args = args_of(event)
+            args.grid = args.block = _NOTHING
+            self.calls[_key(args.external)] = args
+
+    def _take_annotation(self, number: int, event: Event) -> None:
+        name = self._name(event)
+        step = STEP.match(name)
+        if step is not None:
+            self.steps.append((*self._times(number, event), int(step[1])))
+        elif COLLECTIVE_ANNOTATION.match(name):
+            start = event.ts or 0
+            end = start + max(event.dur or 0, 0)
+            elements = _elements(args_of(event).dims)
+            self.annotated.append(_Call(start, end, number, name, (event.pid, event.tid), elements))
+        elif phase_of(name) is not None:
+            start, thread = event.ts or 0, (event.pid, event.tid)
+            self.phases.setdefault(thread, []).append((start, start + (event.dur or 0), phase_of(name) or ""))
+        self._take_range(number, event, name)
+
+    def _take_range(self, number: int, event: Event, name: str) -> None:
+        start = event.ts or 0
+        self.ranges.setdefault((event.pid, event.tid), []).append((start, -start - (event.dur or 0), name, number))
+
     def _times(self, number: int, event: Event) -> tuple[int, int]:
         """(start, end) of an event, ns of an absolute clock."""
-        ts, dur = event.ts, event.dur
-        if ts is None:
-            self.untimed += 1
-            return self.base, self.base
-        if dur is None:
-            dur = 0
-        elif dur < 0:
+        dur = event.dur or 0
+        if dur < 0:
             self.negative += 1
             dur = 0
-        # A float of microseconds below 2^43 s still tells ns; whole ones are exact whatever their size.
-        if not (math.isfinite(ts) and math.isfinite(dur) and abs(ts) < 1 << 60 and dur < 1 << 60):
-            message = f"event {number}: found ts {ts} and dur {dur}, expected at most {LARGEST} ns"
-            raise InputError(Diagnostic("error", "value-too-large", message, self.path))
-        first = ts * 1000 if type(ts) is int else round(ts * 1000)
-        start = self.base + first
-        end = start + (dur * 1000 if type(dur) is int else round(dur * 1000))
-        if abs(start) > LARGEST or abs(end) > LARGEST:
-            message = f"event {number}: found ts {ts} and dur {dur}, expected at most {LARGEST} ns"
-            raise InputError(Diagnostic("error", "value-too-large", message, self.path))
-        return start, end
+        start = self._ns(number, event.ts or 0)
+        return start, start + self._ns(number, dur, 0)
 
-    def _steps(self, annotations: Iterable[_Numbered]) -> list[tuple[int, int, int]]:
-        """(start, end, number) of the profiler's steps, in order of time."""
-        found = []
-        for number, event in annotations:
-            step = STEP.match(event.name) if isinstance(event.name, str) else None
-            if step is not None and event.ts is not None:
-                found.append((*self._times(number, event), int(step[1])))
-        return sorted(found)
+    def _ns(self, number: int, us: float, base: int | None = None) -> int:
+        """A time as ns, exact where it is written in whole us or is below 2^43 us."""
+        if not -_MOST_US < us < _MOST_US:
+            message = f"event {number}: found a time of {us} us, expected at most {LARGEST} ns"
+            raise InputError(Diagnostic("error", "value-too-large", message, self.path))
+        whole = int(us)
+        return (self.base if base is None else base) + (whole * 1000 if whole == us else round(us * 1000))
 
     # -- a device --------------------------------------------------------------------
 
-    def _devices(
-        self,
-        device: list[_Numbered],
-        launches: list[_Numbered],
-        steps: list[tuple[int, int, int]],
-        threads: dict[object, list[_Range]],
-        calls: dict[Any, Args],
-    ) -> list[Recording]:
-        rows = []
-        for number, event in device:
-            args = args_of(event)
-            if event.ts is None or args.stream == -1:
-                self.untimed += event.ts is None
-                continue
-            start, end = self._times(number, event)
-            at = _whole(args.device)
-            rows.append((start, end, number, event, args, _whole(event.pid) if at is None else at))
-        rows.sort(key=lambda row: (row[0], row[1], row[2]))
-        started: dict[int, _Launch] = {}
-        wanted = {correlation for row in rows if (correlation := _whole(row[4].correlation)) is not None}
-        for number, event in launches:
-            correlation = correlation_of(event)
-            if correlation in wanted and event.ts is not None:
-                started[correlation] = (event.ts, (event.pid, event.tid), number, event)
-        inside = _Inside(threads, started, self.pool)
-        found = []
-        devices = sorted({row[5] for row in rows}, key=lambda one: (one is None, one))
-        for one in devices:
-            found.append(
-                self._device([row for row in rows if row[5] == one], one, started, inside, steps, calls)
-            )
-        return found
+    def _devices(self) -> list[Recording]:
+        rows = self.rows
+        rows.sort(key=lambda row: row[:3])
+        wanted = {_whole(row.args.correlation) for row in rows}
+        started: dict[int, tuple[float, object]] = {}
+        threads = list(self.launches.threads)
+        for correlation, time, thread in zip(
+            self.launches.correlation, self.launches.time, self.launches.thread, strict=True
+        ):
+            if correlation in wanted:
+                started[correlation] = (time, threads[thread])
+        for one, ranges in self.ranges.items():
+            self.threads.setdefault(one, []).extend(ranges)
+        inside = _Inside(self.threads, started)
+        devices = sorted({row.device for row in rows})
+        return [
+            self._device([row for row in rows if row.device == one] if len(devices) > 1 else rows, one, started, inside)
+            for one in devices
+        ]
 
     def _device(
-        self,
-        rows: list[Any],
-        device: int | None,
-        started: dict[int, _Launch],
-        inside: _Inside,
-        steps: list[tuple[int, int, int]],
-        calls: dict[Any, Args],
+        self, rows: list[_Row], device: int, started: dict[int, tuple[float, object]], inside: _Inside
     ) -> Recording:
         ops, columns = OpColumns(), DeviceColumns()
-        at: list[int | None] = []
-        for start, end, number, event, args, _ in rows:
+        # Those that nothing launched, as far as the file tells, belong to the step in which they start.
+        times = []
+        for row in rows:
+            args, name = row.args, row.name
             correlation = _whole(args.correlation)
             launch = started.get(correlation) if correlation is not None else None
-            at.append(None if launch is None else self._times(launch[2], launch[3])[0])
+            times.append(row.start if launch is None else self._ns(row.number, launch[0]))
             operation, phase, around = inside.of(correlation)
-            name = self._name(event)
             op = len(ops.name)
             collective = None
             category = _KERNEL
-            if event.cat in COPIES:
+            if row.is_copy:
                 category = _COPY
             else:
-                collective = self._collective(name, args, calls.get(_key(args.external)), around)
+                collective = self._collective(name, args, self.calls.get(_key(args.external)), around)
                 if collective is None and phase is not None:
                     category = CATEGORIES.index(phase)
             shape = dtype = group = None
@@ -236,33 +300,27 @@ class _Reader:
                 shape = self._pooled(f"[{most}]") if most >= 0 else None
             ops.name.append(name)
             ops.group.append(group)
-            ops.start.append(start)
-            ops.end.append(end)
-            ops.line.append(number)
+            ops.start.append(row.start)
+            ops.end.append(row.end)
+            ops.line.append(row.number)
             ops.shape.append(shape)
             ops.dtype.append(dtype)
             ops.stated.append(category)
-            columns.stream.append(_stream(args.stream, event.tid))
+            columns.stream.append(_stream(args.stream, row.thread))
             columns.correlation.append(-1 if correlation is None else correlation)
             columns.operation.append(operation)
             size = _whole(args.bytes)
-            columns.bytes.append(-1 if size is None or not 0 <= size < 1 << 62 else size)
-            columns.grid.append(self._triple(args.grid))
-            columns.block.append(self._triple(args.block))
+            columns.bytes.append(-1 if size is None or size < 0 else size)
+            columns.grid.append(row.grid)
+            columns.block.append(row.block)
             occupancy = _whole(args.occupancy)
             columns.occupancy.append(-1 if occupancy is None or not 0 <= occupancy <= 100 else occupancy)
-        # Those that nothing launched, as far as the file tells, belong to the step in which they start.
-        times = [start if launch is None else launch for start, launch in zip(ops.start, at, strict=True)]
-        return self._recording(device, ops, columns, times, steps)
+        return self._recording(device, ops, columns, times)
 
     def _recording(
-        self,
-        device: int | None,
-        ops: OpColumns,
-        columns: DeviceColumns,
-        times: Sequence[int],
-        steps: list[tuple[int, int, int]],
+        self, device: int | None, ops: OpColumns, columns: DeviceColumns, times: Sequence[int]
     ) -> Recording:
+        steps = self.steps
         begins = [start for start, _, _ in steps]
         step = array("q")
         ends = {number: end for _, end, number in steps}
@@ -290,50 +348,40 @@ class _Reader:
 
     # -- a host without a device -----------------------------------------------------
 
-    def _host(
-        self,
-        hosts: list[_Numbered],
-        annotations: list[_Numbered],
-        steps: list[tuple[int, int, int]],
-    ) -> Recording:
+    def _host(self) -> Recording:
         """The outermost operations of each thread; collectives are its annotations."""
-        rows: list[tuple[int, int, int, str, Event, bool]] = []
-        phases: dict[object, list[_Range]] = {}
-        outermost: dict[object, int] = {}
-        ordered = sorted(
-            ((*self._times(number, event), number, event) for number, event in hosts if event.ts is not None),
-            key=lambda row: (row[0], -row[1], row[2]),
-        )
-        for start, end, number, event in ordered:
-            thread = (event.pid, event.tid)
-            name = self._name(event)
-            if start < outermost.get(thread, start) or name.startswith("c10d::"):
-                continue
-            outermost[thread] = end
-            rows.append((start, end, number, name, event, False))
-        for number, event in annotations:
-            name = self._name(event)
-            if event.ts is None:
-                continue
-            start, end = self._times(number, event)
-            if COLLECTIVE_ANNOTATION.match(name):
-                rows.append((start, end, number, name, event, True))
-            elif (phase := phase_of(name)) is not None:
-                phases.setdefault((event.pid, event.tid), []).append((start, end, phase))
+        rows: list[tuple[int, int, int, str, object, _Call | None]] = []
+        for thread, ranges in self.threads.items():
+            outermost = -math.inf
+            for begin, minus_end, name, number in sorted(ranges):
+                if begin < outermost or name.startswith("c10d::"):
+                    continue
+                outermost = -minus_end
+                start = self._ns(number, begin)
+                if -minus_end < begin:
+                    self.negative += 1
+                rows.append((start, max(start, self._ns(number, -minus_end)), number, name, thread, None))
+        for call in self.annotated:
+            times = (self._ns(call.number, call.start), self._ns(call.number, call.end))
+            rows.append((*times, call.number, call.name, call.thread, call))
         rows.sort(key=lambda row: row[:3])
         ops, columns = OpColumns(), DeviceColumns(on_device=False)
         threads: dict[object, int] = {}
-        for start, end, number, name, event, is_call in rows:
-            thread = (event.pid, event.tid)
-            around = [one for one in phases.get(thread, ()) if one[0] <= start < one[1]]
+        within = {
+            thread: sorted((self._ns(0, start), self._ns(0, end), phase) for start, end, phase in some)
+            for thread, some in self.phases.items()
+        }
+        for start, end, number, name, thread, call in rows:
+            around = [one for one in within.get(thread, ()) if one[0] <= start < one[1]]
             phase = max(around)[2] if around else phase_of(name)
             category = CATEGORIES.index(phase) if phase is not None else _KERNEL
             group = shape = None
-            if is_call:
-                call = _annotated(name, args_of(event))
-                columns.collectives[len(ops.name)] = call
+            if call is not None:
+                word = COLLECTIVE_ANNOTATION.match(name)
+                operation = operation_word(word[1] if word else name)
+                columns.collectives[len(ops.name)] = Collective(operation, elements_in=call.elements)
                 group, category = "comm", CATEGORIES.index("comm")
-                shape = self._pooled(f"[{call.elements_in}]") if call.elements_in >= 0 else None
+                shape = self._pooled(f"[{call.elements}]") if call.elements >= 0 else None
             ops.name.append(name)
             ops.group.append(group)
             ops.start.append(start)
@@ -349,7 +397,7 @@ class _Reader:
             columns.grid.append(None)
             columns.block.append(None)
             columns.occupancy.append(-1)
-        return self._recording(None, ops, columns, ops.start, steps)
+        return self._recording(None, ops, columns, ops.start)
 
     # -- values ----------------------------------------------------------------------
 
@@ -410,17 +458,12 @@ class _Reader:
 
 
 class _Inside:
-    """Of each launch the innermost operation or annotation of its thread, its phase, the collective around it."""
+    """Of each launch the innermost operation or annotation of its thread, its phase, and the collective around."""
 
-    def __init__(
-        self,
-        threads: dict[object, list[_Range]],
-        started: dict[int, _Launch],
-        pool: dict[str, str],
-    ) -> None:
+    def __init__(self, threads: _Threads, started: dict[int, tuple[float, object]]) -> None:
         self.found: dict[int, tuple[str, str | None, str | None]] = {}
         by_thread: dict[object, list[tuple[float, int]]] = {}
-        for correlation, (start, thread, _, _) in started.items():
+        for correlation, (start, thread) in started.items():
             by_thread.setdefault(thread, []).append((start, correlation))
         words: dict[str, tuple[str | None, str | None]] = {}
         for thread, launches in by_thread.items():
@@ -431,7 +474,7 @@ class _Inside:
             at = 0
             for start, correlation in launches:
                 while at < len(spans) and spans[at][0] <= start:
-                    begin, minus_end, name = spans[at]
+                    begin, minus_end, name, _ = spans[at]
                     at += 1
                     if -minus_end < start:
                         continue
@@ -447,7 +490,7 @@ class _Inside:
                     open_.pop()
                 if open_:
                     _, name, phase, call_word = open_[-1]
-                    self.found[correlation] = (pool.setdefault(name, name), phase, call_word)
+                    self.found[correlation] = (name, phase, call_word)
 
     def of(self, correlation: int | None) -> tuple[str | None, str | None, str | None]:
         """(operation, phase, collective) around a launch."""
@@ -461,17 +504,16 @@ def _key(value: Any) -> Any:
     return value if isinstance(value, (int, str)) else None
 
 
-def _annotated(name: str, args: Args) -> Collective:
-    """The collective of an annotation of the host: its input's shape is its size."""
-    word = COLLECTIVE_ANNOTATION.match(name)
-    dims = args.dims
+def _elements(dims: Any) -> int:
+    """Elements of the first of some shapes; -1 if not known."""
     while isinstance(dims, list) and dims and isinstance(dims[0], list):
         dims = dims[0]
-    elements = -1
-    if isinstance(dims, list) and dims and all(isinstance(one, int) and 0 <= one < 1 << 40 for one in dims):
-        elements = math.prod(dims)
-    operation = operation_word(word[1] if word else name)
-    return Collective(operation, elements_in=elements if elements < 1 << 60 else -1)
+    if not isinstance(dims, list) or not dims:
+        return -1
+    if not all(isinstance(one, int) and 0 <= one < 1 << 40 for one in dims):
+        return -1
+    elements = math.prod(dims)
+    return elements if elements < 1 << 60 else -1
 
 
 def _triple(raw: bytes) -> str | None:

@@ -9,9 +9,9 @@ class Asked(Struct, frozen=True):
     """Which part of what was recorded is opened.
 
     run: one of a directory's runs, by its stamp; None for the newest complete one. The rest is of profiler
-    traces alone. step: its number or `all`; None for the last that every rank has whole. ranks: those to open,
-    `0-7,12`; None for all. comm_names: a regular expression of further kernels that communicate. cache: whether
-    what was read may be kept.
+    traces alone. step: its number or `all`; None for the last that every rank has whole. ranks: those to
+    open, `0-7,12`; None for all. comm_names: a regular expression of further kernels that communicate. cache:
+    whether what was read may be kept.
     """
 
     run: str | None = None

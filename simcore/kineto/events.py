@@ -109,6 +109,9 @@ def opened(path: str, data: bytes) -> tuple[TraceFile, list[Diagnostic]]:
         raise _refusal(path, error) from None
     except RecursionError:
         raise _too_deep(path) from None
+    except UnicodeDecodeError as error:
+        message = f"found bytes that are not UTF-8 text beside the events: {error.reason}"
+        raise InputError(Diagnostic("error", "not-utf-8", message, path)) from None
     except msgspec.DecodeError as error:
         # What is damaged in the middle stays an error: only an end that is missing is made good.
         if "truncated" not in str(error):
@@ -121,7 +124,7 @@ def opened(path: str, data: bytes) -> tuple[TraceFile, list[Diagnostic]]:
         for closing in (b"]", b"}]") if is_list else (b"]}", b"}]}"):
             try:
                 found = _opened(data[: end + 1] + closing, is_list)
-            except (msgspec.DecodeError, RecursionError):
+            except (ValueError, RecursionError):
                 continue
             message = f"the file ends in the middle, at byte {len(data)}: shown is what stands before"
             return found, [Diagnostic("warning", "cut-file", message, path)]
@@ -136,9 +139,9 @@ def _opened(data: bytes, is_list: bool) -> TraceFile:
 def batches(path: str, file: TraceFile) -> Iterator[list[Event]]:
     """The events in their order, a batch at a time, so that few are in memory at once.
 
-    The array is cut where one object seems to end and the next begin. What lies between two cuts is read as an
-    array: it is one only if the cut was between events, since what stands before it was. Raises InputError for an
-    event that is none.
+    The array is cut where one object seems to end and the next begin. What lies between two cuts is read as
+    an array: it is one only if the cut was between events, since what stands before it was. Raises InputError
+    for an event that is none.
     """
     view = memoryview(file.traceEvents)
     text = bytes(view) if len(view) <= _BATCH else None
@@ -155,7 +158,7 @@ def batches(path: str, file: TraceFile) -> Iterator[list[Event]]:
             if failures > _MOST_FAILURES:
                 end, over = len(view) - 1, len(view)
             try:
-                events = _LIST.decode(b"[" + bytes(view[at:end]) + b"]")
+                events = _decoded(b"[" + bytes(view[at:end]) + b"]")
             except msgspec.ValidationError as error:
                 raise _refusal(path, error, done) from None
             except RecursionError:
@@ -168,6 +171,14 @@ def batches(path: str, file: TraceFile) -> Iterator[list[Event]]:
         done += len(events)
         yield events
         at = over
+
+
+def _decoded(text: bytes) -> list[Event]:
+    """An array of events; bytes that are no UTF-8 become marks of what cannot be shown."""
+    try:
+        return _LIST.decode(text)
+    except UnicodeDecodeError:
+        return _LIST.decode(text.decode("utf-8", "replace").encode())
 
 
 def _cut(view: memoryview, at: int) -> tuple[int, int]:
@@ -183,7 +194,7 @@ def _cut(view: memoryview, at: int) -> tuple[int, int]:
 
 def _events(path: str, text: bytes, done: int) -> list[Event]:
     try:
-        return _LIST.decode(text)
+        return _decoded(text)
     except RecursionError:
         raise _too_deep(path) from None
     except msgspec.DecodeError as error:
@@ -191,10 +202,12 @@ def _events(path: str, text: bytes, done: int) -> list[Event]:
 
 
 def args_of(event: Event) -> Args:
-    """The arguments of an event; none where they are no object. Raises nothing: what cannot be read is absent."""
+    """The arguments of an event; none where they are no object. Raises nothing: what cannot be read is
+    absent.
+    """
     try:
         return _ARGS.decode(event.args) if event.args else _NO_ARGS
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return _NO_ARGS
 
 
@@ -202,7 +215,7 @@ def correlation_of(event: Event) -> int | None:
     """The correlation of a launch; None where there is none."""
     try:
         found = _CORRELATED.decode(event.args).correlation if event.args else None
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return None
     return found if type(found) is int else None
 

@@ -1,8 +1,9 @@
 """Which process group a collective is of where its event does not say it: the one whose members end together.
 
-A host's annotation (`gloo:all_reduce`) has the operation and the size alone. The file lists the groups of its rank.
-Of those the calls of one operation and size are taken to be of the group whose members leave them together: the
-spread of the differences of their ends is least. Clocks do not matter, a constant difference has no spread.
+A host's annotation (`gloo:all_reduce`) has the operation and the size alone. The file lists the groups of its
+rank. Of those the calls of one operation and size are taken to be of the group whose members leave them
+together: the spread of the differences of their ends is least. Clocks do not matter, a constant difference
+has no spread.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _Signature = tuple[str, int]
 
 
 def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups]) -> list[Diagnostic]:
-    """Gives collectives without a group the one that fits best. groups: of each rank. Says which was taken."""
+    """Gives collectives without a group the one that fits best. groups: of each rank. Says which."""
     found: list[Diagnostic] = []
     places = {rank.number: place for place, rank in enumerate(ranks)}
     calls: dict[_Signature, dict[int, list[int]]] = {}
@@ -46,8 +47,9 @@ def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups])
             for op in ops:
                 _name(ranks[place], op, operation, description, members[place])
         message = (
-            f"{plural(sum(map(len, by_rank.values())), 'call')} of {printable(operation, 40)} ({elements} elements) "
-            f"name no group: taken to be of {printable(description, 40)}, whose members end within {duration(spread)}"
+            f"{plural(sum(map(len, by_rank.values())), 'call')} of {printable(operation, 40)} ({elements} "
+            f"elements) name no group: taken to be of {printable(description, 40)}, whose members end within "
+            f"{duration(spread)}"
         )
         found.append(Diagnostic("note", "group-by-ends", message, path))
     return found
@@ -56,7 +58,7 @@ def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups])
 def _partitions(
     groups: Sequence[Groups], by_rank: Mapping[int, object]
 ) -> dict[str, dict[int, tuple[int, ...]]]:
-    """Description -> members of the group of that name, by the place of each rank that calls; of all of them."""
+    """Description -> members of the group of that name, by the place of each rank that calls."""
     found: dict[str, dict[int, tuple[int, ...]]] = {}
     for place in by_rank:
         for description, members in groups[place].values():
@@ -72,7 +74,9 @@ def _spread(
     members: Mapping[int, tuple[int, ...]],
     operation: str,
 ) -> int | None:
-    """ns, the middle of how far ends of the same call lie from their usual difference; None where counts differ."""
+    """ns, the middle of how far ends of the same call lie from their usual difference; None where counts
+    differ.
+    """
     apart: list[int] = []
     for group in set(members.values()):
         there = [places[rank] for rank in group if rank in places]

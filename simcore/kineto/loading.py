@@ -1,8 +1,8 @@
 """Reads the files of a set side by side, in as many processes as there are cores and memory for.
 
-A file takes at its reading up to `_PEAK` times its bytes out of gzip, and leaves columns that are a small part of
-that. So as many are read at once as fit into what is free, and a file that does not fit alone is refused before
-anything is read.
+A file takes at its reading up to `_PEAK` times its bytes out of gzip, and leaves columns that are a small
+part of that. So as many are read at once as fit into what is free, and a file that does not fit alone is
+refused before anything is read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from simcore.workload.formats.profiler_trace import form_of
 from simcore.workload.opening import read_beginning, read_file
 from simcore.workload.source import MOST_BYTES
 
-# Bytes at the peak over bytes of JSON: the file, its events and the columns; measured 2.6 (`benchmarks/profiles.py`).
+# Bytes at the peak over bytes of JSON: the file, its events and the columns; measured 2.6
+# (`benchmarks/profiles.py`).
 _PEAK = 3
 # JSON of traces over its gzip: 10 to 25 in the corpus.
 _PACKED = 20
@@ -42,7 +43,7 @@ def most_bytes() -> int:
 
 
 def read_one(path: str, names: str | None) -> tuple[list[Recording], list[Diagnostic]]:
-    """The recordings of a file, and what was found. names: of kernels that communicate, a regular expression."""
+    """The recordings of a file, and what was found. names: a pattern of kernels that communicate."""
     if form_of(read_beginning(path)[:16]) == "nsys":
         from simcore.kineto.nsys import read_nsys
 
@@ -53,13 +54,16 @@ def read_one(path: str, names: str | None) -> tuple[list[Recording], list[Diagno
 def read_all(files: Sequence[Found], names: str | None) -> tuple[list[Recording], list[Diagnostic]]:
     """The recordings of all files in their order, and what was found; what cannot be read is a warning.
 
-    Raises InputError when none can be read, UsageError when the largest does not fit into the memory that is free.
+    Raises InputError when none can be read, UsageError when the largest does not fit into the memory that is
+    free.
     """
     found: list[Recording] = []
     said: list[Diagnostic] = []
     errors: list[Diagnostic] = []
     workers = _workers(files)
-    done = _in_processes(files, names, workers) if workers > 1 else (_guarded(one.path, names) for one in files)
+    done = (
+        _in_processes(files, names, workers) if workers > 1 else (_guarded(one.path, names) for one in files)
+    )
     total = sum(file.bytes for file in files)
     read = 0
     for file, (recordings, more, wrong) in zip(files, done, strict=True):
@@ -86,8 +90,8 @@ def _workers(files: Sequence[Found]) -> int:
     needed = _unpacked(largest) * _PEAK
     if free is not None and needed > free:
         raise UsageError(
-            f"reading {printable(os.path.basename(largest.path), 80)} would need about {byte_size(needed)} of memory "
-            f"and {byte_size(free)} are free (--ranks 0-7 opens a part of the ranks)"
+            f"reading {printable(os.path.basename(largest.path), 80)} would need about {byte_size(needed)} "
+            f"of memory and {byte_size(free)} are free (--ranks 0-7 opens a part of the ranks)"
         )
     if len(files) < 2 or sum(sizes) < _LEAST_BYTES:
         return 1

@@ -1,7 +1,7 @@
 """Reads the SQLite export of Nsight Systems into recordings, one a device.
 
-Which tables and columns there are depends on what was traced and on the version of `nsys export`: all are asked for
-before they are read. The file is opened read-only and read in one pass a table.
+Which tables and columns there are depends on what was traced and on the version of `nsys export`: all are
+asked for before they are read. The file is opened read-only and read in one pass a table.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _MOST_ROWS = 50_000_000
 
 
 def read_nsys(path: str, names: str | None = None) -> tuple[list[Recording], list[Diagnostic]]:
-    """The recordings of an export, by device, and what was found. names: a regular expression of further kernels
-    that communicate. Raises InputError for what cannot be read, or has nothing to show.
+    """The recordings of an export, by device, and what was found. names: a regular expression of further
+    kernels that communicate. Raises InputError for what cannot be read, or has nothing to show.
     """
     try:
         connection = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro&immutable=1", uri=True)
@@ -86,8 +86,8 @@ class _Reader:
             rows.append((*row[:2], line, *row[2:5], row[5], -1, row[6], row[7]))
         for table, word in _COPIES.items():
             if table in self.tables:
-                for line, row in enumerate(self._copies(table, word)):
-                    rows.append((*row[:2], line, *row[2:5], row[5], row[6], None, None))
+                for line, one in enumerate(self._copies(table, word)):
+                    rows.append((*one[:2], line, *one[2:5], one[5], one[6], None, None))
         if not rows:
             raise _refusal(self.path, "found no kernel and no copy, expected a traced run")
         rows.sort(key=lambda row: row[:3])
@@ -120,7 +120,11 @@ class _Reader:
         return found if isinstance(found, str) and found else otherwise
 
     def _times(self, start: object, end: object) -> tuple[int, int] | None:
-        if not isinstance(start, int) or not isinstance(end, int) or not -LARGEST // 2 <= start <= end <= LARGEST // 2:
+        if (
+            not isinstance(start, int)
+            or not isinstance(end, int)
+            or not -LARGEST // 2 <= start <= end <= LARGEST // 2
+        ):
             self.left_out += 1
             return None
         return self.base + start, self.base + end
@@ -171,7 +175,9 @@ class _Reader:
         threads: dict[int, list[tuple[int, int, str]]] = {}
         if _RANGES not in self.tables:
             return steps, threads
-        for start, end, text, key, thread in self._rows(_RANGES, ("start", "end", "text", "textId", "globalTid")):
+        for start, end, text, key, thread in self._rows(
+            _RANGES, ("start", "end", "text", "textId", "globalTid")
+        ):
             words = self._text(text, self._text(key, ""))
             if not words or not isinstance(start, int) or not isinstance(end, int) or end < start:
                 continue

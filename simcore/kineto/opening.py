@@ -26,8 +26,8 @@ _LISTED = 8
 
 
 def open_profile(path: str, asked: Asked) -> MeasuredRun:
-    """The run at `path`, a file or a directory. Raises InputError for what cannot be read, UsageError for a run,
-    step or rank that is not there.
+    """The run at `path`, a file or a directory. Raises InputError for what cannot be read, UsageError for a
+    run, step or rank that is not there.
     """
     _check(asked)
     if not os.path.isdir(path):
@@ -88,8 +88,8 @@ def _run(
     unit = "rank"
     if len(paths) == 1 and len(recordings) > 1:
         unit = "device"
-        for number, one in enumerate(recordings):
-            one.rank = number if one.device is None else one.device
+        for place, one in enumerate(recordings):
+            one.rank = place if one.device is None else one.device
     elif len(paths) < len(recordings):
         recordings = _one_device_each(path, recordings, said)
     jobs = jobs_of(recordings)
@@ -201,7 +201,10 @@ def _steps(
         whole_on_all = [one.number for one in steps if len(one.ns) == len(job.ranks)]
         with_ops = [
             number for number in whole_on_all
-            if any(step.number == number and step.ops for some in job.ranks.values() for one in some for step in one.steps)
+            if any(
+                step.number == number and step.ops
+                for some in job.ranks.values() for one in some for step in one.steps
+            )
         ]  # fmt: skip
         if with_ops:
             return with_ops[-1], steps

@@ -12,10 +12,19 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from simcore.diagnostics import Diagnostic, InputError
 from msgspec import Raw
 
-from simcore.kineto.events import Args, Distributed, Event, TraceFile, args_of, batches, correlation_of, opened
+from simcore.diagnostics import Diagnostic, InputError
+from simcore.kineto.events import (
+    Args,
+    Distributed,
+    Event,
+    TraceFile,
+    args_of,
+    batches,
+    correlation_of,
+    opened,
+)
 from simcore.kineto.recording import NO_STEP, Recording, Step
 from simcore.kineto.vocabulary import (
     ANNOTATIONS,
@@ -52,7 +61,8 @@ def read_file_events(
     kernels that communicate. Raises InputError for what is no trace, or has nothing to show.
     """
     enabled = gc.isenabled()
-    # A million small objects that live until the end: looking for garbage among them takes a third of the time.
+    # A million small objects that live until the end: looking for garbage among them takes a third of the
+    # time.
     gc.disable()
     try:
         file, found = opened(path, data)
@@ -228,7 +238,9 @@ class _Reader:
 
     def _take_range(self, number: int, event: Event, name: str) -> None:
         start = event.ts or 0
-        self.ranges.setdefault((event.pid, event.tid), []).append((start, -start - (event.dur or 0), name, number))
+        self.ranges.setdefault((event.pid, event.tid), []).append(
+            (start, -start - (event.dur or 0), name, number)
+        )
 
     def _times(self, number: int, event: Event) -> tuple[int, int]:
         """(start, end) of an event, ns of an absolute clock."""
@@ -265,7 +277,9 @@ class _Reader:
         inside = _Inside(self.threads, started)
         devices = sorted({row.device for row in rows})
         return [
-            self._device([row for row in rows if row.device == one] if len(devices) > 1 else rows, one, started, inside)
+            self._device(
+                [row for row in rows if row.device == one] if len(devices) > 1 else rows, one, started, inside
+            )
             for one in devices
         ]
 
@@ -371,17 +385,17 @@ class _Reader:
             thread: sorted((self._ns(0, start), self._ns(0, end), phase) for start, end, phase in some)
             for thread, some in self.phases.items()
         }
-        for start, end, number, name, thread, call in rows:
+        for start, end, number, name, thread, made in rows:
             around = [one for one in within.get(thread, ()) if one[0] <= start < one[1]]
             phase = max(around)[2] if around else phase_of(name)
             category = CATEGORIES.index(phase) if phase is not None else _KERNEL
             group = shape = None
-            if call is not None:
+            if made is not None:
                 word = COLLECTIVE_ANNOTATION.match(name)
                 operation = operation_word(word[1] if word else name)
-                columns.collectives[len(ops.name)] = Collective(operation, elements_in=call.elements)
+                columns.collectives[len(ops.name)] = Collective(operation, elements_in=made.elements)
                 group, category = "comm", CATEGORIES.index("comm")
-                shape = self._pooled(f"[{call.elements}]") if call.elements >= 0 else None
+                shape = self._pooled(f"[{made.elements}]") if made.elements >= 0 else None
             ops.name.append(name)
             ops.group.append(group)
             ops.start.append(start)
@@ -425,7 +439,8 @@ class _Reader:
             peer = next((one for one in ends if one is not None and one not in (me, -1)), -1)
         return Collective(
             operation, group, ranks, _whole(said.group_size) or len(ranks or ()), _whole(said.sequence),
-            _text(said.communicator), _count(said.elements_in), _count(said.elements_out), _text(said.dtype), peer,
+            _text(said.communicator), _count(said.elements_in), _count(said.elements_out), _text(said.dtype),
+            peer,
         )  # fmt: skip
 
     def _groups(self, who: Distributed) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -458,7 +473,9 @@ class _Reader:
 
 
 class _Inside:
-    """Of each launch the innermost operation or annotation of its thread, its phase, and the collective around."""
+    """Of each launch the innermost operation or annotation of its thread, its phase, and the collective
+    around.
+    """
 
     def __init__(self, threads: _Threads, started: dict[int, tuple[float, object]]) -> None:
         self.found: dict[int, tuple[str, str | None, str | None]] = {}

@@ -59,8 +59,8 @@ class Recording(Struct):
 
         Operations that the step did not launch are left out.
         """
+        kept: range | list[int] = range(len(self.ops))
         if wanted is None:
-            kept = range(len(self.ops))
             window = (self.first_ns, self.last_ns)
         else:
             kept = [op for op, step in enumerate(self.step) if step == wanted]
@@ -86,8 +86,9 @@ def _columns(columns: DeviceColumns, kept: range | list[int]) -> DeviceColumns:
     calls = columns.collectives
     return DeviceColumns(
         _taken(columns.stream, kept), _taken(columns.correlation, kept),
-        [columns.operation[op] for op in kept], _taken(columns.bytes, kept), [columns.grid[op] for op in kept],
-        [columns.block[op] for op in kept], array("h", (columns.occupancy[op] for op in kept)),
+        [columns.operation[op] for op in kept], _taken(columns.bytes, kept),
+        [columns.grid[op] for op in kept], [columns.block[op] for op in kept],
+        array("h", (columns.occupancy[op] for op in kept)),
         {new: calls[op] for new, op in enumerate(kept) if op in calls}, columns.on_device,
     )  # fmt: skip
 

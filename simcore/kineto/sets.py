@@ -23,8 +23,8 @@ _MOST_FILES = 100_000
 
 
 class Found(Struct, frozen=True):
-    """A profiler's file. rank: as its beginning says it, else its name; None where neither does. bytes: of the
-    file as it is stored. form: `kineto` or `nsys`.
+    """A profiler's file. rank: as its beginning says it, else its name; None where neither does. bytes: of
+    the file as it is stored. form: `kineto` or `nsys`.
     """
 
     path: str
@@ -140,7 +140,9 @@ def _jobs(recordings: Sequence[Recording]) -> list[Job]:
 
 
 def _split(recordings: Sequence[Recording]) -> list[list[Recording]]:
-    """Parts in which each rank is once, in order of time: by the names of the files where those tell them apart."""
+    """Parts in which each rank is once, in order of time: by the names of the files where those tell them
+    apart.
+    """
     if _once(recordings):
         return [list(recordings)]
     for key in (lambda one: os.path.dirname(one.path), lambda one: _name_key(one.path)):

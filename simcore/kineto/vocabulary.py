@@ -1,4 +1,4 @@
-"""What the words of a profiler mean: categories of events, names of kernels that communicate, groups, types."""
+"""What the words of a profiler mean: categories of events, kernels that communicate, groups, types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import re
 KERNELS = frozenset(("kernel", "Kernel", "mtia_ccp_events", "gpu_op"))
 COPIES = frozenset(("gpu_memcpy", "Memcpy", "gpu_memset", "Memset"))
 LAUNCHES = frozenset((
-    "cuda_runtime", "cuda_driver", "Runtime", "hip_runtime", "xpu_runtime", "privateuse1_runtime", "mtia_runtime",
+    "cuda_runtime", "cuda_driver", "Runtime", "hip_runtime", "xpu_runtime", "privateuse1_runtime",
+    "mtia_runtime",
 ))  # fmt: skip
 HOST_OPS = frozenset(("cpu_op", "Operator", "operator"))
 ANNOTATIONS = frozenset(("user_annotation",))
@@ -64,7 +65,9 @@ def operation_word(name: str) -> str:
 
 
 def category_of_group_name(name: str | None) -> str:
-    """The kind of a process group by the name that its program gave it: tp, dp, pp, expert; `comm` if none fits."""
+    """The kind of a process group by the name that its program gave it: tp, dp, pp, expert; `comm` if none
+    fits.
+    """
     words = set(re.split(r"[^a-z0-9]+", (name or "").lower()))
     if words & {"ep", "expert", "exp", "moe"}:
         return "expert"

@@ -81,8 +81,8 @@ class DeviceColumns(Struct):
 
     stream: of the device; of a host's operation its thread. correlation: of the launch, -1 where there is
     none. operation: the annotation or host's operation that launched it. bytes: of a copy, else -1. grid,
-    block: as written, None where there is none. occupancy: estimated, %, -1 if not told. collectives: of those
-    that communicate. on_device: False of a host without a device.
+    block: as written, None where there is none. occupancy: estimated, %, -1 if not told. collectives: of
+    those that communicate. on_device: False of a host without a device.
     """
 
     stream: array[int] = field(default_factory=lambda: array("q"))
@@ -122,8 +122,8 @@ class RankTrace(Struct, frozen=True):
     """What one rank did. number: its rank; in a plan, its stage. stage: None if not known.
 
     path: of the file. timed: whether any operation has a time; else start and end are 0. device: of a
-    profiler trace, whose operations may overlap. window: when its step starts and ends, where operations alone
-    do not say it.
+    profiler trace, whose operations may overlap. window: when its step starts and ends, where operations
+    alone do not say it.
     """
 
     number: int

@@ -2,10 +2,10 @@
 
 A profiler says of a collective its number in its communicator, or its group and sizes, or nothing. So kernels
 belong together by (communicator, number), else by (group and its ranks, operation) or (operation alone), and
-then by order. Where a rank has fewer of them than another, its window began late or ended early: they are laid
-against the others' where sizes agree and the times between their ends are most alike. Neither rule looks at a
-clock, so that the match is the same whatever the clocks show; a collective ends for all of its members at once,
-and that brings the clocks together.
+then by order. Where a rank has fewer of them than another, its window began late or ended early: they are
+laid against the others' where sizes agree and the times between their ends are most alike. Neither rule looks
+at a clock, so that the match is the same whatever the clocks show; a collective ends for all of its members
+at once, and that brings the clocks together.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _Key = tuple[object, ...]
 
 
 class DeviceClocks(Struct, frozen=True):
-    """shifts: ns to add to each rank's times. matched: how many collectives tell it, 0 of the first rank of those
-    that hang together and of ranks that nothing ties to others. residual_ns: by how much the ends of a collective
-    still differ, the middle and the most of all.
+    """shifts: ns to add to each rank's times. matched: how many collectives tell it, 0 of the first rank of
+    those that hang together and of ranks that nothing ties to others. residual_ns: by how much the ends of a
+    collective still differ, the middle and the most of all.
     """
 
     shifts: tuple[int, ...]
@@ -43,8 +43,8 @@ class DeviceClocks(Struct, frozen=True):
 
 
 def match_devices(ranks: Sequence[RankTrace], degrees: Degrees, on_one_clock: bool) -> Matches:
-    """What belongs together among the operations of devices. A call without a partner is a meeting of its own,
-    which nobody else comes to. on_one_clock: calls that were over before another began are no match.
+    """What belongs together among the operations of devices. A call without a partner is a meeting of its
+    own, which nobody else comes to. on_one_clock: calls that were over before another began are no match.
     """
     groups: dict[tuple[object, ...], int] = {}
     found: list[Meeting] = []
@@ -142,14 +142,14 @@ def _together(ranks: Sequence[RankTrace]) -> Iterator[tuple[_Key, tuple[Call, ..
             call = Call(number, op)
             if said.sequence is not None and said.communicator is not None:
                 key = (said.communicator, said.sequence, *_pair(said, rank.number))
-                calls = numbered.setdefault(key, [])
-                if all(other.rank != number for other in calls):
-                    calls.append(call)
+                some = numbered.setdefault(key, [])
+                if all(other.rank != number for other in some):
+                    some.append(call)
                     continue
             key = _key(said, rank.number)
             ordered.setdefault(key, {}).setdefault(number, []).append(call)
-    for key, calls in numbered.items():
-        yield key[:1], tuple(calls)
+    for key, some in numbered.items():
+        yield key[:1], tuple(some)
     for key, by_rank in ordered.items():
         for calls in _aligned(ranks, by_rank):
             yield key, calls
@@ -190,7 +190,9 @@ def _shift(ranks: Sequence[RankTrace], lead: list[Call], other: list[Call]) -> i
     more = len(lead) - len(other)
     if not more and all(_agree(ranks, one, two) for one, two in zip(lead, other, strict=True)):
         return 0
-    tried = sorted({more, *range(-min(_MOST_SHIFTS, len(other) - 1), min(_MOST_SHIFTS, len(lead) - 1) + 1)})
+    tried: list[int] = sorted(
+        {more, *range(-min(_MOST_SHIFTS, len(other) - 1), min(_MOST_SHIFTS, len(lead) - 1) + 1)}
+    )
 
     def fit(shift: int) -> tuple[int, int, int]:
         pairs = [

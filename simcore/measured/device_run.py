@@ -83,10 +83,11 @@ def make_device_run(
     lacking = partial(ranks, matches)
     if lacking:
         message = (
-            f"{plural(lacking, 'collective')} with members that are missing: what is waited there for a missing "
-            "rank counts as communication"
+            f"{plural(lacking, 'collective')} with members that are missing: what is waited there for "
+            "a missing rank counts as communication"
         )
         say("note", "missing-members", message)
     ranks = aligned(path, ranks, gap == 0)
-    return MeasuredRun(path, unit, tuple(ranks), degrees, missing, gap == 0, True, stamp,
-                       (*notes, *told_once(found)), label=label, others=others, recorded=recorded)  # fmt: skip
+    said = (*notes, *told_once(found))
+    return MeasuredRun(path, unit, tuple(ranks), degrees, missing, gap == 0, True, stamp, said,
+                       label=label, others=others, recorded=recorded)  # fmt: skip

@@ -15,10 +15,11 @@ _FUNCTOR = re.compile(r"\b(\w*(?:[Ff]unctor|_kernel_cuda|_kernel_impl|Op|Ops)\w*
 
 @lru_cache(maxsize=8192)
 def shown_name(name: str) -> str:
-    """`vectorized_elementwise_kernel: sqrt_kernel_cuda` of a kernel's demangled name; all else stays as it is.
+    """`vectorized_elementwise_kernel: sqrt_kernel_cuda` of a kernel's demangled name; all else stays as it
+    is.
 
-    Left out are its result, its namespaces, its parameters, and template arguments but the one that says what a
-    kernel of PyTorch's computes.
+    Left out are its result, its namespaces, its parameters, and template arguments but the one that says what
+    a kernel of PyTorch's computes.
     """
     if len(name) > _MOST or not ("<" in name or "(" in name) or not name.isprintable():
         return name

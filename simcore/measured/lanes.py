@@ -101,7 +101,9 @@ def lane_spans(rank: RankTrace, kind: str) -> LaneSpans:
 
 
 def lane_kinds(run: MeasuredRun, rank: RankTrace) -> list[str]:
-    """The lanes below a rank's own: compute, its group kinds in the run's order; of a device copies and streams."""
+    """The lanes below a rank's own: compute, its group kinds in the run's order; of a device copies and
+    streams.
+    """
     ops = rank.ops
     found: set[str] = {
         group for index, group in enumerate(ops.group) if group is not None and not _on_compute(rank, index)

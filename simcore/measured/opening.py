@@ -77,7 +77,9 @@ def open_directory(path: str, wanted: str | None = None) -> MeasuredRun:
 
 
 def has_rank_traces(path: str) -> bool:
-    """Whether a directory has a Megatron rank trace or plan of its own. Raises InputError if it cannot be read."""
+    """Whether a directory has a Megatron rank trace or plan of its own. Raises InputError if it cannot be
+    read.
+    """
     return bool(_trace_files(path)[0])
 
 

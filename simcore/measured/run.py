@@ -23,7 +23,7 @@ Say = Callable[[Severity, str, str], None]
 
 
 class RecordedStep(Struct, frozen=True):
-    """A step that a profiler recorded. ns: how long it lasts on each rank that has it whole, by its number."""
+    """A step that a profiler recorded. ns: how long it lasts on each rank that has it whole, by number."""
 
     number: int
     ns: dict[int, int]
@@ -35,10 +35,10 @@ class RecordedStep(Struct, frozen=True):
 
 
 class Recorded(Struct, frozen=True):
-    """What is known of a set of profiler traces beside its ranks. format: `kineto` or `nsys`. step: the one that
-    is shown, None for all that was recorded; steps: all of them in order. shifts: ns by which the clock of each
-    rank was corrected, matched: by how many collectives; residual_ns: by how much ends of one collective still
-    differ, the middle and the most of all. rule: what was taken of what waits for what.
+    """What is known of a set of profiler traces beside its ranks. format: `kineto` or `nsys`. step: the one
+    that is shown, None for all that was recorded; steps: all of them in order. shifts: ns by which the clock
+    of each rank was corrected, matched: by how many collectives; residual_ns: by how much ends of one
+    collective still differ, the middle and the most of all. rule: what was taken of what waits for what.
     """
 
     format: str

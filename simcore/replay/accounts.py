@@ -137,7 +137,9 @@ def rank_accounts(graph: MeasuredGraph, ends: Sequence[int], rank: int, step_ns:
             while at < len(starts) and starts[at] < end:
                 book(min(starts[at], end), account, piece)
                 launch = launches[at]
-                book(min(overs[at], end), WAIT if waiting_of[at] else own_account(graph, rank, launch), launch)
+                book(
+                    min(overs[at], end), WAIT if waiting_of[at] else own_account(graph, rank, launch), launch
+                )
                 at += 1
         book(end, account, piece)
     book(step_ns, IDLE, OVER)

@@ -12,16 +12,16 @@ from simcore.run.ties import NONE
 
 class Bandwidth(NamedTuple):
     """Equal collectives: operation, group (None if not told), ranks of it, bytes of the larger of its two
-    buffers, which is what nccl-tests count. count:
-    how many; least_ns, middle_ns, most_ns: how long they take by themselves, from the last member's coming on.
-    waits_included: that members are missing, so that nobody knows what of it is waiting. factor: busbw over algbw.
+    buffers, which is what nccl-tests count. times: how many; least_ns, middle_ns, most_ns: how long they take
+    by themselves, from the last member's coming on. waits_included: that members are missing, so that nobody
+    knows what of it is waiting. factor: busbw over algbw.
     """
 
     operation: str
     group: str | None
     ranks: int
     bytes: int
-    count: int
+    times: int
     least_ns: int
     middle_ns: int
     most_ns: int
@@ -60,7 +60,7 @@ def bandwidths(results: MeasuredResults) -> list[Bandwidth]:
         Bandwidth(*key[:4], len(ns), min(ns), median_low(ns), max(ns), key[4], _factor(key[0], key[2]))
         for key, ns in found.items()
     ]
-    return sorted(some, key=lambda one: (-one.middle_ns * one.count, one.operation, one.bytes))
+    return sorted(some, key=lambda one: (-one.middle_ns * one.times, one.operation, one.bytes))
 
 
 def _factor(operation: str, ranks: int) -> float:

@@ -13,8 +13,8 @@ from simcore.replay.scales import Scales
 from simcore.run.measured import MeasuredGraph
 from simcore.run.pieces import AWAIT, GAP, MEET, TRANSFER
 
-# What a scale is about: compute; the host's operations; communication; a host gap; communication without
-# a partner, of which nobody knows how much is waiting: its name alone changes it; what nothing changes; and of
+# What a scale is about: compute; the host's operations; communication; a host gap; communication without a
+# partner, of which nobody knows how much is waiting: its name alone changes it; what nothing changes; and of
 # devices the time before the step begins on a rank.
 _COMPUTE, _HOST, _COMM, _GAP, _NAMED, _FIXED, _BEGIN = range(7)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _WAITS = 2
 _PLAIN = {
+    "exposed copy": "copies of memory beside nothing else",
     "wait": "waiting for the last member of a collective",
     "bubble": "the pipeline bubble: waiting for what another stage has not sent yet",
     "idle": "no operation: the host's gaps, and the time before the first and after the last operation",
@@ -45,7 +46,7 @@ def _largest(results: MeasuredResults) -> str:
     if compute and not totals[number]:
         return f"All of the ranks' time, {percent(compute, whole)} %, is compute."
     name = ACCOUNTS[number]
-    words = _PLAIN.get(name) or ("copies of memory beside nothing else" if name == "exposed copy" else "") or f"{name.partition(' ')[2]} communication"
+    words = _PLAIN.get(name) or f"{name.partition(' ')[2]} communication"
     if name.startswith("exposed ") and results.ties.matches.unmatched:
         words += ", waiting for what has no partner here included"
     most = max(range(len(accounts)), key=lambda rank: accounts[rank].total_ns[number])
@@ -114,7 +115,10 @@ def _stragglers(results: MeasuredResults) -> list[str]:
         words = f"Rank {one.rank} comes last to {one.last} of {one.of} collectives, {after} after the next"
         why = []
         if one.compute_ns > 0 and one.operation is not None:
-            why.append(f"computes {duration(one.compute_ns)} longer, most of it in {printable(shown_name(one.operation), 40)}")
+            why.append(
+                f"computes {duration(one.compute_ns)} longer, most of it in "
+                f"{printable(shown_name(one.operation), 40)}"
+            )
         if one.host_ns > 0:
             why.append(f"has {duration(one.host_ns)} more of the host's gaps")
         lines.append(f"{words}; before them it {' and '.join(why)} than the others." if why else f"{words}.")

@@ -1,4 +1,6 @@
-"""Ranks that come last to collectives: how often, by how much, and what they did longer than the others before."""
+"""Ranks that come last to collectives: how often, by how much, and what they did longer than the others
+before.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,9 @@ _NOISE_NS = 5_000
 
 
 class Straggler(NamedTuple):
-    """A rank by its number. last, of: to how many of its collectives it comes last; least_ns, most_ns: after the
-    next one. compute_ns, host_ns: how much longer it computes, and has gaps, before them than the middle one of the
-    other members, in all; operation: in which it computes longer most, None where in none.
+    """A rank by its number. last, of: to how many of its collectives it comes last; least_ns, most_ns: after
+    the next one. compute_ns, host_ns: how much longer it computes, and has gaps, before them than the middle
+    one of the other members, in all; operation: in which it computes longer most, None where in none.
     """
 
     rank: int
@@ -56,14 +58,14 @@ def stragglers(results: MeasuredResults) -> list[Straggler]:
         if len(some) < max(_LEAST, took_part[rank] * _SHARE):
             continue
         longer, operation = _before(results, rank, {number for number, _ in some})
-        ahead = [ns for _, ns in some]
+        leads = [ns for _, ns in some]
         found.append(
             Straggler(
                 ties.run.ranks[rank].number,
                 len(some),
                 took_part[rank],
-                min(ahead),
-                max(ahead),
+                min(leads),
+                max(leads),
                 *longer,
                 operation,
             )
@@ -80,7 +82,7 @@ def own_gaps_ns(results: MeasuredResults) -> list[int]:
 
 
 def _before(results: MeasuredResults, rank: int, numbers: set[int]) -> tuple[tuple[int, int], str | None]:
-    """((compute, gaps) that a rank takes longer before these collectives than the others, ns; the operation)."""
+    """((compute, gaps) that a rank takes longer before these collectives than others, ns; the operation)."""
     ties = results.ties
     compute = host = 0
     by_name: dict[str, int] = {}

@@ -26,7 +26,8 @@ _NO_DIFFERENCE = 1e-6
 _NO_PARTNER = "who it is with is not in this run: how much of it is waiting is not known"
 # What a rank that is slow is asked.
 AS_PEERS = " as fast as its peers"
-# What a rank that comes last is asked: its compute and its host's gaps as long as the middle one of its peers'.
+# What a rank that comes last is asked: its compute and its host's gaps as long as the middle one of its
+# peers'.
 ON_TIME = " on time, as its peers"
 
 

@@ -17,12 +17,19 @@ def bandwidth_lines(results: MeasuredResults, every: bool = False) -> list[str]:
     if not found:
         return []
     columns = [Column("collective", left=True), Column("group", left=True), Column("ranks"), Column("bytes")]
-    columns += [Column("count"), Column("median"), Column("algbw"), Column("busbw"), Column("best"), Column("worst")]
+    columns += [
+        Column("count"),
+        Column("median"),
+        Column("algbw"),
+        Column("busbw"),
+        Column("best"),
+        Column("worst"),
+    ]
     rows = [
         [
             printable(one.operation, 24) + ("*" if one.waits_included else ""),
             "-" if one.group is None else printable(one.group, 24),
-            str(one.ranks), byte_size(one.bytes), str(one.count), duration(one.middle_ns),
+            str(one.ranks), byte_size(one.bytes), str(one.times), duration(one.middle_ns),
             _rate(one.algbw(one.middle_ns)), _rate(one.busbw(one.middle_ns)), _rate(one.busbw(one.least_ns)),
             _rate(one.busbw(one.most_ns)),
         ]

@@ -13,7 +13,6 @@ from simcore.records import asdict
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import PROFILED, RankAccounts
 from simcore.replay.bandwidths import bandwidths
-from simcore.replay.stragglers import stragglers
 from simcore.replay.critical_path import REASONS, Segment
 from simcore.replay.device_use import device_use
 from simcore.replay.difference import differences
@@ -26,6 +25,7 @@ from simcore.replay.rank_use import (
     peak_microbatches,
     stream_times,
 )
+from simcore.replay.stragglers import stragglers
 from simcore.replay.worst import piece_name
 from simcore.report.as_json import SCHEMA
 from simcore.run.findings import WhatIf
@@ -122,8 +122,8 @@ def _recorded(results: MeasuredResults) -> dict[str, Any]:
         "collectives": [
             {
                 "operation": use.operation, "group": use.group, "ranks": use.ranks, "bytes": use.bytes,
-                "count": use.count, "least_ns": use.least_ns, "median_ns": use.middle_ns, "most_ns": use.most_ns,
-                "waits_included": use.waits_included,
+                "count": use.times, "least_ns": use.least_ns, "median_ns": use.middle_ns,
+                "most_ns": use.most_ns, "waits_included": use.waits_included,
                 "algbw_gbps": {"best": use.algbw(use.least_ns), "median": use.algbw(use.middle_ns),
                                "worst": use.algbw(use.most_ns)},
                 "busbw_gbps": {"best": use.busbw(use.least_ns), "median": use.busbw(use.middle_ns),
@@ -137,29 +137,40 @@ def _recorded(results: MeasuredResults) -> dict[str, Any]:
 
 def _classes(results: MeasuredResults) -> list[dict[str, Any]]:
     """Each rank, whose six accounts sum to the step time."""
-    unions = [device_use(results, index) for index in results.all_ranks]
     return [
         {
             "ranks": str(rank.number),
             "count": 1,
             "stage": rank.stage,
-            "compute_ns": compute_ns(one) if unions[index] is None else {"kernel": 0} | compute_ns(one),
-            "exposed_ns": exposed_ns(one) if unions[index] is None else unions[index].exposed_ns,
-            "wait_ns": one.ns("wait"),
-            "bubble_ns": one.ns("bubble"),
-            "host_ns": one.ns("host"),
-            "idle_ns": one.ns("idle"),
-            "overlapped_ns": overlapped_ns(rank, one) if unions[index] is None else unions[index].overlapped_ns,
-            "comm_ns": (
-                sum(exposed_ns(one).values()) + (overlapped_ns(rank, one) or 0)
-                if unions[index] is None
-                else unions[index].comm_ns
-            ),
+            **_communication(results, index),
             "peak_microbatches": peak_microbatches(rank),
-            "streams": {use.stream: _stream(use) for use in stream_times(rank, one)},
+            "streams": {use.stream: _stream(use) for use in stream_times(rank, results.accounts[index])},
         }
-        for index, (rank, one) in enumerate(zip(results.run.ranks, results.accounts, strict=True))
+        for index, rank in enumerate(results.run.ranks)
     ]
+
+
+def _communication(results: MeasuredResults, index: int) -> dict[str, Any]:
+    """The accounts of a rank, and what it communicates in all."""
+    one, use = results.accounts[index], device_use(results, index)
+    rest = {f"{name}_ns": one.ns(name) for name in ("wait", "bubble", "host", "idle")}
+    if use is not None:
+        return {
+            "compute_ns": {"kernel": 0} | compute_ns(one),
+            "exposed_ns": use.exposed_ns,
+            **rest,
+            "overlapped_ns": use.overlapped_ns,
+            "comm_ns": use.comm_ns,
+        }
+    beside = overlapped_ns(results.run.ranks[index], one)
+    exposed = exposed_ns(one)
+    return {
+        "compute_ns": compute_ns(one),
+        "exposed_ns": exposed,
+        **rest,
+        "overlapped_ns": beside,
+        "comm_ns": sum(exposed.values()) + (beside or 0),
+    }
 
 
 def _stream(use: StreamTime) -> dict[str, Any]:

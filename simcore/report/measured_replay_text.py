@@ -112,7 +112,9 @@ def _what_if(results: MeasuredResults, knobs: list[WhatIf]) -> str:
         "  balanced stages: computing as much each as all do on average; who has more work then may be late",
     ]
     if any(knob.name.endswith(ON_TIME) for knob in knobs[:_KNOBS]):
-        words.append(f"  a late rank{ON_TIME}: its compute and its host's gaps as long as the middle one of the others'")
+        words.append(
+            f"  a late rank{ON_TIME}: its compute and its host's gaps as long as the others' middle one"
+        )
     if any(knob.name.endswith(AS_PEERS) for knob in knobs[:_KNOBS]):
         words.append(f"  a slow rank{AS_PEERS}: computing as long as the median of the others of its stage")
     words += [f"  unknown: {why}" for why in dict.fromkeys(one.unknown for one in knobs[:_KNOBS]) if why]

@@ -103,13 +103,16 @@ def _ranks(results: MeasuredResults, ascii_only: bool) -> str:
     glyphs = GLYPHS_ASCII if ascii_only else GLYPHS
     legend = (
         f"{glyphs['fwd']} forward  {glyphs['bwd']} backward  {glyphs['opt']} optimizer  {glyphs['exposed']} "
-        f"exposed  {_kinds_of_devices(results)}{glyphs['wait']} wait  {glyphs['bubble']} bubble  {glyphs['host']} host  (blank) idle"
+        f"exposed  {_kinds_of_devices(results)}{glyphs['wait']} wait  {glyphs['bubble']} bubble  "
+        f"{glyphs['host']} host  (blank) idle"
     )
     left = len(accounts) - len(rows)
     more = [f"  and {plural(left, 'rank')} more (--json has all)"] if left > 0 else []
     kinds = [name for number, name in zip(shown, names, strict=True) if FIRST_EXPOSED <= number < WAIT]
     exposed = f"; {', '.join(kinds)}: exposed communication" if kinds else ""
-    exposed = exposed.replace(", copy: exposed communication", ": exposed communication; copy: beside neither")
+    exposed = exposed.replace(
+        ", copy: exposed communication", ": exposed communication; copy: beside neither"
+    )
     exposed = exposed.replace("copy: exposed communication", "copy: beside no compute")
     how = "as replayed" if results.scales is not None else "as measured"
     title = f"Where the step goes, {unit} on each rank, {how}{exposed}"

@@ -117,7 +117,9 @@ def _table(run: MeasuredRun, figures: list[OpFigures], waits: _Waits, every: boo
         columns.append(Column("most is on", left=True))
     rows = []
     for one in figures if every else figures[:_MOST_ROWS]:
-        name = printable(shown_name(one.name) if one.parent is None else f"{one.name} in {one.parent}", _NAME_CELLS)
+        name = printable(
+            shown_name(one.name) if one.parent is None else f"{one.name} in {one.parent}", _NAME_CELLS
+        )
         row = [name, one.category, str(one.count)]
         if run.timed and one.measured:
             batch = f", micro-batch {one.most_batch}" if one.most_batch >= 0 else ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-# What a trace cannot tell apart is one account: input and weight gradient and what is recomputed run
-# inside its backward steps. `embedding`, `position` and `host` are a trace's alone, `kernel` (compute of which
+# What a trace cannot tell apart is one account: input and weight gradient and what is recomputed run inside
+# its backward steps. `embedding`, `position` and `host` are a trace's alone, `kernel` (compute of which
 # nothing tells what it is for) and `copy` a profiler's.
 ALIKE = (
     "forward", "backward", "optimizer", "exposed tp", "exposed dp", "exposed ep", "exposed expert dp",

@@ -2,9 +2,9 @@
 
 At any time the rank does what computes, else what copies, else nothing. A collective is launched where its
 kernel starts and runs beside that line. The rank waits for it where its kernel ends while nothing computes:
-from the end of the compute before. What runs beside compute up to its end is waited for by the first kernel of
-another phase behind it, or at the end of the step: the trace does not say by whom, and this is the least that
-a step needs. The host's gaps stay, also beside a collective.
+from the end of the compute before. What runs beside compute up to its end is waited for by the first kernel
+of another phase behind it, or at the end of the step: the trace does not say by whom, and this is the least
+that a step needs. The host's gaps stay, also beside a collective.
 """
 
 from __future__ import annotations

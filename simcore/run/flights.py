@@ -1,4 +1,4 @@
-"""When the collectives of a profiler trace run on a rank, be it beside its compute or where nothing computes."""
+"""When the collectives of a profiler trace run on a rank, beside its compute or where nothing computes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from simcore.run.pieces import LAUNCH
 
 
 class Flight(NamedTuple):
-    """A collective on a rank, ns: from its launch on, from when the last member had come, to its end. op: of the
-    rank; piece: its launch.
+    """A collective on a rank, ns: from its launch on, from when the last member had come, to its end. op: of
+    the rank; piece: its launch.
     """
 
     start: int
@@ -44,7 +44,8 @@ def flights(graph: MeasuredGraph, ends: Sequence[int], rank: int) -> Iterator[Fl
 
 
 def covered(found: Sequence[Flight]) -> tuple[array[int], array[int], bytearray, array[int]]:
-    """Columns (start, end, whether it waits, piece) of disjoint times, ascending, in which a rank has a collective.
+    """Columns (start, end, whether it waits, piece) of disjoint times, ascending, in which a rank has a
+    collective.
 
     Of several at once the one that was launched first has the time.
     """

@@ -183,8 +183,8 @@ class _Measure:
                 start, end = columns.start[piece], columns.end[piece]
                 if kind in (MEET, AWAIT, LAUNCH):
                     first[rank][piece] = 0
-                    # A kernel ends by itself, microseconds after the first of its collective; what runs beside
-                    # a Megatron trace's compute has no end of its own.
+                    # A kernel ends by itself, microseconds after the first of its collective; what runs
+                    # beside a Megatron trace's compute has no end of its own.
                     if (kind == MEET or (kind == AWAIT and of_devices)) and concurrent:
                         over = max(start, meetings[columns.meeting[piece]][1])
                         after[rank][piece] = max(end - over, 0)
@@ -218,14 +218,15 @@ class _Measure:
                 found[number] = (start, max(start, min(ends)))
             else:
                 shortest = min(
-                    self._end(rank, last) - self.pieces[rank].start[piece]
-                    for rank, piece, last in calls
+                    self._end(rank, last) - self.pieces[rank].start[piece] for rank, piece, last in calls
                 )
                 found[number] = (start, start + shortest)
         return found
 
     def _end(self, rank: int, piece: int) -> int:
-        """When a member's part in a collective ended: of a device that of its kernel, be it waited for or not."""
+        """When a member's part in a collective ended: of a device that of its kernel, be it waited for or
+        not.
+        """
         pieces = self.pieces[rank]
         return self.run.ranks[rank].ops.end[pieces.op[piece]] if self.run.of_devices else pieces.end[piece]
 

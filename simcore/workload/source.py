@@ -50,7 +50,7 @@ class Source:
             self.head = _exactly(self._read, HEAD_BYTES)
 
     def all(self, most: int = 0) -> bytes:
-        """The head and all that follows. Raises: InputError for more than `most` bytes, by itself MOST_BYTES."""
+        """The head and all that follows. Raises: InputError for more than `most` bytes (MOST_BYTES)."""
         most = most or MOST_BYTES
         # Grows in place, where pieces that are put together would be there twice.
         found = io.BytesIO()

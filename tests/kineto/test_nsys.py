@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,9 @@ def _opened(path: Path, step: str | None = "all") -> MeasuredRun:
     return run
 
 
-def made(path: Path, kernels: list[tuple[int, int, int, str]], ranges: list[tuple[int, int, str]] = []) -> Path:
+def made(
+    path: Path, kernels: list[tuple[int, int, int, str]], ranges: Sequence[tuple[int, int, str]] = ()
+) -> Path:
     """An export with as few tables and columns as there may be. kernels: (start, end, device, name)."""
     with sqlite3.connect(path) as connection:
         connection.execute(f"create table {_KERNELS} (start, end, deviceId, streamId, shortName)")
@@ -47,10 +50,12 @@ def test_accounts_of_each_device_are_the_unions_of_its_rows() -> None:
     assert [rank.number for rank in run.ranks] == [0, 1]
     for rank, accounts in zip(run.ranks, results.accounts, strict=True):
         spans = [
-            connection.execute(f"select start, end from {table} where deviceId = ?", (rank.number,)).fetchall()
+            connection.execute(
+                f"select start, end from {table} where deviceId = ?", (rank.number,)
+            ).fetchall()
             for table in (_KERNELS, "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")
         ]
-        kernels, every = union_ns(spans[0]), union_ns(sum(spans, []))
+        kernels, every = union_ns(spans[0]), union_ns([one for some in spans for one in some])
         assert abs(accounts.busy_ns - kernels) <= 2_000
         assert abs(accounts.ns("exposed copy") - (every - kernels)) <= 2_000
         assert sum(accounts.total_ns) == results.step_time_ns
@@ -59,7 +64,11 @@ def test_accounts_of_each_device_are_the_unions_of_its_rows() -> None:
 
 
 def test_missing_tables_and_columns_are_no_hindrance(tmp_path: Path) -> None:
-    kernels = [(0, 100, 0, "gemm"), (100, 300, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL"), (50, 260, 1, "gemm")]
+    kernels = [
+        (0, 100, 0, "gemm"),
+        (100, 300, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL"),
+        (50, 260, 1, "gemm"),
+    ]
     run = _opened(made(tmp_path / "a.sqlite", kernels))
     assert run.unit == "device"
     assert [list(rank.ops.name) for rank in run.ranks] == [[kernels[0][3], kernels[1][3]], ["gemm"]]
@@ -71,7 +80,8 @@ def test_ranges_named_as_steps_are_steps(tmp_path: Path) -> None:
     kernels = [(10, 100, 0, "gemm"), (210, 300, 0, "gemm")]
     path = made(tmp_path / "a.sqlite", kernels, [(0, 200, "ProfilerStep#1"), (200, 290, "ProfilerStep#2")])
     run = _opened(path, None)
-    assert run.recorded is not None and run.recorded.step == 2
+    assert run.recorded is not None
+    assert run.recorded.step == 2
     assert run.step_time_ns == 100
 
 
@@ -80,7 +90,7 @@ def test_what_is_cut_or_no_database_is_refused(tmp_path: Path, cut: int) -> None
     path = made(tmp_path / "a.sqlite", [(0, 100, 0, "gemm")])
     damaged = tmp_path / "b.sqlite"
     damaged.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises(InputError, match="database is damaged|no table of kernels"):
+    with pytest.raises(InputError, match=r"database is damaged|no table of kernels"):
         _opened(damaged)
 
 

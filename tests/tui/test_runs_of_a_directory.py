@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from simcore.asked import Asked
 from simcore import inputs
+from simcore.asked import Asked
 from simcore.parameters import Parameters
 from tests.measured.traces import step, write_set
 from tests.tui.conftest import MakeApp

@@ -59,7 +59,7 @@ def add_run(parser: argparse.ArgumentParser, ranks: bool = True) -> None:
 
 
 def add_profile(parser: argparse.ArgumentParser, ranks: bool = True) -> None:
-    """Give `parser` the flags that choose what of profiler traces is opened. ranks: whether also which ranks."""
+    """Give `parser` the flags that choose what of profiler traces opens. ranks: also which ranks."""
     parser.add_argument(
         "--step",
         metavar="N",

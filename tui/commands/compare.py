@@ -82,7 +82,8 @@ def main(words: list[str]) -> int:
 
     first = open_input(arguments.file, asked_of(arguments))
     same = arguments.other is None and arguments.run2 is None
-    second = first if same else open_input(arguments.other or arguments.file, replace(asked_of(arguments), run=arguments.run2))
+    asked = replace(asked_of(arguments), run=arguments.run2)
+    second = first if same else open_input(arguments.other or arguments.file, asked)
     mine = own_parameters(first, second, parameters)
     theirs = _with(own_parameters(second, first, parameters), arguments.with_words)
     try:

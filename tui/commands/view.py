@@ -63,9 +63,7 @@ def _session(path: str, found: Workload | MeasuredRun, parameters: Parameters, a
     return Session(results_of(found, parameters), read)
 
 
-def _opened(
-    path: str, arguments: argparse.Namespace, parameters: Parameters
-) -> Session:
+def _opened(path: str, arguments: argparse.Namespace, parameters: Parameters) -> Session:
     """The session, with the run of `--against` beside it."""
     if arguments.against is None:
         return _session(path, open_input(path, asked_of(arguments)), parameters, asked_of(arguments))

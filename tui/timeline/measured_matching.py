@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 # What a word stands for -> what the lane's spans are drawn as.
 _CATEGORIES = {
     "fwd": ("fwd",), "ig": ("bwd",), "wg": ("bwd",), "opt": ("opt",), "recompute": ("recompute",),
-    "compute": ("fwd", "bwd", "opt", "recompute", "kernel"), "tp": ("tp",), "dp": ("dp",), "pp": ("pp",), "ep": ("ep",),
+    "compute": ("fwd", "bwd", "opt", "recompute", "kernel"), "copy": ("copy",),
+    "tp": ("tp",), "dp": ("dp",), "pp": ("pp",), "ep": ("ep",),
     "dp_ep": ("dp_ep",), "all": ("all",), "host": ("host",), "idle": ("idle",),
 }  # fmt: skip
 # What a word stands for -> a part of the operation's or collective's name in the trace's spelling.

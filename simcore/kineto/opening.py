@@ -130,7 +130,7 @@ def _run(
     world = job.world if unit == "rank" else None
     return make_device_run(
         path, traces, said, form=form, step=step, steps=steps, world=world, is_set=is_set, unit=unit,
-        stamp=job.stamp, label=_step_label(labels[id(job)], step),
+        stamp=_step_label(job.stamp, step), label=_step_label(labels[id(job)], step),
         others=(
             *(_step_label(labels[id(job)], one.number) for one in steps if one.number != step),
             *(labels[id(other)] for other in left),

@@ -59,7 +59,7 @@ def _export(folder: Path) -> list[Diagnostic]:
     return relative(caught.value.diagnostics, folder)
 
 
-def _killed(path: str, names: str | None) -> NoReturn:
+def _killed(path: str, names: str | None, keep: bool) -> NoReturn:
     os._exit(9)
 
 
@@ -75,7 +75,7 @@ def _ended(folder: Path) -> list[Diagnostic]:
     loading._guarded = _killed
     try:
         with pytest.raises(InputError) as caught:
-            list(loading._in_processes([Found(str(path), "kineto", 0, 1) for path in paths], None, 2))
+            list(loading._in_processes([Found(str(path), "kineto", 0, 1) for path in paths], None, False, 2))
     finally:
         loading._guarded = kept
     return relative(caught.value.diagnostics, folder)

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.kineto.cache import cached, load, place_of
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
 from simcore.kineto.sets import Found
@@ -42,16 +43,24 @@ def most_bytes() -> int:
     return _MOST_FILE if free is None else min(_MOST_FILE, max(free // _PEAK, MOST_BYTES // 8))
 
 
-def read_one(path: str, names: str | None) -> tuple[list[Recording], list[Diagnostic]]:
-    """The recordings of a file, and what was found. names: a pattern of kernels that communicate."""
+def read_one(path: str, names: str | None, keep: bool) -> tuple[list[Recording], list[Diagnostic]]:
+    """The recordings of a file, and what was found. names: a pattern of kernels that communicate. keep: whether
+    what was read the last time is taken, and what is read now kept.
+    """
     if form_of(read_beginning(path)[:16]) == "nsys":
         from simcore.kineto.nsys import read_nsys
 
         return read_nsys(path, names)
-    return read_file_events(path, read_file(path, most_bytes()), names)
+
+    def read() -> tuple[list[Recording], list[Diagnostic]]:
+        return read_file_events(path, read_file(path, most_bytes()), names)
+
+    return cached(path, names, read) if keep else read()
 
 
-def read_all(files: Sequence[Found], names: str | None) -> tuple[list[Recording], list[Diagnostic]]:
+def read_all(
+    files: Sequence[Found], names: str | None, keep: bool
+) -> tuple[list[Recording], list[Diagnostic]]:
     """The recordings of all files in their order, and what was found; what cannot be read is a warning.
 
     Raises InputError when none can be read, UsageError when the largest does not fit into the memory that is
@@ -60,24 +69,44 @@ def read_all(files: Sequence[Found], names: str | None) -> tuple[list[Recording]
     found: list[Recording] = []
     said: list[Diagnostic] = []
     errors: list[Diagnostic] = []
-    workers = _workers(files)
+    known = _known(files, names) if keep else {}
+    left = [file for file in files if file.path not in known]
+    workers = _workers(left)
     done = (
-        _in_processes(files, names, workers) if workers > 1 else (_guarded(one.path, names) for one in files)
+        _in_processes(left, names, keep, workers)
+        if workers > 1
+        else (_guarded(one.path, names, keep) for one in left)
     )
-    total = sum(file.bytes for file in files)
+    total = sum(file.bytes for file in left)
     read = 0
-    for file, (recordings, more, wrong) in zip(files, done, strict=True):
+    for file in files:
+        if file.path in known:
+            recordings, more = known[file.path]
+            wrong: tuple[Diagnostic, ...] = ()
+        else:
+            recordings, more, wrong = next(done)
+            read += file.bytes
+            _tell(file, read, total)
         found += recordings
         said += more
         errors += wrong
-        read += file.bytes
-        _tell(file, read, total)
     _tell(None, 0, total)
     if not found:
         raise InputError(*errors[:_MOST_ERRORS])
     # One rank that cannot be read hides nothing of the others; that it is missing is said with the reason.
     said += [Diagnostic("warning", one.code, one.message, one.file, one.line, one.column) for one in errors]
     return found, said
+
+
+def _known(files: Sequence[Found], names: str | None) -> dict[str, tuple[list[Recording], list[Diagnostic]]]:
+    """What was kept of files that were read before."""
+    found = {}
+    for file in files:
+        place = place_of(file.path, names)
+        kept = None if place is None else load(place, file.path)
+        if kept is not None:
+            found[file.path] = kept
+    return found
 
 
 def _workers(files: Sequence[Found]) -> int:
@@ -108,16 +137,18 @@ def _unpacked(file: Found) -> int:
     return file.bytes * (_PACKED if file.path.endswith(".gz") else 1)
 
 
-def _guarded(path: str, names: str | None) -> _One:
+def _guarded(path: str, names: str | None, keep: bool) -> _One:
     """`read_one`, with what is wrong in the file beside it."""
     try:
-        recordings, said = read_one(path, names)
+        recordings, said = read_one(path, names, keep)
     except InputError as error:
         return [], [], error.diagnostics
     return recordings, said, ()
 
 
-def _in_processes(files: Sequence[Found], names: str | None, workers: int) -> Iterator[_One]:
+def _in_processes(
+    files: Sequence[Found], names: str | None, keep: bool, workers: int
+) -> Iterator[_One]:
     # Imported here: a small set starts no process.
     import multiprocessing
     import threading
@@ -129,7 +160,8 @@ def _in_processes(files: Sequence[Found], names: str | None, workers: int) -> It
     context = multiprocessing.get_context("fork" if alone else "spawn")
     try:
         with ProcessPoolExecutor(workers, mp_context=context) as pool:
-            yield from pool.map(_guarded, [file.path for file in files], [names] * len(files))
+            count = len(files)
+            yield from pool.map(_guarded, [file.path for file in files], [names] * count, [keep] * count)
     except BrokenProcessPool:
         message = "a process that reads ended before it was through: too little memory, or it was killed"
         raise InputError(Diagnostic("error", "reading-ended", message, files[0].path)) from None

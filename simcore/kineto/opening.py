@@ -31,7 +31,7 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
     """
     _check(asked)
     if not os.path.isdir(path):
-        found, said = read_one(path, asked.comm_names)
+        found, said = read_one(path, asked.comm_names, asked.cache)
         return _run(path, found, said, asked, is_set=False)
     files, others = profiler_files(path)
     if asked.ranks is not None:
@@ -41,7 +41,7 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
             raise UsageError(
                 f"--ranks {printable(asked.ranks, 40)}: no file of these ranks in {printable(path)}"
             )
-    found, said = read_all(files, asked.comm_names)
+    found, said = read_all(files, asked.comm_names, asked.cache)
     if others:
         message = f"{plural(others, 'other file')} of the directory left aside: no profiler traces"
         said.append(Diagnostic("note", "other-files", message, path))

@@ -41,7 +41,8 @@ def asked_of(arguments: argparse.Namespace) -> Asked:
     given = {name: getattr(arguments, name, None) for name in ("run", "step", "comm_names")}
     # What `export` calls ranks are those that it writes.
     ranks = None if hasattr(arguments, "per_rank") else getattr(arguments, "ranks", None)
-    return Asked(given["run"], given["step"], ranks, given["comm_names"])
+    keep = not getattr(arguments, "no_cache", False)
+    return Asked(given["run"], given["step"], ranks, given["comm_names"], keep)
 
 
 def add_run(parser: argparse.ArgumentParser, ranks: bool = True) -> None:
@@ -71,6 +72,11 @@ def add_profile(parser: argparse.ArgumentParser, ranks: bool = True) -> None:
         "--comm-names",
         metavar="REGEX",
         help="of profiler traces kernels with such names communicate, beside those that are known",
+    )
+    parser.add_argument(
+        "--no-cache",
+        action="store_true",
+        help="read profiler traces anew, and keep nothing of them for the next time",
     )
 
 

@@ -9,7 +9,7 @@ from simcore.analysis.compare import Change
 from simcore.analysis.run import Run
 from simcore.report.beside_text import why_words
 from simcore.report.changes import difference_percent
-from simcore.run.accounts import ALIKE
+from simcore.run.accounts import ALIKE, OF_PROFILES
 from simcore.run.track import Track
 
 SCHEMA = "wltui.beside/1"
@@ -53,7 +53,11 @@ def _side(side: Run) -> dict[str, Any]:
 
 
 def _accounts(stage: StagePair) -> list[dict[str, Any]]:
-    return [{"account": one.name, **_change(one)} for one in stage.accounts]
+    return [
+        {"account": one.name, **_change(one)}
+        for one in stage.accounts
+        if one.a_ns or one.b_ns or one.name not in OF_PROFILES
+    ]
 
 
 def _passes(stage: StagePair) -> list[dict[str, Any]]:

@@ -12,6 +12,8 @@ ALIKE = (
     "exposed pp", "exposed embedding", "exposed position", "exposed other", "wait", "bubble", "host", "idle",
     "kernel", "exposed copy",
 )  # fmt: skip
+# Accounts that are left out where no run is a profiler's.
+OF_PROFILES = ("kernel", "exposed copy")
 # Places in ALIKE of what a rank computes.
 COMPUTE = tuple(ALIKE.index(name) for name in ("forward", "backward", "optimizer", "kernel"))
 

@@ -34,7 +34,7 @@ def _trace(*events: dict[str, Any], rank: int | None = 0, world: int = 2, **top:
 
 
 def _files(asked: Asked | None = None, **content: str) -> Example:
-    """What opening a directory, of one file that file, says. content: by the file's name, `.json` left out."""
+    """What opening a directory, of one file that file, says. content: by the file's name without `.json`."""
 
     def example(folder: Path) -> list[Diagnostic]:
         job = folder / "job"

@@ -12,7 +12,6 @@ from simcore.analysis.communication import communication_ns
 from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
 from simcore.analysis.longest_waits import longest_of_all, longest_waits
 from simcore.analysis.microbatch_passes import Pass, class_passes
-from simcore.analysis.ranges import Ranges
 from simcore.analysis.rank_map import MapRow, rank_map
 from simcore.analysis.stages import StageAccounts, stage_accounts
 from simcore.analysis.streams import StreamUse, mean_use, stream_use
@@ -26,6 +25,7 @@ from simcore.program.schedules import SCHEDULES
 from simcore.records import Struct
 from simcore.run.accounts import in_same_words
 from simcore.run.findings import Leg, Place, Spot, WhatIf
+from simcore.run.ranges import Ranges
 from simcore.run.track import StepShape, TimedPass, Track, in_order
 from simcore.simulation import Simulation, simulate
 from simcore.workload import Workload
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from simcore.analysis.critical_path import CriticalPath
     from simcore.analysis.dependencies import Dependencies
     from simcore.analysis.dimensions import ClassUse, DimensionUse, PortUse
+    from simcore.analysis.lanes import SimulatedLanes
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
     from simcore.cluster import Dimension
@@ -65,6 +66,13 @@ class Results(Struct, frozen=True, dict=True):
         return self.simulation.diagnostics
 
     # -- what every kind of run answers (simcore/analysis/run.py) ------------------------
+
+    @cached_property
+    def lanes(self) -> SimulatedLanes:
+        # Asked for by the screen alone.
+        from simcore.analysis.lanes import SimulatedLanes
+
+        return SimulatedLanes(self)
 
     @property
     def stamp(self) -> None:

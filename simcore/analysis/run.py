@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from simcore.replay.partners import Partners
     from simcore.replay.scales import Scales
     from simcore.run.findings import Leg, Place, Spot, WhatIf
+    from simcore.run.lanes import RunLanes
     from simcore.run.track import StepShape, TimedPass, Track
     from simcore.workload import Workload
 
@@ -91,6 +92,11 @@ class Run(Protocol):
 
     def compute_accounts(self, cancelled: Callable[[], bool]) -> object:
         """Computes what screens look up while they draw, unless it is known. Raises `Cancelled`."""
+        ...
+
+    @property
+    def lanes(self) -> RunLanes:
+        """Its tracks and their streams as a timeline shows them."""
         ...
 
     @property

@@ -57,7 +57,8 @@ def _threads(rank: RankTrace, spans: list[MeasuredSpan]) -> tuple[list[int], lis
     """(the thread of each span, counted from 0; number, name and place of each): of a device its streams."""
     if rank.device is None:
         rows = nested_rows((span.start, span.end) for span in spans)
-        names = ["operations" if row == 0 else f"operations ({row + 1})" for row in range(max(rows, default=0) + 1)]
+        count = max(rows, default=0) + 1
+        names = ["operations", *(f"operations ({row + 1})" for row in range(1, count))]
         return rows, [(1 + row, name, row) for row, name in enumerate(names)]
     found = [0] * len(spans)
     names = []

@@ -1,8 +1,8 @@
 """What was read of large files, kept beside the sessions, so that the same set opens at once the next time.
 
-A file is known by its place, size, time of change and the bytes of its two ends. What is kept is columns: a small part of
-the file. All that is kept together is bounded, the oldest goes first. Where nothing can be written, or what is there
-cannot be read, the file is read again: a cache is never a reason for an error.
+A file is known by its place, size, time of change and the bytes of its two ends. What is kept is columns: a
+small part of the file. All that is kept together is bounded, the oldest goes first. Where nothing can be
+written, or what is there cannot be read, the file is read again: a cache is never a reason for an error.
 """
 
 from __future__ import annotations
@@ -53,8 +53,10 @@ class _File(msgspec.Struct):
     said: list[tuple[str, str, str]]
 
 
-_NUMBERS = {"start": "q", "end": "q", "line": "q", "stated": "B", "step": "q", "stream": "q", "correlation": "q",
-            "bytes": "q", "occupancy": "h"}  # fmt: skip
+_NUMBERS = {
+    "start": "q", "end": "q", "line": "q", "stated": "B", "step": "q", "stream": "q", "correlation": "q",
+    "bytes": "q", "occupancy": "h",
+}  # fmt: skip
 _TEXTS = ("name", "group", "shape", "dtype", "operation", "grid", "block")
 
 
@@ -67,7 +69,7 @@ def directory() -> str:
 
 
 def cached(path: str, names: str | None, read: Callable[[], Read]) -> Read:
-    """What `read` makes of the file at `path`, or what it made the last time. names: what else it depends on."""
+    """What `read` makes of the file at `path`, or what it made the last time. names: see `read_one`."""
     place = place_of(path, names)
     if place is None:
         return read()
@@ -155,10 +157,10 @@ def _kept(one: Recording) -> _Kept:
         "name": ops.name, "group": ops.group, "shape": ops.shape, "dtype": ops.dtype,
         "operation": columns.operation, "grid": columns.grid, "block": columns.block,
     }  # fmt: skip
-    places = {
-        name: array("i", (-1 if text is None else texts.setdefault(text, len(texts)) for text in column)).tobytes()
-        for name, column in sources.items()
-    }
+    places = {}
+    for name, column in sources.items():
+        numbered = (-1 if text is None else texts.setdefault(text, len(texts)) for text in column)
+        places[name] = array("i", numbered).tobytes()
     numbers = {
         "start": ops.start, "end": ops.end, "line": ops.line, "step": one.step, "stream": columns.stream,
         "correlation": columns.correlation, "bytes": columns.bytes, "occupancy": columns.occupancy,
@@ -179,7 +181,8 @@ def _recording(kept: _Kept, path: str) -> Recording:
         name: [None if at < 0 else kept.texts[at] for at in array("i", kept.places[name])] for name in _TEXTS
     }
     count = len(number["start"])
-    if any(len(column) != count for column in (*number.values(), *text.values())) or None in text["name"]:
+    lengths = {*map(len, number.values()), *map(len, text.values())}
+    if lengths != {count} or None in text["name"]:
         raise ValueError("columns of different lengths")
     names = [name for name in text["name"] if name is not None]
     ops = OpColumns(
@@ -188,9 +191,9 @@ def _recording(kept: _Kept, path: str) -> Recording:
         stated=bytearray(number["stated"]),
     )  # fmt: skip
     columns = DeviceColumns(
-        number["stream"], number["correlation"], text["operation"], number["bytes"], text["grid"], text["block"],
-        number["occupancy"], kept.collectives, kept.on_device,
+        number["stream"], number["correlation"], text["operation"], number["bytes"], text["grid"],
+        text["block"], number["occupancy"], kept.collectives, kept.on_device,
     )  # fmt: skip
     steps = tuple(Step(*step) for step in kept.steps)
-    return Recording(path, kept.rank, kept.world, kept.device, ops, columns, number["step"], steps, kept.groups,
-                     kept.stated, kept.cut, kept.job)  # fmt: skip
+    return Recording(path, kept.rank, kept.world, kept.device, ops, columns, number["step"], steps,
+                     kept.groups, kept.stated, kept.cut, kept.job)  # fmt: skip

@@ -44,8 +44,8 @@ def most_bytes() -> int:
 
 
 def read_one(path: str, names: str | None, keep: bool) -> tuple[list[Recording], list[Diagnostic]]:
-    """The recordings of a file, and what was found. names: a pattern of kernels that communicate. keep: whether
-    what was read the last time is taken, and what is read now kept.
+    """The recordings of a file, and what was found. names: a pattern of kernels that communicate. keep:
+    whether what was read the last time is taken, and what is read now kept.
     """
     if form_of(read_beginning(path)[:16]) == "nsys":
         from simcore.kineto.nsys import read_nsys
@@ -146,9 +146,7 @@ def _guarded(path: str, names: str | None, keep: bool) -> _One:
     return recordings, said, ()
 
 
-def _in_processes(
-    files: Sequence[Found], names: str | None, keep: bool, workers: int
-) -> Iterator[_One]:
+def _in_processes(files: Sequence[Found], names: str | None, keep: bool, workers: int) -> Iterator[_One]:
     # Imported here: a small set starts no process.
     import multiprocessing
     import threading

@@ -42,6 +42,7 @@ from simcore.run.ties import Ties, ties_of
 from simcore.run.track import StepShape, TimedPass, Track, in_order
 
 if TYPE_CHECKING:
+    from simcore.replay.lanes import MeasuredLanes
     from simcore.run.gradients import Gradient
 
 
@@ -57,6 +58,13 @@ class MeasuredResults(Struct, frozen=True, dict=True):
     # Many questions are asked of one graph.
     known: Durations | None = None
     asked: Parameters | None = None
+
+    @cached_property
+    def lanes(self) -> MeasuredLanes:
+        # Asked for by the screen alone.
+        from simcore.replay.lanes import MeasuredLanes
+
+        return MeasuredLanes(self)
 
     @cached_property
     def durations(self) -> Durations:

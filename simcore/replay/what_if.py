@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from simcore.diagnostics import Cancelled, UsageError
 from simcore.measured.vocabulary import COMPUTE
+from simcore.parameters import as_flags
 from simcore.replay.accounts import EXPOSED
 from simcore.replay.parameters import parameters_of
 from simcore.replay.scales import Scales, rounded
@@ -50,10 +51,10 @@ def what_if(
     progress: Callable[[int, int], None] = lambda done, total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> list[WhatIf]:
-    """Each change of a run beside the scales that it has, the greatest gain first: by `better10_ns`, then by
-    `best_ns`, as the table of a simulated run. So a change that is made or not stands with all that it gains
-    between others with a tenth of what they take. All are replays, as is `results.base`, which they are to be
-    held against; only `balanced stages` moves work, all others take work away or leave it.
+    """What can be changed in a run and what matters in it, beside the scales that it has: first the changes
+    that are made or not, then 10 % less time on one thing; the greatest gain first. All are replays, as is
+    `results.base`, which they are to be held against; only `balanced stages` moves work, all others take work
+    away or leave it.
 
     progress(done, total): called before each change and when all are done. Raises `UsageError` for an order
     without times, `Cancelled` when `cancelled()` becomes true.
@@ -82,12 +83,19 @@ def what_if(
             alone = results.partners.kinds if not ask.kind else results.partners.kinds & {ask.kind}
             unknown = _NO_PARTNER if alone else ""
         worse = None if ask.worse is None else step(ask.worse)
-        asked = None if ask.better.rank_gaps else parameters_of(base.times(ask.better))
+        # The gaps of one rank have no parameter.
+        is_typed = not ask.better.rank_gaps
+        asked = parameters_of(base.times(ask.better)) if is_typed else None
+        # What is made or not is a change that somebody can make, where it gains.
+        is_change = free is None and better < replay.step_time_ns
+        flags = " ".join(as_flags(parameters_of(ask.better))) if is_change and is_typed else ""
         found.append(
-            WhatIf(ask.name, free, better, worse, moves=ask.moves, unknown=unknown, parameters=asked)
+            WhatIf(
+                ask.name, free, better, worse, moves=ask.moves, unknown=unknown, parameters=asked, flags=flags
+            )
         )
     progress(len(asks), len(asks))
-    return sorted(found, key=lambda one: (one.better10_ns, one.best_ns, one.name))
+    return sorted(found, key=lambda one: (one.list, one.better10_ns, one.best_ns, one.name))
 
 
 def _asks(results: MeasuredResults) -> list[_Ask]:

@@ -97,7 +97,8 @@ def test_the_version_imports_a_number() -> None:
 
 # The rooms that a workload goes through, with what stands beside them.
 ROOMS = {
-    "simcore", "simcore.asked", "simcore.choices", "simcore.cluster", "simcore.collectives", "simcore.diagnostics",
+    "simcore", "simcore.asked", "simcore.choices", "simcore.cluster", "simcore.collectives",
+    "simcore.diagnostics",
     "simcore.engine", "simcore.folding", "simcore.inputs", "simcore.layout", "simcore.memory",
     "simcore.names",
     "simcore.networks", "simcore.overrides", "simcore.parameters", "simcore.policies", "simcore.pricing",

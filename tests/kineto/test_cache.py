@@ -93,9 +93,7 @@ def test_the_oldest_go_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @needs_corpus
-def test_a_kept_set_of_the_corpus_is_what_was_read(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kept_set_of_the_corpus_is_what_was_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for path in DLRM.glob("*.json.gz"):
         (folder / path.name).write_text(json.dumps(raw(path)))
     for rank in (0, 1):

@@ -53,7 +53,7 @@ def made_set(seed: int) -> list[Made]:
 
 
 def program(one: Made) -> list[tuple[Any, ...]]:
-    """What a rank does, in order: ("gap", us), (name, us), ("launch", k), ("wait", k, where its wait began)."""
+    """What a rank does, in order: ("gap", us), (name, us), ("launch", k), ("wait", k, since when)."""
     owner: list[str | None] = [None] * one.length
     for start, end, name in one.compute:
         for cell in range(start, end):
@@ -135,7 +135,7 @@ def written(folder: Path, ranks: list[Made]) -> Path:
     """The set as files of a profiler."""
     for number, one in enumerate(ranks):
         kernels = [(start, end, name, 7) for start, end, name in one.compute]
-        kernels += [(start, end, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 20) for start, end in one.collectives]
+        kernels += [(start, end, "ncclDevKernel_AllReduce", 20) for start, end in one.collectives]
         events = [
             {"ph": "X", "cat": "kernel", "name": name, "pid": number, "tid": stream, "ts": 1000 + start,
              "dur": end - start, "args": {"stream": stream, "device": number}}

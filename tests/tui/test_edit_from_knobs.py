@@ -20,7 +20,6 @@ FIELDS = {
     "compute fwd": "compute scale",
     "stream tp": "comm scale",
     "--schedule zb-h1": "schedule",
-    "--overlap-grad-reduce": "overlap reduce",
 }
 
 

@@ -86,7 +86,7 @@ def test_ranks_that_are_one_lane_and_ranks_apart_have_their_part() -> None:
     by_rank = results.critical_path.by_rank()
     assert len(by_rank) > 1
     for number in model.source.numbers:
-        for rank in model.source.ranks(number):
+        for rank in model.source.of.ranks(number):
             starts, ends = model.path.stretches(model.source.lane(number, rank))
             assert sum(ends) - sum(starts) == by_rank.get(rank, 0)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from simcore.measured import MeasuredRun
     from simcore.workload import Workload
+    from tui.keys.keymap import UserKeys
     from tui.session import Run, Session
     from tui.state.keeper import Keeper
 
@@ -178,6 +179,8 @@ def main(words: list[str]) -> int:
     if first is None and keeper is not None and keeper.screen in SCREENS:
         first = keeper.screen
     app = WltuiApp(session, ascii_only=ascii_only, keymap=keymap, first=first, keeper=keeper)
+    if keymap.lost:
+        app.said = f"{keymap.lost}; {app.said}" if app.said else keymap.lost
     app.driver_class = TerminalDriver
     end_on_signals(app)
     app.run(mouse=not arguments.no_mouse)
@@ -238,13 +241,13 @@ def _first(arguments: argparse.Namespace) -> str | None:
     return "compare" if first is None and arguments.against is not None else first
 
 
-def _keymap() -> dict[str, str]:
+def _keymap() -> UserKeys:
     """The user's own keys. The screens are only loaded to check a file that is there."""
-    from tui.keys.keymap import keymap_path, read_keymap
+    from tui.keys.keymap import UserKeys, keymap_path, read_keymap
 
     path = keymap_path()
     if not os.path.exists(path):
-        return {}
+        return UserKeys()
     from tui.app import WltuiApp
     from tui.screens import all_bindings
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from simcore.report.changes import difference_of
+from simcore.run.axis import clock
 from simcore.units import duration, plural, whole_percent
 from tui.compare.marks import MOVED, ONLY_A, ONLY_B, ROLES, marked, marks, reversed_at, tinted
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, PAIRS, CompareModel
 from tui.compare.panels import panels
 from tui.frame import Glyphs, Line, rule, shortened, width_of, wrapped
-from tui.timeline.axis import clock
 from tui.timeline.drawing import draw_lane
 from tui.timeline.legend import legend
 from tui.timeline.ruler import ticks

@@ -42,14 +42,16 @@ from simcore.kineto.vocabulary import (
     phase_of,
 )
 from simcore.measured.columns import Collective, DeviceColumns, OpColumns
-from simcore.measured.vocabulary import CATEGORIES, COPY, KERNEL
+from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, KERNEL
 from simcore.units import plural
 from simcore.workload.model import LARGEST
 
 _NOTHING = Raw(b"")
+_MOST_NUMBER = 1 << 62
 # us that are ns of 64 bits.
 _MOST_US = LARGEST // 1000
 _RANK = re.compile(r"(?:rank|worker)[-_]?(\d{1,7})(?!\d)", re.IGNORECASE)
+_OF_PHASE = {name: CATEGORIES.index(name) for name in COMPUTE}
 _COPY, _KERNEL = CATEGORIES.index(COPY), CATEGORIES.index(KERNEL)
 _MOST_RANKS_LISTED = 1 << 20
 
@@ -109,17 +111,11 @@ class _Call(NamedTuple):
 
 
 class _Launches:
-    """What launched something: columns."""
+    """What launched something: columns. time: us as written. thread: its number in `threads`."""
 
     def __init__(self) -> None:
         self.correlation, self.time, self.thread = array("q"), array("d"), array("i")
         self.threads: dict[object, int] = {}
-
-    def add(self, correlation: int, time: float, thread: object) -> None:
-        """A launch. time: us as written."""
-        self.correlation.append(correlation)
-        self.time.append(time)
-        self.thread.append(self.threads.setdefault(thread, len(self.threads)))
 
 
 class _Reader:
@@ -155,16 +151,40 @@ class _Reader:
     def recordings(self) -> list[Recording]:
         """One a device, else of the host."""
         number = -1
+        takers, threads, pool, numbers = self.takers, self.threads, self.pool, self.launches.threads
+        host_op, launch = (self.takers[next(iter(cats))] for cats in (HOST_OPS, LAUNCHES))
+        launches = self.launches
+        add_correlation, add_time = launches.correlation.append, launches.time.append
+        add_thread = launches.thread.append
         for batch in batches(self.path, self.file):
             for event in batch:
                 number += 1
-                take = self.takers.get(event.cat) if event.ph == "X" else None
+                take = takers.get(event.cat) if event.ph == "X" else None
                 if take is None:
                     continue
-                if event.ts is None:
+                start = event.ts
+                if start is None:
                     self.untimed += 1
-                else:
+                    continue
+                if take is launch:
+                    correlation = correlation_of(event)
+                    if correlation is not None and -_MOST_NUMBER < correlation < _MOST_NUMBER:
+                        add_correlation(correlation)
+                        add_time(start)
+                        thread = (event.pid, event.tid)
+                        add_thread(numbers.setdefault(thread, len(numbers)))
+                    continue
+                name = event.name
+                if take is not host_op or type(name) is not str or name == "record_param_comms":
                     take(number, event)
+                    continue
+                # Most events are these: what `_take_host_op` does, without a call.
+                one = (start, -start - (event.dur or 0), pool.setdefault(name, name), number)
+                thread = (event.pid, event.tid)
+                if thread in threads:
+                    threads[thread].append(one)
+                else:
+                    threads[thread] = [one]
         if not self.rows and not self.threads:
             message = "found no event of a device or of the host's operations, expected a profiler's trace"
             raise InputError(Diagnostic("error", "no-events", message, self.path))
@@ -204,9 +224,7 @@ class _Reader:
         self._take_kernel(number, event, True)
 
     def _take_launch(self, number: int, event: Event) -> None:
-        correlation = correlation_of(event)
-        if correlation is not None and abs(correlation) < 1 << 62:
-            self.launches.add(correlation, event.ts or 0, (event.pid, event.tid))
+        """Taken where events are told apart: there are as many as kernels, twice."""
 
     def _take_host_op(self, number: int, event: Event) -> None:
         name = self._name(event)
@@ -289,21 +307,27 @@ class _Reader:
         ops, columns = OpColumns(), DeviceColumns()
         # Those that nothing launched, as far as the file tells, belong to the step in which they start.
         times = []
+        found, nothing, calls = inside.found, (None, None, None), self.calls
+        # Names that are known to communicate only by what is said of a call.
+        computes: dict[str, bool] = {}
         for row in rows:
             args, name = row.args, row.name
             correlation = _whole(args.correlation)
             launch = started.get(correlation) if correlation is not None else None
             times.append(row.start if launch is None else self._ns(row.number, launch[0]))
-            operation, phase, around = inside.of(correlation)
+            operation, phase, around = found.get(correlation, nothing)
             op = len(ops.name)
             collective = None
             category = _KERNEL
             if row.is_copy:
                 category = _COPY
             else:
-                collective = self._collective(name, args, self.calls.get(_key(args.external)), around)
+                if around is not None or args.collective is not None or computes.get(name) is None or calls:
+                    collective = self._collective(name, args, calls.get(_key(args.external)), around)
+                    if collective is None:
+                        computes[name] = True
                 if collective is None and phase is not None:
-                    category = CATEGORIES.index(phase)
+                    category = _OF_PHASE[phase]
             shape = dtype = group = None
             if collective is not None:
                 columns.collectives[op] = collective
@@ -478,7 +502,8 @@ class _Inside:
     """
 
     def __init__(self, threads: _Threads, started: dict[int, tuple[float, object]]) -> None:
-        self.found: dict[int, tuple[str, str | None, str | None]] = {}
+        # Correlation -> (operation, phase, collective around it).
+        self.found: dict[int | None, tuple[str | None, str | None, str | None]] = {}
         by_thread: dict[object, list[tuple[float, int]]] = {}
         for correlation, (start, thread) in started.items():
             by_thread.setdefault(thread, []).append((start, correlation))
@@ -508,12 +533,6 @@ class _Inside:
                 if open_:
                     _, name, phase, call_word = open_[-1]
                     self.found[correlation] = (name, phase, call_word)
-
-    def of(self, correlation: int | None) -> tuple[str | None, str | None, str | None]:
-        """(operation, phase, collective) around a launch."""
-        return (
-            self.found.get(correlation, (None, None, None)) if correlation is not None else (None, None, None)
-        )
 
 
 def _key(value: Any) -> Any:
@@ -545,7 +564,9 @@ def _triple(raw: bytes) -> str | None:
 def _whole(value: Any) -> int | None:
     """A whole number, also one that is written as a text; None for all else."""
     if type(value) is int:
-        return value if abs(value) < 1 << 62 else None
+        return value if -_MOST_NUMBER < value < _MOST_NUMBER else None
+    if value is None:
+        return None
     if isinstance(value, str) and len(value) < 19 and value.lstrip("-").isdecimal() and value.isascii():
         return int(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:

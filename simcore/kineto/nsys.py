@@ -44,7 +44,7 @@ def read_nsys(path: str, names: str | None = None) -> tuple[list[Recording], lis
     try:
         connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
         return _Reader(path, connection, names).recordings()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise _refusal(path, f"the database is damaged: {printable(str(error), 120)}") from None
     except OverflowError:
         raise _refusal(path, "found a number of more than 64 bits") from None

@@ -48,8 +48,8 @@ from simcore.workload.model import LARGEST
 
 _NOTHING = Raw(b"")
 _MOST_NUMBER = 1 << 62
-# us that are ns of 64 bits.
-_MOST_US = LARGEST // 1000
+# A time is the sum of three: of the file, of the event, and of its length.
+_MOST_US = LARGEST // 3000
 _RANK = re.compile(r"(?:rank|worker)[-_]?(\d{1,7})(?!\d)", re.IGNORECASE)
 _OF_PHASE = {name: CATEGORIES.index(name) for name in COMPUTE}
 _COPY, _KERNEL = CATEGORIES.index(COPY), CATEGORIES.index(KERNEL)
@@ -124,6 +124,9 @@ class _Reader:
         self.file = file
         self.found: list[Diagnostic] = []
         self.base = file.baseTimeNanoseconds or 0
+        if abs(self.base) > LARGEST // 3:
+            message = f"baseTimeNanoseconds: found {self.base}, expected at most {LARGEST // 3}"
+            raise InputError(Diagnostic("error", "value-too-large", message, path))
         self.pool: dict[str, str] = {}
         self.rows: list[_Row] = []
         self.launches = _Launches()
@@ -272,7 +275,7 @@ class _Reader:
     def _ns(self, number: int, us: float, base: int | None = None) -> int:
         """A time as ns, exact where it is written in whole us or is below 2^43 us."""
         if not -_MOST_US < us < _MOST_US:
-            message = f"event {number}: found a time of {us} us, expected at most {LARGEST} ns"
+            message = f"event {number}: found a time of {us} us, expected at most {_MOST_US}"
             raise InputError(Diagnostic("error", "value-too-large", message, self.path))
         whole = int(us)
         return (self.base if base is None else base) + (whole * 1000 if whole == us else round(us * 1000))

@@ -84,6 +84,11 @@ def test_what_is_odd_beside_the_times_is_shown(tmp_path: Path, change: dict[str,
     shown(run)
 
 
+def test_a_base_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="baseTimeNanoseconds: found 9000000000000000000"):
+        opened(tmp_path, [event()], baseTimeNanoseconds=9 * 10**18)
+
+
 def test_negative_durations_are_said_and_taken_as_nothing(tmp_path: Path) -> None:
     run = opened(tmp_path, [event(), event(ts=200, dur=-5)])
     assert "1 event with a negative duration, taken as 0" in [one.message for one in run.diagnostics]

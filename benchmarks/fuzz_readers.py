@@ -40,7 +40,7 @@ END_SECONDS, END_MB = 60, 1500
 KEPT = ("busbw.yaml", "busbw_docs.yaml", "busbw_fixed.yaml")
 FIGURES = re.compile(r"cov: (\d+) ft: (\d+) corp: (\d+)")
 KINETO = b"""{"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 2,
-"pg_config": [{"pg_name": "0", "pg_desc": "dp", "pg_size": 2, "ranks": [0, 1]}]}, 
+"pg_config": [{"pg_name": "0", "pg_desc": "dp", "pg_size": 2, "ranks": [0, 1]}]},
 "baseTimeNanoseconds": 1711964646000000000, "traceEvents": [
 {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#4", "pid": 9, "tid": 9, "ts": 90.5, "dur": 200},
 {"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 9, "tid": 9, "ts": 100.655, "dur": 7,
@@ -126,11 +126,11 @@ def profile(path: str, data: bytes) -> Any:
     from simcore.measured import MeasuredRun
     from simcore.parameters import Parameters
     from simcore.replay import measured_results
-    from simcore.report.measured_text import measured_text
+    from simcore.report.pages import run_page
 
     found = open_input(path)
     if isinstance(found, MeasuredRun):
-        measured_text(measured_results(found, Parameters()))
+        run_page(measured_results(found, Parameters()))
     return found
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from simcore.measured.columns import RankTrace
 from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY
 from simcore.replay.accounts import FIRST_EXPOSED, WAIT
-from simcore.replay.results import MeasuredResults
+from simcore.run.figures import StreamUse
+
+if TYPE_CHECKING:
+    from simcore.replay.results import MeasuredResults
 
 _COMPUTE = frozenset(map(CATEGORIES.index, COMPUTE))
 _COPY = CATEGORIES.index(COPY)
@@ -17,13 +20,14 @@ Spans = list[tuple[int, int]]
 
 class DeviceUse(NamedTuple):
     """ns of one rank. comm_ns: the union of what communicates; overlapped_ns: of that beside compute.
-    exposed_ns: by the name of the group as the trace has it, and `copy`; they sum to the rank's exposed
+    streams: of each group.     exposed_ns: by the name of the group as the trace has it, and `copy`; they sum to the rank's exposed
     accounts.
     """
 
     comm_ns: int
     overlapped_ns: int
     exposed_ns: dict[str, int]
+    streams: list[StreamUse]
 
 
 class Unions(NamedTuple):
@@ -98,4 +102,8 @@ def device_use(results: MeasuredResults, rank: int) -> DeviceUse | None:
             op = pieces.op[accounts.piece[segment]]
             name = COPY if trace.ops.stated[op] == _COPY else trace.ops.group[op] or "comm"
             exposed[name] = exposed.get(name, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
-    return DeviceUse(total(comm), total(both(comm, unions.compute)), exposed)
+    streams = [
+        StreamUse(name, total(spans), total(both(spans, unions.compute)), exposed[name])
+        for name, spans in unions.comm.items()
+    ]
+    return DeviceUse(total(comm), total(both(comm, unions.compute)), exposed, streams)

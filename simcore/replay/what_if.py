@@ -25,17 +25,20 @@ _MOST_RANKS = 16
 _MOST_KERNELS = 12
 _NO_DIFFERENCE = 1e-6
 _NO_PARTNER = "who it is with is not in this run: how much of it is waiting is not known"
-# What a rank that is slow is asked.
+# What a rank that is slow is asked, and what that and balancing mean.
 AS_PEERS = " as fast as its peers"
 # What a rank that comes last is asked: its compute and its host's gaps as long as the middle one of its
 # peers'.
 ON_TIME = " on time, as its peers"
+_PEERS = f"a slow rank{AS_PEERS}: computing as long as the median of the others of its stage"
+_BALANCED = "balanced stages: computing as much each as all do on average; who has more work then may be late"
+_ON_TIME = f"a late rank{ON_TIME}: its compute and its host's gaps as long as the others' middle one"
 
 
 class _Ask(NamedTuple):
     """A change to be replayed. free: with what it is about at nothing, better: a tenth less, worse: a tenth
     more, each beside what the run has already; None where that is not asked. kind: the kind of communication
-    that is changed, "" for all of it, None where it is another thing.
+    that is changed, "" for all of it, None where it is another thing. meaning: as in `WhatIf`.
     """
 
     name: str
@@ -44,6 +47,7 @@ class _Ask(NamedTuple):
     worse: Scales | None = None
     moves: bool = False
     kind: str | None = None
+    meaning: str = ""
 
 
 def what_if(
@@ -91,7 +95,15 @@ def what_if(
         flags = " ".join(as_flags(parameters_of(ask.better))) if is_change and is_typed else ""
         found.append(
             WhatIf(
-                ask.name, free, better, worse, moves=ask.moves, unknown=unknown, parameters=asked, flags=flags
+                ask.name,
+                free,
+                better,
+                worse,
+                moves=ask.moves,
+                unknown=unknown,
+                parameters=asked,
+                flags=flags,
+                meaning=ask.meaning,
             )
         )
     progress(len(asks), len(asks))
@@ -123,7 +135,9 @@ def _asks(results: MeasuredResults) -> list[_Ask]:
         for stage in stages:
             free, better = Scales(stages={stage: 0.0}), Scales(stages={stage: _BETTER})
             asks.append(_Ask(f"compute of stage {stage}", free, better))
-        asks.append(_Ask("balanced stages", None, Scales(stages=_even(stages)), moves=True))
+        asks.append(
+            _Ask("balanced stages", None, Scales(stages=_even(stages)), moves=True, meaning=_BALANCED)
+        )
     compute = {number: ns for ranks in stages.values() for number, ns in ranks.items()}
     slowest = sorted(compute, key=lambda number: (-compute[number], number))[:_MOST_RANKS]
     for number in sorted(slowest):
@@ -131,7 +145,7 @@ def _asks(results: MeasuredResults) -> list[_Ask]:
         asks.append(_Ask(f"compute of rank {number}", free, better, worse))
     for one in slow_ranks(results):
         as_peers = Scales(ranks={one.rank: rounded(one.peers_ns / one.ns)})
-        asks.append(_Ask(f"rank {one.rank}{AS_PEERS}", None, as_peers))
+        asks.append(_Ask(f"rank {one.rank}{AS_PEERS}", None, as_peers, meaning=_PEERS))
     gaps = own_gaps_ns(results)
     for late in stragglers(results):
         place = next(place for place, rank in enumerate(run.ranks) if rank.number == late.rank)
@@ -142,7 +156,7 @@ def _asks(results: MeasuredResults) -> list[_Ask]:
             rank_gaps={late.rank: min(1.0, rounded(middle / gaps[place])) if gaps[place] else 1.0},
             ranks={late.rank: min(1.0, rounded(busy / own)) if own else 1.0},
         )
-        asks.append(_Ask(f"rank {late.rank}{ON_TIME}", None, on_time))
+        asks.append(_Ask(f"rank {late.rank}{ON_TIME}", None, on_time, meaning=_ON_TIME))
     return asks
 
 

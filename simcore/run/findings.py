@@ -85,7 +85,8 @@ class WhatIf(Struct, frozen=True):
     parameters: those of the run with the change, as of `better10_ns`; None where none ask for it. flags: of a
     change that a user can make the command line's words for it, "" of what is asked to see how much it
     matters. microbatches: where the change is of them, how many the step has then, and
-    alike_ns: what as many of them as the run has take of it.
+    alike_ns: what as many of them as the run has take of it. meaning: what a change does whose name does not
+    say it.
     """
 
     name: str
@@ -99,6 +100,7 @@ class WhatIf(Struct, frozen=True):
     flags: str = ""
     microbatches: int | None = None
     alike_ns: int | None = None
+    meaning: str = ""
 
     @property
     def list(self) -> str:

@@ -7,7 +7,7 @@ from simcore.analysis import Results
 from simcore.analysis.sentences import RULES, Sentence
 from simcore.analysis.sentences.model import Facts
 from simcore.parameters import Parameters
-from simcore.report.as_text import text_report
+from simcore.report.pages import run_page
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
@@ -365,7 +365,7 @@ def test_a_rule_is_silent(rule: str) -> None:
 
 
 def test_the_page_has_the_sentences_on_top_and_each_names_a_figure() -> None:
-    page = text_report(Results(bubble_bound()))
+    page = run_page(Results(bubble_bound()))
     head, line = page.splitlines()[2:4]
     assert head == "In words"
     assert line.startswith(

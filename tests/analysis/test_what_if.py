@@ -21,8 +21,7 @@ from simcore.diagnostics import Cancelled
 from simcore.engine import run_engine
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, KIND_OF_STREAM, PHASES, STREAMS, StageProgram
-from simcore.report.as_json import json_report
-from simcore.report.as_text import text_report
+from simcore.report.pages import run_json, run_page
 from simcore.run.findings import WhatIf
 from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation, simulate
@@ -292,11 +291,11 @@ def test_a_step_that_gets_longer_is_an_anomaly_and_said_so() -> None:
     found = WhatIf("stream tp", 120, 95, anomaly=True)
     results = Results(run([layer("mlp", 100)], {}))
     results.__dict__["_what_if"] = [WhatIf("compute fwd", 0, 90), found]
-    assert json_report(results, with_what_if=True)["what_if"] == [
+    assert run_json(results, with_what_if=True)["what_if"] == [
         {"list": "sensitivity", "knob": "compute fwd", "free_ns": 0, "better10_ns": 90},
         {"list": "sensitivity", "knob": "stream tp", "free_ns": 120, "better10_ns": 95, "anomaly": True},
     ]
-    text = " ".join(text_report(results, with_what_if=True).split())
+    text = " ".join(run_page(results, with_what_if=True).split())
     assert "stream tp 120 ns +20.0 % 95 ns -5.0 % slower: anomaly" in text
     assert "anomaly: what is cheaper lets other traffic meet at the same ports or queues" in text
 
@@ -323,19 +322,19 @@ def test_progress_is_told_and_a_caller_can_stop() -> None:
 
 def test_the_names_of_layers_in_a_what_if_are_made_safe() -> None:
     results = Results(run([layer("m\x1b[31mlp", 100), layer("tiny\x1b", 0)], {}))
-    text = text_report(results, with_what_if=True)
+    text = run_page(results, with_what_if=True)
     assert "\x1b" not in text
     assert "layer m\\x1b[31mlp" in text
 
 
 def test_a_step_of_0_ns_has_nothing_to_gain() -> None:
     results = Results(run([layer("mlp")], {}))
-    assert "What if: nothing takes any time\n" in text_report(results, with_what_if=True)
+    assert "What if: nothing takes any time\n" in run_page(results, with_what_if=True)
 
 
 def test_what_changes_next_to_nothing_is_named_on_one_line() -> None:
     results = Results(run([layer("mlp", 10**6), layer("norm", 3)], {}))
-    text = text_report(results, with_what_if=True)
+    text = run_page(results, with_what_if=True)
     assert "  below 0.05 %, or nothing: layer norm" in text
 
 

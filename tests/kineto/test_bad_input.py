@@ -19,8 +19,7 @@ from simcore.kineto.reading import read_file_events
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.replay import measured_results
-from simcore.report.measured_json import measured_json
-from simcore.report.measured_text import measured_text
+from simcore.report.pages import run_json, run_page
 from tests.kineto.corpus import CORPUS, NSYS, every_file, needs_corpus
 
 
@@ -42,8 +41,8 @@ def opened(tmp_path: Path, events: list[Any], **top: Any) -> MeasuredRun:
 def shown(run: MeasuredRun) -> None:
     """Everything that is made of a run, without a traceback; its accounts sum to the step."""
     results = measured_results(run, Parameters())
-    assert measured_text(results)
-    for one in measured_json(results)["classes"]:
+    assert run_page(results)
+    for one in run_json(results)["classes"]:
         accounts = sum(one["compute_ns"].values()) + sum(one["exposed_ns"].values())
         accounts += sum(one[f"{name}_ns"] for name in ("wait", "bubble", "host", "idle"))
         assert accounts == results.step_time_ns

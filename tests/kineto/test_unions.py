@@ -11,7 +11,7 @@ from simcore.asked import Asked
 from simcore.kineto import open_profile
 from simcore.parameters import Parameters
 from simcore.replay import measured_results
-from simcore.report.measured_json import measured_json
+from simcore.report.pages import run_json
 from tests.kineto.corpus import GLOO, device_spans, every_file, needs_corpus, raw, union_ns
 
 _TOLERANCE_NS = 2_000
@@ -19,7 +19,7 @@ _TOLERANCE_NS = 2_000
 
 def _class(path: Path) -> tuple[int, dict[str, Any]]:
     run = open_profile(str(path), Asked(step="all"))
-    found = measured_json(measured_results(run, Parameters()))
+    found = run_json(measured_results(run, Parameters()))
     (one,) = found["classes"]
     return found["step_time_ns"], one
 

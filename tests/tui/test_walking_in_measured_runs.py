@@ -8,7 +8,7 @@ import pytest
 
 from simcore.replay import MeasuredResults
 from simcore.replay.scales import Scales
-from simcore.report.measured_json import measured_json
+from simcore.report.pages import run_json
 from simcore.run.findings import longest_of_part, path_sums
 from tests.measured.test_critical_path import beside
 from tests.measured.test_partners import without
@@ -90,7 +90,7 @@ def test_the_critical_path_is_walked_leg_by_leg_over_the_ranks_as_the_report_has
     assert places == [(leg.number, leg.start_ns) for leg in results.legs]
     jumps.step_critical(model, 1)
     assert model.notice == "the critical path ends here"
-    segments = measured_json(results)["critical_path"]
+    segments = run_json(results)["critical_path"]
     # A leg may have several segments: it begins with one of them, and is over before the next leg's first.
     begins = [(one["rank"], one["start_ns"]) for one in segments]
     assert set(places) <= set(begins)

@@ -9,8 +9,7 @@ import pytest
 
 from simcore.analysis import Results
 from simcore.parameters import Parameters
-from simcore.report.as_json import json_report
-from simcore.report.as_text import text_report
+from simcore.report.pages import run_json, run_page
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 
@@ -157,8 +156,8 @@ def test_a_real_astra_sim_file_reads_runs_and_reports_within_two_seconds(name: s
         step = results.simulation.step_time_ns
         assert step > 0
         assert all(sum(accounts.total_ns) == step for accounts in results.accounts)
-        assert "Step time" in text_report(results)
-        assert json_report(results)["step_time_ns"] == step
+        assert "Step time" in run_page(results)
+        assert run_json(results)["step_time_ns"] == step
     assert time.perf_counter() - start < 2
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from simcore.analysis.beside import Beside
+from simcore.analysis.beside.words import notices, paired_words, run_words, side_facts, where_words, why_words
 from simcore.analysis.compare import Alike, Change
 from simcore.analysis.run import Run
-from simcore.report.beside_text import notices, paired_words, run_words, side_facts, where_words, why_words
 from simcore.run.accounts import busy_ns
 from simcore.run.lanes import KINDS
 from simcore.run.track import Track

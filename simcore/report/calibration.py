@@ -1,21 +1,23 @@
-"""A calibration on one screen of text: the steps, what was fitted by what, what is left per kind of work."""
+"""A calibration on a page and as JSON: the steps, what was fitted by what, what is left per kind of work."""
 
 from __future__ import annotations
 
 import shlex
 import textwrap
+from typing import Any
 
 from simcore.calibration import BandwidthFit, Calibration, KindFit
 from simcore.diagnostics import printable
+from simcore.parameters import as_dict, as_flags
 from simcore.ranks import RankSet
-from simcore.report.table import Column, table
+from simcore.report.table import WIDTH, Field, field_lines, field_values, keys
 from simcore.units import change_percent, column_unit, duration, number, plural
 
-_WIDTH = 110
 _MOST_RANKS = 4
 # Of a path in a command line that is to be copied.
 _MOST_COMMAND = 4096
 
+SCHEMA = "wltui.calibrate/1"
 NOTHING_SAVED = "nothing could be fitted, so nothing is saved"
 
 
@@ -25,11 +27,62 @@ def calibration_text(calibration: Calibration) -> str:
         f"Calibrate  {printable(calibration.before.workload.path)}",
         f"to         {printable(calibration.measured.measured.path)}",
     ]
-    fitted = [fitted_title(calibration), *fitted_lines(calibration, _WIDTH)]
+    fitted = [fitted_title(calibration), *fitted_lines(calibration, WIDTH)]
     kinds = [kinds_title(calibration), *kind_lines(calibration, None)]
-    rest = [*rank_lines(calibration, _WIDTH), *rest_lines(calibration, _WIDTH)]
+    rest = [*rank_lines(calibration, WIDTH), *rest_lines(calibration, WIDTH)]
     parts = [names, step_lines(calibration), fitted, kinds, rest]
     return "\n".join("".join(f"{line}\n" for line in part) for part in parts if part)
+
+
+def calibration_json(calibration: Calibration) -> dict[str, Any]:
+    """All that was fitted and what is left, as plain values; times in ns, of kinds those of all ranks.
+
+    Schema `wltui.calibrate/1`: keys are added, never renamed.
+    """
+    run, compute = calibration.measured.measured, calibration.compute
+    return {
+        "schema": SCHEMA,
+        "workload": calibration.before.workload.path,
+        "measured": {
+            "file": run.path,
+            "step_time_ns": calibration.measured_step_ns,
+            "ranks": calibration.ranks,
+            "concurrent": run.concurrent,
+            "host_ns": calibration.host_ns,
+            "gaps_ns": calibration.gaps_ns,
+        },
+        "before": {"step_time_ns": calibration.before.step_time_ns},
+        "after": {
+            "step_time_ns": calibration.after.step_time_ns,
+            "parameters": as_dict(calibration.parameters),
+            "flags": as_flags(calibration.parameters),
+        },
+        "compute_scale": {
+            "before": compute.before,
+            "after": compute.after,
+            "by": list(compute.by),
+            "not_fitted": compute.why or None,
+        },
+        "dimensions": field_values(_BANDWIDTH, calibration.bandwidths),
+        "kinds": field_values(_kind_fields(calibration), calibration.kinds),
+        "ranks_off": field_values(keys("rank", "measured_rank", "factor", "slow_rank"), calibration.off),
+        "slowed_step_time_ns": calibration.slowed_step_ns,
+        "notes": list(calibration.notes),
+        "diagnostics": field_values(
+            keys("severity", "code", "line", "message"),
+            (*calibration.after.diagnostics, *run.diagnostics),
+        ),
+    }
+
+
+_BANDWIDTH: list[Field[BandwidthFit]] = [
+    Field(key="index", value=lambda one: one.dimension),
+    Field(key="before_gbps", value=lambda one: one.before),
+    Field(key="after_gbps", value=lambda one: one.after),
+    Field(key="by", value=lambda one: list(one.by)),
+    Field(key="together", value=lambda one: list(one.together)),
+    Field(key="not_fitted", value=lambda one: one.why or None),
+]
 
 
 def saved_text(calibration: Calibration, path: str | None) -> str:
@@ -129,31 +182,30 @@ def kind_lines(calibration: Calibration, width: int | None) -> list[str]:
     """The residual of each kind, as a table with its heading. width: where a line is longer for its last
     words, why a kind decided nothing, these stand below it; None for lines as long as they are.
     """
-    ranks = calibration.ranks
-    known = [ns for one in calibration.kinds for ns in (one.measured_ns, one.before_ns, one.after_ns) if ns]
-    unit_ns, unit = column_unit(max(known, default=0) // ranks)
-    columns = [Column(f"kind, {unit}", left=True)]
-    columns += [Column(name) for name in ("calls", "measured", "as given", "off", "as fitted", "off")]
-    rows = [
-        [
-            one.name,
-            _calls(one, ranks),
-            _figure(one.measured_ns, ranks, unit_ns),
-            _figure(one.before_ns, ranks, unit_ns),
-            _off(one.before_ns, one.measured_ns),
-            _figure(one.after_ns, ranks, unit_ns),
-            _off(one.after_ns, one.measured_ns),
-        ]
-        for one in calibration.kinds
-    ]
-    head, *lines = table(
-        [*columns, Column("", left=True)],
-        [[*row, one.why] for row, one in zip(rows, calibration.kinds, strict=True)],
-    )
+    head, *lines = field_lines(_kind_fields(calibration), calibration.kinds)
     if width is not None:
         whys = [one.why for one in calibration.kinds]
         lines = [piece for line, why in zip(lines, whys, strict=True) for piece in _broken(line, why, width)]
     return [head, *lines]
+
+
+def _kind_fields(calibration: Calibration) -> list[Field[KindFit]]:
+    """A kind of work: its residual on the mean rank and, in JSON, on all of them."""
+    ranks = calibration.ranks
+    known = [ns for one in calibration.kinds for ns in (one.measured_ns, one.before_ns, one.after_ns) if ns]
+    unit_ns, unit = column_unit(max(known, default=0) // ranks)
+    return [
+        Field(f"kind, {unit}", lambda one: one.name, "kind", lambda one: one.name, left=True),
+        Field("calls", lambda one: _calls(one, ranks)),
+        *keys("measured_calls", "simulated_calls"),
+        Field("measured", lambda one: _figure(one.measured_ns, ranks, unit_ns), "measured_ns"),
+        Field("as given", lambda one: _figure(one.before_ns, ranks, unit_ns), "before_ns"),
+        Field("off", lambda one: _off(one.before_ns, one.measured_ns)),
+        Field("as fitted", lambda one: _figure(one.after_ns, ranks, unit_ns), "after_ns"),
+        Field("off", lambda one: _off(one.after_ns, one.measured_ns)),
+        *keys("fitted"),
+        Field("", lambda one: one.why, "why", lambda one: one.why or None, left=True),
+    ]
 
 
 def _broken(line: str, why: str, width: int) -> list[str]:

@@ -20,8 +20,8 @@ Spans = list[tuple[int, int]]
 
 class DeviceUse(NamedTuple):
     """ns of one rank. comm_ns: the union of what communicates; overlapped_ns: of that beside compute.
-    streams: of each group.     exposed_ns: by the name of the group as the trace has it, and `copy`; they sum to the rank's exposed
-    accounts.
+    exposed_ns: by the name of the group as the trace has it, and `copy`; they sum to the rank's exposed
+    accounts. streams: of each group.
     """
 
     comm_ns: int

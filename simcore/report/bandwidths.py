@@ -78,9 +78,11 @@ def lines(run: Run, asked: Asked) -> list[str]:
     ]  # fmt: skip
 
 
+def bandwidth_values(run: Run) -> list[dict[str, Any]]:
+    """Each line as JSON."""
+    return field_values(_FIELDS, _found(run))
+
+
 def values(run: Run, asked: Asked) -> dict[str, Any]:
-    """`collectives`, of a profiler's runs alone."""
-    recorded = run.figures.recorded
-    if recorded is None or not recorded.measured.of_devices:
-        return {}
-    return {"collectives": field_values(_FIELDS, _found(run))}
+    """`measured` has them."""
+    return {}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
 from simcore.measured.kernel_names import shown_name
+from simcore.report.bandwidths import bandwidth_values
 from simcore.report.operations import operation_values
 from simcore.report.section import Asked
 from simcore.report.table import Field, field_lines, field_values, more_line
@@ -84,7 +85,7 @@ def values(run: Run, asked: Asked) -> dict[str, Any]:
         "by_rank": _ranks(measured),
         **operation_values(recorded),
         **_waiting(run.as_read),
-        **_recorded(recorded),
+        **_recorded(run, recorded),
         "replay": replay,
     }
     return {"measured": found}
@@ -110,7 +111,7 @@ def _told(run: MeasuredRun, ns: Mapping[str, int]) -> dict[str, int]:
     return {name: one for name, one in ns.items() if one or run.of_devices or name not in _PROFILED}
 
 
-def _recorded(results: MeasuredResults) -> dict[str, Any]:
+def _recorded(shown: Run, results: MeasuredResults) -> dict[str, Any]:
     """What is known of profiler traces alone; nothing of others."""
     run, one = results.measured, results.measured.recorded
     if one is None:
@@ -132,6 +133,7 @@ def _recorded(results: MeasuredResults) -> dict[str, Any]:
             "matched": dict(zip(numbers, one.matched, strict=True)),
             "residual_ns": {"median": middle, "most": most},
         },
+        "collectives": bandwidth_values(shown),
         "stragglers": [late._asdict() for late in stragglers(results)],
     }  # fmt: skip
 

@@ -131,7 +131,7 @@ class Beside(Struct, frozen=True, dict=True):
     def accounts_title(self) -> str:
         """The ranks of `account_pairs`."""
         if self._most_changed.stage is None:
-            return "the mean of all ranks, twice: these runs know no stages"
+            return "the mean of all ranks"
         return f"the mean of the paired stages, then stage {self._most_changed.stage}, which changes most"
 
     @property

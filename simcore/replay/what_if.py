@@ -14,7 +14,7 @@ from simcore.replay.parameters import parameters_of
 from simcore.replay.scales import Scales, rounded
 from simcore.replay.slow_ranks import compute_by_stage, slow_ranks
 from simcore.replay.stragglers import own_gaps_ns, stragglers
-from simcore.run.findings import WhatIf
+from simcore.run.findings import ON_TIME, WhatIf
 
 if TYPE_CHECKING:
     from simcore.replay.results import MeasuredResults
@@ -27,9 +27,6 @@ _NO_DIFFERENCE = 1e-6
 _NO_PARTNER = "who it is with is not in this run: how much of it is waiting is not known"
 # What a rank that is slow is asked, and what that and balancing mean.
 AS_PEERS = " as fast as its peers"
-# What a rank that comes last is asked: its compute and its host's gaps as long as the middle one of its
-# peers'.
-ON_TIME = " on time, as its peers"
 _PEERS = f"a slow rank{AS_PEERS}: computing as long as the median of the others of its stage"
 _BALANCED = "balanced stages: computing as much each as all do on average; who has more work then may be late"
 _ON_TIME = f"a late rank{ON_TIME}: its compute and its host's gaps as long as the others' middle one"

@@ -74,7 +74,7 @@ class MeasuredCompared:
     def where(self, pair: int) -> str:
         found = self.beside.pairs[self._order[pair]]
         if not self.beside.by_rank:
-            return f"stage {found.stage}"
+            return "all ranks" if found.stage is None else f"stage {found.stage}"
         return f"rank {self.beside.rank_of(found)}"
 
     def lanes(self, pair: int) -> tuple[SpanLane, SpanLane]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, BinaryIO
 
-from simcore.diagnostics import UsageError, printable
+from simcore.diagnostics import InputError, UsageError, printable
 from simcore.workload import Workload, open_workload
+from simcore.workload.formats import head_of
+from simcore.workload.formats.unopened import is_schedule
 from simcore.workload.opening import is_measured, read_beginning, read_file, read_source, stream_source
 
 if TYPE_CHECKING:
@@ -42,6 +44,17 @@ def read_input(
     if is_measured(source.head):
         return _read_run(name, source.all())
     return read_source(name, source)
+
+
+def is_schedule_file(path: str) -> bool:
+    """Whether the file at `path` is a pipeline schedule, which is a parameter of a run and no input.
+
+    False for what cannot be read: opening it says why.
+    """
+    try:
+        return is_schedule(head_of(read_beginning(path)))
+    except InputError:
+        return False
 
 
 def _read_run(path: str, data: bytes) -> MeasuredRun:

@@ -6,7 +6,8 @@ from array import array
 from typing import NamedTuple
 
 from simcore.program.blocks import Structure
-from simcore.program.schedules import SCHEDULES
+from simcore.program.order import ONE_PLACE, Action, Order, Placement
+from simcore.program.schedules import SCHEDULES, Schedule
 from simcore.records import Struct, field
 from simcore.workload.model import GroupKind
 
@@ -119,15 +120,28 @@ class Ops(Struct):
         self.microbatch.append(microbatch)
         self.message.append(message)
 
-    def extend(self, other: Ops, microbatch: int) -> None:
-        """Append all ops of `other`, as ops of `microbatch`."""
-        self.stream += other.stream
-        self.phase += other.phase
-        self.blocking += other.blocking
-        self.cost += other.cost
-        self.row += other.row
-        self.microbatch += array("i", (microbatch,)) * len(other)
-        self.message += other.message
+    def extend(self, other: Ops, microbatch: int, first: int = 0, last: int | None = None) -> None:
+        """Append the ops first..last-1 of `other`, by default all, as ops of `microbatch`."""
+        last = len(other) if last is None else last
+        self.stream += other.stream[first:last]
+        self.phase += other.phase[first:last]
+        self.blocking += other.blocking[first:last]
+        self.cost += other.cost[first:last]
+        self.row += other.row[first:last]
+        self.microbatch += array("i", (microbatch,)) * (last - first)
+        self.message += other.message[first:last]
+
+
+class Stretch(NamedTuple):
+    """The ops first..last-1 of an action of the schedule. step: of those that the run has.
+
+    The two of an overlapped pair have one stretch, in which their ops take turns.
+    """
+
+    first: int
+    last: int
+    action: Action
+    step: int
 
 
 class StageProgram(Struct, frozen=True):
@@ -135,8 +149,9 @@ class StageProgram(Struct, frozen=True):
 
     The last run has no ops: its waits are the join at the end of the step.
     peak_microbatches: the most micro-batches whose activations are held at once. pass_ends: the
-    run at whose beginning, before its waits, each pass of a layer-loop is over. priority: of
-    each op, where collectives queue by it (`Program.queued`), higher first.
+    run at whose beginning, before its waits, each pass of a layer-loop, or step of a pipeline, is over.
+    priority: of each op, where collectives queue by it (`Program.queued`), higher first. peak_chunks: the
+    most chunks of micro-batches held. stretches: of the actions of a pipeline schedule, in issue order.
     """
 
     ops: Ops
@@ -144,6 +159,8 @@ class StageProgram(Struct, frozen=True):
     peak_microbatches: int
     pass_ends: tuple[int, ...] = ()
     priority: array[int] = field(default_factory=lambda: array("q"))
+    peak_chunks: int = 0
+    stretches: tuple[Stretch, ...] = ()
 
 
 class Program(Struct, frozen=True):
@@ -153,7 +170,9 @@ class Program(Struct, frozen=True):
     step has. messages: how many transfers one pipeline makes in a step. virtual_stages: chunks
     of each stage. queued: collectives wait in one queue a dimension of the network, by priority
     and chunk by chunk (dialect astra-sim-1), not one after another on a stream of their kind.
-    layers: how often the layer of an op table runs.
+    layers: how often the layer of an op table runs. steps: how many steps of a pipeline the run has, none
+    of which waits for the one before on another stage. rules: of the schedule, also of one from a file.
+    placement: where the parts of the model lie.
     """
 
     schedule: str
@@ -166,6 +185,9 @@ class Program(Struct, frozen=True):
     virtual_stages: int = 1
     queued: bool = False
     layers: int = 1
+    steps: int = 1
+    rules: Schedule = SCHEDULES["layer-loop"]
+    placement: Placement = ONE_PLACE
 
     @property
     def stage_ops(self) -> int:
@@ -173,6 +195,14 @@ class Program(Struct, frozen=True):
         return sum(map(len, {id(stage.ops): stage.ops for stage in self.stages}.values()))
 
     @property
+    def order(self) -> Order:
+        """What each stage does in one step, in its order; nothing where no schedule orders micro-batches."""
+        stages = (
+            tuple(one.action for one in stage.stretches if one.step == 0) for stage in self.stages
+        )
+        return Order(self.placement, tuple(stages))
+
+    @property
     def has_pipeline_schedule(self) -> bool:
         """Whether it orders micro-batches: an op table, under layer-loop, may be `pipelined` and does not."""
-        return SCHEDULES[self.schedule].pipelined
+        return self.rules.pipelined

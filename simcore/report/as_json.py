@@ -47,6 +47,8 @@ def json_report(results: Results, with_what_if: bool = False) -> dict[str, Any]:
         "parameters": effective_parameters(simulation),
         "step_time_ns": simulation.step_time_ns,
         "pass_end_ns": results.pass_end_ns,
+        "step_end_ns": results.step_end_ns,
+        "steady_step_ns": results.steady_step_ns,
         "spans": timeline.spans,
         "ops_simulated": timeline.ops_simulated,
         "rank_classes": len(timeline.classes),

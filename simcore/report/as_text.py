@@ -88,7 +88,7 @@ def _head(results: Results) -> str:
             f"for {digits(timeline.spans)} spans of all ranks",
         ),
     ]
-    lines = [f"Step time  {duration(simulation.step_time_ns)}", "", *sentence_lines(results)]
+    lines = [*_step_lines(results), "", *sentence_lines(results)]
     megatron = results.megatron_step_ns
     if megatron is not None:
         facts.append(
@@ -100,6 +100,18 @@ def _head(results: Results) -> str:
         )
     lines += [f"  {name:<10} {text}" for name, text in facts]
     return "\n".join(lines) + "\n"
+
+
+def _step_lines(results: Results) -> list[str]:
+    """The step time; of several steps that of all, and what a further one adds."""
+    total, steady = duration(results.simulation.step_time_ns), results.steady_step_ns
+    if steady is None:
+        return [f"Step time  {total}"]
+    steps = results.simulation.program.steps
+    return [
+        f"Step time  {duration(steady)} once it runs: the end of step {steps} less the end of step {steps - 1}",
+        f"           {total} for all {steps} steps, which the figures below are of together, as one step",
+    ]
 
 
 def _stages(results: Results, ascii_only: bool) -> str:

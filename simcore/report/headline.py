@@ -30,7 +30,7 @@ def _simulated(run: Results, wide: bool) -> list[str]:
     program, layout = simulation.program, simulation.layout
     if not wide:
         count = f" x{program.microbatches}" if program.has_pipeline_schedule else ""
-        return [plural(layout.world, "rank"), f"{program.schedule}{count}"]
+        return [plural(layout.world, "rank"), f"{printable(program.schedule, 20)}{count}"]
     ranks = layout_words(layout).replace(" = ", f" {'rank' if layout.world == 1 else 'ranks'} = ", 1)
     return [ranks, schedule_words(program), printable(simulation.parameters.network, 40)]
 

@@ -56,6 +56,8 @@ def measured_json(results: MeasuredResults, with_what_if: bool = False) -> dict[
         "parameters": as_dict(results.parameters, "trace") | {"run": run.stamp, "replay": shown.replayed},
         "step_time_ns": shown.step_time_ns,
         "pass_end_ns": [],
+        "step_end_ns": [],
+        "steady_step_ns": None,
         "spans": run.ops + run.subs,
         "ops_simulated": run.ops + run.subs if shown.replayed else 0,
         "rank_classes": len(run.ranks) if run.timed else 0,

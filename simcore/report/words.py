@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simcore.diagnostics import printable
 from simcore.layout import Layout
 from simcore.program import Program
 from simcore.simulation import Simulation
@@ -20,7 +21,8 @@ def schedule_words(program: Program) -> str:
     """`1f1b, 16 micro-batches`, or `layer-loop`, which has none."""
     if not program.has_pipeline_schedule:
         return program.schedule
-    return f"{program.schedule}, {plural(program.microbatches, 'micro-batch')}"
+    words = f"{printable(program.schedule, 40)}, {plural(program.microbatches, 'micro-batch')}"
+    return words if program.steps == 1 else f"{words}, {plural(program.steps, 'step')}"
 
 
 def structure_words(simulation: Simulation) -> str:

@@ -14,7 +14,11 @@ from tui.parameters.list_fields import DimensionsField, ListField
 
 _KINDS: dict[str, type[FlagField]] = {"text": TextField, "words": ListField}
 # Names that would fill their column.
-_SHORT = {"overlap_grad_reduce": "overlap reduce", "overlap_param_gather": "overlap gather"}
+_SHORT = {
+    "overlap_fwd_bwd": "overlap f+b",
+    "overlap_grad_reduce": "overlap reduce",
+    "overlap_param_gather": "overlap gather",
+}
 
 
 def fields_for(basis: Basis) -> list[Field]:

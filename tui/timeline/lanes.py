@@ -12,7 +12,6 @@ from simcore.analysis.accounts import ACCOUNTS, received_op
 from simcore.analysis.rank_map import MEASURES
 from simcore.analysis.shares import Shares
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT
-from simcore.program.schedules import SCHEDULES
 from simcore.ranks import Block, RankSet
 from simcore.units import plural
 from tui.frame import Line, cells
@@ -135,8 +134,7 @@ class Lane(SpanLane):
 
     @cached_property
     def _tables(self) -> tuple[bytes, bytes]:
-        schedule = SCHEDULES.get(self.results.simulation.program.schedule)
-        return _APART if schedule is not None and schedule.splits_backward else _TOGETHER
+        return _APART if self.results.simulation.program.rules.splits_backward else _TOGETHER
 
     def _stream_spans(self) -> Spans:
         timeline = self.results.simulation.timeline
@@ -171,6 +169,13 @@ class Lane(SpanLane):
             array("q", (span[part] for span in found)) for part in range(3)
         )
         return Spans(start_column, end_column, op_column, category)
+
+    @property
+    def seams(self) -> Sequence[int]:
+        timeline = self.results.simulation.timeline
+        if timeline.program.steps == 1 or self.stream not in (None, "compute"):
+            return ()
+        return timeline.times.pass_ends[self.number][:-1]
 
     @property
     def whose(self) -> str:

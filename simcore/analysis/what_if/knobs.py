@@ -129,23 +129,26 @@ def _schedules(rerun: Rerun) -> Iterator[Knob]:
     if not program.has_pipeline_schedule:
         return
     for name, schedule in SCHEDULES.items():
-        if not schedule.pipelined:
+        if not schedule.tried:
             continue
-        counts: list[int | None] = [None]
-        if schedule.chunked:
-            counts = list(fitting_chunks(program.structure, simulation.layout.pp, program.microbatches))
-        for count in counts:
-            if (name, count or 1) != (program.schedule, program.virtual_stages):
+        for count in fitting_chunks(
+            program.structure, simulation.layout.pp, program.microbatches, name
+        ):
+            chunks = count or schedule.chunks
+            if (name, chunks) != (program.schedule, program.virtual_stages):
                 other = replaced(replaced(parameters, "schedule", name), "virtual_stages", count)
                 yield Other(_flags(schedule=name, virtual_stages=count), other)
 
 
 def _overlaps(rerun: Rerun) -> Iterator[Knob]:
-    """Gradient reduction and parameter gathers beside compute, where they are not yet."""
+    """Forwards beside backwards, gradients and parameters exchanged beside compute, where not there yet."""
     parameters = rerun.simulation.parameters
     if not rerun.simulation.program.has_pipeline_schedule:
         return
-    for field in ("overlap_grad_reduce", "overlap_param_gather"):
+    fields = ["overlap_grad_reduce", "overlap_param_gather"]
+    if rerun.simulation.program.rules.pairs:
+        fields.insert(0, "overlap_fwd_bwd")
+    for field in fields:
         if not getattr(parameters, field):
             yield Other(_flags(**{field: True}), replaced(parameters, field, True))
 

@@ -5,13 +5,14 @@
 #    source ~/.local/share/bash_completion/wltui
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_wltui_subparsers=(report check compare calibrate export collective keys)
+_shtab_wltui_subparsers=(report check compare calibrate export schedule collective keys)
 
 _shtab_wltui_report_option_strings=(-h --help --run --json --what-if --all-layers --explain --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale)
 _shtab_wltui_check_option_strings=(-h --help --json)
 _shtab_wltui_compare_option_strings=(-h --help --with --all --json --run --run2 --fail-if-slower --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale)
 _shtab_wltui_calibrate_option_strings=(-h --help --run -o --output --force --json --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale)
 _shtab_wltui_export_option_strings=(-h --help --run --format -o --output --force --ranks --per-rank --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale)
+_shtab_wltui_schedule_option_strings=(-h --help --compare --stages --microbatches --virtual-stages --times --steps --overlap-fwd-bwd --equal-memory --svg --force --json --width)
 _shtab_wltui_collective_option_strings=(-h --help --size --ranks --json --params --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization)
 _shtab_wltui_keys_option_strings=(-h --help)
 _shtab_wltui_option_strings=(-h --help --run --against --version --ascii --screen --snapshot --size --svg --no-mouse --no-session --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale)
@@ -44,6 +45,7 @@ _shtab_wltui_export___params_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui_export___system_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export___network_COMPGEN=_wltui_network
+_shtab_wltui_schedule___svg_COMPGEN=_shtab_compgen_files
 _shtab_wltui_collective___params_COMPGEN=_shtab_compgen_files
 _shtab_wltui_collective___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui_collective___system_COMPGEN=_shtab_compgen_files
@@ -84,7 +86,7 @@ _shtab_wltui_export___gpu_type_choices=(H100 H20 H800 A100 A800)
 _shtab_wltui_export___nic_type_choices=(cx7 cx6 bf3)
 _shtab_wltui_collective_pos_0_choices=(all-reduce all-gather reduce-scatter all-to-all)
 _shtab_wltui_collective___collective_optimization_choices=(localBWAware baseline)
-_shtab_wltui_pos_1_choices=(report check compare calibrate export collective keys)
+_shtab_wltui_pos_1_choices=(report check compare calibrate export schedule collective keys)
 _shtab_wltui___screen_choices=(summary timeline layers why parameters compare notes)
 _shtab_wltui___rank_order_choices=(tp-ep-dp-pp tp-pp-dp)
 _shtab_wltui___schedule_choices=(layer-loop gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first)
@@ -135,6 +137,13 @@ _shtab_wltui_export___overlap_grad_reduce_nargs=0
 _shtab_wltui_export___overlap_param_gather_nargs=0
 _shtab_wltui_export___no_fold_nargs=0
 _shtab_wltui_export___replay_nargs=0
+_shtab_wltui_schedule_pos_0_nargs='*'
+_shtab_wltui_schedule__h_nargs=0
+_shtab_wltui_schedule___help_nargs=0
+_shtab_wltui_schedule___overlap_fwd_bwd_nargs=0
+_shtab_wltui_schedule___equal_memory_nargs=0
+_shtab_wltui_schedule___force_nargs=0
+_shtab_wltui_schedule___json_nargs=0
 _shtab_wltui_collective__h_nargs=0
 _shtab_wltui_collective___help_nargs=0
 _shtab_wltui_collective___json_nargs=0

@@ -22,6 +22,7 @@ from simcore.workload import open_workload
 from simcore.workload import source as workload_source
 from tests.diagnostic_examples_measured import MEASURED, Example, relative
 from tests.diagnostic_examples_networks import NETWORKS, POLICIES
+from tests.diagnostic_examples_schedules import SCHEDULES
 from tests.measured.traces import step
 from tests.workload.test_op_table import HEAD, twin
 from tests.workload.test_op_table import row as op
@@ -322,7 +323,7 @@ EXAMPLES: dict[str, Example] = {
     "row-count-written": exported(changed(TEXT, "\n1\n", "\n3\n")),
     "unwritable-file": unwritable,
     "equal-ranks": timeline,
-    **MEASURED, **NETWORKS, **POLICIES,
+    **MEASURED, **NETWORKS, **POLICIES, **SCHEDULES,
 }  # fmt: skip
 
 

@@ -164,8 +164,8 @@ class _Check:
                 for cell in cells:
                     yield self._error(
                         "schedule-beyond",
-                        f"stage {position}: {cell.kind}{microbatch} is beyond the {count} micro-batches of "
-                        f"the file, 0 to {count - 1}",
+                        f"stage {position}: {cell.kind}{microbatch} is beyond the "
+                        f"{plural(count, 'micro-batch')} of the file, 0 to {count - 1}",
                         cell,
                     )
         for position in range(self._depth):

@@ -109,8 +109,8 @@ def _step_lines(results: Results) -> list[str]:
         return [f"Step time  {total}"]
     steps = results.simulation.program.steps
     return [
-        f"Step time  {duration(steady)} once it runs: the end of step {steps} less the end of step {steps - 1}",
-        f"           {total} for all {steps} steps, which the figures below are of together, as one step",
+        f"Step time  {duration(steady)} once it runs: the end of step {steps} less that of step {steps - 1}",
+        f"           {total} for all {steps} steps: the figures below are of them together, as one step",
     ]
 
 

@@ -20,6 +20,7 @@ _shtab_wltui_option_strings=(-h --help --run --against --version --ascii --scree
 _shtab_wltui_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_wltui_report_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_wltui_report___params_COMPGEN=_shtab_compgen_files
+_shtab_wltui_report___schedule_COMPGEN=_wltui_schedule_or_file
 _shtab_wltui_report___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui_report___system_COMPGEN=_shtab_compgen_files
 _shtab_wltui_report___network_COMPGEN=_wltui_network
@@ -27,6 +28,7 @@ _shtab_wltui_check_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_wltui_compare_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_wltui_compare_pos_1_COMPGEN=_shtab_compgen_files
 _shtab_wltui_compare___params_COMPGEN=_shtab_compgen_files
+_shtab_wltui_compare___schedule_COMPGEN=_wltui_schedule_or_file
 _shtab_wltui_compare___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui_compare___system_COMPGEN=_shtab_compgen_files
 _shtab_wltui_compare___network_COMPGEN=_wltui_network
@@ -35,6 +37,7 @@ _shtab_wltui_calibrate_pos_1_COMPGEN=_shtab_compgen_files
 _shtab_wltui_calibrate__o_COMPGEN=_shtab_compgen_files
 _shtab_wltui_calibrate___output_COMPGEN=_shtab_compgen_files
 _shtab_wltui_calibrate___params_COMPGEN=_shtab_compgen_files
+_shtab_wltui_calibrate___schedule_COMPGEN=_wltui_schedule_or_file
 _shtab_wltui_calibrate___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui_calibrate___system_COMPGEN=_shtab_compgen_files
 _shtab_wltui_calibrate___network_COMPGEN=_wltui_network
@@ -42,35 +45,35 @@ _shtab_wltui_export_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export__o_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export___output_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export___params_COMPGEN=_shtab_compgen_files
+_shtab_wltui_export___schedule_COMPGEN=_wltui_schedule_or_file
 _shtab_wltui_export___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui_export___system_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export___network_COMPGEN=_wltui_network
+_shtab_wltui_schedule_pos_0_COMPGEN=_wltui_schedules_or_file
 _shtab_wltui_schedule___svg_COMPGEN=_shtab_compgen_files
 _shtab_wltui_collective___params_COMPGEN=_shtab_compgen_files
 _shtab_wltui_collective___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui_collective___system_COMPGEN=_shtab_compgen_files
 _shtab_wltui___against_COMPGEN=_shtab_compgen_files
 _shtab_wltui___params_COMPGEN=_shtab_compgen_files
+_shtab_wltui___schedule_COMPGEN=_wltui_schedule_or_file
 _shtab_wltui___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui___system_COMPGEN=_shtab_compgen_files
 _shtab_wltui___network_COMPGEN=_wltui_network
 
 _shtab_wltui_report___rank_order_choices=(tp-ep-dp-pp tp-pp-dp)
-_shtab_wltui_report___schedule_choices=(layer-loop gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first)
 _shtab_wltui_report___stage_layout_choices=(uniform megatron)
 _shtab_wltui_report___dialect_choices=(simai astra-sim-1)
 _shtab_wltui_report___collective_optimization_choices=(localBWAware baseline)
 _shtab_wltui_report___gpu_type_choices=(H100 H20 H800 A100 A800)
 _shtab_wltui_report___nic_type_choices=(cx7 cx6 bf3)
 _shtab_wltui_compare___rank_order_choices=(tp-ep-dp-pp tp-pp-dp)
-_shtab_wltui_compare___schedule_choices=(layer-loop gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first)
 _shtab_wltui_compare___stage_layout_choices=(uniform megatron)
 _shtab_wltui_compare___dialect_choices=(simai astra-sim-1)
 _shtab_wltui_compare___collective_optimization_choices=(localBWAware baseline)
 _shtab_wltui_compare___gpu_type_choices=(H100 H20 H800 A100 A800)
 _shtab_wltui_compare___nic_type_choices=(cx7 cx6 bf3)
 _shtab_wltui_calibrate___rank_order_choices=(tp-ep-dp-pp tp-pp-dp)
-_shtab_wltui_calibrate___schedule_choices=(layer-loop gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first)
 _shtab_wltui_calibrate___stage_layout_choices=(uniform megatron)
 _shtab_wltui_calibrate___dialect_choices=(simai astra-sim-1)
 _shtab_wltui_calibrate___collective_optimization_choices=(localBWAware baseline)
@@ -78,7 +81,6 @@ _shtab_wltui_calibrate___gpu_type_choices=(H100 H20 H800 A100 A800)
 _shtab_wltui_calibrate___nic_type_choices=(cx7 cx6 bf3)
 _shtab_wltui_export___format_choices=(simai chrome schedule csv)
 _shtab_wltui_export___rank_order_choices=(tp-ep-dp-pp tp-pp-dp)
-_shtab_wltui_export___schedule_choices=(layer-loop gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first)
 _shtab_wltui_export___stage_layout_choices=(uniform megatron)
 _shtab_wltui_export___dialect_choices=(simai astra-sim-1)
 _shtab_wltui_export___collective_optimization_choices=(localBWAware baseline)
@@ -89,7 +91,6 @@ _shtab_wltui_collective___collective_optimization_choices=(localBWAware baseline
 _shtab_wltui_pos_1_choices=(report check compare calibrate export schedule collective keys)
 _shtab_wltui___screen_choices=(summary timeline layers why parameters compare notes)
 _shtab_wltui___rank_order_choices=(tp-ep-dp-pp tp-pp-dp)
-_shtab_wltui___schedule_choices=(layer-loop gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first)
 _shtab_wltui___stage_layout_choices=(uniform megatron)
 _shtab_wltui___dialect_choices=(simai astra-sim-1)
 _shtab_wltui___collective_optimization_choices=(localBWAware baseline)
@@ -168,6 +169,11 @@ _shtab_wltui___replay_nargs=0
 # The first word is a command or a FILE, and behind a FILE there is no command.
 _shtab_wltui_pos_0_choices=("${_shtab_wltui_subparsers[@]}")
 unset _shtab_wltui_pos_1_choices
+_wltui_schedule_or_file() {
+  compgen -W 'layer-loop gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first' -- "$1"
+  compgen -f -- "$1"
+}
+
 _wltui_cluster_or_file() {
   compgen -W 'h100-8 a100-8 h200-8 b200-8 gb200-nvl72 tpu-v4' -- "$1"
   compgen -f -- "$1"
@@ -175,6 +181,11 @@ _wltui_cluster_or_file() {
 
 _wltui_network() {
   compgen -W 'analytical shared simai-auto busbw:' -- "$1"
+}
+
+_wltui_schedules_or_file() {
+  compgen -W 'gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first' -- "$1"
+  compgen -f -- "$1"
 }
 
 # End Custom Preamble

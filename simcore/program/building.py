@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
@@ -16,7 +18,7 @@ from simcore.program.defaults import ONE_LOOP, ScheduleDefaults, schedule_defaul
 from simcore.program.meetings import check_meetings
 from simcore.program.op_table import build_table_program, find_layer
 from simcore.program.ops import Program
-from simcore.program.order import Order, Shape
+from simcore.program.order import Action, Shape
 from simcore.program.plan import Plan
 from simcore.program.policy_builder import PolicyBuilder
 from simcore.program.schedules import FROM_FILE, SCHEDULES, Schedule, is_schedule_file
@@ -70,7 +72,7 @@ def build_program(
         if order is None:
             builder.loop_over_rows()
         else:
-            builder.run_steps(order.stages[stage])
+            builder.run_steps(tuple(order(stage)))
         stages.append(builder.finish())
         if stage == 0 and schedule.pipelined:
             _check_stages(len(stages[0].ops) * layout.pp, layout, plan.microbatches)
@@ -186,12 +188,16 @@ def _pipelined_plan(
     parameters: Parameters,
     name: str,
     defaults: ScheduleDefaults,
-) -> tuple[Plan, Order, list[Diagnostic]]:
-    """The plan of a pipeline schedule and its order. Raises `UsageError` with what would fit."""
+) -> tuple[Plan, Callable[[int], Iterable[Action]], list[Diagnostic]]:
+    """The plan of a pipeline schedule, and what gives a stage's actions.
+
+    Raises `UsageError` with what would fit.
+    """
     if parameters.stage_layout not in STAGE_LAYOUTS:
         layout_word = printable(parameters.stage_layout, 60)
         raise UsageError(f"--stage-layout {layout_word}: one of {', '.join(STAGE_LAYOUTS)} is expected")
     schedule, given = chosen_schedule(name)
+    actions: Callable[[int], Iterable[Action]]
     microbatches = defaults.microbatches
     if parameters.microbatches is not None and structure.blocks:
         microbatches = parameters.microbatches
@@ -213,13 +219,15 @@ def _pipelined_plan(
                 f"{given.pairs_wait}; without it they would fit"
             )
         order = given.order if structure.blocks else given.order.without_microbatches()
-        _check_chunks(structure, order.placement.parts, f"--schedule {printable(name, 60)}")
+        placement, actions = order.placement, order.stages.__getitem__
+        _check_chunks(structure, placement.parts, f"--schedule {printable(name, 60)}")
     else:
         chunks = _chunks(structure, schedule, parameters, name)
         misfit = schedule.misfit(layout.pp, microbatches)
         if misfit:
             raise UsageError(f"--schedule {name}: {misfit}")
-        order = schedule.order(Shape(layout.pp, microbatches, chunks, parameters.overlap_fwd_bwd))
+        shape = Shape(layout.pp, microbatches, chunks, parameters.overlap_fwd_bwd)
+        placement, actions = schedule.placed(shape), partial(schedule.actions, shape)
     transfer_bytes, found = bytes_between_stages(workload, structure, layout) if layout.pp > 1 else (0, [])
     plan = Plan(
         workload,
@@ -227,14 +235,14 @@ def _pipelined_plan(
         layout,
         microbatches,
         transfer_bytes,
-        placement=order.placement,
+        placement=placement,
         steps=parameters.steps,
         overlapped=parameters.overlap_fwd_bwd,
         megatron=parameters.stage_layout == "megatron",
         overlap_grad_reduce=parameters.overlap_grad_reduce,
         overlap_param_gather=parameters.overlap_param_gather,
     )
-    return plan, order, [*found, *(given.diagnostics if given is not None else ())]
+    return plan, actions, [*found, *(given.diagnostics if given is not None else ())]
 
 
 def with_stages_of_schedule(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from simcore.program.blocks import Structure
-from simcore.program.order import ONE_PLACE, Action, Order, Placement
+from simcore.program.order import KINDS, ONE_PLACE, Action, Order, Placement
 from simcore.program.schedules import SCHEDULES, Schedule
 from simcore.records import Struct, field
 from simcore.workload.model import GroupKind
@@ -144,6 +145,41 @@ class Stretch(NamedTuple):
     step: int
 
 
+_KIND = {kind: number for number, kind in enumerate(KINDS)}
+
+
+class Stretches(Struct):
+    """The stretches of a stage, in issue order, as columns: a long run has millions."""
+
+    first: array[int] = field(default_factory=lambda: array("i"))
+    last: array[int] = field(default_factory=lambda: array("i"))
+    kind: bytearray = field(default_factory=bytearray)
+    microbatch: array[int] = field(default_factory=lambda: array("i"))
+    chunk: array[int] = field(default_factory=lambda: array("i"))
+    paired: bytearray = field(default_factory=bytearray)
+    step: array[int] = field(default_factory=lambda: array("i"))
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def append(self, first: int, last: int, action: Action, step: int) -> None:
+        """The ops first..last-1 are those of an action."""
+        self.first.append(first)
+        self.last.append(last)
+        self.kind.append(_KIND[action.kind])
+        self.microbatch.append(action.microbatch)
+        self.chunk.append(action.chunk)
+        self.paired.append(action.paired)
+        self.step.append(step)
+
+    def __iter__(self) -> Iterator[Stretch]:
+        columns = zip(
+            self.first, self.last, self.kind, self.microbatch, self.chunk, self.paired, self.step, strict=True
+        )
+        for first, last, kind, microbatch, chunk, paired, step in columns:
+            yield Stretch(first, last, Action(KINDS[kind], microbatch, chunk, bool(paired)), step)
+
+
 class StageProgram(Struct, frozen=True):
     """What one rank of a stage does in one step. Waits and issue order are in `runs`.
 
@@ -160,7 +196,7 @@ class StageProgram(Struct, frozen=True):
     pass_ends: tuple[int, ...] = ()
     priority: array[int] = field(default_factory=lambda: array("q"))
     peak_chunks: int = 0
-    stretches: tuple[Stretch, ...] = ()
+    stretches: Stretches = field(default_factory=Stretches)
 
 
 class Program(Struct, frozen=True):

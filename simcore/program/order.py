@@ -13,6 +13,7 @@ from simcore.records import Struct, field
 
 # Forward; backward; its input gradients alone; its weight gradients alone. PyTorch's letters.
 Kind = Literal["F", "B", "I", "W"]
+KINDS: tuple[Kind, ...] = ("F", "B", "I", "W")
 
 
 class Action(NamedTuple):

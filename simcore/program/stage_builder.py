@@ -16,7 +16,7 @@ from simcore.program.ops import (
     Receive,
     Run,
     StageProgram,
-    Stretch,
+    Stretches,
     TransferCost,
     Wait,
 )
@@ -47,7 +47,7 @@ class StageBuilder:
         self._most_held = 0
         self._exchanges = 0
         self._step = 0
-        self._stretches: list[Stretch] = []
+        self._stretches = Stretches()
         self._by_side = not plan.placement.is_loop
         # By chunk: the first micro-batch forward, the last whose weight gradients are made.
         self._first_forward: dict[int, int] = {}
@@ -88,14 +88,14 @@ class StageBuilder:
                 do[action.kind](action.microbatch, action.chunk)
             elif self._is_special(action):
                 do[waiting.kind](waiting.microbatch, waiting.chunk)
-                self._stretches.append(Stretch(first, len(self.ops), waiting, self._step))
+                self._stretches.append(first, len(self.ops), waiting, self._step)
                 first, waiting = len(self.ops), None
                 do[action.kind](action.microbatch, action.chunk)
             else:
                 self._overlap(waiting, action)
-                self._stretches.append(Stretch(first, len(self.ops), waiting, self._step))
+                self._stretches.append(first, len(self.ops), waiting, self._step)
                 waiting = None
-            self._stretches.append(Stretch(first, len(self.ops), action, self._step))
+            self._stretches.append(first, len(self.ops), action, self._step)
 
     def forward(self, microbatch: int, chunk: int = 0) -> None:
         """F of a micro-batch: receive, the chunk's rows, send on; after the last part the loss rows."""
@@ -511,7 +511,7 @@ class StageBuilder:
             held,
             pass_ends,
             peak_chunks=self._most_held,
-            stretches=tuple(self._stretches),
+            stretches=self._stretches,
         )
 
 

@@ -316,7 +316,7 @@ def pair_of(rows: list[Row], overlapped: bool) -> list[tuple[str, int, int]]:
         rows, {"pp": 2, "dp": 2}, schedule="dualpipe", microbatches=4, overlap_fwd_bwd=overlapped
     )
     timeline = simulation.timeline
-    stretches = timeline.stage_program(0).stretches
+    stretches = [*timeline.stage_program(0).stretches]
     pair = next(place for place, one in enumerate(stretches) if one.action.paired)
     first, last = stretches[pair].first, stretches[pair + 1].last
     ops, start, end = timeline.columns(0)
@@ -348,9 +348,10 @@ def test_in_a_pair_a_collective_of_one_runs_beside_the_compute_of_the_other() ->
 def test_a_pair_begins_when_both_have_what_they_need_and_sends_when_both_are_done() -> None:
     simulation = run(PAIRED, {"pp": 2, "dp": 2}, schedule="dualpipe", microbatches=4, overlap_fwd_bwd=True)
     program = simulation.timeline.stage_program(0)
-    pair = next(place for place, one in enumerate(program.stretches) if one.action.paired)
-    first, last = program.stretches[pair].first, program.stretches[pair].last
-    assert program.stretches[pair][:2] == program.stretches[pair + 1][:2]
+    stretches = [*program.stretches]
+    pair = next(place for place, one in enumerate(stretches) if one.action.paired)
+    first, last = stretches[pair].first, stretches[pair].last
+    assert stretches[pair][:2] == stretches[pair + 1][:2]
     runs = [one for one in program.runs if first <= one.first < last]
     # The turns of a pair wait for nothing of other stages but at its beginning.
     assert all(hasattr(wait, "op") for one in runs[1:] for wait in one.waits)

@@ -125,6 +125,9 @@ def _schedules(rerun: Rerun) -> Iterator[Knob]:
     """The other pipeline schedules, `interleaved` with each number of virtual stages that fits."""
     simulation = rerun.simulation
     program, parameters = simulation.program, simulation.parameters
+    if program.rules is not SCHEDULES.get(program.schedule):
+        # The stages and micro-batches of a schedule file are not those of another schedule by themselves.
+        parameters = replace(parameters, pp=simulation.layout.pp, microbatches=program.microbatches)
     # Of layer-loop and op tables no other schedule runs the same step.
     if not program.has_pipeline_schedule:
         return

@@ -10,7 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from simcore.program.order import Order, Shape
+    from collections.abc import Iterable
+
+    from simcore.program.order import Action, Order, Placement, Shape
 
 __all__ = ["FROM_FILE", "SCHEDULES", "Schedule", "is_schedule_file"]
 
@@ -40,12 +42,23 @@ class Schedule(NamedTuple):
 
     def order(self, shape: Shape) -> Order:
         """The order of a step. `shape` is one that fits: see `misfit`."""
-        # Loaded here: `--help` names all schedules, and a run has one.
-        from simcore.program.order import PLACEMENTS, Order
+        from simcore.program.order import Order
 
-        actions = getattr(import_module(f"{__name__}.{self.name}"), self.name)
-        placement = PLACEMENTS[self.placement](shape)
-        return Order(placement, tuple(tuple(actions(shape, stage)) for stage in range(shape.stages)))
+        stages = range(shape.stages)
+        return Order(self.placed(shape), tuple(tuple(self.actions(shape, stage)) for stage in stages))
+
+    def placed(self, shape: Shape) -> Placement:
+        """Where the chunks lie."""
+        # Loaded here and below: `--help` names all schedules, and a run has one.
+        from simcore.program.order import PLACEMENTS
+
+        return PLACEMENTS[self.placement](shape)
+
+    def actions(self, shape: Shape, stage: int) -> Iterable[Action]:
+        """What a stage does, in its order."""
+        function = getattr(import_module(f"{__name__}.{self.name}"), self.name)
+        found: Iterable[Action] = function(shape, stage)
+        return found
 
     def misfit(self, stages: int, microbatches: int) -> str | None:
         """What cannot be about so many stages and micro-batches, and what would fit; None if they fit."""

@@ -121,16 +121,27 @@ class Ops(Struct):
         self.microbatch.append(microbatch)
         self.message.append(message)
 
-    def extend(self, other: Ops, microbatch: int, first: int = 0, last: int | None = None) -> None:
-        """Append the ops first..last-1 of `other`, by default all, as ops of `microbatch`."""
-        last = len(other) if last is None else last
-        self.stream += other.stream[first:last]
-        self.phase += other.phase[first:last]
-        self.blocking += other.blocking[first:last]
-        self.cost += other.cost[first:last]
-        self.row += other.row[first:last]
-        self.microbatch += array("i", (microbatch,)) * (last - first)
-        self.message += other.message[first:last]
+    def extend(self, other: Ops, microbatch: int) -> None:
+        """Append all ops of `other`, as ops of `microbatch`."""
+        self.stream += other.stream
+        self.phase += other.phase
+        self.blocking += other.blocking
+        self.cost += other.cost
+        self.row += other.row
+        self.microbatch += array("i", (microbatch,)) * len(other)
+        self.message += other.message
+
+    def part(self, first: int, last: int) -> Ops:
+        """The ops first..last-1."""
+        return Ops(
+            self.stream[first:last],
+            self.phase[first:last],
+            self.blocking[first:last],
+            self.cost[first:last],
+            self.row[first:last],
+            self.microbatch[first:last],
+            self.message[first:last],
+        )
 
 
 class Stretch(NamedTuple):

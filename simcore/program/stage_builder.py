@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from simcore.program.ops import (
     COMPUTE,
@@ -23,6 +24,15 @@ from simcore.program.ops import (
 from simcore.program.order import Action
 from simcore.program.plan import Plan, RowOps, shares
 from simcore.workload import Cells
+
+
+class _Way(NamedTuple):
+    """Where a chunk lies on its route. before, behind: the stages there, None beyond its ends."""
+
+    position: int
+    before: int | None
+    behind: int | None
+    has_loss: bool
 
 
 class StageBuilder:
@@ -49,6 +59,8 @@ class StageBuilder:
         self._step = 0
         self._stretches = Stretches()
         self._by_side = not plan.placement.is_loop
+        # By chunk.
+        self._ways: dict[int, _Way] = {}
         # By chunk: the first micro-batch forward, the last whose weight gradients are made.
         self._first_forward: dict[int, int] = {}
         self._last_gradient: dict[int, int] = {}
@@ -99,15 +111,16 @@ class StageBuilder:
 
     def forward(self, microbatch: int, chunk: int = 0) -> None:
         """F of a micro-batch: receive, the chunk's rows, send on; after the last part the loss rows."""
-        position = self.plan.placement.position(self.stage, chunk)
-        self._receive(FWD, microbatch, position - 1)
+        way = self._way(chunk)
+        self._receive(FWD, microbatch, way.position - 1, way.before)
         if self._gathers_first(microbatch, chunk):
             self._forward_as_gathered(microbatch, chunk)
         else:
             self._segment("fwd", microbatch, self.plan.rows(self.stage, microbatch, chunk))
         # The activation leaves when the chunk's last row has ended; loss rows come after it.
-        self._send(FWD, microbatch, position, position + 1)
-        self._segment("fwd", microbatch, self.plan.loss_rows(self.stage, chunk))
+        self._send(FWD, microbatch, way.position, way.behind)
+        if way.has_loss:
+            self._segment("fwd", microbatch, self.plan.structure.loss)
         self._hold(1)
 
     def backward(self, microbatch: int, chunk: int = 0) -> None:
@@ -121,20 +134,23 @@ class StageBuilder:
 
     def weight_grad(self, microbatch: int, chunk: int = 0) -> None:
         """W of a micro-batch: the weight gradients of the loss rows and of its rows in reverse."""
-        self._segment("wg", microbatch, self.plan.loss_rows(self.stage, chunk))
+        if self._way(chunk).has_loss:
+            self._segment("wg", microbatch, self.plan.structure.loss)
         self._gradients(microbatch, chunk, "wg")
         self._hold(-1)
 
     def _hold(self, chunks: int) -> None:
         self._held += chunks
-        self._most_held = max(self._most_held, self._held)
+        if self._held > self._most_held:
+            self._most_held = self._held
 
     def _backward(self, microbatch: int, chunk: int, part: str) -> None:
-        position = self.plan.placement.position(self.stage, chunk)
-        self._receive(IG, microbatch, position + 1)
-        self._segment(part, microbatch, self.plan.loss_rows(self.stage, chunk))
+        way = self._way(chunk)
+        self._receive(IG, microbatch, way.position + 1, way.behind)
+        if way.has_loss:
+            self._segment(part, microbatch, self.plan.structure.loss)
         self._gradients(microbatch, chunk, part)
-        self._send(IG, microbatch, position, position - 1)
+        self._send(IG, microbatch, way.position, way.before)
 
     def _gradients(self, microbatch: int, chunk: int, part: str) -> None:
         rows = self.plan.rows(self.stage, microbatch, chunk)
@@ -166,19 +182,17 @@ class StageBuilder:
         what would wait for a collective waits only before its own next row: so the collectives of one run
         beside the compute of the other.
         """
-        placement = self.plan.placement
-        ahead = placement.position(self.stage, forward.chunk)
-        back = placement.position(self.stage, backward.chunk)
-        self._receive(FWD, forward.microbatch, ahead - 1)
-        self._receive(IG, backward.microbatch, back + 1)
+        ahead, back = self._way(forward.chunk), self._way(backward.chunk)
+        self._receive(FWD, forward.microbatch, ahead.position - 1, ahead.before)
+        self._receive(IG, backward.microbatch, back.position + 1, back.behind)
         turns = [
             self._turns("fwd", forward, loss_first=False),
             self._turns("ig" if backward.kind == "I" else "bwd", backward, loss_first=True),
         ]
         while turns:
             turns = [one for one in turns if next(one, False)]
-        self._send(FWD, forward.microbatch, ahead, ahead + 1)
-        self._send(IG, backward.microbatch, back, back - 1)
+        self._send(FWD, forward.microbatch, ahead.position, ahead.behind)
+        self._send(IG, backward.microbatch, back.position, back.before)
         self._hold(1)
         if backward.kind == "B":
             self._hold(-1)
@@ -196,7 +210,7 @@ class StageBuilder:
         begun = 0
         for end in _turn_ends(ops):
             first = len(self.ops)
-            self.ops.extend(ops, microbatch, begun, end)
+            self.ops.extend(ops.part(begun, end), microbatch)
             begun, last = end, len(self.ops) - 1
             if self.ops.stream[last] != COMPUTE and self.ops.blocking[last]:
                 self.ops.blocking[last] = 0
@@ -238,23 +252,32 @@ class StageBuilder:
         if part != "ig":
             row_ops.weight_grad(row, blocking=False)
 
-    def _receive(self, phase: int, microbatch: int, producer: int) -> None:
-        """Wait for what position `producer` sends; nothing comes from beyond the ends of a route."""
-        placement = self.plan.placement
-        if not 0 <= producer < placement.depth:
-            return
-        source = placement.at(microbatch, producer).stage
-        if source != self.stage:
+    def _way(self, chunk: int) -> _Way:
+        """Where a chunk lies on its route."""
+        way = self._ways.get(chunk)
+        if way is None:
+            placement = self.plan.placement
+            position = placement.position(self.stage, chunk)
+            # What a micro-batch goes through is a route, and each chunk is on one.
+            route = next(one for one in placement.routes if (self.stage, chunk) in one)
+            near = [
+                route[place].stage if 0 <= place < placement.depth else None
+                for place in (position - 1, position + 1)
+            ]
+            has_loss = bool(self.plan.loss_rows(self.stage, chunk))
+            way = self._ways[chunk] = _Way(position, near[0], near[1], has_loss)
+        return way
+
+    def _receive(self, phase: int, microbatch: int, producer: int, source: int | None) -> None:
+        """Wait for what position `producer` sends from stage `source`: nothing, from none or this one."""
+        if source is not None and source != self.stage:
             self._wait(Receive(self.plan.message(phase, microbatch, producer, self._step), source))
 
-    def _send(self, phase: int, microbatch: int, producer: int, consumer: int) -> None:
-        """Send to position `consumer`; nothing goes beyond the ends of a route, nor to the stage itself."""
-        placement = self.plan.placement
-        if not 0 <= consumer < placement.depth:
+    def _send(self, phase: int, microbatch: int, producer: int, target: int | None) -> None:
+        """Send what position `producer` has made to stage `target`: nothing, to none or this one."""
+        if target is None or target == self.stage:
             return
-        step = placement.at(microbatch, consumer).stage - self.stage
-        if step == 0:
-            return
+        step = target - self.stage
         cost = self.plan.cost(TransferCost(step, self.plan.transfer_bytes))
         self._outstanding.append(len(self.ops))
         # Round and round activations go on and gradients back; else a stream is of the side it goes to.

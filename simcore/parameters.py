@@ -132,7 +132,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("pp", "layout", "count", "stages", "N", "pipeline stages, over the header's", in_file=True),
     Flag("rank_order", "layout", "word", "", "ORDER", "how ranks are numbered, fastest first", RANK_ORDERS),
     Flag("schedule", "schedule", "word", "", "NAME|FILE",
-         "or a file with one's own; default: 1f1b with a pipeline, else layer-loop"),
+         "a name or a file; default 1f1b, without a pipeline layer-loop"),
     Flag("microbatches", "schedule", "count", "", "N", "micro-batches a step; blocks repeat in turn",
          in_file=True),
     Flag("virtual_stages", "schedule", "count", "chunks", "V", "chunks of a stage, for interleaved"),

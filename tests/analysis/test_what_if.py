@@ -7,6 +7,7 @@ transmissions left as long as they are.
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -34,7 +35,7 @@ from tests.engine.policy_cases import PolicyCase, policy_cases
 from tests.engine.reference_simulator import class_of_ranks, reference_of
 from tests.engine.test_folding import SEED_002
 from tests.engine.test_folding_with_overrides import overridden
-from tests.strategies import Case, Cell, Row, cases, layer
+from tests.strategies import Case, Cell, Row, cases, layer, make_workload
 from tests.workload.texts import read
 
 FIXED = ("analytical", "busbw", "simai-auto")
@@ -200,6 +201,37 @@ def test_seed_002_gains_most_by_interleaving_8_virtual_stages() -> None:
         "dimension 1 latency",
     }
     assert "--schedule 1f1b" not in knobs
+
+
+def schedules_tried(rows: list[Row], **parameters: object) -> set[str]:
+    """The schedules that a what-if of a pipeline of two stages tries."""
+    workload = make_workload(rows, tp=1, ep=1, pp=2, all_gpus=2, pp_comm=0)
+    knobs = Results(simulate(workload, Parameters(**parameters))).what_if()  # type: ignore[arg-type]
+    return {one.knob for one in knobs if one.knob.startswith("--schedule ")}
+
+
+def test_schedules_are_tried_that_fit_and_could_help() -> None:
+    one, two = [layer("mlp_1", 9, 9, 9)], [layer("mlp_1", 9, 9, 9), layer("mlp_2", 9, 9, 9)]
+    chunkless = {"gpipe", "zb-h1", "zb-h2", "interleaved --virtual-stages 1"}
+    assert schedules_tried(one, microbatches=4) == {f"--schedule {name}" for name in chunkless}
+    folded = {"zb-v", "v-half", "interleaved --virtual-stages 2"}
+    found = schedules_tried(two, microbatches=4)
+    assert found == {f"--schedule {name}" for name in chunkless | folded}
+    assert schedules_tried(two, microbatches=4, schedule="zb-v") == (
+        found - {"--schedule zb-v"} | {"--schedule 1f1b"}
+    )
+
+
+def test_beside_a_schedule_file_others_are_tried_in_its_shape(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("0F0,0B0\n1F0,1B0\n2F0,2B0\n", encoding="utf-8")
+    workload = make_workload([layer("mlp_1", 9, 9, 9)], tp=1, ep=1, pp=1, all_gpus=6, pp_comm=0)
+    knobs = Results(simulate(workload, Parameters(schedule=str(path)))).what_if()
+    tried = {one.knob: one.parameters for one in knobs if one.knob.startswith("--schedule ")}
+    assert "--schedule 1f1b" in tried
+    for parameters in tried.values():
+        assert parameters is not None
+        assert (parameters.pp, parameters.microbatches) == (3, 1)
 
 
 @pytest.mark.slow

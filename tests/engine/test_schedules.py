@@ -9,6 +9,7 @@ import pytest
 
 from simcore.analysis import Results
 from simcore.parameters import Parameters
+from simcore.program.ops import TO_NEXT, TransferCost
 from simcore.program.order import Shape
 from simcore.program.schedules import SCHEDULES
 from simcore.simulation import Simulation, simulate
@@ -232,6 +233,11 @@ def test_every_micro_batch_is_held_from_its_forward_to_its_weight_gradient(sched
     for stages, microbatches in shapes(schedule):
         order = SCHEDULES[schedule].order(Shape(stages, microbatches, chunks_of(schedule)))
         program = run(schedule, stages, microbatches, EQUAL).program
+        placement = order.placement
+        for number, actions in enumerate(order.stages):
+            for action in actions:
+                here = placement.at(action.microbatch, placement.position(number, action.chunk))
+                assert here == (number, action.chunk)
         for actions, stage in zip(order.stages, program.stages, strict=True):
             held = most = 0
             for action in actions:
@@ -247,3 +253,13 @@ def test_one_stage_alone_goes_through_every_schedule(schedule: str) -> None:
         return
     simulation = run(schedule, 1, 3, EQUAL)
     assert simulation.step_time_ns == 3 * LAYERS * sum(EQUAL)
+
+
+@pytest.mark.parametrize("schedule", ["zb-v", "dualpipe"])
+def test_a_transfer_is_on_the_stream_of_the_side_it_goes_to(schedule: str) -> None:
+    program = run(schedule, 4, 8, EQUAL).program
+    for stage in program.stages:
+        for stream, number in zip(stage.ops.stream, stage.ops.cost, strict=True):
+            cost = program.costs[number]
+            if isinstance(cost, TransferCost):
+                assert cost.step == (1 if stream == TO_NEXT else -1)

@@ -349,6 +349,11 @@ def orders(draw: st.DrawFn) -> Order:
                 open_ones.append(("W", microbatch, position))
             if position:
                 open_ones.append((kind, microbatch, position - 1))
+    pairs = picked.random() < 0.7
+    for own in actions:
+        for place in range(len(own) - 1):
+            if pairs and own[place].kind == "F" and own[place + 1].kind in "BI" and picked.random() < 0.7:
+                own[place] = own[place]._replace(paired=True)
     return Order(placement, tuple(map(tuple, actions)))
 
 
@@ -365,6 +370,13 @@ def test_any_order_that_runs_is_read_and_takes_as_long_as_the_naive_simulator_sa
     workload = make_workload(rows, tp=1, ep=1, pp=stages, all_gpus=stages, pp_comm=10)
     finish = simulate(workload, Parameters(schedule=path, comm_scale=0.0)).timeline.times.finish
     assert list(finish) == naive_pipeline(order, Times(7, 5, 3))
+    overlapped = Parameters(schedule=path, comm_scale=0.0, overlap_fwd_bwd=True)
+    if open_order(path).pairs_wait is None:
+        finish = simulate(workload, overlapped).timeline.times.finish
+        assert list(finish) == naive_pipeline(order, Times(7, 5, 3), overlapped=True)
+    else:
+        with pytest.raises(UsageError, match="would wait for each other"):
+            simulate(workload, overlapped)
 
 
 @settings(max_examples=60, deadline=None)

@@ -80,13 +80,13 @@ def test_words_that_are_keys_and_words_that_are_typed() -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ("2 Enterr", "--snapshot: Enterr names no key, and there is no prompt for it here; did you mean Enter?"),
-        ("Quux", "--snapshot: Quux names no key, and there is no prompt for it here"),
+        ("2 Enterr", "Enterr names no key, and there is no prompt for it here; did you mean Enter?"),
+        ("Quux", "Quux names no key, and there is no prompt for it here"),
     ],
 )
 def test_a_word_that_looks_like_a_key_and_is_none_is_an_error(keys: str, said: str) -> None:
     done = wltui(SEED_002, "--snapshot", keys)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"wltui: {said}\n")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"wltui: --snapshot: {said}\n")
     # In a prompt it is what is typed.
     assert "no match for Enterr" in wltui(SEED_002, "--snapshot", "2 / Enterr").stdout
 

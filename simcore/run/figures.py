@@ -17,8 +17,8 @@ class Origin(Struct, frozen=True):
 
     format, policy: of the files. rows: of a workload, or operations; declared_rows: by its header. degrees:
     by name, None where one is not known. network: the model that the times are of, schedule: how they came
-    to be. parameters: by field, with the values that the run took. pass_end_ns: of a layer-loop. step_end_ns: of
-    each step of a pipeline that runs several.
+    to be. parameters: by field, with the values that the run took. pass_end_ns: of a layer-loop.
+    step_end_ns: of each step of a pipeline that runs several.
     """
 
     format: str

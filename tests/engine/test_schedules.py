@@ -179,6 +179,15 @@ def test_the_bubble_of_dualpipe_is_that_of_deepseeks_table(times: tuple[int, int
         assert {one.peak_chunks for one in simulation.program.stages} == {2 * stages + 1}
 
 
+def test_pairs_of_dualpipe_one_after_the_other_leave_p_half_minus_1_of_f_plus_i_minus_w() -> None:
+    for times in ((500, 500, 500), (1000, 1000, 500), (800, 800, 100)):
+        f, i, w = (LAYERS * ns for ns in times)
+        for stages in (2, 4, 6, 8):
+            simulation = run("dualpipe", stages, 2 * stages, times)
+            bubble = (stages // 2 - 1) * (f + i - w)
+            assert longest_span(simulation) == 2 * stages * (f + i + w) + bubble
+
+
 @pytest.mark.parametrize("schedule", ["looped-bfs", "breadth-first"])
 @pytest.mark.parametrize("times", TIMES)
 def test_the_bubble_of_breadth_first_is_that_of_interleaved(

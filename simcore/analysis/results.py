@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
+from simcore.analysis import run_words
 from simcore.analysis.accounts import ACCOUNTS, IDLE_OP, IN_ALIKE, IN_BARS, Accounts, class_accounts
 from simcore.analysis.communication import communication_ns
 from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
@@ -19,7 +20,7 @@ from simcore.analysis.variants import Variants
 from simcore.analysis.waiting import Waiting, who_waits
 from simcore.analysis.worst import worst_places
 from simcore.diagnostics import Cancelled, Diagnostic, UsageError
-from simcore.parameters import Parameters, replaced
+from simcore.parameters import FLAGS, Parameters, replaced
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
 from simcore.program.schedules import SCHEDULES
 from simcore.records import Struct
@@ -112,6 +113,17 @@ class Results(Struct, frozen=True, dict=True):
     ) -> Results:
         """The workload simulated with other parameters. Raises `UsageError`, InputError, `Cancelled`."""
         return Results(simulate(self.simulation.workload, parameters, cancelled))
+
+    @cached_property
+    def ignored(self) -> dict[str, str]:
+        """The parameters that were given and have no effect on the run, by field: what is said of them."""
+        found = [one.message for one in self.diagnostics if one.code == "parameter-ignored"]
+        said = {message.split()[0]: message for message in found}
+        return {flag.field: said[flag.option] for flag in FLAGS if flag.option in said}
+
+    @property
+    def other_model(self) -> str:
+        return run_words.other_model(self.simulation)
 
     @property
     def origin(self) -> str:

@@ -114,6 +114,11 @@ class Run(Protocol):
         ...
 
     @property
+    def other_model(self) -> str:
+        """In what it is not the model of its file, in words; "" where it is."""
+        ...
+
+    @property
     def lanes(self) -> RunLanes:
         """Its tracks and their streams as a timeline shows them."""
         ...

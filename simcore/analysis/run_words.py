@@ -105,3 +105,20 @@ def facts(results: Results) -> list[tuple[str, str]]:
         words = "uniform: every stage runs all rows, the embedding and the loss too; --stage-layout megatron"
         found.append(("layout", f"{words}: {duration(megatron)}"))
     return found
+
+
+def other_model(simulation: Simulation) -> str:
+    """In what a run with other degrees than its file's is not the file's model: rows are not rescaled.
+
+    "" where tp, ep and pp are the file's, or it states none.
+    """
+    header, layout = simulation.workload.header, simulation.layout
+    said = []
+    if header.tp not in (None, layout.tp):
+        said.append(f"tp {layout.tp} with the compute times and message sizes of tp {header.tp}")
+    if header.ep not in (None, layout.ep):
+        said.append(f"ep {layout.ep} with the experts of ep {header.ep}")
+    if header.pp is not None and header.pp != layout.pp:
+        layers = "half" if header.pp == 2 * layout.pp else f"{layout.pp / header.pp:.3g} times"
+        said.append(f"pp {layout.pp} with the stages of pp {header.pp}, {layers} the layers")
+    return f"rows are not rescaled: {'; '.join(said)}" if said else ""

@@ -25,7 +25,9 @@ _GLYPHS = {
     "forward": ("▄", "f"),
     "backward": ("█", "b"),
     "optimizer": ("▇", "o"),
+    "kernel": ("▅", "k"),
     "exposed": ("▌", "x"),
+    "copy": ("▍", "c"),
     "wait": ("─", "-"),
     "bubble": ("▁", "."),
     "host": ("▎", "h"),
@@ -33,6 +35,8 @@ _GLYPHS = {
 }
 # The part of a bar that an account is, unless it has its name.
 _PARTS = {"fwd": "forward", "recompute": "forward", "ig": "backward", "wg": "backward", "opt": "optimizer"}
+# Parts that not every run knows, by the account that has them.
+_ACCOUNT_OF = {"host": "host", "kernel": "compute kernel", "copy": "exposed copy"}
 _HOST_WORDS = (
     "  host: neither compute nor communication; idle: host gaps, before the first operation, after the last"
 )
@@ -75,6 +79,8 @@ class _Line:
 def _part(account: str) -> str:
     """What a legend has for an account."""
     kind, _, name = account.partition(" ")
+    if name == "copy":
+        return name
     return _PARTS.get(name, name) if kind == "compute" else kind
 
 
@@ -101,9 +107,7 @@ def lines(run: Run, asked: Asked) -> list[str]:
     shown = [_Line(run, track) for track in tracks[:_TRACKS]]
 
     def sum_of(accounts: Iterable[str]) -> Callable[[_Line], str]:
-        return lambda one: in_unit(
-            sum(one.ns[name] for name in accounts), unit_ns, run.figures.resolution_ns
-        )
+        return lambda one: in_unit(sum(one.ns[name] for name in accounts), unit_ns, run.figures.resolution_ns)
 
     def bar(one: _Line) -> str:
         return bar_text(((_GLYPHS[part][asked.ascii_only], ns) for part, ns in one.parts), step, cells)
@@ -116,10 +120,13 @@ def lines(run: Run, asked: Asked) -> list[str]:
         Field("computing", lambda one: percent(one.busy_ns, step) + " %"),
     ]
     exposed = [name.removeprefix("exposed ") for _, (name, *_) in columns if name.startswith("exposed ")]
+    copies = "copy" in exposed
+    exposed = [name for name in exposed if name != "copy"]
     title = f"Where the step goes, {unit} on each rank"
     title += f"; {', '.join(exposed)}: exposed communication" if exposed else ""
+    title += "; copy: beside neither" if copies else ""
     known = shown[0].ns
-    legend = [part for part in _GLYPHS if part != "host" or "host" in known]
+    legend = [part for part in _GLYPHS if _ACCOUNT_OF.get(part, "") in ("", *known)]
     words = [f"{_GLYPHS[part][asked.ascii_only].replace(' ', '(blank)')} {part}" for part in legend]
     more = more_line(len(tracks) - _TRACKS, where="--json has all")
     return [title, *field_lines(fields, shown), *more, f"  {'  '.join(words)}",

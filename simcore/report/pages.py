@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.report import (
     accounts,
+    bandwidths,
     critical_path,
     diagnostics,
     estimate,
@@ -40,6 +41,7 @@ SECTIONS: tuple[Section[Run], ...] = (
     critical_path,
     what_if,
     operations,
+    bandwidths,
     diagnostics,
 )
 # The keys that come first, whatever the order of the page.

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 KINDS = (
     "fwd", "bwd", "wg", "opt", "recompute", "tp", "ep", "dp", "dp_ep", "all", "cp", "pp",
     "embedding", "position", "comm", "host", "wait", "bubble", "idle",
+    "kernel", "copy",
 )  # fmt: skip
-COMPUTING = tuple(KINDS.index(name) for name in ("fwd", "bwd", "wg", "opt", "recompute"))
+COMPUTING = tuple(KINDS.index(name) for name in ("fwd", "bwd", "wg", "opt", "recompute", "kernel"))
 NAMELESS = frozenset(KINDS.index(name) for name in ("idle", "bubble", "wait"))
 # The stream that every track has; the others are communication, by the names of its groups.
 COMPUTE_STREAM = "compute"

@@ -340,7 +340,23 @@ def test_a_file_without_compute_is_no_network_bound_step() -> None:
     assert found[0].lead == "Network-bound. "
 
 
+def half_the_stages() -> Simulation:
+    header = "HYBRID_TRANSFORMER model_parallel_NPU_group: 1 ep: 1 pp: 4 vpp: 1 ga: 2 all_gpus: 4"
+    lines = ["embedding_layer -1 500 NONE 0 500 NONE 0 500 NONE 0 100"] * 2
+    return simulate(read(text_of(*lines, header=header)), Parameters(pp=2))
+
+
+def test_other_degrees_than_the_file_has_are_said_first_and_then_what_the_step_goes_to() -> None:
+    found = Results(half_the_stages()).sentences
+    assert found[0].lead + found[0].text == (
+        "Not the model of the file. Rows are not rescaled: pp 2 with the stages of pp 4, half the layers."
+    )
+    assert found[1].lead
+    assert not [one for one in found[2:] if one.lead]
+
+
 SPEAKS = {
+    "another-model": half_the_stages,
     "no-compute": without_compute,
     "straggler": straggler,
     "slow-link": lambda: run(COMPUTES, {"tp": 2}, slow_link=("0:1=0.5",)),
@@ -357,6 +373,7 @@ SPEAKS = {
     "schedule-range": of_model,
 }
 SILENT = {
+    "another-model": mostly_compute,
     "no-compute": mostly_compute,
     "straggler": exposed_all_reduce,
     "slow-link": exposed_all_reduce,

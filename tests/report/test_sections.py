@@ -9,7 +9,9 @@ import pytest
 
 from simcore.analysis.run import Run
 from simcore.analysis.two_runs import compared
+from simcore.asked import Asked as Choice
 from simcore.json_text import json_text
+from simcore.kineto import read_profile
 from simcore.model.maker import ModelMaker
 from simcore.model.names import MODELS
 from simcore.parameters import Parameters
@@ -20,10 +22,13 @@ from simcore.report.table import Field, field_lines, field_values, keys, table
 from simcore.simulation import simulate
 from simcore.units import column_unit, in_unit
 from simcore.workload import open_workload
+from tests.kineto.test_bad_input import event
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.tui.made_runs import run, two_stages
 
-KINDS = ("simulated", "model", "astra-sim-1", "simai", "measured", "replayed", "untimed")
+KINDS = (
+    "simulated", "model", "astra-sim-1", "simai", "measured", "replayed", "untimed", "profiler",
+)  # fmt: skip
 
 
 @cache
@@ -43,6 +48,15 @@ def of(kind: str) -> Run:
 
         workload = open_workload("fixtures/002_gpt_1024npu.txt")
         return Results(simulate(workload, Parameters(network="simai-auto")))
+    if kind == "profiler":
+        said = {"Collective name": "allreduce", "In msg nelems": 64, "dtype": "Float", "Group size": 2}
+        args = {"stream": 7, "device": 0}
+        events = [
+            event(args=args),
+            event(ts=120, dur=30, name="ncclDevKernel_AllReduce", args=args | said),
+        ]
+        text = json.dumps({"traceEvents": events})
+        return measured_results(read_profile("trace.json", text.encode(), Choice()), Parameters())
     trace = run_of(SLOW_RANK, 2)
     if kind == "untimed":
         from simcore.records import replace

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from simcore.asked import Asked
 from simcore.diagnostics import UsageError, printable
 from simcore.workload import Workload
 from tui.commands.amounts import parse_duration
-from tui.commands.arguments import Parser, add_model, add_parameters, add_run, parameters_from
+from tui.commands.arguments import Parser, add_model, add_parameters, add_run, asked_of, parameters_from
 from tui.commands.inputs import STANDARD_INPUT, open_input
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def main(words: list[str]) -> int:
 
         check_file(arguments.output, arguments.force)
     parameters = parameters_from(arguments)
-    workload, measured = _inputs(arguments.workload, arguments.trace, arguments.run)
+    workload, measured = _inputs(arguments.workload, arguments.trace, asked_of(arguments))
 
     from simcore.calibration import calibrate
 
@@ -139,7 +140,7 @@ def _fit_one_step(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _inputs(workload_path: str, trace_path: str, run: str | None) -> tuple[Workload, MeasuredRun]:
+def _inputs(workload_path: str, trace_path: str, asked: Asked) -> tuple[Workload, MeasuredRun]:
     """What the two arguments name. Raises `UsageError` where one is the other's kind of file."""
     workload = open_input(workload_path)
     if not isinstance(workload, Workload):
@@ -147,7 +148,7 @@ def _inputs(workload_path: str, trace_path: str, run: str | None) -> tuple[Workl
             f"calibrate: WORKLOAD {printable(workload_path, 60)} is a measured run; a workload file is "
             "expected, and the trace behind it"
         )
-    measured = open_input(trace_path, run)
+    measured = open_input(trace_path, asked)
     if isinstance(measured, Workload):
         raise UsageError(
             f"calibrate: TRACE {printable(trace_path, 60)} is a workload file; a directory of rank traces, "

@@ -50,7 +50,7 @@ def build_parser() -> Parser:
         help="a workload file, a rank trace, a directory of rank traces, or - for standard input",
     )  # fmt: skip
     add_model(parser)
-    add_run(parser)
+    add_run(parser, ranks=False)
     parser.add_argument("--format", metavar="FORMAT", required=True, help=names)
     parser.add_argument(
         "-o", "--output", metavar="OUT", required=True,

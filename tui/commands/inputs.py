@@ -6,18 +6,20 @@ import sys
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import UsageError, printable
+from tui.commands.arguments import asked_of
 
 if TYPE_CHECKING:
     import argparse
 
+    from simcore.asked import Asked
     from simcore.measured import MeasuredRun
     from simcore.workload import Workload
 
 STANDARD_INPUT = "-"
 
 
-def open_input(path: str, run: str | None = None) -> Workload | MeasuredRun:
-    """The workload or measured run at `path`. run: which of a directory's measured runs.
+def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun:
+    """The workload or measured run at `path`. asked: which of a directory's measured runs, and what of it.
 
     Raises: InputError when it cannot be read, UsageError when there is no such run to choose.
     """
@@ -25,8 +27,8 @@ def open_input(path: str, run: str | None = None) -> Workload | MeasuredRun:
     from simcore import inputs
 
     if path == STANDARD_INPUT:
-        return inputs.read_input(sys.stdin.buffer if sys.stdin is not None else None, run)
-    return inputs.open_input(path, run)
+        return inputs.read_input(sys.stdin.buffer if sys.stdin is not None else None, asked)
+    return inputs.open_input(path, asked)
 
 
 def open_given(arguments: argparse.Namespace) -> Workload | MeasuredRun:
@@ -35,7 +37,7 @@ def open_given(arguments: argparse.Namespace) -> Workload | MeasuredRun:
     Raises as `open_input` does, and `UsageError` where two of them are given or none.
     """
     if arguments.model is None and arguments.file is not None:
-        return open_input(arguments.file, arguments.run)
+        return open_input(arguments.file, asked_of(arguments))
     given = arguments.file if arguments.model is not None else None
     if given is not None:
         raise UsageError(f"--model beside FILE {printable(given, 60)}: give one of the two")

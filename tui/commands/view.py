@@ -7,14 +7,17 @@ import signal
 import sys
 from typing import TYPE_CHECKING, TextIO
 
+from simcore.asked import Asked
 from simcore.diagnostics import UsageError, is_unicode, printable
 from simcore.parameters import Parameters
+from simcore.records import replace
 from tui.cli import print_version
 from tui.commands.arguments import (
     Parser,
     add_model,
     add_parameters,
     add_run,
+    asked_of,
     parameters_from,
     states_parameters,
 )
@@ -56,13 +59,13 @@ _COMMANDS = (
 _FILES_OF_SNAPSHOT, _FILES_OF_SCREEN = 4, 8
 
 
-def _session(path: str, found: Workload | MeasuredRun, parameters: Parameters) -> Session:
+def _session(path: str, found: Workload | MeasuredRun, parameters: Parameters, asked: Asked) -> Session:
     """The session over a workload, simulated, or over a measured run, replayed if that is asked for."""
     from tui.commands.opened import results_of
     from tui.session import Session
 
     def read(label: str) -> Run:
-        return results_of(open_input(path, label), Parameters())
+        return results_of(open_input(path, replace(asked, run=label, step=None)), Parameters())
 
     return Session(results_of(found, parameters), read)
 
@@ -70,12 +73,12 @@ def _session(path: str, found: Workload | MeasuredRun, parameters: Parameters) -
 def _opened(path: str, arguments: argparse.Namespace, parameters: Parameters) -> Session:
     """The session, with the run of `--against` beside it."""
     if arguments.against is None:
-        return _session(path, open_given(arguments), parameters)
+        return _session(path, open_given(arguments), parameters, asked_of(arguments))
     from simcore.analysis.two_runs import compared
     from tui.commands.opened import own_parameters, results_of
 
     mine, other = open_given(arguments), open_input(arguments.against)
-    session = _session(path, mine, own_parameters(mine, other, parameters))
+    session = _session(path, mine, own_parameters(mine, other, parameters), asked_of(arguments))
     against = results_of(other, own_parameters(other, mine, parameters))
     # What cannot be compared is a line on the terminal, not a screen without a comparison.
     compared(against, session.current)

@@ -69,7 +69,6 @@ class Comparison(Struct, frozen=True, dict=True):
         return Facts(self.b)
 
     schema: ClassVar[str] = "wltui.compare/1"
-    notices: ClassVar[tuple[str, ...]] = ()
     unlike: ClassVar[tuple[()]] = ()
     by_rank: ClassVar[bool] = True
     lanes: ClassVar[tuple[()]] = ()
@@ -98,6 +97,11 @@ class Comparison(Struct, frozen=True, dict=True):
     def sides(self) -> tuple[str, str]:
         """What is special about A and B."""
         return words.side_words(self, 0), words.side_words(self, 1)
+
+    @property
+    def notices(self) -> list[str]:
+        """What has to be known before the difference is believed."""
+        return words.notices(self)
 
     @property
     def paired(self) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from simcore.analysis.compare.parts import BUSY, FILL, PART_ACCOUNTS, STANDING, is_pipeline
+from simcore.analysis.compare.words import without_effect
 from simcore.diagnostics import printable
 from simcore.units import duration, number, plural
 
@@ -69,7 +70,8 @@ def _reasons(comparison: Comparison, leading: Leading) -> tuple[list[str], int]:
     A change that has little to do with a part that is named is left out, unless there is no other: the reason
     for the little that it does would be taken for that of the whole.
     """
-    found = [REASONS[field] for field in REASONS if field in comparison.changed]
+    idle = without_effect(comparison)
+    found = [REASONS[field] for field in REASONS if field in comparison.changed and field not in idle]
     if comparison.other_file:
         found.insert(0, Reason(_other_file))
     named = {part.account for part in leading.said}

@@ -8,6 +8,7 @@ from simcore.workload.formats import (
     model_files,
     op_table,
     op_table_json,
+    profiler_trace,
     rank_trace,
     simai_text,
     unopened,
@@ -21,6 +22,7 @@ FORMATS: tuple[Format, ...] = (
     *model_files.FORMATS,
     op_table.FORMAT,
     op_table_json.FORMAT,
+    *profiler_trace.FORMATS,
     *unopened.FORMATS,
 )
 

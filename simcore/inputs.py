@@ -13,7 +13,14 @@ from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.records import replace
 from simcore.workload import Workload, open_workload
 from simcore.workload.formats.profiler_trace import form_of
-from simcore.workload.opening import is_measured, read_beginning, read_file, read_source, stream_source
+from simcore.workload.opening import (
+    is_measured,
+    is_model,
+    read_beginning,
+    read_file,
+    read_source,
+    stream_source,
+)
 
 if TYPE_CHECKING:
     from simcore.measured import MeasuredRun
@@ -37,11 +44,17 @@ def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun:
                 return open_profile(path, asked)
         _refuse_choice(replace(asked, run=None), "a directory without profiler traces")
         return open_directory(path, asked.run)
+    if not os.path.lexists(path) and (model := _named_model(path)) is not None:
+        _refuse_choice(asked, "a model")
+        return model
     head = read_beginning(path)
     if form_of(head) is not None:
         from simcore.kineto import open_profile
 
         return open_profile(path, asked)
+    if is_model(head):
+        _refuse_choice(asked, "a model")
+        return _made_model(path, read_file(path))
     if not is_measured(head):
         _refuse_choice(asked, "a workload file")
         return open_workload(path)
@@ -65,9 +78,43 @@ def read_input(
         from simcore.kineto import read_profile
 
         return read_profile(name, source.all(), asked)
+    if is_model(source.head):
+        return _made_model(name, source.all())
     if is_measured(source.head):
         return _read_run(name, source.all())
     return read_source(name, source)
+
+
+def open_model(name: str | None) -> Workload:
+    """What `--model` names, without rows yet; None for what AICB's arguments say all of.
+
+    Raises `UsageError` where it is neither a file nor a known model, InputError for a file that is none.
+    """
+    from simcore.model.maker import ModelMaker
+
+    if name is None:
+        return ModelMaker("AICB arguments", None).opened()
+    from simcore.model.opening import find_model
+
+    model, found = find_model(name)
+    return ModelMaker(name if os.path.lexists(name) else model.name, model, found).opened()
+
+
+def _named_model(name: str) -> Workload | None:
+    # No path of a file: those that are not there are still to be said so.
+    if "/" in name or "." in name:
+        return None
+    from simcore.model.opening import named_model
+
+    return None if named_model(name) is None else open_model(name)
+
+
+def _made_model(path: str, data: bytes) -> Workload:
+    from simcore.model.maker import ModelMaker
+    from simcore.model.opening import read_model
+
+    model, found = read_model(path, data)
+    return ModelMaker(path, model, found).opened()
 
 
 def _read_run(path: str, data: bytes) -> MeasuredRun:

@@ -21,6 +21,7 @@ from simcore.simulation import simulate
 from simcore.workload import open_workload
 from simcore.workload import source as workload_source
 from tests.diagnostic_examples_measured import MEASURED, Example, relative
+from tests.diagnostic_examples_models import MODEL_EXAMPLES
 from tests.diagnostic_examples_networks import NETWORKS, POLICIES
 from tests.diagnostic_examples_profiles import EXAMPLES as PROFILES
 from tests.measured.traces import step
@@ -324,7 +325,7 @@ EXAMPLES: dict[str, Example] = {
     "row-count-written": exported(changed(TEXT, "\n1\n", "\n3\n")),
     "unwritable-file": unwritable,
     "equal-ranks": timeline,
-    **MEASURED, **NETWORKS, **POLICIES, **PROFILES,
+    **MEASURED, **NETWORKS, **POLICIES, **MODEL_EXAMPLES, **PROFILES,
 }  # fmt: skip
 
 

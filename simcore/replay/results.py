@@ -173,6 +173,11 @@ class MeasuredResults(Struct, frozen=True, dict=True):
         return self.measured
 
     @property
+    def other_model(self) -> str:
+        """A replay does the same work."""
+        return ""
+
+    @property
     def origin(self) -> str:
         """`measured`, or `replayed`."""
         return "measured" if self.scales is None and not self.measured.replayed else "replayed"
@@ -424,6 +429,10 @@ class MeasuredResults(Struct, frozen=True, dict=True):
         """Where a segment of the critical path is seen: in the lane of its rank."""
         one = self.critical_path[index]
         return Spot(one.rank, one.start, one.end)
+
+    @property
+    def model_figures(self) -> None:
+        """None: a trace says no model."""
 
     def headline(self, wide: bool) -> list[str]:
         """What the run is, in the facts of a screen's first row."""

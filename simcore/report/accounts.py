@@ -48,6 +48,7 @@ _CLASS: list[Field[TrackUse]] = [
     *keys("compute_ns", "exposed_ns", "wait_ns", "bubble_ns"),
     Field(key="host_ns", optional=True),
     *keys("idle_ns", "overlapped_ns", "comm_ns", "peak_microbatches"),
+    Field(key="peak_chunks", optional=True),
     Field(key="streams", value=lambda one: _streams(one)),
 ]
 
@@ -135,4 +136,8 @@ def lines(run: Run, asked: Asked) -> list[str]:
 def values(run: Run, asked: Asked) -> dict[str, Any]:
     """`classes`: the ranks of each track, whose accounts sum to the step; `mean_ns`: of all ranks."""
     classes = field_values(_CLASS, run.figures.track_uses)
-    return {"classes": classes, "mean_ns": run.mean_ns if run.timed else {}}
+    mean_ns = dict(run.mean_ns) if run.timed else {}
+    if "cp" not in run.figures.origin.degrees:
+        # Of models alone.
+        mean_ns.pop("exposed cp", None)
+    return {"classes": classes, "mean_ns": mean_ns}

@@ -17,6 +17,7 @@ from simcore.report import (
     head,
     layers,
     measured,
+    memory,
     operations,
     usage,
     waits,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 SCHEMA = "wltui.report/1"
 SECTIONS: tuple[Section[Run], ...] = (
     head,
+    memory,
     accounts,
     measured,
     usage,
@@ -45,7 +47,8 @@ SECTIONS: tuple[Section[Run], ...] = (
 # The keys that come first, whatever the order of the page.
 _FIRST_KEYS = (
     "workload", "cluster", "schedule", "parameters", "step_time_ns", "pass_end_ns", "spans",
-    "ops_simulated", "rank_classes", "classes", "mean_ns", "layers", "critical_path", "what_if",
+    "ops_simulated", "rank_classes", "classes", "mean_ns", "throughput", "memory", "model", "layers",
+    "critical_path", "what_if",
     "what_if_base_ns", "gradients", "streams", "dimensions", "worst_link", "sentences", "measured",
     "estimates", "diagnostics",
 )  # fmt: skip

@@ -88,6 +88,12 @@ def is_measured(data: bytes) -> bool:
     return next((known.measured for known in FORMATS if known.sniff(head)), False)
 
 
+def is_model(data: bytes) -> bool:
+    """Whether a file that begins so is a model, of which rows are made."""
+    head = head_of(data[:HEAD_BYTES])
+    return next((known.model for known in FORMATS if known.sniff(head)), False)
+
+
 def _open_regular(path: str) -> BinaryIO:
     """The open file. A named pipe would wait for a writer for ever, so the kind is asked before."""
     try:
@@ -110,6 +116,9 @@ def _choose_reader(path: str, head: Head) -> Callable[[str, bytes], Workload]:
             if known.measured:
                 message = f"found a {known.name}, expected a workload to simulate"
                 raise _refusal(path, "measured-run", message)
+            if known.model:
+                message = f"found a {known.name}, expected a workload file"
+                raise _refusal(path, "is-a-model", message)
             if known.read is None:
                 message = f"found {known.name}, a format that this version does not open"
                 message += f"; {known.instead}" if known.instead else ""

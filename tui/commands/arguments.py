@@ -36,6 +36,15 @@ def add_parameters(parser: argparse.ArgumentParser, only: str | None = None) -> 
             )
 
 
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` the flag that opens a model in place of a file."""
+    parser.add_argument(
+        "--model", metavar="NAME|FILE",
+        help="a model instead of FILE: a name of `wltui models`, a Hugging Face config.json or wltui's TOML",
+    )  # fmt: skip
+
+
+
 def asked_of(arguments: argparse.Namespace) -> Asked:
     """Which of a directory's measured runs is asked for, and what of it."""
     given = {name: getattr(arguments, name, None) for name in ("run", "step", "comm_names")}

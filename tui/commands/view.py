@@ -14,13 +14,14 @@ from simcore.records import replace
 from tui.cli import print_version
 from tui.commands.arguments import (
     Parser,
+    add_model,
     add_parameters,
     add_run,
     asked_of,
     parameters_from,
     states_parameters,
 )
-from tui.commands.inputs import STANDARD_INPUT, open_input
+from tui.commands.inputs import STANDARD_INPUT, open_given, open_input
 from tui.screens import SCREENS
 from tui.terminal.kinds import can_draw, speaks_utf8
 
@@ -72,11 +73,11 @@ def _session(path: str, found: Workload | MeasuredRun, parameters: Parameters, a
 def _opened(path: str, arguments: argparse.Namespace, parameters: Parameters) -> Session:
     """The session, with the run of `--against` beside it."""
     if arguments.against is None:
-        return _session(path, open_input(path, asked_of(arguments)), parameters, asked_of(arguments))
+        return _session(path, open_given(arguments), parameters, asked_of(arguments))
     from simcore.analysis.two_runs import compared
     from tui.commands.opened import own_parameters, results_of
 
-    mine, other = open_input(path, asked_of(arguments)), open_input(arguments.against)
+    mine, other = open_given(arguments), open_input(arguments.against)
     session = _session(path, mine, own_parameters(mine, other, parameters), asked_of(arguments))
     against = results_of(other, own_parameters(other, mine, parameters))
     # What cannot be compared is a line on the terminal, not a screen without a comparison.
@@ -85,13 +86,13 @@ def _opened(path: str, arguments: argparse.Namespace, parameters: Parameters) ->
     return session
 
 
-def _print_compared(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:
+def _print_compared(parameters: Parameters, arguments: argparse.Namespace) -> None:
     """The page of `wltui compare`, where there is no terminal."""
     from simcore.analysis.two_runs import compared
     from simcore.report.comparisons import comparison_page
     from tui.commands.opened import own_parameters, results_of, say_warnings
 
-    mine, other = open_input(path, asked_of(arguments)), open_input(arguments.against)
+    mine, other = open_given(arguments), open_input(arguments.against)
     a = results_of(other, own_parameters(other, mine, parameters))
     b = results_of(mine, own_parameters(mine, other, parameters))
     found = compared(a, b)
@@ -105,6 +106,7 @@ def build_parser() -> Parser:
     parser.add_argument(
         "file", metavar="FILE", nargs="?", help="a workload file, a rank trace, or a directory of rank traces"
     )
+    add_model(parser)
     add_run(parser)
     parser.add_argument(
         "--against", metavar="FILE2",
@@ -149,11 +151,11 @@ def main(words: list[str]) -> int:
         parser.error(f"unrecognized arguments: {' '.join(left)}")
     first = _first(arguments)
     parameters = parameters_from(arguments)
-    path = arguments.file
-    if path is None:
+    if arguments.file is None and arguments.model is None and arguments.aicb_args is None:
         from tui.commands.example import example_path
 
-        path = example_path()
+        arguments.file = example_path()
+    path = arguments.file or arguments.model or "AICB arguments"
     if arguments.snapshot is not None:
         _print_snapshot(path, parameters, arguments)
         return 0
@@ -162,11 +164,11 @@ def main(words: list[str]) -> int:
             raise UsageError(f"{flag} is of --snapshot KEYS")
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout) and can_draw()):
         if arguments.against is not None:
-            _print_compared(path, parameters, arguments)
+            _print_compared(parameters, arguments)
             return 0
         from tui.commands.report import print_report
 
-        print_report(path, parameters, ascii_only=arguments.ascii, asked=asked_of(arguments))
+        print_report(open_given(arguments), parameters, ascii_only=arguments.ascii)
         return 0
 
     if path == STANDARD_INPUT:

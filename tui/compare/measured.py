@@ -147,6 +147,10 @@ class MeasuredCompared:
         return self.beside.unchanged
 
     @property
+    def is_other_model(self) -> bool:
+        return self.beside.a.other_model != self.beside.b.other_model
+
+    @property
     def notices(self) -> Sequence[str]:
         return notices(self.beside)
 

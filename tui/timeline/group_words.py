@@ -12,7 +12,7 @@ _FILLS = (
     ("fwd", "forward"), ("bwd", "backward"), ("wg", "weight grad"), ("recompute", "recompute"),
     ("opt", "optimizer"), ("kernel", "kernel"),
 )  # fmt: skip
-_COMMUNICATION = ("tp", "dp", "dp_ep", "ep", "pp", "all", "embedding", "position", "comm")
+_COMMUNICATION = ("tp", "dp", "dp_ep", "ep", "pp", "cp", "all", "embedding", "position", "comm")
 _THIN = (("copy", "copy"), ("host", "host"), ("wait", "wait"), ("bubble", "bubble"))
 
 

@@ -5,6 +5,7 @@ A file belongs to the first entry that recognises its head.
 
 from simcore.workload.formats import (
     astra_policies,
+    model_files,
     op_table,
     op_table_json,
     profiler_trace,
@@ -18,6 +19,7 @@ FORMATS: tuple[Format, ...] = (
     simai_text.FORMAT,
     *astra_policies.FORMATS,
     *rank_trace.FORMATS,
+    *model_files.FORMATS,
     op_table.FORMAT,
     op_table_json.FORMAT,
     *profiler_trace.FORMATS,

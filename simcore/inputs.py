@@ -13,15 +13,24 @@ from simcore.workload import Workload, open_workload
 from simcore.workload.opening import is_measured, read_beginning, read_file, read_source, stream_source
 
 if TYPE_CHECKING:
+    from simcore.chakra import TraceSet
     from simcore.measured import MeasuredRun
 
 
-def open_input(path: str, run: str | None = None) -> Workload | MeasuredRun:
-    """The workload or measured run at `path`; a directory is a measured run, one file a rank.
+def open_input(path: str, run: str | None = None) -> Workload | MeasuredRun | TraceSet:
+    """The workload, measured run or execution traces at `path`.
 
-    run: the stamp of one of a directory's runs, None for the newest complete one. Raises
+    A directory is a measured run, one file a rank, or a set of execution traces, which a prefix of its files or
+    one of them names, too. run: the stamp of one of a directory's runs, None for the newest complete one. Raises
     InputError when it cannot be opened, UsageError when there is no such run to choose.
     """
+    if may_be_traces(path):
+        from simcore.chakra import find_set, open_set
+
+        found = find_set(path)
+        if found is not None:
+            _refuse_choice(run, "execution traces")
+            return open_set(found)
     if os.path.isdir(path):
         from simcore.measured import open_directory
 
@@ -31,6 +40,12 @@ def open_input(path: str, run: str | None = None) -> Workload | MeasuredRun:
         return open_workload(path)
     _refuse_choice(run, "one file")
     return _read_run(path, read_file(path))
+
+
+def may_be_traces(path: str) -> bool:
+    """Whether a path can name execution traces: a directory, a file of theirs, or no file but a prefix."""
+    name = os.path.basename(path).removesuffix(".gz")
+    return name.endswith((".et", ".eg")) or os.path.isdir(path) or not os.path.lexists(path)
 
 
 def read_input(

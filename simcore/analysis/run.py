@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from simcore.analysis.rank_map import MapRow
+    from simcore.chakra import TraceSet
     from simcore.cluster import Dimension
     from simcore.diagnostics import Diagnostic
     from simcore.measured import MeasuredRun
@@ -22,7 +23,7 @@ class Run(Protocol):
     """A run, simulated, measured or replayed.
 
     path: what was opened, as the user gave it. stamp: which run of its directory it is, None where files do
-    not say. origin: `simulated`, `measured` or `replayed`. timed: whether it has times; a plan has none.
+    not say. origin: `simulated`, `measured`, `replayed` or `executed`. timed: whether it has times; a plan has none.
     together: whether its ranks have a common time, so that one can be seen to wait for another.
     parameters: those that ask for it. label: what `--run` names it by among the runs of its directory,
     others: those of the others. held_ops: timed ops that it holds in memory. scales: of a replay. partners:
@@ -73,7 +74,7 @@ class Run(Protocol):
     @property
     def words(self) -> list[str]: ...
     @property
-    def source(self) -> Workload | MeasuredRun:
+    def source(self) -> Workload | MeasuredRun | TraceSet:
         """What was read: what an export with its parameters begins with."""
         ...
 

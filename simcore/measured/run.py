@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, KeysView, Sequence
 from functools import cached_property
+from typing import Literal
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
 from simcore.measured import vocabulary
@@ -47,7 +48,7 @@ class MeasuredRun(Struct, frozen=True, dict=True):
     others: tuple[str, ...] = ()
 
     @property
-    def format(self) -> str:
+    def format(self) -> Literal["rank-trace"]:
         """The format as reports name it."""
         return "rank-trace"
 

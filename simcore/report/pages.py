@@ -10,19 +10,23 @@ if TYPE_CHECKING:
     from simcore.analysis.compare import Comparison
     from simcore.analysis.run import Run
 
+# Writers (module:function) by the origin of a run; measured and replayed ones have those of traces.
+_PAGES = {"simulated": "as_text:text_report", "executed": "trace_text:trace_text"}
+_JSON = {"simulated": "as_json:json_report", "executed": "trace_json:trace_json"}
+
 
 def run_page(
     run: Run, ascii_only: bool = False, with_what_if: bool = False, every_layer: bool = False
 ) -> str:
     """The page. with_what_if: also what would help. every_layer: all rows, or operations, in their table."""
-    name = "as_text:text_report" if run.origin == "simulated" else "measured_text:measured_text"
+    name = _PAGES.get(run.origin, "measured_text:measured_text")
     page: str = _written(name, run, ascii_only, with_what_if, every_layer)
     return page
 
 
 def run_json(run: Run, with_what_if: bool = False) -> dict[str, Any]:
     """All figures as plain values. with_what_if: also what would help."""
-    name = "as_json:json_report" if run.origin == "simulated" else "measured_json:measured_json"
+    name = _JSON.get(run.origin, "measured_json:measured_json")
     values: dict[str, Any] = _written(name, run, with_what_if)
     return values
 

@@ -85,9 +85,9 @@ def _inputs(workload_path: str, trace_path: str, run: str | None) -> tuple[Workl
             "expected, and the trace behind it"
         )
     measured = open_input(trace_path, run)
-    if isinstance(measured, Workload):
+    if isinstance(measured, Workload) or measured.format == "chakra":
         raise UsageError(
-            f"calibrate: TRACE {printable(trace_path, 60)} is a workload file; a directory of rank traces, "
+            f"calibrate: TRACE {printable(trace_path, 60)} is no measured run; a directory of rank traces, "
             "or one of them, is expected"
         )
     return workload, measured

@@ -6,13 +6,14 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from simcore.chakra import TraceSet
     from simcore.measured import MeasuredRun
     from simcore.workload import Workload
 
 STANDARD_INPUT = "-"
 
 
-def open_input(path: str, run: str | None = None) -> Workload | MeasuredRun:
+def open_input(path: str, run: str | None = None) -> Workload | MeasuredRun | TraceSet:
     """The workload or measured run at `path`. run: which of a directory's measured runs.
 
     Raises: InputError when it cannot be read, UsageError when there is no such run to choose.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
+from simcore.messages.words import link_words
 from simcore.units import byte_size, duration, plural
 
 if TYPE_CHECKING:
@@ -69,9 +70,3 @@ def _links(results: TraceResults) -> str:
     )
     return words + (f"; messages queue {duration(queued)} in all." if queued else "; no message queues.")
 
-
-def link_words(source: int, target: int) -> str:
-    """`rank 3 to rank 4`, `rank 3 to its switch`."""
-    if source < 0:
-        return f"the switch to rank {target}"
-    return f"rank {source} to its switch" if target < 0 else f"rank {source} to rank {target}"

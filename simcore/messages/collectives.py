@@ -48,11 +48,13 @@ class Rules(NamedTuple):
 
 class Group(NamedTuple):
     """Ranks of a collective. number: of its stream numbers, 0 for the default group. ranks: in the order of
-    the list; None for the whole world.
+    the list; None for the whole world. grid: on each dimension those run of it that share all other places,
+    where the group is such a grid; without it a group is one ring.
     """
 
     number: int
     ranks: tuple[int, ...] | None
+    grid: bool = False
 
 
 class Phase(NamedTuple):
@@ -202,6 +204,12 @@ class RankCollectives:
             places = _world_places(self.rank, rules, kind)
             delay = rules.endpoint_delay_ns
             algorithms = rules.algorithms.get(kind, ())
+        elif group.grid and (grid := _grid_places(self.rank, group.ranks, rules)) is not None:
+            places, delay = grid, rules.endpoint_delay_ns
+            algorithms = tuple(
+                "ring" if name == "halving-doubling" and len(one.ranks) & (len(one.ranks) - 1) else name
+                for name, one in zip(rules.algorithms[kind], places, strict=True)
+            )
         else:
             names = rules.algorithms.get(kind, ())
             algorithms = names if len(names) == 1 else ("ring",)
@@ -329,3 +337,24 @@ def _world_places(rank: int, rules: Rules, kind: str) -> list[Members]:
         found.append(Members(tuple(range(first, first + size * stride, stride)), place))
         stride *= size
     return found
+
+
+def _grid_places(rank: int, ranks: tuple[int, ...], rules: Rules) -> list[Members] | None:
+    """A rank's ring on each dimension of a group that is a product of one set of places a dimension.
+
+    None for any other group.
+    """
+    found: list[Members] = []
+    stride, cells = 1, 1
+    there = set(ranks)
+    for size in rules.sizes:
+        mine = rank // stride % size
+        line = [rank + (place - mine) * stride for place in range(size)]
+        members = tuple(one for one in line if one in there)
+        cells *= len({one // stride % size for one in ranks})
+        found.append(Members(members, members.index(rank)))
+        stride *= size
+    product = 1
+    for one in found:
+        product *= len(one.ranks)
+    return found if cells == product == len(ranks) else None

@@ -6,9 +6,9 @@ import textwrap
 
 from simcore.diagnostics import printable
 from simcore.executing.accounts import ACCOUNTS
-from simcore.executing.insights import link_words
 from simcore.executing.results import TraceResults
 from simcore.executing.run import words_of
+from simcore.messages.words import link_words
 from simcore.report.as_text import diagnostics_text
 from simcore.report.table import Column, table
 from simcore.run.findings import path_sums

@@ -16,6 +16,7 @@ from simcore.records import Struct, field
 
 # The least that a length is refused at: ASTRA-sim reads it as a signed number of 32 bits.
 MOST_LENGTH = 1 << 31
+MOST_ATTRIBUTES = 1 << 16
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _U64 = (1 << 64) - 1
 
@@ -191,6 +192,9 @@ def read_columns(data: bytes, table: Table, first: int = 1) -> Columns:
                         message = f"found {length} bytes of field {tag >> 3}, expected at most {end - at}"
                         raise WireError(field_at, message)
                     if tag == 82:  # attr
+                        if len(attributes) == MOST_ATTRIBUTES:
+                            message = f"found more than {MOST_ATTRIBUTES} attributes of node {node_id}"
+                            raise WireError(field_at, message)
                         attributes.append(data[at:past])
                     elif tag == 18:
                         raw = data[at:past]

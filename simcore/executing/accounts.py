@@ -2,7 +2,8 @@
 
 Where several nodes of a rank run at once, GPU compute counts first, then communication that is under way, then
 CPU nodes, then waiting: in a collective until its last member has come (`wait`), for a message until it is sent
-(`bubble`). `idle` is the time in which nothing of the rank has begun and not ended, and what follows its end.
+(`bubble`). By wltui's rules nobody waits for a send but nodes that name it as parent: it counts where nothing
+else does, and one without children not at all. `idle` is the time in which nothing of the rank has begun and not ended, and what follows its end.
 Compute is forward unless the node's name says backward or optimizer (`grad`, `bwd`, `backward`; `optim`, `adam`).
 """
 
@@ -38,7 +39,8 @@ PP, COMM = ACCOUNTS.index("exposed pp"), ACCOUNTS.index("exposed comm")
 # What exported traces say of a group's kind, as accounts have it.
 _OF_KIND = {"tp": "tp", "dp": "dp", "ep": "expert", "dp_ep": "expert dp", "pp": "pp"}
 # Which of several counts: the least.
-_FIRST = dict.fromkeys(range(FIRST_EXPOSED), 0) | {HOST: 2, WAIT: 3, BUBBLE: 4, IDLE: 5}
+_FIRST = dict.fromkeys(range(FIRST_EXPOSED), 0) | {HOST: 2, WAIT: 3, BUBBLE: 4}
+_SENDS, _LEVELS = 5, 6
 NONE = -1
 
 
@@ -110,21 +112,26 @@ def rank_accounts(executed: Executed, rank: int) -> RankAccounts:
     step = executed.step_time_ns
     intervals = _intervals(executed, rank)
     found = RankAccounts()
+    one = executed.nodes[rank]
+    types, rows, sends = one.columns.type, one.row, executed.before is not None
     events: list[tuple[int, int, int, int]] = []
     for start, end, account, place in intervals:
         if end > start:
             first = _FIRST.get(account, 1)
+            if sends and account == PP and types[rows[place]] == SEND:
+                first = _SENDS
             events.append((start, 1, first, place << 8 | account))
             events.append((end, 0, first, place << 8 | account))
     events.sort()
-    running: list[dict[int, None]] = [{} for _ in range(6)]
+    # Of what runs on each level when it began.
+    running: list[dict[int, int]] = [{} for _ in range(_LEVELS)]
     now = 0
 
     def until(time: int) -> None:
         nonlocal now
         if time <= now:
             return
-        code = next((next(iter(level)) for level in running if level), None)
+        code = next((_counted(level) for level in running if level), None)
         account, place = (IDLE, NONE) if code is None else (code & 255, code >> 8)
         _add(found, now, time, account, place)
         now = time
@@ -132,12 +139,17 @@ def rank_accounts(executed: Executed, rank: int) -> RankAccounts:
     for time, is_start, first, code in events:
         until(min(time, step))
         if is_start:
-            running[first][code] = None
+            running[first][code] = time
         else:
             del running[first][code]
     until(step)
     found.edge.append(step)
     return found
+
+
+def _counted(level: dict[int, int]) -> int:
+    """Of several that run at once the one that began last: what began before it runs beside."""
+    return next(iter(level)) if len(level) == 1 else min(level, key=lambda code: (-level[code], code))
 
 
 def _add(found: RankAccounts, start: int, end: int, account: int, place: int) -> None:
@@ -160,6 +172,8 @@ def _intervals(executed: Executed, rank: int) -> Sequence[tuple[int, int, int, i
         if first < 0 or end < 0:
             continue
         row = rows[place]
+        if types[row] == SEND and executed.before is not None and not len(one.children_of(place)):
+            continue
         account = _account(executed, types[row], names[row], sets[row])
         middle = begin[place]
         if middle > first:

@@ -66,11 +66,13 @@ class Export(NamedTuple):
 class ExportFormat(NamedTuple):
     """One entry of the registry. name: the word of `--format`, and the file here whose `export` makes it of
     a workload. help: a line on it. of_traces: whether `export_measured` of NAME_measured makes it of a trace.
+    is_folder: whether it is a folder of files, always.
     """
 
     name: str
     help: str
     of_traces: bool = True
+    is_folder: bool = False
 
     def requested(self, request: Request) -> Export:
         """The export that is asked for.

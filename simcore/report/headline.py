@@ -10,6 +10,7 @@ from simcore.units import plural
 if TYPE_CHECKING:
     from simcore.analysis import Results
     from simcore.analysis.run import Run
+    from simcore.executing import TraceResults
     from simcore.replay import MeasuredResults
 
 # Cells for the changes of a replay: in a wide row, in a narrow one.
@@ -20,6 +21,8 @@ def headline(run: Run, wide: bool) -> list[str]:
     """Ranks, schedule and network of a simulated run; of a trace ranks, and what its replay changes."""
     if run.origin == "simulated":
         return _simulated(cast("Results", run), wide)
+    if run.origin == "executed":
+        return _executed(cast("TraceResults", run), wide)
     return _measured(cast("MeasuredResults", run), wide)
 
 
@@ -33,6 +36,15 @@ def _simulated(run: Results, wide: bool) -> list[str]:
         return [plural(layout.world, "rank"), f"{program.schedule}{count}"]
     ranks = layout_words(layout).replace(" = ", f" {'rank' if layout.world == 1 else 'ranks'} = ", 1)
     return [ranks, schedule_words(program), printable(simulation.parameters.network, 40)]
+
+
+def _executed(results: TraceResults, wide: bool) -> list[str]:
+    """How the traces were run is said wherever they are shown."""
+    ranks = plural(len(results.ranks), "rank")
+    rules = "astra-sim-2" if results.is_astra else "wltui's rules"
+    if not wide:
+        return [ranks, rules]
+    return [f"{ranks}, {plural(results.held_ops, 'node')}", rules, results.parameters.network]
 
 
 def _measured(results: MeasuredResults, wide: bool) -> list[str]:

@@ -12,6 +12,7 @@ from tui.timeline.simulated_moves import SimulatedMoves
 from tui.timeline.spans import LaneSource
 
 if TYPE_CHECKING:
+    from simcore.executing import TraceResults
     from simcore.replay import MeasuredResults
 
 
@@ -19,6 +20,10 @@ def lane_source(run: Run) -> LaneSource:
     """The lanes of a run."""
     if isinstance(run, Results):
         return SimulatedLanes(run)
+    if run.origin == "executed":
+        from tui.timeline.trace_lanes import TraceLanes
+
+        return TraceLanes(cast("TraceResults", run))
     from tui.timeline.measured_lanes import MeasuredLanes
 
     return MeasuredLanes(cast("MeasuredResults", run))
@@ -28,6 +33,10 @@ def moves_of(run: Run) -> Moves:
     """What one moves by in a run."""
     if isinstance(run, Results):
         return SimulatedMoves(run)
+    if run.origin == "executed":
+        from tui.timeline.trace_moves import TraceMoves
+
+        return TraceMoves(cast("TraceResults", run))
     from tui.timeline.measured_moves import MeasuredMoves
 
     return MeasuredMoves(cast("MeasuredResults", run))

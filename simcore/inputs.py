@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 def open_input(path: str, run: str | None = None) -> Workload | MeasuredRun | TraceSet:
     """The workload, measured run or execution traces at `path`.
 
-    A directory is a measured run, one file a rank, or a set of execution traces, which a prefix of its files or
-    one of them names, too. run: the stamp of one of a directory's runs, None for the newest complete one. Raises
+    A directory is a measured run, one file a rank, or a set of execution traces, which a prefix of its files
+    or
+    one of them names, too. run: the stamp of one of a directory's runs, None for the newest complete one.
+    Raises
     InputError when it cannot be opened, UsageError when there is no such run to choose.
     """
     if may_be_traces(path):

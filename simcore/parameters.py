@@ -149,8 +149,8 @@ FLAGS: tuple[Flag, ...] = (
          STAGE_LAYOUTS),
     Flag("overlap_grad_reduce", "schedule", "switch", "", "", "reduce gradients as the last backward goes"),
     Flag("overlap_param_gather", "schedule", "switch", "", "", "gather parameters as the first forward goes"),
-    Flag("dialect", "schedule", "word", "", "NAME", "what a file's rows or nodes mean; found from it", DIALECTS,
-         in_file=True, of=_RUN),
+    Flag("dialect", "schedule", "word", "", "NAME", "what a file's rows or nodes mean; found from it",
+         DIALECTS, in_file=True, of=_RUN),
     Flag("cluster", "cluster", "text", "", "PRESET|FILE",
          f"a cluster by name (default {PRESET_NAMES[0]}; {', '.join(PRESET_NAMES[1:])}), wltui's TOML, "
          "or an ASTRA-sim network.yml or (1.0) network .json", of=_RUN),
@@ -163,7 +163,8 @@ FLAGS: tuple[Flag, ...] = (
          f"collective algorithm on a dimension (repeatable): {', '.join(ALGORITHMS)}, direct<W> (at most W "
          f"messages in flight); or {', '.join(FLAT_ALGORITHMS)} over all dimensions as one group", of=_RUN),
     Flag("splits", "cluster", "count", "", "N", "chunks that a collective is cut into (default 1)", of=_RUN),
-    Flag("active_chunks", "cluster", "count", "", "N", "chunks that a dimension runs at a time (default 1)", of=_RUN),
+    Flag("active_chunks", "cluster", "count", "", "N", "chunks that a dimension runs at a time (default 1)",
+         of=_RUN),
     Flag("endpoint_delay", "cluster", "count", "ns", "NS",
          "delay of a rank before and after a message (default 10)", of=_RUN),
     Flag("local_mem_bw", "cluster", "positive", "GB/s", "GBPS",

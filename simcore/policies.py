@@ -54,7 +54,7 @@ def chosen_dialect(workload: Workload, parameters: Parameters) -> Dialect:
     Raises `UsageError` for another word.
     """
     if parameters.dialect == ASTRA_SIM_2:
-        raise UsageError(f"--dialect {ASTRA_SIM_2}: found a workload file, expected execution traces (Chakra)")
+        raise UsageError(f"--dialect {ASTRA_SIM_2}: found a workload file, expected execution traces")
     for dialect in WORKLOAD_DIALECTS:
         if dialect == (workload.dialect if parameters.dialect is None else parameters.dialect):
             return workload.dialect if workload.is_table else dialect

@@ -23,7 +23,8 @@ class Run(Protocol):
     """A run, simulated, measured or replayed.
 
     path: what was opened, as the user gave it. stamp: which run of its directory it is, None where files do
-    not say. origin: `simulated`, `measured`, `replayed` or `executed`. timed: whether it has times; a plan has none.
+    not say. origin: `simulated`, `measured`, `replayed` or `executed`. timed: whether it has times; a plan
+    has none.
     together: whether its ranks have a common time, so that one can be seen to wait for another.
     parameters: those that ask for it. label: what `--run` names it by among the runs of its directory,
     others: those of the others. held_ops: timed ops that it holds in memory. scales: of a replay. partners:

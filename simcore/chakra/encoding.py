@@ -1,4 +1,6 @@
-"""Writes nodes of schema 0.0.4: a message with its length in front, attributes of the kinds that readers expect."""
+"""Writes nodes of schema 0.0.4: a message with its length in front, attributes of the kinds that readers
+expect.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,9 @@ _LISTED = 8
 
 
 class SetFiles(NamedTuple):
-    """The files of one set. path: what the user gave. prefix: their names up to the rank. by_rank: rank -> file."""
+    """The files of one set. path: what the user gave. prefix: their names up to the rank. by_rank: rank ->
+    file.
+    """
 
     path: str
     prefix: str
@@ -37,7 +39,10 @@ def find_set(path: str) -> SetFiles | None:
             listed = ", ".join(printable(name, 60) for name in names[:_LISTED])
             more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
             first = printable(os.path.join(path, names[0]), 80)
-            message = f"found {len(names)} sets of execution traces: {listed}{more}, expected one: name it, as {first}"
+            message = (
+                f"found {len(names)} sets of execution traces: {listed}{more}, expected one: name it, as "
+                f"{first}"
+            )
             raise InputError(Diagnostic("error", "several-sets", message, path))
         prefix, only = next(iter(sets.items()))
         return SetFiles(path, os.path.join(path, prefix), only)

@@ -1,7 +1,9 @@
 """The JSON form of an execution trace: what Chakra's jsonizer writes, or a list of nodes in one object.
 
-The jsonizer writes messages of the protocol buffers' JSON behind each other, the metadata first; Chakra's feeder
-of version 1 reads an object with `workload_graph` or `nodes`. Names of fields are in snake or camel case, numbers
+The jsonizer writes messages of the protocol buffers' JSON behind each other, the metadata first; Chakra's
+feeder
+of version 1 reads an object with `workload_graph` or `nodes`. Names of fields are in snake or camel case,
+numbers
 of 64 bits may be texts.
 """
 
@@ -17,8 +19,18 @@ from simcore.diagnostics import Diagnostic, InputError
 _TYPES = ("INVALID_NODE", "METADATA_NODE", "MEM_LOAD_NODE", "MEM_STORE_NODE", "COMP_NODE", "COMM_SEND_NODE",
           "COMM_RECV_NODE", "COMM_COLL_NODE")  # fmt: skip
 # Attributes that feeder 1's form has as fields of the node.
-_FIELDS = ("is_cpu_op", "num_ops", "tensor_size", "comm_type", "comm_priority", "comm_size", "comm_src", "comm_dst",
-           "comm_tag", "pg_name")  # fmt: skip
+_FIELDS = (
+    "is_cpu_op",
+    "num_ops",
+    "tensor_size",
+    "comm_type",
+    "comm_priority",
+    "comm_size",
+    "comm_src",
+    "comm_dst",
+    "comm_tag",
+    "pg_name",
+)
 
 
 def read_json(path: str, data: bytes, table: Table) -> Columns:

@@ -78,7 +78,9 @@ def topological(nodes: Nodes) -> list[int]:
 
 
 def order(columns: Columns) -> Nodes:
-    """The nodes of a file by id; of several with one id the last one's content and the dependencies of all."""
+    """The nodes of a file by id; of several with one id the last one's content and the dependencies of
+    all.
+    """
     ids = columns.id
     count = len(ids)
     problems: list[Problem] = []
@@ -126,7 +128,7 @@ def order(columns: Columns) -> Nodes:
         ctrl.append(found[1])
         waits.append([*found[0], *found[1]])
     counts = [0] * len(kept)
-    for place, parents in enumerate(waits):
+    for parents in waits:
         unique = set(parents)
         for parent in unique:
             counts[parent] += 1

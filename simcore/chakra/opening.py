@@ -78,9 +78,7 @@ class TraceSet(Struct, frozen=True, dict=True):
 def open_set(found: SetFiles) -> TraceSet:
     """The set in these files. Raises InputError for one that cannot be read at all."""
     table = Table()
-    files = []
-    for rank in sorted(found.by_rank):
-        files.append(_read(rank, found.by_rank[rank], table))
+    files = [_read(rank, found.by_rank[rank], table) for rank in sorted(found.by_rank)]
     schema = schema_of([file.columns for file in files])
     said = []
     if schema != SCHEMAS[0]:
@@ -101,7 +99,8 @@ def open_set(found: SetFiles) -> TraceSet:
     bare = [file for file in files if not file.headed]
     if bare:
         message = (
-            f"the first message is a node, not GlobalMetadata, in {plural(len(bare), 'file')} (first here): it is "
+            f"the first message is a node, not GlobalMetadata, in {plural(len(bare), 'file')} (first "
+            f"here): it is "
             "taken as a node; ASTRA-sim loses it"
         )
         said.append(Diagnostic("warning", "no-metadata", message, bare[0].path))

@@ -1,4 +1,6 @@
-"""The four older schemas, told apart by what is on the wire, and put into the columns of 0.0.4 (CHAKRA part 1)."""
+"""The four older schemas, told apart by what is on the wire, and put into the columns of 0.0.4 (CHAKRA part
+1).
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,22 @@ _SAMPLED = 2000
 _OLD_TYPES = {1: 2, 2: 3, 3: 4, 4: 5, 5: 6, 6: 7}
 _COLLECTIVES = {"0.0.1": {1: 0, 2: 6, 3: 2, 4: 7}, "0.0.2": {0: 0, 1: 6, 2: 2, 3: 7},
                 "0.0.3": {0: 0, 1: 6, 2: 2, 3: 7, 4: 5}}  # fmt: skip
-_NAMES_OF_0_0_1 = {12: "num_ops", 6: "tensor_size", 13: "comm_type", 16: "comm_src", 17: "comm_dst", 18: "comm_size",
-                   19: "comm_tag", 20: "comm_priority"}  # fmt: skip
+_NAMES_OF_0_0_1 = {
+    12: "num_ops",
+    6: "tensor_size",
+    13: "comm_type",
+    16: "comm_src",
+    17: "comm_dst",
+    18: "comm_size",
+    19: "comm_tag",
+    20: "comm_priority",
+}
 
 
 def schema_of(ranks: Sequence[Columns]) -> str:
-    """The schema of files, read as 0.0.4: it has attributes in field 10, the older ones fields that it has not."""
+    """The schema of files, read as 0.0.4: it has attributes in field 10, the older ones fields that it has
+    not.
+    """
     seen = {"0.0.4": 0, "0.0.2": 0, "0.0.1": 0}
     newer = False
     for columns in ranks[:8]:
@@ -135,7 +147,9 @@ def _attribute(blob: bytes, schema: str) -> tuple[str, int | bytes | None]:
     for number, wire, one in fields(blob, 0, len(blob)):
         if number == 1 and isinstance(one, bytes):
             name = one.decode("utf-8", "replace")
-        elif (number in (4, 5, 6, 7) and wire == VARINT and isinstance(one, int)) or (number in (6, 7, 8) and wire == BYTES and isinstance(one, bytes) and value is None):
+        elif (number in (4, 5, 6, 7) and wire == VARINT and isinstance(one, int)) or (
+            number in (6, 7, 8) and wire == BYTES and isinstance(one, bytes) and value is None
+        ):
             value = one
         elif wire == 5 and isinstance(one, bytes) and value is None and number in (4, 5):
             number_of = struct.unpack("<f", one)[0]

@@ -14,7 +14,9 @@ _LISTED = 8
 
 
 class Structure(NamedTuple):
-    """The nodes of each rank by id, the order of each in which nodes are behind what they wait for, and errors."""
+    """The nodes of each rank by id, the order of each in which nodes are behind what they wait for, and
+    errors.
+    """
 
     nodes: list[Nodes]
     orders: list[list[int]]

@@ -1,10 +1,14 @@
 """Accounts of execution traces that have run: every nanosecond of every rank in exactly one.
 
-Where several nodes of a rank run at once, GPU compute counts first, then communication that is under way, then
-CPU nodes, then waiting: in a collective until its last member has come (`wait`), for a message until it is sent
+Where several nodes of a rank run at once, GPU compute counts first, then communication that is under way,
+then
+CPU nodes, then waiting: in a collective until its last member has come (`wait`), for a message until it is
+sent
 (`bubble`). By wltui's rules nobody waits for a send but nodes that name it as parent: it counts where nothing
-else does, and one without children not at all. `idle` is the time in which nothing of the rank has begun and not ended, and what follows its end.
-Compute is forward unless the node's name says backward or optimizer (`grad`, `bwd`, `backward`; `optim`, `adam`).
+else does, and one without children not at all. `idle` is the time in which nothing of the rank has begun and
+not ended, and what follows its end.
+Compute is forward unless the node's name says backward or optimizer (`grad`, `bwd`, `backward`; `optim`,
+`adam`).
 """
 
 from __future__ import annotations

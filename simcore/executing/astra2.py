@@ -1,7 +1,8 @@
 """Runs a set of execution traces by ASTRA-sim 2.x's rules: `--dialect astra-sim-2` (CHAKRA.md part 2).
 
 Three slots a rank (CPU, GPU compute, communication), free nodes walked in ascending id after every ending, no
-barrier: the messages of collectives and transfers are simulated one by one. Rules are named as R2.2 and so on.
+barrier: the messages of collectives and transfers are simulated one by one. Rules are named as R2.2 and so
+on.
 """
 
 from __future__ import annotations
@@ -445,8 +446,11 @@ class AstraRun:
         now = self.clock.now
         self.finished.append((rank.number, now, (now - rank.gpu_ns) & (1 << 64) - 1))
         if rank.no_statistics:
-            raise Fault(rank.number, None, "the rank has finished; its statistics know only GPU and communication "
-                        "nodes (R7.4)")  # fmt: skip
+            raise Fault(
+                rank.number,
+                None,
+                "the rank has finished; its statistics know only GPU and communication nodes (R7.4)",
+            )
 
     def _why(self, rank: _Rank) -> str:
         known = self._never.get(rank.number)

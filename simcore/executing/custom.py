@@ -67,15 +67,25 @@ class CustomCollective:
             self.clock.put_own(self.rank, nodes.columns.duration[row] * 1000 or 1, self._ended, place)
             return
         if kind not in (SEND, RECV):
-            raise Stop(self.rank, self.node, f"node {nodes.id[place]} of its custom collective is of type {kind}, "
-                       "expected COMP, SEND or RECV (R4.17)", "aborts")  # fmt: skip
+            raise Stop(
+                self.rank,
+                self.node,
+                f"node {nodes.id[place]} of its custom collective is of type {kind}, "
+                "expected COMP, SEND or RECV (R4.17)",
+                "aborts",
+            )
         attributes = self.kinds.attributes(nodes.columns.attributes[row])
         position = self._integer(attributes, "comm_dst" if kind == SEND else "comm_src")
         tag = self._integer(attributes, "comm_tag") % TAGS
         size = self._integer(attributes, "comm_size")
         if not 0 <= position < len(self.ranks) or self.ranks[position] == self.rank or size <= 0:
-            raise Stop(self.rank, self.node, f"node {nodes.id[place]} of its custom collective has no partner "
-                       f"{position} or 0 bytes (R4.17)", "aborts")  # fmt: skip
+            raise Stop(
+                self.rank,
+                self.node,
+                f"node {nodes.id[place]} of its custom collective has no partner "
+                f"{position} or 0 bytes (R4.17)",
+                "aborts",
+            )
         peer = self.ranks[position]
         if kind == SEND:
             self.network.send((tag, self.rank, peer, size), self._ended, place)

@@ -153,7 +153,9 @@ def build_graph(
 
 
 def _behind(found: TraceGraph, rank: int, now: int, other: int) -> int:
-    """The node at which a rank that was at `now` has also waited for `other`; what is earlier adds no node."""
+    """The node at which a rank that was at `now` has also waited for `other`; what is earlier adds no
+    node.
+    """
     if now == START or other in (now, START):
         return other if now == START else now
     return found.join(rank, now, other, JOINED)

@@ -47,11 +47,16 @@ def _groups(results: TraceResults) -> str:
     if not groups:
         return ""
     name, ns = max(groups.items(), key=lambda pair: (pair[1], pair[0]))
-    return f"Of communication, {printable(name, 40)} holds most of the critical path: {duration(ns)}, {results.share(ns)}."
+    return (
+        f"Of communication, {printable(name, 40)} holds most of the critical path: {duration(ns)}, "
+        f"{results.share(ns)}."
+    )
 
 
 def _late(results: TraceResults) -> str:
-    """Who comes late to collectives, where waiting for members takes more than a hundredth of the ranks' time."""
+    """Who comes late to collectives, where waiting for members takes more than a hundredth of the ranks'
+    time.
+    """
     waits = sum(one.ns("wait") for one in results.accounts)
     if waits * 100 < results.step_time_ns * len(results.accounts):
         return ""
@@ -69,4 +74,3 @@ def _links(results: TraceResults) -> str:
         f"{results.share(busiest.busy_ns)} of the step, {byte_size(busiest.bytes)}"
     )
     return words + (f"; messages queue {duration(queued)} in all." if queued else "; no message queues.")
-

@@ -329,10 +329,20 @@ class TraceResults(Struct, frozen=True, dict=True):
     def legs(self) -> list[Leg]:
         """The critical path, a leg for each node."""
         return [
-            Leg(index, index + 1, one.start, one.end, one.rank, one.rank, None, self.name_of(one.rank, one.place),
-                -1, one.reason)
+            Leg(
+                index,
+                index + 1,
+                one.start,
+                one.end,
+                one.rank,
+                one.rank,
+                None,
+                self.name_of(one.rank, one.place),
+                -1,
+                one.reason,
+            )
             for index, one in enumerate(self.critical_path)
-        ]  # fmt: skip
+        ]
 
     @property
     def path_groupings(self) -> tuple[str, ...]:
@@ -435,8 +445,9 @@ class TraceResults(Struct, frozen=True, dict=True):
                 continue
             stream = self.stream_of(rank, place)
             is_compute = kind == OWN and stream == "compute"
-            found.setdefault("all compute" if is_compute else
-                             "CPU nodes" if stream == "cpu" else "all communication", []).append(number)  # fmt: skip
+            found.setdefault(
+                "all compute" if is_compute else "CPU nodes" if stream == "cpu" else "all communication", []
+            ).append(number)
             if kind in (COLLECTIVE, MESSAGE) or stream in ("messages", "memory"):
                 found.setdefault(stream, []).append(number)
             name = f"nodes {pattern_of(self.name_of(rank, place))}"
@@ -466,10 +477,8 @@ class TraceResults(Struct, frozen=True, dict=True):
                 row[0] += 1
                 row[1] += own
                 row[2] += begin[place] - start[place]
-                if (
-                    key not in spots
-                    or (own > ends[spots[key][1]] - begin[spots[key][1]]
-                    and spots[key][0] == rank)
+                if key not in spots or (
+                    own > ends[spots[key][1]] - begin[spots[key][1]] and spots[key][0] == rank
                 ):
                     spots[key] = (rank, place)
                 slack[key] = min(slack.get(key, mine[place]), mine[place])
@@ -550,7 +559,9 @@ class NameUse(NamedTuple):
 
 
 class GroupUse(NamedTuple):
-    """Collectives of a group, summed over its ranks. bytes: as comm_size has them. own_ns: without waiting."""
+    """Collectives of a group, summed over its ranks. bytes: as comm_size has them. own_ns: without
+    waiting.
+    """
 
     group: str
     ranks: str

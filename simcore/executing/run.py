@@ -44,18 +44,31 @@ from simcore.units import duration, plural
 from simcore.workload.opening import read_file
 
 WLTUI = "wltui"
-_KIND_OF = {0: "ALLREDUCE", 1: "REDUCESCATTER", 2: "ALLGATHER", 3: "ALLGATHER", 4: "ALLGATHER", 5: "ALLGATHER",
-            6: "ALLTOALL", 7: "REDUCESCATTER", 8: "REDUCESCATTER", 9: "ALLREDUCE"}  # fmt: skip
+_KIND_OF = {
+    0: "ALLREDUCE",
+    1: "REDUCESCATTER",
+    2: "ALLGATHER",
+    3: "ALLGATHER",
+    4: "ALLGATHER",
+    5: "ALLGATHER",
+    6: "ALLTOALL",
+    7: "REDUCESCATTER",
+    8: "REDUCESCATTER",
+    9: "ALLREDUCE",
+}
 _GPU_STREAM, _CPU_STREAM, _MEMORY_STREAM = 0, 1, 2
 
 
 class Executed(Struct, frozen=True, dict=True):
     """A set of execution traces that has run.
 
-    nodes: of each rank by ascending id. start, begin, end: ns of each node; begin: when what it waited for was
+    nodes: of each rank by ascending id. start, begin, end: ns of each node; begin: when what it waited for
+    was
     there. order: (rank, place) by ends, each behind what it waited for. lanes: what a node held: a slot or a
-    stream, 255 nothing. meetings: of each node its collective, -1 for none; before: see `build_graph`. sends: of
-    each receive its send, `rank << 32 | place`. groups: of each collective (name, its ranks). ranks: (rank, end,
+    stream, 255 nothing. meetings: of each node its collective, -1 for none; before: see `build_graph`.
+    sends: of
+    each receive its send, `rank << 32 | place`. groups: of each collective (name, its ranks). ranks: (rank,
+    end,
     exposed) ns. links: what each link carried, under `--network links`.
     """
 
@@ -90,7 +103,9 @@ class Executed(Struct, frozen=True, dict=True):
 
 
 def execute(traces: TraceSet, parameters: Parameters) -> Executed:
-    """Runs a set. Raises `UsageError` for parameters that it does not have, InputError for what cannot be run."""
+    """Runs a set. Raises `UsageError` for parameters that it does not have, InputError for what cannot be
+    run.
+    """
     refuse_others(parameters, "execution")
     network = parameters.network
     if network not in ("analytical", "links"):
@@ -146,7 +161,10 @@ def _by_astra(traces: TraceSet, parameters: Parameters) -> Executed:
             if one.code == "node-twice"
         ]
     if len(by_rank) > cluster.npus:
-        message = f"{plural(len(by_rank), 'file')} found, the network has {plural(cluster.npus, 'NPU')}: the first are run"
+        message = (
+            f"{plural(len(by_rank), 'file')} found, the network has {plural(cluster.npus, 'NPU')}: the first "
+            f"are run"
+        )
         found.append(Diagnostic("warning", "ranks-beyond", message, traces.path))
     astra, rules = _astra_rules(parameters, cluster)
     groups = read_groups(parameters.comm_groups, cluster.npus) if parameters.comm_groups else None
@@ -200,9 +218,14 @@ def _world_of(traces: TraceSet, parameters: Parameters) -> int:
 
 
 def _as_there(file: TraceFile, traces: TraceSet) -> Columns:
-    """The columns as ASTRA-sim reads them: the first message is lost, whatever it is, and gzip is not opened."""
+    """The columns as ASTRA-sim reads them: the first message is lost, whatever it is, and gzip is not
+    opened.
+    """
     if file.packed:
-        message = f"rank {file.rank}: the file is gzip, which ASTRA-sim does not open: it aborts, no node is free (R1.2)"
+        message = (
+            f"rank {file.rank}: the file is gzip, which ASTRA-sim does not open: it aborts, no node is free "
+            f"(R1.2)"
+        )
         raise InputError(Diagnostic("error", "execution-stopped", message, file.path))
     if file.headed and traces.schema == "0.0.4":
         return file.columns
@@ -248,7 +271,9 @@ class _Custom:
         self._known: dict[tuple[str, int], Nodes] = {}
 
     def nodes(self, kind: str, position: int) -> Nodes:
-        """The nodes of a position's file: from where wltui runs, else beside the system file. Raises InputError."""
+        """The nodes of a position's file: from where wltui runs, else beside the system file. Raises
+        InputError.
+        """
         known = self._known.get((kind, position))
         if known is None:
             name = f"{self._prefixes[kind]}.{position}.et"
@@ -271,7 +296,10 @@ def _unfinished(outcome: Outcome, traces: TraceSet, world: int) -> InputError:
     errors = []
     if outcome.fault is not None:
         fault = outcome.fault
-        message = f"{_told(fault)}; ASTRA-sim {fault.there} at this ({done} of {plural(world, 'rank')} had finished)"
+        message = (
+            f"{_told(fault)}; ASTRA-sim {fault.there} at this ({done} of {plural(world, 'rank')} had "
+            f"finished)"
+        )
         errors.append(Diagnostic("error", "execution-stopped", message, paths.get(fault.rank, traces.path)))
         return InputError(*errors)
     swallowed = {fault.rank: fault for fault in outcome.swallowed if fault.node is not None}
@@ -489,11 +517,10 @@ class _Pricing:
         self.slow = _slow_ranks(parameters, self.world)
         self._what: dict[tuple[int, int], _What] = {}
         self._shapes: dict[tuple[int, ...], GroupShape] = {}
-        self._free_compute = 0
 
     def executed(self) -> Executed:
         """The run. Raises InputError for what waits for ever."""
-        nodes, world = self.nodes, self.world
+        nodes = self.nodes
         kind = [bytearray(len(one)) for one in nodes]
         stream = [bytearray(len(one)) for one in nodes]
         took = [array("q", bytes(8 * len(one))) for one in nodes]
@@ -531,10 +558,25 @@ class _Pricing:
             for kinds_of, lines in zip(kind, stream, strict=True)
         ]
         return Executed(
-            self.traces, self.parameters, self.cluster, WLTUI, nodes, timed.start, timed.begin, timed.end,
-            timed.order, lanes, meetings, timed.before, sends, groups, self._ranks(timed), None, tuple(self.found),
+            self.traces,
+            self.parameters,
+            self.cluster,
+            WLTUI,
+            nodes,
+            timed.start,
+            timed.begin,
+            timed.end,
+            timed.order,
+            lanes,
+            meetings,
+            timed.before,
+            sends,
+            groups,
+            self._ranks(timed),
+            None,
+            tuple(self.found),
             self.system,
-        )  # fmt: skip
+        )
 
     def _ranks(self, timed: Timed) -> list[tuple[int, int, int]]:
         found = []
@@ -650,8 +692,10 @@ class _Pricing:
                 words = [COLLECTIVE_WORDS[one] if 0 <= one < len(COLLECTIVE_WORDS) else str(one)
                          for one in (first.collective, what.collective)]  # fmt: skip
                 message = (
-                    f"rank {rank}, node {self.nodes[rank].id[place]}: found {words[1]} where rank {there[0][0]} has "
-                    f"{words[0]} (node {self.nodes[there[0][0]].id[there[0][1]]}) in group {printable(name, 40) or 'all'}"
+                    f"rank {rank}, node {self.nodes[rank].id[place]}: found {words[1]} where rank "
+                    f"{there[0][0]} has "
+                    f"{words[0]} (node {self.nodes[there[0][0]].id[there[0][1]]}) in group "
+                    f"{printable(name, 40) or 'all'}"
                 )
                 raise InputError(
                     Diagnostic("error", "collectives-differ", message, self.traces.files[rank].path)
@@ -688,7 +732,9 @@ class _Pricing:
         partner: list[array[int]],
         sends: list[array[int]],
     ) -> array[int]:
-        """Numbers the messages; what each takes goes to its send. Raises InputError for one without an end."""
+        """Numbers the messages; what each takes goes to its send. Raises InputError for one without an
+        end.
+        """
         channels: dict[tuple[int, int], int] = {}
         channel = array("i")
         errors = []
@@ -701,7 +747,10 @@ class _Pricing:
                 peer = integer(attributes.get("comm_dst"))
                 if peer is None or not 0 <= peer < self.world or peer == rank:
                     shown = "no comm_dst" if peer is None else f"comm_dst {peer}"
-                    message = f"rank {rank}, node {one.id[place]}: found {shown}, expected another rank below {self.world}"
+                    message = (
+                        f"rank {rank}, node {one.id[place]}: found {shown}, expected another rank below "
+                        f"{self.world}"
+                    )
                     errors.append(Diagnostic("error", "no-partner", message, self.traces.files[rank].path))
                     continue
                 known = self._what[one.columns.type[row], one.columns.attributes[row]]

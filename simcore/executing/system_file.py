@@ -1,4 +1,6 @@
-"""The other files of a run of execution traces: ASTRA-sim's system file as it takes it, remote memory, groups."""
+"""The other files of a run of execution traces: ASTRA-sim's system file as it takes it, remote memory,
+groups.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _MEMORIES = ("NO_MEMORY_EXPANSION", "PER_NPU_MEMORY_EXPANSION", "PER_NODE_MEMORY
 
 
 class AstraSystem(NamedTuple):
-    """A system file as ASTRA-sim 2.x takes it: what is not there has no value, unless it has a default there."""
+    """A system file as ASTRA-sim 2.x takes it: what is not there has no value, unless it has a default
+    there.
+    """
 
     algorithms: dict[str, tuple[str, ...]]
     endpoint_delay_ns: float
@@ -80,7 +84,8 @@ def _algorithms(entries: Entries, key: str, dimensions: int) -> tuple[str, ...]:
         raise entries.wrong(key, "a list of one algorithm a dimension")
     if len(entry.value) > dimensions:
         message = (
-            f"found {len(entry.value)} in {key}, expected at most {dimensions}, one a dimension of the network "
+            f"found {len(entry.value)} in {key}, expected at most {dimensions}, one a dimension of the "
+            f"network "
             "(ASTRA-sim aborts, R4.11)"
         )
         raise entries.source.refusal(_CODE, message, entries.source.place(entry.at))
@@ -150,7 +155,10 @@ def read_groups(path: str, world: int, with_zero: bool = False) -> dict[int, tup
             raise source.refusal("comm-groups", message)
         fits = isinstance(ranks, list) and all(type(one) is int and 0 <= one < world for one in ranks)
         if not fits or not ranks or len(set(ranks)) != len(ranks):
-            message = f"found the ranks {quoted(json.dumps(ranks))} of group {key}, expected different ranks below {world}"
+            message = (
+                f"found the ranks {quoted(json.dumps(ranks))} of group {key}, expected different ranks below "
+                f"{world}"
+            )
             raise source.refusal("comm-groups", message)
         found[int(key)] = tuple(ranks)
     return found

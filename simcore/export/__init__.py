@@ -10,8 +10,7 @@ from simcore.export.saving import check_file, check_folder, compressed, save, sa
 FORMATS: tuple[ExportFormat, ...] = (
     ExportFormat("simai", "SimAI / AICB workload text", of_traces=False),
     ExportFormat("chrome", "Trace Event JSON for Perfetto, chrome://tracing and HTA"),
-    ExportFormat("chakra", "a folder of execution traces, with all that ASTRA-sim 2 takes", of_traces=False,
-                 is_folder=True),  # fmt: skip
+    ExportFormat("chakra", "a folder of execution traces for ASTRA-sim 2", of_traces=False, is_folder=True),
     ExportFormat("csv", "one line a span, for spreadsheets and data frames"),
 )
 

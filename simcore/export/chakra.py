@@ -1,4 +1,5 @@
-"""A simulated step as Chakra execution traces, one file a rank, with the files that ASTRA-sim 2.x takes beside.
+"""A simulated step as Chakra execution traces, one file a rank, with the files that ASTRA-sim 2.x takes
+beside.
 
 Dependencies are the real ones: what compute waited for, what a stream or channel was busy with, the transfer
 that a stage receives. Durations in the schema are whole microseconds; the exact ones, sizes of whole buffers,
@@ -38,8 +39,13 @@ if TYPE_CHECKING:
 PREFIX = "wl"
 _COMP, _SEND, _RECV, _COLL = 4, 5, 6, 7
 _COMM_TYPE = {"ALLREDUCE": 0, "ALLGATHER": 2, "ALLTOALL": 6, "REDUCESCATTER": 7}
-_ALGORITHMS = {"ring": "ring", "halving-doubling": "halvingDoubling", "double-binary-tree": "doubleBinaryTree",
-               "one-ring": "oneRing", "one-halving-doubling": "oneHalvingDoubling"}  # fmt: skip
+_ALGORITHMS = {
+    "ring": "ring",
+    "halving-doubling": "halvingDoubling",
+    "double-binary-tree": "doubleBinaryTree",
+    "one-ring": "oneRing",
+    "one-halving-doubling": "oneHalvingDoubling",
+}
 _TOPOLOGY = {"ring": "Ring", "fully-connected": "FullyConnected", "switch": "Switch"}
 _FILES = {"ALLREDUCE": "all-reduce", "ALLGATHER": "all-gather", "REDUCESCATTER": "reduce-scatter",
           "ALLTOALL": "all-to-all"}  # fmt: skip
@@ -71,7 +77,8 @@ def export(request: Request) -> Export:
     simulation = simulate(workload, request.parameters)
     if simulation.program.queued:
         raise UsageError(
-            "--format chakra: collectives in the queues of dialect astra-sim-1 are not written; --dialect simai is"
+            "--format chakra: collectives in the queues of dialect astra-sim-1 are not written; "
+            "--dialect simai is"
         )
     world = simulation.layout.world
     progress = Progress(simulation.timeline.spans)
@@ -87,7 +94,8 @@ def _said(simulation: Simulation) -> list[Diagnostic]:
     path = simulation.workload.path
     found = []
     message = (
-        "durations are whole microseconds in the files; the exact ones are in attributes that wltui reads and "
+        "durations are whole microseconds in the files; the exact ones are in attributes that wltui "
+        "reads and "
         "ASTRA-sim does not"
     )
     found.append(Diagnostic("note", "whole-microseconds", message, path))
@@ -98,14 +106,16 @@ def _said(simulation: Simulation) -> list[Diagnostic]:
     ]
     if overlap:
         message = (
-            f"{plural(len(overlap), 'stage')} {'has' if len(overlap) == 1 else 'have'} communication on several "
+            f"{plural(len(overlap), 'stage')} {'has' if len(overlap) == 1 else 'have'} communication on "
+            f"several "
             "streams: ASTRA-sim runs one collective or send of a rank at a time"
         )
         found.append(Diagnostic("note", "one-slot", message, path))
     npus = simulation.cluster.npus
     if simulation.has_dimensions and npus != simulation.layout.world:
         message = (
-            f"the cluster has {npus} NPUs, the run {simulation.layout.world}: ASTRA-sim wants a file for each, so "
+            f"the cluster has {npus} NPUs, the run {simulation.layout.world}: ASTRA-sim wants a file for "
+            f"each, so "
             "give --dim or --cluster with as many"
         )
         found.append(Diagnostic("warning", "ranks-missing", message, path))
@@ -244,7 +254,11 @@ def _nodes(simulation: Simulation, number: int) -> list[_Node]:
             exact = attribute("wltui_ns", ns, "uint64") + attribute("wltui_phase", phase)
             row = ops.row[op]
             batch = f" mb{ops.microbatch[op]}" if ops.microbatch[op] >= 0 else ""
-            name = raw[row] + f" {phase}{batch}".encode() if row >= 0 else f"{STREAMS[lane]} {phase}{batch}".encode()
+            name = (
+                raw[row] + f" {phase}{batch}".encode()
+                if row >= 0
+                else f"{STREAMS[lane]} {phase}{batch}".encode()
+            )
             micros = _micros(ns)
             # Streams and channels are first in, first out.
             key = 100 + cost.step if isinstance(cost, TransferCost) else lane

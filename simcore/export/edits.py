@@ -84,7 +84,8 @@ def _dialect(workload: Workload, parameters: Parameters) -> Dialect:
     for known in WORKLOAD_DIALECTS:
         if parameters.dialect == known:
             return known
-    raise UsageError(f"--dialect {printable(parameters.dialect, 60)}: {' or '.join(WORKLOAD_DIALECTS)} is expected")
+    expected = " or ".join(WORKLOAD_DIALECTS)
+    raise UsageError(f"--dialect {printable(parameters.dialect, 60)}: {expected} is expected")
 
 
 def _has_marked_blocks(workload: Workload, structure: Structure) -> bool:

@@ -1,4 +1,6 @@
-"""One collective alone, message by message: `wltui collective --network links`, and the prices of that network."""
+"""One collective alone, message by message: `wltui collective --network links`, and the prices of that
+network.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +40,15 @@ def rules_of(cluster: Cluster) -> Rules:
             names.append(asked or default)
         algorithms[kind] = tuple(names)
     return Rules(
-        tuple(dim.size for dim in cluster.dims), algorithms, cluster.endpoint_delay_ns, cluster.local_mem_bandwidth,
-        cluster.splits, cluster.active_chunks, 1, cluster.optimization == "baseline",
-    )  # fmt: skip
+        tuple(dim.size for dim in cluster.dims),
+        algorithms,
+        cluster.endpoint_delay_ns,
+        cluster.local_mem_bandwidth,
+        cluster.splits,
+        cluster.active_chunks,
+        1,
+        cluster.optimization == "baseline",
+    )
 
 
 def collective_alone(cluster: Cluster, ranks: Sequence[int], collective: str, size: int) -> Alone:

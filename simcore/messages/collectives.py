@@ -1,6 +1,8 @@
-"""Collectives of ranks as chunks that go through phases, each in a queue of its dimension (CHAKRA R4.3 to R4.9).
+"""Collectives of ranks as chunks that go through phases, each in a queue of its dimension (CHAKRA R4.3 to
+R4.9).
 
-Each rank starts its part by itself; a collective of several ranks is matched by the number of its chunk, which
+Each rank starts its part by itself; a collective of several ranks is matched by the number of its chunk,
+which
 every rank counts for itself. A phase runs on one dimension, or on all as one flat group.
 """
 
@@ -34,7 +36,9 @@ _TAGS = 500_000_000
 
 
 class Rules(NamedTuple):
-    """What the system file says of collectives. algorithms: kind -> one name a dimension, in wltui's words."""
+    """What the system file says of collectives. algorithms: kind -> one name a dimension, in wltui's
+    words.
+    """
 
     sizes: tuple[int, ...]
     algorithms: dict[str, tuple[str, ...]]

@@ -1,7 +1,8 @@
 """The collective algorithms as each rank runs them on one dimension: machines with tokens (CHAKRA R9).
 
 A token comes out of the endpoint delay, sends the next message, if one is left, and posts the next receive;
-a message that is received becomes a token again, through the endpoint delay and, if it reduces, the reduction.
+a message that is received becomes a token again, through the endpoint delay and, if it reduces, the
+reduction.
 The phase is over on a rank when all its messages are sent and the tokens that it began with are back.
 """
 
@@ -22,7 +23,9 @@ class Chunk(Protocol):
     tag: int
 
     def process(self, delay_reduce: int, machine: Machine) -> None:
-        """Sends a token through the endpoint delay, and then `delay_reduce` bytes of reduction, -1 for none."""
+        """Sends a token through the endpoint delay, and then `delay_reduce` bytes of reduction, -1 for
+        none.
+        """
         ...
 
     def ended(self) -> None:
@@ -241,7 +244,9 @@ class HalvingDoubling(Machine):
 
 
 class Tree:
-    """The double binary tree: an all-reduce up one of two in-order trees and down again, whatever was asked."""
+    """The double binary tree: an all-reduce up one of two in-order trees and down again, whatever was
+    asked.
+    """
 
     __slots__ = ("_children", "_parent", "_reduced", "_state", "chunk", "network", "size")
 

@@ -1,12 +1,14 @@
 """Messages between ranks: how long one takes, and which receive it belongs to.
 
 Two networks, as ASTRA-sim's analytical backends have them. `Unshared`: every message has the whole bandwidth,
-and over several dimensions the lowest in which the two ranks differ charges it. `Links`: a message goes link by
+and over several dimensions the lowest in which the two ranks differ charges it. `Links`: a message goes link
+by
 link, each a FIFO, stored and forwarded, dimension by dimension from the lowest.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -140,7 +142,8 @@ class Unshared(Matching):
 
 class LinkUse(NamedTuple):
     """What a link carried. dimension, source, target: from which place to which (`switch` has one of its own,
-    the number of ranks on the dimension). busy_ns: how long it was. queued_ns: how long messages waited for it.
+    the number of ranks on the dimension). busy_ns: how long it was. queued_ns: how long messages waited for
+    it.
     """
 
     dimension: int
@@ -210,7 +213,7 @@ class Links(Matching):
             base = at - here * stride
             if here != there:
                 places = self._walk(kind, npus, here, there)
-                for before, after in zip(places, places[1:], strict=False):
+                for before, after in itertools.pairwise(places):
                     links.append(self._link(dimension, self._place(base, stride, npus, before),
                                             self._place(base, stride, npus, after)))  # fmt: skip
                 at = base + there * stride

@@ -15,6 +15,7 @@ from simcore.parameters import Parameters
 def opened(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
     """The network of a run: see `NetworkModel`."""
     raise UsageError(
-        "--network links: of execution traces and of wltui collective; export a workload with --format chakra "
+        "--network links: of execution traces and of wltui collective; export a workload with --format "
+        "chakra "
         "and open that"
     )

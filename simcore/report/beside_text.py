@@ -142,7 +142,9 @@ def why_words(beside: Beside) -> str:
 
 def where_words(one: KindChange) -> str:
     """`rank 7`, or `stage 3` of the mean of its ranks."""
-    return f"stage {one.stage}" if one.rank is None else f"rank {one.rank}"
+    if one.rank is not None:
+        return f"rank {one.rank}"
+    return "all ranks" if one.stage is None else f"stage {one.stage}"
 
 
 def _computes(cause: KindChange) -> str:
@@ -185,7 +187,8 @@ def _accounts(beside: Beside, most: int) -> str:
     columns += [Column(name) for name in ("A", "B", "B - A") * 2]
     left = len(there) - len(kept)
     more = f" ({left} that change less: --all)" if left else ""
-    head = f"Accounts: the mean of the paired stages, then stage {worst.stage}, which changes most{more}"
+    where = "all ranks" if worst.stage is None else f"stage {worst.stage}"
+    head = f"Accounts: the mean of the paired stages, then {where}, which changes most{more}"
     return "\n".join([head, *table(columns, rows), ""])
 
 

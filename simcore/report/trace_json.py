@@ -14,7 +14,8 @@ from simcore.report.as_json import SCHEMA
 def trace_json(results: TraceResults, with_what_if: bool = False) -> dict[str, Any]:
     """All figures of execution traces that have run, as plain values, times in ns.
 
-    Each rank is a class of its own, each name pattern of nodes a layer. with_what_if: also what the step would
+    Each rank is a class of its own, each name pattern of nodes a layer. with_what_if: also what the step
+    would
     take with one thing changed.
     """
     one = results.executed
@@ -32,7 +33,8 @@ def trace_json(results: TraceResults, with_what_if: bool = False) -> dict[str, A
         },
         "cluster": {
             "dims": [
-                {"kind": dim.kind, "size": dim.size, "bandwidth_gbps": dim.bandwidth, "latency_ns": dim.latency_ns}
+                {"kind": dim.kind, "size": dim.size, "bandwidth_gbps": dim.bandwidth,
+                 "latency_ns": dim.latency_ns}
                 for dim in cluster.dims
             ],
             "network": one.parameters.network,
@@ -49,13 +51,14 @@ def trace_json(results: TraceResults, with_what_if: bool = False) -> dict[str, A
         "mean_ns": results.mean_ns,
         "layers": [
             {"index": index, "name": use.name, "operation": use.what, **dict.fromkeys(("fwd", "ig", "wg")),
-             "count": use.nodes, "own_ns": use.own_ns, "wait_ns": use.waits_ns, "critical_ns": use.critical_ns,
-             "slack_ns": use.slack_ns}
+             "count": use.nodes, "own_ns": use.own_ns, "wait_ns": use.waits_ns,
+             "critical_ns": use.critical_ns, "slack_ns": use.slack_ns}
             for index, use in enumerate(results.name_table)
         ],
         "groups": [
-            {"group": name, "ranks": ranks, "collectives": count, "bytes": size, "own_ns": own, "wait_ns": wait}
-            for name, ranks, count, size, own, wait in results.group_table
+            {"group": use.group, "ranks": use.ranks, "collectives": use.collectives, "bytes": use.bytes,
+             "own_ns": use.own_ns, "wait_ns": use.waits_ns}
+            for use in results.group_table
         ],
         "links": None if one.links is None else [link._asdict() for link in one.links],
         "streams": _streams(results),
@@ -80,15 +83,19 @@ def _class(rank: int, one: RankAccounts) -> dict[str, Any]:
         "ranks": str(rank),
         "count": 1,
         "stage": None,
-        "compute_ns": {name.removeprefix("compute "): ns
-                       for name, ns in zip(ACCOUNTS[:FIRST_EXPOSED], compute, strict=True)},
-        "exposed_ns": {name.removeprefix("exposed "): ns
-                       for name, ns in zip(ACCOUNTS[FIRST_EXPOSED:WAIT], one.total_ns[FIRST_EXPOSED:WAIT], strict=True)},
+        "compute_ns": {
+            name.removeprefix("compute "): ns
+            for name, ns in zip(ACCOUNTS[:FIRST_EXPOSED], compute, strict=True)
+        },
+        "exposed_ns": {
+            name.removeprefix("exposed "): ns
+            for name, ns in zip(ACCOUNTS[FIRST_EXPOSED:WAIT], one.total_ns[FIRST_EXPOSED:WAIT], strict=True)
+        },
         "wait_ns": one.ns("wait"),
         "bubble_ns": one.ns("bubble"),
         "host_ns": one.ns("host"),
         "idle_ns": one.ns("idle"),
-    }  # fmt: skip
+    }
 
 
 def _streams(results: TraceResults) -> list[dict[str, Any]]:

@@ -86,18 +86,24 @@ def _names(results: TraceResults, every: bool) -> str:
     unit_ns, unit = column_unit(results.step_time_ns)
     columns = [Column("nodes", left=True), Column("kind", left=True), Column("count"), Column("time a rank"),
                Column("waits"), Column("critical"), Column("slack"), Column("% of step")]  # fmt: skip
-    rows = []
     count = len(results.ranks)
     uses = results.name_table if every else results.name_table[:_NAMES]
-    for use in uses:
-        rows.append([
-            printable(use.name, 40), use.what, str(use.nodes), f"{use.own_ns / count / unit_ns:.3f}",
-            f"{use.waits_ns / count / unit_ns:.3f}", f"{use.critical_ns / unit_ns:.3f}", f"{use.slack_ns / unit_ns:.3f}",
-            percent(use.critical_ns, results.step_time_ns),
-        ])  # fmt: skip
+
+    def mean(ns: int) -> str:
+        return f"{ns / count / unit_ns:.3f}"
+
+    rows = [
+        [printable(use.name, 40), use.what, str(use.nodes), mean(use.own_ns), mean(use.waits_ns),
+         f"{use.critical_ns / unit_ns:.3f}", f"{use.slack_ns / unit_ns:.3f}",
+         percent(use.critical_ns, results.step_time_ns)]
+        for use in uses
+    ]  # fmt: skip
     left = len(results.name_table) - len(rows)
     more = [f"  and {plural(left, 'name')} more (--all-layers)"] if left else []
-    title = f"Nodes by name (# for a number), {unit}; time and waiting the mean of a rank, % of step: of the critical path"
+    title = (
+        f"Nodes by name (# for a number), {unit}; time and waiting the mean of a rank, % of step: of the "
+        f"critical path"
+    )
     return "\n".join([title, *table(columns, rows), *more, ""])
 
 
@@ -134,7 +140,8 @@ def _links(results: TraceResults) -> str:
     order = sorted(links, key=lambda one: (-one.busy_ns, one.dimension, one.source, one.target))
     rows = [
         [link_words(one.source, one.target), str(one.dimension), str(one.messages), byte_size(one.bytes),
-         f"{one.busy_ns / unit_ns:.3f}", f"{one.queued_ns / unit_ns:.3f}", percent(one.busy_ns, results.step_time_ns)]
+         f"{one.busy_ns / unit_ns:.3f}", f"{one.queued_ns / unit_ns:.3f}",
+         percent(one.busy_ns, results.step_time_ns)]
         for one in order[:_LINKS]
     ]  # fmt: skip
     left = len(links) - len(rows)

@@ -76,7 +76,9 @@ def write_set(folder: Path, ranks: Sequence[Sequence[Mapping[str, Any]]], name: 
 def write_network(path: Path, dims: Sequence[tuple[str, int, float, float]]) -> str:
     lists = zip(*dims, strict=True)
     keys = ("topology", "npus_count", "bandwidth", "latency")
-    path.write_text("".join(f"{key}: [ {', '.join(map(str, one))} ]\n" for key, one in zip(keys, lists, strict=True)))
+    path.write_text(
+        "".join(f"{key}: [ {', '.join(map(str, one))} ]\n" for key, one in zip(keys, lists, strict=True))
+    )
     return str(path)
 
 

@@ -13,7 +13,9 @@ COLLECTIVES = {0: "ALLREDUCE", 2: "ALLGATHER", 6: "ALLTOALL", 7: "REDUCESCATTER"
 
 
 def random_setup(seed: int) -> dict[str, Any]:
-    """One to three dimensions, all algorithms, groups, messages, memory, roofline, replay, queues, rendezvous."""
+    """One to three dimensions, all algorithms, groups, messages, memory, roofline, replay, queues,
+    rendezvous.
+    """
     draw = random.Random(seed)
     links = draw.random() < 0.3
     count = 1 if links else draw.choice((1, 1, 2, 2, 3))
@@ -23,7 +25,9 @@ def random_setup(seed: int) -> dict[str, Any]:
         kind = draw.choice(KINDS)
         if links and kind == "Ring" and size == 2:
             size = 4
-        dims.append((kind, size, draw.choice((50.0, 450.5, 12.5, 370.67)), draw.choice((500.0, 30.0, 0.5, 300.0))))
+        dims.append(
+            (kind, size, draw.choice((50.0, 450.5, 12.5, 370.67)), draw.choice((500.0, 30.0, 0.5, 300.0)))
+        )
     world = math.prod(size for _, size, _, _ in dims)
     algorithms = {}
     for number, name in COLLECTIVES.items():
@@ -45,11 +49,16 @@ def random_setup(seed: int) -> dict[str, Any]:
         few = draw.random() < 0.1 and "doubleBinaryTree" not in names
         algorithms[name] = names[: draw.randint(1, count)] if few else names
     system = {
-        "algorithms": algorithms, "delay": draw.choice((10, 10, 1, 37, 100)), "splits": draw.choice((1, 1, 2, 3, 5)),
-        "active": draw.choice((1, 1, 2, 3)), "baseline": draw.random() < 0.15, "roofline": draw.random() < 0.2,
-        "memory": draw.choice((1600, 50, 819.2, 3350)), "peak": draw.choice((900, 19.5, 312.5)),
+        "algorithms": algorithms,
+        "delay": draw.choice((10, 10, 1, 37, 100)),
+        "splits": draw.choice((1, 1, 2, 3, 5)),
+        "active": draw.choice((1, 1, 2, 3)),
+        "baseline": draw.random() < 0.15,
+        "roofline": draw.random() < 0.2,
+        "memory": draw.choice((1600, 50, 819.2, 3350)),
+        "peak": draw.choice((900, 19.5, 312.5)),
         "replay": draw.random() < 0.06,
-    }  # fmt: skip
+    }
     groups: dict[int, list[int]] = {}
     trees = {name for name, names in algorithms.items() if names == ["doubleBinaryTree"]}
     for number in range(1, draw.randint(1, 5)):
@@ -64,7 +73,9 @@ def random_setup(seed: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _ranks(draw: random.Random, world: int, groups: dict[int, list[int]], trees: set[str]) -> list[list[dict[str, Any]]]:
+def _ranks(
+    draw: random.Random, world: int, groups: dict[int, list[int]], trees: set[str]
+) -> list[list[dict[str, Any]]]:
     found: list[list[dict[str, Any]]] = [[] for _ in range(world)]
     last: list[dict[str, int]] = [{} for _ in range(world)]
     ids = [draw.choice((0, 1, 5)) for _ in range(world)]
@@ -120,7 +131,9 @@ def _ranks(draw: random.Random, world: int, groups: dict[int, list[int]], trees:
             add(target, RECV, 0, {"comm_src": source, "comm_tag": number, "comm_size": size}, "recv")
         elif what < 0.96:
             for rank in range(0, world, draw.randint(1, 3)):
-                add(rank, draw.choice((LOAD, STORE)), 1, {"tensor_size": draw.choice((4096, 100_000))}, "comm")
+                add(
+                    rank, draw.choice((LOAD, STORE)), 1, {"tensor_size": draw.choice((4096, 100_000))}, "comm"
+                )
         else:
             add(draw.randrange(world), INVALID, 0, {}, "comm")
     for rank in range(world):

@@ -1,4 +1,5 @@
-"""ASTRA-sim 2.x's rules said a second time, from the text, sharing no code with simcore: what random runs must equal.
+"""ASTRA-sim 2.x's rules said a second time, from the text, sharing no code with simcore: what random runs
+must equal.
 
 Nodes are dicts as encoding.py writes them; events are one heap by (time, order of putting), which gives the
 order inside a tick. Phases of collectives are closures over their counts.
@@ -23,7 +24,9 @@ class Statistics(Stopped):
 
 
 def simulate(setup: dict[str, Any]) -> dict[str, Any]:
-    """{"finished": {rank: (end, exposed)}, "nodes": [{id: (start, end)}], "stopped": whether the program ended}."""
+    """{"finished": {rank: (end, exposed)}, "nodes": [{id: (start, end)}], "stopped": whether the program
+    ended}.
+    """
     dims, ranks, system = setup["dims"], setup["ranks"], setup["system"]
     world = math.prod(size for _, size, _, _ in dims)
     heap: list[Any] = []
@@ -241,8 +244,16 @@ def simulate(setup: dict[str, Any]) -> dict[str, Any]:
         amount = size if kind == "ALLGATHER" else size // count
         if algorithm == "halvingDoubling":
             amount = size if kind == "ALLGATHER" else size // 2
-        state = {"left": total, "free": 0, "seen": 0, "got": 0, "gap": count // 2 if kind == "ALLGATHER" else 1,
-                 "size": amount, "back": kind == "ALLGATHER", "turn": 0}
+        state = {
+            "left": total,
+            "free": 0,
+            "seen": 0,
+            "got": 0,
+            "gap": count // 2 if kind == "ALLGATHER" else 1,
+            "size": amount,
+            "back": kind == "ALLGATHER",
+            "turn": 0,
+        }
         line: deque[tuple[int, int, int]] = deque()
 
         def enter() -> None:
@@ -256,12 +267,19 @@ def simulate(setup: dict[str, Any]) -> dict[str, Any]:
                     partner = members[me + gap if me // gap % 2 == 0 else me - gap]
                     line.append((partner, partner, state["size"]))
             elif algorithm == "ring":
-                line.append((members[(me + one["turn"]) % count], members[(me - one["turn"]) % count], amount))
+                line.append(
+                    (members[(me + one["turn"]) % count], members[(me - one["turn"]) % count], amount)
+                )
             else:
                 step = state["turn"] % (count - 1) + 1
                 state["turn"] += 1
-                line.append((members[(me + one["turn"] * step) % count], members[(me - one["turn"] * step) % count],
-                             amount))
+                line.append(
+                    (
+                        members[(me + one["turn"] * step) % count],
+                        members[(me - one["turn"] * step) % count],
+                        amount,
+                    )
+                )
             through(state["size"] if reduces else None, token)
 
         def again() -> None:
@@ -332,8 +350,11 @@ def simulate(setup: dict[str, Any]) -> dict[str, Any]:
         chunk = size // splits
         if chunk < world and kind != "ALLGATHER":
             chunk, size = world, splits * world
-        parts = [(dim, members, name) for dim, (members, name) in enumerate(rows)
-                 if len(members) > 1 and (dim >= len(involved) or involved[dim])]
+        parts = [
+            (dim, members, name)
+            for dim, (members, name) in enumerate(rows)
+            if len(members) > 1 and (dim >= len(involved) or involved[dim])
+        ]
         if not parts or not chunk:
             return False
         chunks = math.ceil(size / chunk)
@@ -372,7 +393,9 @@ def simulate(setup: dict[str, Any]) -> dict[str, Any]:
             tag = count_on(rank, ("tag", group), group * 1_000_000) % 500_000_000
             here = chunk
             if kind == "ALLREDUCE" and not system["baseline"]:
-                plan = [("REDUCESCATTER", part, "out") for part in parts[:-1]] + [("ALLREDUCE", parts[-1], "out")]
+                plan = [("REDUCESCATTER", part, "out") for part in parts[:-1]] + [
+                    ("ALLREDUCE", parts[-1], "out")
+                ]
                 plan += [("ALLGATHER", part, "back") for part in parts[-2::-1]]
             else:
                 plan = [(kind, part, "") for part in (parts[::-1] if kind == "ALLGATHER" else parts)]
@@ -388,8 +411,16 @@ def simulate(setup: dict[str, Any]) -> dict[str, Any]:
                     queue = count_on(rank, (dim, way)) % many
                     turn = -1 if many > 1 and queue >= half else 1
                 word = name[3].lower() + name[4:] if name.startswith("one") else name
-                step = {"kind": what, "algorithm": word, "members": members, "size": here, "turn": turn,
-                        "queue": (dim, queue), "delay": delay, "local": local}
+                step = {
+                    "kind": what,
+                    "algorithm": word,
+                    "members": members,
+                    "size": here,
+                    "turn": turn,
+                    "queue": (dim, queue),
+                    "delay": delay,
+                    "local": local,
+                }
                 if word == "doubleBinaryTree":
                     step["last_root"] = count_on(rank, ("tree", kind, dim)) % 2 == 0
                 elif what == "REDUCESCATTER":
@@ -404,8 +435,10 @@ def simulate(setup: dict[str, Any]) -> dict[str, Any]:
 
     memory_free: dict[Any, int] = {}
     table = [{node["id"]: node for node in nodes} for nodes in ranks]
-    waits = [{key: set(node.get("data", ())) | set(node.get("ctrl", ())) for key, node in nodes.items()}
-             for nodes in table]
+    waits = [
+        {key: set(node.get("data", ())) | set(node.get("ctrl", ())) for key, node in nodes.items()}
+        for nodes in table
+    ]
     free: list[set[int]] = [{key for key, parents in one.items() if not parents} for one in waits]
     slots: list[dict[str, int]] = [{} for _ in ranks]
     running = [0] * len(ranks)
@@ -472,7 +505,10 @@ def simulate(setup: dict[str, Any]) -> dict[str, Any]:
                 if not values["tensor_size"]:
                     end(rank, key, later)
                     return
-                rate = min(system["memory"] * 1e9 * (values["num_ops"] / values["tensor_size"]), system["peak"] * 1e12)
+                rate = min(
+                    system["memory"] * 1e9 * (values["num_ops"] / values["tensor_size"]),
+                    system["peak"] * 1e12,
+                )
                 ns = math.floor(values["num_ops"] / rate * 1e9)
             if not on_cpu:
                 computed[rank] += ns
@@ -493,8 +529,14 @@ def simulate(setup: dict[str, Any]) -> dict[str, Any]:
                 put_own(rank, ns, over)
                 return
             what = {0: "ALLREDUCE", 2: "ALLGATHER", 6: "ALLTOALL", 7: "REDUCESCATTER"}[number]
-            collective(rank, what, values["comm_size"], int(values.get("pg_name", "0")),
-                       values.get("involved_dim", [True] * 4), over)
+            collective(
+                rank,
+                what,
+                values["comm_size"],
+                int(values.get("pg_name", "0")),
+                values.get("involved_dim", [True] * 4),
+                over,
+            )
         else:
             tag = ("p2p", values["comm_tag"] % 500_000_000)
             if kind == 5:

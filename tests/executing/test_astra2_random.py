@@ -1,7 +1,9 @@
-"""Random sets: the engine equals a second statement of ASTRA-sim's rules, every node of every rank, to the ns.
+"""Random sets: the engine equals a second statement of ASTRA-sim's rules, every node of every rank, to the
+ns.
 
 `WLTUI_RANDOM_SETS=5000` runs so many (60 without it), `WLTUI_RANDOM_SET=N` set N alone. Planted, to see this
-fail: a walk in the order of the file, an endpoint delay in a group, a last chunk of the rest, a receive before
+fail: a walk in the order of the file, an endpoint delay in a group, a last chunk of the rest, a receive
+before
 the sender's callback, a queue left before the workload is told.
 """
 
@@ -53,14 +55,22 @@ def ours(setup: dict[str, Any], folder: Path) -> dict[str, Any]:
     read = read_astra_system(system, len(setup["dims"]))
     cluster = choose_cluster(Parameters(cluster=network)).cluster(1)
     rules = Rules(
-        tuple(dim.size for dim in cluster.dims), read.algorithms, int(read.endpoint_delay_ns * setup["injection"]),
-        read.system.memory_bandwidth, read.splits, read.active_chunks, setup["queues"], read.baseline,
-    )  # fmt: skip
+        tuple(dim.size for dim in cluster.dims),
+        read.algorithms,
+        int(read.endpoint_delay_ns * setup["injection"]),
+        read.system.memory_bandwidth,
+        read.splits,
+        read.active_chunks,
+        setup["queues"],
+        read.baseline,
+    )
     clock = Clock(cluster.npus)
     made = (Links if setup["links"] else Unshared)(clock, cluster.dims, setup["rendezvous"])
     groups = {number: tuple(ranks) for number, ranks in setup["groups"].items()}
     assert isinstance(read.system, System)
-    run = AstraRun(traces.ordered(), traces.kinds, clock, made, rules, read.system, Memory(*setup["memory"]), groups)
+    run = AstraRun(
+        traces.ordered(), traces.kinds, clock, made, rules, read.system, Memory(*setup["memory"]), groups
+    )
     outcome = run.outcome()
     nodes = [
         {
@@ -68,7 +78,9 @@ def ours(setup: dict[str, Any], folder: Path) -> dict[str, Any]:
             for place in range(len(one))
             if start[place] >= 0
         }
-        for one, start, end in zip((rank.nodes for rank in run.ranks), outcome.start, outcome.end, strict=True)
+        for one, start, end in zip(
+            (rank.nodes for rank in run.ranks), outcome.start, outcome.end, strict=True
+        )
     ]
     finished = {rank: (end, exposed) for rank, end, exposed in outcome.finished}
     return {"finished": finished, "nodes": nodes, "stopped": outcome.fault is not None}

@@ -127,11 +127,11 @@ def _links_text(links: list[LinkUse], step_ns: int) -> list[str]:
 
     order = sorted(links, key=lambda one: (-one.busy_ns, one.dimension, one.source, one.target))
     lines = [f"{len(links)} links, message by message, first come first served:"]
-    for one in order[:_MOST_LINKS]:
-        lines.append(
-            f"  dimension {one.dimension}, {link_words(one.source, one.target)}: {one.messages} messages, "
-            f"{byte_size(one.bytes)}, busy {percent(one.busy_ns, step_ns)} %, queued {duration(one.queued_ns)}"
-        )
+    lines += [
+        f"  dimension {one.dimension}, {link_words(one.source, one.target)}: {one.messages} messages, "
+        f"{byte_size(one.bytes)}, busy {percent(one.busy_ns, step_ns)} %, queued {duration(one.queued_ns)}"
+        for one in order[:_MOST_LINKS]
+    ]
     return lines + ([f"  and {len(links) - _MOST_LINKS} more"] if len(links) > _MOST_LINKS else [])
 
 

@@ -9,18 +9,27 @@ from simcore.units import duration, percent, plural
 from tui.frame import cells
 from tui.layers.table import Column, Place, figure, fitting
 
-# Heading, cells, whether left-aligned, from which width on, what it sorts by, whether the largest comes first.
+# Heading, cells, whether left-aligned, from which width on, what it sorts by, whether the largest comes
+# first.
 _COLUMNS: tuple[tuple[str, int, bool, int, str, bool], ...] = (
-    ("nodes", 30, True, 0, "name", False), ("kind", 14, True, 70, "kind", False), ("count", 7, False, 0, "count", True),
-    ("time ms", 10, False, 0, "time", True), ("waits ms", 10, False, 80, "waits", True),
-    ("crit. ms", 10, False, 90, "critical", True), ("slack ms", 10, False, 104, "slack", False),
+    ("nodes", 30, True, 0, "name", False),
+    ("kind", 14, True, 70, "kind", False),
+    ("count", 7, False, 0, "count", True),
+    ("time ms", 10, False, 0, "time", True),
+    ("waits ms", 10, False, 80, "waits", True),
+    ("crit. ms", 10, False, 90, "critical", True),
+    ("slack ms", 10, False, 104, "slack", False),
     ("% step", 7, False, 0, "critical", True),
-)  # fmt: skip
+)
 _VALUES: dict[str, Callable[[NameUse], int | str]] = {
-    "name": lambda one: one.name, "kind": lambda one: one.what, "count": lambda one: one.nodes,
-    "time": lambda one: one.own_ns, "waits": lambda one: one.waits_ns, "critical": lambda one: one.critical_ns,
+    "name": lambda one: one.name,
+    "kind": lambda one: one.what,
+    "count": lambda one: one.nodes,
+    "time": lambda one: one.own_ns,
+    "waits": lambda one: one.waits_ns,
+    "critical": lambda one: one.critical_ns,
     "slack": lambda one: one.slack_ns,
-}  # fmt: skip
+}
 
 
 class TraceTable:
@@ -52,14 +61,21 @@ class TraceTable:
         one, results = self._all[self.lines[line]], self._results
         ranks = len(results.ranks)
         return {
-            "nodes": cells(one.name, 30), "kind": cells(one.what, 14), "count": str(one.nodes),
-            "time ms": figure(one.own_ns / ranks / 1e6, 10), "waits ms": figure(one.waits_ns / ranks / 1e6, 10),
-            "crit. ms": figure(one.critical_ns / 1e6, 10), "slack ms": figure(one.slack_ns / 1e6, 10),
+            "nodes": cells(one.name, 30),
+            "kind": cells(one.what, 14),
+            "count": str(one.nodes),
+            "time ms": figure(one.own_ns / ranks / 1e6, 10),
+            "waits ms": figure(one.waits_ns / ranks / 1e6, 10),
+            "crit. ms": figure(one.critical_ns / 1e6, 10),
+            "slack ms": figure(one.slack_ns / 1e6, 10),
             "% step": percent(one.critical_ns, results.step_time_ns),
-        }  # fmt: skip
+        }
 
     def counted(self) -> str:
-        return f"{plural(len(self._all), 'name')} of {plural(self._results.held_ops, 'node')}, all ranks together"
+        return (
+            f"{plural(len(self._all), 'name')} of {plural(self._results.held_ops, 'node')}, all ranks "
+            f"together"
+        )
 
     def left(self) -> str:
         return f"{len(self.lines)} of {plural(len(self._all), 'name')}"
@@ -93,7 +109,11 @@ class TraceTable:
 
     def _matching(self, typed: str, of: Sequence[int]) -> list[int]:
         words = typed.lower().split()
-        return [at for at in of if all(word in f"{self._all[at].name} {self._all[at].what}".lower() for word in words)]
+        return [
+            at
+            for at in of
+            if all(word in f"{self._all[at].name} {self._all[at].what}".lower() for word in words)
+        ]
 
     def find(self, typed: str, line: int, direction: int) -> int | None:
         if not typed.strip():
@@ -113,7 +133,9 @@ class TraceTable:
         return one.name, one.what
 
     def line_of(self, mark: Hashable) -> int:
-        here = (line for line, at in enumerate(self.lines) if (self._all[at].name, self._all[at].what) == mark)
+        here = (
+            line for line, at in enumerate(self.lines) if (self._all[at].name, self._all[at].what) == mark
+        )
         return next(here, 0)
 
     def first_line(self, line: int) -> int:
@@ -128,7 +150,8 @@ class TraceTable:
         one, results = self._all[self.lines[line]], self._results
         node = results.executed.nodes[one.rank].id[one.place]
         lines = [
-            f"{plural(one.nodes, 'node')} of all ranks take {duration(one.own_ns)} and wait {duration(one.waits_ns)}",
+            f"{plural(one.nodes, 'node')} of all ranks take {duration(one.own_ns)} and wait "
+            f"{duration(one.waits_ns)}",
             f"on the critical path {duration(one.critical_ns)}; a long one is node {node} of rank {one.rank}",
         ]
         return f"{cells(one.name, 60)} ({one.what})", [(text[:width], "") for text in lines]

@@ -94,7 +94,12 @@ class ExecutionForm:
         """Those of the table whose flag says so."""
         return [
             ExecutionField(
-                flag.group, flag.field.replace("_", " "), flag.unit, f"{flag.option}  {flag.help}", flag.option, flag
+                flag.group,
+                flag.field.replace("_", " "),
+                flag.unit,
+                f"{flag.option}  {flag.help}",
+                flag.option,
+                flag,
             )
             for flag in FLAGS
             if "execution" in flag.of
@@ -133,7 +138,9 @@ def _ends(opened: TraceResults, now: TraceResults, rows: int) -> list[Line]:
     if rows < 2:
         return []
     lines: list[Line] = [[("  rank         was        now  difference", "dim")]]
-    for (rank, old, _), (_, new, _) in list(zip(opened.executed.ranks, now.executed.ranks, strict=False))[: rows - 1]:
+    for (rank, old, _), (_, new, _) in list(zip(opened.executed.ranks, now.executed.ranks, strict=False))[
+        : rows - 1
+    ]:
         change = "=" if new == old else signed(new - old)
         lines.append([(f"{rank:>6}{duration(old):>12}{duration(new):>11}", ""), (f"{change:>12}", "")])
     return lines

@@ -1,4 +1,6 @@
-"""Lanes of execution traces that have run: one for each rank, below it compute, CPU, groups, messages, memory."""
+"""Lanes of execution traces that have run: one for each rank, below it compute, CPU, groups, messages,
+memory.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,9 @@ class TraceLane(SpanLane):
     def _places(self) -> list[int]:
         results, number = self.results, self.number
         ends = results.executed.end[number]
-        return [at for at in range(len(ends)) if ends[at] >= 0 and results.stream_of(number, at) == self.stream]
+        return [
+            at for at in range(len(ends)) if ends[at] >= 0 and results.stream_of(number, at) == self.stream
+        ]
 
     @property
     def may_overlap(self) -> bool:
@@ -123,9 +127,15 @@ class TraceLane(SpanLane):
         name = f"{cells(results.name_of(number, place), 40)} ({results.what(number, place)})"
         first: Line = [(name, "bright"), (others, "warn"), ("   ", ""), (f"{self.whose}, node "
                        f"{executed.nodes[number].id[place]}", "dim")]  # fmt: skip
-        times: Line = [(f"{TIME.clock(start)} .. {TIME.clock(end)}", ""), ("   ", ""), (TIME.length(end - begin), "bright")]
+        times: Line = [
+            (f"{TIME.clock(start)} .. {TIME.clock(end)}", ""),
+            ("   ", ""),
+            (TIME.length(end - begin), "bright"),
+        ]
         if begin > start:
-            what = "before its message" if results.type_of(number, place) == SEND + 1 else "for the last member"
+            what = (
+                "before its message" if results.type_of(number, place) == SEND + 1 else "for the last member"
+            )
             times.append((f"   after waiting {duration(begin - start)} {what}", ""))
         said = ", ".join(facts_of(results, number, place))
         return [first, times, *([(line, "")] for line in wrapped(said, width - 4))]
@@ -138,7 +148,9 @@ class TraceLane(SpanLane):
             flags = bytearray()
             for place, category in zip(spans.op, spans.category, strict=True):
                 if place not in known:
-                    name = f"{self.results.name_of(self.number, place)} {self.results.what(self.number, place)}"
+                    name = (
+                        f"{self.results.name_of(self.number, place)} {self.results.what(self.number, place)}"
+                    )
                     known[place] = word.is_in(name)
                 flags.append(known[place] or DRAWN[category] in word.kinds)
             found.append(bytes(flags))
@@ -159,7 +171,16 @@ def facts_of(results: TraceResults, rank: int, place: int) -> list[str]:
     for key, words in (("comm_src", "from rank"), ("comm_dst", "to rank"), ("comm_tag", "tag")):
         if key in values and not (key != "comm_tag" and values[key] == rank):
             said.append(f"{words} {values[key]}")
-    known = ("comm_size", "tensor_size", "comm_src", "comm_dst", "comm_tag", "comm_type", "pg_name", "is_cpu_op")
+    known = (
+        "comm_size",
+        "tensor_size",
+        "comm_src",
+        "comm_dst",
+        "comm_tag",
+        "comm_type",
+        "pg_name",
+        "is_cpu_op",
+    )
     others = [key for key in values if key not in known]
     said += [f"{cells(key, 24)} {cells(str(values[key]), 40)}" for key in others[:_SHOWN]]
     return said + ([f"and {len(others) - _SHOWN} attributes more"] if len(others) > _SHOWN else [])
@@ -179,9 +200,12 @@ class TraceLanes:
     @property
     def orders(self) -> tuple[Order, ...]:
         return (
-            Order("", "lane", "busy"), Order("busy", "least busy", "busy"), Order("bubble", "most bubble", "bubb"),
-            Order("wait", "most wait", "wait"), Order("exposed", "most exposed", "expo"),
-        )  # fmt: skip
+            Order("", "lane", "busy"),
+            Order("busy", "least busy", "busy"),
+            Order("bubble", "most bubble", "bubb"),
+            Order("wait", "most wait", "wait"),
+            Order("exposed", "most exposed", "expo"),
+        )
 
     @property
     def length(self) -> int:

@@ -1,4 +1,6 @@
-"""What one moves by in execution traces that have run: waits, dependencies with their reasons, the critical path."""
+"""What one moves by in execution traces that have run: waits, dependencies with their reasons, the critical
+path.
+"""
 
 from __future__ import annotations
 
@@ -144,9 +146,12 @@ class TraceMoves:
             late = [
                 (who, at)
                 for who, column in enumerate(results._place_in)
-                if (at := column.get(number, NOTHING)) != NOTHING and executed.start[who][at] == executed.begin[rank][place]
+                if (at := column.get(number, NOTHING)) != NOTHING
+                and executed.start[who][at] == executed.begin[rank][place]
             ]
-            found += [(who, at, "its rank came last to the collective") for who, at in late[:1] if who != rank]
+            found += [
+                (who, at, "its rank came last to the collective") for who, at in late[:1] if who != rank
+            ]
         lane = executed.lanes[rank][place]
         if lane != 255 and executed.start[rank][place]:
             begun = executed.start[rank][place]
@@ -155,8 +160,14 @@ class TraceMoves:
                 if held == lane and at != place and executed.end[rank][at] == begun
             ]  # fmt: skip
             what = "its slot" if results.is_astra else "its stream"
-            found += [(rank, at, f"it held {what}") for at in before if at not in (*one.data[place], *one.ctrl[place])]
-        return sorted(found, key=lambda item: -executed.end[item[0]][item[1]] if "last" not in item[2] else -(1 << 62))
+            found += [
+                (rank, at, f"it held {what}")
+                for at in before
+                if at not in (*one.data[place], *one.ctrl[place])
+            ]
+        return sorted(
+            found, key=lambda item: -executed.end[item[0]][item[1]] if "last" not in item[2] else -(1 << 62)
+        )
 
     def _effects(self, rank: int, place: int) -> list[tuple[int, int, str]]:
         executed = self.results.executed
@@ -185,7 +196,9 @@ class TraceMoves:
         if not 0 <= index < len(legs):
             return None
         leg = legs[index]
-        words = f"path leg {index + 1} of {len(legs)}: {cells(leg.what, 40)}, {duration(leg.ns)}; {leg.reason}"
+        words = (
+            f"path leg {index + 1} of {len(legs)}: {cells(leg.what, 40)}, {duration(leg.ns)}; {leg.reason}"
+        )
         return Step(leg.number, None, leg.start_ns, leg.rank, words)
 
     def path(self, source: LaneSource) -> PathLanes | None:

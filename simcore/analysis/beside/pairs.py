@@ -105,7 +105,14 @@ class Beside(Struct, frozen=True, dict=True):
     @property
     def by_rank(self) -> bool:
         """Whether lanes are paired rank by rank; else by their stage alone."""
+        if self._by_number:
+            return True
         return not self.unlike and all(_places(side) for side in self._measured)
+
+    @property
+    def _by_number(self) -> bool:
+        """Whether ranks are paired by their numbers: execution traces tell nothing else of them."""
+        return "executed" in (self.a.origin, self.b.origin)
 
     @property
     def _measured(self) -> list[Run]:
@@ -114,6 +121,8 @@ class Beside(Struct, frozen=True, dict=True):
     @cached_property
     def pairs(self) -> list[LanePair]:
         """The lanes in pairs, by stage and rank: of one place each, or of each stage the first one."""
+        if self._by_number:
+            return self._numbered()
         if self.by_rank:
             return self._by_place()
         firsts: list[dict[int | None, Track]] = [{}, {}]
@@ -123,6 +132,16 @@ class Beside(Struct, frozen=True, dict=True):
         common = [stage for stage in firsts[0] if stage in firsts[1]]
         known = [stage for stage in common if stage is not None]
         return [LanePair(stage, firsts[0][stage], firsts[1][stage], 1) for stage in known]
+
+    def _numbered(self) -> list[LanePair]:
+        sides = [
+            {rank: track for track in side.tracks for rank in track.ranks} for side in (self.a, self.b)
+        ]
+        found: dict[tuple[Track, Track], int] = {}
+        for rank in sorted(sides[0].keys() & sides[1].keys()):
+            pair = sides[0][rank], sides[1][rank]
+            found[pair] = found.get(pair, 0) + 1
+        return [LanePair(None, a, b, ranks) for (a, b), ranks in found.items()]
 
     def _by_place(self) -> list[LanePair]:
         found: dict[tuple[Track, Track], int] = {}
@@ -159,7 +178,7 @@ class Beside(Struct, frozen=True, dict=True):
         for side in (self.a, self.b):
             sums, ranks = [0] * len(ALIKE), 0
             for track in side.tracks:
-                if track.stage in wanted:
+                if self._by_number or track.stage in wanted:
                     count = len(track.ranks)
                     ranks += count
                     of_one = side.common_ns(track)

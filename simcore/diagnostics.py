@@ -35,6 +35,12 @@ def printable(text: str, limit: int = _NAME_LIMIT) -> str:
     return safe if safe.isascii() else _without_piles(safe)
 
 
+def in_short(text: str, limit: int = _NAME_LIMIT) -> str:
+    """Text from a file as `printable`, in at most `limit` characters with what was escaped in it."""
+    safe = printable(text, limit)
+    return safe if len(safe) <= limit else safe[: limit - 3] + "..."
+
+
 def is_unicode(encoding: str | None) -> bool:
     """Whether text of this encoding can hold block glyphs."""
     return (encoding or "").lower().replace("-", "").startswith("utf")

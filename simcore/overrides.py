@@ -33,10 +33,7 @@ class Overrides(Struct, frozen=True):
 
 def parse_overrides(parameters: Parameters, world: int, dimensions: int) -> Overrides:
     """The overrides of a run. Raises `UsageError` that says what was given and what fits."""
-    ranks = {}
-    for text in parameters.slow_rank:
-        left, factor = _split(text, "--slow-rank", "R=X, for example 37=1.3")
-        ranks[_number(left, "--slow-rank", text, "rank", world)] = factor
+    ranks = slow_ranks_of(parameters, world)
     links = {}
     for text in parameters.slow_link:
         form = "DIM:R=X, for example 1:37=0.5"
@@ -50,6 +47,15 @@ def parse_overrides(parameters: Parameters, world: int, dimensions: int) -> Over
         )
         links[place] = factor
     return Overrides(ranks, links, parameters.jitter, parameters.seed)
+
+
+def slow_ranks_of(parameters: Parameters, world: int) -> dict[int, float]:
+    """Rank -> factor on its compute, from `--slow-rank R=X`. Raises `UsageError`."""
+    ranks = {}
+    for text in parameters.slow_rank:
+        left, factor = _split(text, "--slow-rank", "R=X, for example 37=1.3")
+        ranks[_number(left, "--slow-rank", text, "rank", world)] = factor
+    return ranks
 
 
 def layer_scales(parameters: Parameters) -> dict[tuple[str, str], float]:

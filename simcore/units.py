@@ -40,13 +40,15 @@ def column_unit(largest_ns: int) -> tuple[int, str]:
     return next(((size, unit) for size, unit in _TIME_UNITS if largest_ns >= size), _TIME_UNITS[-1])
 
 
-def in_unit(ns: int, unit_ns: int) -> str:
-    """`ns` as a figure of a column in that unit: three decimals, whole nanoseconds without.
+def in_unit(ns: int, unit_ns: int, resolution_ns: int = 1) -> str:
+    """`ns` as a figure of a column in that unit: three decimals, or as many as its resolution tells; whole
+    nanoseconds without.
 
-    >>> in_unit(13973040880, 10**9), in_unit(7, 1)
-    ('13.973', '7')
+    >>> in_unit(13973040880, 10**9), in_unit(7, 1), in_unit(2_350_000, 10**6, 10_000)
+    ('13.973', '7', '2.35')
     """
-    return f"{ns / unit_ns:.3f}" if unit_ns > 1 else str(ns)
+    decimals = next((one for one in range(3) if unit_ns <= resolution_ns * 10**one), 3)
+    return f"{ns / unit_ns:.{decimals}f}"
 
 
 def digits(value: int) -> str:
@@ -123,3 +125,13 @@ def change_percent(was: int, now: int, unit: str = " %") -> str:
         return ""
     figure = f"{100 * (now - was) / was:+.1f}"
     return f"{'0.0' if figure in ('+0.0', '-0.0') else figure}{unit}"
+
+
+def difference(a_ns: int, b_ns: int) -> str:
+    """How much longer B is than A.
+
+    >>> difference(14767000000, 10692000000), difference(0, 5)
+    ('-4.075 s (-27.6 %)', '+5 ns')
+    """
+    share = change_percent(a_ns, b_ns)
+    return signed(b_ns - a_ns) + (f" ({share})" if share else "")

@@ -291,6 +291,7 @@ EXAMPLES: dict[str, Example] = {
     "pp-missing": text(BARE),
     "all-gpus-missing": text(BARE),
     "gather-is-shard": text(SHARD),
+    "compute-placeholder": text(changed(changed(changed(TEXT, " 10 ", " 1 "), " 20 ", " 1 "), " 30 ", " 0 ")),
     "ep-clamped": text(changed(TEXT, "ep: 1", "ep: 64")),
     "not-rescaled": text(TEXT, tp=4),
     "degrees-do-not-fit": text(changed(TEXT, "all_gpus: 8", "all_gpus: 9")),

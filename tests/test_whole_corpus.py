@@ -11,8 +11,7 @@ from simcore.analysis import Results
 from simcore.checking import check_file_of
 from simcore.inputs import open_input
 from simcore.parameters import Parameters
-from simcore.report.as_json import json_report
-from simcore.report.as_text import text_report
+from simcore.report.pages import run_json, run_page
 from simcore.simulation import simulate
 from simcore.workload import Workload
 from tests.workload.texts import SHARED
@@ -37,11 +36,11 @@ def test_a_real_file_opens_in_time_and_gives_a_step(path: Path) -> None:
         return
     simulation = simulate(workload, Parameters())
     results = Results(simulation)
-    assert text_report(results).startswith("Step time  ")
+    assert run_page(results).startswith("Step time  ")
     assert time.process_time() - begin < SECONDS
     codes = {found.code for found in simulation.diagnostics}
     assert simulation.step_time_ns > 0 or "zero-step" in codes
-    assert json_report(results)["workload"]["format"] == workload.format
+    assert run_json(results)["workload"]["format"] == workload.format
     # What a check says is what a run says of the file; the rest is about the run.
     of_the_run = {"cluster-default", "group-flat", "zero-step"}
     said = [found for found in simulation.diagnostics if found.code not in of_the_run]

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from simcore.diagnostics import printable
+from simcore.diagnostics import in_short
 
 # A piece of a line: text and the role of its style (see tui.style).
 Piece = tuple[str, str]
@@ -63,10 +63,12 @@ _LAST_PLAIN = 0x52F
 
 def cells(text: str, limit: int = 200) -> str:
     """Text of a file as at most `limit` characters of one cell each: escaped, others as `?`."""
-    safe = printable(text, limit)
-    if not safe.isascii():
-        safe = "".join(char if _is_one_cell(char) else "?" for char in safe)
-    return safe if len(safe) <= limit else safe[: limit - 3] + "..."
+    return in_cells(in_short(text, limit))
+
+
+def in_cells(safe: str) -> str:
+    """Printable text with `?` for each character that does not fill one cell."""
+    return safe if safe.isascii() else "".join(char if _is_one_cell(char) else "?" for char in safe)
 
 
 def middle_cut(text: str, limit: int) -> str:

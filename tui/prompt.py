@@ -89,11 +89,9 @@ class Prompt(FieldScreen["str | None"]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "leave it")]
 
-    def __init__(self, question: str, value: str, *, form: str = "", begun: bool = False) -> None:
-        """form: how a value is written, in rows of its own above. begun: `value` was typed, more of it
-        comes; else what is typed replaces it.
-        """
-        super().__init__(Field(value, select_on_focus=not begun))
+    def __init__(self, question: str, value: str, *, form: str = "") -> None:
+        """value: what is typed replaces it. form: how a value is written, in rows of its own above."""
+        super().__init__(Field(value))
         self._question, self._form = question, form
 
     def compose(self) -> ComposeResult:
@@ -124,21 +122,14 @@ class LivePrompt(Prompt):
     LivePrompt #said {{ width: auto; text-style: none; }}
     """
 
-    def __init__(
-        self, question: str, value: str, changed: Callable[[str], None], *, begun: bool = False
-    ) -> None:
-        super().__init__(question, value, begun=begun)
-        self._begun = value if begun else None
+    def __init__(self, question: str, value: str, changed: Callable[[str], None]) -> None:
+        super().__init__(question, value)
         self._changed = changed
         self._said = Label("", id="said", markup=False)
 
     def _row(self) -> ComposeResult:
         yield from super()._row()
         yield self._said
-
-    def on_mount(self) -> None:
-        if self._begun is not None:
-            self._changed(self._begun)
 
     def say(self, words: str) -> None:
         """Words behind the text, as far as there is room."""

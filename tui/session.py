@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from simcore.analysis.run import Run
 from simcore.diagnostics import Diagnostic
 from simcore.parameters import Parameters, as_flags
-from simcore.report.headline import headline
 from simcore.units import duration
 
 __all__ = ["KeptRun", "Run", "Session", "notes_of"]
@@ -109,7 +108,7 @@ class Session:
 
     def facts(self, wide: bool) -> list[str]:
         """What is open, besides its name, the most important first."""
-        return headline(self.current, wide)
+        return self.current.headline(wide)
 
     def run_words(self) -> str:
         """Which run is on the screen: `run 2 of 3`, or one that was not kept."""

@@ -5,35 +5,51 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
+from difflib import get_close_matches
 from types import FrameType
+from typing import NamedTuple
 
 from textual.pilot import Pilot, WaitForScreenTimeout
+from textual.widgets import Input
 
 from simcore.diagnostics import UsageError, printable
 from tui.app import WltuiApp
-from tui.keys.names import key_of
+from tui.keys.names import key_name, key_of
 from tui.pictures import as_svg, as_text
 
 DEFAULT_SIZE = (120, 36)
 _MOST = (1000, 500)
+# Keys that people write by their names.
+_NAMED = ("enter", "escape", "tab", "space", "up", "down", "left", "right", "home", "end", "pageup",
+          "pagedown", "delete", "backspace")  # fmt: skip
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def keys_in(text: str) -> list[str]:
+class Pressed(NamedTuple):
+    """A key. word: that it begins, where it looks like the name of a key and is none: in a prompt it is text,
+    elsewhere a mistake; "" of all others.
+    """
+
+    key: str
+    word: str = ""
+
+
+def keys_in(text: str) -> list[Pressed]:
     """The keys of a text: words apart by blanks, a word the name of a key or else one key a character.
 
     `2 ww Ctrl+R /mlp Enter` -> 2, w, w, ctrl+r, /, m, l, p, enter.
     """
-    keys: list[str] = []
+    keys: list[Pressed] = []
     for word in text.split():
         key = key_of(word)
         if key is not None:
-            keys.append(key)
+            keys.append(Pressed(key))
         elif not word.isprintable():
             found = printable(word, 40)
             raise UsageError(f"--snapshot: found {found}, expected keys like: j Space ww Ctrl+R")
         else:
-            keys += word
+            named = word if re.match("[A-Z][a-z]", word) else ""
+            keys += [Pressed(char, "" if place else named) for place, char in enumerate(word)]
     return keys
 
 
@@ -96,7 +112,7 @@ class _Ending:
             self._leave()
 
 
-def snapshot(app: WltuiApp, keys: list[str], size: tuple[int, int], svg: bool) -> str:
+def snapshot(app: WltuiApp, keys: list[Pressed], size: tuple[int, int], svg: bool) -> str:
     """The screen of `size` columns and rows after `keys`, each pressed when the one before is done with.
 
     As text the glyphs tell kinds apart, as on a terminal without colour. A signal that ends it raises
@@ -104,6 +120,7 @@ def snapshot(app: WltuiApp, keys: list[str], size: tuple[int, int], svg: bool) -
     """
     taken: str | None = None
     waited = False
+    misspelt = ""
 
     async def settle(pilot: Pilot[object]) -> None:
         """What a key has set off in the background is part of what it does."""
@@ -113,11 +130,15 @@ def snapshot(app: WltuiApp, keys: list[str], size: tuple[int, int], svg: bool) -
         await pilot.pause()
 
     async def press(pilot: Pilot[object]) -> None:
-        nonlocal taken, waited
+        nonlocal taken, waited, misspelt
         ending.pressing()
         try:
             await settle(pilot)
-            for key in keys:
+            for key, word in keys:
+                if word and not isinstance(app.focused, Input):
+                    misspelt = word
+                    app.exit()
+                    return
                 await pilot.press(key)
                 await settle(pilot)
                 if app.return_code is not None:
@@ -134,6 +155,12 @@ def snapshot(app: WltuiApp, keys: list[str], size: tuple[int, int], svg: bool) -
         app.no_color = True
     with _Ending(app) as ending:
         app.run(headless=True, size=size, auto_pilot=press)
+    if misspelt:
+        close = get_close_matches(misspelt, [key_name(key) for key in _NAMED], 1)
+        meant = f"; did you mean {close[0]}?" if close else ""
+        raise UsageError(
+            f"--snapshot: {printable(misspelt, 40)} names no key, and there is no prompt for it here{meant}"
+        )
     if waited:
         raise UsageError("--snapshot: the screen did not answer for 30 s")
     if taken is None:

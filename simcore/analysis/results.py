@@ -12,10 +12,9 @@ from simcore.analysis.communication import communication_ns
 from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
 from simcore.analysis.longest_waits import longest_of_all, longest_waits
 from simcore.analysis.microbatch_passes import Pass, class_passes
-from simcore.analysis.ranges import Ranges
 from simcore.analysis.rank_map import MapRow, rank_map
 from simcore.analysis.stages import StageAccounts, stage_accounts
-from simcore.analysis.streams import StreamUse, mean_use, stream_use
+from simcore.analysis.streams import mean_use, stream_use
 from simcore.analysis.variants import Variants
 from simcore.analysis.waiting import Waiting, who_waits
 from simcore.analysis.worst import worst_places
@@ -25,7 +24,9 @@ from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
 from simcore.program.schedules import SCHEDULES
 from simcore.records import Struct
 from simcore.run.accounts import in_same_words
+from simcore.run.figures import StreamUse
 from simcore.run.findings import Leg, Place, Spot, WhatIf
+from simcore.run.ranges import Ranges
 from simcore.run.track import StepShape, TimedPass, Track, in_order
 from simcore.simulation import Simulation, simulate
 from simcore.workload import Workload
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from simcore.analysis.critical_path import CriticalPath
     from simcore.analysis.dependencies import Dependencies
     from simcore.analysis.dimensions import ClassUse, DimensionUse, PortUse
+    from simcore.analysis.figures import SimulatedFigures
+    from simcore.analysis.lanes import SimulatedLanes
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
     from simcore.cluster import Dimension
@@ -65,6 +68,13 @@ class Results(Struct, frozen=True, dict=True):
         return self.simulation.diagnostics
 
     # -- what every kind of run answers (simcore/analysis/run.py) ------------------------
+
+    @cached_property
+    def lanes(self) -> SimulatedLanes:
+        # Asked for by the screen alone.
+        from simcore.analysis.lanes import SimulatedLanes
+
+        return SimulatedLanes(self)
 
     @property
     def stamp(self) -> None:
@@ -236,6 +246,20 @@ class Results(Struct, frozen=True, dict=True):
         """The dimensions of its network; none of one without."""
         simulation = self.simulation
         return simulation.cluster.dims if simulation.has_dimensions else ()
+
+    def headline(self, wide: bool) -> list[str]:
+        """What the run is, in the facts of a screen's first row."""
+        from simcore.analysis.run_words import headline
+
+        return headline(self, wide)
+
+    @cached_property
+    def figures(self) -> SimulatedFigures:
+        """What a page states of it."""
+        # Imported here: the screen opens without.
+        from simcore.analysis.figures import SimulatedFigures
+
+        return SimulatedFigures(self)
 
     # -- figures ---------------------------------------------------------------------------
 

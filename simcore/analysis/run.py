@@ -6,21 +6,28 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from simcore.analysis.dimensions import DimensionUse, PortUse
     from simcore.analysis.rank_map import MapRow
+    from simcore.analysis.simai_beside import EstimateLine
+    from simcore.analysis.simai_estimate import SimaiEstimate
     from simcore.chakra import TraceSet
     from simcore.cluster import Dimension
     from simcore.diagnostics import Diagnostic
     from simcore.measured import MeasuredRun
     from simcore.parameters import Parameters
     from simcore.replay.partners import Partners
+    from simcore.replay.results import MeasuredResults
     from simcore.replay.scales import Scales
+    from simcore.run.figures import LayerUse, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
     from simcore.run.findings import Leg, Place, Spot, WhatIf
+    from simcore.run.gradients import Gradient
+    from simcore.run.lanes import RunLanes
     from simcore.run.track import StepShape, TimedPass, Track
     from simcore.workload import Workload
 
 
 class Run(Protocol):
-    """A run, simulated, measured or replayed.
+    """A run, simulated, measured, replayed or executed.
 
     path: what was opened, as the user gave it. stamp: which run of its directory it is, None where files do
     not say. origin: `simulated`, `measured`, `replayed` or `executed`. timed: whether it has times; a plan
@@ -30,8 +37,10 @@ class Run(Protocol):
     others: those of the others. held_ops: timed ops that it holds in memory. scales: of a replay. partners:
     of communication that has none in a trace; None where all are there. measured_step_ns: of a replay.
     microbatches: 0 where the step is not known to be made of them. rank_map: every rank by its place in the
-    layout; None where each has a track of its own. dims: of its network, none where it has none. words: the
-    run in sentences, the main cause first.
+    layout; None where each has a track of its own. dims: of its network, none where it has none; dimensions:
+    what crosses each, busiest_port: of all. words: the run in sentences, the main cause first. mean_ns: each
+    account, the mean of all ranks. gradients: the slopes of the step time over each scale, None without
+    slack.
     """
 
     @property
@@ -75,6 +84,16 @@ class Run(Protocol):
     @property
     def words(self) -> list[str]: ...
     @property
+    def mean_ns(self) -> dict[str, int]: ...
+    @property
+    def gradients(self) -> Sequence[Gradient] | None: ...
+    @property
+    def dimensions(self) -> Sequence[DimensionUse]: ...
+    @property
+    def busiest_port(self) -> PortUse | None: ...
+    @property
+    def simai_estimate(self) -> SimaiEstimate | None: ...
+    @property
     def source(self) -> Workload | MeasuredRun | TraceSet:
         """What was read: what an export with its parameters begins with."""
         ...
@@ -93,6 +112,11 @@ class Run(Protocol):
 
     def compute_accounts(self, cancelled: Callable[[], bool]) -> object:
         """Computes what screens look up while they draw, unless it is known. Raises `Cancelled`."""
+        ...
+
+    @property
+    def lanes(self) -> RunLanes:
+        """Its tracks and their streams as a timeline shows them."""
         ...
 
     @property
@@ -141,6 +165,15 @@ class Run(Protocol):
         """Where a segment of the critical path is seen."""
         ...
 
+    def headline(self, wide: bool) -> list[str]:
+        """What it is, in the facts of a screen's first row, the most important first."""
+        ...
+
+    @property
+    def figures(self) -> Figures:
+        """What a page states of it."""
+        ...
+
     @property
     def what_if_base_ns(self) -> int:
         """The step time that the rows of `what_if` start from, ns."""
@@ -152,4 +185,61 @@ class Run(Protocol):
         cancelled: Callable[[], bool] = ...,
     ) -> list[WhatIf]:
         """What the step would take with one thing changed, the greatest gain first."""
+        ...
+
+
+class Figures(Protocol):
+    """What a page of text or a JSON states of every kind of run, beside what `Run` answers; of an order
+    without times there are counts alone. A subject that a run has nothing of is empty, or None.
+
+    title: the step time, with what it is of. facts: (name, words) of what was read. resolution_ns: what the
+    times are told to. recorded: the run of the files where its times were measured, as they are or replayed.
+    has_slack: whether it is known how much longer each part may take. said: the run in sentences, the main
+    cause first. account_columns: (heading, the accounts of `account_ns` that it adds up), what a table of
+    ranks tells apart. track_uses: what the step is for a rank of each track, by number. mean_streams: each
+    stream, the mean of all ranks, and the busy ns of the rank that is busy longest on it. waits_for: the
+    longest first. simai_beside: (ranks, lines), SimAI's estimate beside these ranks.
+    """
+
+    resolution_ns: int
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def facts(self) -> list[tuple[str, str]]: ...
+    @property
+    def origin(self) -> Origin: ...
+    @property
+    def recorded(self) -> MeasuredResults | None: ...
+    @property
+    def has_slack(self) -> bool: ...
+    @property
+    def said(self) -> list[Said]: ...
+    @property
+    def account_columns(self) -> Sequence[tuple[str, Sequence[str]]]: ...
+    @property
+    def track_uses(self) -> Sequence[TrackUse]: ...
+    @property
+    def mean_streams(self) -> Sequence[tuple[StreamUse, int]]: ...
+    @property
+    def worst_link(self) -> Place | None: ...
+    @property
+    def waits_for(self) -> Sequence[WaitFor]: ...
+    @property
+    def simai_beside(self) -> tuple[str, Sequence[EstimateLine]]: ...
+
+    def layers(self, grouped: bool) -> Sequence[LayerUse]:
+        """Each row of a workload, or operation; grouped: equal rows together, the most expensive first."""
+        ...
+
+    def path_alike(self) -> Iterator[object]:
+        """Of each segment of the critical path what it runs: those with equal ones are alike."""
+        ...
+
+    def path_segments(self, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
+        """Segments of the critical path, in the order of time: some, or all."""
+        ...
+
+    def path_words(self, index: int) -> tuple[str, str]:
+        """What a segment does, and to which row or operation: alike ones by one name, "" for none."""
         ...

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from simcore.analysis.results import Results
 from simcore.analysis.simai_estimate import SimaiEstimate
-from simcore.analysis.streams import StreamUse
 from simcore.networks.simai import SimaiNetwork
 from simcore.networks.simai_notes import accumulations, estimated_rows, layers_per_stage
+from simcore.run.figures import StreamUse
 from simcore.units import duration, number, plural, signed
 from simcore.workload import Workload
 from simcore.workload.model import PHASES
@@ -164,7 +164,7 @@ def _sums(streams: list[StreamUse], kind: str) -> tuple[int, int, int]:
     found = [one for one in streams if one.kind == kind]
     return (
         sum(one.busy_ns for one in found),
-        sum(one.overlapped_ns for one in found),
+        sum(one.overlapped_ns or 0 for one in found),
         sum(one.exposed_ns for one in found),
     )
 

@@ -10,30 +10,12 @@ from operator import mul, sub
 
 from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, Accounts, op_of
 from simcore.program.ops import COMPUTE, RANK_STREAMS, RECEIVING, STREAMS
-from simcore.records import Struct
+from simcore.run.figures import StreamUse
 from simcore.timeline import Timeline
 
 # Tables for `translate`: 1 for an account that is compute, 1 for one stream.
 _IS_COMPUTE = bytes(one < FIRST_EXPOSED for one in range(256))
 _IS_STREAM = [bytes(one == code for one in range(256)) for code in range(len(STREAMS))]
-
-
-class StreamUse(Struct, frozen=True):
-    """One stream of a rank in a stretch of time, ns.
-
-    busy_ns: something runs on it. overlapped_ns: while the rank computes. exposed_ns: while
-    compute waits for it.
-    """
-
-    stream: str
-    busy_ns: int
-    overlapped_ns: int
-    exposed_ns: int
-
-    @property
-    def kind(self) -> str:
-        """`compute`, the kind of group, or `pp`."""
-        return "pp" if self.stream.startswith("pp") else self.stream
 
 
 def stream_use(
@@ -80,7 +62,7 @@ def mean_use(
         if any(name in uses for uses in named):
             uses = [one.get(name) or StreamUse(name, 0, 0, 0) for one in named]
             busy = [use.busy_ns for use in uses]
-            overlapped = mean(use.overlapped_ns for use in uses)
+            overlapped = mean(use.overlapped_ns or 0 for use in uses)
             exposed = mean(use.exposed_ns for use in uses)
             found.append((StreamUse(name, mean(busy), overlapped, exposed), max(busy)))
     return found

@@ -11,8 +11,11 @@ if TYPE_CHECKING:
     from simcore.analysis.compare import Comparison
     from simcore.analysis.run import Run
 
+    # What a page of two runs asks both answer; a subject that two runs have nothing of is None, or empty.
+    Compared = Comparison | Beside
 
-def compared(a: Run, b: Run) -> Comparison | Beside:
+
+def compared(a: Run, b: Run) -> Compared:
     """Run B against run A. Raises `UsageError` where nothing of them can be paired."""
     if isinstance(a, Results) and isinstance(b, Results):
         from simcore.analysis.compare import Comparison

@@ -35,6 +35,8 @@ from simcore.units import duration, percent, plural
 if TYPE_CHECKING:
     from simcore.chakra.opening import TraceSet
     from simcore.cluster import Dimension
+    from simcore.executing.figures import TraceFigures
+    from simcore.executing.lanes import TraceLanes
 
 _BETTER = 0.9
 # Knobs of nodes by name: those that take most.
@@ -64,6 +66,28 @@ class TraceResults(Struct, frozen=True, dict=True):
         """What was opened, as the user gave it."""
         return self.executed.traces.path
 
+    @cached_property
+    def lanes(self) -> TraceLanes:
+        """Its ranks and their streams as a timeline shows them."""
+        from simcore.executing.lanes import TraceLanes
+
+        return TraceLanes(self)
+
+    @cached_property
+    def figures(self) -> TraceFigures:
+        """What a page states of it."""
+        from simcore.executing.figures import TraceFigures
+
+        return TraceFigures(self)
+
+    def headline(self, wide: bool) -> list[str]:
+        """Ranks, how they were run and on which network."""
+        ranks = plural(len(self.ranks), "rank")
+        rules = ASTRA_SIM_2 if self.is_astra else "wltui's rules"
+        if not wide:
+            return [ranks, rules]
+        return [f"{ranks}, {plural(self.held_ops, 'node')}", rules, self.executed.parameters.network]
+
     @property
     def source(self) -> TraceSet:
         """The traces that were read."""
@@ -80,6 +104,10 @@ class TraceResults(Struct, frozen=True, dict=True):
     measured_step_ns = None
     microbatches = 0
     rank_map = None
+    gradients = None
+    dimensions = ()
+    busiest_port = None
+    simai_estimate = None
     # A class of plain data has no annotations here: these are constants of the kind of run.
 
     @property
@@ -192,6 +220,18 @@ class TraceResults(Struct, frozen=True, dict=True):
         if kind == COLL:
             return self.group_word(rank, place)
         return "messages" if kind in (SEND, RECV) else "memory"
+
+    def last_member(self, rank: int, place: int) -> tuple[int, int] | None:
+        """(rank, place) of the member that came last to a node's collective, the lowest rank of several."""
+        number = self.executed.meetings[rank][place]
+        if number == NONE:
+            return None
+        begun = self.executed.begin[rank][place]
+        for who, column in enumerate(self._place_in):
+            at = column.get(number, NONE)
+            if at != NONE and self.executed.start[who][at] == begun:
+                return who, at
+        return None
 
     # -- tracks and accounts ---------------------------------------------------------------
 

@@ -58,12 +58,3 @@ def path_parts(results: MeasuredResults, by: str) -> Iterator[tuple[str, int]]:
         else:
             part = piece_name(results, one.rank, one.piece)
         yield part, one.end - one.start
-
-
-def path_sums_of_ranks(results: MeasuredResults) -> list[tuple[tuple[int, str], int]]:
-    """((number of a rank, kind), ns) of the critical path, the longest first; they sum to the step time."""
-    sums: dict[tuple[int, str], int] = {}
-    for one in results.critical_path:
-        part = (results.measured.ranks[one.rank].number, one.kind)
-        sums[part] = sums.get(part, 0) + one.end - one.start
-    return sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))

@@ -5,25 +5,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from itertools import accumulate, pairwise
-from typing import NamedTuple
 
 from simcore.measured.columns import MEASURED, PASSES, RankTrace
 from simcore.measured.vocabulary import LAUNCH, category_of_group
 from simcore.replay.accounts import FIRST_EXPOSED, RankAccounts
+from simcore.run.figures import StreamUse
 
 # The trace's words for what simulated runs have too. A trace does not tell input and weight gradients and
 # what is recomputed apart: `bwd` is all of a backward step. `other`: of groups without a name.
 PHASES = {"forward": "fwd", "backward": "bwd", "optimizer": "opt"}
 KINDS = {"expert": "ep", "expert dp": "dp_ep", "comm": "other"}
-
-
-class StreamTime(NamedTuple):
-    """A stream of a rank, ns. overlapped_ns: beside compute, None where the trace does not say."""
-
-    stream: str
-    busy_ns: int
-    overlapped_ns: int | None
-    exposed_ns: int
 
 
 def compute_ns(accounts: RankAccounts) -> dict[str, int]:
@@ -36,12 +27,12 @@ def exposed_ns(accounts: RankAccounts) -> dict[str, int]:
     return {KINDS.get(name, name): ns for name, ns in accounts.exposed_ns().items()}
 
 
-def stream_times(rank: RankTrace, accounts: RankAccounts) -> list[StreamTime]:
+def stream_times(rank: RankTrace, accounts: RankAccounts) -> list[StreamUse]:
     """The streams that a rank has, compute first. rank: with the times that the accounts are of.
 
     Where compute waits for it, communication is busy from when the last member has come.
     """
-    found = [StreamTime("compute", accounts.busy_ns, 0, 0)]
+    found = [StreamUse("compute", accounts.busy_ns, 0, 0)]
     computed = _computed(accounts)
     spans = _communication(rank)
     # Never said when it runs.
@@ -50,7 +41,7 @@ def stream_times(rank: RankTrace, accounts: RankAccounts) -> list[StreamTime]:
         beside = sum(computed(end) - computed(start) for start, end in _merged(spans.get(category, [])))
         if ns or beside:
             name = KINDS.get(category, category)
-            found.append(StreamTime(name, ns + beside, None if unknown else beside, ns))
+            found.append(StreamUse(name, ns + beside, None if unknown else beside, ns))
     return found
 
 

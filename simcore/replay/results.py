@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from simcore.diagnostics import Diagnostic, UsageError
 from simcore.measured.columns import FUSED, PASSES, RankTrace
@@ -40,6 +40,8 @@ from simcore.run.ties import Ties, ties_of
 from simcore.run.track import StepShape, TimedPass, Track, in_order
 
 if TYPE_CHECKING:
+    from simcore.replay.figures import MeasuredFigures
+    from simcore.replay.lanes import MeasuredLanes
     from simcore.run.gradients import Gradient
 
 
@@ -55,6 +57,13 @@ class MeasuredResults(Struct, frozen=True, dict=True):
     # Many questions are asked of one graph.
     known: Durations | None = None
     asked: Parameters | None = None
+
+    @cached_property
+    def lanes(self) -> MeasuredLanes:
+        # Asked for by the screen alone.
+        from simcore.replay.lanes import MeasuredLanes
+
+        return MeasuredLanes(self)
 
     @cached_property
     def durations(self) -> Durations:
@@ -361,10 +370,11 @@ class MeasuredResults(Struct, frozen=True, dict=True):
     def rank_map(self) -> None:
         """None: a rank of a trace is a line of its own."""
 
-    @property
-    def dims(self) -> tuple[()]:
-        """No dimensions: the network was not described."""
-        return ()
+    # The network was not described.
+    dims: ClassVar[tuple[()]] = ()
+    dimensions: ClassVar[tuple[()]] = ()
+    busiest_port: ClassVar[None] = None
+    simai_estimate: ClassVar[None] = None
 
     @property
     def words(self) -> list[str]:
@@ -396,6 +406,19 @@ class MeasuredResults(Struct, frozen=True, dict=True):
         """Where a segment of the critical path is seen: in the lane of its rank."""
         one = self.critical_path[index]
         return Spot(one.rank, one.start, one.end)
+
+    def headline(self, wide: bool) -> list[str]:
+        """What the run is, in the facts of a screen's first row."""
+        from simcore.replay.run_words import headline
+
+        return headline(self, wide)
+
+    @cached_property
+    def figures(self) -> MeasuredFigures:
+        """What a page states of it."""
+        from simcore.replay.figures import MeasuredFigures
+
+        return MeasuredFigures(self)
 
     @property
     def what_if_base_ns(self) -> int:

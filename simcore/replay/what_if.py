@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from simcore.diagnostics import Cancelled, UsageError
 from simcore.measured.vocabulary import COMPUTE, category_of_op
+from simcore.parameters import as_flags
 from simcore.replay.accounts import EXPOSED
 from simcore.replay.parameters import parameters_of
 from simcore.replay.scales import Scales, rounded
@@ -21,14 +22,18 @@ _BETTER, _WORSE = 0.9, 1.1
 _MOST_RANKS = 16
 _NO_DIFFERENCE = 1e-6
 _NO_PARTNER = "who it is with is not in this run: how much of it is waiting is not known"
-# What a rank that is slow is asked.
+# What a rank that is slow is asked, and what that and balancing mean.
 AS_PEERS = " as fast as its peers"
+_PEERS = f"a slow rank{AS_PEERS}: computing as long as the median of the others of its stage"
+_BALANCED = (
+    "balanced stages: computing as much each as all do on average; who has more work then may be late"
+)
 
 
 class _Ask(NamedTuple):
     """A change to be replayed. free: with what it is about at nothing, better: a tenth less, worse: a tenth
     more, each beside what the run has already; None where that is not asked. kind: the kind of communication
-    that is changed, "" for all of it, None where it is another thing.
+    that is changed, "" for all of it, None where it is another thing. meaning: as in `WhatIf`.
     """
 
     name: str
@@ -37,6 +42,7 @@ class _Ask(NamedTuple):
     worse: Scales | None = None
     moves: bool = False
     kind: str | None = None
+    meaning: str = ""
 
 
 def what_if(
@@ -44,10 +50,10 @@ def what_if(
     progress: Callable[[int, int], None] = lambda done, total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> list[WhatIf]:
-    """Each change of a run beside the scales that it has, the greatest gain first: by `better10_ns`, then by
-    `best_ns`, as the table of a simulated run. So a change that is made or not stands with all that it gains
-    between others with a tenth of what they take. All are replays, as is `results.base`, which they are to be
-    held against; only `balanced stages` moves work, all others take work away or leave it.
+    """What can be changed in a run and what matters in it, beside the scales that it has: first the changes
+    that are made or not, then 10 % less time on one thing; the greatest gain first. All are replays, as is
+    `results.base`, which they are to be held against; only `balanced stages` moves work, all others take work
+    away or leave it.
 
     progress(done, total): called before each change and when all are done. Raises `UsageError` for an order
     without times, `Cancelled` when `cancelled()` becomes true.
@@ -77,11 +83,17 @@ def what_if(
             unknown = _NO_PARTNER if alone else ""
         worse = None if ask.worse is None else step(ask.worse)
         asked = parameters_of(base.times(ask.better))
+        # What is made or not is a change that somebody can make, where it gains.
+        is_change = free is None and better < replay.step_time_ns
+        flags = " ".join(as_flags(parameters_of(ask.better))) if is_change else ""
         found.append(
-            WhatIf(ask.name, free, better, worse, moves=ask.moves, unknown=unknown, parameters=asked)
+            WhatIf(
+                ask.name, free, better, worse, moves=ask.moves, unknown=unknown,
+                parameters=asked, flags=flags, meaning=ask.meaning,
+            )
         )
     progress(len(asks), len(asks))
-    return sorted(found, key=lambda one: (one.better10_ns, one.best_ns, one.name))
+    return sorted(found, key=lambda one: (one.list, one.better10_ns, one.best_ns, one.name))
 
 
 def _asks(results: MeasuredResults) -> list[_Ask]:
@@ -108,7 +120,9 @@ def _asks(results: MeasuredResults) -> list[_Ask]:
         for stage in stages:
             free, better = Scales(stages={stage: 0.0}), Scales(stages={stage: _BETTER})
             asks.append(_Ask(f"compute of stage {stage}", free, better))
-        asks.append(_Ask("balanced stages", None, Scales(stages=_even(stages)), moves=True))
+        asks.append(
+            _Ask("balanced stages", None, Scales(stages=_even(stages)), moves=True, meaning=_BALANCED)
+        )
     compute = {number: ns for ranks in stages.values() for number, ns in ranks.items()}
     slowest = sorted(compute, key=lambda number: (-compute[number], number))[:_MOST_RANKS]
     for number in sorted(slowest):
@@ -116,7 +130,7 @@ def _asks(results: MeasuredResults) -> list[_Ask]:
         asks.append(_Ask(f"compute of rank {number}", free, better, worse))
     for one in slow_ranks(results):
         as_peers = Scales(ranks={one.rank: rounded(one.peers_ns / one.ns)})
-        asks.append(_Ask(f"rank {one.rank}{AS_PEERS}", None, as_peers))
+        asks.append(_Ask(f"rank {one.rank}{AS_PEERS}", None, as_peers, meaning=_PEERS))
     return asks
 
 

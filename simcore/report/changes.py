@@ -1,35 +1,55 @@
-"""Differences of two runs as text: a figure of A, of B, and B - A."""
+"""Differences of two runs: a figure of A, of B, and B - A."""
 
 from __future__ import annotations
 
-from simcore.analysis.compare import Change
-from simcore.units import change_percent, duration, in_unit, number, percent, signed
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from simcore.report.table import Field, field_values
+from simcore.units import duration, in_unit, number, percent
+
+if TYPE_CHECKING:
+    from simcore.analysis.compare import Change
+
+Row = TypeVar("Row")
+# The keys of a change.
+CHANGE: list[Field[Change]] = [
+    Field(key="a_ns"), Field(key="b_ns"), Field(key="difference_ns", value=lambda one: one.ns)
+]  # fmt: skip
 
 
-def change_figures(change: Change, unit_ns: int) -> list[str]:
-    """A, B and B - A in a unit of a table; an `=` where they are equal."""
+def change_values(change: Change) -> dict[str, Any]:
+    """A change as JSON has it."""
+    return field_values(CHANGE, (change,))[0]
+
+
+def account_values(changes: Sequence[Change]) -> list[dict[str, Any]]:
+    """Changes of accounts as JSON has them."""
+    return field_values([Field(key="account", value=lambda one: one.name), *CHANGE], changes)
+
+
+def change_fields(
+    change: Callable[[Row], Change | None], unit_ns: int, first: str, none: str = ""
+) -> list[Field[Row]]:
+    """A, B and B - A in a unit, an `=` where they are equal. first: heading of A; none: without a change."""
+
+    def cell(figure: Callable[[Change], str]) -> Callable[[Row], str]:
+        def text(row: Row) -> str:
+            found = change(row)
+            return none if found is None else figure(found)
+
+        return text
+
+    def b_less_a(one: Change) -> str:
+        if one.ns == 0:
+            return "="
+        return f"{one.ns / unit_ns:+.3f}" if unit_ns > 1 else f"{one.ns:+d}"
+
     return [
-        in_unit(change.a_ns, unit_ns),
-        in_unit(change.b_ns, unit_ns),
-        _difference(change.ns, unit_ns),
+        Field(first, cell(lambda one: in_unit(one.a_ns, unit_ns))),
+        Field("B", cell(lambda one: in_unit(one.b_ns, unit_ns))),
+        Field("B - A", cell(b_less_a)),
     ]
-
-
-def _difference(ns: int, unit_ns: int) -> str:
-    if ns == 0:
-        return "="
-    return f"{ns / unit_ns:+.3f}" if unit_ns > 1 else f"{ns:+d}"
-
-
-def difference_of(a_ns: int, b_ns: int) -> str:
-    """`-4.075 s (-27.6 %)`: how much longer B is than A."""
-    share = change_percent(a_ns, b_ns)
-    return signed(b_ns - a_ns) + (f" ({share})" if share else "")
-
-
-def difference_percent(a_ns: int, b_ns: int) -> float | None:
-    """How much longer B is than A, in per cent of it, as JSON has it; None of nothing."""
-    return 100 * (b_ns - a_ns) / a_ns if a_ns else None
 
 
 def slower_words(a_ns: int, b_ns: int, limit: float) -> str | None:

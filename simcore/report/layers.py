@@ -1,100 +1,159 @@
-"""The layer table as text: the most expensive groups of equal rows, or every row with its cells."""
+"""The layers: the most expensive groups of equal rows, or every row with its cells; operations of a trace.
+
+A column is a line here, in the tables that have it; a figure of its own is a field of `LayerUse`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simcore.analysis import LayerRow, Results
-from simcore.analysis.layers import LayerGroups
-from simcore.collectives import cell_name
 from simcore.diagnostics import printable
-from simcore.report.table import Column, table
+from simcore.report.section import Asked
+from simcore.report.table import Field, field_lines, field_values, more_line
+from simcore.run.figures import LayerUse
 from simcore.units import duration, percent
-from simcore.workload.model import PHASES
+
+if TYPE_CHECKING:
+    from simcore.analysis.layers import LayerCell
+    from simcore.analysis.run import Run
 
 _EXPENSIVE_LAYERS = 10
 _NAME_CELLS = 32
+_Layer = Field[LayerUse]
 
 
-def expensive_layers(results: Results) -> str:
-    """The groups that cost most, one line each."""
-    step = results.simulation.step_time_ns
-    groups = results.layer_groups[:_EXPENSIVE_LAYERS]
-    columns = [
-        Column("layer", left=True),
-        Column("rows"),
-        Column("compute ms"),
-        Column("exposed ms"),
-        Column("% of step"),
-        Column("critical ms"),
-        Column("least slack"),
-    ]
-    rows = [
-        [
-            printable(group.name, _NAME_CELLS),
-            f"x{len(group.rows)}",
-            f"{group.compute_ns / 1e6:.3f}",
-            f"{group.exposed_ns / 1e6:.3f}",
-            percent(group.cost_ns, step),
-            *of_path,
-        ]
-        for group, of_path in zip(groups, _critical_and_slack(results, results.layer_groups), strict=False)
-    ]
-    left = len(results.layer_groups) - len(groups)
-    title = f"The {len(groups)} most expensive layers, in one step of one rank, equal rows together"
-    return "\n".join([title, *table(columns, rows), *([f"  and {left} more"] if left else []), ""])
+def _ms(ns: int) -> str:
+    return f"{ns / 1e6:.3f}"
 
 
-def all_layers(results: Results) -> str:
-    """Every row of the file, a line for each cell that computes or communicates.
+_NAME = _Layer("layer", lambda one: printable(one.name, _NAME_CELLS), "name", left=True)
+# Of a row with cells these have it, by phase.
+_COMPUTE = _Layer(
+    "compute ms", lambda one: _ms(one.compute_ns),
+    "compute_ns", lambda one: one.compute_ns if one.cells is None else None, optional=True,
+)  # fmt: skip
+_EXPOSED = _Layer("exposed ms", lambda one: _ms(one.exposed_ns), "exposed_ns")
+_CRITICAL = _Layer("critical ms", lambda one: _ms(one.critical_ns), "critical_ns")
+_SLACK = _Layer(
+    "least slack", lambda one: "-" if one.slack_ns is None else duration(one.slack_ns), "slack_ns"
+)
 
-    compute and alone: of one run of the cell. exposed: of all runs of the row in a step, on the
-    rank where compute and exposed together are most. Bandwidths: GB/s, of the collective alone.
-    critical: of all ranks, what of the critical path its spans are.
+
+def _groups(run: Run) -> list[_Layer]:
+    """Of equal rows together."""
+
+    def share(one: LayerUse) -> str:
+        return percent(one.compute_ns + one.exposed_ns, run.step_time_ns)
+
+    rows = _Layer("rows", lambda one: f"x{one.rows}")
+    return [_NAME, rows, _COMPUTE, _EXPOSED, _Layer("% of step", share), _CRITICAL, _SLACK]
+
+
+def _keys(rows: Sequence[LayerUse]) -> list[_Layer]:
+    """Of rows or operations, in JSON."""
+
+    def cell(phase: str) -> _Layer:
+        cells = field_values(_CELL, (one.cells[phase] for one in rows if one.cells is not None))
+        return _Layer(key=phase, value=lambda one: None if one.cells is None else cells[one.index])
+
+    operation = _Layer(key="operation", value=lambda one: one.parent, optional=True)
+    cells = [cell(phase) for phase in ("fwd", "ig", "wg")]
+    return [_Layer(key="index"), _NAME, operation, *cells, _COMPUTE, _EXPOSED, _CRITICAL, _SLACK]
+
+
+_CELL: list[Field[LayerCell]] = [
+    Field(key="compute_ns"),
+    Field(key="comm", value=lambda one: one.collective),
+    Field(key="group"),
+    Field(key="bytes"),
+    Field(key="comm_ns"),
+    Field(key="algbw_gbps", value=lambda one: one.algbw),
+    Field(key="busbw_gbps", value=lambda one: one.busbw),
+]
+
+
+class _Line(NamedTuple):
+    """A cell that computes or communicates, in the table of all rows. row: None where the line before has it;
+    cell: None of a row that has none.
     """
-    batches = _microbatches(results)
-    columns = [Column("line"), Column("layer", left=True), Column("block"), Column("cell", left=True)]
-    columns += [Column("compute ms"), Column("collective", left=True), Column("group", left=True)]
-    columns += [Column("bytes"), Column("alone ms"), Column("algbw"), Column("busbw"), Column("exposed ms")]
-    columns += [Column("critical ms"), Column("least slack")]
-    rows = []
-    for row, of_path in zip(results.layers, _critical_and_slack(results, None), strict=True):
-        head = [str(row.line), printable(row.name, _NAME_CELLS), batches.get(row.index, "-")]
-        sums = [f"{row.exposed_ns / 1e6:.3f}", *of_path]
-        for cells in _cells(row) or [["-"] + [""] * 7]:
-            rows.append([*head, *cells, *sums])
-            head, sums = ["", "", ""], ["", "", ""]
-    title = "All rows of the file; block: micro-batch, from 0; alone, algbw, busbw (GB/s): of the collective"
-    return "\n".join([title, *table(columns, rows), ""])
+
+    row: LayerUse | None
+    phase: str
+    cell: LayerCell | None
 
 
-def _critical_and_slack(results: Results, groups: LayerGroups | None) -> Iterator[list[str]]:
-    """Of each group, or of each row, ms of the critical path and the least slack; - without any."""
-    # Imported here: JSON and the screen's start do without it.
-    from simcore.analysis.layer_order import NO_SLACK, LayerOrder
+def _all_rows() -> list[Field[_Line]]:
+    from simcore.collectives import cell_name
 
-    layers = LayerOrder(results.layers, groups)
-    layers.know_path(results.layer_critical_ns, results.layer_slack_ns)
-    for critical_ns, slack_ns in zip(layers.of_path("critical"), layers.of_path("slack"), strict=True):
-        yield [f"{critical_ns / 1e6:.3f}", "-" if slack_ns == NO_SLACK else duration(slack_ns)]
+    def of_row(one: _Layer) -> Field[_Line]:
+        text = one.text
+        assert text is not None
+        return Field(one.heading, lambda line: "" if line.row is None else text(line.row), left=one.left)
+
+    def comm(line: _Line) -> LayerCell | None:
+        return None if line.cell is None or line.cell.collective is None else line.cell
+
+    def compute(line: _Line) -> str:
+        if line.cell is None:
+            return ""
+        return _ms(line.cell.compute_ns) if line.cell.is_modelled else "-"
+
+    def collective(line: _Line) -> str:
+        if line.cell is None:
+            return ""
+        return "-" if line.cell.collective is None else cell_name(line.cell.collective)
+
+    block = _Layer("block", lambda one: "-" if one.block is None else str(one.block))
+    return [
+        of_row(_Layer("line", lambda one: str(one.line))),
+        of_row(_NAME),
+        of_row(block),
+        Field("cell", lambda line: line.phase, left=True),
+        Field("compute ms", compute),
+        Field("collective", collective, left=True),
+        Field("group", lambda line: f"{of.group} {of.members}" if (of := comm(line)) else "", left=True),
+        Field("bytes", lambda line: str(of.bytes) if (of := comm(line)) else ""),
+        Field("alone ms", lambda line: _ms(of.comm_ns) if (of := comm(line)) else ""),
+        Field("algbw", lambda line: f"{of.algbw:.1f}" if (of := comm(line)) else ""),
+        Field("busbw", lambda line: f"{of.busbw:.1f}" if (of := comm(line)) else ""),
+        of_row(_EXPOSED),
+        of_row(_CRITICAL),
+        of_row(_SLACK),
+    ]
 
 
-def _cells(row: LayerRow) -> list[list[str]]:
-    found = []
-    for phase in PHASES:
-        cell = row.cells[phase]
-        if not cell.is_modelled and cell.collective is None:
-            continue
-        words = [phase, f"{cell.compute_ns / 1e6:.3f}" if cell.is_modelled else "-"]
-        if cell.collective is None:
-            found.append([*words, "-", "", "", "", "", ""])
-            continue
-        words += [cell_name(cell.collective), f"{cell.group} {cell.members}", str(cell.bytes)]
-        found.append([*words, f"{cell.comm_ns / 1e6:.3f}", f"{cell.algbw:.1f}", f"{cell.busbw:.1f}"])
-    return found
+def _lines_of(row: LayerUse) -> Iterator[_Line]:
+    """A line for each cell of a row that computes or communicates, or one where none does."""
+    cells = row.cells or {}
+    there = [phase for phase, cell in cells.items() if cell.is_modelled or cell.collective is not None]
+    yield _Line(row, there[0] if there else "-", cells[there[0]] if there else None)
+    for phase in there[1:]:
+        yield _Line(None, phase, cells[phase])
 
 
-def _microbatches(results: Results) -> dict[int, str]:
-    """The block of each row that is in one."""
-    blocks = results.simulation.program.structure.blocks
-    return {row: str(number) for number, block in enumerate(blocks) for row in block}
+def lines(run: Run, asked: Asked) -> list[str]:
+    """The groups of equal rows that cost most, or all rows.
+
+    Of all rows, compute and alone: of one run of the cell. exposed: of all runs of the row in a step, on the
+    rank where compute and exposed together are most. Bandwidths: GB/s, of the collective alone. critical: of
+    all ranks, what of the critical path its spans are.
+    """
+    groups = run.figures.layers(grouped=True)
+    if not groups:
+        return []
+    if asked.every_layer:
+        title = (
+            "All rows of the file; block: micro-batch, from 0; alone, algbw, busbw (GB/s): of the collective"
+        )
+        rows = [line for row in run.figures.layers(grouped=False) for line in _lines_of(row)]
+        return [title, *field_lines(_all_rows(), rows)]
+    shown = groups[:_EXPENSIVE_LAYERS]
+    title = f"The {len(shown)} most expensive layers, in one step of one rank, equal rows together"
+    return [title, *field_lines(_groups(run), shown), *more_line(len(groups) - len(shown))]
+
+
+def values(run: Run, asked: Asked) -> dict[str, Any]:
+    """`layers`: each row of the file, or operation, with its share of the critical path and its slack."""
+    rows = list(run.figures.layers(grouped=False))
+    return {"layers": field_values(_keys(rows), rows)}

@@ -1,51 +1,73 @@
-"""The page and the JSON of a run, and of two beside each other, whatever they came from."""
+"""The page and the JSON of a run: which sections they have, in the order of the page.
+
+A section is a file of this room with `lines` and `values` (see `Section`); a new one is a file and a line
+here. JSON is of schema `wltui.report/1`: keys are added, never renamed.
+"""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+from simcore.report import (
+    accounts,
+    critical_path,
+    diagnostics,
+    estimate,
+    head,
+    layers,
+    measured,
+    operations,
+    usage,
+    waits,
+    what_if,
+)
+from simcore.report.section import Asked, Section, page, values
 
 if TYPE_CHECKING:
-    from simcore.analysis.beside import Beside
-    from simcore.analysis.compare import Comparison
     from simcore.analysis.run import Run
+    from simcore.executing import TraceResults
 
-# Writers (module:function) by the origin of a run; measured and replayed ones have those of traces.
-_PAGES = {"simulated": "as_text:text_report", "executed": "trace_text:trace_text"}
-_JSON = {"simulated": "as_json:json_report", "executed": "trace_json:trace_json"}
+SCHEMA = "wltui.report/1"
+SECTIONS: tuple[Section[Run], ...] = (
+    head,
+    accounts,
+    measured,
+    usage,
+    waits,
+    estimate,
+    layers,
+    critical_path,
+    what_if,
+    operations,
+    diagnostics,
+)
+# The keys that come first, whatever the order of the page.
+_FIRST_KEYS = (
+    "workload", "cluster", "schedule", "parameters", "step_time_ns", "pass_end_ns", "spans",
+    "ops_simulated", "rank_classes", "classes", "mean_ns", "layers", "critical_path", "what_if",
+    "what_if_base_ns", "gradients", "streams", "dimensions", "worst_link", "sentences", "measured",
+    "estimates", "diagnostics",
+)  # fmt: skip
 
 
 def run_page(
     run: Run, ascii_only: bool = False, with_what_if: bool = False, every_layer: bool = False
 ) -> str:
     """The page. with_what_if: also what would help. every_layer: all rows, or operations, in their table."""
-    name = _PAGES.get(run.origin, "measured_text:measured_text")
-    page: str = _written(name, run, ascii_only, with_what_if, every_layer)
-    return page
+    if run.origin == "executed":
+        from simcore.report.trace_text import trace_text
+
+        return trace_text(cast("TraceResults", run), ascii_only, with_what_if, every_layer)
+    return page(SECTIONS, run, Asked(ascii_only, with_what_if, every_layer))
 
 
 def run_json(run: Run, with_what_if: bool = False) -> dict[str, Any]:
-    """All figures as plain values. with_what_if: also what would help."""
-    name = _JSON.get(run.origin, "measured_json:measured_json")
-    values: dict[str, Any] = _written(name, run, with_what_if)
-    return values
+    """All figures as plain values; times in ns, sizes in bytes, bandwidths in GB/s.
 
+    with_what_if: also what would help.
+    """
+    if run.origin == "executed":
+        from simcore.report.trace_json import trace_json
 
-def comparison_page(found: Comparison | Beside, everything: bool) -> str:
-    """The page of a comparison. everything: as long as it is."""
-    name = "compare_text:compare_text" if found.op_by_op else "beside_text:beside_text"
-    page: str = _written(name, found, everything)
-    return page
-
-
-def comparison_json(found: Comparison | Beside) -> dict[str, Any]:
-    """A comparison as plain values."""
-    name = "compare_json:compare_json" if found.op_by_op else "beside_json:beside_json"
-    values: dict[str, Any] = _written(name, found)
-    return values
-
-
-def _written(name: str, *arguments: object) -> Any:
-    """What a writer (module:function) gives. Loaded here: a report is of one kind, in one form."""
-    module, _, function = name.partition(":")
-    return getattr(import_module(f"simcore.report.{module}"), function)(*arguments)
+        return {"schema": SCHEMA} | trace_json(cast("TraceResults", run), with_what_if)
+    return {"schema": SCHEMA} | values(SECTIONS, run, Asked(what_if=with_what_if), _FIRST_KEYS)

@@ -8,7 +8,6 @@ from simcore.cluster import parameter_values
 from simcore.executing.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT, RankAccounts
 from simcore.executing.results import Segment, TraceResults
 from simcore.parameters import as_dict
-from simcore.report.as_json import SCHEMA
 
 
 def trace_json(results: TraceResults, with_what_if: bool = False) -> dict[str, Any]:
@@ -22,7 +21,6 @@ def trace_json(results: TraceResults, with_what_if: bool = False) -> dict[str, A
     cluster = one.cluster
     nodes = one.traces.count
     return {
-        "schema": SCHEMA,
         "workload": {
             "format": "chakra",
             "policy": one.traces.schema,

@@ -9,7 +9,8 @@ from simcore.executing.accounts import ACCOUNTS
 from simcore.executing.results import TraceResults
 from simcore.executing.run import words_of
 from simcore.messages.words import link_words
-from simcore.report.as_text import diagnostics_text
+from simcore.report import diagnostics
+from simcore.report.section import Asked
 from simcore.report.table import Column, table
 from simcore.run.findings import path_sums
 from simcore.units import byte_size, column_unit, duration, percent, plural
@@ -29,7 +30,7 @@ def trace_text(
     parts += [_links(results), _path(results)]
     if with_what_if:
         parts.append(_what_if(results))
-    parts.append(diagnostics_text(results.diagnostics, results.path))
+    parts.append("\n".join([*diagnostics.lines(results, Asked()), ""]))
     return "\n".join(part for part in parts if part)
 
 

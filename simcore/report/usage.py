@@ -1,55 +1,109 @@
-"""How busy streams and dimensions are, as tables of text."""
+"""How busy each stream is, and each dimension of the network with what crosses it."""
 
 from __future__ import annotations
 
-from simcore.analysis import Results
-from simcore.analysis.worst import worst_link
-from simcore.report.table import Column, table
+from typing import TYPE_CHECKING, Any
+
+from simcore.report.section import Asked
+from simcore.report.table import Field, field_lines, field_values, keys
+from simcore.run.figures import StreamUse
+from simcore.run.track import ranks_of
 from simcore.units import byte_size, column_unit, in_unit, percent
 
+if TYPE_CHECKING:
+    from simcore.analysis.dimensions import DimensionUse
+    from simcore.analysis.run import Run
 
-def usage_parts(results: Results) -> list[str]:
-    """The tables of streams and of dimensions; the first where something communicates."""
-    return [part for part in (_streams(results), _dimensions(results)) if part]
-
-
-def _streams(results: Results) -> str:
-    found = results.mean_streams
-    if len(found) == 1:
-        return ""
-    step = results.step_time_ns
-    unit_ns, unit = column_unit(max(most for _, most in found))
-
-    columns = [Column("stream", left=True), Column(f"busy {unit}"), Column("% of step"), Column("most %")]
-    columns += [Column("beside compute"), Column("exposed")]
-    rows = []
-    for use, most in found:
-        row = [use.stream, in_unit(use.busy_ns, unit_ns), percent(use.busy_ns, step), percent(most, step)]
-        beside = [in_unit(ns, unit_ns) for ns in (use.overlapped_ns, use.exposed_ns)]
-        rows.append([*row, *(("", "") if use.stream == "compute" else beside)])
-    return "\n".join(["How busy each stream is, the mean of all ranks", *table(columns, rows), ""])
+# Of a stream in a rank.
+OF_A_RANK: list[Field[StreamUse]] = keys("busy_ns", "overlapped_ns", "exposed_ns")
+# A stream as the mean of all ranks, and the busy ns of the rank that is busy longest on it.
+_Mean = tuple[StreamUse, int]
 
 
-def _dimensions(results: Results) -> str:
-    found = results.dimensions
-    if not any(use.bytes for use in found):
-        return ""
-    simulation = results.simulation
-    step = results.step_time_ns
-    unit_ns, unit = column_unit(max(use.busy_ns for use in found))
-    columns = [Column("dimension", left=True), Column("bytes"), Column("mean"), Column(f"busy {unit}")]
-    columns += [Column("% of step"), Column("most by", left=True)]
-    rows = []
-    for use in found:
-        busy = f"{use.busy_ns / unit_ns:.3f}" if unit_ns > 1 else str(use.busy_ns)
-        most = max(use.by_kind, key=lambda kind: use.by_kind[kind].bytes, default=None)
-        share = "" if most is None else f"{percent(use.by_kind[most].bytes, use.bytes)} % {most}"
-        dimension = simulation.cluster.dims[use.index]
-        name = f"{use.index} {dimension.kind} {dimension.size}"
-        row = [name, byte_size(use.bytes), byte_size(use.mean_bytes), busy, percent(use.busy_ns, step), share]
-        rows.append(row)
-    title = "What a rank sends over each dimension, and how long its port is busy: the rank that sends most"
-    # The rank that sends most need not be the one whose port is slowed.
-    place = worst_link(results)
-    worst = [] if place is None else [f"  worst link  {place.words}"]
-    return "\n".join([title, *table(columns, rows), *worst, ""])
+def _streams(run: Run) -> list[Field[_Mean]]:
+    step = run.step_time_ns
+    unit_ns, unit = column_unit(max((most for _, most in run.figures.mean_streams), default=0))
+
+    def figure(ns: int) -> str:
+        return in_unit(ns, unit_ns, run.figures.resolution_ns)
+
+    def beside(use: StreamUse, ns: int | None) -> str:
+        return "" if use.kind == "compute" else "-" if ns is None else figure(ns)
+
+    return [
+        Field("stream", lambda one: one[0].stream, "stream", lambda one: one[0].stream, left=True),
+        Field(f"busy {unit}", lambda one: figure(one[0].busy_ns), "busy_ns", lambda one: one[0].busy_ns),
+        Field(
+            "% of step", lambda one: percent(one[0].busy_ns, step),
+            "share", lambda one: one[0].busy_ns / step if step else 0.0,
+        ),
+        Field("most %", lambda one: percent(one[1], step)),
+        Field(
+            "beside compute", lambda one: beside(one[0], one[0].overlapped_ns),
+            "overlapped_ns", lambda one: one[0].overlapped_ns,
+        ),
+        Field(
+            "exposed", lambda one: beside(one[0], one[0].exposed_ns),
+            "exposed_ns", lambda one: one[0].exposed_ns,
+        ),
+        Field(key="most_busy_ns", value=lambda one: one[1]),
+    ]  # fmt: skip
+
+
+def _dimensions(run: Run) -> list[Field[DimensionUse]]:
+    step = run.step_time_ns
+    unit_ns, unit = column_unit(max((use.busy_ns for use in run.dimensions), default=0))
+
+    def name(use: DimensionUse) -> str:
+        return f"{use.index} {run.dims[use.index].kind} {run.dims[use.index].size}"
+
+    def most(use: DimensionUse) -> str:
+        kind = max(use.by_kind, key=lambda kind: use.by_kind[kind].bytes, default=None)
+        return "" if kind is None else f"{percent(use.by_kind[kind].bytes, use.bytes)} % {kind}"
+
+    return [
+        Field("dimension", name, left=True),
+        Field("bytes", lambda use: byte_size(use.bytes), "bytes"),
+        Field("mean", lambda use: byte_size(use.mean_bytes), "mean_bytes"),
+        Field(f"busy {unit}", lambda use: in_unit(use.busy_ns, unit_ns), "busy_ns"),
+        Field(key="mean_busy_ns"),
+        Field(
+            "% of step", lambda use: percent(use.busy_ns, step),
+            "share", lambda use: use.busy_ns / step if step else 0.0,
+        ),
+        Field(key="ranks", value=lambda use: ranks_of(run.tracks, use.rank_class).text()),
+        Field(
+            "most by", most,
+            "by_kind", lambda use: {kind: one._asdict() for kind, one in use.by_kind.items()}, left=True,
+        ),
+    ]  # fmt: skip
+
+
+def lines(run: Run, asked: Asked) -> list[str]:
+    """A line a stream, where something communicates; a line a dimension, where something is sent over it, and
+    the port that is busy longest.
+    """
+    streams, dimensions, found = run.figures.mean_streams, run.dimensions, []
+    if len(streams) > 1:
+        found += ["How busy each stream is, the mean of all ranks", *field_lines(_streams(run), streams)]
+    if any(use.bytes for use in dimensions):
+        title = "What a rank sends over each dimension, and how long its port is busy: "
+        title += "the rank that sends most"
+        found += [*([""] if found else []), title, *field_lines(_dimensions(run), dimensions)]
+        # The rank that sends most need not be the one whose port is slowed.
+        place = run.figures.worst_link
+        found += [] if place is None else [f"  worst link  {place.words}"]
+    return found
+
+
+def values(run: Run, asked: Asked) -> dict[str, Any]:
+    """`streams`, `dimensions`, `worst_link`: the port that is busy longest, the factor on its bandwidth."""
+    port, worst = run.busiest_port, None
+    if port is not None:
+        ranks = ranks_of(run.tracks, port.rank_class).text()
+        worst = {"dimension": port.index, "ranks": ranks, "busy_ns": port.busy_ns, "factor": port.factor}
+    return {
+        "streams": field_values(_streams(run), run.figures.mean_streams),
+        "dimensions": field_values(_dimensions(run), run.dimensions),
+        "worst_link": worst,
+    }

@@ -82,7 +82,11 @@ class WhatIf(Struct, frozen=True):
     gives work to some that it takes from others, so that the step may be longer. unknown: why nobody knows
     these times, which are then those of the step as it is; "" where they are known.
 
-    parameters: those of the run with the change, as of `better10_ns`; None where none ask for it.
+    parameters: those of the run with the change, as of `better10_ns`; None where none ask for it. flags: of a
+    change that a user can make the command line's words for it, "" of what is asked to see how much it
+    matters. microbatches: where the change is of them, how many the step has then, and
+    alike_ns: what as many of them as the run has take of it. meaning: what a change does whose name does not
+    say it.
     """
 
     name: str
@@ -93,6 +97,15 @@ class WhatIf(Struct, frozen=True):
     moves: bool = False
     unknown: str = ""
     parameters: Parameters | None = None
+    flags: str = ""
+    microbatches: int | None = None
+    alike_ns: int | None = None
+    meaning: str = ""
+
+    @property
+    def list(self) -> str:
+        """`change`: one that a user can make; `sensitivity`: how much a thing matters."""
+        return "change" if self.flags else "sensitivity"
 
     @property
     def knob(self) -> str:

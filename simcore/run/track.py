@@ -49,6 +49,11 @@ class TimedPass(NamedTuple):
         return self.end_ns - self.start_ns
 
 
+def ranks_of(tracks: Sequence[Track], number: int) -> RankSet:
+    """The ranks of the track with a number."""
+    return next(track.ranks for track in tracks if track.number == number)
+
+
 def in_order(tracks: Sequence[Track]) -> tuple[Track, ...]:
     """Tracks by stage, those without one first, and then by rank."""
     return tuple(sorted(tracks, key=lambda one: (-1 if one.stage is None else one.stage, one.first_rank)))

@@ -104,6 +104,11 @@ class Workload(Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.name)
 
+    @property
+    def has_compute(self) -> bool:
+        """Whether its compute cells are durations; else they are placeholders, as its reader has warned."""
+        return all(one.code != "compute-placeholder" for one in self.diagnostics)
+
     def cells(self, phase: Phase) -> Cells:
         """The cells of one phase: `fwd`, `ig` (input gradient) or `wg` (weight gradient)."""
         return self.fwd if phase == "fwd" else self.ig if phase == "ig" else self.wg

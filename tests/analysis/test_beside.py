@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from simcore.analysis import Results
 from simcore.analysis.beside import Beside
+from simcore.analysis.beside.words import notices, why_words
 from simcore.diagnostics import UsageError
 from simcore.measured import read_run
 from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults
 from simcore.replay.scales import Scales
-from simcore.report.beside_json import beside_json
-from simcore.report.beside_text import beside_text, notices, why_words
+from simcore.report.comparisons import comparison_json, comparison_page
 from simcore.run.accounts import ALIKE, mean_ns
 from simcore.simulation import simulate
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
@@ -69,8 +69,8 @@ def test_stages_of_one_layout_sum_to_both_steps_and_every_rank_has_its_pair(
         of_class = found.a.simulation.timeline.classes[pair.a.number]
         assert rank in of_class.ranks
         assert pair.stage == of_class.stage
-    assert beside_text(found).count("\n") <= 40
-    assert beside_json(found)["difference_ns"] == steps[1] - steps[0]
+    assert comparison_page(found).count("\n") <= 40
+    assert comparison_json(found)["difference_ns"] == steps[1] - steps[0]
 
 
 @settings(max_examples=30, deadline=None)
@@ -137,7 +137,7 @@ def test_a_forward_that_takes_longer_than_simulated_is_what_differs_most() -> No
     assert why_words(found).startswith(
         "rank 0 computes 40.000 ms more; compute +20.000 ms and bubble +19.999 ms on"
     )
-    page = beside_text(found)
+    page = comparison_page(found)
     assert "B - A  +41.998 ms (+131.2 %)" in page
     assert "2 ranks paired" in page
 
@@ -240,8 +240,8 @@ def test_a_rank_whose_compute_is_scaled_is_the_cause_and_stands_for_its_stage(
 def test_why_names_whose_compute_it_is(scales: Scales, why: str) -> None:
     found = replayed_beside(Layout(2, 1, 2, 3), 5, scales)
     assert re.fullmatch(why, why_words(found)), why_words(found)
-    assert beside_json(found)["why"] == why_words(found)
-    assert f"Why: {why_words(found)}." in " ".join(beside_text(found).split())
+    assert comparison_json(found)["why"] == why_words(found)
+    assert f"Why: {why_words(found)}." in " ".join(comparison_page(found).split())
 
 
 @settings(max_examples=40, deadline=None)

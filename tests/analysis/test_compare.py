@@ -16,12 +16,12 @@ from simcore.analysis import Results
 from simcore.analysis.compare import Comparison
 from simcore.analysis.compare.matching import class_pairs, matched_ops, row_names, rows_in
 from simcore.analysis.compare.movers import Mover
+from simcore.analysis.compare.words import side_words
 from simcore.parameters import Parameters, replaced
 from simcore.program.ops import PHASES
-from simcore.report.as_json import json_report
 from simcore.report.changes import slower_words
-from simcore.report.compare_json import compare_json
-from simcore.report.compare_text import compare_text, side_words
+from simcore.report.comparisons import comparison_json, comparison_page
+from simcore.report.pages import run_json
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
 from tests.analysis.booking import run
@@ -159,8 +159,8 @@ def test_where_stages_move_more_than_layers_they_stand_beside_the_kinds() -> Non
     a, b = (
         run(rows, {"pp": 2}, schedule="gpipe", microbatches=4, slow_rank=(f"{rank}=2",)) for rank in (0, 1)
     )
-    assert "Critical paths" in compare_text(compared(a, b))
-    page = compare_text(compared(a, b)).split("Critical paths, what changes most\n")[1].split("\n\n")[0]
+    assert "Critical paths" in comparison_page(compared(a, b))
+    page = comparison_page(compared(a, b)).split("Critical paths, what changes most\n")[1].split("\n\n")[0]
     lines = [line.split() for line in page.splitlines()]
     assert lines[0] == ["kind,", "us", "A", "B", "B", "-", "A", "stage", "A", "B", "B", "-", "A"]
     assert {" ".join(line[-5:-3]) for line in lines[1:3]} == {"stage 0", "stage 1"}
@@ -168,7 +168,7 @@ def test_where_stages_move_more_than_layers_they_stand_beside_the_kinds() -> Non
 
 def test_equal_critical_paths_are_left_out_of_the_page() -> None:
     simulation = run([layer("a", 5)], {})
-    assert "Critical path" not in compare_text(compared(simulation, simulation))
+    assert "Critical path" not in comparison_page(compared(simulation, simulation))
 
 
 @settings(max_examples=40)
@@ -208,11 +208,11 @@ def test_every_comparison_has_a_page_and_its_figures_are_those_of_the_reports(
     case: Case, change: dict[str, Any]
 ) -> None:
     found = compared(simulate(*case), changed(case, change))
-    page = compare_text(found)
+    page = comparison_page(found)
     assert all(line.isprintable() and len(line) <= 120 for line in page.splitlines())
-    values = compare_json(found)
+    values = comparison_json(found)
     for side, results in (("a", found.a), ("b", found.b)):
-        report = json_report(results)
+        report = run_json(results)
         assert values[side]["step_time_ns"] == report["step_time_ns"]
         assert values[side]["parameters"] == report["parameters"]
         world = sum(one["count"] for one in report["classes"])
@@ -227,7 +227,7 @@ def test_every_comparison_has_a_page_and_its_figures_are_those_of_the_reports(
 
 def test_zb_h1_against_1f1b_in_one_screen() -> None:
     found = seed(schedule="zb-h1")
-    lines = compare_text(found).splitlines()
+    lines = comparison_page(found).splitlines()
     assert 24 <= len(lines) <= 40
     assert lines[1:5] == [
         "A  14.774 s    --schedule 1f1b",
@@ -245,7 +245,7 @@ def test_other_degrees_match_as_far_as_places_agree() -> None:
     found = seed(tp=4, pp=4)
     assert found.matched.ranks == 4 * 8 * 4
     assert not found.matched.whole
-    assert "323 712 ops of 128 ranks matched, of 2 595 840 in A and 2 589 696 in B" in compare_text(found)
+    assert "323 712 ops of 128 ranks matched, of 2 595 840 in A and 2 589 696 in B" in comparison_page(found)
 
 
 def test_rows_of_two_files_are_matched_by_name_and_order() -> None:
@@ -258,7 +258,7 @@ def test_rows_of_two_files_are_matched_by_name_and_order() -> None:
     assert found.matched.whole
     assert found.other_file
     assert found.why == "compute -4 ns: another file, in which each rank computes 8 ns, before 12 ns"
-    assert compare_text(found).startswith("A  12 ns       made.txt")
+    assert comparison_page(found).startswith("A  12 ns       made.txt")
 
 
 def test_ops_match_where_a_schedule_takes_the_backward_apart() -> None:
@@ -324,7 +324,7 @@ def test_what_takes_longer_stands_before_what_waits_and_what_moved(
     places = [(order.index(one.measure), -abs(one.b_ns - one.a_ns)) for one in found.movers]
     assert places == sorted(places)
     for everything in (False, True):
-        page = compare_text(found, everything).partition("Ops that differ most\n")[2].splitlines()
+        page = comparison_page(found, everything).partition("Ops that differ most\n")[2].splitlines()
         listed = [word for line in page[1:] for word in line.split("  ") if word.strip() in order]
         assert [word.strip() for word in listed] == sorted(map(str.strip, listed), key=order.index)
 
@@ -341,6 +341,6 @@ def test_twice_the_bandwidth_is_a_shorter_collective_before_all_that_begins_earl
     assert [one.measure for one in found.movers] == ["duration"] * 2 + ["wait"] * 3 + ["start"] * 3
     first = found.movers[0]
     assert (first.name, first.kind) == ("grad_param_comm", "dp reduce-scatter")
-    page = compare_text(found).splitlines()
+    page = comparison_page(found).splitlines()
     line = page[page.index("Ops that differ most") + 2]
     assert line.split()[-7:] == ["duration", "228.3", "ms", "116.3", "ms", "-112.0", "ms"]

@@ -10,8 +10,7 @@ from simcore.analysis import Results
 from simcore.analysis.compare import Comparison, Part, leading_parts
 from simcore.analysis.compare.parts import PART_ACCOUNTS
 from simcore.parameters import Parameters
-from simcore.report.compare_json import compare_json
-from simcore.report.compare_text import compare_text
+from simcore.report.comparisons import comparison_json, comparison_page
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.analysis.booking import run
@@ -42,7 +41,7 @@ def test_the_parts_sum_to_the_difference_and_turn_round_with_it(case: Case, chan
     assert all(part.account in PART_ACCOUNTS and part.ns for part in found.parts)
     sizes = [abs(part.ns) for part in found.parts]
     assert sizes == sorted(sizes, reverse=True)
-    assert compare_json(found)["parts"] == [
+    assert comparison_json(found)["parts"] == [
         {"account": part.account, "difference_ns": part.ns} for part in found.parts
     ]
 
@@ -81,7 +80,7 @@ def test_compute_that_takes_longer_is_one_part() -> None:
     found = compared(simulate(workload, Parameters()), simulate(workload, Parameters(compute_scale=1.2)))
     assert found.parts == [Part("compute", 51_842_200)]
     assert found.why == "compute +51.842 ms: each rank computes 311.1 ms, before 259.2 ms"
-    assert "B - A along the critical paths" not in compare_text(found), "Why has named all of it"
+    assert "B - A along the critical paths" not in comparison_page(found), "Why has named all of it"
 
 
 def test_another_file_that_computes_less_is_explained_by_compute_first() -> None:
@@ -92,7 +91,7 @@ def test_another_file_that_computes_less_is_explained_by_compute_first() -> None
         "another file, in which each rank computes 41.429 ms, before 259.2 ms; "
     )
     assert "B - A along the critical paths: compute -216.6 ms, exposed dp" in " ".join(
-        compare_text(found).split()
+        comparison_page(found).split()
     )
 
 

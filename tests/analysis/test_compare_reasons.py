@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from simcore.analysis.compare import Comparison
 from simcore.analysis.compare.reasons import REASONS
+from simcore.analysis.compare.words import cost_words
 from simcore.parameters import FLAGS, Parameters
-from simcore.report.compare_json import compare_json
-from simcore.report.compare_text import cost_words
+from simcore.report.comparisons import comparison_json
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.analysis.booking import run
@@ -179,6 +179,6 @@ def test_the_cost_is_the_peak_over_the_stages_and_then_what_moved(change: dict[s
     ]
     if found.cost is not None:
         assert [found.cost.a_peak, found.cost.b_peak] == peaks
-        assert compare_json(found)["peak_microbatches"]["b_peak"] == peaks[1]
+        assert comparison_json(found)["peak_microbatches"]["b_peak"] == peaks[1]
     else:
         assert peaks[0] == peaks[1]

@@ -9,8 +9,7 @@ from simcore.analysis import Results
 from simcore.analysis.explain import explained
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
-from simcore.report.as_json import json_report
-from simcore.report.as_text import text_report
+from simcore.report.pages import run_json, run_page
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
@@ -89,7 +88,7 @@ def test_what_is_not_there_is_said(asked: str, error: str) -> None:
 @given(cases())
 def test_the_values_put_in_give_the_bandwidths_again(case: Case) -> None:
     results = Results(simulate(*case))
-    values = json_report(results)["layers"]
+    values = run_json(results)["layers"]
     for row in dict.fromkeys(row.name for row in results.layers):
         try:
             lines = explained(results, row)
@@ -110,7 +109,7 @@ def test_the_values_put_in_give_the_bandwidths_again(case: Case) -> None:
 @given(cases())
 def test_the_table_of_all_rows_has_every_cell_that_does_something(case: Case) -> None:
     results = Results(simulate(*case))
-    page = text_report(results, every_layer=True)
+    page = run_page(results, every_layer=True)
     table = page[page.index("All rows of the file") :].split("\n\n")[0].splitlines()[2:]
     cells = [
         (phase, cell)

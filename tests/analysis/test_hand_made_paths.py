@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simcore.analysis import Results
-from simcore.report.as_text import text_report
+from simcore.report.pages import run_page
 from simcore.simulation import Simulation
 from tests.analysis.booking import pair_ns, run
 from tests.engine.test_policies import made
@@ -149,12 +149,12 @@ def test_a_step_of_0_ns_has_an_empty_path() -> None:
     results = Results(run([layer("mlp")], {}))
     path = results.critical_path
     assert (len(path), list(path.edge), path.at(0), path.by_kind()) == (0, [0], -1, {})
-    assert "\nCritical path: nothing takes any time\n" in text_report(results)
+    assert "\nCritical path: nothing takes any time\n" in run_page(results)
 
 
 def test_the_page_of_text_shows_the_path_with_names_made_safe() -> None:
     rows = [Row("m\x1b[31mlp", Cell(100, "ALLREDUCE", "tp", 1000)), layer("mlp_2", 50)]
-    text = text_report(Results(run(rows, {"tp": 2})))
+    text = run_page(Results(run(rows, {"tp": 2})))
     page = text[text.index("Critical path") : text.index("Diagnostics")]
     assert "\x1b" not in page
     assert "\0" not in page

@@ -7,10 +7,10 @@ from functools import cache
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis.measured_ranges import category_ranges
 from simcore.measured import MeasuredRun
 from simcore.measured.summary import rank_times
 from simcore.measured.vocabulary import CATEGORIES
+from simcore.replay.lanes import operation_ranges
 from tests.tui.pseudo_terminal import ROOT
 
 
@@ -28,13 +28,13 @@ def seed() -> MeasuredRun:
 @given(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)))
 def test_the_categories_of_a_stretch_sum_to_its_length(shares: tuple[int, int]) -> None:
     first, last = (seed().length * share // 10**6 for share in sorted(shares))
-    found = category_ranges(seed()).of_class(0, first, last)
+    found = operation_ranges(seed()).of_class(0, first, last)
     assert sum(found) == last - first
-    assert category_ranges(seed()).of_all(first, last) == found
+    assert operation_ranges(seed()).of_all(first, last) == found
 
 
 def test_the_whole_step_has_the_rank_s_times() -> None:
-    ranges = category_ranges(seed())
+    ranges = operation_ranges(seed())
     for index, rank in enumerate(rank_times(seed())):
         assert dict(zip(CATEGORIES, ranges.of_class(index, 0, seed().length), strict=True)) == rank.ns
 
@@ -46,8 +46,8 @@ def pieces() -> list[tuple[int, int]]:
 
 
 def test_the_longest_piece_has_its_category() -> None:
-    found, category = category_ranges(seed()).longest(0, 0, seed().length)
+    found, category = operation_ranges(seed()).longest(0, 0, seed().length)
     assert found.count > 3
     assert CATEGORIES[category] == "embedding"
     assert found.ns == max(rank_end - start for start, rank_end in pieces())
-    assert category_ranges(seed()).longest(0, 5, 5)[0].index == -1
+    assert operation_ranges(seed()).longest(0, 5, 5)[0].index == -1

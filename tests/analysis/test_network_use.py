@@ -23,8 +23,7 @@ from simcore.collectives.loads import collective_loads
 from simcore.collectives.phases import chunk_bytes
 from simcore.parameters import Parameters, replaced
 from simcore.program.ops import COMPUTE
-from simcore.report.as_json import json_report
-from simcore.report.as_text import text_report
+from simcore.report.pages import run_json, run_page
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
@@ -195,9 +194,9 @@ def test_shared_has_the_same_bytes_and_simais_networks_have_no_dimensions() -> N
     )
     assert [use.bytes for use in plain.dimensions] == [use.bytes for use in shared.dimensions]
     simai = Results(simulate(open_workload(SEED_001), Parameters(network="simai-auto")))
-    assert (simai.dimensions, json_report(simai)["dimensions"]) == ([], [])
-    assert json_report(simai)["worst_link"] is None
-    assert "What a rank sends over each dimension" not in text_report(simai)
+    assert (simai.dimensions, run_json(simai)["dimensions"]) == ([], [])
+    assert run_json(simai)["worst_link"] is None
+    assert "What a rank sends over each dimension" not in run_page(simai)
 
 
 def test_bytes_of_seed_002_are_those_of_its_rows() -> None:

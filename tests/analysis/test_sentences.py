@@ -7,11 +7,12 @@ from simcore.analysis import Results
 from simcore.analysis.sentences import RULES, Sentence
 from simcore.analysis.sentences.model import Facts
 from simcore.parameters import Parameters
-from simcore.report.as_text import text_report
+from simcore.report.pages import run_page
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
 from tests.strategies import Case, Cell, Row, cases, layer
+from tests.workload.texts import read, text_of
 
 SEED_002 = "fixtures/002_gpt_1024npu.txt"
 BLOCK = layer("embedding_layer", 1000, 1000, 1000)
@@ -300,7 +301,27 @@ def test_the_network_is_cleared_where_free_communication_changes_little() -> Non
     assert text == "The network is not the cause: with all communication free 13.973 s (-5.4 %)."
 
 
+def without_compute(**cells: int) -> Simulation:
+    """AICB's file of a machine without a GPU, but for some of its cells."""
+    ns = {"fwd": 1, "ig": 1, "wg": 1} | cells
+    line = f"mlp -1 {ns['fwd']} ALLREDUCE 8000000 {ns['ig']} NONE 0 {ns['wg']} NONE 0 100"
+    return simulate(read(text_of(line, line)), Parameters())
+
+
+def test_a_file_without_compute_is_no_network_bound_step() -> None:
+    found = Results(without_compute()).sentences
+    assert (found[0].rule, found[0].lead) == ("no-compute", "Compute is not modelled. ")
+    assert found[0].text.startswith("All 6 compute cells of the file are 0 or 1 ns")
+    assert {one.rule for one in found} & {"compute-bound", "free-communication"} == set()
+    assert not [one for one in found[1:] if one.lead]
+    # One cell that is a duration, and it is a step.
+    found = Results(without_compute(wg=2)).sentences
+    assert "no-compute" not in {one.rule for one in found}
+    assert found[0].lead == "Network-bound. "
+
+
 SPEAKS = {
+    "no-compute": without_compute,
     "straggler": straggler,
     "slow-link": lambda: run(COMPUTES, {"tp": 2}, slow_link=("0:1=0.5",)),
     "compute-bound": lambda: run(COMPUTES, {}),
@@ -314,6 +335,7 @@ SPEAKS = {
     "idle": bubble_bound,
 }
 SILENT = {
+    "no-compute": mostly_compute,
     "straggler": exposed_all_reduce,
     "slow-link": exposed_all_reduce,
     "compute-bound": bubble_bound,
@@ -343,7 +365,7 @@ def test_a_rule_is_silent(rule: str) -> None:
 
 
 def test_the_page_has_the_sentences_on_top_and_each_names_a_figure() -> None:
-    page = text_report(Results(bubble_bound()))
+    page = run_page(Results(bubble_bound()))
     head, line = page.splitlines()[2:4]
     assert head == "In words"
     assert line.startswith(

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from simcore.analysis import Results
 from simcore.analysis.simai_beside import EstimateLine, beside_estimate
 from simcore.parameters import Parameters
-from simcore.report.as_json import json_report
-from simcore.report.as_text import text_report
+from simcore.report.pages import run_json, run_page
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.strategies import Cell, Row, layer, make_workload
@@ -101,16 +100,16 @@ def test_the_bubble_of_simai_is_put_beside_the_schedules_own() -> None:
 @pytest.mark.slow
 def test_the_reports_have_the_lines_and_other_networks_have_none() -> None:
     results = Results(simulate(open_workload(SEEDS[1]), Parameters(network="simai-auto")))
-    values = json_report(results)["estimates"]["simai_lines"]
+    values = run_json(results)["estimates"]["simai_lines"]
     assert [one["line"] for one in values] == [
         "compute", "dp", "dp_ep", "tp", "ep", "pp", "bubble", "exposed", "total"
     ]  # fmt: skip
     assert list(values[0]) == ["line", "simai_us", "ours_ns", "text"]
-    page = text_report(results)
+    page = run_page(results)
     assert "  total        8.685 s    14.859 s   +6.174 s here, most of it by bubble (+6.168 s)\n" in page
     plain = Results(simulate(open_workload(SEEDS[1]), Parameters()))
     assert beside_estimate(plain) == (0, [])
-    assert "simai_lines" not in json_report(plain)["estimates"]
+    assert "simai_lines" not in run_json(plain)["estimates"]
 
 
 def test_the_bubble_with_other_virtual_stages_is_simais_shared_among_them() -> None:

@@ -22,8 +22,7 @@ from simcore.analysis.rank_map import MEASURES, last_end_ns
 from simcore.analysis.stages import joined
 from simcore.analysis.worst import _stages
 from simcore.program.ops import STREAMS
-from simcore.report.as_json import json_report
-from simcore.report.as_text import text_report
+from simcore.report.pages import run_json, run_page
 from simcore.run.findings import Place
 from simcore.simulation import simulate
 from tests.engine.test_policies import made
@@ -186,11 +185,11 @@ def test_a_slowed_link_is_the_worst_where_it_decides(network: str) -> None:
 def test_the_report_names_the_worst_link_though_another_rank_sends_as_much() -> None:
     results = seed(slow_link=("1:37=0.2",))
     assert results.dimensions[1].busy_ns == seed().dimensions[1].busy_ns
-    lines = text_report(results).split("\n")
+    lines = run_page(results).split("\n")
     at = next(number for number, line in enumerate(lines) if line.startswith("What a rank sends"))
     assert lines[at + 4] == "  worst link  1.707 s (10.6 %): dim 1 rank 37, most dp, slowed to 0.2"
     busy_ns = results.worst[-1].ns
-    assert json_report(results)["worst_link"] == {
+    assert run_json(results)["worst_link"] == {
         "dimension": 1, "ranks": "37", "busy_ns": busy_ns, "factor": 0.2
     }  # fmt: skip
 

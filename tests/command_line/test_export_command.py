@@ -214,12 +214,20 @@ def test_a_terminal_sees_how_far_it_is_and_nothing_of_it_stays(tmp_path: Path) -
                 seen += piece
         assert done.wait(60) == 0
     os.close(ours)
-    notes, *lines = seen.split(b"\r\x1b[K")
-    assert notes.endswith(b"writes every rank\r\n") or b"equal-ranks" not in notes
-    assert lines[-1] == b""
+    first, *lines = seen.split(b"\r\x1b[K")
+    # The notes are said behind the file.
+    assert first == b""
+    assert lines[-1].endswith(b"\r\n")
+    assert b"cluster-default" in lines[-1]
     shares = [int(line.split(b"  ")[-1].split(b" %")[0]) for line in lines[:-1]]
     assert shares == sorted(shares)
     assert 0 <= shares[0] <= shares[-1] <= 100
+
+
+def test_a_file_that_cannot_be_written_is_said_before_any_note() -> None:
+    done = wltui("export", SEED_002, "--format", "chrome", "-o", "/nowhere/out.json")
+    assert done.returncode == 1
+    assert "error unwritable-file" in done.stderr.splitlines()[0]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")

@@ -93,9 +93,26 @@ def test_the_version_is_one_line() -> None:
 def test_help_names_every_parameter(words: list[str]) -> None:
     done = wltui(*words)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("usage: wltui")
+    # First what it does, then how it is called in one line.
+    assert not done.stdout.startswith("usage")
+    assert done.stdout.index("usage: wltui") < done.stdout.index("\noptions:\n")
+    assert "[options]" in next(line for line in done.stdout.splitlines() if line.startswith("usage: "))
     for flag in ("--world", "--rank-order", "--microbatches", "--dim", "--endpoint-delay", "--no-fold"):
         assert f" {flag}" in done.stdout
+
+
+def test_help_begins_with_what_it_does_and_three_examples() -> None:
+    first, _, rest = wltui("--help").stdout.partition("\n\n")
+    assert first.startswith("See where the step time")
+    examples = rest.partition("\nusage: ")[0].splitlines()
+    assert sum(line.startswith("  wltui ") for line in examples) == 3
+
+
+def test_two_files_are_for_compare() -> None:
+    done = wltui(SEED_002, "fixtures/000_gpt13b_tp4_old_header.txt")
+    both = f"{SEED_002} fixtures/000_gpt13b_tp4_old_header.txt"
+    said = f"wltui: found two files, expected one: wltui compare {both} holds them beside each other\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
 def test_without_a_terminal_wltui_prints_the_report() -> None:

@@ -70,11 +70,32 @@ def test_the_bundled_example_and_a_measured_run_have_one_too() -> None:
 
 
 def test_words_that_are_keys_and_words_that_are_typed() -> None:
-    assert keys_in("2 ww Ctrl+R /mlp Enter Space .,") == [
+    assert [one.key for one in keys_in("2 ww Ctrl+R /mlp Enter Space .,")] == [
         "2", "w", "w", "ctrl+r", "/", "m", "l", "p", "enter", "space", ".", ","
     ]  # fmt: skip
     assert keys_in("") == []
     assert size_in("80x24") == (80, 24)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("2 Enterr", "Enterr names no key, and there is no prompt for it here; did you mean Enter?"),
+        ("Quux", "Quux names no key, and there is no prompt for it here"),
+    ],
+)
+def test_a_word_that_looks_like_a_key_and_is_none_is_an_error(keys: str, said: str) -> None:
+    done = wltui(SEED_002, "--snapshot", keys)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"wltui: --snapshot: {said}\n")
+    # In a prompt it is what is typed.
+    assert "no match for Enterr" in wltui(SEED_002, "--snapshot", "2 / Enterr").stdout
+
+
+def test_a_screen_that_there_is_not_is_an_error_without_a_terminal_too() -> None:
+    for more in ([], ["--snapshot", "j"]):
+        done = wltui(SEED_002, "--screen", "Timeline", *more)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith("wltui: --screen: found Timeline, expected summary, timeline")
 
 
 @pytest.mark.parametrize("size", ["80", "0x3", "80x0", "2000x3", "80x501", "x", "8 0x3", "-1x5", "٣x٣"])

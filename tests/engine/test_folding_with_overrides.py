@@ -159,9 +159,9 @@ def test_the_tp_peers_of_a_slow_rank_are_named_as_those_who_wait_for_it() -> Non
     longest = results.waiting[0]
     assert classes[longest.early].ranks.text() == "32-36,38-39"
     assert (classes[longest.late].ranks.text(), longest.kind) == ("37", "tp")
-    from simcore.report.as_text import text_report
+    from simcore.report.pages import run_page
 
-    assert "  ranks 32-36,38-39 wait 2.112 s (14.2 %) for rank 37 (tp)" in text_report(results)
+    assert "  ranks 32-36,38-39 wait 2.112 s (14.2 %) for rank 37 (tp)" in run_page(results)
 
 
 REFUSED = [

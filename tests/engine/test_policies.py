@@ -25,7 +25,7 @@ from simcore.analysis import Results
 from simcore.analysis.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT
 from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, STREAMS, CollectiveCost
-from simcore.report.as_json import json_report
+from simcore.report.pages import run_json
 from simcore.simulation import Simulation, collective_alone_ns, simulate
 from tests.engine.policy_cases import PolicyCase, policy_cases
 from tests.engine.reference_policies import Link, Reference, Setting
@@ -59,7 +59,7 @@ def test_a_measured_run_is_met_to_the_nanosecond(run: dict[str, Any], tmp_path: 
     for one in (parameters, structs.replace(parameters, no_fold=True)):
         simulation = measured(run, one)
         assert simulation.step_time_ns == run["finish_ns"]
-        report = json_report(Results(simulation))
+        report = run_json(Results(simulation))
         assert report["workload"]["format"] == "astra-sim-1"
         assert report["workload"]["policy"] == run["workload_text"].split()[0]
         # ASTRA-sim prints no passes of MICRO and of inference.

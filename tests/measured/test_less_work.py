@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from simcore.measured import MeasuredRun
 from simcore.replay import MeasuredResults
 from simcore.replay.scales import Scales
-from simcore.report.measured_json import measured_json
-from simcore.report.measured_text import measured_text
+from simcore.report.pages import run_json, run_page
 from simcore.run.findings import WhatIf
 
 from .damaged import DAMAGED
@@ -159,7 +158,7 @@ def test_no_question_that_takes_work_away_of_a_real_run_is_answered_with_harm(
 ) -> None:
     results = MeasuredResults(real_apart(name, stamp) if apart else opened(name, stamp))
     knobs = results.what_if()
-    base = measured_json(results, with_what_if=True)["what_if_base_ns"]
+    base = run_json(results, with_what_if=True)["what_if_base_ns"]
     assert base == results.with_scales(Scales()).step_time_ns
     assert (base == results.step_time_ns) is not apart
     assert set(harm(knobs, base)) <= {"balanced stages"}
@@ -184,9 +183,9 @@ def test_no_question_that_takes_work_away_is_answered_with_harm(
 def test_the_page_says_that_what_if_is_of_the_replay_where_the_ranks_did_not_run_together() -> None:
     results = MeasuredResults(run_apart(SLOW_STAGE, Layout(1, 1, 2, 1)))
     # The receives hold 78 ms of waiting as measured: 96 ms, where the replay takes 10 + 2 + 60 + 2 + 20.
-    page = measured_text(results, with_what_if=True)
+    page = run_page(results, with_what_if=True)
     assert results.base.step_time_ns == 94 * MS
-    assert "\nWhat if: the step time of the replay (94.000 ms now) when one thing takes no time, or a" in page
+    assert "\nWhat if one thing took less time (step time now 94.000 ms)\n" in page
     said = (
         "  the ranks did not run together (each from its own start, the longest takes 96.000 ms):\n"
         "  here they are replayed as if they had, with nothing changed now, so that one kind is compared\n"
@@ -195,7 +194,7 @@ def test_the_page_says_that_what_if_is_of_the_replay_where_the_ranks_did_not_run
     # Of ranks that ran together, and of a replay, there is nothing to say.
     together = MeasuredResults(run_of(SLOW_STAGE, 2, pp=2))
     for other in (together, results.base):
-        assert "did not run together" not in measured_text(other, with_what_if=True)
+        assert "did not run together" not in run_page(other, with_what_if=True)
 
 
 def test_balanced_stages_may_lengthen_the_step_and_is_marked() -> None:
@@ -209,7 +208,7 @@ def test_balanced_stages_may_lengthen_the_step_and_is_marked() -> None:
     # Each 25 ms: 10 x 25 / 30, 2, 25 and 20.
     assert (results.base.step_time_ns, balanced.better10_ns) == (52 * MS, 55_333_333)
     assert harm(knobs, 52 * MS) == ["balanced stages"]
-    values = {one["knob"]: one for one in measured_json(results, with_what_if=True)["what_if"]}
+    values = {one["knob"]: one for one in run_json(results, with_what_if=True)["what_if"]}
     assert values["balanced stages"]["moves_work"] is True
     assert [name for name, one in values.items() if "moves_work" in one] == ["balanced stages"]
-    assert "balanced stages (moves work)" in measured_text(results, with_what_if=True)
+    assert "balanced stages (moves work)" in run_page(results, with_what_if=True)

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from simcore.measured import MeasuredRun
 from simcore.replay import MeasuredResults
 from simcore.replay.scales import Scales
-from simcore.report.measured_json import measured_json
-from simcore.report.measured_text import measured_text
+from simcore.report.pages import run_json, run_page
 from tests.report.test_json_report import seed_report
 
 from .made_steps import Factors, Layout, actions, made_run, simulated, trace_text
@@ -29,7 +28,7 @@ from .test_replay_of_real_runs import RUNS, opened
 
 def check(results: MeasuredResults) -> dict[str, Any]:
     """Holds the report of a run to its sums; gives it."""
-    report = measured_json(results)
+    report = run_json(results)
     step = report["step_time_ns"]
     assert [one["ranks"] for one in report["classes"]] == [str(rank.number) for rank in results.run.ranks]
     for one in report["classes"]:
@@ -46,9 +45,7 @@ def check(results: MeasuredResults) -> dict[str, Any]:
     for stream in report["streams"]:
         busy = [one["streams"].get(stream["stream"], {"busy_ns": 0})["busy_ns"] for one in report["classes"]]
         assert (stream["busy_ns"], stream["most_busy_ns"]) == (round(sum(busy) / len(busy)), max(busy))
-    idle = sum(
-        one["end_ns"] - one["start_ns"] for one in report["critical_path"] if one["layer"] is None
-    )
+    idle = sum(one["end_ns"] - one["start_ns"] for one in report["critical_path"] if one["layer"] is None)
     assert sum(one["critical_ns"] for one in report["layers"]) + idle == step
     for layer in report["layers"]:
         assert layer["slack_ns"] == 0 or not layer["critical_ns"]
@@ -76,7 +73,7 @@ def test_the_parts_of_a_real_step_sum_to_it(name: str, stamp: str) -> None:
 
 
 def test_what_a_simulated_run_fills_a_measured_one_fills() -> None:
-    measured, simulated_one = measured_json(MeasuredResults(run_of(SLOW_RANK, 2))), seed_report()
+    measured, simulated_one = run_json(MeasuredResults(run_of(SLOW_RANK, 2))), seed_report()
     assert simulated_one.keys() - measured.keys() == set()
     for key in ("classes", "layers", "streams", "critical_path"):
         assert measured[key], key
@@ -89,7 +86,7 @@ def test_the_page_counts_as_computing_what_the_classes_do() -> None:
     results = MeasuredResults(run_of(SLOW_RANK, 2))
     report = check(results)
     found = [
-        re.search(rf"^ +{one['ranks']} .* ([0-9.]+) %$", measured_text(results), re.MULTILINE)
+        re.search(rf"^ +\S+  {one['ranks']} .* ([0-9.]+) %$", run_page(results), re.MULTILINE)
         for one in report["classes"]
     ]
     step = report["step_time_ns"]

@@ -21,7 +21,7 @@ from simcore.replay import MeasuredResults
 from simcore.replay.accounts import BUBBLE, IDLE, WAIT
 from simcore.replay.operations import Operations
 from simcore.replay.scales import Scales
-from simcore.report.measured_json import measured_json
+from simcore.report.pages import run_json
 
 from .made_steps import Factors, Layout, actions, made_run, run_apart, simulated, trace_text
 from .test_less_work import _LAYOUTS
@@ -46,7 +46,7 @@ def four() -> MeasuredResults:
 
 def assert_as_reported(results: MeasuredResults) -> None:
     """The figures of all ranks together are those of `report --json`."""
-    report: dict[str, Any] = measured_json(results)
+    report: dict[str, Any] = run_json(results)
     operations = Operations(results)
     layers = {(one["operation"], None if one["name"] == one["operation"] and not inside else one["name"]): one
               for one, inside in _with_inside(report["layers"], results)}  # fmt: skip

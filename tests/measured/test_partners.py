@@ -8,8 +8,7 @@ from simcore.measured import MeasuredRun, read_run
 from simcore.measured.matching import Call
 from simcore.replay import MeasuredResults
 from simcore.replay.scales import Scales
-from simcore.report.measured_json import measured_json
-from simcore.report.measured_text import measured_text
+from simcore.report.pages import run_json, run_page
 
 from .test_replay_by_hand import MS, SLOW_RANK, op, run_of
 from .traces import STAMP
@@ -70,7 +69,7 @@ def test_what_waits_for_a_missing_rank_is_said_to_be_counted_as_communication() 
         "4 communications without a partner that waited for it (send_forward, recv_backward, ep_allreduce, "
         "dp_allreduce): what is waited there is not known, and counts as communication"
     ]
-    for page in (measured_text(results), str(measured_json(results)["diagnostics"])):
+    for page in (run_page(results), str(run_json(results)["diagnostics"])):
         assert "no-partner" in page
     # A replay has its own words for it, and these alone.
     codes = [one.code for one in results.with_scales(Scales()).diagnostics]

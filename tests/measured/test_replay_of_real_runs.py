@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from simcore.analysis.beside import Beside
+from simcore.analysis.beside.words import why_words
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults, measured_results
 from simcore.replay.insights import insight_lines
 from simcore.replay.scales import Scales
-from simcore.report.beside_text import why_words
 from tests.workload.texts import shared_folder
 
 from .naive_replay import fine_ns, naive_ns, read_set

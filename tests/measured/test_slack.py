@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.replay import MeasuredResults
-from simcore.report.measured_json import measured_json
+from simcore.report.pages import run_json
 from simcore.run.graph import START
 
 from .damaged import DAMAGED
@@ -29,7 +29,7 @@ def test_who_waits_for_a_slow_rank_has_as_much_slack_as_it_waits() -> None:
     assert by_name(results, 0) == {"forward_step": 20, "dp_allreduce": 0, "optimizer_step": 0}
     # Rank 1 ends half a ms before the step does.
     assert by_name(results, 1) == {"forward_step": 0, "dp_allreduce": 0, "optimizer_step": 0.5}
-    operations = measured_json(results)["measured"]["operations"]
+    operations = run_json(results)["measured"]["operations"]
     assert [(one["name"], one["slack_ns"]) for one in operations] == [
         ("forward_step", 0), ("dp_allreduce", 0), ("optimizer_step", 0),
     ]  # fmt: skip

@@ -18,10 +18,8 @@ from simcore.measured.summary import op_figures, rank_times, sub_figures
 from simcore.measured.vocabulary import GROUPS
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import ACCOUNTS
-from simcore.replay.legs import path_sums_of_ranks
 from simcore.replay.scales import Scales
-from simcore.report.measured_json import measured_json
-from simcore.report.measured_text import measured_text
+from simcore.report.pages import run_json, run_page
 from simcore.run.findings import path_sums
 
 from .traces import Op, Sub
@@ -235,8 +233,9 @@ def assert_accounts_and_path(results: MeasuredResults) -> None:
             named[account.split()[0]] = named.get(account.split()[0], 0) + ns
         assert results.parts_ns(chosen) == named
     by_rank: dict[str, int] = {}
-    for (rank, _), ns in path_sums_of_ranks(results):
-        by_rank[f"rank {rank}"] = by_rank.get(f"rank {rank}", 0) + ns
+    for one in results.critical_path:
+        rank = f"rank {results.measured.ranks[one.rank].number}"
+        by_rank[rank] = by_rank.get(rank, 0) + one.end - one.start
     assert by_rank == dict(path_sums(results, "rank"))
     edges = [(one.start, one.end) for one in results.critical_path]
     assert [start for start, _ in edges] + [step] == [0] + [end for _, end in edges]
@@ -268,8 +267,8 @@ def assert_whole(run: MeasuredRun) -> None:
     codes = {one.code for one in run.diagnostics}
     assert run.step_time_ns or codes & {"untimed-schedule", "no-step-time"}
     results = MeasuredResults(run)
-    assert is_safe(measured_text(results))
-    assert measured_json(results)["step_time_ns"] == run.step_time_ns
+    assert is_safe(run_page(results))
+    assert run_json(results)["step_time_ns"] == run.step_time_ns
     if run.timed:
         assert_accounts_and_path(results)
         assert_accounts_and_path(results.with_scales(Scales(compute=2, comm=0.5, gaps=3)))

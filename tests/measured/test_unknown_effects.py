@@ -6,8 +6,7 @@ from simcore.inputs import open_input
 from simcore.measured import MeasuredRun, open_directory
 from simcore.replay import MeasuredResults
 from simcore.replay.scales import Scales
-from simcore.report.measured_json import measured_json
-from simcore.report.measured_text import measured_text
+from simcore.report.pages import run_json, run_page
 from simcore.run.findings import WhatIf
 from tests.measured.test_partners import LINES
 from tests.measured.traces import write_set
@@ -43,11 +42,11 @@ def test_less_communication_of_a_rank_alone_brings_nobody_knows_what() -> None:
 def test_what_is_unknown_has_no_figure_on_the_page_in_the_json_and_on_the_screens() -> None:
     results = alone()
     knobs = list(results.what_if())
-    page = measured_text(results, with_what_if=True)
+    page = run_page(results, with_what_if=True)
     (line,) = [line for line in page.splitlines() if line.startswith("  all communication")]
     assert line.split() == ["all", "communication", "unknown", "unknown"]
     assert "  unknown: who it is with is not in this run" in page
-    values = {one["knob"]: one for one in measured_json(results, with_what_if=True)["what_if"]}
+    values = {one["knob"]: one for one in run_json(results, with_what_if=True)["what_if"]}
     found = values["all communication"]
     assert (found["free_ns"], found["better10_ns"]) == (None, None)
     assert found["unknown"].startswith("who it is with is not in this run")

@@ -15,8 +15,7 @@ from msgspec import structs
 
 from simcore.analysis import Results
 from simcore.parameters import Parameters
-from simcore.report.as_json import json_report
-from simcore.report.as_text import text_report
+from simcore.report.pages import run_json, run_page
 from simcore.simulation import simulate
 from simcore.workload import Header, Workload, open_workload
 from tests.strategies import Cell, Row, make_workload
@@ -38,7 +37,7 @@ def rows() -> list[Row]:
 
 def estimate(workload: Workload, **parameters: Any) -> dict[str, Any]:
     values = {"network": FIXED} | parameters
-    found = json_report(Results(simulate(workload, Parameters(**values))))["estimates"]["simai"]
+    found = run_json(Results(simulate(workload, Parameters(**values))))["estimates"]["simai"]
     assert isinstance(found, dict)
     return found
 
@@ -127,8 +126,8 @@ def test_scales_faults_and_the_schedule_play_no_part() -> None:
 def test_there_is_none_under_other_networks() -> None:
     for network in ("analytical", "shared"):
         results = Results(simulate(made(), Parameters(network=network)))
-        assert json_report(results)["estimates"] == {"simai": None}
-        assert "SimAI" not in text_report(results)
+        assert run_json(results)["estimates"] == {"simai": None}
+        assert "SimAI" not in run_page(results)
 
 
 def test_without_a_bandwidth_that_only_the_estimate_needs_there_is_none_and_it_is_said() -> None:
@@ -136,7 +135,7 @@ def test_without_a_bandwidth_that_only_the_estimate_needs_there_is_none_and_it_i
     cell = Cell(0, "ALLREDUCE", "ep", 100)
     workload = make_workload([Row("moe", wg=cell)], tp=2, ep=2, pp=1, vpp=1, ga=1, all_gpus=16)
     simulation = simulate(workload, Parameters(network=f"busbw:{INPUTS / 'busbw.yaml'}"))
-    assert json_report(Results(simulation))["estimates"] == {"simai": None}
+    assert run_json(Results(simulation))["estimates"] == {"simai": None}
     assert [one.text() for one in simulation.diagnostics if one.code == "simai-no-estimate"] == [
         "made.txt: note simai-no-estimate no estimate of SimAI: found null for DP.allreduce, expected its "
         "bandwidth in GiB/s: all-reduce of dp groups needs it, "
@@ -145,7 +144,7 @@ def test_without_a_bandwidth_that_only_the_estimate_needs_there_is_none_and_it_i
 
 
 def test_the_report_says_it_beside_the_step_time() -> None:
-    text = text_report(Results(simulate(made(), Parameters(network=FIXED, overlap=("pp=0.5",)))))
+    text = run_page(Results(simulate(made(), Parameters(network=FIXED, overlap=("pp=0.5",)))))
     assert (
         "SimAI's own estimate  45.984 ms, 1.632 x the step time\n"
         "  all rows added up, without a schedule: no slow ranks, no waits, each layer a virtual stage\n"
@@ -155,7 +154,7 @@ def test_the_report_says_it_beside_the_step_time() -> None:
     assert "\n  pp         31.578 ms    2.105 ms   SimAI takes 50 % of all transfers as hidden" in text
     assert "\n  total      45.984 ms   28.182 ms   -17.802 ms here, most of it by pp (-29.473 ms)\n" in text
     nothing = make_workload([Row("embedding_layer"), Row("mlp", Cell(1000))], tp=2, ep=1, pp=1, all_gpus=2)
-    text = text_report(Results(simulate(nothing, Parameters(network="simai-auto"))))
+    text = run_page(Results(simulate(nothing, Parameters(network="simai-auto"))))
     assert "\n  pp                 -         0 s   SimAI has no bandwidth for transfers; " in text
     assert "\n  total       1.000 us    1.000 us   no line differs\n" in text
 

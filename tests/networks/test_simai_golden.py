@@ -15,7 +15,7 @@ import pytest
 
 from simcore.analysis import Results
 from simcore.parameters import Parameters
-from simcore.report.as_json import json_report
+from simcore.report.pages import run_json
 from simcore.simulation import simulate
 from simcore.workload import Workload, open_workload
 from tests.workload.texts import FIXTURES, read, shared_folder
@@ -62,7 +62,7 @@ def parameters_of(run: dict[str, Any]) -> Parameters:
 
 
 def report_of(run: dict[str, Any]) -> dict[str, Any]:
-    return json_report(Results(simulate(workload_of(run), parameters_of(run))))
+    return run_json(Results(simulate(workload_of(run), parameters_of(run))))
 
 
 @pytest.mark.parametrize("name", RUNS)

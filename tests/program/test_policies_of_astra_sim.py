@@ -133,7 +133,7 @@ def test_what_a_policy_never_runs_is_left_out_and_said() -> None:
         "note policy-leaves-out policy MICRO never runs 6 compute cells and 5 collectives of the rows: "
         "left out"
     ]
-    assert told(run(file("MODEL", "l0 -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 8 10"), dim=GRID)) == [
+    assert told(run(file("MODEL", "l0 -1 5 NONE 0 1 NONE 0 1 ALLREDUCE 8 10"), dim=GRID)) == [
         "note policy-leaves-out policy MODEL never runs 1 collective of the rows: left out"
     ]
     assert told(run(file("HYBRID_TRANSFORMER model_parallel_NPU_group: 4"), dim=GRID)) == []

@@ -11,7 +11,7 @@ from simcore.analysis import Results
 from simcore.analysis.accounts import EXPOSED_KINDS
 from simcore.parameters import FLAGS, Parameters
 from simcore.program.ops import PHASES
-from simcore.report.as_json import json_report
+from simcore.report.pages import run_json
 from simcore.simulation import simulate
 from simcore.workload import Workload, open_workload
 from tests.analysis.booking import run
@@ -23,7 +23,7 @@ SEED_002 = "fixtures/002_gpt_1024npu.txt"
 
 def report_of(workload: Workload, parameters: Parameters) -> dict[str, Any]:
     """The report after a way through text: what a reader of the JSON gets."""
-    report = json_report(Results(simulate(workload, parameters)))
+    report = run_json(Results(simulate(workload, parameters)))
     loaded: dict[str, Any] = json.loads(json.dumps(report, allow_nan=False))
     assert loaded == report, "values that JSON cannot give back"
     return loaded
@@ -174,7 +174,7 @@ def test_the_critical_path_of_seed_002_in_json() -> None:
 
 
 def test_a_row_without_spans_has_no_slack_and_is_on_no_path() -> None:
-    report = json_report(Results(run([layer("mlp", 10), layer("norm")], {})))
+    report = run_json(Results(run([layer("mlp", 10), layer("norm")], {})))
     assert [row["slack_ns"] for row in report["layers"]] == [0, None]
     assert [row["critical_ns"] for row in report["layers"]] == [10, 0]
 
@@ -182,7 +182,7 @@ def test_a_row_without_spans_has_no_slack_and_is_on_no_path() -> None:
 def test_layer_loop_says_when_its_pass_ends() -> None:
     """Asynchronous collectives may still run then: the step ends later."""
     rows = [Row("mlp", Cell(10), Cell(20), Cell(30, "ALLREDUCE", "dp", 1000))]
-    report = json_report(Results(run(rows, {"dp": 2})))
+    report = run_json(Results(run(rows, {"dp": 2})))
     assert (report["pass_end_ns"], report["step_time_ns"]) == ([60], 60 + 1020)
 
 
@@ -238,7 +238,7 @@ def test_every_value_of_a_parameter_is_in_the_report() -> None:
 
 @pytest.mark.parametrize("name", ["a\x1b[2Jb", "\u202eevil", "ü", "\ud800"])
 def test_names_are_given_as_they_are_in_the_file_in_ascii_json(name: str) -> None:
-    report = json_report(Results(run([layer(name, 5)], {})))
+    report = run_json(Results(run([layer(name, 5)], {})))
     text = json.dumps(report, allow_nan=False)
     assert text.isascii()
     assert text.isprintable()

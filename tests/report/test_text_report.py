@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from msgspec import structs
 
 from simcore.analysis import Results
+from simcore.analysis.run_words import layout_words
 from simcore.diagnostics import Diagnostic, UsageError
 from simcore.layout import Layout
 from simcore.parameters import Parameters
-from simcore.report.as_text import text_report
+from simcore.report.pages import run_page
 from simcore.report.table import Column, table
-from simcore.report.words import layout_words
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration
 from simcore.workload import open_workload
@@ -25,7 +25,7 @@ AGREED = {"ga": 1, "vpp": 0}
 
 
 def page(simulation: Simulation, ascii_only: bool = False) -> str:
-    return text_report(Results(simulation), ascii_only)
+    return run_page(Results(simulation), ascii_only)
 
 
 def fact(text: str, name: str) -> str:
@@ -96,7 +96,7 @@ def test_the_layers_are_listed_by_cost_and_the_rest_is_counted() -> None:
 
 def test_layers_have_their_part_of_the_critical_path_and_their_least_slack() -> None:
     results = Results(simulate(open_workload(SEED_002), Parameters(microbatches=2)))
-    page = text_report(results)
+    page = run_page(results)
     lines = page[page.index("most expensive layers") :].splitlines()
     assert lines[1].split()[-4:] == ["critical", "ms", "least", "slack"]
     for line, group in zip(lines[2:12], results.layer_groups, strict=False):
@@ -106,7 +106,7 @@ def test_layers_have_their_part_of_the_critical_path_and_their_least_slack() -> 
         least = [ns for ns in (slack[row.index] for row in group.rows) if ns is not None]
         assert f"{critical_ns / 1e6:.3f}  " in line
         assert line.endswith(f" {duration(min(least)) if least else '-'}")
-    every = text_report(results, every_layer=True)
+    every = run_page(results, every_layer=True)
     first = every[every.index("All rows of the file") :].splitlines()[2].split()
     assert first[:2] == ["3", "grad_gather"]
     assert first[-3] == f"{results.layer_critical_ns[0] / 1e6:.3f}"
@@ -114,7 +114,7 @@ def test_layers_have_their_part_of_the_critical_path_and_their_least_slack() -> 
 
 def test_rows_that_never_run_have_no_slack() -> None:
     rows = [layer("embedding_layer", 5), layer("embedding_layer", 7)]
-    page = text_report(Results(run(rows, {"dp": 2}, schedule="1f1b", microbatches=1)), every_layer=True)
+    page = run_page(Results(run(rows, {"dp": 2}, schedule="1f1b", microbatches=1)), every_layer=True)
     lines = page[page.index("All rows of the file") :].splitlines()[2:4]
     assert [line.split("0.000")[-1].strip() for line in lines] == ["0 s", "-"]
 
@@ -123,9 +123,9 @@ def test_diagnostics_come_last_with_their_place_and_code() -> None:
     simulation = run([layer("embedding_layer", 5)], AGREED, schedule="1f1b")
     assert page(simulation).endswith("\nDiagnostics: none\n")
     found = (
-        Diagnostic("error", "one", "first", "f", 3, 7),
-        Diagnostic("warning", "two", "second", "f", 4),
-        Diagnostic("warning", "three", "third", "f"),
+        Diagnostic("error", "one", "first", simulation.workload.path, 3, 7),
+        Diagnostic("warning", "two", "second", simulation.workload.path, 4),
+        Diagnostic("warning", "three", "third", simulation.workload.path),
     )
     text = page(structs.replace(simulation, diagnostics=found))
     head, *lines = text[text.index("Diagnostics:") :].splitlines()
@@ -192,7 +192,7 @@ def test_a_table_puts_names_left_and_figures_right() -> None:
 @pytest.mark.slow
 def test_the_cluster_line_names_algorithms_and_chunks_that_were_asked_for() -> None:
     parameters = Parameters(algorithm=("1=direct4",), splits=4, active_chunks=2, network="shared")
-    lines = text_report(Results(simulate(open_workload(SEED_002), parameters))).splitlines()
+    lines = run_page(Results(simulate(open_workload(SEED_002), parameters))).splitlines()
     assert [line.split(None, 1)[1] for line in lines if line.startswith("  cluster ")] == [
         "switch 8, 450 GB/s, 500 ns a hop x switch 128, 50 GB/s, 1000 ns a hop (direct4); "
         "4 splits, 2 at a time; shared"

@@ -14,7 +14,7 @@ from tests.tui.pseudo_terminal import ROOT, SEED
 from tui.frame import BLOCKS, Line, text_of
 from tui.timeline.arrangement import Arrangement
 from tui.timeline.frame import TimelineFrame
-from tui.timeline.lanes import Lane, SimulatedLanes
+from tui.timeline.lanes import Lane, LaneSource
 from tui.timeline.model import TimelineModel
 from tui.timeline.spans import LaneKey
 from tui.timeline.window import Window
@@ -92,7 +92,7 @@ def some_runs() -> list[Results]:
 
 def all_lanes(results: Results) -> Iterator[Lane]:
     """Every lane that can be shown."""
-    source = SimulatedLanes(results)
+    source = LaneSource(results)
     for number in source.numbers:
         yield source.lane(number)
         yield from source.streams(number)
@@ -100,7 +100,7 @@ def all_lanes(results: Results) -> Iterator[Lane]:
 
 def lane_of(results: Results, number: int, stream: str | None = None) -> Lane:
     """One lane."""
-    source = SimulatedLanes(results)
+    source = LaneSource(results)
     return next(one for one in [source.lane(number), *source.streams(number)] if one.stream == stream)
 
 
@@ -142,7 +142,7 @@ def window_of(results: Results, first_ns: int, span_ns: int) -> Window:
 def reveal(arrangement: Arrangement, rank: int) -> bool:
     """The cursor to the lane that has this rank alone, as a jump to it does; False for no rank of the run."""
     source = arrangement.source
-    number = source.number_of(rank)
+    number = source.of.number_of(rank)
     if number is None:
         return False
     alone = source.count(number) == 1

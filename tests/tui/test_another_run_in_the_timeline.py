@@ -71,7 +71,7 @@ def test_fewer_stages_fold_everything_and_keep_the_cursor_on_a_lane() -> None:
     assert len(model.lanes) == 4
     assert model.unfolded == set()
     assert 0 <= model.lane < 4
-    assert model.lanes[0].results is seed(pp=4)
+    assert model.lanes[0].of.results is seed(pp=4)
 
 
 def test_more_stages_keep_the_cursor_on_its_stage() -> None:
@@ -120,7 +120,7 @@ async def test_what_was_said_of_one_place_or_run_does_not_stay_beside_another(ma
 def test_a_search_for_waits_says_what_waiting_for_a_stage_is_called() -> None:
     model = TimelineModel(lonely())
     for text in ("wait", "waits", "waiting"):
-        found = Search(model.source, model.moves, parse_query(text), model.unfolded)
+        found = Search(model.source, parse_query(text), model.unfolded)
         while not found.advance(1.0):
             pass
         assert jumps.no_match_words(found) == f"no match for {text} (for a neighbouring stage: bubble)"

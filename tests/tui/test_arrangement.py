@@ -19,9 +19,8 @@ from tests.strategies import layer, make_workload
 from tests.tui.made_runs import reveal, run, seed, small, two_stages
 from tui.timeline.arrangement import Arrangement
 from tui.timeline.groups import Group, grouped
-from tui.timeline.lanes import SimulatedLanes
-from tui.timeline.measured_lanes import MeasuredLanes
-from tui.timeline.spans import OTHERS, LaneSource
+from tui.timeline.lanes import LaneSource
+from tui.timeline.spans import ALL, OTHERS
 
 
 @cache
@@ -42,12 +41,12 @@ def measured() -> MeasuredRun:
 
 
 SOURCES: dict[str, Callable[[], LaneSource]] = {
-    "folded": lambda: SimulatedLanes(small()),
-    "16 stages": lambda: SimulatedLanes(seed()),
-    "a slow rank": lambda: SimulatedLanes(seed(slow_rank=("37=1.3",))),
-    "each rank": lambda: SimulatedLanes(each_rank()),
-    "each rank, all different": lambda: SimulatedLanes(each_rank(jitter=0.1)),
-    "measured": lambda: MeasuredLanes(MeasuredResults(measured())),
+    "folded": lambda: LaneSource(small()),
+    "16 stages": lambda: LaneSource(seed()),
+    "a slow rank": lambda: LaneSource(seed(slow_rank=("37=1.3",))),
+    "each rank": lambda: LaneSource(each_rank()),
+    "each rank, all different": lambda: LaneSource(each_rank(jitter=0.1)),
+    "measured": lambda: LaneSource(MeasuredResults(measured())),
 }
 
 
@@ -65,14 +64,16 @@ def shown_ranks(found: Arrangement) -> Counter[int]:
     """How many lanes stand for each rank: a lane with its ranks below it stands for none itself."""
     source = found.source
     counted: Counter[int] = Counter()
+    apart_in_all = found.memory().state["_apart"]
+    assert isinstance(apart_in_all, dict)
     for row in found.rows:
         key = row.key
         if key.path and row.sign == "+":
-            pinned = {
-                one.key.number
-                for one in found.rows
-                if one.pinned and not one.key.path and one.key.stream is None
-            }
+            tops = [one.key for one in found.rows if one.pinned and not one.key.path]
+            # Of a single rank, or of the others, that lane alone.
+            pinned = {key.number for key in tops if key.stream is None and key.rank == ALL}
+            alone = {key.rank for key in tops if key.stream is None and key.rank >= 0}
+            others = {key.number for key in tops if key.stream is None and key.rank == OTHERS}
             for one in groups_of(source):
                 if one.path != key.path and any(
                     row.pinned and row.key.path == one.path for row in found.rows
@@ -81,18 +82,19 @@ def shown_ranks(found: Arrangement) -> Counter[int]:
             group = next(one for one in groups_of(source) if one.path == key.path)
             for number in group.numbers:
                 if number not in pinned:
-                    counted.update(source.ranks(number))
+                    below = apart_in_all.get(number, ()) if number in others else source.of.ranks(number)
+                    counted.update(set(below) - alone)
         if key.path or key.stream is not None:
             continue
         if key.rank >= 0:
             counted[key.rank] += 1
             continue
         apart = [one.key.rank for one in found.rows if one.key.rank >= 0 and one.key.stream is None
-                 and source.number_of(one.key.rank) == key.number]  # fmt: skip
+                 and source.of.number_of(one.key.rank) == key.number]  # fmt: skip
         if key.rank == OTHERS:
-            counted.update(rank for rank in source.ranks(key.number) if rank not in apart)
+            counted.update(rank for rank in source.of.ranks(key.number) if rank not in apart)
         elif not apart:
-            counted.update(source.ranks(key.number))
+            counted.update(source.of.ranks(key.number))
     return counted
 
 
@@ -127,7 +129,7 @@ def test_every_rank_is_on_the_list_once_however_it_is_arranged(
     name: str, actions: list[str | int | tuple[str, int]]
 ) -> None:
     found = Arrangement(SOURCES[name]())
-    world = {rank for number in found.source.numbers for rank in found.source.ranks(number)}
+    world = {rank for number in found.source.numbers for rank in found.source.of.ranks(number)}
     for action in actions:
         before = found.rows[found.focus].key
         act(found, action)
@@ -256,7 +258,7 @@ def test_classes_across_tensor_groups_are_grouped_by_stage_alone() -> None:
 
 def test_a_single_stage_is_no_heading() -> None:
     results = run(make_workload([layer("a", 1000)], tp=2, pp=1, all_gpus=4), no_fold=True, jitter=0.2)
-    assert tree(SimulatedLanes(results)) == [("dp 0", [0, 1]), ("dp 1", [2, 3])]
+    assert tree(LaneSource(results)) == [("dp 0", [0, 1]), ("dp 1", [2, 3])]
 
 
 def test_few_lanes_begin_open_and_many_with_their_groups_closed() -> None:
@@ -281,13 +283,13 @@ def test_a_group_shows_the_lane_that_is_sorted_first_and_says_whose_it_is() -> N
     group = groups_of(found.source)[0]
     assert found.rows[0].lane.title == "stage  0"
     assert found.rows[0].lane.number == min(
-        group.numbers, key=lambda number: found.source.measure("end", number)
+        group.numbers, key=lambda number: found.source.measure(found.order, number)
     )
     while found.order.id != "wait":
         found.next_order()
     # Rank 37 waits for nobody; it is its tensor group that waits.
-    assert found.source.ranks(found.rows[0].lane.number) == found.source.ranks(
-        min(found.source.numbers, key=lambda number: found.source.measure("wait", number))
+    assert found.source.of.ranks(found.rows[0].lane.number) == found.source.of.ranks(
+        min(found.source.numbers, key=lambda number: found.source.measure(found.order, number))
     )
 
 
@@ -299,9 +301,9 @@ def test_equal_ranks_of_a_run_that_folds_nothing_are_one_lane() -> None:
     assert [(source.lane(number).title, source.count(number)) for number in source.numbers] == [
         ("stage  0", 4), ("stage  1", 4),
     ]  # fmt: skip
-    folded = SimulatedLanes(small())
+    folded = LaneSource(small())
     for number, other in zip(source.numbers, folded.numbers, strict=True):
-        assert list(source.ranks(number)) == list(folded.ranks(other))
+        assert list(source.of.ranks(number)) == list(folded.of.ranks(other))
         assert source.lane(number).spans == folded.lane(other).spans
 
 
@@ -312,13 +314,13 @@ def test_ranks_that_receive_at_other_times_are_not_equal() -> None:
     results = run(workload, microbatches=8, no_fold=True, slow_rank=slow, schedule="1f1b")
     times = results.simulation.timeline.times
     assert times.start[0] == times.start[1]
-    source = SimulatedLanes(results)
+    source = LaneSource(results)
     assert list(source.numbers) == [0, 1, 2, 3]
     assert source.streams(0)[-1].spans != source.streams(1)[-1].spans
 
 
 def test_single_ranks_share_the_spans_and_sums_of_their_lane() -> None:
-    source = SimulatedLanes(seed())
+    source = LaneSource(seed())
     single = source.lane(0, 37)
     assert (single.title, single.count, single.ranks) == ("rank 37", "", 1)
     assert single.spans is source.lane(0).spans
@@ -340,7 +342,7 @@ def test_ranks_are_shown_one_by_one_and_folded_again() -> None:
 
 def test_a_million_ranks_are_listed_a_few_at_a_time() -> None:
     results = run(make_workload([layer("a", 1000)], tp=1, pp=1, all_gpus=2**20))
-    found = Arrangement(SimulatedLanes(results))
+    found = Arrangement(LaneSource(results))
     found.toggle_ranks()
     assert len(found.rows) == 1 + 256 + 1
     assert (found.rows[-1].lane.title, found.rows[-1].lane.count) == ("the others", "x1.0M")
@@ -387,14 +389,14 @@ def test_a_pinned_rank_stays_apart_when_its_lane_is_folded() -> None:
 
 def test_every_class_of_a_run_of_every_rank_has_the_lane_of_its_equals() -> None:
     """Screen 6 and jumps ask for a class by its number, also for one that another one stands for."""
-    lanes = SimulatedLanes(each_rank())
-    classes = range(len(lanes.results.simulation.timeline.classes))
+    lanes = LaneSource(each_rank())
+    classes = range(len(lanes.of.results.simulation.timeline.classes))
     assert lanes.groups < len(classes)
     for number in classes:
-        ranks = lanes.ranks(number)
+        ranks = lanes.of.ranks(number)
         assert number in ranks
         assert lanes.count(number) == len(ranks)
-        assert lanes.headings(number)[0].startswith("stage")
+        assert lanes.of.headings(number)[0].startswith("stage")
         assert lanes.streams(number)[0].title == "compute"
-        assert lanes.lane(number).name == lanes.lane(lanes.number_of(number)).name
+        assert lanes.lane(number).name == lanes.lane(lanes.of.number_of(number)).name
         assert lanes.told([("", "")], [number])

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.analysis.shares import Shares
+from simcore.run.lanes import Spans
 from tui.timeline.busy_row import filled_ns
-from tui.timeline.spans import Spans
 
 
 @st.composite

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from simcore.analysis import Results
 from simcore.parameters import Parameters
-from simcore.report.as_text import text_report
+from simcore.report.pages import run_page
 from simcore.simulation import simulate
 from tests.program.test_op_table_step import PP, RING
 from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, small
@@ -77,7 +77,7 @@ def test_the_report_and_the_screen_say_a_schedule_alike() -> None:
         (table, "layer-loop", "layer-loop"),
     ):
         session = session_of(results)
-        assert f"\n  schedule   {words}\n" in text_report(results)
+        assert f"\n  schedule   {words}\n" in run_page(results)
         assert (session.facts(True)[1], session.facts(False)[1]) == (words, short)
         lines = text_of(step_lines(results, ASCII, 40, 9))
         _, _, count = words.partition(", ")

@@ -10,6 +10,7 @@ import pytest
 
 from simcore.analysis import Results
 from simcore.analysis.compare import Alike, Comparison
+from simcore.run.lanes import COMPUTING
 from simcore.units import signed
 from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
@@ -22,7 +23,6 @@ from tui.compare.model import A_ALONE, B_ALONE, BOTH, MOVERS, CompareModel
 from tui.compare.simulated import SimulatedCompared
 from tui.frame import ASCII, BLOCKS, Glyphs, middle_cut, text_of
 from tui.timeline.lanes import Lane
-from tui.timeline.spans import COMPUTING
 
 
 def model_of(**parameters: object) -> CompareModel:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
+from simcore.run.lanes import KINDS, NAMELESS
 from simcore.simulation import simulate
 from tests.strategies import Case, cases, layer, make_workload
 from tests.tui.made_runs import (
@@ -24,8 +25,7 @@ from tests.tui.made_runs import (
 )
 from tui.frame import ASCII, BLOCKS, Line, width_of
 from tui.timeline.drawing import CROWDED, draw_lane, drawn_lane, kinds_of
-from tui.timeline.lanes import DRAWN, Lane
-from tui.timeline.spans import NAMELESS
+from tui.timeline.lanes import Lane
 from tui.timeline.window import Window
 
 # The drawing code of ASCII, by category: what the legend says.
@@ -35,7 +35,7 @@ LETTERS = {
 }  # fmt: skip
 
 
-BWD, WG = DRAWN.index("bwd"), DRAWN.index("wg")
+BWD, WG = KINDS.index("bwd"), KINDS.index("wg")
 
 
 def drawn_cells(line: Line) -> list[tuple[str, str]]:
@@ -53,7 +53,7 @@ def expected_cell(lane: Lane, first_ns: int, last_ns: int) -> tuple[str, str]:
     category = min(whole, key=lambda one: (-whole[one], one))
     if category == BWD and 3 * found.get(WG, 0) >= 2 * backward:
         category = WG
-    name = DRAWN[category]
+    name = KINDS[category]
     if lane.stream in (None, "compute"):
         return LETTERS[name], "" if name == "idle" else name
     return ("#" if found[category] * 2 > last_ns - first_ns else "+"), name
@@ -68,7 +68,7 @@ def mostly_empty(
     if lane.stream is None:
         if expected[column] != (" ", "") or not running:
             return expected[column]
-        return "+", DRAWN[min(running, key=lambda kind: (-running[kind], kind))]
+        return "+", KINDS[min(running, key=lambda kind: (-running[kind], kind))]
     if not found or 2 * sum(found.values()) >= edges[column + 1] - edges[column]:
         return expected[column]
     return "+", expected[column][1]
@@ -248,14 +248,14 @@ def test_an_edge_tells_how_much_of_its_cell_the_left_kind_fills(stretch: tuple[W
             width = edges[column + 1] - edges[column]
             left, on, right = role.partition(" on ")
             if on:
-                share = found[DRAWN.index(left)]
+                share = found[KINDS.index(left)]
             elif role.endswith(" reversed"):
-                share = width - found[DRAWN.index(role.removesuffix(" reversed"))]
+                share = width - found[KINDS.index(role.removesuffix(" reversed"))]
             else:
-                share = found[DRAWN.index(role)]
+                share = found[KINDS.index(role)]
             # Rounded to an eighth; up to half an eighth may be of a third kind.
             assert abs(8 * share / width - (EIGHTHS.index(char) + 1)) <= 1.01, (role, column)
-            assert not right or found[DRAWN.index(right)] > 0
+            assert not right or found[KINDS.index(right)] > 0
 
 
 def test_a_name_beside_an_edge_begins_right_behind_it() -> None:
@@ -301,10 +301,10 @@ def test_where_both_gradients_have_over_a_third_it_is_plainly_backward(
     ig: int, wg: int, expected: str
 ) -> None:
     sums = {category: [ns] for category, ns in ((BWD, ig), (WG, wg)) if ns}
-    assert DRAWN[kinds_of(sums, 1)[0]] == expected
+    assert KINDS[kinds_of(sums, 1)[0]] == expected
     # Together they outweigh what is more than each.
-    fwd = DRAWN.index("fwd")
-    assert kinds_of({fwd: [ig + wg - 1], **sums}, 1)[0] == DRAWN.index(expected)
+    fwd = KINDS.index("fwd")
+    assert kinds_of({fwd: [ig + wg - 1], **sums}, 1)[0] == KINDS.index(expected)
     assert kinds_of({fwd: [ig + wg], **sums}, 1)[0] == fwd
 
 
@@ -319,7 +319,7 @@ def crowded() -> Lane:
 @pytest.mark.slow
 def test_a_crowded_row_is_as_high_as_it_is_busy_and_has_few_pieces() -> None:
     lane = crowded()
-    window = Window.whole(lane.results.simulation.step_time_ns)
+    window = Window.whole(lane.of.results.simulation.step_time_ns)
     edges = window.edges(176)
     for glyphs in (BLOCKS, ASCII):
         drawn = drawn_lane(lane, window, 176, glyphs, colour=True)
@@ -327,14 +327,14 @@ def test_a_crowded_row_is_as_high_as_it_is_busy_and_has_few_pieces() -> None:
         assert len(drawn.line) <= CROWDED
         for column, (char, role) in enumerate(drawn_cells(drawn.line)):
             found = naive_cell(lane, edges[column], edges[column + 1])
-            busy = sum(found.get(DRAWN.index(name), 0) for name in ("fwd", "bwd", "wg", "opt", "recompute"))
+            busy = sum(found.get(KINDS.index(name), 0) for name in ("fwd", "bwd", "wg", "opt", "recompute"))
             level = -(-busy * 8 // (edges[column + 1] - edges[column]))
             assert char == (glyphs.heat[max(level, 1)] if role else " ")
 
 
 def test_a_row_of_80_runs_is_not_crowded_and_without_colour_none_is() -> None:
     lane = crowded()
-    window = Window.whole(lane.results.simulation.step_time_ns)
+    window = Window.whole(lane.of.results.simulation.step_time_ns)
     assert not drawn_lane(lane, window, 96, BLOCKS, colour=True).crowded
     mono = drawn_lane(lane, window, 176, BLOCKS, colour=False)
     assert not mono.crowded

@@ -16,12 +16,12 @@ from tests.tui.test_measured_screens import app_on, four_ranks
 from tui.app import WltuiApp
 from tui.keys import actions, key_name, key_of, keymap_path, read_keymap
 from tui.keys.actions import renamed
-from tui.keys.keymap import RENAMED
+from tui.keys.keymap import RENAMED, UserKeys
 from tui.screens import all_bindings
 from tui.timeline.view import TimelineView
 
 
-def read(folder: Path, text: str) -> dict[str, str]:
+def read(folder: Path, text: str) -> UserKeys:
     """The keymap of a file with this text."""
     (folder / "keys.toml").write_text(text, encoding="utf-8")
     return read_keymap(str(folder / "keys.toml"), all_bindings(), WltuiApp.BINDINGS)
@@ -233,7 +233,11 @@ def test_an_old_name_is_refused_for_its_value_alone(tmp_path: Path) -> None:
     said = refused(tmp_path, '[measured-why]\nsideways = "n"\n')
     assert said.startswith('keys.toml:2:1: error keymap found "measured-why.sideways", expected an action')
     # h was free on the screen of old; now it leads left there, and down keeps its own keys.
-    assert read(tmp_path, '[measured-summary]\ndown = "h"\nup = "K"\n') == {"summary.up": "K"}
+    keys = read(tmp_path, '[measured-summary]\ndown = "h"\nup = "K"\n')
+    assert keys == {"summary.up": "K"}
+    taken = "summary.left has this key now"
+    assert keys.lost == f'not taken from keys.toml: measured-summary.down = "h" ({taken})'
+    assert read(tmp_path, '[measured-summary]\nup = "K"\n').lost == ""
 
 
 def test_every_old_name_leads_to_an_action_that_there_is() -> None:

@@ -172,7 +172,7 @@ def in_the_middle(app: WltuiApp, lane: int, zooms: int, query: str) -> None:
     model.back()
     model.notice = ""
     model.selection.fix(model.window.first_ns, model.cursor_ns)
-    model.search = Search(model.source, model.moves, parse_query(query), model.unfolded)
+    model.search = Search(model.source, parse_query(query), model.unfolded)
     view.redraw()
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.tui.made_runs import seed
 from tui.timeline.lane_filter import matching
-from tui.timeline.lanes import SimulatedLanes
+from tui.timeline.lanes import LaneSource
 
 
 @pytest.mark.parametrize(
@@ -17,4 +17,4 @@ from tui.timeline.lanes import SimulatedLanes
     ],
 )  # fmt: skip
 def test_ranks_and_stages_are_meant_as_people_write_them(text: str, stages: set[int]) -> None:
-    assert matching(SimulatedLanes(seed()), text) == stages
+    assert matching(LaneSource(seed()), text) == stages

@@ -14,7 +14,7 @@ from tests.tui.test_arrangement import SOURCES, groups_of, measured, opened
 from tui.frame import ASCII, BLOCKS, Glyphs, text_of, width_of
 from tui.timeline.arrangement import Arrangement
 from tui.timeline.frame import TimelineFrame
-from tui.timeline.lanes import SimulatedLanes
+from tui.timeline.lanes import LaneSource
 from tui.timeline.model import TimelineModel
 from tui.timeline.spans import ALL, LaneKey
 
@@ -84,8 +84,8 @@ def test_lanes_are_sorted_by_each_measure(order: str, first: str) -> None:
 
 
 def test_a_lane_shows_the_measure_that_it_is_sorted_by() -> None:
-    lane = SimulatedLanes(seed()).lane(3)
-    shares = {order.column: lane.share(order.id) for order in SimulatedLanes.orders if order.id}
+    lane = LaneSource(seed()).lane(3)
+    shares = {order.column: lane.share(order.id) for order in lane.of.orders if order.id}
     assert shares == {"busy": "49%", "bubb": "42%", "wait": "0%", "expo": "4%", "end": "94%"}
 
 
@@ -105,7 +105,7 @@ def test_a_group_is_sorted_by_the_first_of_its_lanes() -> None:
     while found.order.id != "wait":
         found.next_order()
     waits = [
-        max(-found.source.measure("wait", one) for one in group.numbers)
+        max(found.source.of.measure_ns("wait", one) for one in group.numbers)
         for row in found.rows
         for group in groups_of(found.source)
         if group.path == row.key.path
@@ -172,19 +172,19 @@ def test_a_filter_whose_lanes_are_all_hidden_is_refused() -> None:
 
 
 def test_an_arrangement_stays_with_equal_ranks_and_begins_anew_with_others() -> None:
-    found = Arrangement(SimulatedLanes(seed()))
+    found = Arrangement(LaneSource(seed()))
     found.focus_row(5)
     found.toggle_pin()
     found.toggle()
     found.next_order()
-    found.show(SimulatedLanes(seed(compute_scale=2.0)))
+    found.show(LaneSource(seed(compute_scale=2.0)))
     assert (found.current.title, found.rows[0].pinned, found.order.id) == ("stage  5", True, "busy")
     assert len(found.rows) == 20
-    found.show(SimulatedLanes(seed(slow_rank=("37=1.3",))))
+    found.show(LaneSource(seed(slow_rank=("37=1.3",))))
     assert found.current.title == "stage  5"
     assert found.order.id == "busy"
     assert not any(row.pinned for row in found.rows)
-    found.show(SimulatedLanes(seed()))
+    found.show(LaneSource(seed()))
     assert found.current.title == "stage  5"
 
 

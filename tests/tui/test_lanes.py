@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from simcore.analysis import Results
 from simcore.program.ops import STREAMS, TO_NEXT
+from simcore.run.lanes import KINDS
 from simcore.simulation import simulate
 from tests.strategies import Case, Cell, Row, cases, make_workload
 from tests.stream_spans import stream_spans
 from tests.tui.made_runs import all_lanes, lane_of, lonely, run, seed, small, some_runs
-from tui.timeline.lanes import DRAWN, Lane, class_streams
+from tui.timeline.lanes import Lane
 
 
 def run_of(case: Case) -> Results:
@@ -27,7 +28,7 @@ def running(lane: Lane, time_ns: int) -> list[int]:
 
 def interesting_times(lane: Lane) -> list[int]:
     """Starts, ends, and a nanosecond around each."""
-    step = max(lane.results.simulation.step_time_ns, 1)
+    step = max(lane.of.results.simulation.step_time_ns, 1)
     edges = {*lane.spans.start, *lane.spans.end, 0, step - 1}
     return sorted({time for edge in edges for time in (edge - 1, edge, edge + 1) if 0 <= time < step})
 
@@ -50,7 +51,7 @@ def test_stream_lanes_have_every_op_that_takes_time_and_no_other(case: Case) -> 
     results = run_of(case)
     timeline = results.simulation.timeline
     for number in range(len(timeline.classes)):
-        for stream in class_streams(results, number):
+        for stream in results.lanes.streams(number):
             names = STREAMS[TO_NEXT:] if stream == "pp" else (stream,)
             expected = sorted(
                 (span.start, span.end, span.op)
@@ -104,10 +105,10 @@ def test_the_busy_share_is_the_time_in_which_anything_runs(case: Case) -> None:
     step = results.simulation.step_time_ns
     for lane in all_lanes(results):
         spans = lane.spans
-        busy_names = ("fwd", "bwd", "opt", "recompute") if lane.stream in (None, "compute") else DRAWN
+        busy_names = ("fwd", "bwd", "opt", "recompute") if lane.stream in (None, "compute") else KINDS
         busy, reached = 0, 0
         for start, end, category in zip(spans.start, spans.end, spans.category, strict=True):
-            if DRAWN[category] in busy_names and end > reached:
+            if KINDS[category] in busy_names and end > reached:
                 busy += end - max(start, reached)
                 reached = end
         share = 100 * busy / step if step else 0.0
@@ -121,7 +122,7 @@ def test_the_busy_share_is_the_time_in_which_anything_runs(case: Case) -> None:
 def test_lanes_of_seed_002_are_named_by_stage_stream_and_group_size() -> None:
     assert lane_of(seed(), 5).title == "stage  5"
     assert lane_of(seed(), 5).ranks == 64
-    assert class_streams(seed(), 5) == ["compute", "tp", "dp", "pp"]
+    assert seed().lanes.streams(5) == ["compute", "tp", "dp", "pp"]
     assert [lane_of(seed(), 5, stream).title for stream in ("compute", "tp", "dp", "pp")] == [
         "compute", "tp x8", "dp x8", "pp to 4,6",
     ]  # fmt: skip
@@ -130,7 +131,7 @@ def test_lanes_of_seed_002_are_named_by_stage_stream_and_group_size() -> None:
 
 
 def test_a_rank_without_neighbours_has_no_pipeline_lane() -> None:
-    assert class_streams(lonely(), 0) == ["compute"]
+    assert lonely().lanes.streams(0) == ["compute"]
 
 
 def test_all_lanes_of_the_small_run_have_something_to_draw() -> None:

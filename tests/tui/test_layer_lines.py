@@ -6,7 +6,7 @@ import pytest
 
 from simcore.analysis import Results
 from simcore.analysis.layer_order import NO_SLACK
-from simcore.report.as_json import json_report
+from simcore.report.pages import run_json
 from simcore.workload import Workload
 from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.made_runs import line_text, lonely, run, seed, seed_workload, small, two_stages
@@ -190,7 +190,7 @@ def test_the_critical_path_of_a_row_is_what_the_report_has(every_row: bool) -> N
     }
     results.compute_layer_path(lambda: False)
     assert table.learn_path()
-    rows = json_report(results)["layers"]
+    rows = run_json(results)["layers"]
     seen = []
     for line in table.lines:
         mine = [rows[row] for row in line.group.rows.indices]

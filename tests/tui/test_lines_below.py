@@ -159,7 +159,7 @@ def test_letters_of_a_name_come_before_its_phase() -> None:
 def test_one_rank_is_one_rank() -> None:
     model = TimelineModel(lonely())
     assert " 1 rank in 1 class" in rows_of(model, 120, 33)[-1]
-    found = dict(model.moves.all_of(model.current, 0, None))
+    found = dict(model.source.of.words.all_of(model.current.number, model.current.stream, 0, None))
     assert found["on"] == "rank 0 = stage 0, dp 0, tp 0"
     session = Session(lonely())
     assert session.facts(wide=False)[0] == "1 rank"

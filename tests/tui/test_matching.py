@@ -36,8 +36,8 @@ TEXTS = [
 
 def words_of(lane: Lane, index: int) -> tuple[set[str], str, int]:
     """What a span is, in the words of a query; the name it has; its micro-batch."""
-    simulation = lane.results.simulation
-    account = ACCOUNTS[lane.results.accounts[lane.number].account[index]] if lane.stream is None else ""
+    simulation = lane.of.results.simulation
+    account = ACCOUNTS[lane.of.results.accounts[lane.number].account[index]] if lane.stream is None else ""
     facts = op_facts(simulation, lane.number, lane.spans.op[index])
     if facts is None:
         return {account}, "", -1

@@ -25,7 +25,7 @@ def test_from_the_summary_into_the_timeline_to_the_cause_and_to_a_what_if(tmp_pa
     with wltui(str(tmp_path), screen=None) as terminal:
         terminal.wait_for("Measured step")
         terminal.wait_for("40.000 ms")
-        terminal.wait_for("10 % better")
+        terminal.wait_for("10 % less time")
         # The place of the longest wait, and who is waited for.
         terminal.press_each(("\t\t", "> Worst"), ("j", ">wait"), ("\r", "dp_allreduce (dp)"))
         terminal.press_each(("[", "waited for forward_step, rank 1"), ("4", "Critical path by kind"))

@@ -14,6 +14,7 @@ from simcore.measured import MeasuredRun
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import ACCOUNTS
 from simcore.replay.scales import Scales
+from simcore.run.lanes import COMPUTING, KINDS
 from tests.analysis.test_measured_ranges import seed
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from tests.measured.test_replay_by_hand import MS, SLOW_RANK, op, run_of
@@ -24,10 +25,10 @@ from tui.frame import ASCII, BLOCKS, text_of
 from tui.timeline.drawing import draw_lane
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.jumps import longest_wait
-from tui.timeline.measured_lanes import MeasuredLanes
+from tui.timeline.lanes import LaneSource
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
-from tui.timeline.spans import COMPUTING, DRAWN, LaneKey
+from tui.timeline.spans import LaneKey
 from tui.timeline.window import Window
 
 _LAYOUTS = st.builds(
@@ -51,10 +52,10 @@ def real() -> MeasuredResults:
     return MeasuredResults(run)
 
 
-def drawn_ns(source: MeasuredLanes, number: int) -> dict[str, int]:
+def drawn_ns(source: LaneSource, number: int) -> dict[str, int]:
     """ns of the step by what a rank's lane is drawn as, of what it has any."""
     found = source.lane(number).shares.between(0, source.length)
-    return {DRAWN[kind]: ns for kind, ns in found.items() if ns}
+    return {KINDS[kind]: ns for kind, ns in found.items() if ns}
 
 
 def accounts_ns(results: MeasuredResults, number: int) -> dict[str, int]:
@@ -67,7 +68,7 @@ def accounts_ns(results: MeasuredResults, number: int) -> dict[str, int]:
 
 
 def test_a_rank_that_waits_for_a_slow_one_is_not_busy_while_it_does() -> None:
-    lanes = MeasuredLanes(slow())
+    lanes = LaneSource(slow())
     assert [lanes.lane(number).busy for number in lanes.numbers] == ["35%", "85%"]
     assert [lanes.streams(number)[0].busy for number in lanes.numbers] == ["35%", "85%"]
     assert drawn_ns(lanes, 0) == {
@@ -110,12 +111,12 @@ def test_every_ns_of_a_lane_is_drawn_as_its_account_within_its_operation(
     results = MeasuredResults(made_run(trace_text(layout, steps, simulated(steps, Factors())), layout))
     if scales is not None:
         results = results.with_scales(scales)
-    source = MeasuredLanes(results)
+    source = LaneSource(results)
     for rank in source.numbers:
         lane, compute = source.lane(rank), source.streams(rank)[0]
         assert drawn_ns(source, rank) == accounts_ns(results, rank)
         computing = sum(results.accounts[rank].compute_ns().values())
-        assert lane.measured_ns("busy") == computing  # type: ignore[attr-defined]
+        assert source.of.busy_ns(rank) == computing
         shares = compute.shares.between(0, source.length)
         assert sum(ns for kind, ns in shares.items() if kind in COMPUTING) == computing
         whole = {item: (lane.spans.start[at], lane.spans.end[at]) for at, item in enumerate(lane.spans.op)}
@@ -130,10 +131,10 @@ def test_every_ns_of_a_lane_is_drawn_as_its_account_within_its_operation(
 
 
 def test_lanes_are_sorted_by_what_their_ranks_compute_wait_and_communicate() -> None:
-    source = MeasuredLanes(slow())
+    source = LaneSource(slow())
     assert [one.id for one in source.orders] == ["", "busy", "bubble", "wait", "exposed", "end"]
-    assert sorted(source.numbers, key=lambda number: source.measure("busy", number)) == [0, 1]
-    assert sorted(source.numbers, key=lambda number: source.measure("wait", number)) == [0, 1]
+    assert sorted(source.numbers, key=lambda number: source.of.measure_ns("busy", number)) == [0, 1]
+    assert sorted(source.numbers, key=lambda number: -source.of.measure_ns("wait", number)) == [0, 1]
     assert [source.lane(0).share(one) for one in ("busy", "wait", "exposed", "bubble")] == [
         "35%", "50%", "12%", "0%",
     ]  # fmt: skip
@@ -143,7 +144,7 @@ def test_lanes_are_sorted_by_what_their_ranks_compute_wait_and_communicate() -> 
         "compute 35.0..85.0 % wait 0.0..50.0 % exposed 12.5 % over before the others 0.0..1.2 % ",
     ]
     # Ranks without a common time wait for nobody: there is nothing to sort by.
-    apart = MeasuredLanes(
+    apart = LaneSource(
         MeasuredResults(run_of(op(0, "forward_step", 0, 10) + op(1, "forward_step", 50, 60), 2))
     )
     assert [one.id for one in apart.orders] == ["", "busy", "exposed", "end"]
@@ -155,8 +156,8 @@ def test_what_takes_no_time_is_drawn_with_its_instant_still() -> None:
         + "\n"
         + Op("dp_allreduce", "1010.00", "0", group="dp").line()
     )
-    lane = MeasuredLanes(MeasuredResults(run_of(text, 1))).lane(0)
-    assert [DRAWN[kind] for kind in lane.drawn.category] == ["bwd", "dp"]
+    lane = LaneSource(MeasuredResults(run_of(text, 1))).lane(0)
+    assert [KINDS[kind] for kind in lane.drawn.category] == ["bwd", "dp"]
     assert lane.drawn.end[1] - lane.drawn.start[1] == 1
 
 
@@ -165,7 +166,7 @@ def test_a_name_stands_in_the_longest_part_and_hides_no_wait() -> None:
     first = Sub("1030.00", "20.00", source="_allreduce")
     second = Sub("1030.00", "0.10", source="_allreduce")
     text = op(0, "forward_step", 0, 60, subs=(first,)) + op(1, "forward_step", 0, 60, subs=(second,))
-    lane = MeasuredLanes(MeasuredResults(run_of(text, 2, tp=2))).lane(0)
+    lane = LaneSource(MeasuredResults(run_of(text, 2, tp=2))).lane(0)
     line = line_text(draw_lane(lane, Window(0, 60 * MS, 60 * MS), 60, ASCII, False))
     fill, wait = ASCII.fills["fwd"], ASCII.fills["wait"]
     assert line == fill * 10 + wait * 20 + "[forward_step                ]"
@@ -175,12 +176,12 @@ def test_the_filter_leaves_the_parts_of_matching_operations() -> None:
     model = TimelineModel(slow())
     model.filter.set(parse_query("dp_allreduce"))
     shown = model.shown(model.source.lane(0))
-    assert [DRAWN[kind] for kind in shown.drawn.category] == ["wait", "dp"]
+    assert [KINDS[kind] for kind in shown.drawn.category] == ["wait", "dp"]
     assert list(shown.drawn.start) == [10 * MS, 30 * MS]
 
 
 def test_of_a_real_run_the_slow_rank_is_seen() -> None:
-    lanes = MeasuredLanes(real())
+    lanes = LaneSource(real())
     busy = [lanes.lane(number).busy for number in lanes.numbers]
     assert busy == ["17%", "18%", "17%", "17%", "17%", "17%", "24%", "49%"]
 
@@ -252,20 +253,20 @@ def test_what_b_walks_through_is_all_that_a_rank_waits_and_idles(layout: Layout,
     model = TimelineModel(results)
     everywhere = []
     for rank, account in enumerate(results.accounts):
-        waits = model.moves.waits(rank)
-        lengths = [model.moves.waited_ns(rank, one) for one in waits]
+        waits = model.source.of.waits(rank)
+        lengths = [model.source.of.waited_ns(rank, one) for one in waits]
         gaps = [TimelineModel(results).source.lane(rank).spans.op[one] < 0 for one in waits]
         ranked = list(zip(gaps, (-ns for ns in lengths), strict=True))
         assert ranked == sorted(ranked)
         assert all(lengths)
         assert sum(lengths) == account.ns("wait") + account.ns("bubble") + account.ns("idle")
         everywhere += [(rank, one) for one in waits]
-    assert sorted(model.moves.all_waits()) == sorted(everywhere)
+    assert sorted(model.source.of.all_waits()) == sorted(everywhere)
 
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_span_that_does_not_wait_has_no_wait(number: int) -> None:
-    assert TimelineModel(slow()).moves.waited_ns(number, 0) == 0
+    assert slow().lanes.waited_ns(number, 0) == 0
 
 
 @settings(max_examples=40, deadline=None)
@@ -275,24 +276,24 @@ def test_a_range_has_the_accounts_and_sums_to_its_length(
 ) -> None:
     steps = actions(layout, Random(number))
     results = MeasuredResults(made_run(trace_text(layout, steps, simulated(steps, Factors())), layout))
-    moves = TimelineModel(results).moves
+    lanes = results.lanes
     first, last = (results.step_time_ns * one // 100 for one in sorted(percents))
     together: dict[str, int] = {}
     for rank in range(len(results.accounts)):
-        found = moves.figures(rank, first, last)
+        found = lanes.figures(rank, first, last)
         assert sum(one.ns for one in found.of) == last - first == found.room_ns
         for one in found.of:
             together[one.words] = together.get(one.words, 0) + one.ns
-        whole = moves.figures(rank, 0, results.step_time_ns)
+        whole = lanes.figures(rank, 0, results.step_time_ns)
         waits = {one.words: one.ns for one in whole.of if one.words in ("wait", "bubble")}
         account = results.accounts[rank]
         assert waits == {name: account.ns(name) for name in ("wait", "bubble") if account.ns(name)}
-    assert {one.words: one.ns for one in moves.all_figures(first, last).of} == together
+    assert {one.words: one.ns for one in lanes.all_figures(first, last).of} == together
 
 
 def test_the_range_of_an_operation_says_what_of_it_is_waiting() -> None:
-    found = TimelineModel(slow()).moves.figures(0, 10 * MS, 35 * MS)
-    assert [(one.words, one.short, one.role, one.ns) for one in found.of] == [
+    found = slow().lanes.figures(0, 10 * MS, 35 * MS)
+    assert [(one.words, one.short, one.kind, one.ns) for one in found.of] == [
         ("exposed dp", "exp dp", "dp", 5 * MS),
         ("wait", "wait", "wait", 20 * MS),
     ]

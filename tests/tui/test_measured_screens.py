@@ -26,7 +26,7 @@ from tui.frame import ASCII, BLOCKS, text_of
 from tui.session import Session
 from tui.timeline.details import details
 from tui.timeline.frame import TimelineFrame
-from tui.timeline.measured_lanes import MeasuredLanes
+from tui.timeline.lanes import LaneSource
 from tui.timeline.model import TimelineModel
 
 SEED = "004_megatron_rank7_trace.txt"
@@ -120,7 +120,7 @@ async def test_a_measured_run_without_colour_is_drawn_as_before(
 
 @pytest.mark.parametrize("run", RUNS)
 def test_lanes_lie_in_the_step_and_cells_add_up(run: str) -> None:
-    source = MeasuredLanes(MeasuredResults(RUNS[run]()))
+    source = LaneSource(MeasuredResults(RUNS[run]()))
     for number in range(source.groups):
         for lane in (source.lane(number), *source.streams(number)):
             spans = lane.spans

@@ -53,7 +53,7 @@ def test_words_mean_operations(text: str, found: set[str]) -> None:
 
 def test_a_search_finds_sub_operations_where_no_operation_matches() -> None:
     model = TimelineModel(MeasuredResults(run()))
-    found = Search(model.source, model.moves, parse_query("linear"), model.unfolded)
+    found = Search(model.source, parse_query("linear"), model.unfolded)
     while not found.advance(1.0):
         pass
     if found.count:
@@ -66,8 +66,8 @@ def test_a_rank_that_is_not_there_is_said() -> None:
     model = TimelineModel(MeasuredResults(run()))
     problems = {"37": "rank 37 is not in this run", "stage 9": "no rank of stage 9 is in this run"}
     for text, problem in problems.items():
-        assert Search(model.source, model.moves, parse_query(text), model.unfolded).problem == problem
-    model.search = Search(model.source, model.moves, parse_query("7"), model.unfolded)
+        assert Search(model.source, parse_query(text), model.unfolded).problem == problem
+    model.search = Search(model.source, parse_query("7"), model.unfolded)
     next_match(model, 1)
     assert model.notice.startswith("lane 1 of 1")
 
@@ -89,7 +89,7 @@ def test_waits_are_gaps_and_receives() -> None:
     first = model.current.spans.end[index] - model.current.spans.start[index]
     longest_wait(model, everywhere=True)
     assert model.notice.startswith(("longest of ", "2nd longest of "))
-    waits = model.moves.waits(0)
+    waits = model.source.of.waits(0)
     lengths = [model.current.spans.end[one] - model.current.spans.start[one] for one in waits]
     assert first == max(lengths)
     assert lengths == sorted(lengths, reverse=True)
@@ -148,7 +148,7 @@ def test_a_word_that_nothing_in_the_run_is_is_looked_for_in_its_names() -> None:
     for text, meant in (("ep", 1), ("ep_all", 1), ("all", 2), ("forward", 2)):
         model.filter.set(parse_query(text))
         left = model.shown(model.current).spans
-        found = Search(model.source, model.moves, parse_query(text), model.unfolded)
+        found = Search(model.source, parse_query(text), model.unfolded)
         while not found.advance(1.0):
             pass
         of_lane = sum(one.matches for one in found.found if one.lane.key == model.current.key)

@@ -70,7 +70,7 @@ def test_a_name_is_safe_and_has_one_cell_a_character() -> None:
 
 def labels_in(lane: Lane, window: Window) -> list[tuple[int, int, str]]:
     """(start, end, name) of the spans in view, the name as the file has it."""
-    simulation = lane.results.simulation
+    simulation = lane.of.results.simulation
     ops = simulation.timeline.stage_program(lane.number).ops
     found = []
     for index, op in enumerate(lane.spans.op):

@@ -1,4 +1,6 @@
-"""Keys of the form: digits begin a value, Esc stops a run, files are saved and loaded, nothing is lost."""
+"""Keys of the form: Enter or = types a value, digits lead to the screens, Esc stops a run, files are saved
+and loaded, nothing is lost.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from textual.widgets import Input
 
 from simcore.parameters import Parameters
 from tests.tui.conftest import MakeApp
-from tests.tui.made_runs import seed, small
+from tests.tui.made_runs import small
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text, wait_until
 from tests.tui.test_parameter_form import open_field
 from tests.tui.test_runs_in_the_background import Gate, gate  # noqa: F401
@@ -27,39 +29,39 @@ def form_of(app: WltuiApp) -> ParametersView:
     return view
 
 
-async def test_a_digit_on_a_field_that_one_has_moved_to_begins_a_value(make_app: MakeApp) -> None:
+@pytest.mark.parametrize("key", ["enter", "equals_sign", "e"])
+async def test_a_value_is_typed_after_enter_or_an_equals_sign(make_app: MakeApp, key: str) -> None:
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
         await open_field(pilot, "microbatches")
         await pilot.pause()
-        assert screen_rows(app)[-1].startswith(" hl change  0-9 type")
+        assert screen_rows(app)[-1].startswith(" hl change  Enter type")
         # All at once, as they come over a slow line.
-        await pilot.press("3", "2", "enter")
+        await pilot.press(key, "3", "2", "enter")
         await run_over(pilot)
         assert app.session.draft == Parameters(microbatches=32)
         assert app.screen_name == "parameters"
 
 
-async def test_after_a_change_digits_lead_to_the_screens_again(make_app: MakeApp) -> None:
+@pytest.mark.parametrize("moves", [(), ("j",), ("j", "l"), ("k", "j")])
+async def test_a_digit_leads_to_its_screen_from_every_field(
+    make_app: MakeApp, moves: tuple[str, ...]
+) -> None:
     app = make_app(small())
     async with app.run_test(size=SIZE) as pilot:
-        await press(pilot, "5", "2")
-        assert app.screen_name == "timeline"
         await open_field(pilot, "microbatches")
-        await press(pilot, "l")
+        await press(pilot, *moves)
         await run_over(pilot)
-        assert "Enter type" in screen_rows(app)[-1]
-        await press(pilot, "2")
-        assert app.screen_name == "timeline"
-        await press(pilot, "5", "j", "escape", "3")
-        assert app.screen_name == "layers"
+        draft = app.session.draft
+        await press(pilot, "3")
+        assert (app.screen_name, app.session.draft) == ("layers", draft)
 
 
 async def test_a_value_that_cannot_be_is_said_while_it_is_typed(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
         await open_field(pilot, "pp")
-        await press(pilot, "0")
+        await press(pilot, "enter", "0")
         assert "a whole number from 1 to 2^40 is expected" in screen_rows(app)[-1]
         await press(pilot, "backspace", "8")
         assert "expected" not in screen_rows(app)[-1]
@@ -278,28 +280,3 @@ async def test_parameters_of_a_file_that_cannot_be_run_are_refused_beside_the_fo
         said = " ".join(" ".join(row[69:-1].split()) for row in screen_rows(app)[2:-1])
         assert complaint in said
         assert app.session.current is app.session.opened
-
-
-@pytest.mark.parametrize(
-    "label", ["stage layout", "no fold", "cluster", "dim 1  algorithm", "network", "dimensions"]
-)
-async def test_on_a_field_of_words_without_digits_they_lead_to_the_screens(
-    make_app: MakeApp, label: str
-) -> None:
-    app = make_app(seed())
-    async with app.run_test(size=SIZE) as pilot:
-        await open_field(pilot, label)
-        await press(pilot, "k", "j")
-        assert "0-9" not in screen_rows(app)[-1]
-        await press(pilot, "4")
-        assert app.screen_name == "why"
-
-
-@pytest.mark.parametrize("label", ["pp", "schedule", "compute scale", "dim 1  bandwidth", "slow rank"])
-async def test_on_a_field_of_figures_or_of_1f1b_a_digit_begins_a_value(make_app: MakeApp, label: str) -> None:
-    app = make_app(seed())
-    async with app.run_test(size=SIZE) as pilot:
-        await open_field(pilot, label)
-        await press(pilot, "k", "j", "4")
-        assert app.screen_name == "parameters"
-        assert screen_rows(app)[-1].startswith(f" {label}")

@@ -44,7 +44,7 @@ def test_ten_keys_in_one_read_are_ten_steps(form: Terminal) -> None:
 
 
 def test_a_value_typed_in_one_read_is_taken_whole(form: Terminal) -> None:
-    form.press("\t" + "j" + "24\r")
+    form.press("\t" + "j" + "=24\r")
     form.wait_for("1f1b, 24 micro-batches")
     assert "< 24 >" in form.line_with("microbatches")
 

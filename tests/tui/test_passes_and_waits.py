@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from simcore.analysis.accounts import BUBBLE, WAIT
+from simcore.run.span_words import microbatch_words, ordinal
 from tests.strategies import Cell, Row, make_workload
 from tests.tui.made_runs import line_text, lonely, reveal, run, seed, seed_workload, small
 from tui.timeline.details import details
 from tui.timeline.full_details import full_details
 from tui.timeline.jumps import longest_wait, step_pass
 from tui.timeline.model import TimelineModel
-from tui.timeline.moves import microbatch_words, ordinal
 
 
 def said(model: TimelineModel, wide: bool = True) -> list[str]:

@@ -250,7 +250,7 @@ def test_the_list_of_marks_has_the_distances_and_what_is_done_in_between(model: 
     assert text[1].startswith("> b ")
     assert text[1].endswith("7.000 s before the cursor")
     assert text[3] == "  From b, on stage 0:"
-    figures = model.moves.figures(model.current.number, 3_100_000_000, 7_000_000_000)
+    figures = model.source.of.figures(model.current.number, 3_100_000_000, 7_000_000_000)
     (bubble,) = [one for one in figures.of if one.words == "bubble"]
     assert bubble.ns == figures.room_ns
     assert text[4].startswith("  b .. cursor    7.000 s  ")

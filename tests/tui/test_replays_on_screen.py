@@ -7,10 +7,10 @@ import pytest
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults
+from simcore.replay.run_words import replay_words
 from simcore.replay.scales import Scales
-from simcore.report.beside_text import beside_text
-from simcore.report.measured_text import measured_text
-from simcore.report.measured_words import replay_words
+from simcore.report.comparisons import comparison_page
+from simcore.report.pages import run_page
 from tests.analysis.test_beside import beside
 from tests.measured.made_steps import Layout, run_apart
 from tests.measured.test_replay_by_hand import SLOW_RANK, SLOW_STAGE, run_of
@@ -85,9 +85,9 @@ def test_row_1_names_what_a_replay_changes() -> None:
 def test_reports_name_what_a_replay_changes() -> None:
     measured = MeasuredResults(slow_rank())
     replay = measured.with_scales(Scales(compute=2.0, ranks={1: 0.5}))
-    assert "  changed    compute x2, rank 1 x0.5\n" in measured_text(replay)
-    assert "changed" not in measured_text(measured)
-    head = beside_text(beside(measured, replay)).splitlines()[1]
+    assert "  changed    compute x2, rank 1 x0.5\n" in run_page(replay)
+    assert "changed" not in run_page(measured)
+    head = comparison_page(beside(measured, replay)).splitlines()[1]
     assert ": replayed (compute x2, rank 1 x0.5), tp 1 x" in head
 
 

@@ -118,6 +118,17 @@ async def test_a_replay_of_another_run_is_one_of_that_run(make_app: MakeApp, job
         assert session.draft == Parameters()
 
 
+async def test_the_panel_begins_at_the_run_that_a_draft_is_of(make_app: MakeApp, jobs: str) -> None:
+    make_app()
+    app = WltuiApp(session_on(jobs), first="parameters")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "G", "H")
+        await run_over(pilot)
+        assert app.session.kept(app.session.current) is None
+        await press(pilot, "R")
+        assert [row.split()[0] for row in screen_rows(app)[2:4]] == [">", "2"]
+
+
 async def test_a_run_that_cannot_be_read_says_so_and_the_others_are_read(
     make_app: MakeApp, jobs: str
 ) -> None:

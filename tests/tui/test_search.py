@@ -29,7 +29,7 @@ from tui.timeline.spans import LaneKey
 
 def search(model: TimelineModel, text: str, seconds: float = 10.0) -> Search:
     """A search that is done."""
-    found = Search(model.source, model.moves, parse_query(text), model.unfolded)
+    found = Search(model.source, parse_query(text), model.unfolded)
     while not found.advance(seconds):
         pass
     return found
@@ -193,7 +193,7 @@ def test_without_a_search_next_says_how_to_begin() -> None:
 
 def test_a_search_in_pieces_finds_the_same() -> None:
     model = TimelineModel(seed())
-    pieces = Search(model.source, model.moves, parse_query("mlp forward"), model.unfolded)
+    pieces = Search(model.source, parse_query("mlp forward"), model.unfolded)
     count = 0
     while not pieces.advance(0.0):
         count += 1
@@ -247,7 +247,7 @@ def test_next_stops_only_at_what_the_filter_leaves_and_counts_that() -> None:
         assert 0 < model.search.count < every
         assert model.current.title.split() == ["stage", "3"]
         assert model.span is not None
-        assert not model.filter.hides(model.current, model.span, model.source, model.moves)
+        assert not model.filter.hides(model.current, model.span, model.source)
         assert f" of {model.search.count} that the filter leaves" in model.notice
         visited.add(model.cursor_ns)
     assert len(visited) == 12

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from simcore.analysis import Results
 from simcore.replay import MeasuredResults
+from simcore.run.lanes import KINDS, Spans
 from simcore.simulation import simulate
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from tests.strategies import Case, Cell, Row, cases, make_workload
@@ -21,11 +22,11 @@ from tests.tui.made_runs import all_lanes, lane_of, line_text, run, seed
 from tui.frame import ASCII, BLOCKS, Glyphs
 from tui.timeline.drawing import Drawn, drawn_lane
 from tui.timeline.filtering import FilteredLane
-from tui.timeline.measured_lanes import MeasuredLanes
-from tui.timeline.spans import DRAWN, SpanLane, Spans
+from tui.timeline.lanes import LaneSource
+from tui.timeline.spans import SpanLane
 from tui.timeline.window import Window
 
-WAITING = {DRAWN.index(name) for name in ("idle", "wait", "bubble")}
+WAITING = {KINDS.index(name) for name in ("idle", "wait", "bubble")}
 EIGHTHS = "▏▎▍▌▋▊▉"
 LOOKS = [(BLOCKS, True), (BLOCKS, False), (ASCII, True), (ASCII, False)]
 
@@ -38,7 +39,7 @@ def ns_by_column(lane: SpanLane, edges: Sequence[int]) -> tuple[list[int], list[
         for column in range(len(edges) - 1):
             ns = max(min(end, edges[column + 1]) - max(start, edges[column]), 0)
             running[column] += 0 if kind in WAITING else ns
-            any_kind[column] += 0 if DRAWN[kind] == "idle" else ns
+            any_kind[column] += 0 if KINDS[kind] == "idle" else ns
     return running, any_kind
 
 
@@ -112,7 +113,7 @@ def test_no_cell_of_a_measured_run_is_blank_in_which_something_runs(
 ) -> None:
     steps = actions(layout, Random(number))
     run = made_run(trace_text(layout, steps, simulated(steps, Factors())), layout)
-    source = MeasuredLanes(MeasuredResults(run))
+    source = LaneSource(MeasuredResults(run))
     window, columns = data.draw(stretches(source.length))
     for rank in source.numbers:
         for lane in (source.lane(rank), *source.streams(rank)):
@@ -149,7 +150,7 @@ def test_traces_beside_each_other_and_at_every_zoom() -> None:
 
 
 class MadeLane(SpanLane):
-    """Spans one behind the other, (length, index into DRAWN), None for a time without one."""
+    """Spans one behind the other, (length, index into KINDS), None for a time without one."""
 
     number = 0
     may_overlap = False
@@ -190,7 +191,7 @@ def test_no_cell_of_a_crowded_lane_is_blank_in_which_something_runs(
     number: int, stream: str | None, names: tuple[str, ...], gaps: bool, longest: int
 ) -> None:
     random = Random(number)
-    kinds = [*map(DRAWN.index, names), *([None] if gaps else [])]
+    kinds = [*map(KINDS.index, names), *([None] if gaps else [])]
     # The first kinds are the shortest: of what is idle there is most.
     parts = [
         (random.randint(1, longest * (1 + kinds.index(kind))), kind) for kind in random.choices(kinds, k=400)
@@ -201,7 +202,7 @@ def test_no_cell_of_a_crowded_lane_is_blank_in_which_something_runs(
 
 def test_of_lanes_with_gaps_many_are_crowded() -> None:
     # What the property above is for: cells of two kinds and blanks in turn, none of them half full.
-    kinds = [DRAWN.index("fwd"), DRAWN.index("bwd")]
+    kinds = [KINDS.index("fwd"), KINDS.index("bwd")]
     parts = [part for number in range(90) for part in ((3, kinds[number % 2]), (17, None), (20, None))]
     lane = MadeLane("compute", parts)
     drawn = drawn_lane(lane, Window.whole(lane.length), 180, BLOCKS, colour=True)
@@ -210,7 +211,7 @@ def test_of_lanes_with_gaps_many_are_crowded() -> None:
 
 
 def test_the_last_cell_before_a_rank_is_idle_shows_what_ends_in_it() -> None:
-    parts = [(41, DRAWN.index("fwd")), (59, DRAWN.index("idle"))]
+    parts = [(41, KINDS.index("fwd")), (59, KINDS.index("idle"))]
     assert line_text(drawn_lane(MadeLane(None, parts), Window.whole(100), 10, ASCII, True).line) == (
         f"{ASCII.fills['fwd'] * 4}{ASCII.partly}     "
     )

@@ -38,7 +38,7 @@ FRAMES = {
     "parameters, changed": ("5", *"jjjjjjjjjjL"),
     "parameters, refused": ("5", "j", "enter", "3", "enter"),
     "parameters, a refused choice": ("5", *"jjjjjl"),
-    "parameters, editing": ("5", *"jjj", "7", "x"),
+    "parameters, editing": ("5", *"jjj", "equals_sign", "7", "x"),
     "parameters, each change alone": ("5", *"jjjjjll", *"jjjjjjjjjjjjjL"),
     "notes": ("exclamation_mark",),
     "help": ("question_mark",),

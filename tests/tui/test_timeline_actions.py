@@ -43,7 +43,7 @@ def jump(move: Callable[..., object], *arguments: object) -> Action:
 
 def searched(model: TimelineModel, text: str) -> None:
     """A search, at its first match."""
-    model.search = Search(model.source, model.moves, parse_query(text), model.unfolded)
+    model.search = Search(model.source, parse_query(text), model.unfolded)
     while not model.search.advance(1.0):
         pass
     jumps.first_match(model, model.search)
@@ -142,7 +142,7 @@ def check_lanes(model: TimelineModel) -> None:
     assert classes == list(range(len(model.results.simulation.timeline.classes)))
     assert {lane.number for lane in model.lanes if lane.stream is not None} == model.unfolded
     assert [lane.number for lane in model.lanes] == sorted(lane.number for lane in model.lanes)
-    assert all(lane.results is model.results for lane in model.lanes)
+    assert all(lane.of.results is model.results for lane in model.lanes)
 
 
 @settings(max_examples=150)

@@ -185,7 +185,7 @@ def computing(lane: object, first: int, last: int, names: tuple[str, ...]) -> in
     """ns of compute of a class in a stretch, from its accounts."""
     from simcore.analysis.accounts import ACCOUNTS
 
-    accounts = lane.results.accounts[lane.number]  # type: ignore[attr-defined]
+    accounts = lane.of.results.accounts[lane.number]  # type: ignore[attr-defined]
     return sum(
         max(min(accounts.edge[index + 1], last) - max(accounts.edge[index], first), 0)
         for index, account in enumerate(accounts.account)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from simcore.run.span_words import Step
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import lonely, seed
 from tests.tui.screen_reading import press, screen_text
 from tui.timeline import jumps
 from tui.timeline.model import TimelineModel
-from tui.timeline.spans import ALL, LaneKey
+from tui.timeline.spans import ALL, LaneKey, SpanLane
 from tui.timeline.view import TimelineView
 
 
@@ -30,7 +33,7 @@ def test_what_a_span_waited_for_ends_when_it_starts(number: int, share: int) -> 
     for _ in range(40):
         start, _ = here(model)
         lane = model.current.key
-        waiting = model.moves.walk(model.current, model.span or 0, None, -1)
+        waiting = steps_from(model, model.current, model.span or 0, -1)
         jumps.follow(model, -1)
         if not waiting:
             assert model.notice == "nothing held this back"
@@ -50,7 +53,7 @@ def test_the_way_back_leads_to_where_it_began() -> None:
     start, _ = here(model)
     jumps.follow(model, -1)
     assert here(model)[1] == start
-    found = model.moves.walk(model.current, model.span or 0, None, 1)
+    found = steps_from(model, model.current, model.span or 0, 1)
     assert any(step.number == 3 and step.start_ns == start for step in found)
 
 
@@ -80,10 +83,14 @@ def test_a_collective_beside_compute_is_shown_in_its_own_lane() -> None:
     assert "dp" in streams
 
 
-def _all_steps(model: TimelineModel, number: int) -> list[jumps.Step]:
+def _all_steps(model: TimelineModel, number: int) -> list[Step]:
     lane = model.source.lane(number)
     count = len(lane.spans.start)
-    return [step for index in range(count - 40, count) for step in model.moves.walk(lane, index, None, -1)]
+    return [step for index in range(count - 40, count) for step in steps_from(model, lane, index, -1)]
+
+
+def steps_from(model: TimelineModel, lane: SpanLane, index: int, direction: int) -> Sequence[Step]:
+    return model.source.of.words.walk(lane.number, lane.stream, index, None, direction)
 
 
 def test_a_step_of_one_op_waited_for_nothing() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from simcore.replay import MeasuredResults
 from simcore.replay.scales import Scales
-from simcore.report.measured_json import measured_json
+from simcore.report.pages import run_json
 from simcore.run.findings import longest_of_part, path_sums
 from tests.measured.test_critical_path import beside
 from tests.measured.test_partners import without
@@ -18,8 +18,6 @@ from tests.tui.made_runs import line_text
 from tui.timeline import jumps
 from tui.timeline.details import details
 from tui.timeline.full_details import full_details
-from tui.timeline.measured_lanes import MeasuredLanes
-from tui.timeline.measured_walking import all_words, walk
 from tui.timeline.model import TimelineModel
 from tui.timeline.spans import LaneKey
 
@@ -92,7 +90,7 @@ def test_the_critical_path_is_walked_leg_by_leg_over_the_ranks_as_the_report_has
     assert places == [(leg.number, leg.start_ns) for leg in results.legs]
     jumps.step_critical(model, 1)
     assert model.notice == "the critical path ends here"
-    segments = measured_json(results)["critical_path"]
+    segments = run_json(results)["critical_path"]
     # A leg may have several segments: it begins with one of them, and is over before the next leg's first.
     begins = [(one["rank"], one["start_ns"]) for one in segments]
     assert set(places) <= set(begins)
@@ -148,9 +146,10 @@ def test_what_is_alike_among_the_causes_is_summed_and_none_is_left_out() -> None
         return op(rank, "forward_step", 0, 60, subs=subs)
 
     results = MeasuredResults(run_of(step(0) + step(1), 2, tp=2))
-    lane = MeasuredLanes(results).lane(0)
-    assert all_words(results, lane, 0, -1) == ["forward_step, rank 1, 5 times, 35.000 ms: rank 1 came last"]
-    assert len(walk(results, lane, 0, -1)) == 5
+    words = results.lanes.words
+    causes = [text for label, text in words.all_of(0, None, 0, None) if label == "[ waited for"]
+    assert causes == ["forward_step, rank 1, 5 times, 35.000 ms: rank 1 came last"]
+    assert len(words.walk(0, None, 0, None, -1)) == 5
 
 
 def test_the_details_of_a_receive_say_that_its_sender_is_missing() -> None:

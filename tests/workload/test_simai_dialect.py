@@ -10,13 +10,13 @@ from .texts import read, text_of, told
 @pytest.mark.parametrize(
     ("header", "rows", "dialect"),
     [
-        ("", ["Q1 -1 1 NONE 0 1 NONE 0 1 NONE 0 10", "layernorm1 -1 1 NONE 0 1 NONE 0 1 NONE 0 100"],
+        ("", ["Q1 -1 5 NONE 0 1 NONE 0 1 NONE 0 10", "layernorm1 -1 1 NONE 0 1 NONE 0 1 NONE 0 100"],
          "astra-sim-1"),
-        ("", ["Q1 -1 1 NONE 0 1 NONE 0 1 NONE 0 100"], "simai"),
-        ("", ["Q1 -1 1 NONE 0 1 NONE 0 1 ALLREDUCE_EP 0 10"], "simai"),
+        ("", ["Q1 -1 5 NONE 0 1 NONE 0 1 NONE 0 100"], "simai"),
+        ("", ["Q1 -1 5 NONE 0 1 NONE 0 1 ALLREDUCE_EP 0 10"], "simai"),
         ("", ["Q1 -1 1 ALLREDUCE_DP_EP 0 1 NONE 0 1 NONE 0 10"], "simai"),
-        ("checkpoints: 0 checkpoint_initiates: 0", ["Q1 -1 1 NONE 0 1 NONE 0 1 NONE 0 10"], "astra-sim-1"),
-        *[(f"{key}: 0", ["Q1 -1 1 NONE 0 1 NONE 0 1 NONE 0 0"], "simai") for key in
+        ("checkpoints: 0 checkpoint_initiates: 0", ["Q1 -1 5 NONE 0 1 NONE 0 1 NONE 0 10"], "astra-sim-1"),
+        *[(f"{key}: 0", ["Q1 -1 5 NONE 0 1 NONE 0 1 NONE 0 0"], "simai") for key in
           ("ep", "expert_parallel_npu_group", "pp", "vpp", "ga", "all_gpus", "pp_comm")],
         *[("", [f"{name} -1 1 NONE 0 1 NONE 0 1 NONE 0 10"], "simai") for name in
           ("grad_gather", "norm", "layernorm", "embedding_layer", "attention_row_2", "mlp_layer",
@@ -31,5 +31,5 @@ def test_the_dialect_is_found_from_keys_names_suffixes_and_process_times(
 
 
 def test_process_times_of_the_other_dialect_need_no_word() -> None:
-    text = "HYBRID_TRANSFORMER\n1\nQ1 -1 1 NONE 0 1 NONE 0 1 NONE 0 10\n"
+    text = "HYBRID_TRANSFORMER\n1\nQ1 -1 5 NONE 0 1 NONE 0 1 NONE 0 10\n"
     assert told(text) == []

@@ -56,7 +56,7 @@ def main(words: list[str]) -> int:
     from simcore.calibration import calibrate
 
     calibration = calibrate(workload, parameters, measured)
-    from simcore.report.calibration_text import warnings
+    from simcore.report.calibration import warnings
 
     for warning in warnings(calibration):
         print(warning, file=sys.stderr)
@@ -64,11 +64,11 @@ def main(words: list[str]) -> int:
         _save(calibration, arguments.output, arguments.force)
     if arguments.json:
         from simcore.json_text import json_text
-        from simcore.report.calibration_json import calibration_json
+        from simcore.report.calibration import calibration_json
 
         print(json_text(calibration_json(calibration)))
         return 0
-    from simcore.report.calibration_text import calibration_text, saved_text
+    from simcore.report.calibration import calibration_text, saved_text
 
     print(calibration_text(calibration), end="")
     if calibration.is_fitted:
@@ -97,7 +97,7 @@ def _save(calibration: Calibration, path: str, force: bool) -> None:
     """Raises `UsageError` where nothing was fitted, and what `save` raises."""
     from simcore.export.saving import save
     from simcore.parameters_file import parameters_toml
-    from simcore.report.calibration_text import NOTHING_SAVED
+    from simcore.report.calibration import NOTHING_SAVED
 
     if not calibration.is_fitted:
         raise UsageError(f"--output {printable(path)}: {NOTHING_SAVED}")

@@ -109,7 +109,7 @@ def main(words: list[str]) -> int:
 
 def _print(found: Comparison | Beside, arguments: argparse.Namespace) -> None:
     """The page, or the JSON."""
-    from simcore.report.pages import comparison_json, comparison_page
+    from simcore.report.comparisons import comparison_json, comparison_page
 
     if arguments.json:
         from simcore.json_text import json_text

@@ -82,9 +82,10 @@ def main(words: list[str]) -> int:
     parameters = parameters_from(arguments)
     opened = open_input(arguments.file, arguments.run)
     export = chosen.requested(Request(opened, parameters, ranks, every_rank, arguments.per_rank))
+    _write(export, arguments.output, arguments.force)
+    # Behind the file: an error in writing it is the first that is said, and the last.
     for found in (*opened.diagnostics, *export.diagnostics):
         print(found.text(), file=sys.stderr)
-    _write(export, arguments.output, arguments.force)
     return 0
 
 

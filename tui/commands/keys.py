@@ -30,6 +30,8 @@ def main(words: list[str]) -> int:
     path = keymap_path()
     keymap = read_keymap(path, screens, everywhere)
     print(f"# keys of wltui; yours are read from {json.dumps(path)}")
+    if keymap.lost:
+        print(f"# {keymap.lost}")
     tables: dict[str, list[str]] = {}
     for action in actions([one for some in (*screens.values(), everywhere) for one in some], keymap):
         if action.id == FIXED:

@@ -5,16 +5,42 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from simcore.diagnostics import UsageError, printable
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaint is a `UsageError`, so that all read alike."""
+    """An argument parser whose complaint is a `UsageError`, so that all read alike.
 
-    def __init__(self, **keywords: Any) -> None:
+    examples: (command line, what it is for): `--help` begins with what the command does, and them.
+    """
+
+    def __init__(self, *, examples: tuple[tuple[str, str], ...] = (), **keywords: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=_Help, **keywords)
+        self.examples = examples
+
+    def format_help(self) -> str:
+        """What it does, examples, how it is called in a line, then the options in their groups."""
+        formatter = self._get_formatter()
+        formatter.add_text(self.description)
+        # The options are listed below: their usage alone takes 29 lines of 80 columns.
+        positionals = [action for action in self._actions if not action.option_strings]
+        required = [action for action in self._actions if action.option_strings and action.required]
+        called = f"%(prog)s {_called(required)}[options]{_operands(positionals)}"
+        formatter.add_usage(called, [], [], "usage: ")
+        for group in self._action_groups:
+            formatter.start_section(group.title)
+            formatter.add_text(group.description)
+            formatter.add_arguments(group._group_actions)
+            formatter.end_section()
+        formatter.add_text(self.epilog)
+        text = formatter.format_help()
+        if not self.examples:
+            return text
+        head, usage, rest = text.partition("usage: ")
+        return f"{head}{_example_lines(self.examples)}\n{usage}{rest}"
 
     def error(self, message: str) -> Any:
         raise UsageError(f"{printable(message, 300)} (see {self.prog} --help)")
@@ -22,6 +48,23 @@ class Parser(argparse.ArgumentParser):
     def _print_message(self, message: str, file: Any = None) -> None:
         """Plainly: argparse keeps to itself that a disk is full or a reader gone, which is for `guarded`."""
         (file or sys.stderr).write(message or "")
+
+
+def _called(required: Sequence[argparse.Action]) -> str:
+    return "".join(f"{action.option_strings[-1]} {action.metavar} " for action in required)
+
+
+def _operands(positionals: Sequence[argparse.Action]) -> str:
+    """`FILE`, `[FILE]`, `FILE...` as argparse writes them."""
+    forms = {None: " {}", "?": " [{}]", "*": " [{}...]", "+": " {}..."}
+    return "".join(forms[action.nargs].format(action.metavar or action.dest) for action in positionals)  # type: ignore[index]
+
+
+def _example_lines(examples: tuple[tuple[str, str], ...]) -> str:
+    width = max(len(line) for line, _ in examples)
+    if width + 4 + max(len(words) for _, words in examples) > _columns():
+        return "".join(f"  {line}\n      {words}\n" for line, words in examples)
+    return "".join(f"  {line:<{width}}  {words}\n" for line, words in examples)
 
 
 class _Help(argparse.HelpFormatter):

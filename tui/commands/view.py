@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from simcore.chakra import TraceSet
     from simcore.measured import MeasuredRun
     from simcore.workload import Workload
+    from tui.keys.keymap import UserKeys
     from tui.session import Run, Session
     from tui.state.keeper import Keeper
 
@@ -34,6 +35,11 @@ _DESCRIPTION = (
     "See where the step time of a distributed-training workload goes, and what it would be with other "
     "parameters. Without FILE a bundled example opens; without a terminal, or with one whose TERM is dumb or "
     "not set, the text report is printed."
+)
+_EXAMPLES = (
+    ("wltui workload.txt", "where does the step go? q ends it, ? has the keys"),
+    ("wltui workload.txt --schedule interleaved --virtual-stages 4", "the same with other parameters"),
+    ("wltui traces/", "a measured run: a directory of rank traces"),
 )
 _COMMANDS = (
     "other commands: wltui report FILE  (text or --json; wltui report --help); "
@@ -61,9 +67,7 @@ def _session(path: str, found: Workload | MeasuredRun | TraceSet, parameters: Pa
     return Session(results_of(found, parameters), read)
 
 
-def _opened(
-    path: str, arguments: argparse.Namespace, parameters: Parameters
-) -> Session:
+def _opened(path: str, arguments: argparse.Namespace, parameters: Parameters) -> Session:
     """The session, with the run of `--against` beside it."""
     if arguments.against is None:
         return _session(path, open_input(path, arguments.run), parameters)
@@ -82,7 +86,7 @@ def _opened(
 def _print_compared(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:
     """The page of `wltui compare`, where there is no terminal."""
     from simcore.analysis.two_runs import compared
-    from simcore.report.pages import comparison_page
+    from simcore.report.comparisons import comparison_page
     from tui.commands.opened import own_parameters, results_of, say_warnings
 
     mine, other = open_input(path, arguments.run), open_input(arguments.against)
@@ -95,7 +99,7 @@ def _print_compared(path: str, parameters: Parameters, arguments: argparse.Names
 
 def build_parser() -> Parser:
     """The words that `wltui` takes without a command."""
-    parser = Parser(prog="wltui", description=_DESCRIPTION, epilog=_COMMANDS)
+    parser = Parser(prog="wltui", description=_DESCRIPTION, epilog=_COMMANDS, examples=_EXAMPLES)
     parser.add_argument(
         "file", metavar="FILE", nargs="?", help="a workload file, a rank trace, or a directory of rank traces"
     )
@@ -132,9 +136,16 @@ def build_parser() -> Parser:
 
 def main(words: list[str]) -> int:
     """Open the screen on a workload file. Exit status 0; errors raise."""
-    arguments = build_parser().parse_args(words)
+    parser = build_parser()
+    arguments, left = parser.parse_known_args(words)
     if arguments.version:
         return print_version(words)
+    if left and arguments.file is not None and not left[0].startswith("-"):
+        both = f"{printable(arguments.file, 60)} {printable(left[0], 60)}"
+        raise UsageError(f"found two files, expected one: wltui compare {both} holds them beside each other")
+    if left:
+        parser.error(f"unrecognized arguments: {' '.join(left)}")
+    first = _first(arguments)
     parameters = parameters_from(arguments)
     path = arguments.file
     if path is None:
@@ -172,12 +183,13 @@ def main(words: list[str]) -> int:
         # Empty means unset (no-color.org); Textual takes it for set.
         del os.environ["NO_COLOR"]
     ascii_only = arguments.ascii or not speaks_utf8(sys.stdout.encoding)
-    first = _first(arguments)
     keymap = _keymap()
     keeper = None if arguments.no_session else _keeper(path, arguments, session)
     if first is None and keeper is not None and keeper.screen in SCREENS:
         first = keeper.screen
     app = WltuiApp(session, ascii_only=ascii_only, keymap=keymap, first=first, keeper=keeper)
+    if keymap.lost:
+        app.said = f"{keymap.lost}; {app.said}" if app.said else keymap.lost
     app.driver_class = TerminalDriver
     end_on_signals(app)
     app.run(mouse=not arguments.no_mouse)
@@ -209,8 +221,7 @@ def _print_snapshot(path: str, parameters: Parameters, arguments: argparse.Names
 
     session = _opened(path, arguments, parameters)
     ascii_only = arguments.ascii or not is_unicode(sys.stdout.encoding)
-    first = _first(arguments)
-    app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap(), first=first)
+    app = WltuiApp(session, ascii_only=ascii_only, keymap=_keymap(), first=_first(arguments))
     print(snapshot(app, keys, size, arguments.svg), end="" if not arguments.svg else "\n")
 
 
@@ -238,13 +249,13 @@ def _first(arguments: argparse.Namespace) -> str | None:
     return "compare" if first is None and arguments.against is not None else first
 
 
-def _keymap() -> dict[str, str]:
+def _keymap() -> UserKeys:
     """The user's own keys. The screens are only loaded to check a file that is there."""
-    from tui.keys.keymap import keymap_path, read_keymap
+    from tui.keys.keymap import UserKeys, keymap_path, read_keymap
 
     path = keymap_path()
     if not os.path.exists(path):
-        return {}
+        return UserKeys()
     from tui.app import WltuiApp
     from tui.screens import all_bindings
 

@@ -169,7 +169,7 @@ class Calibrating:
 
     def save(self) -> None:
         """Ask for a file, and write the fitted parameters to it: also while their run is on the screen."""
-        from simcore.report.calibration_text import NOTHING_SAVED
+        from simcore.report.calibration import NOTHING_SAVED
 
         found = self._tried_here or self._fitted(NOTHING_SAVED)
         if found is not None:

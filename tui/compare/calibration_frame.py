@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from simcore.calibration import Calibration
-from simcore.report.calibration_text import (
+from simcore.report.calibration import (
     fitted_lines,
     fitted_title,
     kind_lines,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from simcore.report.changes import difference_of
-from simcore.units import duration, plural, whole_percent
+from simcore.run.axis import clock
+from simcore.units import difference, duration, plural, whole_percent
 from tui.compare.marks import MOVED, ONLY_A, ONLY_B, ROLES, marked, marks, reversed_at, tinted
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, PAIRS, CompareModel
 from tui.compare.panels import panels
 from tui.frame import Glyphs, Line, rule, shortened, width_of, wrapped
-from tui.timeline.axis import clock
 from tui.timeline.drawing import draw_lane
 from tui.timeline.legend import legend
 from tui.timeline.ruler import ticks
@@ -86,10 +85,10 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, found: bool) 
         lines.append(
             [(f" {'AB'[side]}  ", role), (who, ""), (f"{duration(step):<10}", "bright"), (f" {words}", "")]
         )
-    steps = difference_of(*compared.steps)
+    steps = difference(*compared.steps)
     matched = _in_clauses(f"; {compared.matched}", width - len(" B - A  " + steps)) if found else ""
-    difference = compared.steps[1] - compared.steps[0]
-    role = "worse" if difference > 0 else "better" if difference < 0 else "dim"
+    longer_ns = compared.steps[1] - compared.steps[0]
+    role = "worse" if longer_ns > 0 else "better" if longer_ns < 0 else "dim"
     lines.append([(" B - A  ", "dim"), (steps, role), (matched, "dim")])
     words = f"Why: {compared.why}." if found else "comparing the critical paths"
     why = [

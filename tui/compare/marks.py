@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+from simcore.run.lanes import COMPUTING
 from tui.compare.model import CompareModel
 from tui.frame import Line
 from tui.timeline.drawing import kinds_of
-from tui.timeline.spans import COMPUTING, SpanLane
+from tui.timeline.spans import SpanLane
 
 # Where only A computes, only B, or both something else: the mark, its role, and the tint of the lane.
 ONLY_A, ONLY_B, MOVED, SAME = "A", "B", "~", " "

@@ -6,15 +6,16 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from simcore.analysis.beside import Beside
+from simcore.analysis.beside.words import notices, paired_words, run_words, side_facts, where_words, why_words
 from simcore.analysis.compare import Alike, Change
 from simcore.analysis.run import Run
-from simcore.report.beside_text import notices, paired_words, run_words, side_facts, where_words, why_words
 from simcore.run.accounts import busy_ns
+from simcore.run.lanes import KINDS
 from simcore.run.track import Track
 from tui.compare.source import Row, by_difference, joined_legend
 from tui.frame import cells
-from tui.timeline.source import lane_source
-from tui.timeline.spans import DRAWN, Kind, SpanLane
+from tui.timeline.lanes import LaneSource
+from tui.timeline.spans import Kind, SpanLane
 
 _WORDS = {"fwd": "forward", "bwd": "backward", "wg": "weight grad", "opt": "optimizer"}
 _NOT_NAMED = ("wait", "bubble", "idle")
@@ -28,7 +29,7 @@ class MeasuredCompared:
 
     def __init__(self, beside: Beside) -> None:
         self.beside = beside
-        self._sources = lane_source(beside.a), lane_source(beside.b)
+        self._sources = LaneSource(beside.a), LaneSource(beside.b)
         self._alike: dict[int, list[Alike]] = {}
 
     @property
@@ -105,7 +106,7 @@ class MeasuredCompared:
         alike = _alike_words(track) if self.beside.by_rank else ""
         if index is None or not 0 <= time_ns < self.steps[side]:
             return "nothing" + (": the step is over" if time_ns >= self.steps[side] else "") + alike
-        kind = DRAWN[lane.spans.category[index]]
+        kind = KINDS[lane.spans.category[index]]
         words = _WORDS.get(kind, kind)
         name = "" if lane.spans.op[index] < 0 or kind in _NOT_NAMED else lane.label(lane.spans.op[index], 28)
         passes = (self.beside.a, self.beside.b)[side].timed_passes(track)

@@ -7,12 +7,12 @@ from functools import cached_property
 
 from simcore.analysis.accounts import ACCOUNTS
 from simcore.analysis.compare import Alike, Change, Comparison
+from simcore.analysis.compare.words import cost_words, matched_words, op_words, side_words
 from simcore.analysis.facts import op_facts
-from simcore.report.compare_text import cost_words, matched_words, op_words, side_words
+from simcore.analysis.span_words import PHASE_WORDS
 from tui.compare.source import Row, by_difference, joined_legend
 from tui.frame import cells
-from tui.timeline.lanes import Lane, SimulatedLanes
-from tui.timeline.simulated_words import PHASE_WORDS
+from tui.timeline.lanes import Lane, LaneSource
 from tui.timeline.spans import Kind
 
 # Beyond so many ops the lists of all lanes are not made ahead, only those of the lane at the cursor.
@@ -28,7 +28,7 @@ class SimulatedCompared:
 
     def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
-        self._sources = SimulatedLanes(comparison.a), SimulatedLanes(comparison.b)
+        self._sources = LaneSource(comparison.a), LaneSource(comparison.b)
         self._alike: dict[int, list[Alike]] = {}
 
     @property
@@ -50,7 +50,7 @@ class SimulatedCompared:
 
     @cached_property
     def alone(self) -> tuple[Sequence[str], Sequence[str]]:
-        def titles(source: SimulatedLanes, paired: set[int]) -> list[str]:
+        def titles(source: LaneSource, paired: set[int]) -> list[str]:
             lanes = [source.lane(number) for number in source.numbers]
             return [" ".join(lane.title.split()) for lane in lanes if lane.number not in paired]
 
@@ -100,12 +100,13 @@ class SimulatedCompared:
     def told(self, pair: int, side: int, time_ns: int) -> str:
         lane = self.lanes(pair)[side]
         index = lane.at(time_ns)
-        accounts = lane.results.accounts[lane.number]
-        if index is None or not 0 <= time_ns < lane.results.step_time_ns:
+        results = (self.comparison.a, self.comparison.b)[side]
+        accounts = results.accounts[lane.number]
+        if index is None or not 0 <= time_ns < results.step_time_ns:
             return "nothing: the step is over" if time_ns > 0 else "nothing yet"
         account = ACCOUNTS[accounts.account[index]]
         account = _COMPUTE.get(account, account)
-        facts = op_facts(lane.results.simulation, lane.number, accounts.op[index])
+        facts = op_facts(results.simulation, lane.number, accounts.op[index])
         if facts is None:
             return account
         name = cells(facts.name, _NAME) if facts.name else facts.kind

@@ -19,7 +19,7 @@ from textual.binding import Binding, BindingType
 from simcore.diagnostics import Diagnostic, InputError, printable
 from simcore.toml_text import TomlProblem, as_written, parse_toml, place_in_table, read_text
 from tui.keys.actions import Action, actions
-from tui.keys.names import key_of
+from tui.keys.names import key_name, key_of
 
 # The keys that end the program work whatever a keymap says.
 FIXED = "app.quit-everywhere"
@@ -33,6 +33,14 @@ RENAMED = {
 }
 
 
+class UserKeys(dict[str, str]):
+    """The user's keys, as `App.set_keymap` takes them. lost: what of a file of an earlier version found no
+    place, in words; "" for nothing.
+    """
+
+    lost: str = ""
+
+
 def keymap_path(environ: Mapping[str, str] = os.environ) -> str:
     """Where the keymap is looked for: wltui/keys.toml in the user's configuration directory."""
     base = environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
@@ -41,8 +49,8 @@ def keymap_path(environ: Mapping[str, str] = os.environ) -> str:
 
 def read_keymap(
     path: str, screens: Mapping[str, Sequence[BindingType]], everywhere: Sequence[BindingType]
-) -> dict[str, str]:
-    """The keymap in the file at `path`, as `App.set_keymap` takes it; empty if there is no such file.
+) -> UserKeys:
+    """The keymap in the file at `path`; empty if there is no such file.
 
     screens: bindings of each screen; everywhere: those of the app. Raises InputError, with
     the place, for what is not an action or a key, and for a key that two actions would have.
@@ -50,7 +58,7 @@ def read_keymap(
     try:
         text = read_text(path, "a file of keys")
     except FileNotFoundError:
-        return {}
+        return UserKeys()
     except TomlProblem as problem:
         raise _refusal(path, problem.message, problem.place) from None
     return _Reader(path, text, screens, everywhere).keymap()
@@ -86,8 +94,8 @@ class _Reader:
         # Table and name of each action as the file has them.
         self.written: dict[str, tuple[str, str]] = {}
 
-    def keymap(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+    def keymap(self) -> UserKeys:
+        found, lost = UserKeys(), []
         for table, value in self._table().items():
             if not isinstance(value, dict):
                 raise self._wrong(f"found {_quoted(table)}, expected a table of keys like [timeline]", table)
@@ -113,6 +121,10 @@ class _Reader:
                     raise self._wrong(message, *self.written[one])
                 # The screen of old had this key to give; the action keeps its own.
                 del found[old]
+                said = ".".join(self.written[old])
+                lost.append(f'{said} = "{key_name(key)}" ({one if old == two else two} has this key now)')
+        if lost:
+            found.lost = f"not taken from {os.path.basename(self.path)}: {', '.join(lost)}"
         return found
 
     def _is_old(self, id: str, found: Mapping[str, str]) -> bool:

@@ -43,12 +43,15 @@ class Table(Protocol):
     @property
     def lines(self) -> Sequence[object]:
         """The lines, each made when it is asked for."""
+
     @property
     def sorted_by(self) -> Mapping[str, tuple[str, bool]]:
         """The key that a column sorts by, and whether its largest comes first; others do not sort."""
+
     @property
     def of_path(self) -> Collection[str]:
         """The keys that only the critical path knows."""
+
     @property
     def subject(self) -> object:
         """What the critical path is looked for of."""

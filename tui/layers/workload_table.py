@@ -139,9 +139,7 @@ MOST_PRICED = 2000
 def columns_for(width: int) -> list[Column]:
     """The columns that fit a screen of this width."""
     return [
-        one
-        for one in fitting(COLUMNS, width)
-        if not (one.heading == _GIVES_WAY and width in _GIVES_WAY_AT)
+        one for one in fitting(COLUMNS, width) if not (one.heading == _GIVES_WAY and width in _GIVES_WAY_AT)
     ]
 
 

@@ -86,10 +86,6 @@ class AlgorithmField(Field):
 
     index: int
 
-    @property
-    def takes_digits(self) -> bool:
-        return any(name[:1].isdigit() for name in ALGORITHM_NAMES)
-
     def is_named_by(self, words: str) -> bool:
         return words.startswith(f"{self.option} {self.index}=")
 

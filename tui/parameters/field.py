@@ -28,11 +28,6 @@ class Field:
         """How the value of a list is written, for a field that is typed alone; empty for the others."""
         return ""
 
-    @property
-    def takes_digits(self) -> bool:
-        """Whether a value of it may begin with a digit."""
-        return True
-
     def shown(self, parameters: Parameters, basis: Basis) -> str:
         """The value as the form has it, where that is shorter than what is typed."""
         return self.text(parameters, basis)

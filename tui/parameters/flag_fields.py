@@ -74,12 +74,6 @@ class FlagField(Field):
             return self._checked(parameters, max(round(changed_scale, 4), 0.0))
         return self._checked(parameters, scrubbed_figure(value, direction, large))
 
-    @property
-    def takes_digits(self) -> bool:
-        if self.flag.kind == "word":
-            return any(name[:1].isdigit() for name in choices(self.flag.field))
-        return self.flag.kind != "switch"
-
     def origin(self, parameters: Parameters, basis: Basis) -> str:
         field = self.flag.field
         value = getattr(parameters, field)
@@ -120,11 +114,6 @@ class FlagField(Field):
 @dataclass(frozen=True, slots=True)
 class TextField(FlagField):
     """A preset or a file; the presets are the choices. Dimensions that were changed go with it."""
-
-    @property
-    def takes_digits(self) -> bool:
-        # A file whose name begins with one is typed after Enter.
-        return any(name[:1].isdigit() for name in PRESETS)
 
     def scrubbed(self, parameters: Parameters, basis: Basis, direction: int, large: bool) -> Parameters:
         if self.flag.field != "cluster":

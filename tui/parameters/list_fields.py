@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from simcore.cluster import parse_dimension
 from simcore.diagnostics import UsageError
-from simcore.forms import FORMS, check_item, form_of
+from simcore.forms import check_item, form_of
 from simcore.parameters import Parameters, parse_value, replaced
 from tui.parameters.basis import Basis, basis_of
 from tui.parameters.dimension_fields import dims_of
@@ -21,10 +21,6 @@ class ListField(FlagField):
     @property
     def form(self) -> str:
         return form_of(self.flag.field)
-
-    @property
-    def takes_digits(self) -> bool:
-        return FORMS[self.flag.field].example[:1].isdigit()
 
     def scrubbed(self, parameters: Parameters, basis: Basis, direction: int, large: bool) -> Parameters:
         return parameters

@@ -191,8 +191,7 @@ def _fields_of(results: MeasuredResults) -> list[Field]:
         FlagField("all of it", "replay", "", f"{replay.option}  {replay.help}", replay.option, replay),
     ]
     found += [
-        _entry("one operation", name, "layer_scale", name, "this operation times X")
-        for name in run.op_names
+        _entry("one operation", name, "layer_scale", name, "this operation times X") for name in run.op_names
     ]
     found += [
         _entry("communication by group", kind, "kind_scale", kind, "communication in them times X")

@@ -18,8 +18,8 @@ class TypedValue:
     def __init__(self, view: ParametersView) -> None:
         self._view = view
 
-    def ask(self, value: str, begun: bool) -> None:
-        """begun: `value` was typed, more of it comes; else what is typed replaces it."""
+    def ask(self, value: str) -> None:
+        """Ask for the value; what is typed replaces the one that there is."""
         from tui.prompt import LivePrompt
 
         field = self._view.at
@@ -30,7 +30,7 @@ class TypedValue:
         def changed(text: str) -> None:
             prompt.say(cells(self._unfit(field, text.strip()), room))
 
-        prompt = LivePrompt(question, value, changed, begun=begun)
+        prompt = LivePrompt(question, value, changed)
         self._view.app.push_screen(prompt, self._taken)
 
     def _unfit(self, field: Field, text: str) -> str:
@@ -44,7 +44,6 @@ class TypedValue:
     def _taken(self, text: str | None) -> None:
         view = self._view
         field = view.at
-        view.aimed = False
         if text is not None:
             typed, basis = text.strip(), view.follow()
             view.refusal.clear()

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from textual.actions import SkipAction
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.events import Click
 
 from simcore.diagnostics import InputError, UsageError
@@ -38,13 +37,12 @@ _WIDE = 118
 _FORM_WIDTH = 68
 _EFFECT_ROWS, _MOST_EFFECT_ROWS = 7, 9
 _NOTHING = "An order of operations without times has nothing to scale."
-_DIGITS = {**{char: char for char in "0123456789"}, "full_stop": ".", "minus": "-"}
 
 
 class ParametersView(ScreenView):
     """Every parameter; a change runs at once in a worker and its effect stands beside it."""
 
-    hints = hints_of(running=False, aimed=False)
+    hints = hints_of(running=False)
     mouse = (("click", "the cursor to the field"),)
     BINDINGS: ClassVar[list[BindingType]] = [
         binding("j,down", "move(1)", "next field", "parameters.down"),
@@ -59,12 +57,7 @@ class ParametersView(ScreenView):
         binding("l,right,space", "scrub(1, False)", "more, or the next choice", "parameters.more"),
         binding("H,shift+left", "scrub(-1, True)", "half", "parameters.half"),
         binding("L,shift+right", "scrub(1, True)", "twice", "parameters.twice"),
-        binding(
-            "enter,e",
-            "type",
-            "type a value; on a field moved to, digits do, too",
-            "parameters.type",
-        ),
+        binding("enter,e,equals_sign", "type", "type a value", "parameters.type"),
         binding(
             "delete,backspace", "reset", "this field as it was when the file was opened", "parameters.reset"
         ),
@@ -77,8 +70,6 @@ class ParametersView(ScreenView):
         binding(
             "escape", "leave", "stop a run; clear a refusal; else back to the timeline", "parameters.leave"
         ),
-        # Without a name: they are what they are in every keymap. As bindings they come in their turn.
-        *(Binding(key, f"digit('{char}')", show=False) for key, char in _DIGITS.items()),
     ]
 
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
@@ -90,8 +81,6 @@ class ParametersView(ScreenView):
         self.field = 0
         self.top = 0
         self.refusal = Refusal(session)
-        # Whether digits begin a value, where the field's may begin with one.
-        self.aimed = False
         self._step_times = StepTimes()
         self._label = session.opened.label
         self._places: list[int] = []
@@ -118,10 +107,6 @@ class ParametersView(ScreenView):
     def at(self) -> Field:
         """The field of the cursor."""
         return self.fields[self.field]
-
-    @property
-    def _takes_digits(self) -> bool:
-        return bool(self.fields) and self.aimed and self.at.takes_digits
 
     def follow(self) -> Any:
         """What the draft makes of what is not given. The fields are the draft's, and the cursor stays on
@@ -300,7 +285,7 @@ class ParametersView(ScreenView):
         self.follow()
         super().redraw()
         is_list = bool(self.fields and self.at.form)
-        self.show_hints(hints_of(self.session.running, self._takes_digits, is_list))
+        self.show_hints(hints_of(self.session.running, is_list))
 
     # -- keys ------------------------------------------------------------------------
 
@@ -309,7 +294,6 @@ class ParametersView(ScreenView):
             return
         self.field = max(0, min(self.field + by, len(self.fields) - 1))
         self.refusal.clear()
-        self.aimed = True
         self.redraw()
 
     def action_group(self, by: int) -> None:
@@ -333,18 +317,11 @@ class ParametersView(ScreenView):
         if place >= 0 and (event.x < _FORM_WIDTH or self.size.width < _WIDE):
             self.action_move(place - self.field)
 
-    def action_digit(self, key: str) -> None:
-        """A digit begins a value; where none is to be typed the key is that of a screen."""
-        if not self._takes_digits:
-            raise SkipAction
-        self._typed.ask(key, begun=True)
-
     async def action_leave(self) -> None:
         if self.session.running:
             self._runs.cancel()
-        elif self.refusal.value or self.refusal.file or self.aimed:
+        elif self.refusal.value or self.refusal.file:
             self.refusal.clear()
-            self.aimed = False
             self.redraw()
         else:
             await self._app.action_open("timeline")
@@ -369,7 +346,7 @@ class ParametersView(ScreenView):
     def action_type(self) -> None:
         if self._is_empty:
             return
-        self._typed.ask(self.at.text(self.session.draft, self.follow()), begun=False)
+        self._typed.ask(self.at.text(self.session.draft, self.follow()))
 
     def action_balance(self) -> None:
         """Of a trace: the stages' compute made equal."""
@@ -421,7 +398,6 @@ class ParametersView(ScreenView):
 
         Where the draft cannot be run, the next change goes on from it: scrubbing leads past it.
         """
-        self.aimed = False
         self.refusal.clear()
         try:
             parameters = change()
@@ -441,7 +417,6 @@ class ParametersView(ScreenView):
         self.redraw()
 
     def _run(self) -> None:
-        self.aimed = False
         self.refusal.clear()
         self._runs.run_draft()
         self.redraw()

@@ -64,7 +64,9 @@ class RunsPanel(Panel, inherit_bindings=False):
             if run.label is not None and run.parameters == Parameters()
         ]
         here = session.kept(session.current)
-        self._chosen = session.history.index(here) if here is not None else len(session.history) - 1
+        # A draft that is not kept stands behind the last run of the same files.
+        alike = [one for one in session.history if one.label == session.current.label]
+        self._chosen = session.history.index(here or (alike or session.history)[-1])
 
     def on_mount(self) -> None:
         """The step times of the directory's other runs are read meanwhile."""

@@ -102,7 +102,8 @@ def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, prog
 def _order(model: SummaryModel, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """Of a plan there is an order and no time."""
     # Imported here: no other run has use for it.
-    from simcore.report.measured_words import order_lines, order_title
+    from simcore.replay.run_words import order_title
+    from simcore.report.operations import order_lines
 
     run = cast("MeasuredResults", model.results).measured
     model.set_panels((NOTES,))

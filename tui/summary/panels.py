@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic
 from simcore.units import change_percent, duration, plural, signed, whole_percent
-from tui.change_words import BETTER, UNKNOWN, change_share, change_words
+from tui.change_words import UNKNOWN, change_words, gain_share
 from tui.frame import Glyphs, Line, cells, rows_around
 from tui.panel_cursor import WHAT_IF
 from tui.summary.digits import large
@@ -85,11 +85,11 @@ def help_lines(model: SummaryModel, width: int, rows: int, progress: str) -> lis
 
 def help_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at: bool) -> Line:
     """A change in words, the step time with it, and the difference."""
-    words = change_words(knob, dims) + ("" if knob.free_ns is None else f", {BETTER}")
+    words = change_words(knob, dims, with_time=True)
     name = f"{'>' if at else ' '}{cells(words, size - 1):<{size}}"
     if knob.unknown:
         return [(name, "accent" if at else ""), (f"{UNKNOWN:>20}", "dim")]
-    share, role = change_share(step, knob.better10_ns)
+    share, role = gain_share(step, knob)
     return [(name, "accent" if at else ""), (f"{duration(knob.better10_ns):>10}", ""), (f" {share}", role)]
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 
+from simcore.run.lanes import Order
 from tui.timeline.groups import GroupLane, all_groups, grouped
 from tui.timeline.lane_filter import matching
+from tui.timeline.lanes import LaneSource
 from tui.timeline.listing import Listing
 from tui.timeline.rows import Memory, Row, ranks_of
-from tui.timeline.spans import ALL, OTHERS, LaneKey, LaneSource, Order, SpanLane
+from tui.timeline.spans import ALL, OTHERS, LaneKey, SpanLane
 
 # So many lanes are shown with their groups open; more begin with the groups closed.
 _OPEN_AT_FIRST = 32
@@ -55,7 +57,7 @@ class Arrangement(Listing):
         """The lanes of another run: arranged as these where they are of the same ranks."""
         alike = ranks_of(self.source) == ranks_of(source)
         key, number = self.rows[self.focus].key, self.current.number
-        path = key.path or self.source.headings(number)
+        path = key.path or self.source.of.headings(number)
         self.source = source
         self.order = next((one for one in source.orders if one == self.order), source.orders[0])
         if alike:
@@ -63,7 +65,7 @@ class Arrangement(Listing):
             self._rebuild(key)
             return
         self._begin()
-        of_stage = (one for one in source.numbers if path and source.headings(one)[:1] == path[:1])
+        of_stage = (one for one in source.numbers if path and source.of.headings(one)[:1] == path[:1])
         group = LaneKey(path[:1])
         self._rebuild(group if group in self._groups else LaneKey((), next(of_stage, number)))
 
@@ -155,7 +157,7 @@ class Arrangement(Listing):
             self._fold_ranks(number)
             key = LaneKey((), number)
         elif self.source.count(number) > 1:
-            more = (rank for rank in self.source.ranks(number) if rank not in apart)
+            more = (rank for rank in self.source.of.ranks(number) if rank not in apart)
             apart.update(dict.fromkeys(rank for _, rank in zip(range(_RANKS_AT_ONCE), more, strict=False)))
         self._rebuild(key)
 
@@ -203,7 +205,7 @@ class Arrangement(Listing):
         if not key.path and number not in self.source.numbers:
             return
         if key.rank >= 0:
-            if self.source.number_of(key.rank) is None:
+            if self.source.of.number_of(key.rank) is None:
                 return
             # Another run may have the rank among others.
             key = self.source.lane(number, key.rank).key._replace(stream=key.stream)

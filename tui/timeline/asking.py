@@ -13,6 +13,7 @@ from tui.timeline.jumps import first_match, match_words, new_search, no_match_wo
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 from tui.timeline.search import Search
+from tui.timeline.understanding import missing
 
 # A search works so long before it lets keys through.
 _PIECE_SECONDS = 0.03
@@ -116,19 +117,19 @@ class Asking:
     def _filter_typed(self, text: str) -> None:
         model = self._model
         query = parse_query(text)
-        problem = query.problem or model.moves.problem(query)
+        problem = query.problem or missing(model.source, query)
         if problem or query.is_empty:
             self._say(problem)
             return
         tried = Filter(query)
-        left = len(tried.of(model.current, model.source, model.moves).spans.start)
+        left = len(tried.of(model.current, model.source).spans.start)
         self._say(f"{left} of {plural(len(model.current.spans.start), 'span')} of this lane")
 
     def _filtered(self, text: str | None) -> None:
         model, self._prompt = self._model, None
         if text is not None:
             query = parse_query(text)
-            problem = query.problem or model.moves.problem(query)
+            problem = query.problem or missing(model.source, query)
             if problem:
                 model.notice = f"not filtered: {problem}"
             else:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from itertools import accumulate, compress, repeat
 from operator import add, sub
 
-from tui.timeline.spans import Spans
+from simcore.run.lanes import Spans
 
 
 def filled_ns(spans: Spans, categories: Collection[int], edges: Sequence[int]) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.frame import Line, width_of
+from tui.frame import Line, in_cells, width_of
 from tui.timeline.model import TimelineModel
 
 
@@ -20,11 +20,13 @@ def details(model: TimelineModel, width: int, wide: bool, low: bool = False) -> 
         column = model.cursor_column
         inside = lane.starting_in(edges[column], edges[column + 1])
         others = f"   {len(inside)} in this column" if len(inside) > 1 else ""
-    if index is not None and model.filter.hides(lane, index, model.source, model.moves):
+    if index is not None and model.filter.hides(lane, index, model.source):
         others += "   hidden by the filter"
     lines = lane.told(index, others, width, wide)
-    said = "" if index is None else model.moves.more(lane, index, wide and not low, model.rank)
-    volume = model.moves.volume(lane, index) if wide and index is not None else ""
+    words, said, volume = model.source.of.words, "", ""
+    if index is not None:
+        said = in_cells(words.aside(lane.number, lane.stream, index, wide and not low, model.rank))
+        volume = words.volume(lane.number, lane.stream, index) if wide else ""
     if low or not wide:
         if said and len(lines) > 1:
             # Behind the length: when a transfer itself runs gives way to it.

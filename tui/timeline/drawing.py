@@ -7,17 +7,18 @@ from itertools import groupby, islice
 from operator import add, itemgetter, ne
 from typing import NamedTuple
 
+from simcore.run.lanes import COMPUTING, KINDS, NAMELESS
 from tui.frame import ASCII, Glyphs, Line
 from tui.timeline.critical import PathLanes, faded, mark_fills, mark_names
 from tui.timeline.edges import Edge, edge_cells, put_edges
 from tui.timeline.names import write_names
-from tui.timeline.spans import COMPUTING, DRAWN, NAMELESS, SpanLane
+from tui.timeline.spans import SpanLane
 from tui.timeline.window import Window
 
-_IDLE, _BWD, _WG = (DRAWN.index(name) for name in ("idle", "bwd", "wg"))
+_IDLE, _BWD, _WG = (KINDS.index(name) for name in ("idle", "bwd", "wg"))
 NOTHING = -1
 # What runs, as against waiting for something: no cell is blank in which one of these does.
-_RUNNING = frozenset(range(len(DRAWN))) - NAMELESS
+_RUNNING = frozenset(range(len(KINDS))) - NAMELESS
 # A row of more runs of one kind is drawn by how busy it is: each run is a segment to send.
 CROWDED = 80
 _MOST_RUNS_SHADED = 40
@@ -25,7 +26,7 @@ _MOST_RUNS_SHADED = 40
 _MOST_RUNS_WITH_EDGES = 40
 _GLYPH = {
     name: name if name in ("fwd", "bwd", "wg", "opt", "host", "wait", "bubble", "idle") else "exposed"
-    for name in DRAWN
+    for name in KINDS
 } | {"recompute": "fwd"}
 
 
@@ -100,7 +101,7 @@ def _repeat_instants(sums: dict[int, list[int]], edges: Sequence[int]) -> None:
 
 
 def kinds_of(sums: dict[int, list[int]], columns: int) -> list[int]:
-    """Which category fills most of each column, the first in DRAWN of equal ones; NOTHING where none does.
+    """Which category fills most of each column, the first in KINDS of equal ones; NOTHING where none does.
 
     Input and weight gradient count together as backward. Where a schedule takes them apart the cell
     is of the larger one, and plainly backward where both have over a third.
@@ -126,7 +127,7 @@ def kinds_of(sums: dict[int, list[int]], columns: int) -> list[int]:
 def _majority_piece(kind: int, glyphs: Glyphs) -> tuple[str, str]:
     if kind in (NOTHING, _IDLE):
         return " ", ""
-    return glyphs.fills[_GLYPH[DRAWN[kind]]], DRAWN[kind]
+    return glyphs.fills[_GLYPH[KINDS[kind]]], KINDS[kind]
 
 
 def _running_in_idle(
@@ -140,7 +141,7 @@ def _running_in_idle(
             most = max(running, key=lambda one: (sums[one][column], -one), default=NOTHING)
             if most != NOTHING and sums[most][column]:
                 seen[column] = most
-                pieces[column] = glyphs.partly, DRAWN[most]
+                pieces[column] = glyphs.partly, KINDS[most]
     return seen
 
 
@@ -160,7 +161,7 @@ def _half_empty(
     for column, kind in enumerate(kinds):
         if kind not in (NOTHING, _IDLE) and 2 * filled[column] < edges[column + 1] - edges[column]:
             left[column] = NOTHING
-            pieces[column] = glyphs.partly, DRAWN[kind]
+            pieces[column] = glyphs.partly, KINDS[kind]
     return left
 
 
@@ -175,7 +176,7 @@ def _by_busy(
             # Blanks between spans have their role: a segment less each.
             pieces.append((" ", role))
             continue
-        role = DRAWN[kind]
+        role = KINDS[kind]
         busy = 2 * sums[kind][column] > edges[column + 1] - edges[column]
         pieces.append((glyphs.busy if busy else glyphs.partly, role))
     return pieces
@@ -201,7 +202,7 @@ def _shaded(
         room = max(edges[column + 1] - edges[column], 1)
         # What waits or communicates all the time is low, but not gone.
         level = -(-busy * levels // room) or any(values[column] for values in other)
-        pieces.append((glyphs.heat[min(level, levels)], DRAWN[kind]))
+        pieces.append((glyphs.heat[min(level, levels)], KINDS[kind]))
     return pieces
 
 

@@ -7,14 +7,14 @@ from itertools import compress
 from operator import ne
 from typing import NamedTuple
 
-from tui.timeline.spans import DRAWN
+from simcore.run.lanes import KINDS
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 # Kinds that are a thin line or nothing: they leave their part of an edge cell empty.
-_THIN = frozenset(DRAWN.index(name) for name in ("idle", "bubble", "wait", "host"))
-_FULL = frozenset(DRAWN.index(name) for name in ("bwd", "wg", "opt"))
+_THIN = frozenset(KINDS.index(name) for name in ("idle", "bubble", "wait", "host"))
+_FULL = frozenset(KINDS.index(name) for name in ("bwd", "wg", "opt"))
 # Kinds that do not fill a cell: an edge that does, beside nothing, would look like a span of its own.
-_LOW = frozenset(range(len(DRAWN))) - _FULL - _THIN
+_LOW = frozenset(range(len(KINDS))) - _FULL - _THIN
 _NOTHING = -1
 # So many cells of one kind make the end of it worth telling.
 _LONG = 4
@@ -81,8 +81,8 @@ def _role(left: int, right: int) -> tuple[str, int]:
     if left_is_thin and right_is_thin:
         return "", 0
     if right_is_thin:
-        return DRAWN[left], -1 if left in _LOW else 0
+        return KINDS[left], -1 if left in _LOW else 0
     if left_is_thin:
         # A blank sliver at the left: what is in front and what is behind change places.
-        return f"{DRAWN[right]} reversed", 1 if right in _LOW else 0
-    return f"{DRAWN[left]} on {DRAWN[right]}", 0
+        return f"{KINDS[right]} reversed", 1 if right in _LOW else 0
+    return f"{KINDS[left]} on {KINDS[right]}", 0

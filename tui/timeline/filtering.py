@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import compress
 
+from simcore.run.lanes import Spans
 from tui.frame import Line
-from tui.timeline.moves import Moves
+from tui.timeline.lanes import LaneSource
 from tui.timeline.query import Query
-from tui.timeline.spans import LaneKey, LaneSource, SpanLane, Spans
+from tui.timeline.spans import LaneKey, SpanLane
 from tui.timeline.understanding import understood
 
 
@@ -100,27 +101,27 @@ class Filter:
     def is_on(self) -> bool:
         return not self.query.is_empty
 
-    def of(self, lane: SpanLane, source: LaneSource, moves: Moves) -> SpanLane:
+    def of(self, lane: SpanLane, source: LaneSource) -> SpanLane:
         """What the filter leaves of a lane."""
         if not self.is_on:
             return lane
         found = self._lanes.get(lane.key)
         if found is None or found.whole is not lane:
-            found = FilteredLane(lane, self.flags(lane, source, moves))
+            found = FilteredLane(lane, self.flags(lane, source))
             self._lanes[lane.key] = found
         return found
 
-    def hides(self, lane: SpanLane, index: int, source: LaneSource, moves: Moves) -> bool:
+    def hides(self, lane: SpanLane, index: int, source: LaneSource) -> bool:
         """Whether a span of a lane is one that is not drawn."""
-        shown = self.of(lane, source, moves)
+        shown = self.of(lane, source)
         return isinstance(shown, FilteredLane) and not shown.lets(index)
 
-    def flags(self, lane: SpanLane, source: LaneSource, moves: Moves) -> bytes:
+    def flags(self, lane: SpanLane, source: LaneSource) -> bytes:
         """A byte for each span of a lane: 1 if it is left."""
         if self._understood is None:
-            self._understood = understood(self.query, source, moves)
+            self._understood = understood(self.query, source)
         query, rank = self._understood, lane.key.rank
-        elsewhere = query.stage is not None and moves.stage_of(lane.number) != query.stage
+        elsewhere = query.stage is not None and source.of.stage_of(lane.number) != query.stage
         if query.rank is not None:
-            elsewhere |= rank != query.rank if rank >= 0 else source.number_of(query.rank) != lane.number
+            elsewhere |= rank != query.rank if rank >= 0 else source.of.number_of(query.rank) != lane.number
         return bytes(len(lane.spans.start)) if elsewhere else lane.matches(query)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import NamedTuple
 
+from simcore.run.lanes import COMPUTING
 from simcore.units import plural
 from tui.frame import ASCII, Glyphs, Line, as_ascii, fitted, rule, shortened, text_of, width_of
 from tui.timeline.busy_row import filled_ns
@@ -17,7 +18,7 @@ from tui.timeline.model import TimelineModel
 from tui.timeline.pointer import Area
 from tui.timeline.rows import Row
 from tui.timeline.ruler import ticks
-from tui.timeline.spans import COMPUTING, LaneKey, SpanLane
+from tui.timeline.spans import LaneKey, SpanLane
 from tui.timeline.status import (
     filter_words,
     mark_columns,
@@ -127,9 +128,9 @@ class TimelineFrame:
         edges = [step * column // columns for column in range(columns + 1)]
         busy = [0] * columns
         world = 0
-        for number, count in model.source.heat.items():
+        for number, count in model.source.of.heat.items():
             world += count
-            filled = filled_ns(model.source.computing(number).drawn, COMPUTING, edges)
+            filled = filled_ns(model.source.lane(number).drawn, COMPUTING, edges)
             busy = [total + count * ns for total, ns in zip(busy, filled, strict=True)]
         levels = len(self.glyphs.heat) - 1
         row = ""
@@ -236,7 +237,7 @@ class TimelineFrame:
         line: Line = [(f" {filter_words(model)}  ", "accent")] if model.filter.is_on else []
         line.append((f" view {axis.clock(window.first_ns)} .. {axis.clock(window.last_ns)}", ""))
         column = (f", {axis.length(column_ns)} a column", "")
-        ranks = (f"   {model.source.counted}", "")
+        ranks = (f"   {model.source.of.counted}", "")
         # What stands out is said, where there is no room for all, rather than what does not change.
         rests: tuple[Line, ...] = ([column, ranks, ("   critical path off", "")], [column, ranks], [column])
         if self._path is not None:

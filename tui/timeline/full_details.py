@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from simcore.run.lanes import Figures
 from simcore.units import percent
-from tui.frame import Line, cells, wrapped
+from tui.frame import Line, cells, in_cells, wrapped
 from tui.timeline.model import TimelineModel
-from tui.timeline.moves import Figures
 
 # Cells of the labels at least, and of one and what is set beside it.
 _LABEL, _SPACE = 16, 2
@@ -16,7 +16,10 @@ _LABEL, _SPACE = 16, 2
 def full_details(model: TimelineModel) -> Callable[[int], list[Line]]:
     """What makes its lines of at most a given width: of the run as it is now, whichever comes meanwhile."""
     lane, index = model.current, model.span
-    found = [] if index is None else model.moves.all_of(lane, index, model.rank)
+    found = []
+    if index is not None:
+        words = model.source.of.words
+        found = words.all_of(lane.number, lane.stream, index, model.rank)
     stretch = model.selection.stretch(model.cursor_ns)
     table = _Table(model, *stretch) if stretch is not None and stretch[0] < stretch[1] else None
     labels = [*(label for label, _ in found), *(table.names if table is not None else ())]
@@ -35,7 +38,7 @@ def full_details(model: TimelineModel) -> Callable[[int], list[Line]]:
 
 
 def _paragraph(label: str, words: str, label_cells: int, width: int) -> list[Line]:
-    parts = [part for line in words.split("\n") for part in wrapped(line, width - label_cells - 4)]
+    parts = [part for line in words.split("\n") for part in wrapped(in_cells(line), width - label_cells - 4)]
     return [
         [(f"  {label if place == 0 else '':<{label_cells}}", "dim"), (part, "")]
         for place, part in enumerate(parts or [""])
@@ -47,12 +50,12 @@ class _Table:
 
     def __init__(self, model: TimelineModel, first_ns: int, last_ns: int) -> None:
         axis, number = model.source.axis, model.current.number
-        here = model.moves.figures(number, first_ns, last_ns)
-        everywhere = model.moves.all_figures(first_ns, last_ns)
+        here = model.source.of.figures(number, first_ns, last_ns)
+        everywhere = model.source.of.all_figures(first_ns, last_ns)
         self._title = cells(model.whose, 22)
         self._words = f"{axis.clock(first_ns)} .. {axis.clock(last_ns)}, {axis.length(last_ns - first_ns)}"
-        roles = {one.words: one.role for figures in (here, everywhere) for one in figures.of}
-        self.names = sorted(roles, key=model.moves.order.index)
+        roles = {one.words: one.kind for figures in (here, everywhere) for one in figures.of}
+        self.names = sorted(roles, key=model.source.of.figure_words.index)
         self._rows = [
             (name, roles[name], _cell(model, here, name), _cell(model, everywhere, name))
             for name in self.names

@@ -17,7 +17,7 @@ _THIN = (("host", "host"), ("wait", "wait"), ("bubble", "bubble"))
 
 
 def legend_of(names: Collection[str], communication: str, idle: str = "idle") -> tuple[Kind, ...]:
-    """The kinds of cell among DRAWN that `names` has, in one order.
+    """The kinds of cell among KINDS that `names` has, in one order.
 
     communication, idle: what these are called.
     """

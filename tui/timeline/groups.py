@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from simcore.analysis.shares import Shares
+from simcore.run.lanes import Spans
 from simcore.units import plural
 from tui.frame import Line
+from tui.timeline.lanes import LaneSource
 from tui.timeline.query import Query
-from tui.timeline.spans import LaneKey, LaneSource, SpanLane, Spans, busy_words
+from tui.timeline.spans import LaneKey, SpanLane, busy_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ def grouped(
     numbers = source.numbers if numbers is None else numbers
     by_heading: dict[str, list[int]] = {}
     for number in numbers:
-        headings = source.headings(number)
+        headings = source.of.headings(number)
         if len(headings) <= depth:
             # Ranks of several groups have one lane: nothing here can be sorted into groups.
             return tuple(numbers)
@@ -40,7 +42,7 @@ def grouped(
         if len(those) == 1:
             found.append(those[0])
         else:
-            path = source.headings(those[0])[: depth + 1]
+            path = source.of.headings(those[0])[: depth + 1]
             found.append(Group(path, tuple(those), grouped(source, those, depth + 1)))
     return tuple(found)
 
@@ -104,7 +106,7 @@ class GroupLane(SpanLane):
         source, numbers = self._source, self._group.numbers
         if not any(order.id == measure for order in source.orders):
             return self.like.busy
-        whole = sum(abs(source.measure(measure, one)) * source.count(one) for one in numbers)
+        whole = sum(source.of.measure_ns(measure, one) * source.count(one) for one in numbers)
         return busy_words(whole, source.length * self._ranks)
 
     @property

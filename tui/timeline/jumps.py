@@ -5,15 +5,15 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
+from simcore.run.span_words import Step, ordinal
 from simcore.units import duration, plural
+from tui.frame import in_cells
 from tui.timeline.model import TimelineModel
-from tui.timeline.moves import ordinal
 from tui.timeline.query import Query
 from tui.timeline.rows import Memory
 from tui.timeline.search import Match, Search
 from tui.timeline.selection import Mark
 from tui.timeline.spans import ALL, LaneKey
-from tui.timeline.walking import Step
 
 NO_PATH = "no critical path: the ranks of this run have no common time"
 
@@ -60,7 +60,7 @@ def take_more(model: TimelineModel) -> None:
     lane, index = model.current, model.span
     if index is not None:
         taken.append((lane.spans.start[index], lane.spans.end[index], "the span at the cursor"))
-    for one in model.moves.passes(lane.number):
+    for one in model.source.of.passes(lane.number):
         if one.start_ns <= model.cursor_ns < one.end_ns:
             taken.append(one)
             break
@@ -78,7 +78,7 @@ def take_more(model: TimelineModel) -> None:
 
 def step_pass(model: TimelineModel, direction: int) -> None:
     """The cursor to where the next (1) or previous (-1) pass of a micro-batch begins on its ranks."""
-    passes = model.moves.passes(model.current.number)
+    passes = model.source.of.passes(model.current.number)
     if not passes:
         model.notice = "no micro-batch passes here"
         return
@@ -92,7 +92,7 @@ def step_pass(model: TimelineModel, direction: int) -> None:
         return
     one = passes[place]
     model.jump_to(one.start_ns)
-    model.notice = f"{one.words}, {duration(one.end_ns - one.start_ns)}"
+    model.notice = f"{in_cells(one.words)}, {duration(one.end_ns - one.start_ns)}"
 
 
 def longest_wait(model: TimelineModel, everywhere: bool) -> None:
@@ -100,9 +100,9 @@ def longest_wait(model: TimelineModel, everywhere: bool) -> None:
     here = model.current.key._replace(stream=None)
     if everywhere:
         lanes = set(model.source.numbers)
-        ranking = [(LaneKey((), one), span) for one, span in model.moves.all_waits() if one in lanes]
+        ranking = [(LaneKey((), one), span) for one, span in model.source.of.all_waits() if one in lanes]
     else:
-        ranking = [(here, span) for span in model.moves.waits(model.current.number)]
+        ranking = [(here, span) for span in model.source.of.waits(model.current.number)]
     if not ranking:
         model.notice = "nothing waits in any lane" if everywhere else "nothing waits in this lane"
         return
@@ -115,7 +115,7 @@ def longest_wait(model: TimelineModel, everywhere: bool) -> None:
     spans = model.current.spans
     model.jump_to(spans.start[found])
     model.walk = place, everywhere, model.current.key, model.cursor_ns
-    length = model.source.axis.length(model.moves.waited_ns(model.current.number, found))
+    length = model.source.axis.length(model.source.of.waited_ns(model.current.number, found))
     which = f"{ordinal(place + 1)} longest" if place else "longest"
     where = "all lanes" if everywhere else "this lane"
     model.notice = f"{which} of {plural(len(ranking), 'wait')} of {where}, {length}"
@@ -127,13 +127,14 @@ def longest_wait(model: TimelineModel, everywhere: bool) -> None:
 def follow(model: TimelineModel, direction: int) -> None:
     """The cursor to what the span here waited for (-1), or to what it holds back (1)."""
     index = model.span
-    steps = [] if index is None else model.moves.walk(model.current, index, model.rank, direction)
+    lane, words = model.current, model.source.of.words
+    steps = [] if index is None else words.walk(lane.number, lane.stream, index, model.rank, direction)
     if not steps:
         model.notice = "nothing held this back" if direction < 0 else "nothing waits for this alone"
         return
     _go_along(model, steps[0])
     more = f" (and {len(steps) - 1} more: Enter)" if len(steps) > 1 else ""
-    model.notice = f"{'waited for' if direction < 0 else 'holds back'} {steps[0].words}{more}"
+    model.notice = f"{'waited for' if direction < 0 else 'holds back'} {in_cells(steps[0].words)}{more}"
 
 
 def toggle_path(model: TimelineModel) -> None:
@@ -150,14 +151,14 @@ def step_critical(model: TimelineModel, direction: int) -> None:
     if model.path is None:
         model.notice = NO_PATH
         return
-    step = model.moves.critical(model.cursor_ns, direction)
+    step = model.source.of.words.critical(model.cursor_ns, direction)
     if step is None:
         model.notice = "the critical path ends here" if direction > 0 else "the critical path begins here"
         return
     # Who walks along it wants to see where it goes.
     model.shows_path = True
     _go_along(model, step)
-    model.notice = step.words
+    model.notice = in_cells(step.words)
 
 
 def _go_along(model: TimelineModel, step: Step) -> None:
@@ -172,7 +173,7 @@ def _go_along(model: TimelineModel, step: Step) -> None:
 
 def new_search(model: TimelineModel, query: Query) -> Search:
     """A search through the lanes as they are shown, for what the filter leaves."""
-    return Search(model.source, model.moves, query, model.unfolded, model.filter)
+    return Search(model.source, query, model.unfolded, model.filter)
 
 
 def first_match(model: TimelineModel, search: Search) -> Match | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tui.timeline.spans import LaneSource
+from tui.timeline.lanes import LaneSource
 
 _LIST = r"(\d{1,9}(?:-\d{1,9})?(?:\s*,\s*\d{1,9}(?:-\d{1,9})?)*)"
 _RANK_WORDS = re.compile(rf"(?:ranks?\s+)?{_LIST}", re.ASCII | re.IGNORECASE)
@@ -33,7 +33,7 @@ def matching(source: LaneSource, text: str) -> set[int]:
     pattern = re.compile(r"\s+".join(re.escape(word) for word in text.split()) + ending, re.IGNORECASE)
     return {
         number for number in source.numbers
-        if any(pattern.search(words) for words in (source.lane(number).title, *source.headings(number)))
+        if any(pattern.search(words) for words in (source.lane(number).title, *source.of.headings(number)))
     }  # fmt: skip
 
 
@@ -45,11 +45,11 @@ def _stages(part: str) -> range:
 
 def _stage_words(source: LaneSource, number: int) -> set[str]:
     """`stage 5` where a group of ranks is of it: from its headings, or from the title of its lane."""
-    return {" ".join(words.split()) for words in (*source.headings(number), source.lane(number).title)}
+    return {" ".join(words.split()) for words in (*source.of.headings(number), source.lane(number).title)}
 
 
 def _with_ranks(source: LaneSource, wanted: range) -> set[int]:
     """The groups that have one of these ranks; the shorter of the two is gone through."""
     if len(wanted) <= sum(map(source.count, source.numbers)):
-        return {number for number in map(source.number_of, wanted) if number is not None}
-    return {number for number in source.numbers if any(rank in wanted for rank in source.ranks(number))}
+        return {number for number in map(source.of.number_of, wanted) if number is not None}
+    return {number for number in source.numbers if any(rank in wanted for rank in source.of.ranks(number))}

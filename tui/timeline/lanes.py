@@ -1,61 +1,32 @@
-"""Lanes of a simulated run: a rank class, or one of its streams, as spans with categories to draw."""
+"""The lanes of a run: each of a set of equal ranks, of one of them, or of one of their streams."""
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from simcore.analysis import Results
-from simcore.analysis.accounts import ACCOUNTS, received_op
-from simcore.analysis.rank_map import MEASURES
 from simcore.analysis.shares import Shares
-from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT
-from simcore.program.schedules import SCHEDULES
 from simcore.ranks import Block, RankSet
-from simcore.units import plural
-from tui.frame import Line, cells
-from tui.timeline.axis import TIME
+from simcore.run.lanes import COMPUTE_STREAM, Order, RunLanes, Searched, Spans
+from tui.frame import Line, cells, in_cells, width_of, wrapped
+from tui.session import Run
 from tui.timeline.group_words import legend_of, told_group
+from tui.timeline.matching import matches
 from tui.timeline.query import Query
-from tui.timeline.simulated_matching import LaneColumns, simulated_matches
-from tui.timeline.simulated_words import simulated_words
-from tui.timeline.spans import ALL, DRAWN, OTHERS, Kind, LaneKey, Order, SpanLane, Spans, busy_words
-
-# What a phase of PHASES is drawn as, where input and weight gradient are not told apart.
-DRAWN_PHASE = {"fwd": "fwd", "ig": "bwd", "wg": "bwd", "opt": "opt", "recompute": "recompute"}
-
-
-def _tables(drawn_phase: dict[str, str]) -> tuple[bytes, bytes]:
-    """Index into ACCOUNTS, and into PHASES, -> index into DRAWN, as `translate` takes it."""
-    words = [account.split() for account in ACCOUNTS]
-    accounts = [DRAWN.index(drawn_phase[one[1]] if one[0] == "compute" else one[-1]) for one in words]
-    phases = [DRAWN.index(drawn_phase[phase]) for phase in PHASES]
-    return bytes(accounts) + bytes(256 - len(accounts)), bytes(phases) + bytes(256 - len(phases))
-
-
-# Input and weight gradient alternate faster than a cell: both are drawn as backward, unless the
-# schedule takes them apart.
-_TOGETHER = _tables(DRAWN_PHASE)
-_APART = _tables(DRAWN_PHASE | {"wg": "wg"})
-PIPELINE = "pp"
-# Streams of a class in the order in which they are shown; the pipeline's four are one lane.
-_COLLECTIVE_STREAMS = STREAMS[COMPUTE + 1 : TO_NEXT]
-# The measure of an order, where it has another name.
-_MEASURE_OF = {"busy": "computing"}
+from tui.timeline.spans import ALL, OTHERS, Kind, LaneKey, SpanLane, busy_words
 
 
 @dataclass(frozen=True)
 class Lane(SpanLane):
-    """A lane of a simulated run: of ranks (stream None, by accounts) or of one of their streams.
+    """A lane of ranks (stream None) or of one of their streams.
 
-    number: their class. rank: ALL, the only rank it is of, or OTHERS. rank_set: the equal ranks that it
-    stands for; of OTHERS these and the ones apart. name: what its ranks are called. like: the lane of
-    an equal rank, whose spans and sums it shares. left: how many ranks OTHERS are.
+    number: the track that its words are of. rank: ALL, the only rank it is of, or OTHERS. rank_set: the equal
+    ranks that it stands for; of OTHERS these and the ones apart. name: what its ranks are called. like: the
+    lane of an equal rank, whose spans and sums it shares. left: how many ranks OTHERS are.
     """
 
-    results: Results
+    of: RunLanes
     number: int
     stream: str | None
     rank: int
@@ -70,25 +41,19 @@ class Lane(SpanLane):
 
     @property
     def may_overlap(self) -> bool:
-        # Transfers to several ranks overlap, and so do collectives whose chunks share the queues.
-        return self.stream not in (None, "compute")
+        return self.of.overlaps(self.stream)
 
     @property
     def covers_all(self) -> bool:
-        return self.stream is None
+        return self.of.covers_all(self.stream)
 
     @property
     def title(self) -> str:
-        if self.stream is None:
-            return self.name
-        if self.stream == "compute":
-            return "compute"
-        if self.stream == PIPELINE:
-            classes = self.results.simulation.timeline.classes
-            stages = sorted({classes[one.neighbour].stage for one in classes[self.number].links.values()})
-            return f"pp to {','.join(map(str, stages))}"
-        size = self.results.simulation.layout.group_size(self.stream)  # type: ignore[arg-type]
-        return f"{self.stream} x{size}"
+        return self.name if self.stream is None else self.of.stream_title(self.number, self.stream)
+
+    @property
+    def whose(self) -> str:
+        return " ".join(self.name.split())
 
     @property
     def ranks(self) -> int:
@@ -97,110 +62,74 @@ class Lane(SpanLane):
 
     @property
     def count(self) -> str:
-        if self.stream or self.rank >= 0 or (self.ranks == 1 and self.name.startswith("rank")):
+        if self.stream is not None:
+            return ""
+        if self.of.numbered[0] != "x":
+            return self.of.beside(self.number)
+        if self.rank >= 0 or (self.ranks == 1 and self.name.startswith("rank")):
             return ""
         return f"x{short_count(self.ranks)}"
 
     @cached_property
     def busy(self) -> str:
-        step = self.results.simulation.step_time_ns
-        if self.stream is None or self.stream == "compute":
-            busy = self.results.accounts[self.number].busy_ns
-        else:
-            shares = self.shares.between(0, step)
-            busy = sum(shares.values())
-        return busy_words(busy, step)
+        if not self.of.timed:
+            return ""
+        step = self.of.length
+        if self.stream in (None, COMPUTE_STREAM):
+            return busy_words(self.of.busy_ns(self.number), step)
+        return busy_words(sum(self.shares.between(0, step).values()), step)
 
     def share(self, measure: str) -> str:
-        if self.stream is not None:
+        if self.stream is not None or not measure or not self.of.timed:
             return self.busy
-        ns = MEASURES[_MEASURE_OF.get(measure, measure)](self.results.accounts[self.number])
-        return busy_words(ns, self.results.step_time_ns)
+        return busy_words(self.of.measure_ns(measure, self.number), self.of.length)
 
     @cached_property
     def spans(self) -> Spans:
-        # The op of a span is its index in the class's ops, or what the accounts write for idle and
-        # for transfers from another rank; ops of 0 ns have no span.
-        if self.like is not None:
-            return self.like.spans
-        if self.stream is None:
-            accounts = self.results.accounts[self.number]
-            category = accounts.account.translate(self._tables[0])
-            return Spans(accounts.edge[:-1], accounts.edge[1:], accounts.op, category)
-        return self._stream_spans()
+        return self.of.spans(self.number, self.stream) if self.like is None else self.like.spans
+
+    @cached_property
+    def drawn(self) -> Spans:
+        return self.of.drawn(self.number, self.stream) if self.like is None else self.like.drawn
 
     @cached_property
     def shares(self) -> Shares:
         return super().shares if self.like is None else self.like.shares
 
     @cached_property
-    def _tables(self) -> tuple[bytes, bytes]:
-        schedule = SCHEDULES.get(self.results.simulation.program.schedule)
-        return _APART if schedule is not None and schedule.splits_backward else _TOGETHER
+    def searched(self) -> Searched:
+        """What a search looks at."""
+        return self.of.searched(self.number, self.stream) if self.like is None else self.like.searched
 
-    def _stream_spans(self) -> Spans:
-        timeline = self.results.simulation.timeline
-        ops, start, end = timeline.columns(self.number)
-        if self.stream == PIPELINE:
-            lanes = range(TO_NEXT, len(STREAMS))
-            found = [
-                (start[op], end[op], op)
-                for op in range(len(ops))
-                if ops.stream[op] in lanes and end[op] > start[op]
-            ]
-            for arrival in timeline.arrivals(self.number):
-                begin, over = timeline.received_times(self.number, arrival.message)
-                if over > begin:
-                    found.append((begin, over, received_op(arrival.message)))
-            found.sort()
-            category = bytearray((DRAWN.index("pp"),)) * len(found)
-        else:
-            code = STREAMS.index(self.stream or "compute")
-            found = [
-                (start[op], end[op], op)
-                for op in range(len(ops))
-                if ops.stream[op] == code and end[op] > start[op]
-            ]
-            # In the queues of astra-sim-1 a collective may be served before one issued earlier.
-            found.sort()
-            if code == COMPUTE:
-                category = bytearray(self._tables[1][ops.phase[op]] for _, _, op in found)
-            else:
-                category = bytearray((DRAWN.index(self.stream or ""),)) * len(found)
-        start_column, end_column, op_column = (
-            array("q", (span[part] for span in found)) for part in range(3)
-        )
-        return Spans(start_column, end_column, op_column, category)
-
-    @property
-    def whose(self) -> str:
-        return " ".join(self.name.split())
+    def matches(self, query: Query) -> bytes:
+        return matches(self.spans, self.searched, query)
 
     def label(self, op: int, room: int) -> str:
-        """A span's name in at most `room` cells; the name is cut for the phase, if three of it are left."""
-        simulation = self.results.simulation
-        if op < 0:
-            return "receive"[:room]
-        ops = simulation.timeline.stage_program(self.number).ops
-        row = ops.row[op]
-        if row < 0:
-            return "send"[:room]
-        phase = PHASES[ops.phase[op]]
-        # Input and weight gradient have one colour: the name tells them apart.
-        ending = f" {phase}" if phase in ("ig", "wg") else ""
-        name = cells(simulation.workload.name[row])
+        """A span's name in at most `room` cells; it is cut for its ending, if three cells of it are left."""
+        name, ending = self.of.name(self.number, op)
+        name = cells(name)
         return name[:room] if room - len(ending) < min(len(name), 3) else name[: room - len(ending)] + ending
 
     def told(self, index: int | None, others: str, width: int, wide: bool) -> list[Line]:
-        return simulated_words(self, index, others, width, wide)
-
-    @cached_property
-    def columns(self) -> LaneColumns:
-        """What a search looks at."""
-        return LaneColumns(self) if self.like is None else self.like.columns
-
-    def matches(self, query: Query) -> bytes:
-        return simulated_matches(self, query)
+        """The span, its times, then where its duration comes from, in lines of at most `width` cells."""
+        said = self.of.words.said(self.number, self.stream, index, self.rank_set)
+        whose = [in_cells(words) for words in (said.whose if wide else said.whose[-1:])]
+        if index is None:
+            return [[("nothing runs here", ""), ("   ", ""), (whose[0], "dim")]]
+        what = in_cells(said.what)
+        room = width - len(what) - len(others) - 3
+        # The lane at the cursor is named beside its cells, too.
+        fitting = next((f"   {words}" for words in whose if len(words) <= room), "")
+        second: Line = [(said.times, "")]
+        if said.length:
+            second += [("   ", ""), (said.length, "bright")]
+        takes, since = said.itself
+        if takes:
+            fits = width_of(second) + len(takes) + 3 + len(since) <= width
+            second += [(f"   {takes}", "dim"), (since if fits else "", "dim")]
+        more = wrapped(in_cells(said.more), width - 4)
+        first: Line = [(what, "bright"), (others, "warn"), (fitting, "dim")]
+        return [first, second, *([(line, "")] for line in more)]
 
 
 def short_count(ranks: int) -> str:
@@ -210,167 +139,82 @@ def short_count(ranks: int) -> str:
     return f"{ranks // 1000}k" if ranks < 1_000_000 else f"{ranks / 1e6:.1f}M"
 
 
-def class_streams(results: Results, number: int) -> list[str]:
-    """The streams of a class that have ops, compute first, the pipeline channels as one."""
-    present = results.simulation.timeline.streams(number)
-    streams = ["compute", *(stream for stream in _COLLECTIVE_STREAMS if stream in present)]
-    return [*streams, PIPELINE] if results.simulation.timeline.classes[number].links else streams
+class LaneSource:
+    """The lanes of a run as the timeline needs them, and the words around them. of: the run's own."""
 
-
-class SimulatedLanes:
-    """A simulated run as a source of lanes: one for each set of equal ranks.
-
-    These are the rank classes; in a run that simulates every rank (`--no-fold`) the ranks of a stage
-    whose times, and those of whom they receive from, are equal to the byte are one lane too.
-    """
-
-    axis = TIME
-    count_heading = ("x", "")
-    orders = (
-        Order("", "lane", "busy"), Order("busy", "least busy", "busy"),
-        Order("bubble", "most bubble", "bubb"), Order("wait", "most wait", "wait"),
-        Order("exposed", "most exposed", "expo"), Order("end", "latest end", "end"),
-    )  # fmt: skip
-
-    def __init__(self, results: Results) -> None:
-        self.results = results
-        timeline = results.simulation.timeline
-        self._each_rank = 1 < results.simulation.layout.world == len(timeline.classes)
-        self._ranks: dict[int, RankSet] = {}
-        # Of each class, the one that stands for its equals.
-        self._first: list[int] = list(range(len(timeline.classes)))
-        if self._each_rank:
-            self._join_equals()
-        else:
-            self._ranks = {number: one.ranks for number, one in enumerate(timeline.classes)}
-        self.numbers: list[int] = list(self._ranks)
-        of_stage: dict[int, int] = {}
-        for number in self.numbers:
-            stage = timeline.classes[number].stage
-            of_stage[stage] = of_stage.get(stage, 0) + 1
-        self._of_stage = of_stage
+    def __init__(self, run: Run) -> None:
+        self.of = of = run.lanes
+        self.axis, self.numbers, self.orders = of.axis, of.numbers, of.orders
         self._lanes: dict[tuple[int, int, str | None], Lane] = {}
-
-    def _join_equals(self) -> None:
-        timeline = self.results.simulation.timeline
-        times: dict[tuple[int, bytes, bytes], int] = {}
-        own = [
-            times.setdefault((one.stage, start.tobytes(), end.tobytes()), len(times))
-            for one, start, end in zip(
-                timeline.classes, timeline.times.start, timeline.times.end, strict=True
-            )
-        ]
-        equal: dict[tuple[int, ...], list[int]] = {}
-        for number, one in enumerate(timeline.classes):
-            received = (
-                part for step, link in sorted(one.links.items()) for part in (step, own[link.neighbour])
-            )
-            equal.setdefault((own[number], *received), []).append(number)
-        for numbers in equal.values():
-            ranks = RankSet.of(timeline.classes[number].ranks.first for number in numbers)
-            self._ranks[numbers[0]] = ranks
-            for number in numbers:
-                self._first[number] = numbers[0]
 
     @property
     def length(self) -> int:
-        return self.results.step_time_ns
+        """The end of the axis, ns: the step time."""
+        return self.of.length
 
     @property
     def groups(self) -> int:
+        """How many groups of ranks are a lane each when all is folded: `numbers` has them."""
         return len(self.numbers)
 
     @property
-    def counted(self) -> str:
-        layout, classes = self.results.simulation.layout, len(self.results.simulation.timeline.classes)
-        if self.groups < classes:
-            return f"{layout.world} ranks, each simulated, in {plural(self.groups, 'lane')} of equal ones"
-        return f"{plural(layout.world, 'rank')} in {plural(classes, 'class')}"
-
-    @property
-    def heat(self) -> dict[int, int]:
-        return {number: len(ranks) for number, ranks in self._ranks.items()}
+    def count_heading(self) -> tuple[str, str]:
+        """What the column between lane and busy share has, in a wide and in a narrow heading."""
+        return self.of.numbered
 
     @cached_property
     def legend(self) -> tuple[Kind, ...]:
-        totals = [0] * len(ACCOUNTS)
-        for number in self.numbers:
-            totals = [
-                one + ns for one, ns in zip(totals, self.results.accounts[number].total_ns, strict=True)
-            ]
-        table = self.lane(self.numbers[0])._tables[0]
-        names = {DRAWN[table[index]] for index, ns in enumerate(totals) if ns}
-        return legend_of(names, "exposed")
+        """Each kind of cell that occurs."""
+        return legend_of(self.of.kinds, self.of.communication_words, self.of.idle_words)
 
-    def measure(self, order: str, number: int) -> int:
-        # Who is least busy comes first; else the most.
-        ns = MEASURES[_MEASURE_OF.get(order, order)](self.results.accounts[number])
-        return ns if order == "busy" else -ns
-
-    def headings(self, number: int) -> tuple[str, ...]:
-        layout, ranks = self.results.simulation.layout, self.ranks(number)
-        stage = f"stage {self.results.simulation.timeline.classes[number].stage:>2}"
-        if len(ranks) > layout.tp:
-            return (stage,)
-        groups = {layout.position(rank)[1] for rank in ranks}
-        return (stage, f"dp {min(groups)}") if len(groups) == 1 else (stage,)
-
-    def ranks(self, number: int) -> RankSet:
-        return self._ranks[self._first[number]]
+    def measure(self, order: Order, number: int) -> int:
+        """What an order goes by, of a group of ranks; the smallest comes first."""
+        ns = self.of.measure_ns(order.id, number)
+        return ns if order.least_first else -ns
 
     def count(self, number: int) -> int:
-        return len(self.ranks(number))
-
-    def number_of(self, rank: int) -> int | None:
-        if not 0 <= rank < self.results.simulation.layout.world:
-            return None
-        # Where each rank is a class, a class's number is its rank.
-        number = rank if self._each_rank else self.results.simulation.timeline.folding.class_of(rank)
-        return self._first[number]
+        """How many ranks a group has."""
+        return len(self.of.ranks(number))
 
     def lane(self, number: int, rank: int = ALL, left: int = 0) -> Lane:
-        # A comparison asks for a class of any rank, not only for those that stand for their equals.
-        found = self._lane(self._first[number], rank, None)
+        """The folded lane of a group, of one of its ranks, or (OTHERS) of the `left` others."""
+        # A comparison asks for a track of any rank, not only for those that stand for their equals.
+        found = self._lane(self.of.number_like(number), rank, None)
         # How many are left changes with every rank that is shown apart.
         return (
-            Lane(self.results, number, None, OTHERS, found.rank_set, "the others", found.like, left)
+            Lane(self.of, number, None, OTHERS, found.rank_set, "the others", found.like, left)
             if left
             else found
         )
 
     def _lane(self, number: int, rank: int, stream: str | None) -> Lane:
         """A lane, the same one each time: what it has computed is kept."""
+        of = self.of
+        ranks = of.ranks(number)
+        if rank >= 0 and len(ranks) == 1:
+            # The lane of its track is that of the rank.
+            rank = ALL
         found = self._lanes.get((number, rank, stream))
         if found is None:
-            ranks = self.ranks(number)
-            stage = self.results.simulation.timeline.classes[number].stage
-            # Several lanes in a stage: only their ranks tell them apart.
-            name = f"stage {stage:>2}" if self._of_stage[stage] == 1 else f"rank {ranks.text()}"
             if rank == ALL:
-                found = Lane(self.results, number, stream, ALL, ranks, name)
+                found = Lane(of, number, stream, ALL, ranks, of.title(number))
             else:
-                like, own = self._lane(number, ALL, stream), number
+                like, own, name = self._lane(number, ALL, stream), number, "the others"
                 if rank >= 0:
-                    # Its own class has the words of where its figures come from.
-                    own = rank if self._each_rank else number
-                    name, ranks = f"rank {rank}", RankSet([Block(rank, rank)])
-                else:
-                    name = "the others"
-                found = Lane(self.results, own, stream, rank, ranks, name, like)
+                    # Its own track has the words of where its figures come from.
+                    own, name, ranks = of.own_number(rank), f"rank {rank}", RankSet([Block(rank, rank)])
+                found = Lane(of, own, stream, rank, ranks, name, like)
             self._lanes[number, rank, stream] = found
         return found
 
     def streams(self, number: int, rank: int = ALL) -> list[SpanLane]:
-        return [self._lane(number, rank, stream) for stream in class_streams(self.results, number)]
-
-    def computing(self, number: int) -> SpanLane:
-        # By accounts: these spans are made anyway, and their compute is the compute stream's.
-        return self._lane(number, ALL, None)
+        """The lanes below it."""
+        return [self._lane(number, rank, stream) for stream in self.of.streams(number)]
 
     def told(self, title: Line, numbers: Sequence[int]) -> list[Line]:
-        accounts = [self.results.accounts[number] for number in numbers]
-        found = {
-            "compute" if measure == "computing" else measure: list(map(MEASURES[measure], accounts))
-            for measure in ("computing", "exposed", "wait", "bubble", "idle")
-        }
-        return told_group(title, [self.ranks(number).first for number in numbers], found, self.length)
+        """What there is to say of several groups of ranks together, behind their title."""
+        found = self.of.spread(numbers)
+        if not found:
+            return [title]
+        firsts = [self.of.ranks(number).first for number in numbers]
+        return told_group(title, firsts, found, self.length)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from simcore.run.lanes import Order
 from tui.timeline.groups import Group, GroupLane
+from tui.timeline.lanes import LaneSource
 from tui.timeline.rows import Row
-from tui.timeline.spans import ALL, OTHERS, LaneKey, LaneSource, Order
+from tui.timeline.spans import ALL, OTHERS, LaneKey
 
 
 class Listing:
@@ -30,7 +32,7 @@ class Listing:
 
     def _number_of(self, key: LaneKey) -> int:
         """The group of ranks that a lane belongs to."""
-        found = self.source.number_of(key.rank) if key.rank >= 0 else key.number
+        found = self.source.of.number_of(key.rank) if key.rank >= 0 else key.number
         return key.number if found is None else found
 
     def _has_others(self, number: int) -> bool:
@@ -50,8 +52,8 @@ class Listing:
         return (row._replace(pinned=True) for row in found)
 
     def _below(self, children: Sequence[Group | int], depth: int) -> Iterator[Row]:
-        order = self.order.id
-        if order:
+        order = self.order
+        if order.id:
             children = sorted(children, key=lambda one: self._measure(order, one))
         for one in children:
             key = LaneKey(one.path) if isinstance(one, Group) else LaneKey((), one)
@@ -65,9 +67,9 @@ class Listing:
             else:
                 yield from self._ranks_rows(one, depth)
 
-    def _measure(self, order: str, one: Group | int) -> int:
+    def _measure(self, order: Order, one: Group | int) -> int:
         """A group goes where the first of its lanes does."""
-        if not order:
+        if not order.id:
             return 0
         numbers = one.numbers if isinstance(one, Group) else (one,)
         return min(self.source.measure(order, number) for number in numbers)
@@ -75,7 +77,7 @@ class Listing:
     def _group_rows(self, group: Group, depth: int) -> Iterator[Row]:
         key = LaneKey(group.path)
         if key not in self._group_lanes:
-            shown = min(group.numbers, key=lambda number: self._measure(self.order.id, number))
+            shown = min(group.numbers, key=lambda number: self._measure(self.order, number))
             self._group_lanes[key] = GroupLane(self.source, group, shown)
         opened = key in self._open
         yield Row(self._group_lanes[key], key, depth, "-" if opened else "+")

@@ -8,13 +8,12 @@ from tui.session import Run
 from tui.timeline.arrangement import Arrangement
 from tui.timeline.critical import PathLanes
 from tui.timeline.filtering import Filter
-from tui.timeline.moves import Moves
+from tui.timeline.lanes import LaneSource
 from tui.timeline.navigation import Navigation
 from tui.timeline.query import Query
 from tui.timeline.search import Search
 from tui.timeline.selection import Marks, Selection
-from tui.timeline.source import lane_source, moves_of
-from tui.timeline.spans import LaneKey, LaneSource, SpanLane
+from tui.timeline.spans import LaneKey, SpanLane
 from tui.timeline.window import Window
 
 
@@ -22,8 +21,8 @@ from tui.timeline.window import Window
 class TimelineModel(Navigation):
     """State of the timeline screen. columns, rows: cells of the lane area, set when drawn.
 
-    results: the run. source: its lanes; moves: what one moves by in it. arrangement: which lanes are
-    shown, in which order, and which has the cursor. selection, marks, search, filter: what was marked out,
+    results: the run. source: its lanes. arrangement: which lanes are shown, in which order, and which has the
+    cursor. selection, marks, search, filter: what was marked out,
     looked for, and left to be seen. shows_path: whether the critical path stands out. notice: what the
     last key has to say. walk: which of the longest waits the cursor is at: (place, of all lanes, lane,
     time).
@@ -31,7 +30,6 @@ class TimelineModel(Navigation):
 
     results: Run
     source: LaneSource = field(init=False)
-    moves: Moves = field(init=False)
     arrangement: Arrangement = field(init=False)
     rows: int = 20
     selection: Selection = field(default_factory=Selection)
@@ -45,16 +43,16 @@ class TimelineModel(Navigation):
     _path: tuple[PathLanes | None] | None = None
 
     def __post_init__(self) -> None:
-        self.source, self.moves = lane_source(self.results), moves_of(self.results)
+        self.source = LaneSource(self.results)
         self.arrangement = Arrangement(self.source, self.rows)
         self.window = Window.whole(self.source.length)
         self.cursor_ns = self.window.span_ns // 2
 
     def show(self, results: Run) -> None:
         """Another run of the same workload: places are kept as shares of the step."""
-        source = lane_source(results)
+        source = LaneSource(results)
         old, new = self.window.step_ns, max(source.length, 1)
-        self.results, self.source, self.moves = results, source, moves_of(results)
+        self.results, self.source = results, source
         self.selection.scale(old, new)
         self.marks.scale(old, new)
         self.search, self.walk, self._path = None, None, None
@@ -100,7 +98,8 @@ class TimelineModel(Navigation):
     def path(self) -> PathLanes | None:
         """The critical path in the lanes, found once a run; None where the run has none."""
         if self._path is None:
-            self._path = (self.moves.path(self.source),)
+            segments = self.source.of.path()
+            self._path = (None if segments is None else PathLanes(segments),)
         return self._path[0]
 
     # -- lanes -----------------------------------------------------------------------
@@ -134,7 +133,7 @@ class TimelineModel(Navigation):
 
     def shown(self, lane: SpanLane) -> SpanLane:
         """A lane with the spans that the filter leaves."""
-        return self.filter.of(lane, self.source, self.moves)
+        return self.filter.of(lane, self.source)
 
     @property
     def span(self) -> int | None:

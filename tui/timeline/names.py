@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from itertools import takewhile
 
+from simcore.run.lanes import KINDS, NAMELESS
 from tui.frame import Glyphs
 from tui.timeline.edges import Edge
-from tui.timeline.spans import DRAWN, NAMELESS, SpanLane
+from tui.timeline.spans import SpanLane
 from tui.timeline.window import Window
 
 # First column of a name with its ends, and the one behind it.
@@ -61,7 +62,7 @@ def write_names(
             continue
         starts_in_cell, ends_in_cell = left in found_edges, right - 1 in found_edges
         left, right = left + starts_in_cell, right - ends_in_cell
-        name, room = DRAWN[kind], right - left
+        name, room = KINDS[kind], right - left
         # An edge sets the name apart as a blank does.
         lead = "" if colour and starts_in_cell else " "
         label = lane.label(spans.op[index], room - len(lead) - (not ends_in_cell))

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tui.timeline.groups import all_groups, grouped
+from tui.timeline.lanes import LaneSource
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 from tui.timeline.rows import Memory
 from tui.timeline.saved import Key, SavedMark, SavedTimeline
 from tui.timeline.selection import Mark
-from tui.timeline.spans import OTHERS, LaneKey, LaneSource
+from tui.timeline.spans import OTHERS, LaneKey
+from tui.timeline.understanding import missing
 from tui.timeline.window import Window
 
 
@@ -54,7 +56,7 @@ def restore(model: TimelineModel, state: SavedTimeline, place: bool = True) -> N
         if LaneKey(*one.lane) in has
     ]
     query = parse_query(state.filter)
-    if state.filter and not query.problem and not model.moves.problem(query):
+    if state.filter and not query.problem and not missing(model.source, query):
         model.filter.set(query)
     if not place:
         return
@@ -76,7 +78,7 @@ def _arrange(model: TimelineModel, state: SavedTimeline, has: _Lanes) -> None:
     before, rows = arrangement.memory(), arrangement.rows
     numbers = set(source.numbers)
     apart = {
-        number: dict.fromkeys(rank for rank in ranks if source.number_of(rank) == number)
+        number: dict.fromkeys(rank for rank in ranks if source.of.number_of(rank) == number)
         for number, ranks in state.apart
         if number in numbers
     }
@@ -113,7 +115,7 @@ class _Lanes:
         if key.path:
             return key.path in self._paths
         if key.rank >= 0:
-            return self._source.number_of(key.rank) is not None
+            return self._source.of.number_of(key.rank) is not None
         return key.number in self._numbers and (key.rank != OTHERS or self._source.count(key.number) > 1)
 
     def of(self, keys: Iterable[Key]) -> list[LaneKey]:

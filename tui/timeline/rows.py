@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tui.timeline.spans import LaneKey, LaneSource, SpanLane
+from tui.timeline.lanes import LaneSource
+from tui.timeline.spans import LaneKey, SpanLane
 
 
 class Row(NamedTuple):
@@ -27,4 +28,4 @@ class Memory(NamedTuple):
 
 def ranks_of(source: LaneSource) -> list[tuple[int, int, tuple[str, ...]]]:
     """What two runs must share for an arrangement of one to mean the same in the other."""
-    return [(number, source.count(number), source.headings(number)) for number in source.numbers]
+    return [(number, source.count(number), source.of.headings(number)) for number in source.numbers]

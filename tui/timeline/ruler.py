@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.timeline.axis import TIME, Axis
+from simcore.run.axis import TIME, Axis
 from tui.timeline.window import Window
 
 _STEPS = (1, 2, 5)

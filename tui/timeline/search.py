@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from tui.timeline.filtering import Filter
-from tui.timeline.flags import both
-from tui.timeline.moves import Moves
+from tui.timeline.lanes import LaneSource
+from tui.timeline.matching import both
 from tui.timeline.query import Query
-from tui.timeline.spans import ALL, LaneKey, LaneSource, SpanLane
-from tui.timeline.understanding import understood
+from tui.timeline.spans import ALL, LaneKey, SpanLane
+from tui.timeline.understanding import missing, understood
 
 
 class Match(NamedTuple):
@@ -58,7 +58,6 @@ class Search:
     def __init__(
         self,
         source: LaneSource,
-        moves: Moves,
         query: Query,
         unfolded: Collection[int],
         among: Filter | None = None,
@@ -66,15 +65,15 @@ class Search:
         """unfolded: groups of ranks whose streams are shown; these are looked through, too.
         among: the filter whose spans alone are matches.
         """
-        self.problem = query.problem or moves.problem(query)
-        self.query = query if self.problem else understood(query, source, moves)
+        self.problem = query.problem or missing(source, query)
+        self.query = query if self.problem else understood(query, source)
         # A copy: the user may set another one.
         self._filter = Filter() if among is None else Filter(among.query)
         self.found: list[Found] = []
         # Whether nothing was found in the lanes that are shown.
         self.beyond = False
         self.count = 0
-        self._source, self._moves = source, moves
+        self._source = source
         self._unfolded = frozenset(unfolded)
         self._left: Iterator[SpanLane] | None = None
         if not self.problem and not query.is_empty:
@@ -110,7 +109,7 @@ class Search:
             else:
                 flags = lane.matches(self.query)
                 if self._filter.is_on and 1 in flags:
-                    flags = both([flags, self._filter.flags(lane, self._source, self._moves)])
+                    flags = both([flags, self._filter.flags(lane, self._source)])
                 if count := flags.count(1):
                     self.found.append(Found(lane, flags, count))
                     self.count += count
@@ -122,12 +121,12 @@ class Search:
         query, source = self.query, self._source
         numbers, rank = source.numbers, ALL
         if query.rank is not None:
-            number = source.number_of(query.rank)
+            number = source.of.number_of(query.rank)
             numbers = [] if number is None else [number]
             # A rank that has equals has a lane of its own for the asking.
             rank = query.rank if numbers and source.count(numbers[0]) > 1 else ALL
         for number in numbers:
-            if query.stage is not None and self._moves.stage_of(number) != query.stage:
+            if query.stage is not None and self._source.of.stage_of(number) != query.stage:
                 continue
             if not of_streams:
                 yield source.lane(number, rank)

@@ -1,31 +1,21 @@
-"""Lanes as the timeline sees them, of a simulated or of a measured run: spans, their names, their words."""
+"""Lanes as the timeline sees them: spans, their names, their words."""
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate, compress
 from operator import sub
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from simcore.analysis.shares import Shares, columns_of_spans
+from simcore.run.lanes import COMPUTE_STREAM, NAMELESS, Spans
 from simcore.units import whole_percent
 from tui.frame import Line
-from tui.timeline.axis import Axis
 from tui.timeline.query import Query
 
-# What a cell can show: compute by what it is for, communication by kind, and not computing. The
-# last five before `wait` are of measured runs: groups of the embeddings, unknown kinds, the host.
-# `wg` is for schedules that take the weight gradient apart; else it is backward as well.
-DRAWN = (
-    "fwd", "bwd", "wg", "opt", "recompute", "tp", "ep", "dp", "dp_ep", "all", "pp",
-    "embedding", "position", "comm", "host", "wait", "bubble", "idle",
-)  # fmt: skip
-COMPUTING = tuple(DRAWN.index(name) for name in ("fwd", "bwd", "wg", "opt", "recompute"))
-NAMELESS = frozenset(DRAWN.index(name) for name in ("idle", "bubble", "wait"))
 _HAS_NAME = bytes(category not in NAMELESS for category in range(256))
 # Up to so many spans a column they are added up one by one.
 _FEW = 20
@@ -46,16 +36,6 @@ class LaneKey(NamedTuple):
     stream: str | None = None
 
 
-class Order(NamedTuple):
-    """A way to order lanes. id: of the measure. words: in the heading, in at most twelve cells.
-    column: what the share beside each lane is then of, in four.
-    """
-
-    id: str
-    words: str
-    column: str
-
-
 class Kind(NamedTuple):
     """An entry of the legend: a fill, its role, what it is; `parts`: (role, word) of its kinds."""
 
@@ -63,19 +43,6 @@ class Kind(NamedTuple):
     role: str
     words: str
     parts: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Spans:
-    """Spans of a lane as columns, ascending by start, ns.
-
-    op: what the lane's run knows the span by. category: index into DRAWN.
-    """
-
-    start: array[int]
-    end: array[int]
-    op: array[int]
-    category: bytearray
 
 
 def busy_words(busy_ns: int, length: int) -> str:
@@ -140,7 +107,7 @@ class SpanLane:
     @property
     def by_majority(self) -> bool:
         """Whether a cell shows what fills most of it; else how busy it is."""
-        return self.stream in (None, "compute")
+        return self.stream in (None, COMPUTE_STREAM)
 
     def label(self, op: int, room: int) -> str:
         """A span's name in at most `room` cells."""
@@ -239,70 +206,3 @@ class SpanLane:
         starts = self.spans.start
         index = bisect_left(starts, time_ns) - 1
         return starts[index] if index >= 0 else None
-
-
-class LaneSource(Protocol):
-    """A run as the timeline needs it: its lanes, and the words around them."""
-
-    @property
-    def length(self) -> int:
-        """The end of the axis, ns: the step time."""
-
-    @property
-    def numbers(self) -> Sequence[int]:
-        """The groups of ranks that are a lane each when all is folded, in their order."""
-
-    @property
-    def groups(self) -> int:
-        """How many these are."""
-
-    @property
-    def axis(self) -> Axis:
-        """How times are written."""
-
-    @property
-    def count_heading(self) -> tuple[str, str]:
-        """What the column between lane and busy share has, in a wide and in a narrow heading."""
-
-    @property
-    def counted(self) -> str:
-        """How many ranks there are, and in how many lanes."""
-
-    @property
-    def legend(self) -> Sequence[Kind]:
-        """Each kind of cell that occurs."""
-
-    @property
-    def heat(self) -> Mapping[int, int]:
-        """The lanes that `computing` gives, by number, each with the ranks that it counts for."""
-
-    @property
-    def orders(self) -> Sequence[Order]:
-        """The ways to order lanes, the natural one first."""
-
-    def measure(self, order: str, number: int) -> int:
-        """What an order goes by, of a group of ranks; the smallest comes first."""
-
-    def headings(self, number: int) -> tuple[str, ...]:
-        """What a group of ranks belongs to, from the outermost: its stage, its parallel group."""
-
-    def ranks(self, number: int) -> Iterable[int]:
-        """The ranks of a group, ascending."""
-
-    def count(self, number: int) -> int:
-        """How many ranks a group has."""
-
-    def number_of(self, rank: int) -> int | None:
-        """The group that a rank is in, None for no rank of this run."""
-
-    def lane(self, number: int, rank: int = ALL, left: int = 0) -> SpanLane:
-        """The folded lane of a group, of one of its ranks, or (OTHERS) of the `left` others."""
-
-    def streams(self, number: int, rank: int = ALL) -> list[SpanLane]:
-        """The lanes below it."""
-
-    def computing(self, number: int) -> SpanLane:
-        """The lane of a group's compute, among other things: what is drawn there counts."""
-
-    def told(self, title: Line, numbers: Sequence[int]) -> list[Line]:
-        """What there is to say of several groups of ranks together, behind their title."""

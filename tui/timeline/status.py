@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from simcore.run.lanes import Figures
 from simcore.units import percent
 from tui.frame import Line, cells, width_of
 from tui.timeline.model import TimelineModel
-from tui.timeline.moves import Figures
 
 # From so many cells on a line has room for the whole words.
 WIDE = 100
@@ -21,7 +21,7 @@ def range_title(model: TimelineModel) -> str:
     first, last = stretch
     axis = model.source.axis
     words = f"Range {axis.clock(first)} .. {axis.clock(last)}, {axis.length(last - first)}"
-    count, longest = model.moves.longest(model.current.number, first, last)
+    count, longest = model.source.of.longest(model.current.number, first, last)
     if longest is None:
         return words
     noun = "span" if count == 1 else "spans"
@@ -39,13 +39,13 @@ def range_lines(model: TimelineModel, width: int, wide: bool) -> list[Line]:
     length = model.source.axis.length
     if first == last:
         return [[(" range 0: l h . , move its end, v fixes it, Esc removes it", "dim")]]
-    here = model.moves.figures(number, first, last)
+    here = model.source.of.figures(number, first, last)
     if not wide:
         start: Line = [(f" range {length(last - first)}: ", "bright")]
         return [start + _figures(model, here, width - width_of(start), wide)]
     title = max(len(lane), len("mean of all"))
     lines: list[Line] = []
-    for words, figures in ((lane, here), ("mean of all", model.moves.all_figures(first, last))):
+    for words, figures in ((lane, here), ("mean of all", model.source.of.all_figures(first, last))):
         start = [(f" {words.ljust(title)}  ", "bright")]
         lines.append(start + _figures(model, figures, width - width_of(start), wide))
     return lines
@@ -63,7 +63,7 @@ def _figures(model: TimelineModel, figures: Figures, room: int, wide: bool, time
             share = f"{percent(one.ns, figures.room_ns)} %"
             time = f" {length(round(one.ns / figures.ranks))}" if times else ""
             words = one.short if short else one.words
-            pieces.append([(f"{words} ", one.role), (share, "bright"), (f"{time}  ", "dim")])
+            pieces.append([(f"{words} ", one.kind), (share, "bright"), (f"{time}  ", "dim")])
         if sum(map(width_of, pieces)) - 2 <= room:
             break
     if sum(map(width_of, pieces)) - 2 > room:
@@ -102,7 +102,7 @@ def stretch_figures(model: TimelineModel, first: int, last: int, start: Line, wi
     """What the ranks of the cursor's lane do from `first` to `last` ns, behind `start`; [] for no time."""
     if first == last:
         return []
-    figures = model.moves.figures(model.current.number, first, last)
+    figures = model.source.of.figures(model.current.number, first, last)
     return _figures(model, figures, width - width_of(start), width >= WIDE, times=False)
 
 

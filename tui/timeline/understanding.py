@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tui.timeline.moves import Moves
+from tui.timeline.lanes import LaneSource
 from tui.timeline.query import Query, Word
-from tui.timeline.spans import LaneSource
 
 
-def understood(query: Query, source: LaneSource, moves: Moves) -> Query:
+def understood(query: Query, source: LaneSource) -> Query:
     """The query with such words in names: `ep` finds `ep_allreduce` where nothing is of group ep."""
-    words = tuple(_understood(word, source, moves) for word in query.words)
+    words = tuple(_understood(word, source) for word in query.words)
     return query if words == query.words else replace(query, words=words)
 
 
-def _understood(word: Word, source: LaneSource, moves: Moves) -> Word:
+def missing(source: LaneSource, query: Query) -> str:
+    """Which rank, stage or micro-batch of a query the run does not have; "" if it has all."""
+    return source.of.missing(query.rank, query.stage, query.microbatch)
+
+
+def _understood(word: Word, source: LaneSource) -> Word:
     named = Word((), "", word.whole)
     # Lanes are looked through only for a word that a name has.
-    if not word.whole or not any(map(named.is_in, moves.names())) or _occurs(word, source):
+    if not word.whole or not any(map(named.is_in, source.of.names())) or _occurs(word, source):
         return word
     return named
 

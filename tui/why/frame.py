@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from simcore.run.axis import clock
 from simcore.units import duration, percent
 from tui.boxes import beside, box
-from tui.change_words import BETTER, UNKNOWN, change_share, change_words
+from tui.change_words import LESS_TIME, UNKNOWN, change_share, change_words, gain_share
 from tui.frame import Glyphs, Line, cells, rows_around, rule
 from tui.panel_cursor import WHAT_IF
-from tui.timeline.axis import clock
 from tui.why.model import LEGS, SUMS, WhyModel
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def sum_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
 
 
 def knob_lines(model: WhyModel, width: int, rows: int, progress: str) -> list[Line]:
-    """A line a knob: the step with it at nothing and 10 % better; of a schedule the step under it."""
+    """A line a change: the step with it; then what matters: the step with 10 % less of it, or none."""
     changes = model.knobs
     if changes is None:
         return [[(f" {progress}", "dim")]]
@@ -105,7 +105,8 @@ def knob_lines(model: WhyModel, width: int, rows: int, progress: str) -> list[Li
     step = model.base_ns
     row, focused = model.row(WHAT_IF), model.panel == WHAT_IF
     size = max(width - 43, 14)
-    head = f" {'cheaper, or another way':<{size}}{BETTER:>11}{'change':>9}{'free':>11}{'change':>9}"
+    title = cells(f"change, or {LESS_TIME} on", size - 1)
+    head = f" {title:<{size}}{'step':>11}{'change':>9}{'if free':>11}{'change':>9}"
     shown = rows_around(row, len(changes), rows - 1)
     lines = [knob_line(changes[index], model.dims, step, size, focused and index == row) for index in shown]
     return [[(head, "dim")], *lines]
@@ -117,7 +118,7 @@ def knob_line(knob: WhatIf, dims: Sequence[Dimension], step: int, size: int, at:
     if knob.unknown:
         return [(words, "accent" if at else ""), (f"{UNKNOWN:>20}{UNKNOWN:>20}", "dim")]
     now = f"{duration(knob.better10_ns):>11}"
-    line: Line = [(words, "accent" if at else ""), (now, ""), change_share(step, knob.better10_ns)]
+    line: Line = [(words, "accent" if at else ""), (now, ""), gain_share(step, knob)]
     if knob.free_ns is None:
         return [*line, (" anomaly: slower" if knob.anomaly else "", "warn")]
     line += [(f"{duration(knob.free_ns):>11}", ""), change_share(step, knob.free_ns)]

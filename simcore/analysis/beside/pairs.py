@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+from simcore.analysis.beside import words
 from simcore.analysis.beside.passes import MatchedPass, matched_passes
+from simcore.analysis.beside.words import account_of
 from simcore.analysis.compare import Change, Part
 from simcore.analysis.compare.parts import BUSY
 from simcore.analysis.run import Run
 from simcore.diagnostics import UsageError, printable
 from simcore.records import Struct
-from simcore.run.accounts import ALIKE, COMPUTE, busy_ns, mean_ns
+from simcore.run.accounts import ALIKE, busy_ns, mean_ns
 from simcore.run.track import Track
 
 # A rank stands for its stage, or a stage for all, if it changes over so many times as much as the others.
@@ -66,6 +68,17 @@ class Beside(Struct, frozen=True, dict=True):
     """
 
     op_by_op: ClassVar[bool] = False
+    schema: ClassVar[str] = "wltui.beside/1"
+    title: ClassVar[str] = ""
+    parts_words: ClassVar[str] = ""
+    cost: ClassVar[None] = None
+    cost_words: ClassVar[str] = ""
+    changed: ClassVar[dict[str, tuple[Any, Any]]] = {}
+    matched: ClassVar[None] = None
+    worst: ClassVar[None] = None
+    paths: ClassVar[None] = None
+    layers: ClassVar[tuple[()]] = ()
+    op_movers: ClassVar[None] = None
 
     a: Run
     b: Run
@@ -82,6 +95,57 @@ class Beside(Struct, frozen=True, dict=True):
                 "compare: found no rank or stage that both runs have; expected traces that name their "
                 "stages (stage_id, or degrees in their names)"
             )
+
+    # -- in words, as `Compared` has them ----------------------------------------------------
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """The name of A and of B, and what it is."""
+        a, b = (
+            f"{words.run_words(self, side)}{printable(side.path)}: {words.side_facts(side)}"
+            for side in (self.a, self.b)
+        )
+        return a, b
+
+    @property
+    def paired(self) -> str:
+        """How lanes were paired."""
+        return words.paired_words(self)
+
+    @property
+    def notices(self) -> list[str]:
+        """What has to be known before the figures are believed."""
+        return words.notices(self)
+
+    @property
+    def why(self) -> str:
+        """What changes most."""
+        return words.why_words(self)
+
+    @cached_property
+    def _most_changed(self) -> StagePair:
+        """The stage whose accounts change most."""
+        return max(self.stages, key=lambda one: sum(abs(change.ns) for change in one.accounts))
+
+    @property
+    def accounts_title(self) -> str:
+        """The ranks of `account_pairs`."""
+        return f"the mean of the paired stages, then stage {self._most_changed.stage}, which changes most"
+
+    @property
+    def account_pairs(self) -> list[tuple[Change, Change]]:
+        """The mean of the paired stages, and of the stage that changes most."""
+        return list(zip(self.whole.accounts, self._most_changed.accounts, strict=True))
+
+    @property
+    def lanes(self) -> list[LanePair]:
+        """The lanes that are paired."""
+        return self.pairs
+
+    @property
+    def kind_movers(self) -> list[tuple[str, KindChange]]:
+        """What kinds of time change most."""
+        return [(words.where_words(one), one) for one in self.movers]
 
     @property
     def told_by_stamp(self) -> bool:
@@ -253,11 +317,6 @@ class Beside(Struct, frozen=True, dict=True):
         """The kinds of time that both have and that are equal on every stage."""
         differ = {one.change.name for one in self.movers}
         return [one.name for one in self.whole.accounts if one.name not in differ and one.a_ns]
-
-
-def account_of(name: str) -> str:
-    """The account that one of ALIKE is a part of where a difference is explained: compute is one."""
-    return BUSY if ALIKE.index(name) in COMPUTE else name
 
 
 def _places(run: Run) -> list[tuple[int, int, int]]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from simcore.analysis.accounts import ACCOUNTS
+from simcore.analysis.compare import words
 from simcore.analysis.compare.leading import Leading, leading_parts
 from simcore.analysis.compare.matching import ClassPair, class_pairs, rows_in
 from simcore.analysis.compare.movers import Alike, Matched, Mover, compared_ops, computed_ops
@@ -18,6 +19,7 @@ from simcore.analysis.compare.reasons import why
 from simcore.analysis.effective import effective_parameters
 from simcore.analysis.results import Results
 from simcore.analysis.sentences.model import Facts
+from simcore.diagnostics import printable
 from simcore.parameters import FLAGS
 from simcore.records import Struct
 from simcore.workload.model import base_name
@@ -66,6 +68,14 @@ class Comparison(Struct, frozen=True, dict=True):
     def facts_b(self) -> Facts:
         return Facts(self.b)
 
+    schema: ClassVar[str] = "wltui.compare/1"
+    notices: ClassVar[tuple[str, ...]] = ()
+    unlike: ClassVar[tuple[()]] = ()
+    by_rank: ClassVar[bool] = True
+    lanes: ClassVar[tuple[()]] = ()
+    stages: ClassVar[tuple[()]] = ()
+    kind_movers: ClassVar[None] = None
+
     @property
     def difference_ns(self) -> int:
         """How much longer step B is."""
@@ -76,6 +86,49 @@ class Comparison(Struct, frozen=True, dict=True):
         """Whether the two are runs of different workloads."""
         one, other = self.a.simulation.workload, self.b.simulation.workload
         return (one.as_read or one) is not (other.as_read or other)
+
+    # -- in words, as `Compared` has them ----------------------------------------------------
+
+    @property
+    def title(self) -> str:
+        """The workload, where it is one."""
+        return "" if self.other_file else f"Compare  {printable(self.a.path)}"
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What is special about A and B."""
+        return words.side_words(self, 0), words.side_words(self, 1)
+
+    @property
+    def paired(self) -> str:
+        """How many ops of the two were matched."""
+        return words.matched_words(self)
+
+    @property
+    def parts_words(self) -> str:
+        """What B - A consists of where `why` does not name all of it."""
+        return words.parts_words(self)
+
+    @property
+    def cost_words(self) -> str:
+        """What a stage keeps in memory at most."""
+        return words.cost_words(self)
+
+    @property
+    def accounts_title(self) -> str:
+        """The ranks of `account_pairs`."""
+        where = words.where_words(self, self.worst.first, self.worst.ranks)
+        return f"the mean of all ranks, then {where}, where most time is lost"
+
+    @property
+    def account_pairs(self) -> list[tuple[Change, Change]]:
+        """The mean of all ranks, and of those that compute least."""
+        return list(zip(self.accounts, self.worst_accounts, strict=True))
+
+    @property
+    def op_movers(self) -> list[tuple[str, Mover]]:
+        """The ops that differ most."""
+        return [(words.op_words(self, one), one) for one in self.movers]
 
     @cached_property
     def changed(self) -> dict[str, tuple[Any, Any]]:

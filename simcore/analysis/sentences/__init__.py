@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from simcore.analysis.sentences.compute import compute_bound
+from simcore.analysis.sentences.compute import compute_bound, no_compute
 from simcore.analysis.sentences.faults import slow_link, straggler
 from simcore.analysis.sentences.model import Facts, Rule, Sentence
 from simcore.analysis.sentences.network import (
@@ -29,6 +29,7 @@ _BOUND = 0.8
 
 # What costs the same stands in this order.
 RULES: tuple[Rule, ...] = (
+    no_compute,
     straggler,
     slow_link,
     compute_bound,
@@ -56,7 +57,11 @@ def sentences_of(results: Results) -> list[Sentence]:
     for rule in RULES:
         made = rule(facts)
         found += made if isinstance(made, list) else [made] if made is not None else []
-    causes = sorted([one for one in found if one.cause], key=lambda one: (not one.fault, -one.lost_ns))
+    # What the file does not say comes before what went wrong in the run.
+    causes = sorted(
+        [one for one in found if one.cause],
+        key=lambda one: (one.rule != "no-compute", not one.fault, -one.lost_ns),
+    )
     if causes:
         causes[0] = replace(causes[0], lead=_lead(facts, causes))
     beside = [one for one in found if not one.cause]

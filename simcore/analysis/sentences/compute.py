@@ -1,4 +1,4 @@
-"""That the step goes to compute, and to what."""
+"""That the step goes to compute, and to what; or that compute is not modelled."""
 
 from __future__ import annotations
 
@@ -11,8 +11,22 @@ _HALF = 0.5
 _MARGIN = 1.2
 
 
+def no_compute(facts: Facts) -> Sentence | None:
+    """That the file has placeholders for compute, before anything is made of its communication."""
+    workload = facts.simulation.workload
+    if workload.has_compute:
+        return None
+    cells = f"All {3 * len(workload)} compute cells of the file are 0 or 1 ns"
+    return Sentence(
+        "no-compute", f"{cells}: the step is communication alone.", facts.mean_busy_ns,
+        "compute is not modelled", fault=True,
+    )  # fmt: skip
+
+
 def compute_bound(facts: Facts) -> Sentence | None:
     """That compute takes half of the step, or clearly more than any other cause; and most of it in what."""
+    if not facts.simulation.workload.has_compute:
+        return None
     busy = facts.mean_busy_ns
     others = (facts.network_ns, facts.bubble_ns, facts.unbalanced_ns, facts.mean_ns["wait"])
     if not facts.worth(busy, _HALF) and not (facts.worth(busy) and busy >= _MARGIN * max(others)):

@@ -138,7 +138,8 @@ def late_gradients(facts: Facts) -> Sentence | None:
         simulation.program.structure.prologue
     ):  # fmt: skip
         other = facts.step_with(overlap_grad_reduce=True)
-        if other is not None:
+        # What makes the step longer is no advice.
+        if other is not None and other < facts.step_ns:
             text += f"; with --overlap-grad-reduce the step would be {facts.change(other)}"
     return Sentence("late-gradients", f"{text}.", sums[most], "late gradients", _lost(facts, _LATE))
 
@@ -146,7 +147,7 @@ def late_gradients(facts: Facts) -> Sentence | None:
 def free_communication(facts: Facts) -> Sentence | None:
     """What the step would be if all communication were free: whether the network is the cause."""
     other = facts.without_network_ns
-    if other is None:
+    if other is None or not facts.simulation.workload.has_compute:
         return None
     if not facts.worth(facts.network_ns, _CAUSE):
         text = f"The network is not the cause: with all communication free {facts.change(other)}."

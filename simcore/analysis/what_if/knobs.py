@@ -1,4 +1,4 @@
-"""The knobs of a run: what could be cheaper in it, and which other schedules fit.
+"""The knobs of a run: what could be cheaper in it.
 
 A new family of knobs is a function here and a line in `FAMILIES`.
 """
@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator
 
 from simcore.analysis.rerun import Chosen, Rerun
 from simcore.cluster import Cluster
-from simcore.parameters import Parameters, as_flags, replaced
-from simcore.program import SCHEDULES, StageProgram
-from simcore.program.building import fitting_chunks
+from simcore.parameters import Parameters, replaced
+from simcore.program import StageProgram
 from simcore.program.ops import COMPUTE, PHASES, STREAM_OF_GROUP, TO_NEXT, TO_PREVIOUS
 from simcore.records import Struct, replace
 from simcore.workload.model import base_name
@@ -25,25 +24,17 @@ _NO_TIME_GBPS = 1e30
 class Cheaper(Struct, frozen=True):
     """Something that takes time. step_ns(factor): the step time when it takes `factor` of that.
 
-    chosen: the ops whose durations it is, None where it is no ops' alone.
+    chosen: the ops whose durations it is, None where it is no ops' alone. parameters: those of the run with
+    `BETTER` of it, None where none ask for that.
     """
 
     name: str
     step_ns: Callable[[float], int]
     chosen: Chosen | None = None
+    parameters: Parameters | None = None
 
 
-class Other(Struct, frozen=True):
-    """Another way to run the step; name: the flags that ask for it."""
-
-    name: str
-    parameters: Parameters
-
-
-Knob = Cheaper | Other
-
-
-def knobs(rerun: Rerun) -> list[Knob]:
+def knobs(rerun: Rerun) -> list[Cheaper]:
     """All knobs of a run, in the order of their families."""
     return [knob for family in FAMILIES for knob in family(rerun)]
 
@@ -52,7 +43,7 @@ def _of_ops(rerun: Rerun, name: str, chosen: Chosen) -> Cheaper:
     return Cheaper(name, lambda factor: rerun.step_ns(chosen, factor), chosen)
 
 
-def _compute(rerun: Rerun) -> Iterator[Knob]:
+def _compute(rerun: Rerun) -> Iterator[Cheaper]:
     """Compute of each phase that there is."""
     for phase, name in enumerate(PHASES):
 
@@ -64,7 +55,7 @@ def _compute(rerun: Rerun) -> Iterator[Knob]:
             yield _of_ops(rerun, f"compute {name}", chosen)
 
 
-def _layers(rerun: Rerun) -> Iterator[Knob]:
+def _layers(rerun: Rerun) -> Iterator[Cheaper]:
     """All that rows of one name do, compute and collectives, names without digits."""
     numbers: dict[str, int] = {}
     names = rerun.simulation.workload.name
@@ -81,7 +72,7 @@ def _layers(rerun: Rerun) -> Iterator[Knob]:
         yield _of_ops(rerun, f"layer {name}", chosen)
 
 
-def _streams(rerun: Rerun) -> Iterator[Knob]:
+def _streams(rerun: Rerun) -> Iterator[Cheaper]:
     """Collectives of each kind of group, and transfers between stages."""
     used = {stream for stage in rerun.program.stages for stream in stage.ops.stream}
     streams = [(kind, (stream,)) for kind, stream in STREAM_OF_GROUP.items()]
@@ -96,18 +87,27 @@ def _streams(rerun: Rerun) -> Iterator[Knob]:
         yield _of_ops(rerun, f"stream {name}", chosen)
 
 
-def _dimensions(rerun: Rerun) -> Iterator[Knob]:
+def _dimensions(rerun: Rerun) -> Iterator[Cheaper]:
     """Bandwidth and latency of each dimension of the network; none where a network has no dimensions."""
     if not rerun.simulation.has_dimensions:
         return
     cluster = rerun.simulation.cluster
+    # A group that is no grid goes over the slowest dimension that it crosses: with another one it might move.
+    may_move = any(group.shape.flat for group in rerun.folding.group_classes)
     for number in range(len(cluster.dims)):
         for what in ("bandwidth", "latency"):
 
             def step_ns(factor: float, number: int = number, what: str = what) -> int:
                 return rerun.step_ns_on(cheaper_dimension(cluster, number, what, factor))
 
-            yield Cheaper(f"dimension {number} {what}", step_ns)
+            asked = None if may_move else _with_dims(rerun, cheaper_dimension(cluster, number, what, BETTER))
+            yield Cheaper(f"dimension {number} {what}", step_ns, parameters=asked)
+
+
+def _with_dims(rerun: Rerun, cluster: Cluster) -> Parameters:
+    """The parameters of the run on a cluster, to the last digit of its figures."""
+    dims = (f"{one.kind}:{one.size}:{one.bandwidth!r}:{one.latency_ns!r}" for one in cluster.dims)
+    return replaced(rerun.simulation.parameters, "dim", tuple(dims))
 
 
 def cheaper_dimension(cluster: Cluster, number: int, what: str, factor: float) -> Cluster:
@@ -121,42 +121,7 @@ def cheaper_dimension(cluster: Cluster, number: int, what: str, factor: float) -
     return replace(cluster, dims=tuple(dims))
 
 
-def _schedules(rerun: Rerun) -> Iterator[Knob]:
-    """The other pipeline schedules, `interleaved` with each number of virtual stages that fits."""
-    simulation = rerun.simulation
-    program, parameters = simulation.program, simulation.parameters
-    # Of layer-loop and op tables no other schedule runs the same step.
-    if not program.has_pipeline_schedule:
-        return
-    for name, schedule in SCHEDULES.items():
-        if not schedule.pipelined:
-            continue
-        counts: list[int | None] = [None]
-        if schedule.chunked:
-            counts = list(fitting_chunks(program.structure, simulation.layout.pp, program.microbatches))
-        for count in counts:
-            if (name, count or 1) != (program.schedule, program.virtual_stages):
-                other = replaced(replaced(parameters, "schedule", name), "virtual_stages", count)
-                yield Other(_flags(schedule=name, virtual_stages=count), other)
-
-
-def _overlaps(rerun: Rerun) -> Iterator[Knob]:
-    """Gradient reduction and parameter gathers beside compute, where they are not yet."""
-    parameters = rerun.simulation.parameters
-    if not rerun.simulation.program.has_pipeline_schedule:
-        return
-    for field in ("overlap_grad_reduce", "overlap_param_gather"):
-        if not getattr(parameters, field):
-            yield Other(_flags(**{field: True}), replaced(parameters, field, True))
-
-
-def _flags(**values: object) -> str:
-    return " ".join(as_flags(Parameters(**values)))  # type: ignore[arg-type]
-
-
-FAMILIES: tuple[Callable[[Rerun], Iterator[Knob]], ...] = (
-    _schedules,
-    _overlaps,
+FAMILIES: tuple[Callable[[Rerun], Iterator[Cheaper]], ...] = (
     _compute,
     _layers,
     _streams,

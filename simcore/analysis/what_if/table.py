@@ -1,4 +1,4 @@
-"""All knobs of a run with the step times they give, those that gain most first."""
+"""All changes and knobs of a run with the step times they give."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from collections.abc import Callable
 
 from simcore.analysis.critical_path import CriticalPath
 from simcore.analysis.rerun import Chosen, Rerun
-from simcore.analysis.what_if.knobs import BETTER, Cheaper, Other, knobs
-from simcore.diagnostics import Cancelled, UsageError
+from simcore.analysis.what_if.changes import Change, changes, stepped
+from simcore.analysis.what_if.knobs import BETTER, Cheaper, knobs
+from simcore.diagnostics import Cancelled
 from simcore.run.findings import WhatIf
 from simcore.run.simulated import SimulatedGraph
-from simcore.simulation import Simulation, simulate
+from simcore.simulation import Simulation
+
+# About as many changes as a run of a pipeline has, for the progress.
+_CHANGES = 12
 
 
 def what_if(
@@ -20,34 +24,40 @@ def what_if(
     progress: Callable[[int, int], None] = lambda done, total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> list[WhatIf]:
-    """Every knob of a run, the greatest gain first: step time less `better10_ns`, then less `free_ns`.
+    """The changes that a user can make to a run, those that gain most first; then its sensitivity: every
+    knob, by what 10 % less time on it gains, then by what it takes, else in the order of the families.
 
-    simulation: with equal ranks folded; built: its graph. So a schedule stands with all that it gains
-    between others with a tenth of what they take; equal gains are in the order of the families.
-    progress(done, total): called before each knob and when all are done. Raises `Cancelled` when
-    `cancelled()` becomes true.
+    simulation: with equal ranks folded; built: its graph. progress(done, total): called before each knob,
+    before each change, and when all are done. Raises `Cancelled` when `cancelled()` becomes true.
     """
     step = simulation.step_time_ns
     on_path = path.stage_ops()
     rerun = Rerun(simulation, built, cancelled)
     all_knobs = knobs(rerun)
-    found: dict[int, WhatIf] = {}
-    # What a pass of the graph answers comes before what is simulated.
-    in_turn = sorted(range(len(all_knobs)), key=lambda place: isinstance(all_knobs[place], Other))
-    for done, place in enumerate(in_turn):
-        progress(done, len(all_knobs))
+    found: list[WhatIf] = []
+    tried = 0
+
+    def tell() -> None:
+        nonlocal tried
+        # How many changes there will be shows as they are tried: which pairs depends on what each gains.
+        progress(tried, max(len(all_knobs) + _CHANGES, tried + 1))
+        tried += 1
         if cancelled():
             raise Cancelled
-        knob = all_knobs[place]
-        if isinstance(knob, Other):
-            one = _other(simulation, knob, cancelled)
-        else:
-            one = _cheaper(rerun, knob, on_path, step)
-        if one is not None:
-            found[place] = one
-    progress(len(all_knobs), len(all_knobs))
-    in_order = [found[place] for place in sorted(found)]
-    return sorted(in_order, key=lambda one: (one.better10_ns, step if one.free_ns is None else one.free_ns))
+
+    # What a pass of the graph answers comes before what is simulated.
+    for knob in all_knobs:
+        tell()
+        found.append(_cheaper(rerun, knob, on_path, step))
+    simulated = stepped(simulation, cancelled)
+
+    def asked(change: Change) -> int | None:
+        tell()
+        return simulated(change)
+
+    first = changes(simulation, asked)
+    progress(tried, tried)
+    return [*first, *sorted(found, key=lambda one: (one.better10_ns, one.free_ns))]
 
 
 def _cheaper(rerun: Rerun, knob: Cheaper, on_path: set[tuple[int, int]], step: int) -> WhatIf:
@@ -55,19 +65,12 @@ def _cheaper(rerun: Rerun, knob: Cheaper, on_path: set[tuple[int, int]], step: i
         # The path takes what it took, and nothing takes longer.
         return WhatIf(knob.name, step, step)
     free, better = knob.step_ns(0.0), knob.step_ns(BETTER)
-    return WhatIf(knob.name, free, better, anomaly=max(free, better) > step)
+    return WhatIf(
+        knob.name, free, better, anomaly=max(free, better) > step, parameters=knob.parameters
+    )
 
 
 def _is_on(on_path: set[tuple[int, int]], rerun: Rerun, chosen: Chosen) -> bool:
     """Whether any of the chosen ops is on the critical path."""
     masks = [chosen(stage) for stage in rerun.program.stages]
     return any(masks[stage][op] for stage, op in on_path)
-
-
-def _other(simulation: Simulation, knob: Other, cancelled: Callable[[], bool]) -> WhatIf | None:
-    try:
-        step = simulate(simulation.workload, knob.parameters, cancelled).step_time_ns
-    except UsageError:
-        # It has more ops than are simulated, or what else it needs is not there: it does not fit.
-        return None
-    return WhatIf(knob.name, None, step, parameters=knob.parameters)

@@ -26,6 +26,8 @@ _SIMAI_KEYS = ("ep", "pp", "vpp", "ga", "all_gpus", "pp_comm")
 _AICB_NAMES = frozenset(("norm", "layernorm", "micro_test"))
 _AICB_PREFIXES = ("grad_", "embedding_", "attention_", "mlp_", "moe_", "cross_entropy", "optimizer")
 _AICB_PROCESS_NS = 100
+# What AICB writes for compute that it has not timed.
+_PLACEHOLDER_NS = 1
 
 
 def read(path: str, data: bytes) -> Workload:
@@ -88,6 +90,9 @@ def _read_body(
         findings.add("warning", "row-count", _count_message(declared, len(rows), reader), count_cell)
     if dialect == "simai":
         _note_process_times(lines, rows, findings)
+    if rows and max(max(one.compute_ns) for one in (rows.fwd, rows.ig, rows.wg)) <= _PLACEHOLDER_NS:
+        message = _no_compute_message(len(rows), dialect)
+        findings.add("warning", "compute-placeholder", message, Cell("", rows.line[0], 1))
     diagnostics = findings.diagnostics()
     return Workload(
         path=path,
@@ -104,6 +109,14 @@ def _read_body(
         declared_rows=declared,
         diagnostics=diagnostics,
         row_policy=row_policy,
+    )
+
+
+def _no_compute_message(rows: int, dialect: Dialect) -> str:
+    who = "as AICB writes them without a GPU" if dialect == "simai" else "which stand for no duration"
+    return (
+        f"found 0 or 1 ns in all {3 * rows} compute cells, {who}: compute is not modelled, the step is "
+        "communication alone"
     )
 
 

@@ -1,0 +1,93 @@
+"""Two simulated runs beside each other, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simcore.diagnostics import printable
+from simcore.parameters import flag_of
+from simcore.units import digits, number, plural
+
+if TYPE_CHECKING:
+    from simcore.analysis.compare import Comparison
+    from simcore.analysis.compare.movers import Mover
+
+_NAME_CELLS = 28
+# Of what B - A consists of, the parts below the largest over this are not worth their figure.
+_SMALL_PART = 1000
+
+
+def side_words(comparison: Comparison, side: int) -> str:
+    """What is special about A (0) or B (1): its file where they differ, its changed parameters."""
+    results = (comparison.a, comparison.b)[side]
+    words = [printable(results.path)] if comparison.other_file else []
+    for field, values in comparison.changed.items():
+        value = values[side]
+        option = flag_of(field).option
+        if isinstance(value, bool):
+            words.append(option if value else f"no {option}")
+        elif isinstance(value, (list, tuple)):
+            words += [f"{option} {printable(str(one), 40)}" for one in value] or [f"no {option}"]
+        elif value is None:
+            words.append(f"no {option}")
+        else:
+            text = number(value) if isinstance(value, (int, float)) else printable(str(value), 40)
+            words.append(f"{option} {text}")
+    each = [one.simulation.parameters.no_fold for one in (comparison.a, comparison.b)]
+    if each[0] != each[1]:
+        words.append("--no-fold" if each[side] else "equal ranks folded")
+    return ", ".join(words) or "the same parameters"
+
+
+def matched_words(comparison: Comparison) -> str:
+    """How many ops of the two were matched."""
+    matched = comparison.matched
+    if matched.whole:
+        return f"all {digits(matched.ops)} ops of {digits(matched.ranks)} ranks matched"
+    return (
+        f"{digits(matched.ops)} ops of {digits(matched.ranks)} ranks matched, "
+        f"of {digits(matched.a_ops)} in A and {digits(matched.b_ops)} in B"
+    )
+
+
+def parts_words(comparison: Comparison) -> str:
+    """What B - A consists of where `Why` does not name all of it; small parts only by how many there are."""
+    parts, leading = comparison.parts, comparison.leading
+    if leading is None or len(parts) == len(leading.said):
+        return ""
+    shown = [one for one in parts if abs(one.ns) * _SMALL_PART >= abs(parts[0].ns)]
+    words = [one.words for one in shown]
+    left = len(parts) - len(shown)
+    words += [f"{left} below 0.1 % of the largest"] if left else []
+    return f"B - A along the critical paths: {', '.join(words)}."
+
+
+def op_words(comparison: Comparison, mover: Mover) -> str:
+    """`stage 15, mlp_row wg, micro-batch 0`, and the collective where it is one."""
+    where = where_words(comparison, mover.place, mover.ranks)
+    what = [f"{printable(mover.name, _NAME_CELLS)} {mover.phase}" if mover.name else mover.phase]
+    what += [] if mover.kind == "compute" else [mover.kind]
+    what += [f"micro-batch {mover.microbatch}"] if mover.microbatch >= 0 else []
+    return ", ".join([where, " ".join(what[:2]), *what[2:]] if mover.kind != "compute" else [where, *what])
+
+
+def where_words(comparison: Comparison, place: tuple[int, int, int], ranks: int) -> str:
+    """`stage 3`, or the lowest rank of a pair of classes where that is less than a stage."""
+    stage, dp, tp = place
+    layout = comparison.a.simulation.layout
+    if layout.pp > 1 and ranks == layout.tp * layout.dp:
+        return f"stage {stage}"
+    more = f" and {ranks - 1} more" if ranks > 1 else ""
+    return f"rank {layout.rank(tp, dp, stage)}{more}"
+
+
+def cost_words(comparison: Comparison) -> str:
+    """What a stage keeps in memory at most, and where that differs most; "" where it does nowhere."""
+    cost = comparison.cost
+    if cost is None:
+        return ""
+    before = "as in A" if cost.a_peak == cost.b_peak else f"in A {cost.a_peak}"
+    peak = f"Cost: at most {plural(cost.b_peak, 'micro-batch')} in memory, {before}"
+    if cost.a == cost.b or (cost.a, cost.b) == (cost.a_peak, cost.b_peak):
+        return peak
+    return f"{peak}; stage {cost.stage} keeps {cost.b}, in A {cost.a}"

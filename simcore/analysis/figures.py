@@ -1,0 +1,171 @@
+"""The figures of a simulated run as every run has them: see `simcore/run/figures.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from simcore.analysis.accounts import ACCOUNTS, BUBBLE, FIRST_EXPOSED, IDLE, IDLE_OP
+from simcore.analysis.effective import effective_parameters
+from simcore.analysis.layer_order import NO_SLACK, LayerOrder
+from simcore.analysis.on_demand import OnDemand
+from simcore.analysis.worst import worst_link
+from simcore.run.figures import LayerUse, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
+from simcore.units import duration
+from simcore.workload.model import base_name
+
+if TYPE_CHECKING:
+    from simcore.analysis.results import Results
+    from simcore.analysis.simai_beside import EstimateLine
+    from simcore.run.findings import Place
+    from simcore.run.track import Track
+
+
+class SimulatedFigures:
+    """See `Figures` in `simcore/analysis/run.py`."""
+
+    resolution_ns = 1
+    recorded = None
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+
+    @property
+    def title(self) -> str:
+        return f"Step time  {duration(self.results.step_time_ns)}"
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        # Imported here: JSON has no words.
+        from simcore.analysis.run_words import facts
+
+        return facts(self.results)
+
+    @property
+    def has_slack(self) -> bool:
+        return not self.results.simulation.program.queued
+
+    @property
+    def said(self) -> list[Said]:
+        return [Said(one.rule, one.lead + one.text, one.ns) for one in self.results.sentences]
+
+    @property
+    def track_uses(self) -> list[TrackUse]:
+        return [self._track_use(track) for track in sorted(self.results.tracks)]
+
+    @property
+    def mean_streams(self) -> list[tuple[StreamUse, int]]:
+        return self.results.mean_streams
+
+    @property
+    def worst_link(self) -> Place | None:
+        return worst_link(self.results)
+
+    @property
+    def simai_beside(self) -> tuple[str, list[EstimateLine]]:
+        from simcore.analysis.simai_beside import beside_estimate
+
+        number, lines = beside_estimate(self.results)
+        return self.results.simulation.timeline.classes[number].ranks.text(), lines
+
+    def layers(self, grouped: bool) -> Sequence[LayerUse]:
+        return _LayerUses(self.results, grouped)
+
+    @cached_property
+    def origin(self) -> Origin:
+        simulation = self.results.simulation
+        workload, layout, timeline = simulation.workload, simulation.layout, simulation.timeline
+        return Origin(
+            workload.format, workload.policy, len(workload), workload.declared_rows,
+            timeline.program.microbatches,
+            {name: getattr(layout, name) for name in ("tp", "ep", "dp", "pp", "world")},
+            simulation.parameters.network, timeline.program.schedule, effective_parameters(simulation),
+            self.results.pass_end_ns, timeline.spans, timeline.ops_simulated,
+        )  # fmt: skip
+
+    @cached_property
+    def account_columns(self) -> list[tuple[str, tuple[str, ...]]]:
+        there = [
+            any(one.total_ns[account] for one in self.results.accounts) for account in range(len(ACCOUNTS))
+        ]
+        shown = [number for number in range(FIRST_EXPOSED, len(ACCOUNTS)) if there[number]]
+        return [
+            ("compute", ACCOUNTS[:FIRST_EXPOSED]),
+            *(
+                (ACCOUNTS[number].removeprefix("exposed "), (ACCOUNTS[number],))
+                for number in sorted({*shown, BUBBLE, IDLE})
+            ),
+        ]
+
+    def _track_use(self, track: Track) -> TrackUse:
+        accounts = self.results.accounts[track.number]
+        comm_ns, overlapped_ns = self.results.communication[track.number]
+        return TrackUse(
+            track, accounts.compute_ns(), accounts.exposed_ns(), accounts.wait_ns, accounts.bubble_ns, None,
+            accounts.idle_ns, overlapped_ns, comm_ns,
+            self.results.simulation.timeline.stage_program(track.number).peak_microbatches,
+            self.results.streams[track.number],
+        )  # fmt: skip
+
+    @cached_property
+    def waits_for(self) -> list[WaitFor]:
+        classes = self.results.simulation.timeline.classes
+        return [
+            WaitFor(classes[one.early].ranks, classes[one.late].ranks, f"{one.kind} collectives", one.ns)
+            for one in self.results.waiting
+        ]
+
+    def path_alike(self) -> Iterator[object]:
+        """What a segment of the critical path runs: the same cell of rows with the same name."""
+        # One entry more, for no row.
+        names = [*map(base_name, self.results.simulation.workload.name), None]
+        timeline, path = self.results.simulation.timeline, self.results.critical_path
+        for number, op in zip(path.number, path.op, strict=True):
+            if op == IDLE_OP:
+                yield None
+            else:
+                ops = timeline.stage_program(number).ops
+                yield ops.stream[op], ops.phase[op], names[ops.row[op]]
+
+    def path_segments(self, indices: Iterable[int] | None = None) -> Iterator[PathSegment]:
+        path, names = self.results.critical_path, self.results.simulation.workload.name
+        for one in map(path.segment, range(len(path)) if indices is None else indices):
+            yield PathSegment(
+                one.start_ns, one.end_ns, one.rank, one.stream, one.kind,
+                names[one.row] if one.row >= 0 else None, one.phase or None,
+                one.microbatch if one.microbatch >= 0 else None, one.reason,
+            )  # fmt: skip
+
+    def path_words(self, index: int) -> tuple[str, str]:
+        """`fwd` and attention_row, `dp all-gather` and grad_gather."""
+        one = self.results.critical_path.segment(index)
+        name = base_name(self.results.simulation.workload.name[one.row]) if one.row >= 0 else ""
+        if one.op == IDLE_OP:
+            return one.kind, name
+        return one.phase if one.kind == "compute" else f"{one.stream} {one.kind}", name
+
+
+class _LayerUses(OnDemand[LayerUse]):
+    """Made when they are asked for: of 100,000 rows a page shows ten."""
+
+    def __init__(self, results: Results, grouped: bool) -> None:
+        self._groups = results.layer_groups if grouped else None
+        self._rows = results.layers
+        super().__init__(len(results.layers if self._groups is None else self._groups))
+        order = LayerOrder(results.layers, self._groups)
+        order.know_path(results.layer_critical_ns, results.layer_slack_ns)
+        self._critical_ns, self._slack_ns = order.of_path("critical"), order.of_path("slack")
+        blocks = results.simulation.program.structure.blocks
+        self._block_of = {row: number for number, block in enumerate(blocks) for row in block}
+
+    def make(self, place: int) -> LayerUse:
+        group = None if self._groups is None else self._groups[place]
+        row = self._rows[place] if group is None else group.rows[0]
+        one = row if group is None else group
+        slack_ns = self._slack_ns[place]
+        return LayerUse(
+            place, one.name, 1 if group is None else len(group.rows), row.line,
+            self._block_of.get(row.index), row.cells, None, one.compute_ns, one.exposed_ns,
+            self._critical_ns[place], None if slack_ns == NO_SLACK else slack_ns,
+        )  # fmt: skip

@@ -1,0 +1,185 @@
+"""Changes that a user can make to a run: other parameters of the same step, one or two at a time.
+
+A new kind of change is a function here and a line in `FAMILIES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from typing import Any
+
+from simcore.diagnostics import InputError, UsageError
+from simcore.names import STAGE_LAYOUTS
+from simcore.overrides import slow_ranks_of
+from simcore.parameters import Parameters, as_flags
+from simcore.program import SCHEDULES
+from simcore.program.building import fitting_chunks
+from simcore.records import Struct, replace
+from simcore.run.findings import WhatIf
+from simcore.simulation import Simulation, simulate
+
+# Ranks of a run that somebody made slow: each is asked for, up to so many.
+_MOST_RANKS = 4
+_USUAL = "1f1b"
+# A gain below this share of the step, or of one change over another, is no reason to change anything.
+_WORTH = 0.001
+
+
+class Change(Struct, frozen=True):
+    """Other values of some fields of `Parameters`. words: what they are, "" where the flags say it."""
+
+    fields: dict[str, Any]
+    words: str = ""
+
+    @property
+    def flags(self) -> str:
+        """The words of the command line that ask for it."""
+        return " ".join(as_flags(Parameters(**self.fields)))
+
+    def with_other(self, other: Change) -> Change:
+        """Both at once."""
+        words = ""
+        if self.words or other.words:
+            words = " and ".join(one.words or one.flags for one in (self, other))
+        return Change(self.fields | other.fields, words)
+
+
+def _schedules(simulation: Simulation) -> Iterator[Change]:
+    """The other pipeline schedules, those in chunks with each number of virtual stages that fits."""
+    program = simulation.program
+    # Of schedules that take as long the one that everybody knows.
+    for name in sorted(SCHEDULES, key=lambda name: name != _USUAL):
+        schedule = SCHEDULES[name]
+        if not schedule.pipelined:
+            continue
+        counts: list[int | None] = [None]
+        if schedule.chunked:
+            counts = list(fitting_chunks(program.structure, simulation.layout.pp, program.microbatches))
+        for count in counts:
+            if (name, count or 1) != (program.schedule, program.virtual_stages):
+                yield Change({"schedule": name, "virtual_stages": count})
+
+
+def _reductions_beside_compute(simulation: Simulation) -> Iterator[Change]:
+    if not simulation.parameters.overlap_grad_reduce:
+        yield Change({"overlap_grad_reduce": True})
+
+
+def _gathers_beside_compute(simulation: Simulation) -> Iterator[Change]:
+    if not simulation.parameters.overlap_param_gather:
+        yield Change({"overlap_param_gather": True})
+
+
+def _stage_layouts(simulation: Simulation) -> Iterator[Change]:
+    """Which rows a stage has; of one stage alone there is nothing to choose."""
+    if simulation.layout.pp > 1:
+        for name in STAGE_LAYOUTS:
+            if name != simulation.parameters.stage_layout:
+                yield Change({"stage_layout": name})
+
+
+def _microbatches(simulation: Simulation) -> Iterator[Change]:
+    """Twice as many in a step: the pipeline fills and drains as rarely again."""
+    count = simulation.program.microbatches
+    if simulation.layout.pp > 1 and count:
+        yield Change({"microbatches": 2 * count}, f"--microbatches {2 * count} (twice the batch)")
+
+
+def _mended_ranks(simulation: Simulation) -> Iterator[Change]:
+    """Each rank that somebody made slow as fast as its peers."""
+    slow = slow_ranks_of(simulation.parameters, simulation.layout.world)
+    later = sorted((-factor, rank) for rank, factor in slow.items() if factor > 1)
+    for _, rank in later[:_MOST_RANKS]:
+        left = tuple(f"{one}={1 if one == rank else f'{factor!r}'}" for one, factor in slow.items())
+        yield Change({"slow_rank": left}, f"rank {rank} as fast as its peers")
+
+
+Family = Callable[[Simulation], Iterator[Change]]
+# Those of a pipeline's schedule, the schedule itself first; then those of any run.
+OF_SCHEDULES: tuple[Family, ...] = (
+    _schedules,
+    _reductions_beside_compute,
+    _gathers_beside_compute,
+    _stage_layouts,
+    _microbatches,
+)
+FAMILIES: tuple[Family, ...] = (*OF_SCHEDULES, _mended_ranks)
+
+
+def can_be_scheduled(simulation: Simulation) -> bool:
+    """Whether a pipeline's schedule runs the same step: of one stage under layer-loop it does, where its rows
+    are micro-batches that each run once; an op table and a policy have a loop of their own.
+    """
+    program, workload = simulation.program, simulation.workload
+    if program.has_pipeline_schedule:
+        return True
+    once = simulation.layout.pp == 1 and simulation.parameters.passes == 1 and program.microbatches > 0
+    return once and not workload.is_table and not program.queued
+
+
+def changes(simulation: Simulation, step: Callable[[Change], int | None]) -> list[WhatIf]:
+    """The changes of a run that shorten its step by 0.1 % or more, those that gain most first; two at a time
+    where the pair gains as much more than either alone. Behind them more micro-batches, where each takes
+    less of the longer step.
+
+    step(change): the step time with it, ns, None where it cannot be. Of each family the best is tried
+    with that of each other one, where both gain; and with the best schedule what has no effect without one.
+    """
+    base, scheduled = simulation.step_time_ns, simulation.program.has_pipeline_schedule
+    # For as many micro-batches as the run has, by change.
+    alike_ns: dict[str, int] = {}
+    rows: dict[str, WhatIf] = {}
+
+    def try_one(change: Change) -> None:
+        ns = step(change)
+        if ns is not None:
+            count = change.fields.get("microbatches")
+            alike = ns * simulation.program.microbatches // count if count else None
+            alike_ns[change.flags] = ns if alike is None else alike
+            rows[change.flags] = WhatIf(
+                change.words or change.flags, None, ns, flags=change.flags, microbatches=count,
+                alike_ns=alike, parameters=replace(simulation.parameters, **change.fields),
+            )  # fmt: skip
+
+    best: list[Change] = []
+    pairs: list[tuple[Change, Change]] = []
+    for family in FAMILIES if can_be_scheduled(simulation) else (_mended_ranks,):
+        some = list(family(simulation))
+        if family in OF_SCHEDULES[1:] and not scheduled:
+            pairs += [(one, other) for one in best[:1] for other in some if family is not _microbatches]
+            continue
+        for change in some:
+            try_one(change)
+        known = [change for change in some if change.flags in alike_ns]
+        # Another batch is another training: it stands for itself.
+        if known and family is not _microbatches:
+            best.append(min(known, key=lambda change: alike_ns[change.flags]))
+    least = _WORTH * base
+    pairs += combinations([one for one in best if base - alike_ns[one.flags] >= least], 2)
+    for one, other in pairs:
+        both = one.with_other(other)
+        try_one(both)
+        alone = min(alike_ns.get(change.flags, base) for change in (one, other))
+        if alone - alike_ns.get(both.flags, alone) < least:
+            rows.pop(both.flags, None)
+    gaining = [flags for flags in rows if base - alike_ns[flags] >= max(least, 1)]
+    return [
+        rows[flags]
+        for flags in sorted(gaining, key=lambda flags: (rows[flags].microbatches or 0, alike_ns[flags]))
+    ]
+
+
+def stepped(simulation: Simulation, cancelled: Callable[[], bool]) -> Callable[[Change], int | None]:
+    """The step time with a change, ns; None where it cannot be: more ops than are simulated, or what it
+    needs is not there.
+    """
+
+    def step(change: Change) -> int | None:
+        try:
+            other = replace(simulation.parameters, **change.fields)
+            return simulate(simulation.workload, other, cancelled).step_time_ns
+        except (InputError, UsageError):
+            return None
+
+    return step

@@ -1,0 +1,440 @@
+"""The lanes of a measured run: one for each rank, below it its compute and its group kinds."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
+from functools import cache, cached_property
+from itertools import compress
+from typing import TYPE_CHECKING
+
+from simcore.diagnostics import in_short
+from simcore.measured.lanes import NO_GROUP, lane_kinds, lane_spans, rank_segments, rank_spans
+from simcore.measured.run import SLOT, MeasuredRun
+from simcore.measured.vocabulary import CATEGORIES, GROUPS, category_of_group
+from simcore.ranks import RankSet, place_words
+from simcore.replay.accounts import ACCOUNTS, OVER
+from simcore.replay.span_words import MeasuredSpanWords
+from simcore.replay.waits import waited_ns
+from simcore.run.axis import TIME, Axis, order_axis
+from simcore.run.lanes import (
+    COMPUTE_STREAM,
+    COMPUTING,
+    KINDS,
+    Figure,
+    Figures,
+    Order,
+    Searched,
+    Spans,
+    Stretch,
+    codes,
+    figures_of,
+)
+from simcore.run.pieces import GAP
+from simcore.run.ranges import Ranges
+from simcore.run.span_words import microbatch_words
+from simcore.units import plural
+
+if TYPE_CHECKING:
+    from simcore.replay.results import MeasuredResults
+
+_DRAWN_CATEGORY = {
+    "forward": "fwd", "backward": "bwd", "optimizer": "opt", "expert": "ep", "expert dp": "dp_ep",
+    "gap": "idle", "outside": "idle",
+}  # fmt: skip
+
+
+def _drawn_as(category: str) -> int:
+    """Index into KINDS of a category of CATEGORIES."""
+    return KINDS.index(_DRAWN_CATEGORY.get(category, category))
+
+
+def _of_account(account: str) -> int:
+    kind, _, category = account.partition(" ")
+    return _drawn_as(category or kind)
+
+
+_OF_ACCOUNT = bytes(map(_of_account, ACCOUNTS)) + bytes(256 - len(ACCOUNTS))
+_ON_COMPUTE = bytes(kind in (*COMPUTING, KINDS.index("host")) for kind in range(256))
+# Category of a lane -> index into KINDS, as `bytearray.translate` takes it.
+_TO_KINDS = bytes(map(_drawn_as, CATEGORIES)) + bytes(256 - len(CATEGORIES))
+
+_SHORT = {"forward": "fwd", "backward": "bwd", "optimizer": "opt", "embedding": "emb", "position": "pos"}
+
+
+def _kind_of(category: str) -> str:
+    """That of its cells; none for what is idle."""
+    kind = KINDS[_drawn_as(category)]
+    return "" if kind == "idle" else kind
+
+
+def _account_figure(account: str) -> Figure:
+    kind, _, of = account.partition(" ")
+    if kind == "compute":
+        return Figure(of, _SHORT[of], _kind_of(of), 0)
+    if kind == "exposed":
+        return Figure(account, f"exp {_SHORT.get(of, of)}", _kind_of(of), 0)
+    return Figure(account, account, _kind_of(account), 0)
+
+
+# An order without times has operations alone, and no accounts.
+_OPERATION_FIGURES = tuple(
+    Figure("not running" if name == "outside" else name, _SHORT.get(name, name), _kind_of(name), 0)
+    for name in CATEGORIES
+)
+_ACCOUNT_FIGURES = tuple(map(_account_figure, ACCOUNTS))
+
+# What a span is drawn as -> the words of a search that stand for it.
+_SEARCHED = {
+    "fwd": ("fwd", "compute"), "bwd": ("ig", "wg", "compute"), "opt": ("opt", "compute"),
+    "recompute": ("recompute", "compute"), "tp": ("tp",), "dp": ("dp",), "pp": ("pp",), "ep": ("ep",),
+    "dp_ep": ("dp_ep",), "all": ("all",), "host": ("host",), "idle": ("idle",),
+}  # fmt: skip
+# What a word of a search stands for -> a part of the operation's or collective's name as traces spell it.
+_SPELLED = {
+    "all-reduce": ("allreduce", "all_reduce"), "all-gather": ("allgather", "all_gather"),
+    "reduce-scatter": ("reduce_scatter", "reducescatter"), "all-to-all": ("all_to_all", "alltoall"),
+    "send": ("send_", "isend"), "receive": ("recv_", "irecv"), "wait": ("recv_",),
+    "activation": ("send_forward", "recv_forward"), "gradient": ("send_backward", "recv_backward"),
+}  # fmt: skip
+
+
+class MeasuredLanes:
+    """`RunLanes` of a measured or replayed run: a lane for each rank, by its place among `run.ranks`.
+
+    The `op` of a span is an item of `simcore/measured/lanes.py`: an operation, a sub-operation behind them,
+    or (below 0) a gap.
+    """
+
+    communication_words = "communication"
+    idle_words = "gap"
+
+    def __init__(self, results: MeasuredResults) -> None:
+        self.results = results
+        self.run = run = results.run
+        self.numbers = range(len(run.ranks))
+        self._place = {rank.number: number for number, rank in enumerate(run.ranks)}
+        self._spans: dict[tuple[int, str | None], Spans] = {}
+        self._drawn: dict[tuple[int, str | None], Spans] = {}
+        # Of each rank, how long each span of its lane waits that does.
+        self._waits: dict[int, dict[int, int]] = {}
+
+    @property
+    def timed(self) -> bool:
+        return self.run.timed
+
+    @property
+    def axis(self) -> Axis:
+        return TIME if self.run.timed else order_axis(SLOT)
+
+    @property
+    def length(self) -> int:
+        return self.run.length
+
+    @property
+    def counted(self) -> str:
+        run = self.run
+        words = f"{plural(len(run.ranks), run.unit)}, {'replayed' if run.replayed else 'as measured'}"
+        if not run.timed:
+            words = f"{plural(len(run.ranks), run.unit)}, in the order of the plan"
+        return words if run.concurrent else f"{words}, each from its own start"
+
+    @property
+    def numbered(self) -> tuple[str, str]:
+        return ("", "") if self.run.unit == "stage" else ("stage", "st")
+
+    def beside(self, number: int) -> str:
+        """The rank's stage: a plan's number is one itself."""
+        stage = self.run.ranks[number].stage
+        return "" if stage is None or self.run.unit == "stage" else str(stage)
+
+    @cached_property
+    def kinds(self) -> Collection[str]:
+        found = {category for number in self.numbers for category in set(self.drawn(number, None).category)}
+        subs = {group for rank in self.run.ranks for group in rank.subs.group}
+        found |= {_drawn_as(category_of_group(group)) for group in subs}
+        return {KINDS[category] for category in found}
+
+    @property
+    def heat(self) -> dict[int, int]:
+        """Ranks without a common time cannot be added up at any."""
+        alike = self.run.timed and self.run.concurrent
+        return dict.fromkeys(self.numbers, 1) if alike else {}
+
+    @property
+    def orders(self) -> tuple[Order, ...]:
+        natural = Order("", "lane", "busy")
+        if not self.run.timed:
+            return (natural,)
+        waiting = (Order("bubble", "most bubble", "bubb"), Order("wait", "most wait", "wait"))
+        return (
+            natural, Order("busy", "least busy", "busy", least_first=True),
+            *(waiting if self.run.concurrent else ()),
+            Order("exposed", "most exposed", "expo"), Order("end", "latest end", "over", least_first=True),
+        )  # fmt: skip
+
+    def measure_ns(self, order: str, number: int) -> int:
+        """From the rank's accounts; `end`: how long it is over before the step is."""
+        if order == "end":
+            return self.run.length - self.run.ranks[number].last_ns
+        accounts = self.results.accounts[number]
+        if order == "busy":
+            return accounts.busy_ns
+        return sum(accounts.exposed_ns().values()) if order == "exposed" else accounts.ns(order)
+
+    def busy_ns(self, number: int) -> int:
+        return self.results.accounts[number].busy_ns
+
+    def spread(self, numbers: Sequence[int]) -> dict[str, list[int]]:
+        if not self.run.timed:
+            return {}
+        words = {"busy": "compute", "end": "over before the others"}
+        return {
+            words.get(order.id, order.id): [self.measure_ns(order.id, number) for number in numbers]
+            for order in self.orders[1:]
+        }
+
+    # -- ranks -------------------------------------------------------------------------
+
+    def headings(self, number: int) -> tuple[str, ...]:
+        stage = self.run.ranks[number].stage
+        if stage is None or self.run.unit == "stage":
+            return ()
+        place = self.run.degrees.position(self.run.ranks[number].number)
+        return (f"stage {stage:>2}",) if place is None else (f"stage {stage:>2}", f"dp {place[1]}")
+
+    def ranks(self, number: int) -> RankSet:
+        return RankSet.of((self.run.ranks[number].number,))
+
+    def number_of(self, rank: int) -> int | None:
+        return self._place.get(rank)
+
+    def number_like(self, number: int) -> int:
+        return number
+
+    def own_number(self, rank: int) -> int:
+        return self._place[rank]
+
+    def stage_of(self, number: int) -> int | None:
+        rank = self.run.ranks[number]
+        return rank.number if self.run.unit == "stage" else rank.stage
+
+    def rank_words(self, rank: int) -> str:
+        position = self.run.degrees.position(rank)
+        return f"{self.run.unit} {rank}" if position is None else f"rank {rank} = {place_words(position)}"
+
+    def missing(self, rank: int | None, stage: int | None, microbatch: int | None) -> str:
+        if rank is not None and (self.run.unit != "rank" or rank not in self._place):
+            return f"rank {rank} is not in this run"
+        if stage is not None and stage not in map(self.stage_of, self.numbers):
+            return f"no rank of stage {stage} is in this run"
+        return ""
+
+    # -- spans -------------------------------------------------------------------------
+
+    def title(self, number: int) -> str:
+        return f"{self.run.unit} {self.run.ranks[number].number:>2}"
+
+    def streams(self, number: int) -> list[str]:
+        return lane_kinds(self.run, self.run.ranks[number])
+
+    def stream_title(self, number: int, stream: str) -> str:
+        if stream == NO_GROUP:
+            return "no group"
+        size = {"tp": self.run.degrees.tp, "dp": self.run.degrees.dp}.get(stream)
+        name = GROUPS.get(stream) or in_short(stream, 14)
+        return name if size is None else f"{name} x{size}"
+
+    def overlaps(self, stream: str | None) -> bool:
+        return True
+
+    def covers_all(self, stream: str | None) -> bool:
+        # Overlapping operations have to be looked for; so all lanes are looked through.
+        return False
+
+    def spans(self, number: int, stream: str | None) -> Spans:
+        found = self._spans.get((number, stream))
+        if found is None:
+            rank = self.run.ranks[number]
+            lane = rank_spans(self.run, rank) if stream is None else lane_spans(rank, stream)
+            found = Spans(lane.start, lane.end, lane.item, lane.category.translate(_TO_KINDS))
+            self._spans[number, stream] = found
+        return found
+
+    def drawn(self, number: int, stream: str | None) -> Spans:
+        """A rank's lane and its compute: an operation also waits and communicates."""
+        if not self.run.timed or stream not in (None, COMPUTE_STREAM):
+            return self.spans(number, stream)
+        found = self._drawn.get((number, stream))
+        if found is None:
+            found = self._drawn[number, stream] = self._accounted(number, stream)
+        return found
+
+    def _accounted(self, number: int, stream: str | None) -> Spans:
+        """The accounts of a rank as spans, each with the item of its operation or gap: of its compute stream
+        what it computes and the host does alone, else all. Operations that take no time keep the 1 ns that
+        they are drawn with.
+        """
+        results = self.results
+        one, pieces, ops = results.accounts[number], results.ties.pieces[number], self.run.ranks[number].ops
+        items = array("q")
+        for piece in one.piece:
+            op = len(ops) if piece == OVER else pieces.op[piece]
+            items.append(-1 - op if piece == OVER or pieces.kind[piece] == GAP else op)
+        kinds = one.account.translate(_OF_ACCOUNT)
+        found = list(zip(one.edge, one.edge[1:], items, kinds, strict=False))
+        if stream == COMPUTE_STREAM:
+            found = list(compress(found, kinds.translate(_ON_COMPUTE)))
+        starts = [start for start, _, _, _ in found]
+        instants: dict[tuple[int, int], tuple[int, int, int, int]] = {}
+        spans = self.spans(number, stream)
+        for start, item, kind in zip(spans.start, spans.op, spans.category, strict=True):
+            if item >= 0 and ops.start[item] == ops.end[item]:
+                _, end, _, around = found[bisect_right(starts, start) - 1] if found else (0, 0, 0, -1)
+                if kind != around or start >= end:
+                    instants[start, kind] = start, start + 1, item, kind
+        columns = sorted((*found, *instants.values()))
+        return Spans(
+            array("q", (start for start, _, _, _ in columns)),
+            array("q", (end for _, end, _, _ in columns)),
+            array("q", (item for _, _, item, _ in columns)),
+            bytearray(kind for _, _, _, kind in columns),
+        )
+
+    def name(self, number: int, op: int) -> tuple[str, str]:
+        ops, subs = self.run.ranks[number].ops, self.run.ranks[number].subs
+        return (ops.name[op] if op < len(ops) else subs.name[op - len(ops)]), ""
+
+    def names(self) -> Collection[str]:
+        found: set[str | None] = set()
+        for rank in self.run.ranks:
+            found.update(rank.ops.name, rank.subs.name, rank.subs.collective)
+        return {name for name in found if name is not None}
+
+    def searched(self, number: int, stream: str | None) -> Searched:
+        """By operation, sub-operation and collective; a gap has no name and no micro-batch."""
+        rank, spans = self.run.ranks[number], self.spans(number, stream)
+        ops, subs = rank.ops, rank.subs
+        names: dict[tuple[str, ...], int] = {}
+        of_item = [names.setdefault((name,), len(names)) for name in ops.name]
+        for name, collective in zip(subs.name, subs.collective, strict=True):
+            both = (name,) if collective is None else (name, collective)
+            of_item.append(names.setdefault(both, len(names)))
+        # An item below 0 counts from the end.
+        none = names.setdefault((), len(names))
+        of_item += [none] * (len(ops) + 1)
+        name_of = list(map(of_item.__getitem__, spans.op))
+        spelled = [_spelled(one) for one in names]
+        kinds: dict[frozenset[str], int] = {}
+        of_both: dict[tuple[int, int], int] = {}
+        for category, name_code in set(zip(spans.category, name_of, strict=True)):
+            words = frozenset(_SEARCHED.get(KINDS[category], ())) | spelled[name_code]
+            of_both[category, name_code] = kinds.setdefault(words, len(kinds))
+        # Of a sub-operation it is the micro-batch of the operation that it lies in.
+        batch = [*ops.batch, *map(ops.batch.__getitem__, subs.parent), *[-1] * (len(ops) + 1)]
+        return Searched(
+            list(kinds), codes(map(of_both.__getitem__, zip(spans.category, name_of, strict=True))),
+            list(names), codes(name_of), codes(batch[item] + 1 for item in spans.op),
+        )  # fmt: skip
+
+    # -- what one moves by ---------------------------------------------------------------
+
+    def passes(self, number: int) -> Sequence[Stretch]:
+        rank, count = self.run.ranks[number], self.run.microbatches
+        ops, found = rank.ops, []
+        for op in rank.passes:
+            name, batch = in_short(ops.name[op], 40), ops.batch[op]
+            words = f"{name} of {microbatch_words(batch, count)}" if batch >= 0 else name
+            found.append(Stretch(ops.start[op], ops.end[op], words))
+        return found
+
+    def waits(self, number: int) -> Sequence[int]:
+        return list(self._waits_by_span(number))
+
+    def all_waits(self) -> Sequence[tuple[int, int]]:
+        found = []
+        for number in self.numbers:
+            items = self.spans(number, None).op
+            waits = self._waits_by_span(number).items()
+            found += [(items[index] < 0, -ns, number, index) for index, ns in waits]
+        return [(number, index) for _, _, number, index in sorted(found)]
+
+    def waited_ns(self, number: int, index: int) -> int:
+        return self._waits_by_span(number).get(index, 0)
+
+    def _waits_by_span(self, number: int) -> dict[int, int]:
+        """How long operations wait in all, those that do, the longest first; behind them gaps, as long as
+        they are.
+        """
+        if not self.run.timed:
+            return {}
+        if number not in self._waits:
+            spans = self.spans(number, None)
+            ops = waited_ns(self.results, number, self.words.waits_of_rank(number))
+            found = []
+            for index, item in enumerate(spans.op):
+                ns = ops.get(item, 0) if item >= 0 else spans.end[index] - spans.start[index]
+                if ns:
+                    found.append((item < 0, -ns, index))
+            self._waits[number] = {index: -ns for _, ns, index in sorted(found)}
+        return self._waits[number]
+
+    def path(self) -> Iterator[tuple[int, int, int, int, str]] | None:
+        results, ranks = self.results, self.run.ranks
+        if not (results.measured.timed and results.measured.concurrent):
+            return None
+        return ((one.start, one.end, one.rank, ranks[one.rank].number, "") for one in results.critical_path)
+
+    @property
+    def _figures(self) -> tuple[Figure, ...]:
+        return _ACCOUNT_FIGURES if self.run.timed else _OPERATION_FIGURES
+
+    @cached_property
+    def _operations(self) -> Ranges:
+        return operation_ranges(self.run)
+
+    @cached_property
+    def _accounts(self) -> Ranges:
+        """By account: what of an operation is waiting counts as that."""
+        if not self.run.timed:
+            return self._operations
+        found = self.results.accounts
+        return Ranges(
+            lambda rank: (found[rank].edge, found[rank].account), [1] * len(found), len(ACCOUNTS)
+        )
+
+    @property
+    def figure_words(self) -> Sequence[str]:
+        return [one.words for one in self._figures]
+
+    def figures(self, number: int, first_ns: int, last_ns: int) -> Figures:
+        found = self._accounts.of_class(number, first_ns, last_ns)
+        return figures_of(self._figures, found, last_ns - first_ns, 1)
+
+    def all_figures(self, first_ns: int, last_ns: int) -> Figures:
+        ranks = len(self.run.ranks)
+        found = self._accounts.of_all(first_ns, last_ns)
+        return figures_of(self._figures, found, (last_ns - first_ns) * ranks, ranks)
+
+    def longest(self, number: int, first_ns: int, last_ns: int) -> tuple[int, Figure | None]:
+        found, category = self._operations.longest(number, first_ns, last_ns)
+        return found.count, _OPERATION_FIGURES[category]._replace(ns=found.ns) if found.index >= 0 else None
+
+    @cached_property
+    def words(self) -> MeasuredSpanWords:
+        return MeasuredSpanWords(self.results, self)
+
+
+def operation_ranges(run: MeasuredRun) -> Ranges:
+    """What is drawn of each rank in any stretch, by index into CATEGORIES."""
+    segments = cache(lambda rank: rank_segments(run, run.ranks[rank]))
+    return Ranges(segments, [1] * len(run.ranks), len(CATEGORIES))
+
+
+def _spelled(names: tuple[str, ...]) -> frozenset[str]:
+    """The words of a search that a span's names spell."""
+    lower = [name.lower() for name in names]
+    return frozenset(
+        word for word, parts in _SPELLED.items() if any(part in name for part in parts for name in lower)
+    )

@@ -1,0 +1,105 @@
+"""A measured run in words, as reports, screens and the row above them say what it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simcore.diagnostics import printable
+from simcore.measured import MeasuredRun
+from simcore.replay.scales import Scales
+from simcore.units import change_percent, duration, plural, signed
+
+if TYPE_CHECKING:
+    from simcore.replay.results import MeasuredResults
+
+# Cells for what a replay changes: on a page, in a wide row of the screen, in a narrow one.
+_ON_A_PAGE, _IN_A_ROW, _SHORT = 80, 34, 11
+
+
+def title(results: MeasuredResults) -> str:
+    """What was measured or replayed, and its step time; of an order without times, that it is one."""
+    run = results.run
+    if not run.timed:
+        return order_title(run)
+    return f"{'Replayed' if run.replayed else 'Measured'} step time  {duration(run.step_time_ns)}"
+
+
+def order_title(run: MeasuredRun) -> str:
+    """What a run without times is: a plan, or a trace that nobody timed."""
+    return f"{'Planned order' if run.unit == 'stage' else 'Order of the operations'}, no times"
+
+
+def facts(results: MeasuredResults) -> list[tuple[str, str]]:
+    """(name, words) of what was read and replayed, in the order of a page."""
+    run = results.run
+    subs = f"; {plural(run.subs, 'sub-operation')} inside them" if run.subs else ""
+    batches = f", {plural(run.microbatches, 'micro-batch')}" if run.microbatches else ""
+    what = "Megatron" if run.unit == "rank" else "Megatron schedule plan"
+    found = [
+        ("file", printable(run.path)),
+        ("format", f"rank-trace, {what}"),
+        *([("run", run.stamp)] if run.stamp is not None else []),
+        ("ranks", f"{ranks_words(run)}; {clock_words(run)}"),
+        ("read", f"{plural(run.ops, 'operation')}{batches}{subs}"),
+    ]
+    if run.replayed:
+        measured = results.measured.step_time_ns
+        by = change_percent(measured, run.step_time_ns) or signed(run.step_time_ns)
+        found.append(("measured", f"{duration(measured)}; the replay is {by} from it"))
+        changes = replay_words(results.scales, _ON_A_PAGE)
+        found += [("changed", changes)] if changes else []
+    return found
+
+
+def headline(results: MeasuredResults, wide: bool) -> list[str]:
+    """Ranks, and what its replay changes: what the run is, the most important first."""
+    run, scales = results.run, results.scales
+    what = "schedule plan" if not run.timed else "replayed" if run.replayed else "measured"
+    if not wide:
+        changes = [] if scales is None else scales.changes()
+        if changes:
+            what = changes[0] if len(changes) == 1 else plural(len(changes), "change")
+            what = what if len(what) <= _SHORT else "1 change"
+        return [plural(len(run.ranks), run.unit), what]
+    words = replay_words(scales, _IN_A_ROW)
+    batches = [plural(run.microbatches, "micro-batch")] if run.microbatches else []
+    # Where changes are named, what is behind them is a fact of its own: it may have no room.
+    found = [f"{what}: {words}", *batches] if words else [", ".join([what, *batches])]
+    return [ranks_words(run), *found, *([] if run.concurrent else ["not concurrent"])]
+
+
+def ranks_words(run: MeasuredRun) -> str:
+    """How many ranks and of how many: `8 ranks = tp 2 x dp 1 x pp 4`, `2 of 8 ranks`, `2 stages`."""
+    count, degrees = len(run.ranks), run.degrees
+    if run.unit == "stage":
+        return plural(count, "stage")
+    of = "" if degrees.world in (None, count) else f"{count} of "
+    words = of + plural(degrees.world or count, "rank")
+    known = (("tp", degrees.tp), ("dp", degrees.dp), ("pp", degrees.pp))
+    factors = [f"{name} {degree}" for name, degree in known if degree is not None]
+    if len(factors) == len(known):
+        return f"{words} = {' x '.join(factors)}"
+    return ", ".join([words, *factors])
+
+
+def replay_words(scales: Scales | None, room: int) -> str:
+    """What a replay changes, in about `room` cells: `compute x2, rank 7 x0.5 and 3 more`; "" for nothing."""
+    changes = [] if scales is None else scales.changes()
+    shown = changes[:1]
+    for change in changes[1:]:
+        if len(", ".join([*shown, change])) > room:
+            break
+        shown.append(change)
+    left = len(changes) - len(shown)
+    return ", ".join(shown) + (f" and {left} more" if left else "")
+
+
+def clock_words(run: MeasuredRun) -> str:
+    """What the ranks' times have in common."""
+    if not run.timed:
+        return "no times, the order alone"
+    if run.replayed:
+        return "replayed together"
+    if len(run.ranks) == 1:
+        return "from the start of its first operation"
+    return "on one clock" if run.concurrent else "not concurrent: each from its own start"

@@ -1,0 +1,304 @@
+"""What is said of a span of a measured run: what it is, whose, when, what the file says of it, for whom it
+waits, what it waited for and what it holds back.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from simcore.collectives import algorithm_bandwidth
+from simcore.diagnostics import in_short
+from simcore.measured.columns import FUSED, INSTANT, MEASURED, PLACED, RankTrace
+from simcore.measured.facts import SpanFacts, neighbours, span_facts
+from simcore.measured.lanes import NO_GROUP
+from simcore.measured.matching import Call
+from simcore.measured.vocabulary import COMPUTE, category_of_op, group_of_op
+from simcore.ranks import RankSet, place_words
+from simcore.replay.dependencies import Dependency, causes, effects, pieces_of_item
+from simcore.replay.waits import Wait, waits_by_item
+from simcore.replay.worst import piece_name
+from simcore.run.lanes import COMPUTE_STREAM, RunLanes
+from simcore.run.pieces import GAP
+from simcore.run.span_words import Said, Step, microbatch_words
+from simcore.units import byte_size, duration, plural
+
+if TYPE_CHECKING:
+    from simcore.replay.results import MeasuredResults
+
+_UNKNOWN_LENGTH = {
+    INSTANT: "an instant: no duration in the file",
+    PLACED: "no time in the file: it stands behind the operation before it",
+}
+
+
+class MeasuredSpanWords:
+    """`SpanWords` of a measured or replayed run, over its lanes."""
+
+    def __init__(self, results: MeasuredResults, lanes: RunLanes) -> None:
+        self._results, self._lanes, self._run = results, lanes, results.run
+        # Of each rank, what each of its items waits.
+        self._items: dict[int, dict[int, list[Wait]]] = {}
+
+    def _item(self, number: int, stream: str | None, index: int) -> int:
+        return self._lanes.spans(number, stream).op[index]
+
+    # -- in few words ------------------------------------------------------------------
+
+    def said(self, number: int, stream: str | None, index: int | None, ranks: RankSet) -> Said:
+        rank, axis = self._run.ranks[number], self._lanes.axis
+        whose = self._whose(rank)
+        if index is None:
+            return Said("", whose)
+        spans = self._lanes.spans(number, stream)
+        start, end, item = spans.start[index], spans.end[index], spans.op[index]
+        if item < 0:
+            times = f"{axis.clock(start)} .. {axis.clock(end)}"
+            return Said(_gap(rank, item), whose, times, axis.length(end - start))
+        facts = span_facts(rank, item)
+        length = ""
+        if not self._run.timed:
+            times = axis.clock(facts.start_ns)
+        elif facts.known in (MEASURED, FUSED):
+            times = f"{axis.clock(facts.start_ns)} .. {axis.clock(facts.end_ns)}"
+            length = axis.length(facts.end_ns - facts.start_ns)
+        else:
+            times = f"{axis.clock(facts.start_ns)}   {_UNKNOWN_LENGTH[facts.known]}"
+        return Said(_what(facts), whose, times, length, more=", ".join(self._of_the_file(facts)))
+
+    def _whose(self, rank: RankTrace) -> tuple[str, ...]:
+        if self._run.unit == "stage":
+            return (f"stage {rank.number}",)
+        position = self._run.degrees.position(rank.number)
+        few = f"rank {rank.number}"
+        if position is not None:
+            return f"{few} = {place_words(position)}", few
+        return (few,) if rank.stage is None else (f"{few}, stage {rank.stage}", few)
+
+    def _of_the_file(self, facts: SpanFacts) -> list[str]:
+        """What the file says besides times, as far as it does."""
+        said = []
+        if facts.state is not None:
+            said.append(f"state {in_short(facts.state, 20)}")
+        if facts.bytes is not None:
+            said.append(f"{byte_size(facts.bytes)} = {in_short(facts.shape or '', 60)} {_dtype(facts)}")
+        if facts.subs:
+            length = f", {duration(facts.subs_ns)} together" if self._run.timed else ""
+            said.append(f"{plural(facts.subs, 'sub-operation')}{length}")
+        if facts.description is not None:
+            said.append(in_short(facts.description, 100))
+        said.append(f"line {facts.line}" + (" of its file" if facts.path != self._run.path else ""))
+        return said
+
+    def volume(self, number: int, stream: str | None, index: int) -> str:
+        # An operation's time has the waiting in it: as a bandwidth it would mislead at first sight.
+        return ""
+
+    def aside(self, number: int, stream: str | None, index: int, wide: bool, rank: int | None) -> str:
+        item = self._item(number, stream, index)
+        words = [self._wait_words(self._waits_of(number, item))]
+        if len(self._run.missing):
+            # Where no rank is known to be missing the note says enough.
+            words.append(self._partner(number, item))
+        return "; ".join(filter(None, words))
+
+    # -- in full -----------------------------------------------------------------------
+
+    def all_of(
+        self, number: int, stream: str | None, index: int, rank: int | None
+    ) -> list[tuple[str, str]]:
+        trace, spans, axis = self._run.ranks[number], self._lanes.spans(number, stream), self._lanes.axis
+        start, end, item = spans.start[index], spans.end[index], spans.op[index]
+        whose = (
+            self._lanes.rank_words(trace.number) if self._run.unit == "rank" else f"stage {trace.number}"
+        )
+        if item < 0:
+            before, after = neighbours(trace, item)
+            return [
+                ("gap", f"{axis.clock(start)} .. {axis.clock(end)}, {axis.length(end - start)}"),
+                ("on", whose),
+                ("after", in_short(before or "nothing", 80)), ("before", in_short(after or "nothing", 80)),
+            ]  # fmt: skip
+        facts = span_facts(trace, item)
+        found = [("operation", in_short(facts.name, 80)), ("on", whose), ("kind", facts.category)]
+        if facts.known in (MEASURED, FUSED) and self._run.timed:
+            length = facts.end_ns - facts.start_ns
+            times = f"{axis.clock(facts.start_ns)} .. {axis.clock(facts.end_ns)}"
+            found.append(("runs", f"{times}, {duration(length)} ({length} ns)"))
+        else:
+            ending = ", an instant" if facts.known == INSTANT else ""
+            found.append(("stands at", axis.clock(facts.start_ns) + ending))
+        if facts.parent is not None:
+            found.append(("inside", in_short(facts.parent, 80)))
+        if facts.collective is not None:
+            found.append(("collective", in_short(facts.collective, 80)))
+        if facts.batch >= 0:
+            found.append(("micro-batch", microbatch_words(facts.batch, self._run.microbatches)))
+        if facts.state is not None:
+            found.append(("state", in_short(facts.state, 80)))
+        if facts.bytes is not None:
+            shape = in_short(facts.shape or "", 80)
+            found.append(("volume", f"{byte_size(facts.bytes)} = {shape} {_dtype(facts)}"))
+        if bandwidth := _bandwidth(facts):
+            found.append(("bandwidth", bandwidth))
+        if facts.subs:
+            words = f"{plural(facts.subs, 'sub-operation')}, {duration(facts.subs_ns)} together"
+            found.append(("inside it", words))
+        if facts.description is not None:
+            found.append(("description", in_short(facts.description, 200)))
+        found += [("waits", self._one_wait_words(one)) for one in self._waits_of(number, item)]
+        if partner := self._partner(number, item):
+            found.append(("partner", f"{partner}: what is waited here is not known"))
+        for label, direction in (("[ waited for", -1), ("] holds back", 1)):
+            found += [(label, words) for words in self._all_words(number, stream, index, direction)]
+        found.append(("line", f"{facts.line} of {in_short(facts.path)}"))
+        return found
+
+    def _partner(self, number: int, item: int) -> str:
+        """Why communication has no partner here; "" where it has or needs none."""
+        if item < 0 or not self._run.timed:
+            return ""
+        trace = self._results.measured.ranks[number]
+        count = len(trace.ops)
+        if item < count:
+            return self._results.partners.words(Call(number, item))
+        return self._results.partners.words(Call(number, trace.subs.parent[item - count], item - count))
+
+    # -- for whom it waits ---------------------------------------------------------------
+
+    def waits_of_rank(self, number: int) -> dict[int, list[Wait]]:
+        """What each item of a rank's lanes waits; found for the whole rank when it is first asked for."""
+        if number not in self._items:
+            self._items[number] = waits_by_item(self._results, number)
+        return self._items[number]
+
+    def _waits_of(self, number: int, item: int) -> list[Wait]:
+        return self.waits_of_rank(number).get(item, []) if self._run.timed else []
+
+    def _wait_words(self, waits: Sequence[Wait]) -> str:
+        """`waits 1.291 s for rank 0`; for several the sum, and who is waited for longest."""
+        if not waits:
+            return ""
+        late: dict[int, int] = {}
+        for one in waits:
+            late[one.late] = late.get(one.late, 0) + one.ns
+        most = max(late, key=lambda rank: late[rank])
+        words = f"for rank {self._results.measured.ranks[most].number}"
+        return f"waits {duration(sum(late.values()))}{f' {words}' if len(late) == 1 else f', most {words}'}"
+
+    def _one_wait_words(self, one: Wait) -> str:
+        """How long, for whom, where, and what that rank did before."""
+        rank = self._results.measured.ranks[one.late]
+        who = f"rank {rank.number}" + ("" if rank.stage is None else f" of stage {rank.stage}")
+        often = f", {one.times} times" if one.times > 1 else ""
+        does = "sends" if one.sends else "comes last"
+        behind = f", behind {in_short(one.after, 40)}" if one.after else ""
+        return f"{duration(one.ns)} for {who} in {in_short(one.name, 40)}{often}: it {does}{behind}"
+
+    # -- what waits for what -----------------------------------------------------------
+
+    def walk(
+        self, number: int, stream: str | None, index: int, rank: int | None, direction: int
+    ) -> list[Step]:
+        return [self._step(number, stream, one) for one in self._found(number, stream, index, direction)]
+
+    def _all_words(self, number: int, stream: str | None, index: int, direction: int) -> list[str]:
+        """What `walk` finds in words, what is alike together: `linear_fwd, rank 1, 7 times, 5.2 ms: ...`."""
+        times = self._results.times
+        sums: dict[tuple[str, str], list[int]] = {}
+        for one in self._found(number, stream, index, direction):
+            ns = times.end[one.rank][one.piece] - times.start[one.rank][one.piece]
+            both = sums.setdefault((self._named(number, one), one.reason), [0, 0])
+            both[0] += ns
+            both[1] += 1
+        return [
+            f"{name}, {f'{count} times, ' if count > 1 else ''}{duration(ns)}: {reason}"
+            for (name, reason), (ns, count) in sums.items()
+        ]
+
+    def _found(self, number: int, stream: str | None, index: int, direction: int) -> list[Dependency]:
+        if not self._run.timed:
+            return []
+        spans = self._lanes.spans(number, stream)
+        span = spans.start[index], spans.end[index]
+        own = pieces_of_item(self._results, number, spans.op[index], span)
+        return (effects if direction > 0 else causes)(self._results, number, own)
+
+    def critical(self, time_ns: int, direction: int) -> Step | None:
+        """By the legs of the path: its segments are pieces of operations."""
+        if not self._run.timed:
+            return None
+        legs = self._results.legs
+        index = bisect_right([leg.start_ns for leg in legs], time_ns) - 1 + direction
+        if not 0 <= index < len(legs):
+            return None
+        leg = legs[index]
+        segments = plural(len(self._results.critical_path), "segment")
+        words = (
+            f"path leg {index + 1} of {len(legs)} ({segments}): {in_short(leg.what, 40)}, "
+            f"{duration(leg.ns)}; {leg.reason}"
+        )
+        return Step(leg.number, None, leg.start_ns, leg.rank, words)
+
+    def _step(self, number: int, stream: str | None, one: Dependency) -> Step:
+        times = self._results.times
+        start, end = times.start[one.rank][one.piece], times.end[one.rank][one.piece]
+        shown_in = None if stream is None else self._shown_in(one)
+        words = f"{self._named(number, one)}, {duration(end - start)}: {one.reason}"
+        return Step(one.rank, shown_in, start, self._run.ranks[one.rank].number, words)
+
+    def _named(self, number: int, one: Dependency) -> str:
+        """The operation of a piece, with its rank and stage where these are not those of the track."""
+        rank, own = self._run.ranks[one.rank], self._run.ranks[number]
+        where = ""
+        if one.rank != number:
+            stage = f" of stage {rank.stage}" if rank.stage not in (None, own.stage) else ""
+            where = f", rank {rank.number}{stage}"
+        return f"{in_short(piece_name(self._results, one.rank, one.piece), 40)}{where}"
+
+    def _shown_in(self, one: Dependency) -> str | None:
+        """The stream of the lane that shows a piece; None for a gap, which its rank's lane alone shows."""
+        pieces, trace = self._results.ties.pieces[one.rank], self._run.ranks[one.rank]
+        if pieces.kind[one.piece] == GAP:
+            return None
+        op, sub = pieces.op[one.piece], pieces.sub[one.piece]
+        if sub >= 0:
+            return trace.subs.group[sub] or NO_GROUP
+        name, group = trace.ops.name[op], trace.ops.group[op]
+        if category_of_op(name, group) in (*COMPUTE, "host"):
+            return COMPUTE_STREAM
+        return group_of_op(name, group)
+
+
+def _dtype(facts: SpanFacts) -> str:
+    return in_short((facts.dtype or "").removeprefix("torch."), 20)
+
+
+def _gap(rank: RankTrace, item: int) -> str:
+    before, after = neighbours(rank, item)
+    if before is None:
+        return f"not running yet, the first operation is {in_short(after or '-', 40)}"
+    if after is None:
+        return f"over, the last operation was {in_short(before, 40)}"
+    return f"host gap between {in_short(before, 40)} and {in_short(after, 40)}"
+
+
+def _what(facts: SpanFacts) -> str:
+    name = in_short(facts.name, 40)
+    if facts.parent is not None:
+        collective = f"{in_short(facts.collective, 20)}, " if facts.collective is not None else ""
+        words = f"{name} ({collective}{facts.category}) in {in_short(facts.parent, 40)}"
+    else:
+        words = name if facts.category in (*COMPUTE, "host") else f"{name} ({facts.category})"
+    return words + (f", micro-batch {facts.batch}" if facts.batch >= 0 else "")
+
+
+def _bandwidth(facts: SpanFacts) -> str:
+    """Bytes over time of communication; without the group's size there is no bus bandwidth."""
+    length = facts.end_ns - facts.start_ns
+    communicates = facts.category not in ("forward", "backward", "optimizer", "host")
+    if not communicates or facts.bytes is None or facts.known != MEASURED or length <= 0:
+        return ""
+    algbw = algorithm_bandwidth(facts.bytes, length)
+    return f"algbw {algbw:.2f} GB/s by the {byte_size(facts.bytes)} of its input, waiting included"

@@ -1,0 +1,77 @@
+"""What changes in the accounts of two runs, and in the passes of their stages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simcore.analysis.compare.paths import Change
+from simcore.report.changes import account_values, change_fields
+from simcore.report.section import Asked
+from simcore.report.table import Field, field_lines, field_values
+from simcore.run.accounts import ALIKE
+from simcore.run.track import ranks_of
+from simcore.units import column_unit
+
+if TYPE_CHECKING:
+    from simcore.analysis.beside import LanePair, MatchedPass, StagePair
+    from simcore.analysis.run import Run
+    from simcore.analysis.two_runs import Compared
+    from simcore.run.track import Track
+
+# An account of the mean rank, and of those that are worst.
+_Pair = tuple[Change, Change]
+_PASS: list[Field[MatchedPass]] = [
+    Field(key="direction", value=lambda one: one.a.direction),
+    Field(key="microbatch", value=lambda one: one.a.microbatch),
+    Field(key="part", value=lambda one: one.a.part),
+    Field(key="a_start_ns", value=lambda one: one.a.start_ns),
+    Field(key="a_end_ns", value=lambda one: one.a.end_ns),
+    Field(key="b_start_ns", value=lambda one: one.b.start_ns),
+    Field(key="b_end_ns", value=lambda one: one.b.end_ns),
+]  # fmt: skip
+_STAGE: list[Field[StagePair]] = [
+    Field(key="stage"),
+    Field(key="accounts", value=lambda one: account_values(one.accounts)),
+    Field(key="passes", value=lambda one: field_values(_PASS, one.passes)),
+]
+
+
+def lines(found: Compared, asked: Asked) -> list[str]:
+    """The accounts that there are, those that change most where there is no room for all, and the step."""
+    step = Change("step", found.a.step_time_ns, found.b.step_time_ns)
+    unit_ns, unit = column_unit(max(step[1:]))
+    there = [pair for pair in found.account_pairs if any((*pair[0][1:], *pair[1][1:]))]
+    kept = sorted(there, key=lambda pair: -max(abs(one.ns) for one in pair))[: asked.rows]
+    shown = [*(pair for pair in there if pair in kept), (step, step)]
+    fields: list[Field[_Pair]] = [
+        Field(f"account, {unit}", lambda pair: pair[0].name, left=True),
+        *change_fields(lambda pair: pair[0], unit_ns, "A"),
+        *change_fields(lambda pair: pair[1], unit_ns, "A"),
+    ]
+    left = len(there) - len(kept)
+    more = f" ({left} that change less: --all)" if left else ""
+    return [f"Accounts: {found.accounts_title}{more}", *field_lines(fields, shown)]
+
+
+def values(found: Compared, asked: Asked) -> dict[str, Any]:
+    """`accounts`, and `worst`, of the ranks that compute least, or `stages` and `lanes` that are paired."""
+    accounts = {"accounts": account_values([mean for mean, _ in found.account_pairs])}
+    if found.worst is None:
+        stages, lanes = field_values(_STAGE, found.stages), [_lane(found, one) for one in found.lanes]
+        return {**accounts, "stages": stages, "lanes": lanes}
+    of = zip("ab", (found.a, found.b), (found.worst.a, found.worst.b), strict=True)
+    ranks = {f"{name}_ranks": ranks_of(run.tracks, number).text() for name, run, number in of}
+    return {
+        **accounts,
+        "worst": {**ranks, "accounts": account_values([one for _, one in found.account_pairs])},
+    }
+
+
+def _lane(found: Compared, pair: LanePair) -> dict[str, Any]:
+    sides = {"a": _track(found.a, pair.a), "b": _track(found.b, pair.b)}
+    return {"stage": pair.stage, "ranks": pair.ranks, **sides}
+
+
+def _track(run: Run, track: Track) -> dict[str, Any]:
+    ns = zip(ALIKE, run.common_ns(track), strict=True)
+    return {"first_rank": track.first_rank, "accounts_ns": {name: one for name, one in ns if one}}

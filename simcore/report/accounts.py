@@ -1,0 +1,131 @@
+"""Where the step of each rank goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from simcore.report.section import Asked
+from simcore.report.table import Field, field_lines, field_values, keys, more_line
+from simcore.report.usage import OF_A_RANK
+from simcore.report.waits import short
+from simcore.run.figures import TrackUse
+from simcore.units import column_unit, in_unit, percent
+
+if TYPE_CHECKING:
+    from simcore.analysis.run import Run
+    from simcore.run.track import Track
+
+_TRACKS = 64
+_RANK_CELLS = 14
+# Cells of a bar, and of one beside columns for each kind of compute, which need the room.
+_BAR_CELLS, _SHORT_BAR_CELLS = 24, 14
+# What a legend has -> one glyph for each part of a bar, as on the timeline: it says what a colour would.
+_GLYPHS = {
+    "forward": ("▄", "f"),
+    "backward": ("█", "b"),
+    "optimizer": ("▇", "o"),
+    "exposed": ("▌", "x"),
+    "wait": ("─", "-"),
+    "bubble": ("▁", "."),
+    "host": ("▎", "h"),
+    "idle": (" ", " "),
+}
+# The part of a bar that an account is, unless it has its name.
+_PARTS = {"fwd": "forward", "recompute": "forward", "ig": "backward", "wg": "backward", "opt": "optimizer"}
+_HOST_WORDS = (
+    "  host: neither compute nor communication; idle: host gaps, before the first operation, after the last"
+)
+
+_CLASS: list[Field[TrackUse]] = [
+    Field(key="ranks", value=lambda one: one.track.ranks.text()),
+    Field(key="count", value=lambda one: len(one.track.ranks)),
+    Field(key="stage", value=lambda one: one.track.stage),
+    *keys("compute_ns", "exposed_ns", "wait_ns", "bubble_ns"),
+    Field(key="host_ns", optional=True),
+    *keys("idle_ns", "overlapped_ns", "comm_ns", "peak_microbatches"),
+    Field(key="streams", value=lambda one: _streams(one)),
+]
+
+
+def _streams(one: TrackUse) -> dict[str, dict[str, Any]]:
+    names = (use.stream for use in one.streams)
+    return dict(zip(names, field_values(OF_A_RANK, one.streams), strict=True))
+
+
+class _Line:
+    """A track of the table with the ns of one of its ranks, by account in the order of a bar."""
+
+    def __init__(self, run: Run, track: Track) -> None:
+        self.track = track
+        self.ns = {name: ns // len(track.ranks) for name, ns in run.account_ns((track,)).items()}
+
+    @property
+    def busy_ns(self) -> int:
+        """All compute."""
+        return sum(ns for name, ns in self.ns.items() if name.startswith("compute "))
+
+    @property
+    def parts(self) -> list[tuple[str, int]]:
+        """(what a legend has, ns) of its bar."""
+        return [(_part(name), ns) for name, ns in self.ns.items()]
+
+
+def _part(account: str) -> str:
+    """What a legend has for an account."""
+    kind, _, name = account.partition(" ")
+    return _PARTS.get(name, name) if kind == "compute" else kind
+
+
+def bar_text(parts: Iterable[tuple[str, int]], whole: int, width: int) -> str:
+    """(glyph, ns) beside each other on `width` cells that stand for `whole` ns; a part ends at the cell that
+    is nearest to where it does, so that a short one may have none.
+    """
+    bar, done = "", 0
+    for glyph, ns in parts:
+        done += ns
+        bar += glyph * (round(width * done / whole) - len(bar) if whole else 0)
+    return bar.ljust(width)
+
+
+def lines(run: Run, asked: Asked) -> list[str]:
+    """A line a track: compute, what of the communication is exposed, waits, bubble, idle, as a bar too."""
+    if not run.timed:
+        return []
+    step, columns = run.step_time_ns, run.figures.account_columns
+    unit_ns, unit = column_unit(step)
+    compute = sum(name.startswith("compute ") for _, (name, *_) in columns)
+    cells = _BAR_CELLS if compute == 1 else _SHORT_BAR_CELLS
+    tracks = sorted(run.tracks)
+    shown = [_Line(run, track) for track in tracks[:_TRACKS]]
+
+    def sum_of(accounts: Iterable[str]) -> Callable[[_Line], str]:
+        return lambda one: in_unit(
+            sum(one.ns[name] for name in accounts), unit_ns, run.figures.resolution_ns
+        )
+
+    def bar(one: _Line) -> str:
+        return bar_text(((_GLYPHS[part][asked.ascii_only], ns) for part, ns in one.parts), step, cells)
+
+    fields: list[Field[_Line]] = [
+        Field("stage", lambda one: "-" if one.track.stage is None else str(one.track.stage)),
+        Field("ranks", lambda one: short(one.track.ranks.text(), _RANK_CELLS), left=True),
+        Field("", bar, left=True),
+        *(Field(heading, sum_of(accounts)) for heading, accounts in columns),
+        Field("computing", lambda one: percent(one.busy_ns, step) + " %"),
+    ]
+    exposed = [name.removeprefix("exposed ") for _, (name, *_) in columns if name.startswith("exposed ")]
+    title = f"Where the step goes, {unit} on each rank"
+    title += f"; {', '.join(exposed)}: exposed communication" if exposed else ""
+    known = shown[0].ns
+    legend = [part for part in _GLYPHS if part != "host" or "host" in known]
+    words = [f"{_GLYPHS[part][asked.ascii_only].replace(' ', '(blank)')} {part}" for part in legend]
+    more = more_line(len(tracks) - _TRACKS, where="--json has all")
+    return [title, *field_lines(fields, shown), *more, f"  {'  '.join(words)}",
+            *([_HOST_WORDS] if "host" in known else [])]  # fmt: skip
+
+
+def values(run: Run, asked: Asked) -> dict[str, Any]:
+    """`classes`: the ranks of each track, whose accounts sum to the step; `mean_ns`: of all ranks."""
+    classes = field_values(_CLASS, run.figures.track_uses)
+    return {"classes": classes, "mean_ns": run.mean_ns if run.timed else {}}

@@ -1,0 +1,44 @@
+"""What the run is: its step time, the run in words, what was read, and with what it was run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simcore.report.section import Asked
+from simcore.report.table import Field, field_values, keys, wrapped
+from simcore.run.figures import Said
+
+if TYPE_CHECKING:
+    from simcore.analysis.run import Run
+    from simcore.cluster import Dimension
+
+_SAID: list[Field[Said]] = [*keys("rule", "text"), Field(key="ns", optional=True)]
+_DIMENSION: list[Field[Dimension]] = [
+    *keys("kind", "size"), Field(key="bandwidth_gbps", value=lambda one: one.bandwidth), *keys("latency_ns")
+]  # fmt: skip
+_WORKLOAD = keys("format", "policy", "rows", "declared_rows", "microbatches", "degrees")
+
+
+def lines(run: Run, asked: Asked) -> list[str]:
+    """The step time, a sentence a line, the main cause first, and a line a fact."""
+    figures = run.figures
+    said = [line for one in figures.said for line in wrapped(one.text, "  ", "    ")] if run.timed else []
+    facts = [f"  {name:<10} {words}" for name, words in figures.facts]
+    return [figures.title, "", *(["In words", *said, ""] if said else []), *facts]
+
+
+def values(run: Run, asked: Asked) -> dict[str, Any]:
+    """The step, the sentences, `workload`, `cluster`, `parameters` and how much there is of the run."""
+    origin = run.figures.origin
+    return {
+        "workload": field_values(_WORKLOAD, [origin])[0],
+        "cluster": {"dims": field_values(_DIMENSION, run.dims), "network": origin.network},
+        "schedule": origin.schedule,
+        "parameters": origin.parameters,
+        "step_time_ns": run.step_time_ns,
+        "pass_end_ns": origin.pass_end_ns,
+        "spans": origin.spans,
+        "ops_simulated": origin.ops_simulated,
+        "rank_classes": len(run.tracks) if run.timed else 0,
+        "sentences": field_values(_SAID, run.figures.said),
+    }

@@ -1,0 +1,45 @@
+"""The layers that change most from one run to another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simcore.diagnostics import printable
+from simcore.report.changes import change_fields, change_values
+from simcore.report.section import Asked
+from simcore.report.table import Field, field_lines, field_values
+from simcore.units import column_unit
+
+if TYPE_CHECKING:
+    from simcore.analysis.compare import LayerChange
+    from simcore.analysis.two_runs import Compared
+
+_LAYERS = 3
+_NAME_CELLS = 28
+
+
+def _fields(unit_ns: int, unit: str) -> list[Field[LayerChange]]:
+    return [
+        Field(f"layer, {unit}", lambda one: printable(one.name, _NAME_CELLS), "name", left=True),
+        *change_fields(lambda one: one.compute, unit_ns, "compute A"),
+        *change_fields(lambda one: one.exposed, unit_ns, "exposed A"),
+        Field(key="compute", value=lambda one: change_values(one.compute)),
+        Field(key="exposed", value=lambda one: change_values(one.exposed)),
+    ]
+
+
+def lines(found: Compared, asked: Asked) -> list[str]:
+    """A line a layer that changes; nothing where none does."""
+    moved = [one for one in found.layers if one.moved_ns]
+    if not moved:
+        return []
+    shown = moved if asked.everything else moved[:_LAYERS]
+    largest = max(ns for one in shown for change in (one.compute, one.exposed) for ns in change[1:])
+    left = len(moved) - len(shown)
+    more = f" ({left} more: --all)" if left else ""
+    return [f"Layers that change most{more}", *field_lines(_fields(*column_unit(largest)), shown)]
+
+
+def values(found: Compared, asked: Asked) -> dict[str, Any]:
+    """`layers`, of runs that were matched op by op."""
+    return {} if found.matched is None else {"layers": field_values(_fields(1, "ns"), found.layers)}

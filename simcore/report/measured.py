@@ -1,0 +1,112 @@
+"""The run of the files, where times were measured, and how its replay differs from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simcore.diagnostics import printable
+from simcore.report.operations import operation_values
+from simcore.report.section import Asked
+from simcore.report.table import Field, field_lines, field_values, more_line
+from simcore.report.waits import wait_values
+from simcore.units import duration, signed
+
+if TYPE_CHECKING:
+    from simcore.analysis.run import Run
+    from simcore.measured import MeasuredRun
+    from simcore.replay.difference import Difference
+
+_RANKS, _OPS = 64, 3
+_NAME_CELLS = 34
+
+
+def _ops(one: Difference) -> str:
+    return ", ".join(f"{printable(name, _NAME_CELLS)} {signed(ns)}" for name, ns in one.ops[:_OPS])
+
+
+_FIELDS: list[Field[Difference]] = [
+    Field("rank", lambda one: str(one.number), "ranks", lambda one: str(one.number)),
+    Field("measured", lambda one: duration(one.measured_ns), "measured_end_ns", lambda one: one.measured_ns),
+    Field("replayed", lambda one: duration(one.replayed_ns), "end_ns", lambda one: one.replayed_ns),
+    Field("difference", lambda one: signed(one.replayed_ns - one.measured_ns)),
+    Field(
+        "most by", _ops,
+        "operations", lambda one: [{"name": name, "difference_ns": ns} for name, ns in one.ops], left=True,
+    ),
+]  # fmt: skip
+
+
+def _differences(run: Run) -> list[Difference]:
+    if run.scales is None or run.figures.recorded is None:
+        return []
+    # Imported here: only what was recorded is replayed.
+    from simcore.replay.difference import differences
+
+    return differences(run.figures.recorded)
+
+
+def lines(run: Run, asked: Asked) -> list[str]:
+    """A line a rank: when it ends, measured and replayed, and the operations that explain it."""
+    found = _differences(run)
+    if not found:
+        return []
+    more = more_line(len(found) - _RANKS, "more ranks", "--json has all")
+    return ["When each rank ends, measured and replayed", *field_lines(_FIELDS, found[:_RANKS]), *more]
+
+
+def values(run: Run, asked: Asked) -> dict[str, Any]:
+    """`measured`: the step and the ranks as they were measured and, of a replay, as they are replayed."""
+    recorded = run.figures.recorded
+    if recorded is None:
+        return {}
+    measured, replay = recorded.measured, None
+    if run.scales is not None:
+        replay = {
+            "step_time_ns": run.step_time_ns,
+            "difference_ns": run.step_time_ns - measured.step_time_ns,
+            "by_rank": field_values(_FIELDS, _differences(run)),
+            **_waiting(run),
+        }
+    found = {
+        "step_time_ns": measured.step_time_ns,
+        "ranks": len(measured.ranks),
+        "concurrent": measured.concurrent,
+        "timed": measured.timed,
+        "unit": measured.unit,
+        "run": measured.stamp,
+        "missing": measured.missing.text(),
+        "by_rank": _ranks(measured),
+        **operation_values(recorded),
+        **_waiting(run.as_read),
+        "replay": replay,
+    }
+    return {"measured": found}
+
+
+def _ranks(run: MeasuredRun) -> list[dict[str, Any]]:
+    """Each rank; its ns by category sum to the step time."""
+    # Imported here: other runs have none.
+    from simcore.measured.summary import rank_times
+
+    found = []
+    for rank, time in zip(run.ranks, rank_times(run), strict=True):
+        times = {"start_ns": rank.first_ns, "end_ns": rank.last_ns, "ns": time.ns} if run.timed else {}
+        counts = {"operations": len(rank.ops), "sub_operations": len(rank.subs)}
+        found.append({"ranks": str(rank.number), "stage": rank.stage, **counts, **times})
+    return found
+
+
+def _waiting(run: Run) -> dict[str, Any]:
+    """The accounts of each rank, which sum to the step, and who waits for whom."""
+    accounts = []
+    for track in sorted(run.tracks) if run.timed else ():
+        ns = run.account_ns((track,))
+        apart = {
+            f"{kind}_ns": {
+                name.removeprefix(f"{kind} "): ns[name] for name in ns if name.startswith(f"{kind} ")
+            }
+            for kind in ("compute", "exposed")
+        }
+        alone = {f"{name}_ns": ns[name] for name in ("wait", "bubble", "host", "idle")}
+        accounts.append({"ranks": track.ranks.text(), "stage": track.stage, **apart, **alone})
+    return {"accounts": accounts, "waiting": wait_values(run)}

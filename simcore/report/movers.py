@@ -1,0 +1,79 @@
+"""What differs most from one run to another: ops, or kinds of time of stages and ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from simcore.report.section import Asked
+from simcore.report.table import Field, field_lines, field_values
+from simcore.units import difference, duration, signed
+
+if TYPE_CHECKING:
+    from simcore.analysis.beside import KindChange
+    from simcore.analysis.compare import Mover
+    from simcore.analysis.two_runs import Compared
+
+# What it is in words, and the op.
+_Op = tuple[str, "Mover"]
+_OP: list[Field[_Op]] = [
+    Field("op", lambda one: one[0], left=True),
+    Field("what", lambda one: one[1].measure, "measure", lambda one: one[1].measure, left=True),
+    Field(key="stage", value=lambda one: one[1].place[0]),
+    Field(key="dp", value=lambda one: one[1].place[1]),
+    Field(key="tp", value=lambda one: one[1].place[2]),
+    Field(key="ranks", value=lambda one: one[1].ranks),
+    Field(key="name", value=lambda one: one[1].name),
+    Field(key="phase", value=lambda one: one[1].phase),
+    Field(key="kind", value=lambda one: one[1].kind),
+    Field(key="microbatch", value=lambda one: one[1].microbatch),
+    Field("A", lambda one: duration(one[1].a_ns), "a_ns", lambda one: one[1].a_ns),
+    Field("B", lambda one: duration(one[1].b_ns), "b_ns", lambda one: one[1].b_ns),
+    Field(
+        "B - A", lambda one: signed(one[1].b_ns - one[1].a_ns),
+        "difference_ns", lambda one: one[1].b_ns - one[1].a_ns,
+    ),
+]  # fmt: skip
+# Where it is, and the kind of time.
+_Kind = tuple[str, "KindChange"]
+_KIND: list[Field[_Kind]] = [
+    Field("where", lambda one: one[0], left=True),
+    Field(key="stage", value=lambda one: one[1].stage),
+    Field(key="rank", value=lambda one: one[1].rank),
+    Field("what", lambda one: one[1].change.name, "kind", lambda one: one[1].change.name, left=True),
+    Field("A", lambda one: duration(one[1].change.a_ns), "a_ns", lambda one: one[1].change.a_ns),
+    Field("B", lambda one: duration(one[1].change.b_ns), "b_ns", lambda one: one[1].change.b_ns),
+    Field(
+        "B - A", lambda one: difference(one[1].change.a_ns, one[1].change.b_ns),
+        "difference_ns", lambda one: one[1].change.ns,
+    ),
+]  # fmt: skip
+
+
+def lines(found: Compared, asked: Asked) -> list[str]:
+    """A line an op, or a kind of time of a stage or a rank."""
+    if found.op_movers:
+        return ["Ops that differ most", *field_lines(_OP, _chosen(found.op_movers, asked.rows))]
+    if not found.kind_movers:
+        return []
+    shown = found.kind_movers[: asked.rows]
+    left = len(found.kind_movers) - len(shown)
+    more = f" ({left} more: --all)" if left else ""
+    alone = ", or a rank that does much more" if any(one.rank is not None for _, one in shown) else ""
+    return [f"What differs most, the mean of a stage's ranks{alone}{more}", *field_lines(_KIND, shown)]
+
+
+def _chosen(movers: Sequence[_Op], most: int | None) -> list[_Op]:
+    """Ops from each measure in turn until there are `most`, listed in the order of the comparison."""
+    by_measure: dict[str, list[_Op]] = {}
+    for one in movers:
+        by_measure.setdefault(one[1].measure, []).append(one)
+    in_turn = [one for several in zip_longest(*by_measure.values()) for one in several if one is not None]
+    return [one for one in movers if one in in_turn[:most]]
+
+
+def values(found: Compared, asked: Asked) -> dict[str, Any]:
+    """`movers`."""
+    ops = field_values(_OP, found.op_movers or ())
+    return {"movers": [*ops, *field_values(_KIND, found.kind_movers or ())]}

@@ -1,0 +1,128 @@
+"""The operations of a measured run by name, and the order of those that have no times."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from simcore.diagnostics import printable
+from simcore.report.section import Asked
+from simcore.report.table import WIDTH, Field, field_lines, field_values, more_line
+
+if TYPE_CHECKING:
+    from simcore.analysis.run import Run
+    from simcore.measured import MeasuredRun
+    from simcore.measured.summary import OpFigures
+    from simcore.replay import MeasuredResults
+
+_NAME_CELLS = 34
+# Nobody reads more rows than these; the first are the ones that take most.
+_MOST_ROWS = 60
+
+
+def _ms(ns: float) -> str:
+    return f"{ns / 1e6:.2f}"
+
+
+def _fields(run: MeasuredRun, waited: Callable[[OpFigures], int] | None) -> list[Field[OpFigures]]:
+    """waited: how much of the longest is waiting for others; None where nobody is known to wait."""
+
+    def name(one: OpFigures) -> str:
+        return printable(one.name if one.parent is None else f"{one.name} in {one.parent}", _NAME_CELLS)
+
+    def most_is_on(one: OpFigures) -> str:
+        batch = f", micro-batch {one.most_batch}" if one.most_batch >= 0 else ""
+        return f"{run.unit} {one.most_rank}{batch}" if one.measured else "no duration"
+
+    def of_time(ns: Callable[[OpFigures], float] | None) -> Callable[[OpFigures], str] | None:
+        """A cell of ms; no column in an order without times."""
+        return None if ns is None or not run.timed else lambda one: _ms(ns(one)) if one.measured else "-"
+
+    def of_most(figure: Callable[[OpFigures], int]) -> Callable[[OpFigures], int | None]:
+        return lambda one: figure(one) if one.measured and figure(one) >= 0 else None
+
+    return [
+        Field("operation", name, "name", left=True),
+        Field(key="parent"),
+        Field("kind", lambda one: one.category, "kind", lambda one: one.category, left=True),
+        Field("count", lambda one: str(one.count), "count"),
+        Field(key="measured"),
+        Field(key="total_ns"),
+        Field("mean", of_time(lambda one: one.total_ns / one.measured)),
+        Field("least", of_time(lambda one: one.least_ns), "least_ns"),
+        Field("most", of_time(lambda one: one.most_ns), "most_ns"),
+        Field("waits", of_time(waited)),
+        Field(
+            "most is on", most_is_on if run.timed else None,
+            "most_rank", of_most(lambda one: one.most_rank), left=True,
+        ),
+        Field(key="most_microbatch", value=of_most(lambda one: one.most_batch)),
+    ]  # fmt: skip
+
+
+def lines(run: Run, asked: Asked) -> list[str]:
+    """The operations and sub-operations, the ones that take most first; an order without times as it is."""
+    recorded = run.figures.recorded
+    if recorded is None:
+        return []
+    # Imported here and below: other runs have no such table.
+    from simcore.measured.summary import op_figures, sub_figures
+
+    shown = recorded.run
+    waited = _waited(recorded) if run.timed and recorded.waiting else None
+    unit = (", ms" if run.timed else "") + ("; waits: part of the most" if waited is not None else "")
+
+    def rows(figures: list[OpFigures]) -> list[str]:
+        ordered = sorted(figures, key=lambda one: -one.total_ns)
+        kept = ordered if asked.every_layer else ordered[:_MOST_ROWS]
+        more = more_line(len(ordered) - len(kept), where="--all-layers has all")
+        return [*field_lines(_fields(shown, waited), kept), *more]
+
+    found = [] if run.timed else [*order_lines(shown, WIDTH), ""]
+    found += [f"Operations of all ranks, by name{unit}", *rows(op_figures(shown))]
+    subs = sub_figures(shown)
+    if subs:
+        found += ["", f"Sub-operations, inside the operations above{unit}", *rows(subs)]
+    return found
+
+
+def _waited(recorded: MeasuredResults) -> Callable[[OpFigures], int]:
+    from simcore.replay.waits import waits_by_item
+
+    waits = {rank.number: waits_by_item(recorded, index) for index, rank in enumerate(recorded.run.ranks)}
+    return lambda one: sum(wait.ns for wait in waits[one.most_rank].get(one.most_item, ()))
+
+
+def order_lines(run: MeasuredRun, width: int) -> list[str]:
+    """The operations of each stage or rank in the order of the file, each with its micro-batch."""
+    found = ["Order of the operations, with their micro-batches"]
+    for rank in run.ranks:
+        ops = rank.ops
+        words = [
+            printable(name, _NAME_CELLS) + (f" {batch}" if batch >= 0 else "")
+            for name, batch in zip(ops.name[:_MOST_ROWS], ops.batch, strict=False)
+        ]
+        left = len(ops) - len(words)
+        text = ", ".join(words) + (f", and {left} more" if left > 0 else "")
+        head = f"  {run.unit} {rank.number}  "
+        found += textwrap.wrap(text, width, initial_indent=head, subsequent_indent=" " * len(head))
+    return found
+
+
+def operation_values(recorded: MeasuredResults) -> dict[str, Any]:
+    """`operations`, with the least slack of each, and `sub_operations` of the times of the files."""
+    from simcore.measured.summary import op_figures, sub_figures
+
+    run, slack = recorded.measured, recorded.least_slack_ns if recorded.timed else {}
+    fields = _fields(run, None)
+    slacks: Field[OpFigures] = Field(key="slack_ns", value=lambda one: slack.get(one.name))
+    return {
+        "operations": field_values([*fields, slacks], op_figures(run)),
+        "sub_operations": field_values(fields, sub_figures(run)),
+    }
+
+
+def values(run: Run, asked: Asked) -> dict[str, Any]:
+    """`measured` has them."""
+    return {}

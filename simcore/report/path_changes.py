@@ -1,0 +1,67 @@
+"""What changes in the critical paths of two runs."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from simcore.diagnostics import printable
+from simcore.report.changes import CHANGE, change_fields
+from simcore.report.section import Asked
+from simcore.report.table import Field, field_lines, field_values
+from simcore.units import column_unit
+
+if TYPE_CHECKING:
+    from simcore.analysis.compare import Change
+    from simcore.analysis.two_runs import Compared
+
+_PATH = 5
+_NAME_CELLS = 28
+_NO_LAYER = "no layer"
+# A kind, and a stage or a layer beside it.
+_Line = tuple["Change | None", "Change | None"]
+
+
+def lines(found: Compared, asked: Asked) -> list[str]:
+    """What the two are made of: by kind and, where that moves more, by stage or by layer."""
+    paths = found.paths
+    if paths is None or not any(one.ns for changes in paths for one in changes):
+        return []
+    most = None if asked.everything else _PATH
+
+    def moved(changes: list[Change]) -> int:
+        return sum(abs(one.ns) for one in changes[:most])
+
+    by_stage = moved(paths.stage) > moved(paths.layer)
+    others = [
+        one._replace(name=f"stage {one.name}" if by_stage else printable(one.name, _NAME_CELLS) or _NO_LAYER)
+        for one in (paths.stage if by_stage else paths.layer)
+    ]
+    unit_ns, unit = column_unit(max(found.a.step_time_ns, found.b.step_time_ns))
+    fields: list[Field[_Line]] = [
+        Field(f"kind, {unit}", lambda pair: pair[0].name if pair[0] else "", left=True),
+        *change_fields(lambda pair: pair[0], unit_ns, "A"),
+        Field("stage" if by_stage else "layer", lambda pair: pair[1].name if pair[1] else "", left=True),
+        *change_fields(lambda pair: pair[1], unit_ns, "A"),
+    ]
+    rows = list(zip_longest(paths.kind[:most], others[:most]))
+    more = " (--all has all)" if max(len(paths.kind), len(others)) > len(rows) else ""
+    return [f"Critical paths, what changes most{more}", *field_lines(fields, rows)]
+
+
+def values(found: Compared, asked: Asked) -> dict[str, Any]:
+    """`critical_path`, of runs that were matched op by op."""
+    paths = found.paths
+    if paths is None:
+        return {}
+
+    def changes(name: str, of: list[Change], value: Any) -> list[dict[str, Any]]:
+        return field_values([Field(key=name, value=value), *CHANGE], of)
+
+    return {
+        "critical_path": {
+            "by_kind": changes("kind", paths.kind, lambda one: one.name),
+            "by_stage": changes("stage", paths.stage, lambda one: int(one.name)),
+            "by_layer": changes("layer", paths.layer, lambda one: one.name or None),
+        }
+    }

@@ -1,0 +1,81 @@
+"""Two runs beside each other: what they are, their steps, how much was matched, and why they differ."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simcore.report.section import Asked
+from simcore.report.table import WIDTH, Field, field_values, keys, wrapped
+from simcore.units import difference, duration
+
+if TYPE_CHECKING:
+    from simcore.analysis.compare import Part
+    from simcore.analysis.run import Run
+    from simcore.analysis.two_runs import Compared
+
+_THEN = "     "
+_PART: list[Field[Part]] = [Field(key="account"), Field(key="difference_ns", value=lambda one: one.ns)]
+_FILE: Field[Run] = Field(key="file", value=lambda one: one.path)
+# Of runs whose ops were matched their parameters tell them apart, of others what they are.
+_MATCHED: list[Field[Run]] = [
+    _FILE,
+    *keys("step_time_ns"),
+    Field(key="schedule", value=lambda one: one.figures.origin.schedule),
+    Field(key="parameters", value=lambda one: one.figures.origin.parameters),
+]
+_PAIRED: list[Field[Run]] = [
+    _FILE,
+    Field(key="run", value=lambda one: one.stamp),
+    Field(key="kind", value=lambda one: one.origin),
+    *keys("step_time_ns", "together"),
+    Field(key="tp", value=lambda one: one.shape.tp),
+    Field(key="dp", value=lambda one: one.shape.dp),
+    Field(key="pp", value=lambda one: one.shape.pp),
+    Field(key="microbatches", value=lambda one: one.shape.microbatches),
+    Field(key="diagnostics", value=lambda one: [found.values() for found in one.diagnostics]),
+]
+
+
+def lines(found: Compared, asked: Asked) -> list[str]:
+    """A line a side, B - A, and why."""
+    a_ns, b_ns = found.a.step_time_ns, found.b.step_time_ns
+    text = [found.title] if found.title else []
+    for name, ns, words in zip("AB", (a_ns, b_ns), found.sides, strict=True):
+        line = f"{name}  {duration(ns):<11} {words}"
+        text.append(line if len(line) <= WIDTH else line[: WIDTH - 3] + "...")
+    text.append(f"B - A  {difference(a_ns, b_ns)}; {found.paired}")
+    for line in (*found.notices, f"Why: {found.why}."):
+        text += wrapped(line, "", _THEN)
+    return text + (wrapped(found.parts_words, _THEN, _THEN) if found.parts_words else [])
+
+
+def values(found: Compared, asked: Asked) -> dict[str, Any]:
+    """`schema`, `a`, `b`, `difference_ns`, `why`, `parts`, and what of the two is not alike."""
+    a_ns, b_ns = found.a.step_time_ns, found.b.step_time_ns
+    side = _PAIRED
+    unlike: dict[str, Any] = {
+        "unlike": [{"what": name, "a": a, "b": b} for name, a, b in found.unlike],
+        "paired_by": "rank" if found.by_rank else "stage",
+    }
+    if found.matched is not None:
+        side = _MATCHED
+        changed = {name: {"a": _plain(a), "b": _plain(b)} for name, (a, b) in found.changed.items()}
+        names = ("ops", "a_ops", "b_ops", "ranks")
+        unlike = {
+            "changed": changed,
+            "matched": {name: getattr(found.matched, name) for name in names},
+        }
+    return {
+        "schema": found.schema,
+        **dict(zip("ab", field_values(side, (found.a, found.b)), strict=True)),
+        "difference_ns": found.difference_ns,
+        # How much longer B is, in per cent of A; null of nothing.
+        "difference_percent": 100 * (b_ns - a_ns) / a_ns if a_ns else None,
+        "why": found.why,
+        "parts": field_values(_PART, found.parts),
+        **unlike,
+    }
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

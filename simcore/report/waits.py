@@ -1,0 +1,57 @@
+"""Who waits for whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simcore.diagnostics import printable
+from simcore.report.section import Asked
+from simcore.report.table import Field, field_lines, field_values, more_line
+from simcore.run.figures import WaitFor
+from simcore.units import duration, percent
+
+if TYPE_CHECKING:
+    from simcore.analysis.run import Run
+
+_WAITS = 8
+_NAME_CELLS, _RANK_CELLS = 34, 40
+
+
+def _fields(run: Run) -> list[Field[WaitFor]]:
+    return [
+        Field(
+            "ranks", lambda one: short(one.early.text(), _RANK_CELLS),
+            "rank", lambda one: one.early.first, left=True,
+        ),
+        Field(
+            "wait for", lambda one: short(one.late.text(), _RANK_CELLS),
+            "for", lambda one: one.late.first, left=True,
+        ),
+        Field("in", lambda one: printable(one.where, _NAME_CELLS), "in", lambda one: one.where, left=True),
+        Field("for", lambda one: duration(one.ns), "ns"),
+        Field("of step", lambda one: f"{percent(one.ns, run.step_time_ns)} %"),
+    ]  # fmt: skip
+
+
+def short(text: str, cells: int) -> str:
+    """A text that ends with dots where it is longer."""
+    return text if len(text) <= cells else text[: cells - 3] + "..."
+
+
+def lines(run: Run, asked: Asked) -> list[str]:
+    """A line a wait, the longest ones; nothing where nobody is known to wait."""
+    found = run.figures.waits_for
+    if not found:
+        return []
+    more = more_line(len(found) - _WAITS, "shorter waits")
+    return ["Who waits for whom, the longest first", *field_lines(_fields(run), found[:_WAITS]), *more]
+
+
+def wait_values(run: Run) -> list[dict[str, Any]]:
+    """Each wait as JSON."""
+    return field_values(_fields(run), run.figures.waits_for)
+
+
+def values(run: Run, asked: Asked) -> dict[str, Any]:
+    """Of measured runs `measured` has them."""
+    return {}

@@ -1,0 +1,138 @@
+"""What would help: changes that somebody can make, and how much each thing matters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simcore.diagnostics import printable
+from simcore.records import asdict
+from simcore.report.section import Asked
+from simcore.report.table import Field, field_lines, field_values, listed
+from simcore.run.findings import WhatIf
+from simcore.units import change_percent, duration
+
+if TYPE_CHECKING:
+    from simcore.analysis.run import Run
+
+_KNOB_CELLS, _COMMAND_CELLS = 60, 4096
+_LEAST_SHARE = 0.0005
+
+
+def _known(ns: int | None, one: WhatIf) -> int | None:
+    return None if one.unknown else ns
+
+
+def _fields(run: Run) -> list[Field[WhatIf]]:
+    """Of what matters: the step with it at nothing, and with 10 % less time on it; and all keys."""
+    base = run.what_if_base_ns
+
+    def step(ns: int | None, one: WhatIf) -> str:
+        return "unknown" if one.unknown else "" if ns is None else duration(ns)
+
+    def change(ns: int | None, one: WhatIf) -> str:
+        return "" if one.unknown or ns is None else change_percent(base, ns)
+
+    fields: list[Field[WhatIf]] = [
+        Field(key="list"),
+        Field("what", lambda one: printable(one.knob, _KNOB_CELLS), "knob", lambda one: one.name, left=True),
+        Field(
+            "step if free", lambda one: step(one.free_ns, one),
+            "free_ns", lambda one: _known(one.free_ns, one),
+        ),
+        Field("change", lambda one: change(one.free_ns, one)),
+        Field(
+            "10 % less time", lambda one: step(one.better10_ns, one),
+            "better10_ns", lambda one: _known(one.better10_ns, one),
+        ),
+        Field("change", lambda one: change(one.better10_ns, one)),
+        Field(
+            "10 % more time", lambda one: "" if one.worse10_ns is None else step(one.worse10_ns, one),
+            "worse10_ns", lambda one: _known(one.worse10_ns, one), optional=True,
+        ),
+        Field(
+            "", lambda one: "slower: anomaly" if one.anomaly else "",
+            "anomaly", lambda one: one.anomaly or None, left=True, optional=True,
+        ),
+        Field(key="moves_work", value=lambda one: one.moves or None, optional=True),
+        Field(key="unknown", value=lambda one: one.unknown or None, optional=True),
+        Field(key="flags", value=lambda one: one.flags or None, optional=True),
+        Field(key="microbatches", optional=True),
+        Field(key="alike_ns", optional=True),
+    ]  # fmt: skip
+    some_worse = any(one.worse10_ns is not None for one in run.what_if())
+    return [one for one in fields if some_worse or one.key != "worse10_ns"]
+
+
+def _changes(run: Run) -> list[Field[WhatIf]]:
+    """Of changes: the step with each; of more micro-batches what as many as the run has take of it."""
+    base = run.what_if_base_ns
+
+    def change(one: WhatIf) -> str:
+        return change_percent(base, one.better10_ns if one.alike_ns is None else one.alike_ns)
+
+    return [
+        # Whole: it is there to be copied.
+        Field("change", lambda one: printable(one.knob, _COMMAND_CELLS), left=True),
+        Field("step", lambda one: duration(one.better10_ns)),
+        Field("change", change),
+        Field("", lambda one: "" if one.alike_ns is None else "a micro-batch", left=True),
+    ]
+
+
+def lines(run: Run, asked: Asked) -> list[str]:
+    """The changes that gain; then a line for each thing that is seen in the step time, the others by name.
+    The greatest gain comes first.
+    """
+    if not asked.what_if:
+        return []
+    knobs, base = run.what_if(), run.what_if_base_ns
+    if not base or not knobs:
+        return ["What if: nothing takes any time"]
+    changes = [one for one in knobs if one.list == "change"]
+    things = [one for one in knobs if one.list != "change"]
+    shown = [one for one in things if one.anomaly or one.unknown or _share(one, base) >= _LEAST_SHARE]
+    little = [printable(one.knob, _KNOB_CELLS) for one in things if one not in shown]
+    found: list[str] = []
+    if changes:
+        title = f"Changes you can make (step time now {duration(base)})"
+        found += [title, *field_lines(_changes(run), changes), ""]
+    found.append(f"What if one thing took less time (step time now {duration(base)})")
+    found += field_lines(_fields(run), shown)
+    found += _base_lines(run)
+    if any(one.free_ns is None for one in shown):
+        found.append("  a change that is made or not is taken as it is, in the columns of 10 % less time")
+    found += [f"  {words}" for words in dict.fromkeys(one.meaning for one in knobs) if words]
+    if any(one.anomaly for one in knobs):
+        found.append(
+            "  anomaly: what is cheaper lets other traffic meet at the same ports or queues, and the step "
+            "takes longer"
+        )
+    found += [f"  unknown: {why}" for why in dict.fromkeys(one.unknown for one in knobs) if why]
+    return found + (listed("below 0.05 %, or nothing:", little) if little else [])
+
+
+def _share(one: WhatIf, base: int) -> float:
+    """By what share of the step a change alters it at most."""
+    steps = (one.free_ns, one.better10_ns, one.worse10_ns)
+    return max(abs(base - ns) for ns in steps if ns is not None) / base
+
+
+def _base_lines(run: Run) -> list[str]:
+    """Where what it starts from is of another kind than the step that the page begins with."""
+    if run.together:
+        return []
+    return [
+        f"  the ranks did not run together (each from its own start, the longest takes "
+        f"{duration(run.step_time_ns)}):",
+        "  here they are replayed as if they had, with nothing changed now, so that one kind is compared",
+    ]
+
+
+def values(run: Run, asked: Asked) -> dict[str, Any]:
+    """`what_if`, the greatest gain first, `what_if_base_ns`, and `gradients`, its slopes."""
+    gradients = run.gradients if run.timed else None
+    return {
+        "what_if": field_values(_fields(run), run.what_if()) if asked.what_if else None,
+        "what_if_base_ns": run.what_if_base_ns if run.timed else None,
+        "gradients": None if gradients is None else [asdict(one) for one in gradients],
+    }

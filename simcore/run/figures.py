@@ -1,0 +1,130 @@
+"""The figures that a page states of every run, a row of a table each, whatever the run came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from simcore.records import Struct
+
+if TYPE_CHECKING:
+    from simcore.ranks import RankSet
+    from simcore.run.track import Track
+
+
+class Origin(Struct, frozen=True):
+    """What a run is of: what was read, and what was made of it.
+
+    format, policy: of the files. rows: of a workload, or operations; declared_rows: by its header. degrees:
+    by name, None where one is not known. network: the model that the times are of, schedule: how they came
+    to be. parameters: by field, with the values that the run took. pass_end_ns: of a layer-loop.
+    """
+
+    format: str
+    policy: str
+    rows: int
+    declared_rows: int | None
+    microbatches: int
+    degrees: Mapping[str, int | None]
+    network: str
+    schedule: str
+    parameters: Mapping[str, Any]
+    pass_end_ns: Sequence[int]
+    spans: int
+    ops_simulated: int
+
+
+class Said(NamedTuple):
+    """A sentence on a run. rule: which one says it. ns: the figure that it is about, None of several."""
+
+    rule: str
+    text: str
+    ns: int | None = None
+
+
+class StreamUse(Struct, frozen=True):
+    """One stream of a rank, in a step or a stretch of it, ns.
+
+    busy_ns: something runs on it. overlapped_ns: while the rank computes, None where a trace does not say.
+    exposed_ns: while compute waits for it.
+    """
+
+    stream: str
+    busy_ns: int
+    overlapped_ns: int | None
+    exposed_ns: int
+
+    @property
+    def kind(self) -> str:
+        """`compute`, the kind of group, or `pp`."""
+        return "pp" if self.stream.startswith("pp") else self.stream
+
+
+class TrackUse(NamedTuple):
+    """What a step is for one rank of a track, ns; its accounts sum to the step.
+
+    compute_ns: by phase. exposed_ns: by kind of group. host_ns: None where no host was watched.
+    overlapped_ns: communication beside compute. peak_microbatches: held at once. None: not known.
+    """
+
+    track: Track
+    compute_ns: Mapping[str, int]
+    exposed_ns: Mapping[str, int]
+    wait_ns: int
+    bubble_ns: int
+    host_ns: int | None
+    idle_ns: int
+    overlapped_ns: int | None
+    comm_ns: int
+    peak_microbatches: int | None
+    streams: Sequence[StreamUse]
+
+
+class WaitFor(NamedTuple):
+    """Each of the ranks `early` waits `ns` in a step for the ranks `late`. where: in which operation, or
+    whose collectives; raw text of the file.
+    """
+
+    early: RankSet
+    late: RankSet
+    where: str
+    ns: int
+
+
+class PathSegment(NamedTuple):
+    """A segment of the critical path. layer: the row or operation, raw text of the file, None without one.
+    phase, microbatch: None outside of them. reason: why it could not start earlier.
+    """
+
+    start_ns: int
+    end_ns: int
+    rank: int
+    stream: str
+    kind: str
+    layer: str | None
+    phase: str | None
+    microbatch: int | None
+    reason: str
+
+
+class LayerUse(Struct, frozen=True):
+    """A row of a workload, equal ones together, or an operation of a trace; times in ns.
+
+    index: its place in the table. name: raw text of the file. rows: how many it stands for. line: of the
+    file, block: the micro-batch's; None without. cells: its `LayerCell`s by phase; None of an operation,
+    which is part of the operation `parent` or that itself. compute_ns, exposed_ns: of a step, on the rank
+    where they are most together. critical_ns: of the critical path. slack_ns: the least, None of what takes
+    no part in the step.
+    """
+
+    index: int
+    name: str
+    rows: int
+    line: int | None
+    block: int | None
+    cells: Mapping[str, Any] | None
+    parent: str | None
+    compute_ns: int
+    exposed_ns: int
+    critical_ns: int
+    slack_ns: int | None

@@ -1,0 +1,267 @@
+"""A run as lanes of spans, whatever it came from: which lanes there are, what is in them, how much of a
+stretch is what, and what a search finds in them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from simcore.records import Struct
+
+if TYPE_CHECKING:
+    from simcore.ranks import RankSet
+    from simcore.run.axis import Axis
+    from simcore.run.span_words import SpanWords
+
+# What a span can be drawn as: compute by what it is for, communication by kind, and not computing. The
+# last five before `wait` are of measured runs: groups of the embeddings, unknown kinds, the host.
+# `wg` is for schedules that take the weight gradient apart; else it is backward as well.
+KINDS = (
+    "fwd", "bwd", "wg", "opt", "recompute", "tp", "ep", "dp", "dp_ep", "all", "pp",
+    "embedding", "position", "comm", "host", "wait", "bubble", "idle",
+)  # fmt: skip
+COMPUTING = tuple(KINDS.index(name) for name in ("fwd", "bwd", "wg", "opt", "recompute"))
+NAMELESS = frozenset(KINDS.index(name) for name in ("idle", "bubble", "wait"))
+# The stream that every track has; the others are communication, by the names of its groups.
+COMPUTE_STREAM = "compute"
+
+
+class Spans(Struct, frozen=True):
+    """Spans of a lane as columns, ascending by start, ns.
+
+    op: what the run knows the span by. category: index into KINDS.
+    """
+
+    start: array[int]
+    end: array[int]
+    op: array[int]
+    category: bytearray
+
+
+class Order(NamedTuple):
+    """A way to order lanes. id: of the measure. words: in the heading, in at most twelve cells.
+    column: what the share beside each lane is then of, in four. least_first: whether the smallest comes
+    first, else the largest.
+    """
+
+    id: str
+    words: str
+    column: str
+    least_first: bool = False
+
+
+class Stretch(NamedTuple):
+    """start_ns..end_ns of the step. words: what it is."""
+
+    start_ns: int
+    end_ns: int
+    words: str
+
+
+class Figure(NamedTuple):
+    """How much of a stretch is what. short: its words on a narrow screen. kind: of KINDS, "" for idle."""
+
+    words: str
+    short: str
+    kind: str
+    ns: int
+
+
+class Figures(NamedTuple):
+    """A stretch's figures. room_ns: what 100 % are: the stretch, times the ranks that were added up.
+
+    ranks: how many that are, so that a mean can be said.
+    """
+
+    of: tuple[Figure, ...]
+    room_ns: int
+    ranks: int
+
+
+class Searched(Struct, frozen=True):
+    """What a search looks at of a lane's spans, a number a span: an index into a table, as bytes where the
+    table is short enough for `bytes.translate`.
+
+    kinds: by `kind`, the words for what a span is. names: by `name`, the names that it has in the file, raw
+    text. microbatch: of each span, plus 1; 0 of none.
+    """
+
+    kinds: list[frozenset[str]]
+    kind: Sequence[int]
+    names: list[tuple[str, ...]]
+    name: Sequence[int]
+    microbatch: Sequence[int]
+
+
+def codes(numbers: Iterable[int]) -> Sequence[int]:
+    """Numbers from 0 on as bytes, where they all fit, else as a column."""
+    column = array("q", numbers)
+    return bytes(column.tolist()) if max(column, default=0) < 256 else column
+
+
+class RunLanes(Protocol):
+    """The lanes of a run. number: a track, or the one that stands for those equal to it (`of_rank`).
+    stream: one of its streams, None for all that its ranks do.
+
+    A lane is that of a track (stream None: what its ranks do all the time, as far as it is known) or of one
+    of its streams. Spans are given as the same object each time.
+    """
+
+    @property
+    def length(self) -> int:
+        """The end of the axis, ns: the step time."""
+
+    @property
+    def timed(self) -> bool:
+        """Whether the axis is time; else it is an order, and nothing is busy for so long."""
+
+    @property
+    def axis(self) -> Axis:
+        """How places of the axis are written."""
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The tracks with a lane of their own when all is folded, in their order."""
+
+    @property
+    def counted(self) -> str:
+        """How many ranks there are, and in how many lanes."""
+
+    @property
+    def numbered(self) -> tuple[str, str]:
+        """What the column beside the titles has: ("x", "") how many ranks, else its heading, wide and
+        narrow, and `beside` has its cells."""
+
+    def beside(self, number: int) -> str:
+        """What stands there of a track; "" where it is how many ranks it has."""
+
+    @property
+    def kinds(self) -> Collection[str]:
+        """The names of KINDS that cells can be of."""
+
+    @property
+    def communication_words(self) -> str:
+        """What the kinds of communication are together: `exposed` where they hold compute back."""
+
+    @property
+    def idle_words(self) -> str:
+        """What no work is called."""
+
+    @property
+    def heat(self) -> Mapping[int, int]:
+        """The tracks whose compute adds up over the ranks, each with how many they count for."""
+
+    @property
+    def orders(self) -> Sequence[Order]:
+        """The ways to order lanes, the natural one first."""
+
+    def measure_ns(self, order: str, number: int) -> int:
+        """ns of the step that an order goes by, of a rank of a track."""
+
+    def busy_ns(self, number: int) -> int:
+        """ns of the step that a rank of a track computes."""
+
+    def spread(self, numbers: Sequence[int]) -> dict[str, list[int]]:
+        """Figure -> ns of each of some tracks, the compute first; {} where there are no times."""
+
+    # -- ranks -------------------------------------------------------------------------
+
+    def headings(self, number: int) -> tuple[str, ...]:
+        """What a track belongs to, from the outermost: its stage, its parallel group."""
+
+    def ranks(self, number: int) -> RankSet:
+        """The ranks of a track and of those equal to it, ascending."""
+
+    def number_of(self, rank: int) -> int | None:
+        """The track whose lane a rank is in, None for no rank of this run."""
+
+    def number_like(self, number: int) -> int:
+        """The track whose lane stands for a track."""
+
+    def own_number(self, rank: int) -> int:
+        """The track that has the words for a rank's figures: its own, where it is simulated."""
+
+    def stage_of(self, number: int) -> int | None:
+        """The pipeline stage of a track."""
+
+    def rank_words(self, rank: int) -> str:
+        """Where a rank is: `rank 37 = stage 0, dp 4, tp 5`."""
+
+    def missing(self, rank: int | None, stage: int | None, microbatch: int | None) -> str:
+        """Which of them this run does not have, in words; "" if it has all."""
+
+    # -- spans -------------------------------------------------------------------------
+
+    def title(self, number: int) -> str:
+        """The name of a track's lane."""
+
+    def streams(self, number: int) -> list[str]:
+        """The streams of a track, compute first."""
+
+    def stream_title(self, number: int, stream: str) -> str:
+        """The name of a stream's lane."""
+
+    def spans(self, number: int, stream: str | None) -> Spans:
+        """The spans of a lane, none of them empty."""
+
+    def drawn(self, number: int, stream: str | None) -> Spans:
+        """What its cells are drawn from: its spans, or the parts of them that are of other kinds."""
+
+    def overlaps(self, stream: str | None) -> bool:
+        """Whether spans of such a lane may run at the same time."""
+
+    def covers_all(self, stream: str | None) -> bool:
+        """Whether there is a span at every time of the step."""
+
+    def name(self, number: int, op: int) -> tuple[str, str]:
+        """(name, ending) of a span: the name may be cut for the ending; raw text."""
+
+    def names(self) -> Collection[str]:
+        """The names of rows or operations, each once, raw text."""
+
+    def searched(self, number: int, stream: str | None) -> Searched:
+        """What a search looks at of a lane."""
+
+    # -- what one moves by ---------------------------------------------------------------
+
+    def passes(self, number: int) -> Sequence[Stretch]:
+        """The passes of micro-batches, in the order of time."""
+
+    def waits(self, number: int) -> Sequence[int]:
+        """The spans of a track's lane in which it waits, the longest wait first, then the idle ones."""
+
+    def all_waits(self) -> Sequence[tuple[int, int]]:
+        """(number, span) of the waits of all lanes, in that order."""
+
+    def waited_ns(self, number: int, index: int) -> int:
+        """How long it waits in a span of `waits`: all of it, or a part."""
+
+    def path(self) -> Iterator[tuple[int, int, int, int, str]] | None:
+        """(start, end, number, rank, stream) of the critical path's segments in the order of time; stream ""
+        where only the lane of the track shows one. None where the ranks have no common time.
+        """
+
+    @property
+    def figure_words(self) -> Sequence[str]:
+        """The words of all figures, in the order in which they are told."""
+
+    def figures(self, number: int, first_ns: int, last_ns: int) -> Figures:
+        """What a rank of a track does from `first_ns` to `last_ns`."""
+
+    def all_figures(self, first_ns: int, last_ns: int) -> Figures:
+        """What all ranks do, added up."""
+
+    def longest(self, number: int, first_ns: int, last_ns: int) -> tuple[int, Figure | None]:
+        """(spans of a track's lane in a stretch, the longest of them as it is cut there)."""
+
+    @property
+    def words(self) -> SpanWords:
+        """What is said of single spans."""
+
+
+def figures_of(kinds: Sequence[Figure], found: Sequence[int], room_ns: int, ranks: int) -> Figures:
+    """ns by figure as `Figures`, those that there are."""
+    pairs = zip(kinds, found, strict=True)
+    return Figures(tuple(one._replace(ns=ns) for one, ns in pairs if ns), room_ns, ranks)

@@ -1,0 +1,99 @@
+"""Advice: changes that a user can make, each of them a gain that a rerun confirms.
+
+Seen to fail on these bugs, planted one at a time: a change that gains nothing kept; a pair kept that gains
+less than one of the two alone; the step of twice the micro-batches taken for a step of as many.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from simcore.analysis import Results
+from simcore.parameters import Parameters
+from simcore.run.findings import WhatIf
+from simcore.simulation import Simulation, simulate
+from simcore.workload import open_workload
+from tests.analysis.booking import run
+from tests.engine.test_folding_with_overrides import overridden
+from tests.strategies import Case, cases, layer
+from tui.commands.arguments import Parser, add_parameters, parameters_from
+
+SEEDS = {
+    "000": "fixtures/000_gpt13b_tp4_old_header.txt",
+    "002": "fixtures/002_gpt_1024npu.txt",
+    "003": "fixtures/003_gpt2_large_op_table.txt",
+}
+BLOCK = layer("embedding_layer", 1000, 1000, 1000)
+
+
+def advice(simulation: Simulation) -> list[WhatIf]:
+    return [one for one in Results(simulation).what_if() if one.list == "change"]
+
+
+def alike_ns(simulation: Simulation, one: WhatIf) -> int:
+    """The step time with a change, for as many micro-batches as the run has."""
+    count = one.microbatches or simulation.program.microbatches
+    return one.better10_ns * simulation.program.microbatches // count if count else one.better10_ns
+
+
+@settings(max_examples=30)
+@given(overridden() | cases())
+def test_every_change_gains_and_a_rerun_of_it_takes_what_is_said(case: Case) -> None:
+    simulation = simulate(*case)
+    base, found = simulation.step_time_ns, advice(simulation)
+    of_flags = {one.flags: alike_ns(simulation, one) for one in found}
+    assert len(of_flags) == len(found)
+    for one in found:
+        assert one.parameters is not None
+        assert simulate(case.workload, one.parameters).step_time_ns == one.better10_ns
+        assert base - of_flags[one.flags] >= max(0.001 * base, 1)
+        if one.microbatches is None:
+            assert one.better10_ns < base
+    same_work = [one.better10_ns for one in found if one.microbatches is None]
+    assert same_work == sorted(same_work)
+
+
+def flags_of(words: str) -> Parameters:
+    """The parameters that a command line gives."""
+    parser = Parser(prog="wltui")
+    add_parameters(parser)
+    return parameters_from(parser.parse_args(words.split()))
+
+
+def test_the_best_change_of_a_layer_loop_is_a_schedule_that_hides_its_gradients() -> None:
+    simulation = simulate(open_workload(SEEDS["000"]), flags_of(""))
+    best = advice(simulation)[0]
+    assert best.flags == best.knob == "--schedule 1f1b --overlap-grad-reduce"
+    assert best.parameters == flags_of(best.flags)
+    assert round(100 * best.better10_ns / simulation.step_time_ns - 100) == -32
+
+
+@pytest.mark.slow
+def test_of_two_changes_the_pair_is_said_where_it_gains_more_than_each() -> None:
+    changes = advice(simulate(open_workload(SEEDS["002"]), flags_of("")))
+    found = {one.flags: one.better10_ns for one in changes}
+    alone = "--schedule interleaved --virtual-stages 8", "--overlap-grad-reduce"
+    assert found[" ".join(alone)] < min(found[one] for one in alone)
+    assert not [flags for flags in found if flags.count("--overlap") + flags.count("--schedule") > 2]
+
+
+def test_a_slow_rank_is_to_be_as_fast_as_its_peers() -> None:
+    simulation = run([BLOCK] * 2, {"tp": 2, "pp": 2}, schedule="1f1b", slow_rank=("1=1.5", "2=0.9"))
+    mended = next(one for one in advice(simulation) if one.knob == "rank 1 as fast as its peers")
+    assert mended.flags == "--slow-rank 1=1 --slow-rank 2=0.9"
+    assert mended.better10_ns == run(
+        [BLOCK] * 2, {"tp": 2, "pp": 2}, schedule="1f1b", slow_rank=("2=0.9",)
+    ).step_time_ns  # fmt: skip
+    assert not [one for one in advice(run([BLOCK], {"tp": 2}, slow_rank=("1=0.5",))) if "rank" in one.knob]
+
+
+def test_twice_the_batch_comes_last_and_is_worth_it_by_the_micro_batch() -> None:
+    simulation = run([BLOCK] * 2, {"pp": 4}, schedule="1f1b")
+    last = advice(simulation)[-1]
+    assert (last.knob, last.microbatches) == ("--microbatches 4 (twice the batch)", 4)
+    assert last.better10_ns > simulation.step_time_ns > last.better10_ns // 2
+
+
+def test_a_table_of_ops_has_no_other_schedule() -> None:
+    assert advice(simulate(open_workload(SEEDS["003"]), flags_of(""))) == []

@@ -1,0 +1,131 @@
+"""The page as a list of sections: each takes any run, and says the same in text and in JSON."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import pytest
+
+from simcore.analysis.run import Run
+from simcore.analysis.two_runs import compared
+from simcore.json_text import json_text
+from simcore.parameters import Parameters
+from simcore.replay import MeasuredResults, measured_results
+from simcore.report import comparisons, pages
+from simcore.report.section import Asked, Section, page
+from simcore.report.table import Field, field_lines, field_values, keys, table
+from simcore.simulation import simulate
+from simcore.units import column_unit, in_unit
+from simcore.workload import open_workload
+from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
+from tests.tui.made_runs import run, two_stages
+
+KINDS = ("simulated", "astra-sim-1", "simai", "measured", "replayed", "untimed")
+
+
+@cache
+def of(kind: str) -> Run:
+    """A run of each kind, with waits in it where it has times."""
+    if kind == "simulated":
+        return run(two_stages(), slow_rank=("1=2",))
+    if kind == "astra-sim-1":
+        return run(two_stages(), dialect="astra-sim-1")
+    if kind == "simai":
+        from simcore.analysis import Results
+
+        workload = open_workload("fixtures/002_gpt_1024npu.txt")
+        return Results(simulate(workload, Parameters(network="simai-auto")))
+    trace = run_of(SLOW_RANK, 2)
+    if kind == "untimed":
+        from simcore.records import replace
+
+        return MeasuredResults(replace(trace, timed=False))
+    return measured_results(trace, Parameters(compute_scale=2.0) if kind == "replayed" else Parameters())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_key_is_of_one_section_and_every_run_has_all_keys_but_those_of_its_files(kind: str) -> None:
+    asked = Asked()
+    of_sections = [section.values(of(kind), asked) for section in pages.SECTIONS]
+    found = [key for values in of_sections for key in values]
+    assert len(found) == len(set(found))
+    assert {"schema", *found} == set(pages.run_json(of(kind)))
+    assert set(found) - {"measured"} == set(pages.run_json(of("simulated"))) - {"schema"}
+    assert ("measured" in found) == (of(kind).figures.recorded is not None)
+    assert json.loads(json_text(pages.run_json(of(kind))))["schema"] == pages.SCHEMA
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_section_begins_with_words_and_ends_without_a_blank_line(kind: str) -> None:
+    for section in pages.SECTIONS:
+        for every in (False, True):
+            lines = section.lines(of(kind), Asked(every_layer=every))
+            assert not lines or (lines[0] and lines[-1])
+            assert not any("\n" in line for line in lines)
+
+
+def test_every_section_says_something_of_some_run() -> None:
+    asked = Asked(what_if=True)
+    for section in pages.SECTIONS:
+        assert any(section.lines(of(kind), asked) for kind in KINDS if kind != "untimed"), section
+
+
+@pytest.mark.parametrize("kind", ["simulated", "measured", "replayed"])
+def test_the_text_and_the_json_have_the_same_figures(kind: str) -> None:
+    """The table of streams: each cell of time is the figure of the JSON in the unit of its column."""
+    from simcore.report import usage
+
+    found = of(kind)
+    lines = [line.split() for line in usage.lines(found, Asked())]
+    streams = usage.values(found, Asked())["streams"]
+    unit_ns, unit = column_unit(max(one["most_busy_ns"] for one in streams))
+    assert lines[1][:3] == ["stream", "busy", unit]
+    resolution = found.figures.resolution_ns
+    for one, cells in zip(streams, lines[2:], strict=False):
+        assert cells[:2] == [one["stream"], in_unit(one["busy_ns"], unit_ns, resolution)]
+        if one["stream"] != "compute":
+            assert cells[-1] == in_unit(one["exposed_ns"], unit_ns, resolution)
+
+
+def test_a_field_is_a_column_a_key_or_both() -> None:
+    fields: list[Field[complex]] = [
+        Field("re", lambda one: f"{one.real:.0f}", "real"),
+        Field("sum", lambda one: f"{one.real + one.imag:.0f}"),
+        Field(key="imag"),
+        Field(key="double", value=lambda one: one.real * 2 or None, optional=True),
+    ]
+    rows = [1 + 2j, 0j]
+    assert field_lines(fields, rows) == ["  re  sum", "   1    3", "   0    0"]
+    assert field_values(fields, rows) == [{"real": 1, "imag": 2, "double": 2}, {"real": 0, "imag": 0}]
+    assert field_values(keys("real", "imag"), rows) == [{"real": 1, "imag": 2}, {"real": 0, "imag": 0}]
+    assert table([], []) == [""]
+
+
+def test_a_section_more_is_a_line_in_the_list() -> None:
+    class Ranks:
+        """How many ranks there are."""
+
+        def lines(self, found: Run, asked: Asked) -> list[str]:
+            return [f"Ranks: {sum(len(track.ranks) for track in found.tracks)}"]
+
+        def values(self, found: Run, asked: Asked) -> dict[str, object]:
+            return {"ranks": sum(len(track.ranks) for track in found.tracks)}
+
+    more: list[Section[Run]] = [*pages.SECTIONS, Ranks()]
+    for kind, ranks in (("simulated", 8), ("measured", 2)):
+        text = page(more, of(kind), Asked())
+        assert text == f"{pages.run_page(of(kind))}\nRanks: {ranks}\n"
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [("simulated", "simulated"), ("measured", "replayed"), ("simulated", "measured")]
+)
+def test_a_comparison_of_any_two_kinds_has_each_key_once_and_fits_a_screen(a: str, b: str) -> None:
+    found = compared(of(a), of(b))
+    keys_of = [list(section.values(found, Asked())) for section in comparisons.SECTIONS]
+    assert len({key for some in keys_of for key in some}) == sum(map(len, keys_of))
+    assert sum(map(len, keys_of)) == len(comparisons.comparison_json(found))
+    assert comparisons.comparison_page(found).count("\n") <= 40
+    everything = comparisons.comparison_page(found, everything=True)
+    assert everything.count("\n") >= comparisons.comparison_page(found).count("\n")

@@ -130,7 +130,9 @@ class Beside(Struct, frozen=True, dict=True):
     @property
     def accounts_title(self) -> str:
         """The ranks of `account_pairs`."""
-        return f"the mean of the paired stages, then stage {self._most_changed.stage}, which changes most"
+        stage = self._most_changed.stage
+        where = "all ranks" if stage is None else f"stage {stage}"
+        return f"the mean of the paired stages, then {where}, which changes most"
 
     @property
     def account_pairs(self) -> list[tuple[Change, Change]]:

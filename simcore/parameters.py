@@ -217,7 +217,7 @@ FLAGS: tuple[Flag, ...] = (
 )  # fmt: skip
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
 _LEAST = {"endpoint_delay": 0, "seed": 0}
-_MOST = {"splits": MOST_CHUNKS, "active_chunks": MOST_CHUNKS, "num_queues_per_dim": 1024}
+_MOST = {"splits": MOST_CHUNKS, "active_chunks": MOST_CHUNKS}
 _MOST_COUNT = 2**40
 
 

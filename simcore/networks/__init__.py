@@ -23,9 +23,9 @@ _AUTO_FLAGS = (*_BUSBW_FLAGS, "nvlink", "nic", "nics_per_server", "gpu_type", "n
 NETWORKS: dict[str, NetworkModel] = {
     "analytical": NetworkModel("analytical", queues=True),
     "shared": NetworkModel("shared"),
-    "links": NetworkModel("links"),
     "busbw": NetworkModel("busbw", "FILE", _BUSBW_FLAGS, one_place, lifts_forward=True),
     "simai-auto": NetworkModel("simai_auto", None, _AUTO_FLAGS, servers, lifts_forward=True),
+    "links": NetworkModel("links"),
 }
 
 

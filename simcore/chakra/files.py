@@ -38,10 +38,8 @@ def find_set(path: str) -> SetFiles | None:
             names = sorted(sets)
             listed = ", ".join(printable(name, 60) for name in names[:_LISTED])
             more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-            first = printable(os.path.join(path, names[0]), 80)
             message = (
-                f"found {len(names)} sets of execution traces: {listed}{more}, expected one: name it, as "
-                f"{first}"
+                f"found {len(names)} sets of execution traces: {listed}{more}, expected one: name its prefix"
             )
             raise InputError(Diagnostic("error", "several-sets", message, path))
         prefix, only = next(iter(sets.items()))

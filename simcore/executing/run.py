@@ -189,12 +189,6 @@ def _by_astra(traces: TraceSet, parameters: Parameters) -> Executed:
             f"rank {ranks}: ASTRA-sim prints no statistics of ranks with CPU, memory or invalid nodes (R7.4)"
         )
         found.append(Diagnostic("note", "no-statistics", message, traces.path))
-    for fault in [one for one in outcome.swallowed if one.node is not None][:8]:
-        found.append(
-            Diagnostic(
-                "warning", "node-swallowed", f"{_told(fault)}; ASTRA-sim goes on without it", traces.path
-            )
-        )
     return _astra_executed(traces, parameters, cluster, run, outcome, links, groups, tuple(found), astra)
 
 

@@ -1,4 +1,4 @@
-"""A simulated step written as execution traces comes back with the same step and accounts by wltui's rules."""
+"""A step written as execution traces comes back with the same step and accounts by wltui's rules."""
 
 from __future__ import annotations
 

@@ -7,16 +7,16 @@
 
 _shtab_wltui_subparsers=(report check compare calibrate export schedule collective models keys)
 
-_shtab_wltui_report_option_strings=(-h --help --model --run --step --ranks --comm-names --no-cache --json --what-if --all-layers --explain --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args)
+_shtab_wltui_report_option_strings=(-h --help --model --run --step --ranks --comm-names --no-cache --json --what-if --all-layers --explain --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
 _shtab_wltui_check_option_strings=(-h --help --json)
-_shtab_wltui_compare_option_strings=(-h --help --with --all --json --run --run2 --step --ranks --comm-names --no-cache --fail-if-slower --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args)
-_shtab_wltui_calibrate_option_strings=(-h --help --model --measured-step --run --step --ranks --comm-names --no-cache -o --output --force --json --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args)
-_shtab_wltui_export_option_strings=(-h --help --model --run --step --comm-names --no-cache --format -o --output --force --ranks --per-rank --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args)
+_shtab_wltui_compare_option_strings=(-h --help --with --all --json --run --run2 --step --ranks --comm-names --no-cache --fail-if-slower --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
+_shtab_wltui_calibrate_option_strings=(-h --help --model --measured-step --run --step --ranks --comm-names --no-cache -o --output --force --json --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
+_shtab_wltui_export_option_strings=(-h --help --model --run --step --comm-names --no-cache --format -o --output --force --ranks --per-rank --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
 _shtab_wltui_schedule_option_strings=(-h --help --compare --stages --microbatches --virtual-stages --times --steps --overlap-fwd-bwd --equal-memory --svg --force --json --width)
-_shtab_wltui_collective_option_strings=(-h --help --size --ranks --json --params --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization)
+_shtab_wltui_collective_option_strings=(-h --help --size --ranks --network --json --params --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization)
 _shtab_wltui_models_option_strings=(-h --help --json --save --force)
 _shtab_wltui_keys_option_strings=(-h --help)
-_shtab_wltui_option_strings=(-h --help --model --run --step --ranks --comm-names --no-cache --against --version --ascii --screen --snapshot --size --svg --no-mouse --no-session --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args)
+_shtab_wltui_option_strings=(-h --help --model --run --step --ranks --comm-names --no-cache --against --version --ascii --screen --snapshot --size --svg --no-mouse --no-session --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
 
 _shtab_wltui_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_wltui_report_pos_0_COMPGEN=_shtab_compgen_files
@@ -27,6 +27,8 @@ _shtab_wltui_report___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui_report___system_COMPGEN=_shtab_compgen_files
 _shtab_wltui_report___network_COMPGEN=_wltui_network
 _shtab_wltui_report___gpu_COMPGEN=_shtab_compgen_files
+_shtab_wltui_report___comm_groups_COMPGEN=_shtab_compgen_files
+_shtab_wltui_report___remote_memory_COMPGEN=_shtab_compgen_files
 _shtab_wltui_check_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_wltui_compare_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_wltui_compare_pos_1_COMPGEN=_shtab_compgen_files
@@ -36,6 +38,8 @@ _shtab_wltui_compare___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui_compare___system_COMPGEN=_shtab_compgen_files
 _shtab_wltui_compare___network_COMPGEN=_wltui_network
 _shtab_wltui_compare___gpu_COMPGEN=_shtab_compgen_files
+_shtab_wltui_compare___comm_groups_COMPGEN=_shtab_compgen_files
+_shtab_wltui_compare___remote_memory_COMPGEN=_shtab_compgen_files
 _shtab_wltui_calibrate_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_wltui_calibrate_pos_1_COMPGEN=_shtab_compgen_files
 _shtab_wltui_calibrate___model_COMPGEN=_shtab_compgen_files
@@ -47,6 +51,8 @@ _shtab_wltui_calibrate___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui_calibrate___system_COMPGEN=_shtab_compgen_files
 _shtab_wltui_calibrate___network_COMPGEN=_wltui_network
 _shtab_wltui_calibrate___gpu_COMPGEN=_shtab_compgen_files
+_shtab_wltui_calibrate___comm_groups_COMPGEN=_shtab_compgen_files
+_shtab_wltui_calibrate___remote_memory_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export___model_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export__o_COMPGEN=_shtab_compgen_files
@@ -57,8 +63,11 @@ _shtab_wltui_export___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui_export___system_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export___network_COMPGEN=_wltui_network
 _shtab_wltui_export___gpu_COMPGEN=_shtab_compgen_files
+_shtab_wltui_export___comm_groups_COMPGEN=_shtab_compgen_files
+_shtab_wltui_export___remote_memory_COMPGEN=_shtab_compgen_files
 _shtab_wltui_schedule_pos_0_COMPGEN=_wltui_schedules_or_file
 _shtab_wltui_schedule___svg_COMPGEN=_shtab_compgen_files
+_shtab_wltui_collective___network_COMPGEN=_wltui_network
 _shtab_wltui_collective___params_COMPGEN=_shtab_compgen_files
 _shtab_wltui_collective___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui_collective___system_COMPGEN=_shtab_compgen_files
@@ -72,10 +81,12 @@ _shtab_wltui___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui___system_COMPGEN=_shtab_compgen_files
 _shtab_wltui___network_COMPGEN=_wltui_network
 _shtab_wltui___gpu_COMPGEN=_shtab_compgen_files
+_shtab_wltui___comm_groups_COMPGEN=_shtab_compgen_files
+_shtab_wltui___remote_memory_COMPGEN=_shtab_compgen_files
 
 _shtab_wltui_report___rank_order_choices=(tp-ep-dp-pp tp-pp-dp)
 _shtab_wltui_report___stage_layout_choices=(uniform megatron)
-_shtab_wltui_report___dialect_choices=(simai astra-sim-1)
+_shtab_wltui_report___dialect_choices=(simai astra-sim-1 astra-sim-2)
 _shtab_wltui_report___collective_optimization_choices=(localBWAware baseline)
 _shtab_wltui_report___gpu_type_choices=(H100 H20 H800 A100 A800)
 _shtab_wltui_report___nic_type_choices=(cx7 cx6 bf3)
@@ -87,9 +98,10 @@ _shtab_wltui_report___grad_dtype_choices=(fp32 bf16)
 _shtab_wltui_report___precision_choices=(bf16 fp8)
 _shtab_wltui_report___pp_scatter_choices=(on off)
 _shtab_wltui_report___as_aicb_choices=(plain aiob)
+_shtab_wltui_report___rendezvous_protocol_choices=(true false)
 _shtab_wltui_compare___rank_order_choices=(tp-ep-dp-pp tp-pp-dp)
 _shtab_wltui_compare___stage_layout_choices=(uniform megatron)
-_shtab_wltui_compare___dialect_choices=(simai astra-sim-1)
+_shtab_wltui_compare___dialect_choices=(simai astra-sim-1 astra-sim-2)
 _shtab_wltui_compare___collective_optimization_choices=(localBWAware baseline)
 _shtab_wltui_compare___gpu_type_choices=(H100 H20 H800 A100 A800)
 _shtab_wltui_compare___nic_type_choices=(cx7 cx6 bf3)
@@ -101,9 +113,10 @@ _shtab_wltui_compare___grad_dtype_choices=(fp32 bf16)
 _shtab_wltui_compare___precision_choices=(bf16 fp8)
 _shtab_wltui_compare___pp_scatter_choices=(on off)
 _shtab_wltui_compare___as_aicb_choices=(plain aiob)
+_shtab_wltui_compare___rendezvous_protocol_choices=(true false)
 _shtab_wltui_calibrate___rank_order_choices=(tp-ep-dp-pp tp-pp-dp)
 _shtab_wltui_calibrate___stage_layout_choices=(uniform megatron)
-_shtab_wltui_calibrate___dialect_choices=(simai astra-sim-1)
+_shtab_wltui_calibrate___dialect_choices=(simai astra-sim-1 astra-sim-2)
 _shtab_wltui_calibrate___collective_optimization_choices=(localBWAware baseline)
 _shtab_wltui_calibrate___gpu_type_choices=(H100 H20 H800 A100 A800)
 _shtab_wltui_calibrate___nic_type_choices=(cx7 cx6 bf3)
@@ -115,10 +128,11 @@ _shtab_wltui_calibrate___grad_dtype_choices=(fp32 bf16)
 _shtab_wltui_calibrate___precision_choices=(bf16 fp8)
 _shtab_wltui_calibrate___pp_scatter_choices=(on off)
 _shtab_wltui_calibrate___as_aicb_choices=(plain aiob)
-_shtab_wltui_export___format_choices=(simai chrome schedule csv)
+_shtab_wltui_calibrate___rendezvous_protocol_choices=(true false)
+_shtab_wltui_export___format_choices=(simai chrome schedule chakra csv)
 _shtab_wltui_export___rank_order_choices=(tp-ep-dp-pp tp-pp-dp)
 _shtab_wltui_export___stage_layout_choices=(uniform megatron)
-_shtab_wltui_export___dialect_choices=(simai astra-sim-1)
+_shtab_wltui_export___dialect_choices=(simai astra-sim-1 astra-sim-2)
 _shtab_wltui_export___collective_optimization_choices=(localBWAware baseline)
 _shtab_wltui_export___gpu_type_choices=(H100 H20 H800 A100 A800)
 _shtab_wltui_export___nic_type_choices=(cx7 cx6 bf3)
@@ -130,13 +144,14 @@ _shtab_wltui_export___grad_dtype_choices=(fp32 bf16)
 _shtab_wltui_export___precision_choices=(bf16 fp8)
 _shtab_wltui_export___pp_scatter_choices=(on off)
 _shtab_wltui_export___as_aicb_choices=(plain aiob)
+_shtab_wltui_export___rendezvous_protocol_choices=(true false)
 _shtab_wltui_collective_pos_0_choices=(all-reduce all-gather reduce-scatter all-to-all)
 _shtab_wltui_collective___collective_optimization_choices=(localBWAware baseline)
 _shtab_wltui_pos_1_choices=(report check compare calibrate export schedule collective models keys)
 _shtab_wltui___screen_choices=(summary timeline layers why parameters compare notes)
 _shtab_wltui___rank_order_choices=(tp-ep-dp-pp tp-pp-dp)
 _shtab_wltui___stage_layout_choices=(uniform megatron)
-_shtab_wltui___dialect_choices=(simai astra-sim-1)
+_shtab_wltui___dialect_choices=(simai astra-sim-1 astra-sim-2)
 _shtab_wltui___collective_optimization_choices=(localBWAware baseline)
 _shtab_wltui___gpu_type_choices=(H100 H20 H800 A100 A800)
 _shtab_wltui___nic_type_choices=(cx7 cx6 bf3)
@@ -148,6 +163,7 @@ _shtab_wltui___grad_dtype_choices=(fp32 bf16)
 _shtab_wltui___precision_choices=(bf16 fp8)
 _shtab_wltui___pp_scatter_choices=(on off)
 _shtab_wltui___as_aicb_choices=(plain aiob)
+_shtab_wltui___rendezvous_protocol_choices=(true false)
 
 _shtab_wltui_report__h_nargs=0
 _shtab_wltui_report___help_nargs=0
@@ -241,7 +257,7 @@ _wltui_cluster_or_file() {
 }
 
 _wltui_network() {
-  compgen -W 'analytical shared simai-auto busbw:' -- "$1"
+  compgen -W 'analytical shared simai-auto links busbw:' -- "$1"
 }
 
 _wltui_schedules_or_file() {

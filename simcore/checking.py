@@ -17,6 +17,7 @@ from simcore.records import Struct
 from simcore.workload import Workload
 
 if TYPE_CHECKING:
+    from simcore.chakra import TraceSet
     from simcore.measured import MeasuredRun
     from simcore.program.order_files import ReadOrder
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 class Checked(Struct, frozen=True):
     """What was found in one file. opened: None for one that cannot be opened."""
 
-    opened: Workload | MeasuredRun | ReadOrder | None
+    opened: Workload | MeasuredRun | TraceSet | ReadOrder | None
     diagnostics: tuple[Diagnostic, ...]
 
     @property
@@ -33,7 +34,7 @@ class Checked(Struct, frozen=True):
         return sum(found.severity == "error" for found in self.diagnostics)
 
 
-def check_file_of(open_file: Callable[[], Workload | MeasuredRun]) -> Checked:
+def check_file_of(open_file: Callable[[], Workload | MeasuredRun | TraceSet]) -> Checked:
     """The diagnostics of the file that `open_file` opens, in the order of their places.
 
     Those of its reader, and those of a run of it without any parameter that are about the file:
@@ -45,6 +46,10 @@ def check_file_of(open_file: Callable[[], Workload | MeasuredRun]) -> Checked:
         return Checked(None, error.found)
     found = list(workload.diagnostics)
     if not isinstance(workload, Workload):
+        if workload.format == "chakra":
+            from simcore.chakra.structure import structure_of
+
+            found += structure_of(workload).errors
         found.sort(key=_place)
         return Checked(workload, tuple(found))
     try:

@@ -25,15 +25,25 @@ from simcore.workload.opening import (
 )
 
 if TYPE_CHECKING:
+    from simcore.chakra import TraceSet
     from simcore.measured import MeasuredRun
 
 
-def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun:
-    """The workload or measured run at `path`; a directory is a measured run, one file a rank.
+def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun | TraceSet:
+    """The workload, measured run or execution traces at `path`.
 
-    Raises InputError when it cannot be opened, UsageError when what is asked of it is not there.
+    A directory is a measured run, one file a rank, or a set of execution traces, which a prefix of its files
+    or one of them names, too. Raises InputError when it cannot be opened, UsageError when what is asked of it
+    is not there.
     """
     asked = asked or Asked()
+    if may_be_traces(path):
+        from simcore.chakra import find_set, open_set
+
+        found = find_set(path)
+        if found is not None:
+            _refuse_choice(asked, "execution traces")
+            return open_set(found)
     if os.path.isdir(path):
         from simcore.measured import has_rank_traces, open_directory
 
@@ -62,6 +72,12 @@ def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun:
         return open_workload(path)
     _refuse_choice(asked, "one file")
     return _read_run(path, read_file(path))
+
+
+def may_be_traces(path: str) -> bool:
+    """Whether a path can name execution traces: a directory, a file of theirs, or no file but a prefix."""
+    name = os.path.basename(path).removesuffix(".gz")
+    return name.endswith((".et", ".eg")) or os.path.isdir(path) or not os.path.lexists(path)
 
 
 def read_input(

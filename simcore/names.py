@@ -8,7 +8,10 @@ from __future__ import annotations
 from typing import Literal
 
 Dialect = Literal["simai", "astra-sim-1"]
-DIALECTS: tuple[Dialect, ...] = ("simai", "astra-sim-1")
+WORKLOAD_DIALECTS: tuple[Dialect, ...] = ("simai", "astra-sim-1")
+# Of execution traces: ASTRA-sim 2.x's rules instead of wltui's.
+ASTRA_SIM_2 = "astra-sim-2"
+DIALECTS = (*WORKLOAD_DIALECTS, ASTRA_SIM_2)
 Optimization = Literal["localBWAware", "baseline"]
 OPTIMIZATIONS: tuple[Optimization, ...] = ("localBWAware", "baseline")
 # Fastest first (Megatron-LM's two).

@@ -22,11 +22,16 @@ from simcore.records import Struct, asdict, replace
 from simcore.units import plain_number
 
 Kind = Literal["count", "positive", "scale", "word", "words", "text", "switch"]
-# What is opened: a workload is simulated, a model too, a trace shown as it was measured or replayed.
-Input = Literal["workload", "model", "trace"]
+# What is opened: a workload is simulated, a model too, a trace shown as it was measured or replayed,
+# execution traces run.
+Input = Literal["workload", "model", "trace", "execution"]
 _BOTH: tuple[Input, ...] = ("workload", "trace")
 _TRACE: tuple[Input, ...] = ("trace",)
 _MODEL: tuple[Input, ...] = ("model",)
+# What a workload and execution traces have, and what all three.
+_RUN: tuple[Input, ...] = ("workload", "execution")
+_ALL: tuple[Input, ...] = ("workload", "trace", "execution")
+_EXECUTION: tuple[Input, ...] = ("execution",)
 _ON_OFF = ("on", "off")
 
 # A collective is simulated chunk by chunk; NCCL and ASTRA-sim users take 4 to 64.
@@ -50,6 +55,8 @@ class Parameters(Struct, frozen=True):
     Of a model: cp: ranks that share a sequence. microbatch_size, global_batch: sequences. seq: tokens.
     sequence_parallel, flash, pp_scatter: `on` or `off`. gpu: a name or the path of a file. memory_limit:
     bytes with a unit. as_aicb: which of AICB's generators; aicb_args: its own arguments.
+    comm_groups, remote_memory: paths of execution traces' files of groups and of remote memory.
+    rendezvous_protocol, injection_scale, num_queues_per_dim: ASTRA-sim's flags of the same names.
     """
 
     world: int | None = None
@@ -114,6 +121,11 @@ class Parameters(Struct, frozen=True):
     memory_limit: str | None = None
     as_aicb: str | None = None
     aicb_args: str | None = None
+    comm_groups: str | None = None
+    remote_memory: str | None = None
+    injection_scale: float = 1.0
+    rendezvous_protocol: str = "false"
+    num_queues_per_dim: int = 1
 
 
 class Flag(Struct, frozen=True):
@@ -166,29 +178,30 @@ FLAGS: tuple[Flag, ...] = (
     Flag("overlap_fwd_bwd", "schedule", "switch", "", "", "a forward and a backward take turns, row by row"),
     Flag("overlap_grad_reduce", "schedule", "switch", "", "", "reduce gradients as the last backward goes"),
     Flag("overlap_param_gather", "schedule", "switch", "", "", "gather parameters as the first forward goes"),
-    Flag("dialect", "schedule", "word", "", "NAME", "how rows are meant; found from the file", DIALECTS,
-         in_file=True),
+    Flag("dialect", "schedule", "word", "", "NAME", "what a file's rows or nodes mean; found from it",
+         DIALECTS, in_file=True, of=_RUN),
     Flag("cluster", "cluster", "text", "", "PRESET|FILE",
          f"a cluster by name (default {PRESET_NAMES[0]}; {', '.join(PRESET_NAMES[1:])}), wltui's TOML, "
-         "or an ASTRA-sim network.yml or (1.0) network .json"),
+         "or an ASTRA-sim network.yml or (1.0) network .json", of=_RUN),
     Flag("system", "cluster", "text", "", "FILE",
-         "an ASTRA-sim system file: algorithms, chunks, delays"),
+         "an ASTRA-sim system file: algorithms, chunks, delays", of=_RUN),
     Flag("dim", "cluster", "words", "", "KIND:SIZE:GBPS:NS",
          "a network dimension, inner first (repeatable): ring, fully-connected or switch; "
-         "size; GB/s of one message; latency of a hop in ns"),
+         "size; GB/s of one message; latency of a hop in ns", of=_RUN),
     Flag("algorithm", "cluster", "words", "", "DIM=NAME",
          f"collective algorithm on a dimension (repeatable): {', '.join(ALGORITHMS)}, direct<W> (at most W "
-         f"messages in flight); or {', '.join(FLAT_ALGORITHMS)} over all dimensions as one group"),
-    Flag("splits", "cluster", "count", "", "N", "chunks that a collective is cut into (default 1)"),
-    Flag("active_chunks", "cluster", "count", "", "N", "chunks that a dimension runs at a time (default 1)"),
+         f"messages in flight); or {', '.join(FLAT_ALGORITHMS)} over all dimensions as one group", of=_RUN),
+    Flag("splits", "cluster", "count", "", "N", "chunks that a collective is cut into (default 1)", of=_RUN),
+    Flag("active_chunks", "cluster", "count", "", "N", "chunks that a dimension runs at a time (default 1)",
+         of=_RUN),
     Flag("endpoint_delay", "cluster", "count", "ns", "NS",
-         "delay of a rank before and after a message (default 10)"),
+         "delay of a rank before and after a message (default 10)", of=_RUN),
     Flag("local_mem_bw", "cluster", "positive", "GB/s", "GBPS",
-         "memory bandwidth, for reductions (default 3350, or the preset's)"),
+         "memory bandwidth, for reductions (default 3350, or the preset's)", of=_RUN),
     Flag("collective_optimization", "cluster", "word", "", "NAME",
          "an all-reduce over several dimensions: by reduce-scatter and all-gather, or whole on each",
-         OPTIMIZATIONS),
-    Flag("network", "network", "word", "", "MODEL", "network model"),
+         OPTIMIZATIONS, of=_RUN),
+    Flag("network", "network", "word", "", "MODEL", "network model", of=_RUN),
     Flag("nvlink", "network", "positive", "GiB/s", "GIBPS", "NVLink, for simai-auto (default: by type)"),
     Flag("nic", "network", "positive", "GiB/s", "GIBPS", "one NIC, for simai-auto (default: by type)"),
     Flag("nics_per_server", "network", "count", "", "K", "NICs of a server, for simai-auto"),
@@ -198,12 +211,12 @@ FLAGS: tuple[Flag, ...] = (
     Flag("overlap", "network", "words", "", "KIND=RATIO,...",
          "share of dp, tp, ep, pp that SimAI's estimate takes as hidden (default 0, pp 1), for simai-auto "
          "and busbw: dp=0.5,tp=0.3"),
-    Flag("compute_scale", "scale", "scale", "x", "X", "compute durations times X", of=_BOTH),
-    Flag("comm_scale", "scale", "scale", "x", "X", "communication durations times X", of=_BOTH),
+    Flag("compute_scale", "scale", "scale", "x", "X", "compute durations times X", of=_ALL),
+    Flag("comm_scale", "scale", "scale", "x", "X", "communication durations times X", of=_ALL),
     Flag("layer_scale", "scale", "words", "", "NAME:PHASE=X",
          "compute of the rows of that name (without digits: all such rows) times X; of a trace OP=X, the "
          "operations of that name (repeatable)", of=_BOTH, named=True),
-    Flag("slow_rank", "faults", "words", "", "R=X", "compute of rank R times X (repeatable)", of=_BOTH),
+    Flag("slow_rank", "faults", "words", "", "R=X", "compute of rank R times X (repeatable)", of=_ALL),
     Flag("slow_link", "faults", "words", "", "DIM:R=X",
          "bandwidth of rank R's port on dimension DIM times X (repeatable)"),
     Flag("jitter", "faults", "scale", "sigma", "SIGMA", "every duration times 1 + SIGMA x a normal number"),
@@ -253,6 +266,16 @@ FLAGS: tuple[Flag, ...] = (
          ("plain", "aiob"), of=_MODEL),
     Flag("aicb_args", "model", "text", "", "ARGUMENTS",
          "AICB's own arguments in place of a model and a layout", of=_MODEL),
+    Flag("comm_groups", "execution traces", "text", "", "FILE",
+         "the ranks of each communicator group, as ASTRA-sim has them", of=_EXECUTION),
+    Flag("remote_memory", "execution traces", "text", "", "FILE",
+         "what remote memory costs, as ASTRA-sim has it", of=_EXECUTION),
+    Flag("injection_scale", "execution traces", "scale", "x", "X", "endpoint delays times X (astra-sim-2)",
+         of=_EXECUTION),
+    Flag("rendezvous_protocol", "execution traces", "word", "", "BOOL",
+         "a message waits for its receiver (astra-sim-2)", ("true", "false"), of=_EXECUTION),
+    Flag("num_queues_per_dim", "execution traces", "count", "", "N",
+         "queues of a dimension (astra-sim-2)", of=_EXECUTION),
 )  # fmt: skip
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
 _LEAST = {"endpoint_delay": 0, "seed": 0}
@@ -301,13 +324,20 @@ def refuse_others(parameters: Parameters, of: Input) -> None:
     if not others:
         return
     options = ", ".join(others)
+    if of == "execution":
+        verb = "has" if len(others) == 1 else "have"
+        raise UsageError(f"{options} {verb} no meaning for execution traces")
     not_of_files = [flag for flag in stated(parameters) if "workload" not in flag.of]
     if of == "workload" and all(flag.of == _MODEL for flag in not_of_files):
         raise UsageError(f"{options}: found a workload file, which has its rows; --model NAME|FILE would fit")
     if of == "model":
-        raise UsageError(f"{options}: found a model, expected rank traces")
+        there = {input for flag in stated(parameters) if flag.option in others for input in flag.of}
+        expected = "rank traces" if "trace" in there else "execution traces"
+        raise UsageError(f"{options}: found a model, expected {expected}")
     if of == "workload":
-        raise UsageError(f"{options}: found a workload file, expected rank traces")
+        there = {input for flag in stated(parameters) if of not in flag.of for input in flag.of}
+        expected = "rank traces" if there == {"trace"} else "execution traces"
+        raise UsageError(f"{options}: found a workload file, expected {expected}")
     verb = "has" if len(others) == 1 else "have"
     *first, last = (flag.option for flag in FLAGS if of in flag.of)
     raise UsageError(

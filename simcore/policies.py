@@ -20,7 +20,7 @@ from simcore.layout import (
     near_multiples,
     of_header,
 )
-from simcore.names import DIALECTS, Dialect
+from simcore.names import ASTRA_SIM_2, WORKLOAD_DIALECTS, Dialect
 from simcore.parameters import Parameters
 from simcore.records import replace
 from simcore.workload import Cells, Workload
@@ -53,7 +53,9 @@ def chosen_dialect(workload: Workload, parameters: Parameters) -> Dialect:
 
     Raises `UsageError` for another word.
     """
-    for dialect in DIALECTS:
+    if parameters.dialect == ASTRA_SIM_2:
+        raise UsageError(f"--dialect {ASTRA_SIM_2}: found a workload file, expected execution traces")
+    for dialect in WORKLOAD_DIALECTS:
         if dialect == (workload.dialect if parameters.dialect is None else parameters.dialect):
             return workload.dialect if workload.is_table else dialect
     given = printable(parameters.dialect or "", 60)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from simcore.analysis.rank_map import MapRow
     from simcore.analysis.simai_beside import EstimateLine
     from simcore.analysis.simai_estimate import SimaiEstimate
+    from simcore.chakra import TraceSet
     from simcore.cluster import Dimension
     from simcore.diagnostics import Diagnostic
     from simcore.measured import MeasuredRun
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
 
 
 class Run(Protocol):
-    """A run, simulated, measured or replayed.
+    """A run, simulated, measured, replayed or executed.
 
     path: what was opened, as the user gave it. stamp: which run of its directory it is, None where files do
-    not say. origin: `simulated`, `measured` or `replayed`. timed: whether it has times; a plan has none.
+    not say. origin: `simulated`, `measured`, `replayed` or `executed`. timed: whether it has times; a plan
+    has none.
     together: whether its ranks have a common time, so that one can be seen to wait for another.
     parameters: those that ask for it. label: what `--run` names it by among the runs of its directory,
     others: those of the others. held_ops: timed ops that it holds in memory. scales: of a replay. partners:
@@ -95,7 +97,7 @@ class Run(Protocol):
     @property
     def simai_estimate(self) -> SimaiEstimate | None: ...
     @property
-    def source(self) -> Workload | MeasuredRun:
+    def source(self) -> Workload | MeasuredRun | TraceSet:
         """What was read: what an export with its parameters begins with."""
         ...
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.layout import Layout, resolve_layout
-from simcore.names import DIALECTS, Dialect
+from simcore.names import WORKLOAD_DIALECTS, Dialect
 from simcore.parameters import FLAGS, Parameters, as_flags, replaced
 from simcore.program.blocks import Structure, find_structure, is_embedding
 from simcore.program.building import bytes_between_stages, layer_scales_of
@@ -81,10 +81,11 @@ def edited(workload: Workload, parameters: Parameters) -> tuple[Workload, list[D
 def _dialect(workload: Workload, parameters: Parameters) -> Dialect:
     if parameters.dialect is None:
         return workload.dialect
-    for known in DIALECTS:
+    for known in WORKLOAD_DIALECTS:
         if parameters.dialect == known:
             return known
-    raise UsageError(f"--dialect {printable(parameters.dialect, 60)}: {' or '.join(DIALECTS)} is expected")
+    expected = " or ".join(WORKLOAD_DIALECTS)
+    raise UsageError(f"--dialect {printable(parameters.dialect, 60)}: {expected} is expected")
 
 
 def _has_marked_blocks(workload: Workload, structure: Structure) -> bool:

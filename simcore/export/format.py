@@ -11,6 +11,7 @@ from simcore.parameters import Parameters, refuse_others
 from simcore.records import Struct
 
 if TYPE_CHECKING:
+    from simcore.chakra import TraceSet
     from simcore.diagnostics import Diagnostic
     from simcore.measured import MeasuredRun
     from simcore.ranks import RankSet
@@ -24,7 +25,7 @@ class Request(NamedTuple):
     ranks, also of equal ones. per_rank: a file for each rank.
     """
 
-    opened: Workload | MeasuredRun
+    opened: Workload | MeasuredRun | TraceSet
     parameters: Parameters
     ranks: RankSet | None = None
     every_rank: bool = False
@@ -65,11 +66,13 @@ class Export(NamedTuple):
 class ExportFormat(NamedTuple):
     """One entry of the registry. name: the word of `--format`, and the file here whose `export` makes it of
     a workload. help: a line on it. of_traces: whether `export_measured` of NAME_measured makes it of a trace.
+    is_folder: whether it is a folder of files, always.
     """
 
     name: str
     help: str
     of_traces: bool = True
+    is_folder: bool = False
 
     def requested(self, request: Request) -> Export:
         """The export that is asked for.
@@ -83,6 +86,9 @@ class ExportFormat(NamedTuple):
         if isinstance(opened, Workload):
             refuse_others(request.parameters, "workload" if opened.maker is None else "model")
             made: Export = import_module(f"simcore.export.{self.name}").export(request)
+        elif opened.format == "chakra":
+            found = printable(opened.path, 60)
+            raise UsageError(f"FILE {found}: found execution traces, expected a workload or a measured run")
         elif self.of_traces:
             made = import_module(f"simcore.export.{self.name}_measured").export_measured(opened, request)
         else:

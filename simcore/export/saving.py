@@ -12,7 +12,10 @@ from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.export.format import RankFile
 
 # What `save_folder` writes, and so may replace.
-_OURS = re.compile(r"(?:rank-[0-9]+\.(json|csv)|stage-[0-9]+\.txt)(\.gz)?")
+_OURS = re.compile(
+    r"(?:rank-[0-9]+\.(json|csv)|stage-[0-9]+\.txt)(\.gz)?"
+    r"|wl\.[0-9]+\.et|network\.yml|(system|memory|comm_group)\.json"
+)
 
 _ATTEMPTS = 100
 _Made = TypeVar("_Made")

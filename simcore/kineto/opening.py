@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 from simcore.asked import Asked
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
@@ -84,7 +85,7 @@ def _run(
         message = "found no event with a time, expected a profiler's trace"
         raise InputError(Diagnostic("error", "no-events", message, path))
     paths = {one.path for one in recordings}
-    form = "nsys" if all(one.job == "nsys" for one in recordings) else "kineto"
+    form: Literal["kineto", "nsys"] = "nsys" if all(one.job == "nsys" for one in recordings) else "kineto"
     unit = "rank"
     if len(paths) == 1 and len(recordings) > 1:
         unit = "device"

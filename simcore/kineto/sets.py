@@ -7,6 +7,7 @@ import re
 import stat
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
+from typing import Literal
 
 from simcore.diagnostics import InputError
 from simcore.kineto.recording import Recording
@@ -28,7 +29,7 @@ class Found(Struct, frozen=True):
     """
 
     path: str
-    form: str
+    form: Literal["kineto", "nsys"]
     rank: int | None
     bytes: int
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from simcore.diagnostics import Diagnostic, Severity
 from simcore.measured.columns import RankTrace
@@ -30,7 +31,7 @@ def make_device_run(
     ranks: Sequence[RankTrace],
     found: Sequence[Diagnostic],
     *,
-    form: str,
+    form: Literal["kineto", "nsys"],
     step: int | None,
     steps: tuple[RecordedStep, ...],
     world: int | None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, KeysView, Sequence
 from functools import cached_property
+from typing import Literal
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
 from simcore.measured import vocabulary
@@ -41,7 +42,7 @@ class Recorded(Struct, frozen=True):
     collective still differ, the middle and the most of all. rule: what was taken of what waits for what.
     """
 
-    format: str
+    format: Literal["kineto", "nsys"]
     step: int | None
     steps: tuple[RecordedStep, ...]
     shifts: tuple[int, ...] = ()
@@ -75,7 +76,7 @@ class MeasuredRun(Struct, frozen=True, dict=True):
     recorded: Recorded | None = None
 
     @property
-    def format(self) -> str:
+    def format(self) -> Literal["rank-trace", "kineto", "nsys"]:
         """The format as reports name it."""
         return "rank-trace" if self.recorded is None else self.recorded.format
 

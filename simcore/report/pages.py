@@ -6,7 +6,7 @@ here. JSON is of schema `wltui.report/1`: keys are added, never renamed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from simcore.report import (
     accounts,
@@ -27,6 +27,7 @@ from simcore.report.section import Asked, Section, page, values
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
+    from simcore.executing import TraceResults
 
 SCHEMA = "wltui.report/1"
 SECTIONS: tuple[Section[Run], ...] = (
@@ -58,6 +59,10 @@ def run_page(
     run: Run, ascii_only: bool = False, with_what_if: bool = False, every_layer: bool = False
 ) -> str:
     """The page. with_what_if: also what would help. every_layer: all rows, or operations, in their table."""
+    if run.origin == "executed":
+        from simcore.report.trace_text import trace_text
+
+        return trace_text(cast("TraceResults", run), ascii_only, with_what_if, every_layer)
     return page(SECTIONS, run, Asked(ascii_only, with_what_if, every_layer))
 
 
@@ -66,4 +71,8 @@ def run_json(run: Run, with_what_if: bool = False) -> dict[str, Any]:
 
     with_what_if: also what would help.
     """
+    if run.origin == "executed":
+        from simcore.report.trace_json import trace_json
+
+        return {"schema": SCHEMA} | trace_json(cast("TraceResults", run), with_what_if)
     return {"schema": SCHEMA} | values(SECTIONS, run, Asked(what_if=with_what_if), _FIRST_KEYS)

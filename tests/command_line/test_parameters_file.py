@@ -68,7 +68,7 @@ WRONG = [
     ),
     (
         'network = "busbw"\n',
-        "1:1: found `busbw` for network, expected one of analytical, shared, busbw:FILE, simai-auto",
+        "1:1: found `busbw` for network, expected one of analytical, shared, busbw:FILE, simai-auto, links",
     ),
     (
         'tp = 8\ndim = ["ring:8"]\n',

@@ -205,7 +205,7 @@ REFUSED = [
     ),
     (
         {"network": "shared2"},
-        "--network shared2: one of analytical, shared, busbw:FILE, simai-auto is expected",
+        "--network shared2: one of analytical, shared, busbw:FILE, simai-auto, links is expected",
     ),
 ]
 

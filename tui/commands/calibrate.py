@@ -149,9 +149,9 @@ def _inputs(workload_path: str, trace_path: str, asked: Asked) -> tuple[Workload
             "expected, and the trace behind it"
         )
     measured = open_input(trace_path, asked)
-    if isinstance(measured, Workload):
+    if isinstance(measured, Workload) or measured.format == "chakra":
         raise UsageError(
-            f"calibrate: TRACE {printable(trace_path, 60)} is a workload file; a directory of rank traces, "
+            f"calibrate: TRACE {printable(trace_path, 60)} is no measured run; a directory of rank traces, "
             "or one of them, is expected"
         )
     return workload, measured

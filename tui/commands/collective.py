@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simcore.cluster import Cluster, GroupShape, choose_cluster, group_shape
 from simcore.collectives import (
@@ -16,11 +16,16 @@ from simcore.collectives import (
 )
 from simcore.diagnostics import UsageError, printable
 from simcore.ranks import RankSet
-from simcore.units import duration
+from simcore.units import byte_size, duration, percent
 from tui.commands.amounts import parse_ranks, parse_sizes
 from tui.commands.arguments import Parser, add_parameters, parameters_from
 
+if TYPE_CHECKING:
+    from simcore.messages.network import LinkUse
+
 SCHEMA = "wltui.collective/1"
+_MOST_LINKS = 8
+_NETWORKS = ("analytical", "links")
 _COLLECTIVES = {name: collective for collective, name in NAMES.items()}
 _DESCRIPTION = (
     "What one collective takes, alone on an idle network: when its last rank is done and when its first, "
@@ -41,6 +46,10 @@ def build_parser() -> Parser:
         help="the group, for example 0-7 or 0-1023+8*128 (default: all NPUs of a cluster that is given, "
         "one server, rack or torus plane of a preset)",
     )  # fmt: skip
+    parser.add_argument(
+        "--network", metavar="MODEL",
+        help="analytical, in closed form (default), or links: message by message, each link a FIFO",
+    )
     parser.add_argument("--json", action="store_true", help=f"the figures as JSON (schema {SCHEMA})")
     add_parameters(parser, only="cluster")
     return parser
@@ -53,6 +62,9 @@ def main(words: list[str]) -> int:
         raise UsageError(
             f"COLLECTIVE {printable(arguments.collective, 60)}: one of {', '.join(_COLLECTIVES)} is expected"
         )
+    if arguments.network not in (None, *_NETWORKS):
+        shown = printable(arguments.network, 60)
+        raise UsageError(f"--network {shown}: one of {', '.join(_NETWORKS)} is expected")
     collective = _COLLECTIVES[arguments.collective]
     sizes = parse_sizes("--size", arguments.size)
     choice = choose_cluster(parameters_from(arguments))
@@ -71,13 +83,24 @@ def main(words: list[str]) -> int:
             f"--ranks: no grid of the dimensions, priced as one flat group on {place}, the slowest crossed"
         )
         print(f"wltui: note {message}", file=sys.stderr)
-    done = [collective_done(cluster, shape, collective, size) for size in sizes]
+    links: list[LinkUse] | None = None
+    if arguments.network == "links":
+        from simcore.messages.alone import collective_alone
+
+        alone = [collective_alone(cluster, numbers, collective, size) for size in sizes]
+        done = [Done(min(one.ends), max(one.ends)) for one in alone]
+        links = alone[-1].links
+    else:
+        done = [collective_done(cluster, shape, collective, size) for size in sizes]
     if arguments.json:
-        _print_json(collective, ranks, sizes, done, ".." in arguments.size)
+        _print_json(collective, ranks, sizes, done, ".." in arguments.size, links)
     elif ".." in arguments.size:
         print("\n".join(_table(cluster, shape, collective, ranks, sizes, done)))
     else:
-        print("\n".join(_text(cluster, shape, collective, ranks, sizes[0], done[0])))
+        origin = explain_collective(cluster, shape, collective, sizes[0]).splitlines()
+        if links is not None:
+            origin = _links_text(links, done[0].last_ns)
+        print("\n".join(_text(collective, ranks, sizes[0], done[0], origin)))
     return 0
 
 
@@ -86,9 +109,7 @@ def _inner_npus(cluster: Cluster) -> int:
     return cluster.npus // cluster.dims[-1].size
 
 
-def _text(
-    cluster: Cluster, shape: GroupShape, collective: str, ranks: RankSet, size: int, done: Done
-) -> list[str]:
+def _text(collective: str, ranks: RankSet, size: int, done: Done, origin: list[str]) -> list[str]:
     lines = [
         f"{NAMES[collective]} of {size} B over {_ranks(ranks)}: {duration(done.last_ns)}",
         f"  last rank done   {done.last_ns} ns",
@@ -97,7 +118,21 @@ def _text(
         f"  busbw            {bus_bandwidth(collective, len(ranks), size, done.last_ns):.2f} GB/s",
         "",
     ]
-    return [*lines, *explain_collective(cluster, shape, collective, size).splitlines()]
+    return [*lines, *origin]
+
+
+def _links_text(links: list[LinkUse], step_ns: int) -> list[str]:
+    """What the links carried, the busiest first."""
+    from simcore.messages.words import link_words
+
+    order = sorted(links, key=lambda one: (-one.busy_ns, one.dimension, one.source, one.target))
+    lines = [f"{len(links)} links, message by message, first come first served:"]
+    lines += [
+        f"  dimension {one.dimension}, {link_words(one.source, one.target)}: {one.messages} messages, "
+        f"{byte_size(one.bytes)}, busy {percent(one.busy_ns, step_ns)} %, queued {duration(one.queued_ns)}"
+        for one in order[:_MOST_LINKS]
+    ]
+    return lines + ([f"  and {len(links) - _MOST_LINKS} more"] if len(links) > _MOST_LINKS else [])
 
 
 def _table(
@@ -118,7 +153,14 @@ def _table(
     return [*lines, *[f"# {line}" for line in origin.splitlines()]]
 
 
-def _print_json(collective: str, ranks: RankSet, sizes: list[int], done: list[Done], is_range: bool) -> None:
+def _print_json(
+    collective: str,
+    ranks: RankSet,
+    sizes: list[int],
+    done: list[Done],
+    is_range: bool,
+    links: list[LinkUse] | None,
+) -> None:
     from simcore.json_text import json_text
 
     rows: list[dict[str, Any]] = [
@@ -134,6 +176,8 @@ def _print_json(collective: str, ranks: RankSet, sizes: list[int], done: list[Do
     ]
     head = {"schema": SCHEMA, "collective": NAMES[collective], "rank_list": ranks.text()}
     whole = {**head, "sizes": rows} if is_range else {**head, **rows[0]}
+    if links is not None and not is_range:
+        whole["links"] = [one._asdict() for one in links]
     print(json_text(whole))
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from simcore.analysis.beside import Beside
     from simcore.analysis.compare import Comparison
+    from simcore.chakra import TraceSet
     from simcore.measured import MeasuredRun
     from simcore.workload import Workload
 
@@ -132,7 +133,7 @@ def _joined(words: list[str]) -> list[str]:
     return joined
 
 
-def _fails(first: Workload | MeasuredRun, parameters: Parameters) -> bool:
+def _fails(first: Workload | MeasuredRun | TraceSet, parameters: Parameters) -> bool:
     """Whether the run of A fails by itself, so that --with is not to blame."""
     try:
         results_of(first, parameters)

@@ -78,7 +78,7 @@ def main(words: list[str]) -> int:
     if chosen is None:
         names = ", ".join(known.name for known in FORMATS)
         raise UsageError(f"--format {printable(arguments.format, 60)}: one of {names} is expected")
-    _check_output(arguments.output, arguments.per_rank, arguments.force)
+    _check_output(arguments.output, arguments.per_rank or chosen.is_folder, arguments.force)
     every_rank = arguments.ranks == _ALL
     ranks = None if every_rank or arguments.ranks is None else parse_ranks("--ranks", arguments.ranks)
     parameters = parameters_from(arguments)
@@ -94,7 +94,7 @@ def main(words: list[str]) -> int:
 def _check_output(output: str, is_folder: bool, force: bool) -> None:
     """Raises for what is in the way, before anything long begins."""
     if is_folder and output == _STANDARD_OUTPUT:
-        raise UsageError("--per-rank makes a folder: name it instead of -o -")
+        raise UsageError("--per-rank and --format chakra make a folder: name it instead of -o -")
     if is_folder:
         check_folder(output, force)
     elif output != _STANDARD_OUTPUT:

@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     import argparse
 
     from simcore.asked import Asked
+    from simcore.chakra import TraceSet
     from simcore.measured import MeasuredRun
     from simcore.workload import Workload
 
 STANDARD_INPUT = "-"
 
 
-def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun:
+def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun | TraceSet:
     """The workload or measured run at `path`. asked: which of a directory's measured runs, and what of it.
 
     Raises: InputError when it cannot be read, UsageError when there is no such run to choose.
@@ -31,7 +32,7 @@ def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun:
     return inputs.open_input(path, asked)
 
 
-def open_given(arguments: argparse.Namespace) -> Workload | MeasuredRun:
+def open_given(arguments: argparse.Namespace) -> Workload | MeasuredRun | TraceSet:
     """What a command's FILE, or its --model, or AICB's arguments alone name.
 
     Raises as `open_input` does, and `UsageError` where two of them are given or none.

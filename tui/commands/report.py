@@ -18,6 +18,7 @@ from tui.commands.inputs import open_given
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
+    from simcore.chakra import TraceSet
     from simcore.measured import MeasuredRun
     from simcore.run.findings import WhatIf
     from simcore.workload import Workload
@@ -73,7 +74,7 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def _print_explained(opened: Workload | MeasuredRun, parameters: Parameters, asked: str) -> None:
+def _print_explained(opened: Workload | MeasuredRun | TraceSet, parameters: Parameters, asked: str) -> None:
     from simcore.analysis import Results
     from simcore.analysis.explain import explained
     from simcore.simulation import simulate
@@ -86,7 +87,7 @@ def _print_explained(opened: Workload | MeasuredRun, parameters: Parameters, ask
 
 
 def print_report(
-    opened: Workload | MeasuredRun,
+    opened: Workload | MeasuredRun | TraceSet,
     parameters: Parameters,
     as_json: bool = False,
     ascii_only: bool = False,

@@ -28,6 +28,7 @@ from tui.terminal.kinds import can_draw, speaks_utf8
 if TYPE_CHECKING:
     import argparse
 
+    from simcore.chakra import TraceSet
     from simcore.measured import MeasuredRun
     from simcore.workload import Workload
     from tui.keys.keymap import UserKeys
@@ -59,7 +60,9 @@ _COMMANDS = (
 _FILES_OF_SNAPSHOT, _FILES_OF_SCREEN = 4, 8
 
 
-def _session(path: str, found: Workload | MeasuredRun, parameters: Parameters, asked: Asked) -> Session:
+def _session(
+    path: str, found: Workload | MeasuredRun | TraceSet, parameters: Parameters, asked: Asked
+) -> Session:
     """The session over a workload, simulated, or over a measured run, replayed if that is asked for."""
     from tui.commands.opened import results_of
     from tui.session import Session

@@ -50,7 +50,7 @@ class Calibrating:
         both: tuple[Run | None, ...] = session.current, session.against
         simulated = [one for one in both if isinstance(one, Results)]
         others = [one for one in both if one is not None and one not in simulated]
-        if not simulated or not others:
+        if not simulated or not others or others[0].origin == "executed":
             return None
         return simulated[0], cast("MeasuredRun", others[0].source)
 

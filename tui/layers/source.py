@@ -9,6 +9,7 @@ from tui.layers.table import Table
 from tui.session import Run
 
 if TYPE_CHECKING:
+    from simcore.executing import TraceResults
     from simcore.replay import MeasuredResults
 
 
@@ -19,6 +20,10 @@ def table_of(run: Run) -> Table:
         from tui.layers.workload_table import WorkloadTable
 
         return WorkloadTable(run, each=False)
+    if run.origin == "executed":
+        from tui.layers.trace_table import TraceTable
+
+        return TraceTable(cast("TraceResults", run))
     from simcore.replay.operations import Operations
     from tui.layers.op_table import OpTable
 

@@ -80,6 +80,10 @@ def form_source(run: Run) -> FormSource:
     """The form of what is open."""
     if run.origin == "simulated":
         return WorkloadForm()
+    if run.origin == "executed":
+        from tui.parameters.execution_form import ExecutionForm
+
+        return ExecutionForm()
     from tui.parameters.trace_form import TraceForm
 
     return TraceForm()

@@ -69,7 +69,7 @@ def beside_of(run: Run) -> Beside:
     """The map where the ranks have places in a layout and are alike, else what each of them waits for."""
     if run.rank_map is not None:
         return RankMap(run)
-    return Waits(run)
+    return LateRanks(run) if run.origin == "executed" else Waits(run)
 
 
 class RankMap:
@@ -332,3 +332,60 @@ def _columns(names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[st
 
 def _head(front: list[str], last: str, gap: str = "  ") -> str:
     return f"{front[0]}{gap}{last}" if len(front) > 1 else ""
+
+
+class LateRanks:
+    """How long each rank waits for members of its collectives and for messages, the longest first."""
+
+    moves = "jk"
+    other = "waits"
+    replay = False
+
+    def __init__(self, run: Run) -> None:
+        self.show(run)
+
+    def show(self, run: Run) -> None:
+        """Another run of the same traces."""
+        self._run = run
+        self._rows: list[tuple[int, int, int, int]] | None = None
+
+    sideways = "left and right move in a map of ranks: here each rank has a row"
+    title = "Ranks by waiting"
+    heading = "Ranks by waiting"
+    aside = ""
+
+    @property
+    def rows(self) -> list[tuple[int, int, int, int]]:
+        """(waiting, exposed, computing, rank), ns."""
+        if self._rows is None:
+            found = []
+            for track in self._run.tracks:
+                ns = self._run.account_ns([track])
+                waits = ns["wait"] + ns["bubble"]
+                exposed = sum(one for name, one in ns.items() if name.startswith("exposed "))
+                computing = sum(one for name, one in ns.items() if name.startswith("compute "))
+                found.append((waits, exposed, computing, track.first_rank))
+            self._rows = sorted(found, key=lambda row: (-row[0], row[3]))
+        return self._rows
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        return len(self.rows), 1
+
+    def next(self) -> None:
+        """There is no other table."""
+
+    def spot(self, at: tuple[int, int]) -> Spot | None:
+        return Spot(self.rows[at[0]][3], 0, max(self._run.step_time_ns, 1)) if self.rows else None
+
+    def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
+        texts = _columns(
+            ("rank", "waits", "exposed", "computes"),
+            [(str(rank), duration(waits), duration(exposed), duration(computing))
+             for waits, exposed, computing, rank in self.rows],
+        )  # fmt: skip
+        lines: list[Line] = [[(texts[0], "dim")]]
+        for index in rows_around(at[0], len(texts) - 1, max(rows - 1, 1)):
+            here = focused and index == at[0]
+            lines.append([(f"{'>' if here else ' '}{texts[index + 1][1:]}", "accent" if here else "")])
+        return lines

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 _WIDE, _TALL = 100, 26
 _TOP, _BOTTOM = 7, 6
-_STEP_TITLES = {"simulated": "Step time", "measured": "Measured step", "replayed": "Replayed step"}
+_STEP_TITLES = {"simulated": "Step time", "measured": "Measured step", "replayed": "Replayed step",
+                "executed": "Step time"}  # fmt: skip
 
 
 def draw(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:

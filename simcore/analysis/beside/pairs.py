@@ -175,7 +175,11 @@ class Beside(Struct, frozen=True, dict=True):
 
     @property
     def _by_number(self) -> bool:
-        """Whether neither run knows stages: a rank stands beside the one of its number."""
+        """Whether a rank stands beside the one of its number: execution traces tell nothing else of them, and
+        of two runs neither may know stages.
+        """
+        if "executed" in (self.a.origin, self.b.origin):
+            return True
         return all(_stageless(side) for side in (self.a, self.b))
 
     @property
@@ -185,6 +189,8 @@ class Beside(Struct, frozen=True, dict=True):
     @cached_property
     def pairs(self) -> list[LanePair]:
         """The lanes in pairs, by stage and rank: of one place each, or of each stage the first one."""
+        if self._by_number:
+            return self._numbered()
         if self.by_rank:
             return self._by_place()
         firsts: list[dict[int | None, Track]] = [{}, {}]
@@ -197,6 +203,16 @@ class Beside(Struct, frozen=True, dict=True):
             # One that knows no stages stands beside all of the other.
             return [LanePair(None, self.a.tracks[0], self.b.tracks[0], 1)]
         return [LanePair(stage, firsts[0][stage], firsts[1][stage], 1) for stage in known]
+
+    def _numbered(self) -> list[LanePair]:
+        sides = [
+            {rank: track for track in side.tracks for rank in track.ranks} for side in (self.a, self.b)
+        ]
+        found: dict[tuple[Track, Track], int] = {}
+        for rank in sorted(sides[0].keys() & sides[1].keys()):
+            pair = sides[0][rank], sides[1][rank]
+            found[pair] = found.get(pair, 0) + 1
+        return [LanePair(None, a, b, ranks) for (a, b), ranks in found.items()]
 
     def _by_place(self) -> list[LanePair]:
         if self._by_number:
@@ -240,7 +256,7 @@ class Beside(Struct, frozen=True, dict=True):
         for side in (self.a, self.b):
             sums, ranks = [0] * len(ALIKE), 0
             for track in side.tracks:
-                if track.stage in wanted or None in wanted:
+                if self._by_number or track.stage in wanted or None in wanted:
                     count = len(track.ranks)
                     ranks += count
                     of_one = side.common_ns(track)

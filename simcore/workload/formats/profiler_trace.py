@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from simcore.workload.formats.format import Format, Head
 
@@ -10,7 +11,7 @@ SQLITE = b"SQLite format 3\0"
 _EVENTS = re.compile(rb'"traceEvents"\s*:|^\s*\[\s*\{[^\[\]]{0,4096}?"ph"\s*:')
 
 
-def form_of(head: bytes) -> str | None:
+def form_of(head: bytes) -> Literal["kineto", "nsys"] | None:
     """Which profiler wrote a file that begins so, `kineto` or `nsys`; None for no profiler's."""
     if head.startswith(SQLITE):
         return "nsys"

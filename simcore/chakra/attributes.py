@@ -1,0 +1,102 @@
+"""The attributes of nodes: a name, and a value of one of 26 kinds. (Chakra schema 0.0.4, AttributeProto.)"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+from simcore.chakra.wire import WireError, fields, packed
+
+# Field number -> kind of the single values; the number behind each is the list of that kind.
+_KINDS = {
+    3: "double", 5: "float", 7: "int32", 9: "int64", 11: "uint32", 13: "uint64", 15: "sint32", 17: "sint64",
+    19: "fixed32", 21: "fixed64", 23: "sfixed32", 25: "sfixed64", 27: "bool", 29: "string", 31: "bytes",
+}  # fmt: skip
+INTEGERS = frozenset((
+    "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64", "sfixed32", "sfixed64",
+    "bool",
+))  # fmt: skip
+_FORMATS = {
+    "double": "<d", "float": "<f", "fixed32": "<I", "fixed64": "<Q", "sfixed32": "<i", "sfixed64": "<q",
+}  # fmt: skip
+# A list is shown, not computed with: more is cut off.
+_MOST_ITEMS = 4096
+
+
+class Value(NamedTuple):
+    """A value and its kind: `int64`, `string`, `bool_list` ...; a list's value is a tuple."""
+
+    kind: str
+    value: Any
+
+
+Attributes = dict[str, Value]
+
+
+def parse(blobs: tuple[bytes, ...]) -> Attributes:
+    """Attributes by name, the first of a name; one that cannot be read is left out."""
+    found: Attributes = {}
+    for blob in blobs:
+        try:
+            name, value = _parse_one(blob)
+        except WireError:
+            continue
+        if value is not None:
+            found.setdefault(name, value)
+    return found
+
+
+def _parse_one(blob: bytes) -> tuple[str, Value | None]:
+    name, value = "", None
+    for number, wire, raw in fields(blob, 0, len(blob)):
+        if number == 1 and isinstance(raw, bytes):
+            name = raw.decode("utf-8", "replace")
+        elif number in _KINDS:
+            one = _single(_KINDS[number], wire, raw)
+            if one is not None:
+                value = Value(_KINDS[number], one)
+        elif number - 1 in _KINDS and isinstance(raw, bytes):
+            kind = _KINDS[number - 1]
+            value = Value(kind + "_list", tuple(_items(kind, raw)))
+    return name, value
+
+
+def _items(kind: str, raw: bytes) -> list[Any]:
+    found: list[Any] = []
+    for number, wire, item in fields(raw, 0, len(raw)):
+        if number != 1 or len(found) >= _MOST_ITEMS:
+            continue
+        if isinstance(item, bytes) and kind not in ("string", "bytes") and wire == 2:
+            if kind in _FORMATS:
+                width = struct.calcsize(_FORMATS[kind])
+                values = [item[at : at + width] for at in range(0, len(item) - width + 1, width)]
+                found += (_single(kind, 5, one) for one in values)
+            else:
+                found += (_single(kind, 0, one) for one in packed(item))
+        else:
+            found.append(_single(kind, wire, item))
+    return found
+
+
+def _single(kind: str, wire: int, raw: int | bytes) -> Any:
+    if isinstance(raw, bytes):
+        if kind == "string":
+            return raw.decode("utf-8", "replace")
+        if kind == "bytes":
+            return raw
+        layout = _FORMATS.get(kind)
+        return struct.unpack(layout, raw)[0] if layout and struct.calcsize(layout) == len(raw) else None
+    if wire != 0:
+        return None
+    if kind == "bool":
+        return raw != 0
+    if kind in ("int32", "int64"):
+        if kind == "int32":
+            raw &= (1 << 32) - 1
+            return raw - (1 << 32) if raw >> 31 else raw
+        return raw - (1 << 64) if raw >> 63 else raw
+    if kind in ("sint32", "sint64"):
+        return (raw >> 1) ^ -(raw & 1)
+    if kind == "uint32":
+        return raw & ((1 << 32) - 1)
+    return raw if kind == "uint64" else None

@@ -1,0 +1,72 @@
+"""Which files are the ranks of a set of execution traces: `NAME.RANK.et`, gzip or not.
+
+Loads nothing of the reader: every file that is opened is asked this first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+from simcore.diagnostics import Diagnostic, InputError, printable
+
+_NAME = re.compile(r"(.*?)\.([0-9]{1,7})\.(et|eg|json)(\.gz)?", re.DOTALL)
+_LISTED = 8
+
+
+class SetFiles(NamedTuple):
+    """The files of one set. path: what the user gave. prefix: their names up to the rank. by_rank: rank ->
+    file.
+    """
+
+    path: str
+    prefix: str
+    by_rank: dict[int, str]
+
+
+def find_set(path: str) -> SetFiles | None:
+    """The set of execution traces that `path` names: a directory with one, a prefix, or one of its files.
+
+    None for anything else. Raises InputError for a directory of several sets.
+    """
+    if os.path.isdir(path):
+        sets = _sets_in(path, "")
+        if not sets:
+            return None
+        if len(sets) > 1:
+            names = sorted(sets)
+            listed = ", ".join(printable(name, 60) for name in names[:_LISTED])
+            more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+            message = (
+                f"found {len(names)} sets of execution traces: {listed}{more}, expected one: name its prefix"
+            )
+            raise InputError(Diagnostic("error", "several-sets", message, path))
+        prefix, only = next(iter(sets.items()))
+        return SetFiles(path, os.path.join(path, prefix), only)
+    folder, name = os.path.split(path)
+    if os.path.lexists(path):
+        match = _NAME.fullmatch(name)
+        if match is None or match[3] == "json":
+            return None
+        name = match[1]
+    elif not name:
+        return None
+    files = _sets_in(folder or ".", name).get(name)
+    return None if not files else SetFiles(path, os.path.join(folder, name), files)
+
+
+def _sets_in(folder: str, wanted: str) -> dict[str, dict[int, str]]:
+    """prefix -> rank -> file of a folder; with `wanted` that prefix alone, of which .json files count too."""
+    found: dict[str, dict[int, str]] = {}
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return found
+    for name in names:
+        match = _NAME.fullmatch(name)
+        if match is None or (wanted and match[1] != wanted) or (match[3] == "json" and not wanted):
+            continue
+        # The first of wl.0.et and wl.0.et.gz.
+        found.setdefault(match[1], {}).setdefault(int(match[2]), os.path.join(folder, name))
+    return found

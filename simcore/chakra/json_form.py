@@ -1,0 +1,140 @@
+"""The JSON form of an execution trace: what Chakra's jsonizer writes, or a list of nodes in one object.
+
+The jsonizer writes messages of the protocol buffers' JSON behind each other, the metadata first; Chakra's
+feeder
+of version 1 reads an object with `workload_graph` or `nodes`. Names of fields are in snake or camel case,
+numbers
+of 64 bits may be texts.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from simcore.chakra.schema import bool_attribute, bools_attribute, integer_attribute, text_attribute
+from simcore.chakra.wire import Columns, Table
+from simcore.diagnostics import Diagnostic, InputError
+
+_TYPES = ("INVALID_NODE", "METADATA_NODE", "MEM_LOAD_NODE", "MEM_STORE_NODE", "COMP_NODE", "COMM_SEND_NODE",
+          "COMM_RECV_NODE", "COMM_COLL_NODE")  # fmt: skip
+# Attributes that feeder 1's form has as fields of the node.
+_FIELDS = (
+    "is_cpu_op",
+    "num_ops",
+    "tensor_size",
+    "comm_type",
+    "comm_priority",
+    "comm_size",
+    "comm_src",
+    "comm_dst",
+    "comm_tag",
+    "pg_name",
+)
+
+
+def read_json(path: str, data: bytes, table: Table) -> Columns:
+    """The nodes of a file. Raises InputError with the place of what does not fit."""
+    try:
+        text = data.decode("utf-8")
+        values = _values(text)
+    except UnicodeDecodeError as error:
+        raise _refusal(path, f"byte {error.start}: this is not UTF-8") from None
+    except json.JSONDecodeError as error:
+        message = f"this is not JSON: {error.msg}"
+        raise InputError(
+            Diagnostic("error", "trace-json", message, path, error.lineno, error.colno)
+        ) from None
+    except (RecursionError, ValueError):
+        raise _refusal(path, "found lists that are too deep or a number that is too long") from None
+    nodes: list[Any] = []
+    for value in values:
+        if not isinstance(value, dict):
+            raise _refusal(path, "found no object, expected nodes of an execution trace")
+        listed = value.get("workload_graph", value.get("nodes"))
+        if isinstance(listed, list):
+            nodes += listed
+        elif "id" in value or "type" in value or "name" in value:
+            nodes.append(value)
+    found = Columns()
+    for number, node in enumerate(nodes):
+        if not isinstance(node, dict):
+            raise _refusal(path, f"entry {number} of the nodes is no object")
+        _add(found, {_snake(key): value for key, value in node.items()}, number, path, table)
+    return found
+
+
+def _values(text: str) -> list[Any]:
+    """JSON values behind each other."""
+    decoder = json.JSONDecoder()
+    found: list[Any] = []
+    at = 0
+    while True:
+        while at < len(text) and text[at] in " \t\r\n":
+            at += 1
+        if at == len(text):
+            return found
+        value, at = decoder.raw_decode(text, at)
+        found.append(value)
+
+
+def _snake(key: str) -> str:
+    return "".join(f"_{one.lower()}" if one.isupper() else one for one in key).lstrip("_")
+
+
+def _add(found: Columns, node: dict[str, Any], number: int, path: str, table: Table) -> None:
+    def whole(value: Any, what: str) -> int:
+        if isinstance(value, str) and value.lstrip("-").isdigit() and len(value) < 21:
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) <= value < 1 << 64:
+            raise _refusal(path, f"entry {number} of the nodes: its {what} is no whole number")
+        return value
+
+    kind = node.get("type", node.get("node_type", 0))
+    if isinstance(kind, str) and not kind.isdigit():
+        if kind not in _TYPES:
+            raise _refusal(
+                path, f"entry {number} of the nodes: found type {kind[:40]!r}, expected {', '.join(_TYPES)}"
+            )
+        kind = _TYPES.index(kind)
+    attributes = [_attribute(name, node[name]) for name in _FIELDS if name in node]
+    listed = node.get("attr", node.get("attribute", ()))
+    for one in listed if isinstance(listed, list) else ():
+        if isinstance(one, dict) and isinstance(one.get("name"), str):
+            for key, value in one.items():
+                if key not in ("name", "doc_string", "docString"):
+                    attributes.append(_attribute(one["name"], value))
+    key_of = tuple(one for one in attributes if one is not None)
+    name = str(node.get("name", "")).encode("utf-8", "replace")
+    found.id.append(whole(node.get("id", 0), "id") & (1 << 64) - 1)
+    found.type.append(min(max(whole(kind, "type"), 0), 255))
+    found.duration.append(max(whole(node.get("duration_micros", node.get("runtime", 0)), "duration"), 0))
+    found.name.append(table.names.setdefault(name, len(table.names)))
+    found.attributes.append(table.attributes.setdefault(key_of, len(table.attributes)))
+    found.at.append(number)
+    for field, column in (("data_deps", found.data), ("ctrl_deps", found.ctrl)):
+        parents = node.get(field, ())
+        for parent in parents if isinstance(parents, list) else ():
+            column.append(whole(parent, field) & (1 << 64) - 1)
+    found.data_to.append(len(found.data))
+    found.ctrl_to.append(len(found.ctrl))
+
+
+def _attribute(name: str, value: Any) -> bytes | None:
+    if isinstance(value, bool):
+        return bool_attribute(name, value)
+    if isinstance(value, int):
+        return integer_attribute(name, value)
+    if isinstance(value, str):
+        if name != "pg_name" and value.lstrip("-").isdigit() and len(value) < 21:
+            return integer_attribute(name, int(value))
+        return text_attribute(name, value)
+    if isinstance(value, dict):
+        values = value.get("values")
+        if isinstance(values, list) and all(isinstance(one, bool) for one in values):
+            return bools_attribute(name, values)
+    return None
+
+
+def _refusal(path: str, message: str) -> InputError:
+    return InputError(Diagnostic("error", "trace-json", message, path))

@@ -1,0 +1,178 @@
+"""The nodes of a rank by ascending id, who waits for whom, and what each of them is.
+
+A file's columns become this once; both ways of running a set start from it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from simcore.chakra.attributes import INTEGERS, Attributes, Value, parse
+from simcore.chakra.wire import Columns, Table
+from simcore.records import Struct
+
+INVALID, METADATA, MEM_LOAD, MEM_STORE, COMP, SEND, RECV, COLL = range(8)
+TYPE_WORDS = ("INVALID", "METADATA", "MEM_LOAD", "MEM_STORE", "COMP", "COMM_SEND", "COMM_RECV", "COMM_COLL")
+COLLECTIVES = {0: "ALLREDUCE", 2: "ALLGATHER", 6: "ALLTOALL", 7: "REDUCESCATTER"}
+BROADCAST = 5
+COLLECTIVE_WORDS = (
+    "ALL_REDUCE", "REDUCE", "ALL_GATHER", "GATHER", "SCATTER", "BROADCAST", "ALL_TO_ALL", "REDUCE_SCATTER",
+    "REDUCE_SCATTER_BLOCK", "BARRIER",
+)  # fmt: skip
+
+
+class Problem(NamedTuple):
+    """What does not fit in a rank's nodes. node: its id. at: the byte of the file."""
+
+    code: str
+    node: int
+    at: int
+    message: str
+
+
+class Nodes(Struct):
+    """Columns by ascending id. row: of the file's columns. data, ctrl: places of the nodes that a node waits
+    for; children: of those that wait for it, all behind each other, `children_to` where those of a node end.
+    problems: ids twice, dependencies on nodes that are not there.
+    """
+
+    columns: Columns
+    id: array[int]
+    row: array[int]
+    data: list[tuple[int, ...]]
+    ctrl: list[tuple[int, ...]]
+    children: array[int]
+    children_to: array[int]
+    problems: list[Problem]
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    def children_of(self, place: int) -> array[int]:
+        """The places of the nodes that wait for a node, ascending."""
+        return self.children[self.children_to[place - 1] if place else 0 : self.children_to[place]]
+
+
+def topological(nodes: Nodes) -> list[int]:
+    """The places in an order in which each is behind what it waits for, of those free the lowest id first.
+
+    Nodes in a circle are left out.
+    """
+    waits = [len({*data, *ctrl}) for data, ctrl in zip(nodes.data, nodes.ctrl, strict=True)]
+    if all(not count or max((*data, *ctrl)) < place for place, (count, data, ctrl)
+           in enumerate(zip(waits, nodes.data, nodes.ctrl, strict=True))):  # fmt: skip
+        return list(range(len(waits)))
+    free = [place for place, count in enumerate(waits) if not count]
+    found = []
+    to, children = nodes.children_to, nodes.children
+    while free:
+        place = heappop(free)
+        found.append(place)
+        for child in children[to[place - 1] if place else 0 : to[place]]:
+            waits[child] -= 1
+            if not waits[child]:
+                heappush(free, child)
+    return found
+
+
+def order(columns: Columns) -> Nodes:
+    """The nodes of a file by id; of several with one id the last one's content and the dependencies of
+    all.
+    """
+    ids = columns.id
+    count = len(ids)
+    problems: list[Problem] = []
+    rows: list[int]
+    if all(ids[at] < ids[at + 1] for at in range(count - 1)):
+        rows = list(range(count))
+    else:
+        rows = sorted(range(count), key=ids.__getitem__)
+    place_of: dict[int, int] = {}
+    parts: list[list[int]] = []
+    kept: list[int] = []
+    for row in rows:
+        known = place_of.get(ids[row])
+        if known is None:
+            place_of[ids[row]] = len(kept)
+            kept.append(row)
+            parts.append([row])
+        else:
+            message = f"node {ids[row]} is in the file twice (first at byte {columns.at[kept[known]]})"
+            problems.append(Problem("node-twice", ids[row], columns.at[row], message))
+            kept[known] = row
+            parts[known].append(row)
+    data: list[tuple[int, ...]] = []
+    ctrl: list[tuple[int, ...]] = []
+    waits: list[list[int]] = []
+    for rows_of in parts:
+        found: list[tuple[int, ...]] = []
+        for flat, to, word in (
+            (columns.data, columns.data_to, "data"),
+            (columns.ctrl, columns.ctrl_to, "ctrl"),
+        ):
+            one: list[int] = []
+            for row in rows_of:
+                for parent in flat[to[row - 1] if row else 0 : to[row]]:
+                    place = place_of.get(parent)
+                    if place is None:
+                        message = (
+                            f"node {ids[row]} waits for node {parent} ({word}_deps), which is not in the file"
+                        )
+                        problems.append(Problem("node-missing", ids[row], columns.at[row], message))
+                    else:
+                        one.append(place)
+            found.append(tuple(one))
+        data.append(found[0])
+        ctrl.append(found[1])
+        waits.append([*found[0], *found[1]])
+    counts = [0] * len(kept)
+    for parents in waits:
+        unique = set(parents)
+        for parent in unique:
+            counts[parent] += 1
+    to = array("i", counts)
+    total = 0
+    for place, number in enumerate(counts):
+        counts[place] = total
+        total += number
+        to[place] = total
+    children = array("i", bytes(4 * total))
+    for place, parents in enumerate(waits):
+        for parent in set(parents):
+            children[counts[parent]] = place
+            counts[parent] += 1
+    return Nodes(
+        columns, array("Q", (ids[row] for row in kept)), array("i", kept), data, ctrl, children, to, problems
+    )
+
+
+class Kinds:
+    """Attributes of nodes, each set parsed once."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._blobs: list[tuple[bytes, ...]] = []
+        self._names: list[str] = []
+        self._parsed: dict[int, Attributes] = {}
+
+    def attributes(self, number: int) -> Attributes:
+        """The attributes of a number in the table, by name."""
+        found = self._parsed.get(number)
+        if found is None:
+            if number >= len(self._blobs):
+                self._blobs = list(self._table.attributes)
+            found = self._parsed[number] = parse(self._blobs[number])
+        return found
+
+    def name(self, number: int) -> str:
+        """A name of the table."""
+        if number >= len(self._names):
+            self._names = [raw.decode("utf-8", "replace") for raw in self._table.names]
+        return self._names[number]
+
+
+def integer(value: Value | None) -> int | None:
+    """An attribute of any integer kind, or bool, as a number; None of another kind or without any."""
+    return int(value.value) if value is not None and value.kind in INTEGERS else None

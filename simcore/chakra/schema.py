@@ -1,0 +1,196 @@
+"""The four older schemas, told apart by what is on the wire, and put into the columns of 0.0.4 (CHAKRA part
+1).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from simcore.chakra.wire import BYTES, VARINT, Columns, Table, WireError, fields, messages, packed
+
+# The present one first.
+SCHEMAS = ("0.0.4", "0.0.3", "0.0.2", "0.0.1")
+_SAMPLED = 2000
+# Types and kinds of collective of the older schemas as 0.0.4 numbers them.
+_OLD_TYPES = {1: 2, 2: 3, 3: 4, 4: 5, 5: 6, 6: 7}
+_COLLECTIVES = {"0.0.1": {1: 0, 2: 6, 3: 2, 4: 7}, "0.0.2": {0: 0, 1: 6, 2: 2, 3: 7},
+                "0.0.3": {0: 0, 1: 6, 2: 2, 3: 7, 4: 5}}  # fmt: skip
+_NAMES_OF_0_0_1 = {
+    12: "num_ops",
+    6: "tensor_size",
+    13: "comm_type",
+    16: "comm_src",
+    17: "comm_dst",
+    18: "comm_size",
+    19: "comm_tag",
+    20: "comm_priority",
+}
+
+
+def schema_of(ranks: Sequence[Columns]) -> str:
+    """The schema of files, read as 0.0.4: it has attributes in field 10, the older ones fields that it has
+    not.
+    """
+    seen = {"0.0.4": 0, "0.0.2": 0, "0.0.1": 0}
+    newer = False
+    for columns in ranks[:8]:
+        seen["0.0.4"] += sum(1 for one in columns.attributes[:_SAMPLED] if one)
+        for node in list(columns.others)[:_SAMPLED]:
+            for number, wire, value in columns.others[node]:
+                if number == 11 and wire == BYTES and isinstance(value, bytes):
+                    seen["0.0.2"] += 1
+                    newer = newer or _is_newer(value)
+                elif number > 11 and wire == VARINT:
+                    seen["0.0.1"] += 1
+    if seen["0.0.4"] or not (seen["0.0.2"] or seen["0.0.1"]):
+        return "0.0.4"
+    if seen["0.0.1"] > seen["0.0.2"]:
+        return "0.0.1"
+    return "0.0.3" if newer else "0.0.2"
+
+
+def _is_newer(blob: bytes) -> bool:
+    """Whether an attribute is of 0.0.3: its values begin in field 4 with a bool, in 0.0.2 with a float."""
+    try:
+        found = fields(blob, 0, len(blob))
+    except WireError:
+        return False
+    kind = next((value for number, wire, value in found if number == 2 and wire == VARINT), None)
+    for number, wire, _ in found:
+        if number == 4 and wire == VARINT:
+            return True  # bool_val; a float is 4 bytes
+        if number in (6, 7) and wire == VARINT and kind is not None:
+            return True  # 0.0.2 has a text in 6 and a list in 7
+    return False
+
+
+def translated(data: bytes, headed: bool, table: Table, schema: str) -> Columns:
+    """The nodes of a file of an older schema as columns of 0.0.4."""
+    spans, cut = messages(data)
+    found = Columns(cut=cut)
+    for begin, end in spans[1 if headed and schema == "0.0.3" and _is_header(data, spans) else 0 :]:
+        try:
+            parts = fields(data, begin, end)
+        except WireError as error:
+            if found.cut is None or error.at < found.cut[0]:
+                found.cut = (error.at, error.message)
+            continue
+        _add(found, parts, begin, table, schema)
+    return found
+
+
+def _is_header(data: bytes, spans: list[tuple[int, int]]) -> bool:
+    begin, end = spans[0]
+    return begin == end or data[begin] & 7 == 2
+
+
+def _add(
+    found: Columns, parts: list[tuple[int, int, int | bytes]], at: int, table: Table, schema: str
+) -> None:
+    node_id = kind = duration = 0
+    name = b""
+    attributes: list[bytes] = []
+    involved: list[int] = []
+    for number, wire, value in parts:
+        if isinstance(value, int):
+            if number == 1:
+                node_id = value
+            elif number == 3:
+                kind = value
+            elif number == 4:
+                found.ctrl.append(value)
+            elif schema == "0.0.1" and number == 7:
+                duration = value
+            elif schema == "0.0.1" and number == 14:
+                involved.append(value)
+            elif schema == "0.0.1" and number in _NAMES_OF_0_0_1:
+                if number == 13:
+                    value = _COLLECTIVES[schema].get(value, 255)
+                attributes.append(integer_attribute(_NAMES_OF_0_0_1[number], value))
+            elif schema == "0.0.1" and number == 15:
+                attributes.append(text_attribute("pg_name", str(value)))
+        elif number == 2 and wire == BYTES:
+            name = value
+        elif number == 4 and wire == BYTES:
+            found.ctrl.extend(packed(value))
+        elif number == 14 and schema == "0.0.1":
+            involved.extend(packed(value))
+        elif number == 11 and schema != "0.0.1":
+            key, one = _attribute(value, schema)
+            if key == "runtime" or key == "simulated_run_time":
+                duration = one if isinstance(one, int) else 0
+            elif key == "comm_type" and isinstance(one, int):
+                attributes.append(integer_attribute(key, _COLLECTIVES[schema].get(one, 255)))
+            elif isinstance(one, int):
+                attributes.append(integer_attribute(key, one))
+            elif isinstance(one, bytes):
+                attributes.append(text_attribute(key, one.decode("utf-8", "replace")))
+    if involved:
+        attributes.append(bools_attribute("involved_dim", involved))
+    kind = kind if schema == "0.0.3" else _OLD_TYPES.get(kind, 0)
+    key_of = tuple(attributes)
+    found.id.append(node_id)
+    found.type.append(min(kind, 255))
+    found.duration.append(duration)
+    found.name.append(table.names.setdefault(name, len(table.names)))
+    found.attributes.append(table.attributes.setdefault(key_of, len(table.attributes)))
+    found.at.append(at)
+    found.data_to.append(len(found.data))
+    found.ctrl_to.append(len(found.ctrl))
+
+
+def _attribute(blob: bytes, schema: str) -> tuple[str, int | bytes | None]:
+    """(name, value) of an attribute of 0.0.2 or 0.0.3: whole numbers, bools and texts; None for others."""
+    name = ""
+    value: int | bytes | None = None
+    for number, wire, one in fields(blob, 0, len(blob)):
+        if number == 1 and isinstance(one, bytes):
+            name = one.decode("utf-8", "replace")
+        elif (number in (4, 5, 6, 7) and wire == VARINT and isinstance(one, int)) or (
+            number in (6, 7, 8) and wire == BYTES and isinstance(one, bytes) and value is None
+        ):
+            value = one
+        elif wire == 5 and isinstance(one, bytes) and value is None and number in (4, 5):
+            number_of = struct.unpack("<f", one)[0]
+            value = int(number_of) if number_of == int(number_of) else None
+    return name, value
+
+
+def number_bytes(value: int) -> bytes:
+    """A varint."""
+    value &= (1 << 64) - 1
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+def _named(name: str, kind: bytes) -> bytes:
+    raw = name.encode("utf-8", "replace")
+    return b"\x0a" + number_bytes(len(raw)) + raw + kind
+
+
+def integer_attribute(name: str, value: int) -> bytes:
+    """An attribute of kind int64."""
+    return _named(name, b"\x48" + number_bytes(value))
+
+
+def text_attribute(name: str, value: str) -> bytes:
+    """An attribute of kind string."""
+    raw = value.encode("utf-8", "replace")
+    return _named(name, b"\xea\x01" + number_bytes(len(raw)) + raw)
+
+
+def bool_attribute(name: str, value: bool) -> bytes:
+    """An attribute of kind bool."""
+    return _named(name, b"\xd8\x01" + bytes((value,)))
+
+
+def bools_attribute(name: str, values: Sequence[int]) -> bytes:
+    """An attribute of kind bool_list."""
+    flags = bytes(1 if one else 0 for one in values)
+    items = b"\x0a" + number_bytes(len(flags)) + flags
+    return _named(name, b"\xe2\x01" + number_bytes(len(items)) + items)

@@ -1,0 +1,65 @@
+"""What of a set of execution traces does not hold together: by wltui's rules it is not run then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from simcore.chakra.nodes import Nodes, topological
+from simcore.chakra.opening import TraceSet
+from simcore.diagnostics import Diagnostic
+
+_OF_A_FILE = 8
+_LISTED = 8
+
+
+class Structure(NamedTuple):
+    """The nodes of each rank by id, the order of each in which nodes are behind what they wait for, and
+    errors.
+    """
+
+    nodes: list[Nodes]
+    orders: list[list[int]]
+    errors: list[Diagnostic]
+
+
+def structure_of(traces: TraceSet) -> Structure:
+    """The nodes of a set, and an error for what is cut, damaged, missing, twice or in a circle."""
+    errors = traces.damage()
+    if len(traces.missing):
+        message = f"rank {traces.missing.text()}: there is no such file"
+        errors.append(Diagnostic("error", "ranks-missing", message, traces.path))
+    nodes = traces.ordered()
+    orders: list[list[int]] = []
+    for file, one in zip(traces.files, nodes, strict=True):
+        errors += [
+            Diagnostic("error", problem.code, f"byte {problem.at}: {problem.message}", file.path)
+            for problem in one.problems[:_OF_A_FILE]
+        ]
+        if not len(one):
+            errors.append(Diagnostic("error", "no-nodes", "found no node, expected at least one", file.path))
+        orders.append(topological(one))
+        circle = _circle(one, orders[-1])
+        if circle:
+            names = ", ".join(str(one.id[place]) for place in circle[:_LISTED])
+            names += f" and {len(circle) - _LISTED} more" if len(circle) > _LISTED else ""
+            at = one.columns.at[one.row[circle[0]]]
+            verb = "waits for itself" if len(circle) == 1 else "wait for each other in a circle"
+            noun = "node" if len(circle) == 1 else "nodes"
+            errors.append(Diagnostic("error", "node-cycle", f"byte {at}: {noun} {names} {verb}", file.path))
+    return Structure(nodes, orders, errors)
+
+
+def _circle(nodes: Nodes, there: Sequence[int]) -> list[int]:
+    """The places of a circle of nodes that wait for each other, [] where all are `there`, in some order."""
+    if len(there) == len(nodes):
+        return []
+    left = set(range(len(nodes))).difference(there)
+    place = min(left)
+    seen: dict[int, int] = {}
+    walk: list[int] = []
+    while place not in seen:
+        seen[place] = len(walk)
+        walk.append(place)
+        place = next(parent for parent in (*nodes.data[place], *nodes.ctrl[place]) if parent in left)
+    return walk[seen[place] :]

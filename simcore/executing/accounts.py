@@ -1,0 +1,186 @@
+"""Accounts of execution traces that have run: every nanosecond of every rank in exactly one.
+
+Where several nodes of a rank run at once, GPU compute counts first, then communication that is under way,
+then
+CPU nodes, then waiting: in a collective until its last member has come (`wait`), for a message until it is
+sent
+(`bubble`). By wltui's rules nobody waits for a send but nodes that name it as parent: it counts where nothing
+else does, and one without children not at all. `idle` is the time in which nothing of the rank has begun and
+not ended, and what follows its end.
+Compute is forward unless the node's name says backward or optimizer (`grad`, `bwd`, `backward`; `optim`,
+`adam`).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+from simcore.chakra.nodes import COLL, COMP, RECV, SEND, integer
+from simcore.executing.run import Executed
+from simcore.names import GROUP_KINDS
+from simcore.records import Struct, field
+from simcore.run.accounts import places_in_alike
+
+COMPUTE = ("forward", "backward", "optimizer")
+ACCOUNTS = (
+    *(f"compute {name}" for name in COMPUTE),
+    *(f"exposed {name}" for name in GROUP_KINDS),
+    "wait",
+    "bubble",
+    "host",
+    "idle",
+)
+FIRST_EXPOSED = len(COMPUTE)
+WAIT, BUBBLE, HOST, IDLE = (ACCOUNTS.index(name) for name in ("wait", "bubble", "host", "idle"))
+# Where each stands in ALIKE.
+IN_ALIKE = places_in_alike(
+    ACCOUNTS,
+    {f"compute {name}": name for name in COMPUTE}
+    | {"exposed expert": "exposed ep", "exposed comm": "exposed other"},
+)
+PP, COMM = ACCOUNTS.index("exposed pp"), ACCOUNTS.index("exposed comm")
+# What exported traces say of a group's kind, as accounts have it.
+_OF_KIND = {"tp": "tp", "dp": "dp", "ep": "expert", "dp_ep": "expert dp", "pp": "pp"}
+# Which of several counts: the least.
+_FIRST = dict.fromkeys(range(FIRST_EXPOSED), 0) | {HOST: 2, WAIT: 3, BUBBLE: 4}
+_SENDS, _LEVELS = 5, 6
+NONE = -1
+
+
+class RankAccounts(Struct):
+    """Segments that cover 0..step time, none empty. edge[i]..edge[i + 1] ns is segment i; account[i]: index
+    into ACCOUNTS; place[i]: the node, NONE of idle time. total_ns: by account.
+    """
+
+    edge: array[int] = field(default_factory=lambda: array("q"))
+    account: bytearray = field(default_factory=bytearray)
+    place: array[int] = field(default_factory=lambda: array("q"))
+    total_ns: list[int] = field(default_factory=lambda: [0] * len(ACCOUNTS))
+
+    def ns(self, account: str) -> int:
+        """The time in an account."""
+        return self.total_ns[ACCOUNTS.index(account)]
+
+    @property
+    def busy_ns(self) -> int:
+        """All compute, ns."""
+        return sum(self.total_ns[:FIRST_EXPOSED])
+
+    @property
+    def exposed_ns(self) -> int:
+        """All exposed communication, ns."""
+        return sum(self.total_ns[FIRST_EXPOSED:WAIT])
+
+
+def account_of(executed: Executed, rank: int, place: int) -> int:
+    """The account that a node's own time goes to."""
+    one = executed.nodes[rank]
+    row = one.row[place]
+    return _account(executed, one.columns.type[row], one.columns.name[row], one.columns.attributes[row])
+
+
+def _account(executed: Executed, kind: int, name: int, number: int) -> int:
+    known: dict[tuple[int, int, int], int] = executed.__dict__.setdefault("_accounts", {})
+    found = known.get((kind, name, number))
+    if found is None:
+        found = known[kind, name, number] = _find(executed, kind, name, number)
+    return found
+
+
+def _find(executed: Executed, kind: int, name: int, number: int) -> int:
+    attributes = executed.kinds.attributes(number)
+    if kind in (SEND, RECV):
+        return PP
+    if kind == COLL or kind != COMP:
+        word = attributes.get("wltui_kind")
+        kind_of = _OF_KIND.get(word.value, "comm") if word is not None and word.kind == "string" else "comm"
+        return ACCOUNTS.index(f"exposed {kind_of}")
+    if integer(attributes.get("is_cpu_op")):
+        return HOST
+    phase = attributes.get("wltui_phase")
+    text = phase.value if phase is not None and phase.kind == "string" else executed.kinds.name(name)
+    return phase_of(text)
+
+
+def phase_of(text: str) -> int:
+    """The account of compute by a name, or by wltui's phases."""
+    low = text.lower()
+    if low in ("ig", "wg", "recompute") or any(one in low for one in ("grad", "bwd", "backward")):
+        return 1
+    return 2 if low == "opt" or "optim" in low or "adam" in low else 0
+
+
+def rank_accounts(executed: Executed, rank: int) -> RankAccounts:
+    """The accounts of one rank."""
+    step = executed.step_time_ns
+    intervals = _intervals(executed, rank)
+    found = RankAccounts()
+    one = executed.nodes[rank]
+    types, rows, sends = one.columns.type, one.row, executed.before is not None
+    events: list[tuple[int, int, int, int]] = []
+    for start, end, account, place in intervals:
+        if end > start:
+            first = _FIRST.get(account, 1)
+            if sends and account == PP and types[rows[place]] == SEND:
+                first = _SENDS
+            events.append((start, 1, first, place << 8 | account))
+            events.append((end, 0, first, place << 8 | account))
+    events.sort()
+    # Of what runs on each level when it began.
+    running: list[dict[int, int]] = [{} for _ in range(_LEVELS)]
+    now = 0
+
+    def until(time: int) -> None:
+        nonlocal now
+        if time <= now:
+            return
+        code = next((_counted(level) for level in running if level), None)
+        account, place = (IDLE, NONE) if code is None else (code & 255, code >> 8)
+        _add(found, now, time, account, place)
+        now = time
+
+    for time, is_start, first, code in events:
+        until(min(time, step))
+        if is_start:
+            running[first][code] = time
+        else:
+            del running[first][code]
+    until(step)
+    found.edge.append(step)
+    return found
+
+
+def _counted(level: dict[int, int]) -> int:
+    """Of several that run at once the one that began last: what began before it runs beside."""
+    return next(iter(level)) if len(level) == 1 else min(level, key=lambda code: (-level[code], code))
+
+
+def _add(found: RankAccounts, start: int, end: int, account: int, place: int) -> None:
+    found.total_ns[account] += end - start
+    if len(found.account) and found.account[-1] == account and found.place[-1] == place:
+        return
+    found.edge.append(start)
+    found.account.append(account)
+    found.place.append(place)
+
+
+def _intervals(executed: Executed, rank: int) -> Sequence[tuple[int, int, int, int]]:
+    """(start, end, account, place) of what a rank's nodes do; a node that waits first is two."""
+    one = executed.nodes[rank]
+    start, begin, ends = executed.start[rank], executed.begin[rank], executed.end[rank]
+    types, names, sets, rows = one.columns.type, one.columns.name, one.columns.attributes, one.row
+    found = []
+    for place, end in enumerate(ends):
+        first = start[place]
+        if first < 0 or end < 0:
+            continue
+        row = rows[place]
+        if types[row] == SEND and executed.before is not None and not len(one.children_of(place)):
+            continue
+        account = _account(executed, types[row], names[row], sets[row])
+        middle = begin[place]
+        if middle > first:
+            found.append((first, middle, BUBBLE if types[row] in (SEND, RECV) else WAIT, place))
+        found.append((middle, end, account, place))
+    return found

@@ -1,0 +1,487 @@
+"""Runs a set of execution traces by ASTRA-sim 2.x's rules: `--dialect astra-sim-2` (CHAKRA.md part 2).
+
+Three slots a rank (CPU, GPU compute, communication), free nodes walked in ascending id after every ending, no
+barrier: the messages of collectives and transfers are simulated one by one. Rules are named as R2.2 and so
+on.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from simcore.chakra.attributes import INTEGERS, Attributes
+from simcore.chakra.nodes import (
+    BROADCAST,
+    COLL,
+    COLLECTIVE_WORDS,
+    COLLECTIVES,
+    COMP,
+    INVALID,
+    MEM_LOAD,
+    MEM_STORE,
+    METADATA,
+    RECV,
+    SEND,
+    Kinds,
+    Nodes,
+)
+from simcore.executing.custom import CustomCollective
+from simcore.messages.clock import Clock
+from simcore.messages.collectives import Group, RankCollectives, Rules, chunks_of
+from simcore.messages.faults import Fault, Stop
+from simcore.messages.network import TAGS, TRANSFER_TAG, Matching
+
+# The slots of a rank; a receive takes none.
+CPU, GPU, COMM, FREE = range(4)
+SLOT_WORDS = ("CPU", "GPU compute", "communication", "none")
+NEVER = -1
+_HUGE = 1 << 63
+
+
+class Memory(NamedTuple):
+    """The remote memory file. kind: as ASTRA-sim names it. per_node: ranks that share a memory."""
+
+    kind: str = "NO_MEMORY_EXPANSION"
+    latency_ns: int = 0
+    bandwidth: float = 0.0
+    per_node: int = 1
+
+
+class System(NamedTuple):
+    """What the system file says beside its collectives. peak: TFLOP/s."""
+
+    roofline: bool = False
+    peak: float | None = None
+    memory_bandwidth: float | None = None
+    replay: bool = False
+    custom: Mapping[str, str] = {}
+
+
+class Outcome(NamedTuple):
+    """A finished run. start, end: of each rank's nodes by ascending id, NEVER for none. finished: (rank, end
+    ns, exposed ns) in the order in which they ended. fault: what stopped the program; swallowed: what cut off
+    a rank's event. stuck: of each rank that did not finish why.
+    """
+
+    start: list[array[int]]
+    end: list[array[int]]
+    finished: list[tuple[int, int, int]]
+    fault: Fault | None
+    swallowed: list[Fault]
+    held: dict[int, str]
+    causes: list[dict[int, int]]
+
+
+class _Rank:
+    """One rank: its free nodes, slots, and figures."""
+
+    def __init__(self, number: int, nodes: Nodes, run: AstraRun) -> None:
+        self.number = number
+        self.nodes = nodes
+        self.run = run
+        count = len(nodes)
+        self.start = array("q", (NEVER,)) * count
+        self.end = array("q", (NEVER,)) * count
+        waits = [len({*data, *ctrl}) for data, ctrl in zip(nodes.data, nodes.ctrl, strict=True)]
+        self.waits = waits
+        self.free: tuple[list[int], ...] = ([], [], [], [])
+        self.slot_of = run.slots(nodes)
+        self.taken = [NEVER, NEVER, NEVER]
+        self.running = 0
+        self.gpu_ns = 0
+        self.is_done = False
+        self.no_statistics = False
+        self.walking = False
+        self.late: list[int] = []
+        # Of each node that waited for its slot the node that held it.
+        self.behind: dict[int, int] = {}
+        for place, one in enumerate(waits):
+            if not one:
+                self.free[self.slot_of[place]].append(place)
+
+    def walk(self) -> None:
+        """R2.2: starts the free nodes, in ascending id, whose slot is empty."""
+        free, taken = self.free, self.taken
+        cpu, gpu, comm, none = free
+        while True:
+            slot = NEVER
+            least = 1 << 62
+            if cpu and taken[CPU] == NEVER:
+                slot, least = CPU, cpu[0]
+            if gpu and taken[GPU] == NEVER and gpu[0] < least:
+                slot, least = GPU, gpu[0]
+            if comm and taken[COMM] == NEVER and comm[0] < least:
+                slot, least = COMM, comm[0]
+            if none and none[0] < least:
+                slot, least = FREE, none[0]
+            if slot == NEVER:
+                break
+            heappop(free[slot])
+            if slot != FREE:
+                taken[slot] = least
+            self.running += 1
+            try:
+                self.run.issue(self, least)
+            except Fault as fault:
+                self._free_late()
+                if fault.node is None:
+                    fault.node = self.nodes.id[least]
+                raise
+        self._free_late()
+
+    def _free_late(self) -> None:
+        # Nodes that were freed inside the walk wait for the next one.
+        for place in self.late:
+            heappush(self.free[self.slot_of[place]], place)
+        self.late = []
+
+    def release(self, place: int, skipped: bool = False) -> None:
+        """A node has ended: its slot is empty, its children may be free."""
+        now = self.run.clock.now
+        self.end[place] = now
+        self.running -= 1
+        slot = self.slot_of[place]
+        if slot != FREE:
+            self.taken[slot] = NEVER
+        nodes, waits = self.nodes, self.waits
+        to = nodes.children_to
+        for child in nodes.children[to[place - 1] if place else 0 : to[place]]:
+            waits[child] -= 1
+            if not waits[child]:
+                if skipped:
+                    self.late.append(child)
+                else:
+                    heappush(self.free[self.slot_of[child]], child)
+
+    def ended(self, place: int) -> None:
+        """A node has ended by an event."""
+        self.release(place)
+        self.walk()
+        self.check_done()
+
+    def check_done(self) -> None:
+        """R6.1: nothing is free, nothing runs."""
+        if self.is_done or self.running or any(self.free):
+            return
+        self.is_done = True
+        self.run.finish(self)
+
+
+class AstraRun:
+    """One run. network: made for the clock. groups: ranks by number, None where no file was given."""
+
+    def __init__(
+        self,
+        nodes: Sequence[Nodes],
+        kinds: Kinds,
+        clock: Clock,
+        network: Matching,
+        rules: Rules,
+        system: System,
+        memory: Memory,
+        groups: Mapping[int, tuple[int, ...]] | None,
+        custom: Callable[[str, int], Nodes] | None = None,
+    ) -> None:
+        self.kinds = kinds
+        self.clock = clock
+        self.network = network
+        self.rules = rules
+        self.system = system
+        self.memory = memory
+        self.groups = groups
+        self.custom = custom
+        self.finished: list[tuple[int, int, int]] = []
+        self._slots: dict[tuple[int, int], int] = {}
+        self._memory_free: dict[int, int] = {}
+        self._never: dict[int, str] = {}
+        self.ranks = [_Rank(number, one, self) for number, one in enumerate(nodes)]
+        self.collectives = [RankCollectives(rank.number, clock, network, rules) for rank in self.ranks]
+        self._group_of: dict[str, Group] = {}
+
+    def outcome(self) -> Outcome:
+        """Runs to the end and gives what became of it."""
+        fault = None
+        try:
+            for rank in self.ranks:
+                if rank.nodes.problems:
+                    self._refuse_missing(rank)
+                if not any(rank.free):
+                    raise Stop(rank.number, None, "no node is free of dependencies", "aborts")
+            for rank in self.ranks:
+                rank.walk()
+            self.clock.run()
+        except Fault as one:
+            fault = one
+        held = {} if fault else {rank.number: self._why(rank) for rank in self.ranks if not rank.is_done}
+        return Outcome(
+            [rank.start for rank in self.ranks], [rank.end for rank in self.ranks], self.finished, fault,
+            self.clock.swallowed, held, [rank.behind for rank in self.ranks],
+        )  # fmt: skip
+
+    def _refuse_missing(self, rank: _Rank) -> None:
+        """R1.5: a dependency on a node that is not there."""
+        for problem in rank.nodes.problems:
+            if problem.code == "node-missing":
+                raise Stop(rank.number, problem.node, problem.message + " (R1.5)", "aborts")
+
+    # -- what a node is ------------------------------------------------------------------
+
+    def slots(self, nodes: Nodes) -> bytearray:
+        """The slot of each node of a rank (R2.3)."""
+        columns, known = nodes.columns, self._slots
+        kinds, sets = columns.type, columns.attributes
+        found = bytearray(len(nodes))
+        for place, row in enumerate(nodes.row):
+            key = (kinds[row], sets[row])
+            slot = known.get(key)
+            if slot is None:
+                slot = known[key] = self._slot(*key)
+            found[place] = slot
+        return found
+
+    def _slot(self, kind: int, attributes: int) -> int:
+        if kind == RECV:
+            return FREE
+        on_cpu = self.kinds.attributes(attributes).get("is_cpu_op")
+        if on_cpu is not None and on_cpu.kind in INTEGERS and on_cpu.value:
+            return CPU
+        return GPU if kind == COMP else COMM
+
+    # -- starting a node -----------------------------------------------------------------
+
+    def issue(self, rank: _Rank, place: int) -> None:
+        """Starts a node whose slot it has. Raises `Fault`."""
+        nodes = rank.nodes
+        row = nodes.row[place]
+        kind = nodes.columns.type[row]
+        node = nodes.id[place]
+        attributes = self.kinds.attributes(nodes.columns.attributes[row])
+        if kind == METADATA or kind > COLL:
+            what = "a METADATA node" if kind == METADATA else f"a node of type {kind}"
+            raise Stop(rank.number, node, f"{what} cannot be run (R2.6)", "aborts")
+        rank.start[place] = self.clock.now
+        on_cpu = attributes.get("is_cpu_op")
+        if on_cpu is not None and on_cpu.kind not in INTEGERS:
+            raise Fault(
+                rank.number, node, f"is_cpu_op is {on_cpu.kind}, expected a whole number or bool (R1.7)"
+            )
+        is_cpu = on_cpu is not None and bool(on_cpu.value)
+        duration = nodes.columns.duration[row] * 1000 or 1
+        if kind in (INVALID, MEM_LOAD, MEM_STORE) or (kind == COMP and is_cpu):
+            rank.no_statistics = True
+        if self.system.replay:
+            if not is_cpu:
+                rank.gpu_ns += duration
+            self.clock.put_own(rank.number, duration, rank.ended, place)
+        elif kind == COMP:
+            self._compute(rank, place, node, attributes, duration, is_cpu)
+        elif kind == INVALID:
+            rank.release(place, skipped=True)
+        elif kind in (MEM_LOAD, MEM_STORE):
+            self._remote(rank, place, node, attributes)
+        elif is_cpu:
+            raise Fault(rank.number, node, "a node of communication is marked as a CPU operation (R2.4)")
+        elif kind == COLL:
+            self._collective(rank, place, node, attributes, duration)
+        else:
+            self._transfer(rank, place, node, attributes, kind)
+
+    def _compute(
+        self, rank: _Rank, place: int, node: int, attributes: Attributes, duration: int, is_cpu: bool
+    ) -> None:
+        if not is_cpu and self.system.roofline:
+            size = self._integer(rank, node, attributes, "tensor_size")
+            operations = self._integer(rank, node, attributes, "num_ops")
+            if not size:
+                rank.release(place, skipped=True)
+                return
+            duration = self._roofline_ns(operations, size)
+        if not is_cpu:
+            rank.gpu_ns += duration
+        if duration >= _HUGE:
+            self._never[rank.number] = (
+                f"node {node} computes 0 operations, which is 0/0 by the roofline (R3.5)"
+            )
+            return
+        self.clock.put_own(rank.number, duration, rank.ended, place)
+
+    def _roofline_ns(self, operations: int, size: int) -> int:
+        """R3.3, in doubles and in this order."""
+        bandwidth = (self.system.memory_bandwidth or 0.0) * 1e9
+        peak = (self.system.peak or 0.0) * 1e12
+        rate = min(bandwidth * (operations / size), peak)
+        if not rate:
+            return _HUGE
+        return int(operations / rate * 1e9)
+
+    def _remote(self, rank: _Rank, place: int, node: int, attributes: Attributes) -> None:
+        size = self._integer(rank, node, attributes, "tensor_size")
+        memory = self.memory
+        if memory.kind == "NO_MEMORY_EXPANSION":
+            raise Stop(
+                rank.number, node, "remote memory is used, and the memory file has none (R3.9)", "exits"
+            )
+        ns = memory.latency_ns + int(size / memory.bandwidth)
+        shared = {"PER_NODE_MEMORY_EXPANSION": rank.number // memory.per_node, "MEMORY_POOL": 0}.get(
+            memory.kind
+        )
+        begin = self.clock.now
+        if shared is not None:
+            begin = max(begin, self._memory_free.get(shared, 0))
+            self._memory_free[shared] = begin + ns
+        self.clock.put_own(rank.number, begin + ns - self.clock.now, rank.ended, place)
+
+    def _collective(self, rank: _Rank, place: int, node: int, attributes: Attributes, duration: int) -> None:
+        number = self._integer(rank, node, attributes, "comm_type")
+        size = self._integer(rank, node, attributes, "comm_size")
+        group = self._group(rank, node, attributes)
+        involved: Sequence[bool] = ()
+        dims = attributes.get("involved_dim")
+        if dims is not None:
+            if dims.kind != "bool_list":
+                raise Stop(
+                    rank.number, node, f"involved_dim is {dims.kind}, expected a bool_list (R1.7)", "exits"
+                )
+            involved = dims.value
+        if number == BROADCAST:
+            self.clock.put_own(rank.number, duration, rank.ended, place)
+            return
+        kind = COLLECTIVES.get(number)
+        if kind is None:
+            word = COLLECTIVE_WORDS[number] if 0 <= number < len(COLLECTIVE_WORDS) else f"type {number}"
+            raise Fault(rank.number, node, f"a collective {word} cannot be run (R4.2)")
+        if kind in self.system.custom:
+            why = self._custom_collective(rank, place, node, kind, size, group)
+        else:
+            # R5.5: a group of all ranks takes all dimensions.
+            why = self.collectives[rank.number].start(
+                kind, size, group, () if group.number else involved, lambda: rank.ended(place)
+            )
+        if why is not None:
+            self._never[rank.number] = f"node {node}: {why}"
+
+    def _custom_collective(
+        self, rank: _Rank, place: int, node: int, kind: str, size: int, group: Group
+    ) -> str | None:
+        """R4.17: its own file of nodes; gives why it never ends, None when it may."""
+        ranks = range(len(self.ranks)) if group.ranks is None else group.ranks
+        if self.custom is None:
+            raise Stop(rank.number, node, f"the file of its custom {kind} is not there", "exits")
+        nodes = self.custom(kind, ranks.index(rank.number))
+        _, chunks = chunks_of(size, kind, self.rules, rank.number)
+        why = None if chunks == 1 else f"a custom collective ends only with one chunk, found {chunks} (R4.17)"
+        over = self._nothing if why else lambda: rank.ended(place)
+        CustomCollective(rank.number, node, nodes, self.kinds, self.clock, self.network, ranks, over).begin()
+        return why
+
+    def _nothing(self) -> None:
+        """The chunks that are left never end."""
+
+    def _group(self, rank: _Rank, node: int, attributes: Attributes) -> Group:
+        """R5.1 to R5.6."""
+        value = attributes.get("pg_name")
+        if value is not None and value.kind != "string":
+            raise Fault(rank.number, node, f"pg_name is {value.kind}, expected a string (R1.7)")
+        name = "" if value is None else value.value
+        group = self._group_of.get(name)
+        if group is None:
+            group = self._group_of[name] = self._open_group(rank, node, name)
+        if group.ranks is not None and rank.number not in group.ranks:
+            raise Stop(
+                rank.number, node, f"the rank is not in its communicator group {name} (R5.6)", "aborts"
+            )
+        return group
+
+    def _open_group(self, rank: _Rank, node: int, name: str) -> Group:
+        if name in ("", "0"):
+            return Group(0, None)
+        number = leading_number(name)
+        if number is None:
+            raise Fault(rank.number, node, f"pg_name {name!r} is no number (R5.4)")
+        if number == 0:
+            return Group(0, None)
+        ranks = None if self.groups is None else self.groups.get(number)
+        if ranks is None:
+            raise Stop(
+                rank.number, node, f"communicator group {number} is in no file of groups (R5.4)", "exits"
+            )
+        return Group(number, None if len(ranks) == len(self.ranks) else ranks)
+
+    def _transfer(self, rank: _Rank, place: int, node: int, attributes: Attributes, kind: int) -> None:
+        """R4.12 to R4.14."""
+        own, other = ("comm_src", "comm_dst") if kind == SEND else ("comm_dst", "comm_src")
+        here = rank.number
+        if own in attributes:
+            here = self._integer(rank, node, attributes, own)
+        peer = self._integer(rank, node, attributes, other)
+        tag = self._integer(rank, node, attributes, "comm_tag")
+        size = self._integer(rank, node, attributes, "comm_size")
+        if here != rank.number:
+            raise Fault(rank.number, node, f"{own} is {here}, and the node is rank {rank.number}'s (R4.14)")
+        if peer == here or not size or tag < 0 or not 0 <= peer < len(self.ranks):
+            what = ("the rank itself is the partner" if peer == here else "it has 0 bytes" if not size
+                    else f"comm_tag is {tag}" if tag < 0 else f"there is no rank {peer}")  # fmt: skip
+            raise Stop(rank.number, node, f"a transfer of which {what} (R4.14)", "aborts")
+        tag = TRANSFER_TAG + tag % TAGS
+        if kind == SEND:
+            self.network.send((tag, here, peer, size), rank.ended, place)
+        else:
+            self.network.receive((tag, peer, here, size), rank.ended, place)
+
+    def _integer(self, rank: _Rank, node: int, attributes: Attributes, name: str) -> int:
+        value = attributes.get(name)
+        if value is None:
+            raise Fault(rank.number, node, f"it has no {name}")
+        if value.kind not in INTEGERS:
+            raise Fault(rank.number, node, f"its {name} is {value.kind}, expected a whole number (R1.7)")
+        return int(value.value)
+
+    # -- ends ------------------------------------------------------------------------------
+
+    def finish(self, rank: _Rank) -> None:
+        """R6.1, and R7.4: the statistics of some ranks throw after they have finished."""
+        now = self.clock.now
+        self.finished.append((rank.number, now, (now - rank.gpu_ns) & (1 << 64) - 1))
+        if rank.no_statistics:
+            raise Fault(
+                rank.number,
+                None,
+                "the rank has finished; its statistics know only GPU and communication nodes (R7.4)",
+            )
+
+    def _why(self, rank: _Rank) -> str:
+        known = self._never.get(rank.number)
+        if known is not None:
+            return known
+        never = self.collectives[rank.number].never
+        if never and rank.taken[COMM] != NEVER:
+            return f"node {rank.nodes.id[rank.taken[COMM]]}: {never}"
+        nodes = rank.nodes
+        waiting = [f"node {nodes.id[place]} in the {SLOT_WORDS[slot]} slot"
+                   for slot, place in enumerate(rank.taken) if place != NEVER]  # fmt: skip
+        receives = [nodes.id[place] for place, slot in enumerate(rank.slot_of)
+                    if slot == FREE and rank.start[place] != NEVER and rank.end[place] == NEVER]  # fmt: skip
+        if receives:
+            waiting.append(f"{'node' if len(receives) == 1 else 'nodes'} "
+                           f"{', '.join(map(str, receives[:8]))}, a receive without its message")  # fmt: skip
+        free = sorted(nodes.id[place] for places in rank.free for place in places)
+        if not waiting and free:
+            waiting.append(f"node {free[0]}, free and never looked at again (R2.5)")
+        return "; ".join(waiting) or "nothing"
+
+
+def leading_number(text: str) -> int | None:
+    """The number that a text begins with, as C++'s stoi reads it; None for none or one beyond 31 bits."""
+    text = text.lstrip(" \t\n\v\f\r")
+    sign = -1 if text.startswith("-") else 1
+    digits = ""
+    for one in text[1:] if text[:1] in ("+", "-") else text:
+        if not "0" <= one <= "9":
+            break
+        digits += one
+    if not digits or len(digits) > 10 or int(digits) >= 1 << 31:
+        return None
+    return sign * int(digits)

@@ -1,0 +1,161 @@
+"""The one graph of a set of execution traces that has run: a track is a rank, a node of it a node of a trace.
+
+What waits for what: a node for its parents, and for what held its slot or stream before; a collective for its
+last member; a receive for its message. Nodes are added in the order in which they ended.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+from simcore.chakra.nodes import Nodes
+from simcore.run.graph import BUSY, JOINED, RECEIVED, START, Graph
+
+NONE = -1
+# What a duration of the graph is of.
+OWN, COLLECTIVE, MESSAGE, GAP = range(4)
+
+
+class TraceGraph:
+    """The graph of a run, and which node of which rank each of its nodes is.
+
+    over: of each rank and place the node at which it is over. durations: what the nodes take, ns, from 1 on.
+    kinds: of the words above. of: (rank, place) of each duration, of a collective its first member's.
+    """
+
+    def __init__(self, nodes: Sequence[Nodes]) -> None:
+        self.nodes = nodes
+        self.graph = Graph(len(nodes), self.ranks_of)
+        self.over = [array("i", (NONE,)) * len(one) for one in nodes]
+        self.waited = [array("i", (NONE,)) * len(one) for one in nodes]
+        self.durations: list[int] = []
+        self.kinds = bytearray()
+        self.of: list[tuple[int, int]] = []
+        # Of the duration of a collective its members.
+        self.members: dict[int, tuple[int, ...]] = {}
+        self.ends: list[int] = [0]
+
+    def ranks_of(self, node: int) -> Sequence[int]:
+        """The ranks that a node, not a join, is on."""
+        duration = self.graph.duration[node - 1]
+        return self.members.get(duration) or (self.of[duration - 1][0],)
+
+    def place_of(self, node: int, rank: int) -> tuple[int, int]:
+        """(rank, place) that a node, not a join, is; of a collective the member `rank`'s, if it is one."""
+        duration = self.graph.duration[node - 1]
+        return self.of[duration - 1]
+
+    def add(
+        self, ns: int, kind: int, of: tuple[int, int], first: int, second: int = START, why: int = BUSY
+    ) -> int:
+        """Adds a node that takes `ns`."""
+        self.durations.append(ns)
+        self.kinds.append(kind)
+        self.of.append(of)
+        node = self.graph.add(len(self.durations), first, second, why)
+        self.ends.append(max(self.ends[first], self.ends[second]) + ns)
+        return node
+
+    def join(self, rank: int, now: int, other: int, why: int) -> int:
+        """The node at which a rank has also waited for `other`."""
+        count = len(self.graph)
+        node = self.graph.join(rank, now, other, why)
+        if len(self.graph) > count:
+            self.ends.append(max(self.ends[now], self.ends[other]))
+        return node
+
+
+def build_graph(
+    nodes: Sequence[Nodes],
+    start: Sequence[array[int]],
+    end: Sequence[array[int]],
+    order: Sequence[tuple[int, int]],
+    lanes: Sequence[bytearray],
+    meetings: Sequence[array[int]],
+    messages: Sequence[array[int]],
+    before: Sequence[int] | None,
+) -> TraceGraph:
+    """The graph of a run that has times.
+
+    order: (rank, place) by their ends. lanes: of each node what it held, 255 for nothing. meetings: of each
+    node its collective, -1 for none. messages: of each receive the rank and place of its send in one number
+    (`rank << 32 | place`), -1 for all others. before: of each collective the one before it in its group, -1
+    for none; None where the members of a collective end by themselves.
+    """
+    found = TraceGraph(nodes)
+    last: list[dict[int, int]] = [{} for _ in nodes]
+    # The nodes at which members came to a collective, by the collective: made when its first member ends.
+    members: dict[int, list[tuple[int, int]]] = {}
+    for rank, column in enumerate(meetings):
+        for place, number in enumerate(column):
+            if number != NONE and start[rank][place] >= 0:
+                members.setdefault(number, []).append((rank, place))
+    met: dict[int, int] = {}
+    common: dict[int, int] = {}
+    over, ends = found.over, found.ends
+
+    def arrival(rank: int, place: int) -> int:
+        """The node at which a rank has waited for all that a node of it waits for."""
+        one = nodes[rank]
+        lane = lanes[rank][place]
+        now = last[rank].get(lane, START) if lane != 255 else START
+        if ends[now] > start[rank][place]:
+            now = START  # it held the lane beside it
+        for parent in one.data[place]:
+            now = _behind(found, rank, now, over[rank][parent])
+        for parent in one.ctrl[place]:
+            now = _behind(found, rank, now, over[rank][parent])
+        late = start[rank][place] - ends[now]
+        if late > 0:
+            # What is not known to have held it: the walk that ASTRA-sim makes only with the next event.
+            now = found.add(late, GAP, (rank, place), now)
+        return now
+
+    for rank, place in order:
+        number = meetings[rank][place]
+        begin, finish = start[rank][place], end[rank][place]
+        if number != NONE:
+            if number not in met:
+                came = [(who, arrival(who, at)) for who, at in sorted(members[number])]
+                met[number] = found.graph.meet(came)
+                while len(ends) <= len(found.graph):
+                    node = len(ends)
+                    graph = found.graph
+                    ends.append(max(ends[graph.first[node - 1]], ends[graph.second[node - 1]]))
+            at = met[number]
+            if before is None:
+                if finish < ends[at]:
+                    node = found.add(finish - begin, COLLECTIVE, (rank, place), arrival(rank, place))
+                else:
+                    node = found.add(finish - ends[at], COLLECTIVE, (rank, place), at)
+            else:
+                if number not in common:
+                    earlier = common.get(before[number], START)
+                    ns = finish - max(ends[at], ends[earlier])
+                    common[number] = found.add(ns, COLLECTIVE, (rank, place), at, earlier)
+                    found.members[len(found.durations)] = tuple(who for who, _ in sorted(members[number]))
+                node = common[number]
+        else:
+            now = arrival(rank, place)
+            message = messages[rank][place]
+            if message != NONE:
+                sent = over[message >> 32][message & 0xFFFFFFFF]
+                node = found.join(rank, now, sent, RECEIVED) if sent > 0 else now
+                if node == START or finish > ends[node]:
+                    node = found.add(max(finish - ends[node], 0), GAP, (rank, place), node)
+            else:
+                node = found.add(finish - begin, OWN, (rank, place), now)
+        over[rank][place] = node
+        if lanes[rank][place] != 255:
+            last[rank][lanes[rank][place]] = node
+    return found
+
+
+def _behind(found: TraceGraph, rank: int, now: int, other: int) -> int:
+    """The node at which a rank that was at `now` has also waited for `other`; what is earlier adds no
+    node.
+    """
+    if now == START or other in (now, START):
+        return other if now == START else now
+    return found.join(rank, now, other, JOINED)

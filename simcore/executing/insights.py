@@ -1,0 +1,76 @@
+"""A set of execution traces in words: which nodes, groups and links hold most of the step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simcore.diagnostics import printable
+from simcore.messages.words import link_words
+from simcore.units import byte_size, duration, plural
+
+if TYPE_CHECKING:
+    from simcore.executing.results import TraceResults
+
+_NAMES = 2
+
+
+def sentences(results: TraceResults) -> list[str]:
+    """The run in sentences, the main cause first."""
+    step = results.step_time_ns
+    if not step:
+        return ["No node takes time: the step is 0 ns long."]
+    found = [_accounts(results), _path(results)]
+    found += [one for one in (_groups(results), _late(results), _links(results)) if one]
+    return found
+
+
+def _accounts(results: TraceResults) -> str:
+    means = sorted(results.mean_ns.items(), key=lambda pair: -pair[1])
+    parts = [f"{name} {results.share(ns)}" for name, ns in means[:3] if ns]
+    return f"Of the step ({duration(results.step_time_ns)}) the mean rank spends {', '.join(parts)}."
+
+
+def _path(results: TraceResults) -> str:
+    sums: dict[str, int] = {}
+    for part, ns in results.path_parts("op"):
+        sums[part] = sums.get(part, 0) + ns
+    most = sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))[:_NAMES]
+    words = " and ".join(f"{printable(name, 40)} with {results.share(ns)}" for name, ns in most)
+    return f"Most of the critical path is {words}."
+
+
+def _groups(results: TraceResults) -> str:
+    sums: dict[str, int] = {}
+    for part, ns in results.path_parts("group"):
+        sums[part] = sums.get(part, 0) + ns
+    groups = {name: ns for name, ns in sums.items() if name not in ("compute", "cpu") and ns}
+    if not groups:
+        return ""
+    name, ns = max(groups.items(), key=lambda pair: (pair[1], pair[0]))
+    return (
+        f"Of communication, {printable(name, 40)} holds most of the critical path: {duration(ns)}, "
+        f"{results.share(ns)}."
+    )
+
+
+def _late(results: TraceResults) -> str:
+    """Who comes late to collectives, where waiting for members takes more than a hundredth of the ranks'
+    time.
+    """
+    waits = sum(one.ns("wait") for one in results.accounts)
+    if waits * 100 < results.step_time_ns * len(results.accounts):
+        return ""
+    return f"Ranks wait {duration(waits)} together for the last members of collectives."
+
+
+def _links(results: TraceResults) -> str:
+    links = results.executed.links
+    if not links:
+        return ""
+    busiest = max(links, key=lambda one: (one.busy_ns, -one.source))
+    queued = sum(one.queued_ns for one in links)
+    words = (
+        f"The busiest of {plural(len(links), 'link')} is {link_words(busiest.source, busiest.target)}: "
+        f"{results.share(busiest.busy_ns)} of the step, {byte_size(busiest.bytes)}"
+    )
+    return words + (f"; messages queue {duration(queued)} in all." if queued else "; no message queues.")

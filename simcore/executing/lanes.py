@@ -1,0 +1,287 @@
+"""The lanes of execution traces that have run: one for each rank, below it its streams."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from simcore.diagnostics import in_short
+from simcore.executing.accounts import ACCOUNTS, BUBBLE, IDLE, WAIT, account_of
+from simcore.executing.span_words import NOTHING, TraceSpanWords
+from simcore.ranks import RankSet
+from simcore.run.axis import TIME
+from simcore.run.lanes import KINDS, Figure, Figures, Order, Searched, Spans, Stretch, codes, figures_of
+from simcore.run.ranges import Ranges
+from simcore.units import plural
+
+if TYPE_CHECKING:
+    from simcore.executing.results import TraceResults
+
+_KIND_OF = {"forward": "fwd", "backward": "bwd", "optimizer": "opt", "expert": "ep", "expert dp": "dp_ep"}
+_SHORT = {"forward": "fwd", "backward": "bwd", "optimizer": "opt"}
+# What a span is drawn as -> the words of a search that stand for it.
+_SEARCHED = {
+    "fwd": ("fwd", "compute"), "bwd": ("ig", "wg", "compute"), "opt": ("opt", "compute"), "tp": ("tp",),
+    "dp": ("dp",), "pp": ("pp",), "ep": ("ep",), "dp_ep": ("dp_ep",), "host": ("host",), "idle": ("idle",),
+    "wait": ("wait",), "bubble": ("bubble",),
+}  # fmt: skip
+_COLLECTIVES = {
+    "ALL_REDUCE": "all-reduce", "ALL_GATHER": "all-gather", "REDUCE_SCATTER": "reduce-scatter",
+    "ALL_TO_ALL": "all-to-all", "COMM_SEND": "send", "COMM_RECV": "receive",
+}  # fmt: skip
+
+
+def _of_account(account: str) -> int:
+    kind, _, category = account.partition(" ")
+    word = category or kind
+    return KINDS.index(_KIND_OF.get(word, word))
+
+
+_OF_ACCOUNT = bytes(map(_of_account, ACCOUNTS)) + bytes(256 - len(ACCOUNTS))
+
+
+def _figure(account: str) -> Figure:
+    kind, _, of = account.partition(" ")
+    name = KINDS[_of_account(account)]
+    words = of if kind == "compute" else account
+    short = _SHORT.get(of, f"exp {of}" if kind == "exposed" else account)
+    return Figure(words, short, "" if name == "idle" else name, 0)
+
+
+_FIGURES = tuple(map(_figure, ACCOUNTS))
+
+
+class TraceLanes:
+    """`RunLanes` of execution traces: a lane for each rank. The `op` of a span is the place of its node."""
+
+    axis = TIME
+    timed = True
+    numbered = ("", "")
+    communication_words = "communication"
+    idle_words = "idle"
+    orders = (
+        Order("", "lane", "busy"), Order("busy", "least busy", "busy", least_first=True),
+        Order("bubble", "most bubble", "bubb"), Order("wait", "most wait", "wait"),
+        Order("exposed", "most exposed", "expo"),
+    )  # fmt: skip
+
+    def __init__(self, results: TraceResults) -> None:
+        self.results = results
+        self.numbers: Sequence[int] = results.ranks
+        self._spans: dict[tuple[int, str | None], Spans] = {}
+        self._waits: dict[int, dict[int, int]] = {}
+
+    @property
+    def length(self) -> int:
+        return self.results.step_time_ns
+
+    @property
+    def counted(self) -> str:
+        rules = "ASTRA-sim 2's rules" if self.results.is_astra else "wltui's rules"
+        return f"{plural(len(self.numbers), 'rank')}, {rules}"
+
+    def beside(self, number: int) -> str:
+        return ""
+
+    @cached_property
+    def kinds(self) -> Collection[str]:
+        return {KINDS[one] for of in self.results.accounts for one in of.account.translate(_OF_ACCOUNT)}
+
+    @property
+    def heat(self) -> dict[int, int]:
+        return dict.fromkeys(self.numbers, 1)
+
+    def measure_ns(self, order: str, number: int) -> int:
+        one = self.results.accounts[number]
+        if order == "busy":
+            return one.busy_ns
+        return one.exposed_ns if order == "exposed" else one.ns(order)
+
+    def busy_ns(self, number: int) -> int:
+        return self.results.accounts[number].busy_ns
+
+    def spread(self, numbers: Sequence[int]) -> dict[str, list[int]]:
+        words = {"busy": "compute"}
+        return {
+            words.get(order.id, order.id): [self.measure_ns(order.id, number) for number in numbers]
+            for order in self.orders[1:]
+        }
+
+    # -- ranks -------------------------------------------------------------------------
+
+    def headings(self, number: int) -> tuple[str, ...]:
+        return ()
+
+    def ranks(self, number: int) -> RankSet:
+        return RankSet.of((number,))
+
+    def number_of(self, rank: int) -> int | None:
+        return rank if 0 <= rank < len(self.numbers) else None
+
+    def number_like(self, number: int) -> int:
+        return number
+
+    def own_number(self, rank: int) -> int:
+        return rank
+
+    def stage_of(self, number: int) -> int | None:
+        return None
+
+    def rank_words(self, rank: int) -> str:
+        return f"rank {rank}"
+
+    def missing(self, rank: int | None, stage: int | None, microbatch: int | None) -> str:
+        if rank is not None and not 0 <= rank < len(self.numbers):
+            return f"rank {rank} is not in this run"
+        if stage is not None:
+            return "execution traces do not tell stages"
+        return "execution traces do not tell micro-batches" if microbatch is not None else ""
+
+    # -- spans -------------------------------------------------------------------------
+
+    def title(self, number: int) -> str:
+        return f"rank {number:>2}"
+
+    def streams(self, number: int) -> list[str]:
+        results = self.results
+        ends = results.executed.end[number]
+        names = {results.stream_of(number, at) for at in range(len(ends)) if ends[at] >= 0}
+        last = [name for name in ("cpu", "messages", "memory") if name in names]
+        middle = sorted(names.difference(["compute"], last), key=lambda name: (len(name), name))
+        return ["compute", *middle, *last]
+
+    def stream_title(self, number: int, stream: str) -> str:
+        return in_short(stream, 14)
+
+    def seams(self, number: int) -> Sequence[int]:
+        return ()
+
+    def overlaps(self, stream: str | None) -> bool:
+        return stream is not None
+
+    def covers_all(self, stream: str | None) -> bool:
+        return False
+
+    def spans(self, number: int, stream: str | None) -> Spans:
+        found = self._spans.get((number, stream))
+        if found is None:
+            made = self._of_rank(number) if stream is None else self._of_stream(number, stream)
+            found = self._spans[number, stream] = made
+        return found
+
+    def drawn(self, number: int, stream: str | None) -> Spans:
+        return self.spans(number, stream)
+
+    def _of_rank(self, number: int) -> Spans:
+        one = self.results.accounts[number]
+        kinds = bytearray(one.account.translate(_OF_ACCOUNT))
+        return Spans(one.edge[:-1], one.edge[1:], array("q", one.place), kinds)
+
+    def _of_stream(self, number: int, stream: str) -> Spans:
+        results = self.results
+        executed = results.executed
+        start, begin, end = executed.start[number], executed.begin[number], executed.end[number]
+        waits = KINDS.index("bubble" if stream == "messages" else "wait")
+        found = []
+        for place in range(len(end)):
+            if end[place] < 0 or results.stream_of(number, place) != stream:
+                continue
+            if begin[place] > start[place]:
+                found.append((start[place], begin[place], place, waits))
+            if end[place] > begin[place]:
+                kind = _OF_ACCOUNT[account_of(executed, number, place)]
+                found.append((begin[place], end[place], place, kind))
+        found.sort()
+        return Spans(
+            array("q", (one[0] for one in found)), array("q", (one[1] for one in found)),
+            array("q", (one[2] for one in found)), bytearray(one[3] for one in found),
+        )  # fmt: skip
+
+    def name(self, number: int, op: int) -> tuple[str, str]:
+        return ("", "") if op == NOTHING else (self.results.name_of(number, op), "")
+
+    def names(self) -> Collection[str]:
+        return {use.name for use in self.results.name_table}
+
+    def searched(self, number: int, stream: str | None) -> Searched:
+        spans, results = self.spans(number, stream), self.results
+        kinds: dict[frozenset[str], int] = {}
+        names: dict[tuple[str, ...], int] = {}
+        kind_of, name_of = [], []
+        for place, category in zip(spans.op, spans.category, strict=True):
+            words = frozenset(_SEARCHED.get(KINDS[category], ()))
+            told: tuple[str, ...] = ()
+            if place != NOTHING:
+                what = results.what(number, place)
+                words |= {_COLLECTIVES[what]} if what in _COLLECTIVES else frozenset()
+                told = (results.name_of(number, place), what)
+            kind_of.append(kinds.setdefault(words, len(kinds)))
+            name_of.append(names.setdefault(told, len(names)))
+        none = codes([0] * len(spans.op))
+        return Searched(list(kinds), codes(kind_of), list(names), codes(name_of), none)
+
+    # -- what one moves by ---------------------------------------------------------------
+
+    def passes(self, number: int) -> Sequence[Stretch]:
+        return []
+
+    def waits(self, number: int) -> Sequence[int]:
+        return list(self._waits_of(number))
+
+    def all_waits(self) -> Sequence[tuple[int, int]]:
+        found = []
+        for number in self.numbers:
+            kinds = self.results.accounts[number].account
+            found += [(kinds[at] == IDLE, -ns, number, at) for at, ns in self._waits_of(number).items()]
+        return [(number, at) for _, _, number, at in sorted(found)]
+
+    def waited_ns(self, number: int, index: int) -> int:
+        return self._waits_of(number).get(index, 0)
+
+    def _waits_of(self, number: int) -> dict[int, int]:
+        if number not in self._waits:
+            one = self.results.accounts[number]
+            found = [
+                (kind == IDLE, one.edge[at] - one.edge[at + 1], at)
+                for at, kind in enumerate(one.account)
+                if kind in (WAIT, BUBBLE, IDLE)
+            ]
+            self._waits[number] = {at: -ns for _, ns, at in sorted(found)}
+        return self._waits[number]
+
+    def path(self) -> Iterator[tuple[int, int, int, int, str]] | None:
+        results = self.results
+        return (
+            (one.start, one.end, one.rank, one.rank, results.stream_of(one.rank, one.place))
+            for one in results.critical_path
+        )
+
+    @cached_property
+    def _ranges(self) -> Ranges:
+        found = self.results.accounts
+        return Ranges(
+            lambda rank: (found[rank].edge, found[rank].account), [1] * len(found), len(ACCOUNTS)
+        )
+
+    @property
+    def figure_words(self) -> Sequence[str]:
+        return [one.words for one in _FIGURES]
+
+    def figures(self, number: int, first_ns: int, last_ns: int) -> Figures:
+        found = self._ranges.of_class(number, first_ns, last_ns)
+        return figures_of(_FIGURES, found, last_ns - first_ns, 1)
+
+    def all_figures(self, first_ns: int, last_ns: int) -> Figures:
+        ranks = len(self.numbers)
+        found = self._ranges.of_all(first_ns, last_ns)
+        return figures_of(_FIGURES, found, (last_ns - first_ns) * ranks, ranks)
+
+    def longest(self, number: int, first_ns: int, last_ns: int) -> tuple[int, Figure | None]:
+        found, account = self._ranges.longest(number, first_ns, last_ns)
+        return found.count, _FIGURES[account]._replace(ns=found.ns) if found.index >= 0 else None
+
+    @cached_property
+    def words(self) -> TraceSpanWords:
+        return TraceSpanWords(self.results, self)

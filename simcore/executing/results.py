@@ -1,0 +1,639 @@
+"""What is computed of a set of execution traces that has run, each figure once: a `Run` as every other."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from simcore.chakra.nodes import (
+    COLL,
+    COLLECTIVE_WORDS,
+    COMP,
+    RECV,
+    SEND,
+    TYPE_WORDS,
+    Kinds,
+    integer,
+)  # fmt: skip
+from simcore.diagnostics import Cancelled, Diagnostic
+from simcore.executing.accounts import ACCOUNTS, IN_ALIKE, RankAccounts, account_of, rank_accounts
+from simcore.executing.graph import COLLECTIVE, GAP, MESSAGE, NONE, OWN, TraceGraph, build_graph
+from simcore.executing.run import Executed, execute
+from simcore.names import ASTRA_SIM_2
+from simcore.parameters import Parameters
+from simcore.ranks import RankSet
+from simcore.records import Struct
+from simcore.run.accounts import in_same_words
+from simcore.run.findings import Leg, Place, Spot, WhatIf
+from simcore.run.graph import ARRIVED, RECEIVED, Step
+from simcore.run.track import StepShape, TimedPass, Track
+from simcore.units import duration, percent, plural
+
+if TYPE_CHECKING:
+    from simcore.chakra.opening import TraceSet
+    from simcore.cluster import Dimension
+    from simcore.executing.figures import TraceFigures
+    from simcore.executing.lanes import TraceLanes
+
+_BETTER = 0.9
+# Knobs of nodes by name: those that take most.
+_MOST_NAMES = 12
+
+
+class Segment(NamedTuple):
+    """A part of the critical path: a node of a rank, and why it could not start earlier."""
+
+    start: int
+    end: int
+    rank: int
+    place: int
+    kind: str
+    reason: str
+
+
+class TraceResults(Struct, frozen=True, dict=True):
+    """A set of execution traces that has run: screen and report take figures from here."""
+
+    executed: Executed
+
+    # -- what it is ------------------------------------------------------------------------
+
+    @property
+    def other_model(self) -> str:
+        """Nodes are what they are."""
+        return ""
+
+    @property
+    def model_figures(self) -> None:
+        """Of nodes no model is known."""
+
+    @property
+    def steps(self) -> int:
+        """How many steps its times are of together: one."""
+        return 1
+
+    @property
+    def path(self) -> str:
+        """What was opened, as the user gave it."""
+        return self.executed.traces.path
+
+    @cached_property
+    def lanes(self) -> TraceLanes:
+        """Its ranks and their streams as a timeline shows them."""
+        from simcore.executing.lanes import TraceLanes
+
+        return TraceLanes(self)
+
+    @cached_property
+    def figures(self) -> TraceFigures:
+        """What a page states of it."""
+        from simcore.executing.figures import TraceFigures
+
+        return TraceFigures(self)
+
+    def headline(self, wide: bool) -> list[str]:
+        """Ranks, how they were run and on which network."""
+        ranks = plural(len(self.ranks), "rank")
+        rules = ASTRA_SIM_2 if self.is_astra else "wltui's rules"
+        if not wide:
+            return [ranks, rules]
+        return [f"{ranks}, {plural(self.held_ops, 'node')}", rules, self.executed.parameters.network]
+
+    @property
+    def source(self) -> TraceSet:
+        """The traces that were read."""
+        return self.executed.traces
+
+    stamp = None
+    label = None
+    others: tuple[str, ...] = ()
+    origin = "executed"
+    timed = True
+    together = True
+    scales = None
+    partners = None
+    measured_step_ns = None
+    microbatches = 0
+    rank_map = None
+    gradients = None
+    dimensions = ()
+    busiest_port = None
+    simai_estimate = None
+    # A class of plain data has no annotations here: these are constants of the kind of run.
+
+    @property
+    def kinds(self) -> Kinds:
+        """The attributes of nodes."""
+        return self.executed.kinds
+
+    @property
+    def parameters(self) -> Parameters:
+        """Those that ask for this run."""
+        return self.executed.parameters
+
+    @property
+    def held_ops(self) -> int:
+        """Nodes that it holds in memory."""
+        return self.executed.traces.count
+
+    @property
+    def is_astra(self) -> bool:
+        """Whether it ran by ASTRA-sim's rules."""
+        return self.executed.rules == ASTRA_SIM_2
+
+    @property
+    def step_time_ns(self) -> int:
+        """When the last rank ends, ns."""
+        return self.executed.step_time_ns
+
+    @property
+    def as_read(self) -> TraceResults:
+        """It is itself."""
+        return self
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What was found in reading and running."""
+        return self.executed.diagnostics
+
+    @property
+    def shape(self) -> StepShape:
+        """Degrees are not in execution traces."""
+        return StepShape(None, None, None, None)
+
+    @property
+    def dims(self) -> tuple[Dimension, ...]:
+        """The dimensions of the network."""
+        return self.executed.cluster.dims
+
+    def with_parameters(
+        self, parameters: Parameters, cancelled: Callable[[], bool] = lambda: False
+    ) -> TraceResults:
+        """The same traces with other parameters. Raises `UsageError`, InputError, `Cancelled`."""
+        if cancelled():
+            raise Cancelled
+        return TraceResults(execute(self.executed.traces, parameters))
+
+    # -- nodes -----------------------------------------------------------------------------
+
+    @property
+    def ranks(self) -> range:
+        """All ranks."""
+        return range(len(self.executed.nodes))
+
+    def type_of(self, rank: int, place: int) -> int:
+        """The type of a node."""
+        one = self.executed.nodes[rank]
+        return one.columns.type[one.row[place]]
+
+    def name_of(self, rank: int, place: int) -> str:
+        """The name of a node, raw text of the file; its type and id where it has none."""
+        one = self.executed.nodes[rank]
+        name = self.kinds.name(one.columns.name[one.row[place]])
+        return name or f"{self.what(rank, place)} {one.id[place]}"
+
+    def attributes_of(self, rank: int, place: int) -> dict[str, object]:
+        """The attributes of a node by name, with their values."""
+        one = self.executed.nodes[rank]
+        found = self.kinds.attributes(one.columns.attributes[one.row[place]])
+        return {name: value.value for name, value in found.items()}
+
+    def what(self, rank: int, place: int) -> str:
+        """What a node is in a word: `ALL_REDUCE`, `COMP`, `COMM_SEND`."""
+        kind = self.type_of(rank, place)
+        if kind == COLL:
+            one = self.executed.nodes[rank]
+            number = integer(self.kinds.attributes(one.columns.attributes[one.row[place]]).get("comm_type"))
+            if number is not None and 0 <= number < len(COLLECTIVE_WORDS):
+                return COLLECTIVE_WORDS[number]
+        return TYPE_WORDS[min(kind, 7)]
+
+    def group_of(self, rank: int, place: int) -> tuple[str, tuple[int, ...]] | None:
+        """(name, ranks) of the group of a collective, None for any other node."""
+        number = self.executed.meetings[rank][place]
+        return None if number == NONE else self.executed.groups[number]
+
+    def group_word(self, rank: int, place: int) -> str:
+        """`all ranks`, `group 3`; "" for what is no collective."""
+        if self.type_of(rank, place) != COLL:
+            return ""
+        group = self.group_of(rank, place)
+        if group is None:
+            return "alone"
+        return f"group {group[0]}" if group[0] else "all ranks"
+
+    def stream_of(self, rank: int, place: int) -> str:
+        """The lane of a node: compute, cpu, memory, messages, or that of its group."""
+        kind = self.type_of(rank, place)
+        if kind == COMP or kind in (0, 1):
+            attributes = self.attributes_of(rank, place)
+            return "cpu" if attributes.get("is_cpu_op") else "compute"
+        if kind == COLL:
+            return self.group_word(rank, place)
+        return "messages" if kind in (SEND, RECV) else "memory"
+
+    def last_member(self, rank: int, place: int) -> tuple[int, int] | None:
+        """(rank, place) of the member that came last to a node's collective, the lowest rank of several."""
+        number = self.executed.meetings[rank][place]
+        if number == NONE:
+            return None
+        begun = self.executed.begin[rank][place]
+        for who, column in enumerate(self._place_in):
+            at = column.get(number, NONE)
+            if at != NONE and self.executed.start[who][at] == begun:
+                return who, at
+        return None
+
+    # -- tracks and accounts ---------------------------------------------------------------
+
+    @cached_property
+    def tracks(self) -> tuple[Track, ...]:
+        """A track for each rank."""
+        return tuple(Track(rank, None, RankSet.of([rank])) for rank in self.ranks)
+
+    def track_at(self, place: tuple[int, int, int]) -> Track | None:
+        """None: the layout is not known."""
+        return None
+
+    @cached_property
+    def accounts(self) -> list[RankAccounts]:
+        """Of each rank; each sums to the step time."""
+        return [rank_accounts(self.executed, rank) for rank in self.ranks]
+
+    def compute_accounts(self, cancelled: Callable[[], bool]) -> list[RankAccounts]:
+        """The accounts, computed now unless they are known."""
+        return self.accounts
+
+    def common_ns(self, track: Track) -> list[int]:
+        """ns of the rank of a track by ALIKE: they sum to the step."""
+        return in_same_words(self.accounts[track.number].total_ns, IN_ALIKE)
+
+    def sum_ns(self, ranks: Iterable[int]) -> list[int]:
+        """ns by index into ACCOUNTS of some ranks together."""
+        return [sum(ns) for ns in zip(*(self.accounts[rank].total_ns for rank in ranks), strict=True)]
+
+    def account_ns(self, tracks: Iterable[Track]) -> dict[str, int]:
+        """ns by account of the ranks of some tracks together."""
+        return dict(zip(ACCOUNTS, self.sum_ns([track.number for track in tracks]), strict=True))
+
+    @cached_property
+    def mean_ns(self) -> dict[str, int]:
+        """Each account, the mean of the ranks, ns, rounded."""
+        count = len(self.ranks)
+        return {name: round(ns / count) for name, ns in zip(ACCOUNTS, self.sum_ns(self.ranks), strict=True)}
+
+    @cached_property
+    def mean_busy_ns(self) -> int:
+        """Compute of a rank, the mean of the ranks, ns."""
+        return sum(ns for name, ns in self.mean_ns.items() if name.startswith("compute "))
+
+    def timed_passes(self, track: Track) -> list[TimedPass]:
+        """Passes of micro-batches are not in execution traces."""
+        return []
+
+    # -- the graph -------------------------------------------------------------------------
+
+    @cached_property
+    def graph(self) -> TraceGraph:
+        """Who waits for whom."""
+        one = self.executed
+        return build_graph(
+            one.nodes, one.start, one.end, one.order, one.lanes, one.meetings, one.sends, one.before
+        )
+
+    @cached_property
+    def _flat(self) -> array[int]:
+        return self.graph.graph.flat([self.graph.durations])
+
+    @cached_property
+    def slack_ns(self) -> list[array[int]]:
+        """How much later each node of each rank may end before the step is longer, ns, in this order."""
+        built = self.graph
+        late = built.graph.latest(self._flat, max(built.ends))
+        return [
+            array("q", (late[node] - built.ends[node] if node > 0 else 0 for node in nodes))
+            for nodes in built.over
+        ]
+
+    @cached_property
+    def critical_path(self) -> list[Segment]:
+        """What the step time is made of, 0 to the end, in time order."""
+        built, one = self.graph, self.executed
+        step = self.step_time_ns
+        if not step:
+            return []
+        ends = one.end
+        rank = next(number for number, end, _ in one.ranks if end == step)
+        place = max(range(len(ends[rank])), key=lambda at: (ends[rank][at], -at))
+        found: list[Segment] = []
+        until = step
+        for walked in built.graph.path(built.over[rank][place], built.ends, rank):
+            if walked.start >= until:
+                continue
+            who, where = built.place_of(walked.node, walked.track)
+            who, where = self._member(walked, who, where)
+            kind = ACCOUNTS[account_of(one, who, where)]
+            found.append(Segment(walked.start, until, who, where, kind, self._reason(walked)))
+            until = walked.start
+        found.reverse()
+        return found
+
+    def _member(self, walked: Step, rank: int, place: int) -> tuple[int, int]:
+        """Of a collective the node of the rank that the path goes through."""
+        number = self.executed.meetings[rank][place]
+        if number == NONE or walked.track == rank:
+            return rank, place
+        return walked.track, self._place_in[walked.track].get(number, place)
+
+    @cached_property
+    def _place_in(self) -> list[dict[int, int]]:
+        """Of each rank the node that each collective is there."""
+        return [
+            {number: place for place, number in enumerate(column) if number != NONE}
+            for column in self.executed.meetings
+        ]
+
+    def _reason(self, walked: Step) -> str:
+        cause = walked.cause
+        if cause is None:
+            return "the step begins"
+        rank, place = self.graph.place_of(cause.node, cause.track)
+        if cause.why == RECEIVED:
+            return f"it needs the message that rank {rank} sends"
+        if cause.why == ARRIVED or cause.track != walked.track:
+            return f"rank {cause.track} came last"
+        mine = self.graph.place_of(walked.first, walked.track)
+        return self.why_after(mine[0], mine[1], rank, place)
+
+    def why_after(self, rank: int, place: int, other: int, before: int) -> str:
+        """Why a node came after another of its rank: data, ctrl, or what it held."""
+        one = self.executed.nodes[rank]
+        if rank == other and before in one.data[place]:
+            return "data"
+        if rank == other and before in one.ctrl[place]:
+            return "ctrl"
+        return "slot" if self.is_astra else "stream"
+
+    # -- what it is told by ----------------------------------------------------------------
+
+    @cached_property
+    def legs(self) -> list[Leg]:
+        """The critical path, a leg for each node."""
+        return [
+            Leg(
+                index,
+                index + 1,
+                one.start,
+                one.end,
+                one.rank,
+                one.rank,
+                None,
+                self.name_of(one.rank, one.place),
+                -1,
+                one.reason,
+            )
+            for index, one in enumerate(self.critical_path)
+        ]
+
+    @property
+    def path_groupings(self) -> tuple[str, ...]:
+        """What the critical path can be summed by."""
+        return ("kind", "op", "group", "rank")
+
+    def path_parts(self, by: str) -> Iterator[tuple[str, int]]:
+        """(part, ns) of each segment of the critical path."""
+        for one in self.critical_path:
+            if by == "kind":
+                part = one.kind
+            elif by == "rank":
+                part = f"rank {one.rank}"
+            elif by == "group":
+                part = self.stream_of(one.rank, one.place)
+            else:
+                part = pattern_of(self.name_of(one.rank, one.place))
+            yield part, one.end - one.start
+
+    def path_spot(self, index: int) -> Spot:
+        """Where a segment of the critical path is seen."""
+        one = self.critical_path[index]
+        return Spot(one.rank, one.start, one.end)
+
+    @cached_property
+    def worst(self) -> list[Place]:
+        """The last rank, the longest wait, the longest node of communication and of compute."""
+        found: list[Place] = []
+        one = self.executed
+        rank, end, _ = max(one.ranks, key=lambda item: (item[1], -item[0]))
+        found.append(Place("rank", f"{duration(end)}: rank {rank} ends last", rank, 0, max(end, 1), end))
+        best: dict[str, tuple[int, int, int]] = {}
+        for who in self.ranks:
+            start, begin, ends = one.start[who], one.begin[who], one.end[who]
+            for place in range(len(ends)):
+                if start[place] < 0 or ends[place] < 0:
+                    continue
+                kind = self.type_of(who, place)
+                word = "compute" if kind == COMP else "communication"
+                for what, ns in ((word, ends[place] - begin[place]), ("wait", begin[place] - start[place])):
+                    if ns > best.get(what, (0, 0, 0))[0]:
+                        best[what] = (ns, who, place)
+        words = {"compute": "the longest compute", "communication": "the longest communication",
+                 "wait": "the longest wait for others"}  # fmt: skip
+        for what, (ns, who, place) in sorted(best.items(), key=lambda item: -item[1][0]):
+            first = one.start[who][place] if what == "wait" else one.begin[who][place]
+            text = f"{duration(ns)}: {words[what]}, {self.name_of(who, place)} on rank {who}"
+            found.append(Place(what, text, who, first, first + ns, ns, place))
+        return found
+
+    @property
+    def words(self) -> list[str]:
+        """The run in sentences: which nodes, groups and links hold most of the step."""
+        from simcore.executing.insights import sentences
+
+        return sentences(self)
+
+    # -- what if ---------------------------------------------------------------------------
+
+    @property
+    def what_if_base_ns(self) -> int:
+        """The step time that the rows of `what_if` start from, ns."""
+        return self.step_time_ns
+
+    def what_if(
+        self,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> list[WhatIf]:
+        """Step times with one thing changed and the order of everything kept, computed once."""
+        if "_what_if" not in self.__dict__:
+            self.__dict__["_what_if"] = self._asked(progress, cancelled)
+        found: list[WhatIf] = self.__dict__["_what_if"]
+        return found
+
+    def _asked(self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]) -> list[WhatIf]:
+        built = self.graph
+        knobs = self._knobs()
+        found = []
+        for done, (name, chosen) in enumerate(knobs.items()):
+            progress(done, len(knobs))
+            times = []
+            for factor in (0.0, _BETTER):
+                flat = array("q", self._flat)
+                for number in chosen:
+                    flat[number] = round(flat[number] * factor)
+                times.append(max(built.graph.ends(flat, cancelled)))
+            found.append(WhatIf(name, times[0], times[1]))
+        progress(len(knobs), len(knobs))
+        return sorted(found, key=lambda one: (one.better10_ns, one.best_ns, one.name))
+
+    def _knobs(self) -> dict[str, list[int]]:
+        """Knob -> the durations of the graph that it is on."""
+        built = self.graph
+        found: dict[str, list[int]] = {}
+        names: dict[str, list[int]] = {}
+        sums: dict[str, int] = {}
+        for number, (kind, (rank, place)) in enumerate(zip(built.kinds, built.of, strict=True), 1):
+            if kind == GAP:
+                continue
+            stream = self.stream_of(rank, place)
+            is_compute = kind == OWN and stream == "compute"
+            found.setdefault(
+                "all compute" if is_compute else "CPU nodes" if stream == "cpu" else "all communication", []
+            ).append(number)
+            if kind in (COLLECTIVE, MESSAGE) or stream in ("messages", "memory"):
+                found.setdefault(stream, []).append(number)
+            name = f"nodes {pattern_of(self.name_of(rank, place))}"
+            names.setdefault(name, []).append(number)
+            sums[name] = sums.get(name, 0) + built.durations[number - 1]
+        for name in sorted(sums, key=lambda one: (-sums[one], one))[:_MOST_NAMES]:
+            found[name] = names[name]
+        return found
+
+    # -- the table of nodes ----------------------------------------------------------------
+
+    @cached_property
+    def name_table(self) -> list[NameUse]:
+        """What nodes take by name pattern, all ranks together, the most first."""
+        one = self.executed
+        sums: dict[tuple[str, str], list[int]] = {}
+        spots: dict[tuple[str, str], tuple[int, int]] = {}
+        slack: dict[tuple[str, str], int] = {}
+        for rank in self.ranks:
+            ends, begin, start, mine = one.end[rank], one.begin[rank], one.start[rank], self.slack_ns[rank]
+            for place, end in enumerate(ends):
+                if end < 0 or start[place] < 0:
+                    continue
+                key = (pattern_of(self.name_of(rank, place)), self.what(rank, place))
+                own = end - begin[place]
+                row = sums.setdefault(key, [0, 0, 0])
+                row[0] += 1
+                row[1] += own
+                row[2] += begin[place] - start[place]
+                if key not in spots or (
+                    own > ends[spots[key][1]] - begin[spots[key][1]] and spots[key][0] == rank
+                ):
+                    spots[key] = (rank, place)
+                slack[key] = min(slack.get(key, mine[place]), mine[place])
+        critical: dict[tuple[str, str], int] = {}
+        for part in self.critical_path:
+            key = (pattern_of(self.name_of(part.rank, part.place)), self.what(part.rank, part.place))
+            critical[key] = critical.get(key, 0) + part.end - part.start
+        table = [
+            NameUse(*key, row[0], row[1], row[2], critical.get(key, 0), slack[key], *spots[key])
+            for key, row in sums.items()
+        ]
+        return sorted(table, key=lambda use: (-use.own_ns, use.name, use.what))
+
+    @cached_property
+    def group_table(self) -> list[GroupUse]:
+        """What the collectives of each group take, the most first."""
+        one = self.executed
+        sums: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+        seen: set[int] = set()
+        for rank in self.ranks:
+            for place, number in enumerate(one.meetings[rank]):
+                if number == NONE or one.end[rank][place] < 0:
+                    continue
+                row = sums.setdefault(one.groups[number], [0, 0, 0, 0])
+                if number not in seen:
+                    seen.add(number)
+                    row[0] += 1
+                    size = self.attributes_of(rank, place).get("comm_size")
+                    row[1] += size if isinstance(size, int) else 0
+                row[2] += one.end[rank][place] - one.begin[rank][place]
+                row[3] += one.begin[rank][place] - one.start[rank][place]
+        table = [
+            GroupUse(name or "all ranks", RankSet.of(sorted(ranks)).text(), row[0], row[1], row[2], row[3])
+            for (name, ranks), row in sums.items()
+        ]
+        return sorted(table, key=lambda use: (-use.own_ns, use.group))
+
+    def at(self, rank: int, time_ns: int) -> int:
+        """The last node of a rank that began at or before a time, -1 for none."""
+        starts = self._by_start[rank][0]
+        index = bisect_right(starts, time_ns) - 1
+        return -1 if index < 0 else self._by_start[rank][1][index]
+
+    @cached_property
+    def _by_start(self) -> list[tuple[list[int], list[int]]]:
+        found = []
+        for start in self.executed.start:
+            places = sorted((at for at in range(len(start)) if start[at] >= 0), key=start.__getitem__)
+            found.append(([start[at] for at in places], places))
+        return found
+
+    def share(self, ns: int) -> str:
+        """A share of the step in words."""
+        return f"{percent(ns, self.step_time_ns)} %" if self.step_time_ns else "-"
+
+    def counted(self) -> str:
+        """Ranks and nodes in words."""
+        return f"{plural(len(self.ranks), 'rank')}, {plural(self.held_ops, 'node')}"
+
+
+def executed_results(traces: TraceSet, parameters: Parameters) -> TraceResults:
+    """A set that has run with these parameters. Raises `UsageError`, InputError."""
+    return TraceResults(execute(traces, parameters))
+
+
+class NameUse(NamedTuple):
+    """Nodes of one name pattern and kind, of all ranks. own_ns: without waiting. rank, place: a long one."""
+
+    name: str
+    what: str
+    nodes: int
+    own_ns: int
+    waits_ns: int
+    critical_ns: int
+    slack_ns: int
+    rank: int
+    place: int
+
+
+class GroupUse(NamedTuple):
+    """Collectives of a group, summed over its ranks. bytes: as comm_size has them. own_ns: without
+    waiting.
+    """
+
+    group: str
+    ranks: str
+    collectives: int
+    bytes: int
+    own_ns: int
+    waits_ns: int
+
+
+def pattern_of(name: str) -> str:
+    """A name with `#` for each number in it: `layer.12.fwd` and `layer.13.fwd` are one pattern."""
+    if not any(one.isdigit() for one in name):
+        return name
+    found: list[str] = []
+    for one in name:
+        if one.isascii() and one.isdigit():
+            if not found or found[-1] != "#":
+                found.append("#")
+        else:
+            found.append(one)
+    return "".join(found)

@@ -1,0 +1,170 @@
+"""What is said of a node of execution traces: what, when, its attributes, what it waited for and why."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from simcore.chakra.nodes import RECV
+from simcore.diagnostics import in_short
+from simcore.ranks import RankSet
+from simcore.run.lanes import RunLanes
+from simcore.run.span_words import Said, Step
+from simcore.units import byte_size, duration, plural
+
+if TYPE_CHECKING:
+    from simcore.executing.results import TraceResults
+
+# What no node is: time in which a rank has nothing to do.
+NOTHING = -1
+_SHOWN = 12
+_KNOWN = ("comm_size", "tensor_size", "comm_src", "comm_dst", "comm_tag", "comm_type", "pg_name", "is_cpu_op")
+_LAST = "its rank came last to the collective"
+
+
+class TraceSpanWords:
+    """`SpanWords` of execution traces, over their lanes."""
+
+    def __init__(self, results: TraceResults, lanes: RunLanes) -> None:
+        self._results, self._lanes = results, lanes
+
+    def _place(self, number: int, stream: str | None, index: int) -> int:
+        return self._lanes.spans(number, stream).op[index]
+
+    def said(self, number: int, stream: str | None, index: int | None, ranks: RankSet) -> Said:
+        place = NOTHING if index is None else self._place(number, stream, index)
+        if place == NOTHING:
+            return Said("", (f"rank {number}",))
+        results, axis = self._results, self._lanes.axis
+        executed = results.executed
+        start, begin, end = (one[number][place] for one in (executed.start, executed.begin, executed.end))
+        node = executed.nodes[number].id[place]
+        what = f"{in_short(results.name_of(number, place), 40)} ({results.what(number, place)})"
+        said = facts_of(results, number, place)
+        if begin > start:
+            behind = "for its message" if results.type_of(number, place) == RECV else "for the last member"
+            said.insert(0, f"after waiting {duration(begin - start)} {behind}")
+        times = f"{axis.clock(start)} .. {axis.clock(end)}"
+        whose = (f"rank {number}, node {node}", f"rank {number}")
+        return Said(what, whose, times, axis.length(end - begin), more=", ".join(said))
+
+    def volume(self, number: int, stream: str | None, index: int) -> str:
+        """A node's time has waiting in it: as a bandwidth it would mislead."""
+        return ""
+
+    def aside(self, number: int, stream: str | None, index: int, wide: bool, rank: int | None) -> str:
+        place = self._place(number, stream, index)
+        if place == NOTHING:
+            return ""
+        slack = self._results.slack_ns[number][place]
+        return f"slack {duration(slack)}" if slack else "as late as it may be"
+
+    def all_of(
+        self, number: int, stream: str | None, index: int, rank: int | None
+    ) -> list[tuple[str, str]]:
+        place = self._place(number, stream, index)
+        if place == NOTHING:
+            return [("nothing", "nothing of the rank has begun and not ended")]
+        results, executed, axis = self._results, self._results.executed, self._lanes.axis
+        start, begin, end = (one[number][place] for one in (executed.start, executed.begin, executed.end))
+        found = [
+            ("node", f"{executed.nodes[number].id[place]}, {results.what(number, place)}"),
+            ("name", in_short(results.name_of(number, place), 80)),
+            ("on", f"rank {number}, {in_short(results.stream_of(number, place), 40)}"),
+            ("runs", f"{axis.clock(start)} .. {axis.clock(end)}, {duration(end - start)} ({end - start} ns)"),
+        ]
+        if begin > start:
+            found.append(("waits", f"{duration(begin - start)} until it begins"))
+        found.append(("slack", duration(results.slack_ns[number][place])))
+        found += [("says", one) for one in facts_of(results, number, place)]
+        for label, direction in (("[ waited for", -1), ("] holds back", 1)):
+            found += [(label, one.words) for one in self.walk(number, stream, index, rank, direction)]
+        one = executed.nodes[number]
+        found.append(("waits for", plural(len(one.data[place]) + len(one.ctrl[place]), "node")))
+        return found
+
+    # -- along what waits for what -------------------------------------------------------
+
+    def walk(
+        self, number: int, stream: str | None, index: int, rank: int | None, direction: int
+    ) -> Sequence[Step]:
+        place = self._place(number, stream, index)
+        if place == NOTHING:
+            return []
+        found = self._causes(number, place) if direction < 0 else self._effects(number, place)
+        return [self._step(number, stream, *one) for one in found]
+
+    def _causes(self, rank: int, place: int) -> list[tuple[int, int, str]]:
+        """(rank, place, why) of what a node waited for: who came last, then what ended last."""
+        results, executed = self._results, self._results.executed
+        one = executed.nodes[rank]
+        found = [(rank, parent, "it needs its data") for parent in one.data[place]]
+        found += [(rank, parent, "it is ordered behind it (ctrl)") for parent in one.ctrl[place]]
+        sent = executed.sends[rank][place]
+        if sent >= 0:
+            found.append((sent >> 32, sent & 0xFFFFFFFF, "it receives its message"))
+        late = results.last_member(rank, place)
+        if late is not None and late[0] != rank:
+            found.append((*late, _LAST))
+        lane, begun = executed.lanes[rank][place], executed.start[rank][place]
+        if lane != 255 and begun:
+            what = "its slot" if results.is_astra else "its stream"
+            ends = executed.end[rank]
+            parents = {*one.data[place], *one.ctrl[place]}
+            found += [
+                (rank, at, f"it held {what}")
+                for at, held in enumerate(executed.lanes[rank])
+                if held == lane and at != place and ends[at] == begun and at not in parents
+            ]
+        return sorted(found, key=lambda item: (item[2] != _LAST, -executed.end[item[0]][item[1]]))
+
+    def _effects(self, rank: int, place: int) -> list[tuple[int, int, str]]:
+        executed = self._results.executed
+        one = executed.nodes[rank]
+        found = [
+            (rank, child, "needs its data" if place in one.data[child] else "is ordered behind it (ctrl)")
+            for child in one.children_of(place)
+        ]
+        code = rank << 32 | place
+        found += [
+            (who, column.index(code), "receives its message")
+            for who, column in enumerate(executed.sends)
+            if code in column
+        ]
+        return sorted(found, key=lambda item: executed.start[item[0]][item[1]])
+
+    def _step(self, number: int, stream: str | None, rank: int, place: int, why: str) -> Step:
+        results, executed = self._results, self._results.executed
+        where = f", rank {rank}" if rank != number else ""
+        ns = executed.end[rank][place] - executed.start[rank][place]
+        words = f"{in_short(results.name_of(rank, place), 40)}{where}, {duration(ns)}: {why}"
+        there = None if stream is None else results.stream_of(rank, place)
+        return Step(rank, there, executed.start[rank][place], rank, words)
+
+    def critical(self, time_ns: int, direction: int) -> Step | None:
+        legs = self._results.legs
+        index = bisect_right([leg.start_ns for leg in legs], time_ns) - 1 + direction
+        if not 0 <= index < len(legs):
+            return None
+        leg = legs[index]
+        what = in_short(leg.what, 40)
+        words = f"path leg {index + 1} of {len(legs)}: {what}, {duration(leg.ns)}; {leg.reason}"
+        return Step(leg.number, None, leg.start_ns, leg.rank, words)
+
+
+def facts_of(results: TraceResults, rank: int, place: int) -> list[str]:
+    """What the trace says of a node: its group, size, partner, other attributes."""
+    values = results.attributes_of(rank, place)
+    said = []
+    if word := results.group_word(rank, place):
+        said.append(in_short(word, 40))
+    size = values.get("comm_size", values.get("tensor_size"))
+    if isinstance(size, int):
+        said.append(byte_size(size))
+    for key, words in (("comm_src", "from rank"), ("comm_dst", "to rank"), ("comm_tag", "tag")):
+        if key in values and not (key != "comm_tag" and values[key] == rank):
+            said.append(f"{words} {in_short(str(values[key]), 20)}")
+    others = [key for key in values if key not in _KNOWN]
+    said += [f"{in_short(key, 24)} {in_short(str(values[key]), 40)}" for key in others[:_SHOWN]]
+    return said + ([f"and {len(others) - _SHOWN} attributes more"] if len(others) > _SHOWN else [])

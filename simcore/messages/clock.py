@@ -1,0 +1,75 @@
+"""The clock of a run of messages: one queue of callbacks, a list for each time, in the order they were put.
+
+ASTRA-sim's order inside a tick decides what starts first where things end together, so it is kept: a
+callback put at the present time goes to the end of the present list; a rank's own events of one time are a
+list of its own, which runs as a whole where the first of them was put (CHAKRA R8.1, R8.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+from simcore.messages.faults import Fault, Stop
+
+_Call = Callable[[Any], object]
+
+
+class Clock:
+    """now: ns. swallowed: the exceptions that cut off a rank's own event and went on."""
+
+    __slots__ = ("_lists", "_own", "_times", "now", "started", "swallowed")
+
+    def __init__(self, ranks: int) -> None:
+        self.now = 0
+        self.started = False
+        self.swallowed: list[Fault] = []
+        self._times: list[int] = []
+        self._lists: dict[int, list[tuple[_Call, Any]]] = {}
+        # Of each rank its own events by time.
+        self._own: list[dict[int, list[tuple[_Call, Any]]]] = [{} for _ in range(ranks)]
+
+    def put(self, delay: int, call: _Call, argument: Any) -> None:
+        """A callback `delay` ns from now."""
+        time = self.now + delay
+        there = self._lists.get(time)
+        if there is None:
+            self._lists[time] = [(call, argument)]
+            heappush(self._times, time)
+        else:
+            there.append((call, argument))
+
+    def put_own(self, rank: int, delay: int, call: _Call, argument: Any) -> None:
+        """An own event of a rank `delay` ns from now."""
+        time = self.now + delay
+        if time == 0:
+            raise Stop(rank, None, "an event of 0 ns at the start of the run", "aborts")
+        own = self._own[rank]
+        there = own.get(time)
+        if there is None:
+            own[time] = [(call, argument)]
+            self.put(delay, self._run_own, rank)
+        else:
+            there.append((call, argument))
+
+    def _run_own(self, rank: int) -> None:
+        own = self._own[rank]
+        # It grows while it runs: what is put at this time goes into it.
+        for call, argument in own[self.now]:
+            try:
+                call(argument)
+            except Stop:
+                raise
+            except Fault as fault:
+                self.swallowed.append(fault)
+        del own[self.now]
+
+    def run(self) -> None:
+        """Runs until nothing is left. Raises `Fault` where ASTRA-sim's program would end."""
+        times, lists = self._times, self._lists
+        while times:
+            self.now = now = heappop(times)
+            for call, argument in lists[now]:
+                call(argument)
+            del lists[now]

@@ -1,0 +1,364 @@
+"""Collectives of ranks as chunks that go through phases, each in a queue of its dimension (CHAKRA R4.3 to
+R4.9).
+
+Each rank starts its part by itself; a collective of several ranks is matched by the number of its chunk,
+which
+every rank counts for itself. A phase runs on one dimension, or on all as one flat group.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from simcore.messages.clock import Clock
+from simcore.messages.faults import Fault, Stop
+from simcore.messages.machines import (
+    ALLGATHER,
+    ALLREDUCE,
+    ALLTOALL,
+    REDUCESCATTER,
+    Direct,
+    HalvingDoubling,
+    Machine,
+    Members,
+    Ring,
+    Tree,
+)
+from simcore.messages.network import Matching
+
+# A smaller group's endpoint delay, whatever the system file says (R5.3).
+GROUP_DELAY_NS = 10
+# Stream numbers of group g begin at g times this; they match modulo TAGS.
+STREAMS_OF_GROUP = 1_000_000
+_TAGS = 500_000_000
+
+
+class Rules(NamedTuple):
+    """What the system file says of collectives. algorithms: kind -> one name a dimension, in wltui's
+    words.
+    """
+
+    sizes: tuple[int, ...]
+    algorithms: dict[str, tuple[str, ...]]
+    endpoint_delay_ns: int
+    memory_bandwidth: float | None
+    splits: int | None
+    active_chunks: int
+    queues: int
+    baseline: bool
+
+
+class Group(NamedTuple):
+    """Ranks of a collective. number: of its stream numbers, 0 for the default group. ranks: in the order of
+    the list; None for the whole world. grid: on each dimension those run of it that share all other places,
+    where the group is such a grid; without it a group is one ring.
+    """
+
+    number: int
+    ranks: tuple[int, ...] | None
+    grid: bool = False
+
+
+class Phase(NamedTuple):
+    """One phase of a chunk on one rank. queue: (dimension, queue). step: 1 clockwise, -1 anticlockwise.
+    last_root: which of the two trees it is.
+    """
+
+    kind: str
+    algorithm: str
+    ring: Members
+    size: int
+    queue: tuple[int, int]
+    step: int
+    delay_ns: int
+    last_root: bool = False
+
+
+class Chunk:
+    """A chunk of a collective on one rank."""
+
+    __slots__ = ("_delay", "_next", "collective", "machine", "phases", "rank", "tag", "where")
+
+    def __init__(self, collective: Collective, tag: int, phases: list[Phase]) -> None:
+        self.collective = collective
+        self.rank = collective.owner.rank
+        self.tag = tag
+        self.phases = phases
+        self.where: tuple[int, int] | None = None
+        self._next = 0
+        self._delay = 0
+        self.machine: Any = None
+
+    def advance(self) -> None:
+        """Leaves the phase that it was in and goes to the queue of the next one."""
+        owner = self.collective.owner
+        left = self.where
+        if self._next == len(self.phases):
+            self.collective.chunk_ended()
+            if left is not None:
+                owner.leave(left)
+            return
+        self.where = self.phases[self._next].queue
+        self._next += 1
+        queue = owner.queue(self.where)
+        queue.waiting.append(self)
+        if left is not None:
+            owner.leave(left)
+        owner.serve(self.where)
+
+    def begin(self) -> None:
+        """The phase begins: the queue serves it."""
+        phase = self.phases[self._next - 1]
+        owner = self.collective.owner
+        self._delay = phase.delay_ns
+        self.machine = owner.machine(self, phase)
+        if self.machine is not None:
+            self.machine.begin()
+
+    def process(self, delay_reduce: int, machine: Machine | Tree) -> None:
+        """A token through the endpoint delay, and the reduction of so many bytes, -1 for none."""
+        owner = self.collective.owner
+        if delay_reduce < 0:
+            owner.clock.put_own(self.rank, self._delay, _token, machine)
+        else:
+            owner.clock.put_own(self.rank, self._delay, self._reduce, (delay_reduce, machine))
+
+    def _reduce(self, reducing: tuple[int, Machine | Tree]) -> None:
+        size, machine = reducing
+        owner = self.collective.owner
+        owner.clock.put_own(self.rank, owner.reduction_ns(size), _token, machine)
+
+    def ended(self) -> None:
+        """The phase is over on this rank."""
+        self.advance()
+
+
+def _token(machine: Any) -> None:
+    machine.token()
+
+
+class Collective:
+    """A collective on one rank. over: called when its last chunk has ended."""
+
+    __slots__ = ("chunks", "left", "over", "owner")
+
+    def __init__(self, owner: RankCollectives, chunks: int, over: Callable[[], None]) -> None:
+        self.owner = owner
+        self.left = chunks
+        self.over = over
+
+    def chunk_ended(self) -> None:
+        self.left -= 1
+        if not self.left:
+            self.over()
+
+
+def chunks_of(size: int, kind: str, rules: Rules, rank: int) -> tuple[int, int]:
+    """(bytes of a chunk, number of chunks) of a collective (R4.3): the last one is of full size too."""
+    if rules.splits is None:
+        raise Stop(rank, None, "the system file has no preferred-dataset-splits (R4.11)", "divides by zero")
+    npus = 1
+    for one in rules.sizes:
+        npus *= one
+    chunk = size // rules.splits
+    if chunk < npus and kind != ALLGATHER:
+        chunk = npus
+        size = rules.splits * chunk
+    return chunk, -(-size // chunk) if chunk else 0
+
+
+class _Queue:
+    __slots__ = ("running", "waiting")
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.waiting: deque[Chunk] = deque()
+
+
+class RankCollectives:
+    """The queues and counters of one rank, through its life."""
+
+    def __init__(self, rank: int, clock: Clock, network: Matching, rules: Rules) -> None:
+        self.rank = rank
+        self.clock = clock
+        self.network = network
+        self.rules = rules
+        self._limit = -(-rules.active_chunks // rules.queues)
+        self._queues: dict[tuple[int, int], _Queue] = {}
+        # Of each dimension the turns of the three ways of taking a queue.
+        self._turns: dict[tuple[int, str], int] = {}
+        self._trees: dict[tuple[str, int], int] = {}
+        self._streams: dict[int, int] = {}
+        # Why a collective of the rank never ends.
+        self.never = ""
+
+    def start(
+        self, kind: str, size: int, group: Group, involved: Sequence[bool], over: Callable[[], None]
+    ) -> str | None:
+        """Starts this rank's part; `over` is called when it has ended here.
+
+        Gives why it never will, None when it may.
+        """
+        rules = self.rules
+        if group.ranks is None:
+            if kind not in rules.algorithms:
+                raise Fault(self.rank, None, f"the system file has no algorithm for {kind} (R4.11)")
+            places = _world_places(self.rank, rules, kind)
+            delay = rules.endpoint_delay_ns
+            algorithms = rules.algorithms.get(kind, ())
+        elif group.grid and (grid := _grid_places(self.rank, group.ranks, rules)) is not None:
+            places, delay = grid, rules.endpoint_delay_ns
+            algorithms = tuple(
+                "ring" if name == "halving-doubling" and len(one.ranks) & (len(one.ranks) - 1) else name
+                for name, one in zip(rules.algorithms[kind], places, strict=True)
+            )
+        else:
+            names = rules.algorithms.get(kind, ())
+            algorithms = names if len(names) == 1 else ("ring",)
+            places = [Members(group.ranks, group.ranks.index(self.rank), True)]
+            delay = GROUP_DELAY_NS
+            involved = (True,)
+        chunk, count = chunks_of(size, kind, rules, self.rank)
+        taking_part = [
+            (dimension, ring, name)
+            for dimension, (ring, name) in enumerate(zip(places, algorithms, strict=False))
+            if len(ring.ranks) > 1 and (dimension >= len(involved) or involved[dimension])
+        ]
+        if chunk == 0:
+            if size:
+                return "an all-gather of fewer bytes than preferred-dataset-splits loops without end"
+            return "an all-gather of 0 bytes never ends"
+        if not taking_part:
+            return "no dimension is left to the collective"
+        collective = Collective(self, count, over)
+        for _ in range(count):
+            number = self._streams.get(group.number, group.number * STREAMS_OF_GROUP)
+            self._streams[group.number] = number + 1
+            phases = self._phases(kind, chunk, taking_part, delay)
+            Chunk(collective, number % _TAGS, phases).advance()
+        return None
+
+    # -- phases ------------------------------------------------------------------------
+
+    def _phases(self, kind: str, size: int, parts: list[tuple[int, Members, str]], delay: int) -> list[Phase]:
+        steps: list[tuple[str, tuple[int, Members, str], str]]
+        if kind == ALLREDUCE and not self.rules.baseline:
+            steps = [(REDUCESCATTER, part, "out") for part in parts[:-1]]
+            steps.append((ALLREDUCE, parts[-1], "out"))
+            steps += [(ALLGATHER, part, "back") for part in reversed(parts[:-1])]
+        elif kind == ALLGATHER:
+            steps = [(kind, part, "turn") for part in reversed(parts)]
+        else:
+            steps = [(kind, part, "turn") for part in parts]
+        phases = []
+        for one, (dimension, ring, name), way in steps:
+            queue, step = self._take(dimension, way)
+            if name == "double-binary-tree":
+                turn = self._trees.get((kind, dimension), 0)
+                self._trees[kind, dimension] = turn + 1
+                phases.append(Phase(one, name, ring, size, (dimension, queue), step, delay, turn % 2 == 0))
+                continue
+            phases.append(Phase(one, name, ring, size, (dimension, queue), step, delay))
+            if one == REDUCESCATTER:
+                size //= len(ring.ranks)
+            elif one == ALLGATHER:
+                size *= len(ring.ranks)
+        return phases
+
+    def _take(self, dimension: int, way: str) -> tuple[int, int]:
+        """(queue, direction) of the next phase on a dimension."""
+        queues = self.rules.queues
+        half = queues // 2
+        first, last = {"turn": (0, queues), "out": (0, max(half, 1)), "back": (half, queues)}[way]
+        turn = self._turns.get((dimension, way), 0)
+        self._turns[dimension, way] = (turn + 1) % (last - first)
+        queue = first + turn
+        if way == "turn":
+            return queue, -1 if queues > 1 and queue >= half else 1
+        return queue, 1 if way == "out" else -1
+
+    def machine(self, chunk: Chunk, phase: Phase) -> Machine | Tree | None:
+        """The machine of a phase; None for one that never ends."""
+        name = phase.algorithm.removeprefix("one-")
+        ring = phase.ring
+        if name == "ring":
+            return Ring(chunk, self.network, phase.kind, ring, phase.size, phase.step)
+        if name.startswith("direct"):
+            window = int(name[6:]) if name[6:] else None
+            return Direct(chunk, self.network, phase.kind, ring, phase.size, phase.step, window)
+        if len(ring.ranks) & (len(ring.ranks) - 1):
+            self.never = f"{name} over {len(ring.ranks)} ranks, no power of two, never ends"
+            return None
+        if name == "halving-doubling":
+            if phase.kind == ALLTOALL:
+                raise Fault(self.rank, None, "halving-doubling has no all-to-all", "is not known to end")
+            return HalvingDoubling(chunk, self.network, phase.kind, ring, phase.size)
+        return Tree(chunk, self.network, ring, phase.size, phase.last_root)
+
+    def reduction_ns(self, size: int) -> int:
+        """Two operands read, one result written."""
+        bandwidth = self.rules.memory_bandwidth
+        return 3 * int(size / (bandwidth * 1e9) * 1e9) if bandwidth else 0
+
+    # -- queues ------------------------------------------------------------------------
+
+    def queue(self, where: tuple[int, int]) -> _Queue:
+        """A queue of a dimension."""
+        found = self._queues.get(where)
+        if found is None:
+            found = self._queues[where] = _Queue()
+        return found
+
+    def leave(self, where: tuple[int, int]) -> None:
+        """A chunk's phase in a queue is over: the next one there begins."""
+        self._queues[where].running -= 1
+        self.serve(where)
+
+    def serve(self, where: tuple[int, int]) -> None:
+        """Begins waiting chunks of a queue as far as it may run more."""
+        queue = self._queues[where]
+        while queue.waiting and queue.running < self._limit:
+            queue.running += 1
+            queue.waiting.popleft().begin()
+
+
+def _world_places(rank: int, rules: Rules, kind: str) -> list[Members]:
+    """The rank's ring on each dimension, or one over all ranks for an algorithm `one-...`."""
+    names = rules.algorithms.get(kind, ())
+    found: list[Members] = []
+    stride = 1
+    for size, name in zip(rules.sizes, names, strict=False):
+        if name.startswith("one-"):
+            world = 1
+            for one in rules.sizes:
+                world *= one
+            found.append(Members(tuple(range(world)), rank))
+            break
+        place = rank // stride % size
+        first = rank - place * stride
+        found.append(Members(tuple(range(first, first + size * stride, stride)), place))
+        stride *= size
+    return found
+
+
+def _grid_places(rank: int, ranks: tuple[int, ...], rules: Rules) -> list[Members] | None:
+    """A rank's ring on each dimension of a group that is a product of one set of places a dimension.
+
+    None for any other group.
+    """
+    found: list[Members] = []
+    stride, cells = 1, 1
+    there = set(ranks)
+    for size in rules.sizes:
+        mine = rank // stride % size
+        line = [rank + (place - mine) * stride for place in range(size)]
+        members = tuple(one for one in line if one in there)
+        cells *= len({one // stride % size for one in ranks})
+        found.append(Members(members, members.index(rank)))
+        stride *= size
+    product = 1
+    for one in found:
+        product *= len(one.ranks)
+    return found if cells == product == len(ranks) else None

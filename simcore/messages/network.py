@@ -1,0 +1,279 @@
+"""Messages between ranks: how long one takes, and which receive it belongs to.
+
+Two networks, as ASTRA-sim's analytical backends have them. `Unshared`: every message has the whole bandwidth,
+and over several dimensions the lowest in which the two ranks differ charges it. `Links`: a message goes link
+by
+link, each a FIFO, stored and forwarded, dimension by dimension from the lowest.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from simcore.cluster import Dimension
+from simcore.messages.clock import Clock
+from simcore.messages.faults import Stop
+
+_GIB = 1 << 30
+# The message with which a receiver says that it has come (rendezvous), bytes.
+RENDEZVOUS_BYTES = 8192
+# A message matches a receive by (tag, from, to, bytes).
+Key = tuple[int, int, int, int]
+# The tags of transfers and of rendezvous are apart from those of collectives.
+TAGS = 500_000_000
+TRANSFER_TAG = 1 << 40
+RENDEZVOUS_TAG = 1 << 41
+_Call = Callable[[Any], object]
+
+
+def astra_bandwidth(bandwidth: float) -> float:
+    """Bytes per ns as ASTRA-sim computes it of its GiB/s, in doubles; another bandwidth stays as it is.
+
+    The two can differ in the last bit, and a floor by 1 ns.
+    """
+    gibps = float(f"{bandwidth * 1e9 / _GIB:.12g}")
+    there = gibps * _GIB / 1e9
+    return there if abs(there - bandwidth) <= 4e-16 * bandwidth else bandwidth
+
+
+class Matching:
+    """Sends and receives of one network; a subclass says when a message arrives."""
+
+    def __init__(self, clock: Clock, rendezvous: bool) -> None:
+        self.clock = clock
+        self.rendezvous = rendezvous
+        self._arrived: dict[Key, int] = {}
+        self._posted: dict[Key, deque[tuple[_Call, Any]]] = {}
+
+    def send(self, key: Key, over: _Call | None, argument: Any) -> None:
+        """Sends a message; `over` is called when it has arrived, before the receiver."""
+        if self.rendezvous:
+            tag, source, target, _ = key
+            back = (tag + RENDEZVOUS_TAG, target, source, RENDEZVOUS_BYTES)
+            self._receive(back, self._send_now, (key, over, argument))
+        else:
+            self._transmit(key, over, argument)
+
+    def receive(self, key: Key, call: _Call, argument: Any) -> None:
+        """Posts a receive; `call` is called when its message is there."""
+        if self.rendezvous:
+            tag, source, target, _ = key
+            back = (tag + RENDEZVOUS_TAG, target, source, RENDEZVOUS_BYTES)
+            self._transmit(back, self._receive_now, (key, call, argument))
+        else:
+            self._receive(key, call, argument)
+
+    def _send_now(self, waiting: tuple[Key, _Call | None, Any]) -> None:
+        self._transmit(*waiting)
+
+    def _receive_now(self, waiting: tuple[Key, _Call, Any]) -> None:
+        self._receive(*waiting)
+
+    def _receive(self, key: Key, call: _Call, argument: Any) -> None:
+        arrived = self._arrived.get(key)
+        if arrived:
+            if arrived == 1:
+                del self._arrived[key]
+            else:
+                self._arrived[key] = arrived - 1
+            self.clock.put(0, call, argument)
+            return
+        posted = self._posted.get(key)
+        if posted is None:
+            self._posted[key] = deque(((call, argument),))
+        else:
+            posted.append((call, argument))
+
+    def _arrive(self, message: tuple[Key, _Call | None, Any]) -> None:
+        key, over, argument = message
+        if over is not None:
+            over(argument)
+        posted = self._posted.get(key)
+        if posted is None:
+            self._arrived[key] = self._arrived.get(key, 0) + 1
+            return
+        call, received = posted.popleft()
+        if not posted:
+            del self._posted[key]
+        call(received)
+
+    def _transmit(self, key: Key, over: _Call | None, argument: Any) -> None:
+        raise NotImplementedError
+
+
+class Unshared(Matching):
+    """Every message has the whole bandwidth: floor(hops * latency + bytes / bandwidth) ns."""
+
+    def __init__(self, clock: Clock, dims: Sequence[Dimension], rendezvous: bool = False) -> None:
+        super().__init__(clock, rendezvous)
+        self._dims = [(one.kind, one.size, astra_bandwidth(one.bandwidth), one.latency_ns) for one in dims]
+        self._known: dict[tuple[int, int, int], int] = {}
+
+    def message_ns(self, source: int, target: int, size: int) -> int:
+        """What a message takes, ns."""
+        known = self._known.get((source, target, size))
+        if known is None:
+            known = self._known[source, target, size] = self._message_ns(source, target, size)
+        return known
+
+    def _message_ns(self, source: int, target: int, size: int) -> int:
+        for kind, npus, bandwidth, latency in self._dims:
+            here, there = source % npus, target % npus
+            if here != there:
+                apart = abs(here - there)
+                hops = {"ring": min(apart, npus - apart), "fully-connected": 1, "switch": 2}[kind]
+                return int(hops * latency + size / bandwidth)
+            source //= npus
+            target //= npus
+        return 0
+
+    def _transmit(self, key: Key, over: _Call | None, argument: Any) -> None:
+        _, source, target, size = key
+        ns = self._known.get((source, target, size))
+        if ns is None:
+            ns = self.message_ns(source, target, size)
+        if not ns and not self.clock.now:
+            raise Stop(source, None, "a message of less than 1 ns at the start of the run", "aborts")
+        self.clock.put(ns, self._arrive, (key, over, argument))
+
+
+class LinkUse(NamedTuple):
+    """What a link carried. dimension, source, target: from which place to which (`switch` has one of its own,
+    the number of ranks on the dimension). busy_ns: how long it was. queued_ns: how long messages waited for
+    it.
+    """
+
+    dimension: int
+    source: int
+    target: int
+    messages: int
+    bytes: int
+    busy_ns: int
+    queued_ns: int
+
+
+class _Link:
+    __slots__ = ("bandwidth", "busy", "busy_ns", "bytes", "dimension", "latency", "messages", "queue",
+                 "queued_ns", "source", "target")  # fmt: skip
+
+    def __init__(self, dimension: int, source: int, target: int, bandwidth: float, latency: float) -> None:
+        self.dimension = dimension
+        self.source = source
+        self.target = target
+        self.bandwidth = bandwidth
+        self.latency = latency
+        self.busy = False
+        self.queue: deque[tuple[int, Any]] = deque()
+        self.messages = self.bytes = self.busy_ns = self.queued_ns = 0
+
+
+class Links(Matching):
+    """Every message goes link by link; a link is busy floor(bytes / bandwidth) ns with one, and those that
+    come meanwhile wait in the order of coming. It is at the other end floor(latency + bytes / bandwidth) ns
+    after it began.
+
+    Links of a rank: on a ring one to each side, on a switch one to it and one from it, fully connected one to
+    each other rank of its place. A ring is gone round the shorter way, clockwise where both are equal.
+    """
+
+    def __init__(self, clock: Clock, dims: Sequence[Dimension], rendezvous: bool = False) -> None:
+        super().__init__(clock, rendezvous)
+        self._dims = [(one.kind, one.size, astra_bandwidth(one.bandwidth), one.latency_ns) for one in dims]
+        self._links: dict[tuple[int, int, int], _Link] = {}
+        self._routes: dict[tuple[int, int], list[_Link]] = {}
+
+    def uses(self) -> list[LinkUse]:
+        """What each link that carried anything carried, by dimension and rank."""
+        return [
+            LinkUse(
+                one.dimension, one.source, one.target, one.messages, one.bytes, one.busy_ns, one.queued_ns
+            )
+            for _, one in sorted(self._links.items())
+        ]
+
+    def _link(self, dimension: int, source: int, target: int) -> _Link:
+        key = (dimension, source, target)
+        link = self._links.get(key)
+        if link is None:
+            _, _, bandwidth, latency = self._dims[dimension]
+            link = self._links[key] = _Link(dimension, source, target, bandwidth, latency)
+        return link
+
+    def _route(self, source: int, target: int) -> list[_Link]:
+        known = self._routes.get((source, target))
+        if known is not None:
+            return known
+        links: list[_Link] = []
+        at, stride = source, 1
+        for dimension, (kind, npus, _, _) in enumerate(self._dims):
+            here, there = at // stride % npus, target // stride % npus
+            base = at - here * stride
+            if here != there:
+                places = self._walk(kind, npus, here, there)
+                for before, after in itertools.pairwise(places):
+                    links.append(self._link(dimension, self._place(base, stride, npus, before),
+                                            self._place(base, stride, npus, after)))  # fmt: skip
+                at = base + there * stride
+            stride *= npus
+        self._routes[source, target] = links
+        return links
+
+    @staticmethod
+    def _place(base: int, stride: int, npus: int, place: int) -> int:
+        """A rank's number; of a switch -1 less the lowest rank that is on it."""
+        return base + place * stride if place < npus else -1 - base
+
+    @staticmethod
+    def _walk(kind: str, npus: int, here: int, there: int) -> list[int]:
+        """The places of a dimension that a message goes through."""
+        if kind == "fully-connected":
+            return [here, there]
+        if kind == "switch":
+            return [here, npus, there]
+        clockwise = (there - here) % npus
+        step = 1 if clockwise <= npus - clockwise else -1
+        count = clockwise if step == 1 else npus - clockwise
+        return [(here + step * one) % npus for one in range(count + 1)]
+
+    def _transmit(self, key: Key, over: _Call | None, argument: Any) -> None:
+        self._request((self._route(key[1], key[2]), 0, (key, over, argument)))
+
+    def _request(self, moving: tuple[list[_Link], int, Any]) -> None:
+        links, index, _ = moving
+        link = links[index]
+        if link.busy:
+            link.queue.append((self.clock.now, moving))
+        else:
+            self._begin(link, moving)
+
+    def _begin(self, link: _Link, moving: tuple[list[_Link], int, Any]) -> None:
+        key = moving[2][0]
+        size = key[3]
+        link.busy = True
+        link.messages += 1
+        link.bytes += size
+        busy = int(size / link.bandwidth)
+        link.busy_ns += busy
+        arrival = int(link.latency + size / link.bandwidth)
+        if not self.clock.now and not (busy and arrival):
+            raise Stop(key[1], None, "a message of less than 1 ns at the start of the run", "aborts")
+        self.clock.put(arrival, self._passed, moving)
+        self.clock.put(busy, self._free, link)
+
+    def _passed(self, moving: tuple[list[_Link], int, Any]) -> None:
+        links, index, message = moving
+        if index + 1 == len(links):
+            self._arrive(message)
+        else:
+            self._request((links, index + 1, message))
+
+    def _free(self, link: _Link) -> None:
+        if link.queue:
+            asked, moving = link.queue.popleft()
+            link.queued_ns += self.clock.now - asked
+            self._begin(link, moving)
+        else:
+            link.busy = False

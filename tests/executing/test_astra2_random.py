@@ -1,0 +1,102 @@
+"""Random sets: the engine equals a second statement of ASTRA-sim's rules, every node of every rank, to the
+ns.
+
+`WLTUI_RANDOM_SETS=5000` runs so many (60 without it), `WLTUI_RANDOM_SET=N` set N alone. Planted, to see this
+fail: a walk in the order of the file, an endpoint delay in a group, a last chunk of the rest, a receive
+before
+the sender's callback, a queue left before the workload is told.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simcore.chakra import find_set, open_set
+from simcore.cluster import choose_cluster
+from simcore.executing.astra2 import AstraRun, Memory, System
+from simcore.executing.system_file import read_astra_system
+from simcore.messages.clock import Clock
+from simcore.messages.collectives import Rules
+from simcore.messages.network import Links, Unshared
+from simcore.parameters import Parameters
+from tests.executing.encoding import write_json, write_network, write_set
+from tests.executing.random_sets import random_setup
+from tests.executing.second_rules import simulate
+
+COUNT = int(os.environ.get("WLTUI_RANDOM_SETS", "60"))
+ONLY = os.environ.get("WLTUI_RANDOM_SET")
+SEEDS = range(COUNT) if ONLY is None else [int(ONLY)]
+
+
+def system_json(system: dict[str, Any]) -> dict[str, Any]:
+    words = {"ALLREDUCE": "all-reduce", "ALLGATHER": "all-gather", "REDUCESCATTER": "reduce-scatter",
+             "ALLTOALL": "all-to-all"}  # fmt: skip
+    return {
+        **{f"{words[kind]}-implementation": names for kind, names in system["algorithms"].items()},
+        "endpoint-delay": system["delay"], "preferred-dataset-splits": system["splits"],
+        "active-chunks-per-dimension": system["active"], "local-mem-bw": system["memory"],
+        "collective-optimization": "baseline" if system["baseline"] else "localBWAware",
+        "roofline-enabled": int(system["roofline"]), "peak-perf": system["peak"],
+        "replay-only": int(system["replay"]), "scheduling-policy": "EXPLICIT",
+    }  # fmt: skip
+
+
+def ours(setup: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The engine's answer, in the form of the second statement's."""
+    found = find_set(write_set(folder, setup["ranks"]))
+    assert found is not None
+    traces = open_set(found)
+    network = write_network(folder / "network.yml", setup["dims"])
+    system = write_json(folder / "system.json", system_json(setup["system"]))
+    read = read_astra_system(system, len(setup["dims"]))
+    cluster = choose_cluster(Parameters(cluster=network)).cluster(1)
+    rules = Rules(
+        tuple(dim.size for dim in cluster.dims),
+        read.algorithms,
+        int(read.endpoint_delay_ns * setup["injection"]),
+        read.system.memory_bandwidth,
+        read.splits,
+        read.active_chunks,
+        setup["queues"],
+        read.baseline,
+    )
+    clock = Clock(cluster.npus)
+    made = (Links if setup["links"] else Unshared)(clock, cluster.dims, setup["rendezvous"])
+    groups = {number: tuple(ranks) for number, ranks in setup["groups"].items()}
+    assert isinstance(read.system, System)
+    run = AstraRun(
+        traces.ordered(), traces.kinds, clock, made, rules, read.system, Memory(*setup["memory"]), groups
+    )
+    outcome = run.outcome()
+    nodes = [
+        {
+            one.id[place]: (start[place], end[place] if end[place] >= 0 else None)
+            for place in range(len(one))
+            if start[place] >= 0
+        }
+        for one, start, end in zip(
+            (rank.nodes for rank in run.ranks), outcome.start, outcome.end, strict=True
+        )
+    ]
+    finished = {rank: (end, exposed) for rank, end, exposed in outcome.finished}
+    return {"finished": finished, "nodes": nodes, "stopped": outcome.fault is not None}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_random_set_runs_as_the_second_statement_of_the_rules_says(seed: int, tmp_path: Path) -> None:
+    setup = random_setup(seed)
+    expected = simulate(setup)
+    found = ours(setup, tmp_path)
+    assert found["stopped"] == expected["stopped"]
+    assert found["finished"] == expected["finished"]
+    assert found["nodes"] == expected["nodes"]
+
+
+def test_most_random_sets_run_to_their_end() -> None:
+    setups = [random_setup(seed) for seed in range(30)]
+    ended = sum(len(simulate(one)["finished"]) == len(one["ranks"]) for one in setups)
+    assert ended >= 12

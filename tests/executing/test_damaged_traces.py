@@ -1,0 +1,178 @@
+"""Cut, flipped and hostile traces: a result or an error with file, byte and node, never a traceback or a
+hang.
+
+`WLTUI_MUTANTS=20000` runs so many (150 without it).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simcore.chakra import find_set, open_set
+from simcore.chakra.structure import structure_of
+from simcore.diagnostics import InputError, UsageError
+from simcore.executing import executed_results
+from simcore.parameters import Parameters
+from simcore.report.pages import run_json, run_page
+from tests.executing.encoding import COLL, COMP, RECV, SEND, attribute, et_bytes, field, varint, write_set
+
+COUNT = int(os.environ.get("WLTUI_MUTANTS", "150"))
+SMALL: list[dict[str, Any]] = [
+    {"id": 1, "type": COMP, "micros": 5, "attributes": {"num_ops": 1, "tensor_size": 1}},
+    {"id": 2, "type": COLL, "data": [1], "attributes": {"comm_type": 0, "comm_size": 4096}},
+    {"id": 3, "type": COMP, "ctrl": [1, 2], "micros": 7, "attributes": {}},
+]
+PAIR = [
+    [
+        *SMALL,
+        {"id": 4, "type": SEND, "data": [3], "attributes": {"comm_dst": 1, "comm_tag": 1, "comm_size": 64}},
+    ],
+    [
+        *SMALL,
+        {"id": 4, "type": RECV, "data": [3], "attributes": {"comm_src": 0, "comm_tag": 1, "comm_size": 64}},
+    ],
+]
+WLTUI = Parameters()
+ASTRA = Parameters(dialect="astra-sim-2", dim=("ring:2:50:500",))
+
+
+def run(prefix: str, parameters: Parameters = WLTUI) -> Any:
+    found = find_set(prefix)
+    assert found is not None
+    return executed_results(open_set(found), parameters)
+
+
+def errors_of(prefix: str, parameters: Parameters = WLTUI) -> str:
+    with pytest.raises(InputError) as raised:
+        run(prefix, parameters)
+    return str(raised.value)
+
+
+def test_the_pair_runs_by_both_rules(tmp_path: Path) -> None:
+    prefix = write_set(tmp_path, PAIR)
+    assert run(prefix).step_time_ns > 12_000
+    assert run(prefix, ASTRA).step_time_ns > 12_000
+
+
+@pytest.mark.parametrize("rules", [Parameters(), ASTRA], ids=["wltui", "astra-sim-2"])
+def test_mutants_have_a_result_or_an_error(rules: Parameters, tmp_path: Path) -> None:
+    whole = [et_bytes(nodes) for nodes in PAIR]
+    for number in range(COUNT):
+        draw = random.Random(number)
+        data = bytearray(whole[0])
+        for _ in range(draw.randint(1, 4)):
+            at = draw.randrange(len(data))
+            what = draw.randrange(5)
+            if what == 0:
+                del data[at:]
+                data = data or bytearray(b"\x00")
+            elif what == 1:
+                data[at] ^= 1 << draw.randrange(8)
+            elif what == 2:
+                data[at:at] = varint(draw.choice((2**63, 2**64 - 1, 2**31, 127, 0)))
+            elif what == 3:
+                data[at : at + draw.randint(1, 9)] = data[draw.randrange(len(data)) :][: draw.randint(0, 9)]
+                data = data or bytearray(b"\x00")
+            else:
+                data[at:at] = bytes(draw.randrange(256) for _ in range(draw.randint(1, 6)))
+        (tmp_path / "wl.0.et").write_bytes(data)
+        (tmp_path / "wl.1.et").write_bytes(whole[1])
+        said = "wl"
+        try:
+            results = run(str(tmp_path / "wl"), rules)
+            run_json(results)
+            page = run_page(results)
+        except (InputError, UsageError) as error:
+            said, page = str(error), ""
+        assert "\x1b" not in page + said, number
+        assert "wl" in said, (number, said)
+
+
+def test_a_cut_file_is_an_error_with_its_byte_and_a_warning_under_the_dialect(tmp_path: Path) -> None:
+    prefix = write_set(tmp_path, [[SMALL[0], SMALL[2] | {"ctrl": [1]}]] * 2)
+    data = (tmp_path / "wl.0.et").read_bytes()
+    (tmp_path / "wl.0.et").write_bytes(data[:-3])
+    said = errors_of(prefix)
+    assert "wl.0.et: error damaged-trace byte" in said
+    assert "node 3 is the last that was read" in said
+    assert [one.code for one in run(prefix, ASTRA).diagnostics] == ["damaged-trace"]
+
+
+def test_a_length_of_2_to_the_63_is_refused_at_its_byte(tmp_path: Path) -> None:
+    prefix = write_set(tmp_path, [SMALL[:1]])
+    path = tmp_path / "wl.0.et"
+    size = path.stat().st_size
+    path.write_bytes(path.read_bytes() + varint(2**63) + b"abc")
+    assert f"byte {size}: found a message of {2**63} bytes" in errors_of(prefix)
+
+
+def test_an_id_twice_is_an_error_and_the_last_counts_under_the_dialect(tmp_path: Path) -> None:
+    twice = [SMALL[0], SMALL[0] | {"micros": 9}]
+    prefix = write_set(tmp_path, [twice, twice])
+    assert "node 1 is in the file twice" in errors_of(prefix)
+    results = run(prefix, ASTRA)
+    assert results.step_time_ns == 9000
+    assert {one.code for one in results.diagnostics} == {"node-twice"}
+
+
+def test_a_circle_is_an_error_that_names_its_nodes(tmp_path: Path) -> None:
+    circle = [SMALL[0], {"id": 5, "type": COMP, "data": [6]}, {"id": 6, "type": COMP, "ctrl": [5]}]
+    prefix = write_set(tmp_path, [[dict(one, attributes={}) for one in circle]])
+    assert "nodes 5, 6 wait for each other in a circle" in errors_of(prefix)
+
+
+def test_a_dependency_on_a_node_that_is_not_there_names_both(tmp_path: Path) -> None:
+    prefix = write_set(tmp_path, [[SMALL[0] | {"data": [77]}]] * 2)
+    assert "node 1 waits for node 77 (data_deps), which is not in the file" in errors_of(prefix)
+    assert "rank 0, node 1: node 1 waits for node 77" in errors_of(prefix, ASTRA)
+
+
+def test_missing_ranks_are_named(tmp_path: Path) -> None:
+    prefix = write_set(tmp_path, [SMALL[:1]] * 4)
+    (tmp_path / "wl.2.et").unlink()
+    assert "rank 2: there is no such file" in errors_of(prefix)
+    astra = Parameters(dialect="astra-sim-2", dim=("ring:4:50:500",))
+    assert "wl.2.et: error ranks-missing rank 2" in errors_of(prefix, astra)
+
+
+def test_a_receive_without_its_send_names_rank_and_node(tmp_path: Path) -> None:
+    lonely = [SMALL[0], {"id": 9, "type": RECV, "attributes": {"comm_src": 0, "comm_tag": 3, "comm_size": 8}}]
+    prefix = write_set(tmp_path, [SMALL[:1], lonely])
+    assert "rank 1 never ends: node 9, a receive without a send" in errors_of(prefix)
+    assert "rank 1 never ends: it waits in node 9, a receive without its message" in errors_of(prefix, ASTRA)
+
+
+def test_collectives_that_differ_are_an_error(tmp_path: Path) -> None:
+    other = SMALL[1] | {"attributes": {"comm_type": 2, "comm_size": 4096}}
+    prefix = write_set(tmp_path, [SMALL[:2], [SMALL[0], other]])
+    assert "rank 1, node 2: found ALL_GATHER where rank 0 has ALL_REDUCE (node 2) in group all" in errors_of(
+        prefix
+    )
+
+
+def test_hostile_names_reach_no_page(tmp_path: Path) -> None:
+    name = "\x1b[2J\u202elayer\n[bold]x[/]"
+    prefix = write_set(tmp_path, [[SMALL[0] | {"name": name}]])
+    page = run_page(run(prefix))
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    assert "layer" in page
+
+
+@pytest.mark.slow
+def test_a_node_of_a_million_attributes_is_refused_by_name(tmp_path: Path) -> None:
+    one = attribute("x", 1)
+    body = field(1, 1) + field(3, COMP) + field(7, 3) + field(10, one) * 1_000_000
+    (tmp_path / "wl.0.et").write_bytes(varint(0) + varint(len(body)) + body)
+    assert "found more than 65536 attributes of node 1" in errors_of(str(tmp_path / "wl"))
+
+
+def test_check_names_what_does_not_hold_together(tmp_path: Path) -> None:
+    found = find_set(write_set(tmp_path, [[SMALL[0] | {"data": [77]}]]))
+    assert found is not None
+    assert [one.code for one in structure_of(open_set(found)).errors] == ["node-missing"]

@@ -1,0 +1,79 @@
+"""A step written as execution traces comes back with the same step and accounts by wltui's rules."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from simcore.analysis import Results
+from simcore.chakra import find_set, open_set
+from simcore.executing import TraceResults, executed_results
+from simcore.export import FORMATS, Request, save_folder
+from simcore.parameters import Parameters
+from simcore.run.accounts import ALIKE
+from simcore.simulation import simulate
+from simcore.workload import open_workload
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+OLD, MOE, TABLE = (
+    str(FIXTURES / name)
+    for name in (
+        "000_gpt13b_tp4_old_header.txt",
+        "001_moe_128npu_with_mistakes.txt",
+        "003_gpt2_large_op_table.txt",
+    )
+)
+
+
+def written(path: str, parameters: Parameters, folder: Path) -> TraceResults:
+    chosen = next(one for one in FORMATS if one.name == "chakra")
+    export = chosen.requested(Request(open_workload(path), parameters))
+    assert export.files is not None
+    save_folder(str(folder / "out"), export.files, False)
+    found = find_set(str(folder / "out"))
+    assert found is not None
+    return executed_results(open_set(found), Parameters())
+
+
+def sums(run: Results | TraceResults) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for track in run.tracks:
+        for name, ns in zip(ALIKE, run.common_ns(track), strict=True):
+            found[name] += ns * len(track.ranks)
+    return +found
+
+
+CASES = [
+    (TABLE, {}),
+    (MOE, {"schedule": "zb-h1", "overlap_grad_reduce": True}),
+    pytest.param(MOE, {"slow_rank": ("5=1.4",), "jitter": 0.05}, marks=pytest.mark.slow),
+    pytest.param(MOE, {"schedule": "gpipe", "network": "shared"}, marks=pytest.mark.slow),
+    pytest.param(OLD, {"overlap_param_gather": True}, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("path", "asked"), CASES)
+def test_step_and_accounts_come_back(path: str, asked: dict[str, object], tmp_path: Path) -> None:
+    parameters = Parameters(**asked)  # type: ignore[arg-type]
+    simulated = Results(simulate(open_workload(path), parameters))
+    read = written(path, parameters, tmp_path)
+    assert read.step_time_ns == simulated.step_time_ns
+    assert sums(read) == sums(simulated)
+    assert sum(one.end - one.start for one in read.critical_path) == read.step_time_ns
+
+
+def test_astra_sims_rules_run_what_is_written(tmp_path: Path) -> None:
+    written(TABLE, Parameters(), tmp_path)
+    folder = tmp_path / "out"
+    found = find_set(str(folder))
+    assert found is not None
+    asked = Parameters(
+        dialect="astra-sim-2",
+        cluster=str(folder / "network.yml"),
+        system=str(folder / "system.json"),
+        comm_groups=str(folder / "comm_group.json"),
+        remote_memory=str(folder / "memory.json"),
+    )
+    assert len(executed_results(open_set(found), asked).executed.ranks) == 8

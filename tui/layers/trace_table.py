@@ -1,0 +1,157 @@
+"""The nodes of execution traces as a table: by name, a `#` for each number, all ranks together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+
+from simcore.executing.results import NameUse, TraceResults
+from simcore.units import duration, percent, plural
+from tui.frame import cells
+from tui.layers.table import Column, Place, figure, fitting
+
+# Heading, cells, whether left-aligned, from which width on, what it sorts by, whether the largest comes
+# first.
+_COLUMNS: tuple[tuple[str, int, bool, int, str, bool], ...] = (
+    ("nodes", 30, True, 0, "name", False),
+    ("kind", 14, True, 70, "kind", False),
+    ("count", 7, False, 0, "count", True),
+    ("time ms", 10, False, 0, "time", True),
+    ("waits ms", 10, False, 80, "waits", True),
+    ("crit. ms", 10, False, 90, "critical", True),
+    ("slack ms", 10, False, 104, "slack", False),
+    ("% step", 7, False, 0, "critical", True),
+)
+_VALUES: dict[str, Callable[[NameUse], int | str]] = {
+    "name": lambda one: one.name,
+    "kind": lambda one: one.what,
+    "count": lambda one: one.nodes,
+    "time": lambda one: one.own_ns,
+    "waits": lambda one: one.waits_ns,
+    "critical": lambda one: one.critical_ns,
+    "slack": lambda one: one.slack_ns,
+}
+
+
+class TraceTable:
+    """The table of execution traces: see `Table`."""
+
+    of_path: Collection[str] = ()
+    each = False
+    hint = ""
+
+    def __init__(self, results: TraceResults) -> None:
+        self._results = results
+        self._all = results.name_table
+        self.key, self.descending, self.typed = "", True, ""
+        self._order = list(range(len(self._all)))
+        self.lines: Sequence[int] = self._order
+        self.sorted_by: Mapping[str, tuple[str, bool]] = {one[0]: (one[4], one[5]) for one in _COLUMNS}
+
+    @property
+    def subject(self) -> object:
+        return self._results
+
+    def apart(self, each: bool) -> TraceTable:
+        return TraceTable(self._results)
+
+    def columns_for(self, width: int) -> list[Column]:
+        return fitting([one[:4] for one in _COLUMNS], width)
+
+    def texts(self, line: int) -> dict[str, str]:
+        one, results = self._all[self.lines[line]], self._results
+        ranks = len(results.ranks)
+        return {
+            "nodes": cells(one.name, 30),
+            "kind": cells(one.what, 14),
+            "count": str(one.nodes),
+            "time ms": figure(one.own_ns / ranks / 1e6, 10),
+            "waits ms": figure(one.waits_ns / ranks / 1e6, 10),
+            "crit. ms": figure(one.critical_ns / 1e6, 10),
+            "slack ms": figure(one.slack_ns / 1e6, 10),
+            "% step": percent(one.critical_ns, results.step_time_ns),
+        }
+
+    def counted(self) -> str:
+        return (
+            f"{plural(len(self._all), 'name')} of {plural(self._results.held_ops, 'node')}, all ranks "
+            f"together"
+        )
+
+    def left(self) -> str:
+        return f"{len(self.lines)} of {plural(len(self._all), 'name')}"
+
+    def order(self) -> tuple[str, str]:
+        return "dearest first", "dearest first"
+
+    def legend(self, columns: Sequence[Column], short: bool) -> str:
+        return "time: mean" if short else "time, waits: mean of a rank; %: of the critical path"
+
+    def sort(self, key: str, descending: bool) -> None:
+        self.key, self.descending = key, descending
+        self._order = list(range(len(self._all)))
+        if key:
+            value = _VALUES[key]
+            self._order.sort(key=lambda at: value(self._all[at]), reverse=descending)
+        self.filter(self.typed)
+
+    def cannot_sort(self, heading: str) -> str:
+        return ""
+
+    def learn_path(self) -> bool:
+        return True
+
+    def find_path(self, cancelled: Callable[[], bool]) -> object:
+        return self._results
+
+    def filter(self, typed: str) -> None:
+        self.typed = typed.strip()
+        self.lines = self._matching(typed, self._order)
+
+    def _matching(self, typed: str, of: Sequence[int]) -> list[int]:
+        words = typed.lower().split()
+        return [
+            at
+            for at in of
+            if all(word in f"{self._all[at].name} {self._all[at].what}".lower() for word in words)
+        ]
+
+    def find(self, typed: str, line: int, direction: int) -> int | None:
+        if not typed.strip():
+            return None
+        there = set(self._matching(typed, self.lines))
+        found = [place for place, at in enumerate(self.lines) if at in there]
+        if direction < 0:
+            found.reverse()
+        ahead = (place for place in found if (place - line) * direction >= 0)
+        return next(ahead, found[0] if found else None)
+
+    def no_match(self, typed: str) -> str:
+        return "no node has these words" if typed.strip() else "the run has no nodes"
+
+    def mark(self, line: int) -> tuple[str, str]:
+        one = self._all[self.lines[line]]
+        return one.name, one.what
+
+    def line_of(self, mark: Hashable) -> int:
+        here = (
+            line for line, at in enumerate(self.lines) if (self._all[at].name, self._all[at].what) == mark
+        )
+        return next(here, 0)
+
+    def first_line(self, line: int) -> int:
+        return line
+
+    def place(self, line: int) -> Place | None:
+        one, executed = self._all[self.lines[line]], self._results.executed
+        start, end = executed.start[one.rank][one.place], executed.end[one.rank][one.place]
+        return Place(one.rank, start, max(end, start + 1))
+
+    def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
+        one, results = self._all[self.lines[line]], self._results
+        node = results.executed.nodes[one.rank].id[one.place]
+        lines = [
+            f"{plural(one.nodes, 'node')} of all ranks take {duration(one.own_ns)} and wait "
+            f"{duration(one.waits_ns)}",
+            f"on the critical path {duration(one.critical_ns)}; a long one is node {node} of rank {one.rank}",
+        ]
+        return f"{cells(one.name, 60)} ({one.what})", [(text[:width], "") for text in lines]

@@ -1,0 +1,146 @@
+"""The form of execution traces: the parameters that they have, as their flags are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from simcore.choices import choices
+from simcore.diagnostics import UsageError
+from simcore.executing.results import TraceResults
+from simcore.names import ASTRA_SIM_2
+from simcore.parameters import FLAGS, Flag, Parameters, parse_value, replaced
+from simcore.units import duration, number, signed
+from tui.frame import Glyphs, Line
+from tui.parameters.changes import ChangeTimes
+from tui.parameters.effect import change_lines, figure_lines, step_line
+from tui.parameters.field import Field, next_name, scrubbed_count
+
+_NONE = "-"
+
+
+class ExecutionBasis(NamedTuple):
+    """What the fields of execution traces know."""
+
+    parameters: Parameters
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionField(Field):
+    """One parameter, typed as on the command line; `-` takes it back."""
+
+    flag: Flag
+
+    def text(self, parameters: Parameters, basis: Any) -> str:
+        value = getattr(parameters, self.flag.field)
+        if value is None or value == ():
+            return _NONE
+        if isinstance(value, tuple):
+            return " ".join(value)
+        return number(value) if isinstance(value, int | float) else str(value)
+
+    def scrubbed(self, parameters: Parameters, basis: Any, direction: int, large: bool) -> Parameters:
+        field, value = self.flag.field, getattr(parameters, self.flag.field)
+        if self.flag.kind == "word":
+            names = self._names()
+            now = _NONE if value is None else value
+            name = next_name(names, now, direction)
+            return replaced(parameters, field, None if name == _NONE else name)
+        if self.flag.kind == "scale":
+            changed = value * 2.0**direction if large else max(round(value + direction * 0.1, 3), 0.0)
+            return replaced(parameters, field, changed)
+        if self.flag.kind == "count" and value is not None:
+            return replaced(parameters, field, scrubbed_count(value, direction, large, 1, 1))
+        raise UsageError(f"{self.option}: type a value with Enter")
+
+    def _names(self) -> tuple[str, ...]:
+        if self.flag.field == "dialect":
+            return (_NONE, ASTRA_SIM_2)
+        if self.flag.field == "network":
+            return ("analytical", "links")
+        return choices(self.flag.field)
+
+    def typed(self, parameters: Parameters, basis: Any, text: str) -> Parameters:
+        if text.strip() in ("", _NONE):
+            return replaced(parameters, self.flag.field, self.flag.default)
+        return replaced(parameters, self.flag.field, parse_value(self.flag, text.strip()))
+
+    def reset(self, parameters: Parameters, opened: Any) -> Parameters:
+        return replaced(parameters, self.flag.field, getattr(opened.parameters, self.flag.field))
+
+    def origin(self, parameters: Parameters, basis: Any) -> str:
+        return "default" if getattr(parameters, self.flag.field) == self.flag.default else "given"
+
+    def differs(self, one: Any, other: Any) -> bool:
+        return bool(getattr(one.parameters, self.flag.field) != getattr(other.parameters, self.flag.field))
+
+    def moved(self, source: Any, target: Any) -> Parameters:
+        return replaced(target.parameters, self.flag.field, getattr(source.parameters, self.flag.field))
+
+
+class ExecutionForm:
+    """Every parameter that execution traces have."""
+
+    def basis(self, run: TraceResults) -> ExecutionBasis:
+        """Of a run that is there."""
+        return ExecutionBasis(run.parameters)
+
+    def near(self, parameters: Parameters, basis: ExecutionBasis) -> ExecutionBasis:
+        """Of a draft."""
+        return ExecutionBasis(parameters)
+
+    def fields(self, basis: ExecutionBasis) -> list[Field]:
+        """Those of the table whose flag says so."""
+        return [
+            ExecutionField(
+                flag.group,
+                flag.field.replace("_", " "),
+                flag.unit,
+                f"{flag.option}  {flag.help}",
+                flag.option,
+                flag,
+            )
+            for flag in FLAGS
+            if "execution" in flag.of
+        ]
+
+    def title(self, group: str, basis: ExecutionBasis, width: int) -> str:
+        """The name of the group."""
+        return group
+
+    def balanced(self, run: TraceResults, parameters: Parameters) -> Parameters:
+        """Stages are not known."""
+        raise UsageError("balancing is of measured stages; execution traces do not tell stages")
+
+    def effect(
+        self, opened: TraceResults, now: TraceResults, state: list[Line], changes: Sequence[ChangeTimes],
+        progress: str, size: tuple[int, int], glyphs: Glyphs,
+    ) -> list[Line]:  # fmt: skip
+        """The step time, each change alone, and when ranks end."""
+        width, height = size
+        lines = [*figure_lines(opened, now, glyphs), *state]
+        alone = change_lines(changes, progress, opened.step_time_ns, width - 1)
+        lines += [[], *alone] if alone else []
+        return [*lines, [], *_ends(opened, now, height - len(lines) - 1)]
+
+    def compact(
+        self, opened: TraceResults, now: TraceResults, state: list[Line], changes: Sequence[ChangeTimes],
+        progress: str, size: tuple[int, int],
+    ) -> list[Line]:  # fmt: skip
+        """The same in the few rows under the form."""
+        width, height = size
+        lines = [step_line(opened, now), *state]
+        return (lines + change_lines(changes, progress, opened.step_time_ns, width))[:height]
+
+
+def _ends(opened: TraceResults, now: TraceResults, rows: int) -> list[Line]:
+    if rows < 2:
+        return []
+    lines: list[Line] = [[("  rank         was        now  difference", "dim")]]
+    for (rank, old, _), (_, new, _) in list(zip(opened.executed.ranks, now.executed.ranks, strict=False))[
+        : rows - 1
+    ]:
+        change = "=" if new == old else signed(new - old)
+        lines.append([(f"{rank:>6}{duration(old):>12}{duration(new):>11}", ""), (f"{change:>12}", "")])
+    return lines

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from simcore.run.findings import dimension_change
+from simcore.measured.kernel_names import shown_name
+from simcore.run.findings import ON_TIME, dimension_change
 from simcore.units import change_percent
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
     dimension = dimension_change(knob.name, dims)
     if dimension is not None:
         return f"{dimension[0]} {dimension[1]}"
-    words = knob.knob.replace("--schedule ", "").replace(" --", ", ").removeprefix("--")
+    words = shown_name(knob.knob).replace("--schedule ", "").replace(" --", ", ").removeprefix("--")
     return f"{words}, {LESS_TIME}" if with_time and knob.free_ns is not None else words
 
 
@@ -35,6 +36,10 @@ def why_not_tried(knob: WhatIf, dims: Sequence[Dimension] = ()) -> str:
     if dimension is not None:
         return f"type {dimension[1].partition(' -> ')[2]} for {dimension[0]} on 5"
     kind, _, of = knob.knob.partition(" ")
+    if knob.name.endswith(ON_TIME):
+        return (
+            "compute and host gaps of one rank together have no parameter: --slow-rank on 5 has its compute"
+        )
     if kind == "layer":
         return "a layer is compute and collectives: --layer-scale on 5 has compute alone"
     scaled = "compute" if kind == "compute" else "communication"

@@ -23,6 +23,7 @@ COMMANDS = {
     "export": "tui.commands.export",
     "schedule": "tui.commands.schedule",
     "collective": "tui.commands.collective",
+    "models": "tui.commands.models",
     "keys": "tui.commands.keys",
 }
 _VIEW = "tui.commands.view"
@@ -47,7 +48,7 @@ def _main(words: list[str]) -> int:
     module = COMMANDS.get(words[0]) if words else None
     if module is not None:
         return guarded(import_module(module).main, words[1:])
-    if words and _is_no_file(words[0]):
+    if words and _is_no_file(words[0]) and not _is_model(words[0]):
         return guarded(_refuse, words)
     return guarded(import_module(_VIEW).main, words)
 
@@ -55,6 +56,13 @@ def _main(words: list[str]) -> int:
 def _is_no_file(word: str) -> bool:
     """Whether a first word can only be meant for a command: neither there, nor a flag, nor like a file."""
     return word.replace("-", "").isalnum() and word[:1] != "-" and not os.path.lexists(word)
+
+
+def _is_model(word: str) -> bool:
+    """Whether a word is the name of a model."""
+    from simcore.model.opening import named_model
+
+    return named_model(word) is not None
 
 
 def _refuse(words: list[str]) -> int:

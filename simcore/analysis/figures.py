@@ -18,6 +18,7 @@ from simcore.workload.model import base_name
 if TYPE_CHECKING:
     from simcore.analysis.results import Results
     from simcore.analysis.simai_beside import EstimateLine
+    from simcore.layout import Layout
     from simcore.run.findings import Place
     from simcore.run.track import Track
 
@@ -33,12 +34,18 @@ class SimulatedFigures:
 
     @property
     def title(self) -> str:
-        total, steady = duration(self.results.step_time_ns), self.results.steady_step_ns
-        if steady is None:
-            return f"Step time  {total}"
-        steps = self.results.steps
-        ends = f"the end of step {steps} less that of step {steps - 1}"
-        return f"Step time  {duration(steady)} once it runs: {ends}"
+        step = f"Step time  {duration(self.results.step_time_ns)}"
+        steady, figures = self.results.steady_step_ns, self.results.model_figures
+        if steady is not None:
+            steps = self.results.steps
+            ends = f"the end of step {steps} less that of step {steps - 1}"
+            step = f"Step time  {duration(steady)} once it runs: {ends}"
+        if figures is None:
+            return step
+        # Imported here: files have none.
+        from simcore.analysis.model_words import throughput_facts
+
+        return f"{step}\n           {', '.join(throughput_facts(figures))}"
 
     @property
     def facts(self) -> list[tuple[str, str]]:
@@ -84,10 +91,16 @@ class SimulatedFigures:
         return Origin(
             workload.format, workload.policy, len(workload), workload.declared_rows,
             timeline.program.microbatches,
-            {name: getattr(layout, name) for name in ("tp", "ep", "dp", "pp", "world")},
+            self._degrees(layout),
             simulation.parameters.network, timeline.program.schedule, effective_parameters(simulation),
             self.results.pass_end_ns, timeline.spans, timeline.ops_simulated, self.results.step_end_ns,
         )  # fmt: skip
+
+    def _degrees(self, layout: Layout) -> dict[str, int | None]:
+        """Context parallelism is of models alone; dp are replicas."""
+        found: dict[str, int | None] = {"tp": layout.tp, "ep": layout.ep, "dp": layout.replicas}
+        found |= {"pp": layout.pp, "world": layout.world}
+        return found | ({} if self.results.simulation.workload.maker is None else {"cp": layout.cp})
 
     @cached_property
     def account_columns(self) -> list[tuple[str, tuple[str, ...]]]:
@@ -106,11 +119,16 @@ class SimulatedFigures:
     def _track_use(self, track: Track) -> TrackUse:
         accounts = self.results.accounts[track.number]
         comm_ns, overlapped_ns = self.results.communication[track.number]
+        program = self.results.simulation.timeline.stage_program(track.number)
+        of_model = self.results.simulation.workload.maker is not None
+        exposed_ns = accounts.exposed_ns()
+        if not of_model:
+            del exposed_ns["cp"]
         return TrackUse(
-            track, accounts.compute_ns(), accounts.exposed_ns(), accounts.wait_ns, accounts.bubble_ns, None,
+            track, accounts.compute_ns(), exposed_ns, accounts.wait_ns, accounts.bubble_ns, None,
             accounts.idle_ns, overlapped_ns, comm_ns,
-            self.results.simulation.timeline.stage_program(track.number).peak_microbatches,
-            self.results.streams[track.number],
+            program.peak_microbatches, self.results.streams[track.number],
+            program.peak_chunks if of_model else None,
         )  # fmt: skip
 
     @cached_property

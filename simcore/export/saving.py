@@ -12,7 +12,7 @@ from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.export.format import RankFile
 
 # What `save_folder` writes, and so may replace.
-_OURS = re.compile(r"rank-[0-9]+\.(json|csv)(\.gz)?")
+_OURS = re.compile(r"(?:rank-[0-9]+\.(json|csv)|stage-[0-9]+\.txt)(\.gz)?")
 
 _ATTEMPTS = 100
 _Made = TypeVar("_Made")

@@ -18,7 +18,7 @@ from simcore.program.defaults import ONE_LOOP, ScheduleDefaults, schedule_defaul
 from simcore.program.meetings import check_meetings
 from simcore.program.op_table import build_table_program, find_layer
 from simcore.program.ops import Program
-from simcore.program.order import Action, Shape
+from simcore.program.order import Action, Placement, Shape
 from simcore.program.plan import Plan
 from simcore.program.policy_builder import PolicyBuilder
 from simcore.program.schedules import FROM_FILE, SCHEDULES, Schedule, is_schedule_file
@@ -54,6 +54,8 @@ def build_program(
         return program, found + _ignored(workload, parameters, program.schedule)
     structure, found = find_structure(workload)
     defaults = schedule_defaults(workload, layout, structure)
+    if workload.stages and parameters.virtual_stages is not None and parameters.virtual_stages > 1:
+        defaults = defaults._replace(schedule="interleaved")
     name = defaults.schedule if parameters.schedule is None else parameters.schedule
     schedule, _ = chosen_schedule(name)
     order = None
@@ -204,7 +206,11 @@ def _pipelined_plan(
     if given is not None:
         microbatches = _given_microbatches(given, structure, layout, parameters)
     # Six cells a row, each at most one op; the rows outside blocks run once more.
-    rows = microbatches * max(map(len, structure.blocks), default=0) + len(workload)
+    block = max(map(len, structure.blocks), default=0)
+    if workload.stages:
+        block = max(sum(map(len, stage.chunks)) for stage in workload.stages)
+        block += sum(map(len, workload.recomputed.values()))
+    rows = microbatches * block + len(workload)
     most_ops = 6 * layout.pp * rows * parameters.steps
     if most_ops > MOST_OPS:
         times = f" in {parameters.steps} steps" if parameters.steps > 1 else ""
@@ -228,6 +234,8 @@ def _pipelined_plan(
             raise UsageError(f"--schedule {name}: {misfit}")
         shape = Shape(layout.pp, microbatches, chunks, parameters.overlap_fwd_bwd)
         placement, actions = schedule.placed(shape), partial(schedule.actions, shape)
+    if workload.stages:
+        _check_model(workload, placement, name)
     transfer_bytes, found = bytes_between_stages(workload, structure, layout) if layout.pp > 1 else (0, [])
     plan = Plan(
         workload,
@@ -243,6 +251,21 @@ def _pipelined_plan(
         overlap_param_gather=parameters.overlap_param_gather,
     )
     return plan, actions, [*found, *(given.diagnostics if given is not None else ())]
+
+
+def _check_model(workload: Workload, placement: Placement, name: str) -> None:
+    """Raises `UsageError` for a placement that the rows of a model were not made for."""
+    made = len(workload.stages[0].chunks)
+    if not placement.is_loop:
+        raise UsageError(
+            f"--schedule {printable(name, 60)}: the layers of a model are laid out round and round, not in "
+            "a V or from both ends; 1f1b, interleaved, zb-h1 or zb-h2 would fit"
+        )
+    if placement.parts != made:
+        raise UsageError(
+            f"--schedule {printable(name, 60)} has {plural(placement.parts, 'virtual stage')}: "
+            f"--virtual-stages {made} does not fit it"
+        )
 
 
 def with_stages_of_schedule(

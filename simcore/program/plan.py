@@ -74,6 +74,8 @@ class Plan(Struct):
         A chunk is one of `placement.parts` parts of consecutive layers; the first has the embedding rows
         too, the last the final rows.
         """
+        if self.workload.stages:
+            return self.workload.stages[stage].chunks[chunk]
         number = microbatch % len(self.structure.blocks)
         position = self.placement.position(stage, chunk)
         first, last = position == 0, position == self.placement.depth - 1
@@ -101,10 +103,13 @@ class Plan(Struct):
     def loss_rows(self, stage: int, chunk: int) -> tuple[int, ...]:
         """The loss rows that a chunk of a stage runs: the last part of a stage, or of the model alone."""
         placement = self.placement
+        last_part = chunk % placement.parts == placement.parts - 1
+        if self.workload.stages:
+            return self.workload.stages[stage].loss if last_part else ()
         if self.megatron:
             here = placement.position(stage, chunk) == placement.depth - 1
         else:
-            here = chunk % placement.parts == placement.parts - 1
+            here = last_part
         return self.structure.loss if here else ()
 
     def recomputed(self, rows: tuple[int, ...]) -> dict[int, list[int]]:
@@ -116,7 +121,8 @@ class Plan(Struct):
         before the last of them.
         """
         header = self.workload.header
-        found: dict[int, list[int]] = {}
+        again_at = self.workload.recomputed
+        found: dict[int, list[int]] = {row: list(again_at[row]) for row in rows if row in again_at}
         if not header.checkpoint_initiates or not rows:
             return found
         first = rows[0]

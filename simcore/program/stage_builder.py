@@ -27,12 +27,14 @@ from simcore.workload import Cells
 
 
 class _Way(NamedTuple):
-    """Where a chunk lies on its route. before, behind: the stages there, None beyond its ends."""
+    """Where a chunk lies on its route. before, behind: the stages there, None beyond its ends. loss: its
+    loss rows.
+    """
 
     position: int
     before: int | None
     behind: int | None
-    has_loss: bool
+    loss: tuple[int, ...]
 
 
 class StageBuilder:
@@ -55,6 +57,7 @@ class StageBuilder:
         self._pass_ends: list[int] = []
         self._held = 0
         self._most_held = 0
+        self._holding: list[tuple[int, int, int]] = []
         self._exchanges = 0
         self._step = 0
         self._stretches = Stretches()
@@ -68,7 +71,9 @@ class StageBuilder:
         self._gathered: dict[tuple[int, int], list[int]] = {}
         names, wg = plan.workload.name, plan.workload.wg
         self._points: list[list[int]] = [[], [], [], [], []]
-        for row in plan.structure.prologue:
+        stages = plan.workload.stages
+        self._prologue = stages[stage].prologue if stages else plan.structure.prologue
+        for row in self._prologue:
             self._points[_point(names[row], wg.collective[row]) - 1].append(row)
 
     # -- micro-batches of a pipeline -------------------------------------------------
@@ -113,20 +118,20 @@ class StageBuilder:
         """F of a micro-batch: receive, the chunk's rows, send on; after the last part the loss rows."""
         way = self._way(chunk)
         self._receive(FWD, microbatch, way.position - 1, way.before)
+        self._hold(chunk, 1)
         if self._gathers_first(microbatch, chunk):
             self._forward_as_gathered(microbatch, chunk)
         else:
             self._segment("fwd", microbatch, self.plan.rows(self.stage, microbatch, chunk))
         # The activation leaves when the chunk's last row has ended; loss rows come after it.
         self._send(FWD, microbatch, way.position, way.behind)
-        if way.has_loss:
-            self._segment("fwd", microbatch, self.plan.structure.loss)
-        self._hold(1)
+        if way.loss:
+            self._segment("fwd", microbatch, way.loss)
 
     def backward(self, microbatch: int, chunk: int = 0) -> None:
         """B of a micro-batch: receive, the loss rows' gradients, the rows in reverse, send back."""
         self._backward(microbatch, chunk, "bwd")
-        self._hold(-1)
+        self._hold(chunk, -1)
 
     def input_grad(self, microbatch: int, chunk: int = 0) -> None:
         """I of a micro-batch: B without its weight gradients."""
@@ -134,21 +139,23 @@ class StageBuilder:
 
     def weight_grad(self, microbatch: int, chunk: int = 0) -> None:
         """W of a micro-batch: the weight gradients of the loss rows and of its rows in reverse."""
-        if self._way(chunk).has_loss:
-            self._segment("wg", microbatch, self.plan.structure.loss)
+        if loss := self._way(chunk).loss:
+            self._segment("wg", microbatch, loss)
         self._gradients(microbatch, chunk, "wg")
-        self._hold(-1)
+        self._hold(chunk, -1)
 
-    def _hold(self, chunks: int) -> None:
-        self._held += chunks
+    def _hold(self, chunk: int, change: int) -> None:
+        """The activations of a chunk of one micro-batch are there from here on, or no longer."""
+        self._held += change
         if self._held > self._most_held:
             self._most_held = self._held
+        self._holding.append((len(self.ops), chunk, change))
 
     def _backward(self, microbatch: int, chunk: int, part: str) -> None:
         way = self._way(chunk)
         self._receive(IG, microbatch, way.position + 1, way.behind)
-        if way.has_loss:
-            self._segment(part, microbatch, self.plan.structure.loss)
+        if way.loss:
+            self._segment(part, microbatch, way.loss)
         self._gradients(microbatch, chunk, part)
         self._send(IG, microbatch, way.position, way.before)
 
@@ -185,6 +192,7 @@ class StageBuilder:
         ahead, back = self._way(forward.chunk), self._way(backward.chunk)
         self._receive(FWD, forward.microbatch, ahead.position - 1, ahead.before)
         self._receive(IG, backward.microbatch, back.position + 1, back.behind)
+        self._hold(forward.chunk, 1)
         turns = [
             self._turns("fwd", forward, loss_first=False),
             self._turns("ig" if backward.kind == "I" else "bwd", backward, loss_first=True),
@@ -193,9 +201,8 @@ class StageBuilder:
             turns = [one for one in turns if next(one, False)]
         self._send(FWD, forward.microbatch, ahead.position, ahead.behind)
         self._send(IG, backward.microbatch, back.position, back.before)
-        self._hold(1)
         if backward.kind == "B":
-            self._hold(-1)
+            self._hold(backward.chunk, -1)
 
     def _turns(self, part: str, action: Action, loss_first: bool) -> Iterator[bool]:
         """The rows of an action, True after each turn."""
@@ -264,8 +271,8 @@ class StageBuilder:
                 route[place].stage if 0 <= place < placement.depth else None
                 for place in (position - 1, position + 1)
             ]
-            has_loss = bool(self.plan.loss_rows(self.stage, chunk))
-            way = self._ways[chunk] = _Way(position, near[0], near[1], has_loss)
+            loss = self.plan.loss_rows(self.stage, chunk)
+            way = self._ways[chunk] = _Way(position, near[0], near[1], loss)
         return way
 
     def _receive(self, phase: int, microbatch: int, producer: int, source: int | None) -> None:
@@ -455,7 +462,7 @@ class StageBuilder:
         self._gathered.clear()
         if self.plan.overlap_param_gather and self.plan.microbatches:
             self._issue_gathers()
-        for row in self._of_each_copy(self.plan.structure.prologue):
+        for row in self._of_each_copy(self._prologue):
             self._row_ops.forward(row)
 
     def _of_each_copy(self, rows: Sequence[int]) -> list[int]:
@@ -535,6 +542,7 @@ class StageBuilder:
             pass_ends,
             peak_chunks=self._most_held,
             stretches=self._stretches,
+            held=tuple(self._holding),
         )
 
 

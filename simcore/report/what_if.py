@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
+from simcore.measured.kernel_names import shown_name
 from simcore.records import asdict
 from simcore.report.section import Asked
 from simcore.report.table import Field, field_lines, field_values, listed
@@ -97,7 +98,7 @@ def _has_words(one: WhatIf) -> bool:
 def _named(one: WhatIf, run: Run) -> str:
     """A bandwidth or latency is said with what it is and what it would be."""
     dimension = dimension_change(one.name, run.dims)
-    return one.knob if dimension is None else f"{one.knob} ({dimension[1]})"
+    return shown_name(one.knob) if dimension is None else f"{one.knob} ({dimension[1]})"
 
 
 def lines(run: Run, asked: Asked) -> list[str]:
@@ -112,7 +113,7 @@ def lines(run: Run, asked: Asked) -> list[str]:
     changes = [one for one in knobs if one.list == "change"]
     things = [one for one in knobs if one.list != "change"]
     shown = [one for one in things if one.anomaly or one.unknown or _share(one, base) >= _LEAST_SHARE]
-    little = [printable(one.knob, _KNOB_CELLS) for one in things if one not in shown]
+    little = [printable(shown_name(one.knob), _KNOB_CELLS) for one in things if one not in shown]
     found: list[str] = []
     if changes:
         title = f"Changes you can make (step time now {duration(base)})"

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from simcore.parameters import Parameters
 
 
+# What a rank that comes last to collectives is asked: to be as its peers are.
+ON_TIME = " on time, as its peers"
+
+
 class Spot(NamedTuple):
     """A place in the timeline: the track `number` from start_ns to end_ns. stream: the stream whose lane
     shows it; None where the lane of the track does.

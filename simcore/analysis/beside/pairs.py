@@ -130,6 +130,8 @@ class Beside(Struct, frozen=True, dict=True):
     @property
     def accounts_title(self) -> str:
         """The ranks of `account_pairs`."""
+        if self._most_changed.stage is None:
+            return "the mean of all ranks"
         return f"the mean of the paired stages, then stage {self._most_changed.stage}, which changes most"
 
     @property
@@ -169,7 +171,12 @@ class Beside(Struct, frozen=True, dict=True):
     @property
     def by_rank(self) -> bool:
         """Whether lanes are paired rank by rank; else by their stage alone."""
-        return not self.unlike and all(_places(side) for side in self._measured)
+        return self._by_number or (not self.unlike and all(_places(side) for side in self._measured))
+
+    @property
+    def _by_number(self) -> bool:
+        """Whether neither run knows stages: a rank stands beside the one of its number."""
+        return all(_stageless(side) for side in (self.a, self.b))
 
     @property
     def _measured(self) -> list[Run]:
@@ -186,9 +193,19 @@ class Beside(Struct, frozen=True, dict=True):
                 first.setdefault(track.stage, track)
         common = [stage for stage in firsts[0] if stage in firsts[1]]
         known = [stage for stage in common if stage is not None]
+        if _stageless(self.a) or _stageless(self.b):
+            # One that knows no stages stands beside all of the other.
+            return [LanePair(None, self.a.tracks[0], self.b.tracks[0], 1)]
         return [LanePair(stage, firsts[0][stage], firsts[1][stage], 1) for stage in known]
 
     def _by_place(self) -> list[LanePair]:
+        if self._by_number:
+            there = {track.first_rank: track for track in self.b.tracks}
+            return [
+                LanePair(None, track, there[track.first_rank], 1)
+                for track in self.a.tracks
+                if track.first_rank in there
+            ]
         found: dict[tuple[Track, Track], int] = {}
         for place in _places(self._measured[0]):
             a, b = self.a.track_at(place), self.b.track_at(place)
@@ -223,7 +240,7 @@ class Beside(Struct, frozen=True, dict=True):
         for side in (self.a, self.b):
             sums, ranks = [0] * len(ALIKE), 0
             for track in side.tracks:
-                if track.stage in wanted:
+                if track.stage in wanted or None in wanted:
                     count = len(track.ranks)
                     ranks += count
                     of_one = side.common_ns(track)
@@ -304,6 +321,11 @@ def _places(run: Run) -> list[tuple[int, int, int]]:
     """(stage, dp, tp) of each measured rank; empty where that of one is not known."""
     known = [track.place for track in run.tracks if track.place is not None]
     return known if len(known) == len(run.tracks) else []
+
+
+def _stageless(run: Run) -> bool:
+    """Whether it knows the stage of no rank."""
+    return all(track.stage is None for track in run.tracks)
 
 
 def _size(one: KindChange) -> int:

@@ -130,7 +130,9 @@ def why_words(beside: Beside) -> str:
 
 def where_words(one: KindChange) -> str:
     """`rank 7`, or `stage 3` of the mean of its ranks."""
-    return f"stage {one.stage}" if one.rank is None else f"rank {one.rank}"
+    if one.rank is not None:
+        return f"rank {one.rank}"
+    return "all ranks" if one.stage is None else f"stage {one.stage}"
 
 
 def _computes(cause: KindChange) -> str:

@@ -31,12 +31,6 @@ def _is_pytorch_trace(head: Head) -> bool:
     return json.startswith(b"{") and b'"schema"' in json and b'"nodes"' in json
 
 
-def _is_chrome_trace(head: Head) -> bool:
-    json = _json(head)
-    is_list_of_events = re.match(rb"\[\s*\{", json) is not None and re.search(rb'"ph"\s*:\s*"', json)
-    return b'"traceEvents"' in json or bool(is_list_of_events)
-
-
 def _is_vidur(head: Head) -> bool:
     return head.first.split()[:4] == ["layer_id", "layer_name", "comp_time", "comm_size"]
 
@@ -102,16 +96,11 @@ def is_schedule(head: Head) -> bool:
 
 
 _GIVE_A_WORKLOAD = "give the SimAI, ASTRA-sim 1.0 or op-table file that it was made from"
-_NO_LAYERS = (
-    "it lists what one process ran, not the layers of a step: give a SimAI workload "
-    "(AICB writes one from the model's arguments)"
-)
 
 FORMATS: tuple[Format, ...] = (
     Format("UTF-16 text", _is_utf_16, instead="save it as UTF-8"),
     Format("Chakra JSON", _is_chakra_json, instead=_GIVE_A_WORKLOAD),
     Format("PyTorch execution trace", _is_pytorch_trace, instead=f"it has no times; {_GIVE_A_WORKLOAD}"),
-    Format("Kineto/Chrome trace", _is_chrome_trace, instead=_NO_LAYERS),
     Format(
         "Vidur table",
         _is_vidur,

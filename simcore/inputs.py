@@ -87,15 +87,6 @@ def read_input(
     return read_source(name, source)
 
 
-def is_schedule_file(path: str) -> bool:
-    """Whether the file at `path` is a pipeline schedule, which is a parameter of a run and no input.
-
-    False for what cannot be read: opening it says why.
-    """
-    try:
-        return is_schedule(head_of(read_beginning(path)))
-    except InputError:
-        return False
 
 
 def open_model(name: str | None) -> Workload:
@@ -128,6 +119,17 @@ def _made_model(path: str, data: bytes) -> Workload:
 
     model, found = read_model(path, data)
     return ModelMaker(path, model, found).opened()
+
+
+def is_schedule_file(path: str) -> bool:
+    """Whether the file at `path` is a pipeline schedule, which is a parameter of a run and no input.
+
+    False for what cannot be read: opening it says why.
+    """
+    try:
+        return is_schedule(head_of(read_beginning(path)))
+    except InputError:
+        return False
 
 
 def _read_run(path: str, data: bytes) -> MeasuredRun:

@@ -34,12 +34,13 @@ class SimulatedFigures:
 
     @property
     def title(self) -> str:
-        step = f"Step time  {duration(self.results.step_time_ns)}"
-        steady, figures = self.results.steady_step_ns, self.results.model_figures
+        total, steady = duration(self.results.step_time_ns), self.results.steady_step_ns
+        step = f"Step time  {total}"
         if steady is not None:
             steps = self.results.steps
             ends = f"the end of step {steps} less that of step {steps - 1}"
             step = f"Step time  {duration(steady)} once it runs: {ends}"
+        figures = self.results.model_figures
         if figures is None:
             return step
         # Imported here: files have none.

@@ -96,14 +96,14 @@ def facts(results: Results) -> list[tuple[str, str]]:
             f"for {digits(timeline.spans)} spans of all ranks",
         ),
     ]
-    if results.steady_step_ns is not None:
-        words = f"{program.steps} in {duration(results.step_time_ns)}, none waiting for the one before; all"
-        found.append(("steps", f"{words} figures but the first are of them together, as one step"))
     figures = results.model_figures
     if figures is not None:
         from simcore.analysis.model_words import memory_words, model_words
 
         found[:1] = [("model", model_words(figures)), ("memory", memory_words(figures))]
+    if results.steady_step_ns is not None:
+        words = f"{program.steps} in {duration(results.step_time_ns)}, none waiting for the one before; all"
+        found.append(("steps", f"{words} figures but the first are of them together, as one step"))
     megatron = results.megatron_step_ns
     if megatron is not None:
         words = "uniform: every stage runs all rows, the embedding and the loss too; --stage-layout megatron"

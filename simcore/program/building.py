@@ -235,7 +235,7 @@ def _pipelined_plan(
         shape = Shape(layout.pp, microbatches, chunks, parameters.overlap_fwd_bwd)
         placement, actions = schedule.placed(shape), partial(schedule.actions, shape)
     if workload.stages:
-        _check_model(workload, placement, name)
+        _check_model(workload, placement, f"--schedule {printable(name, 60)}")
     transfer_bytes, found = bytes_between_stages(workload, structure, layout) if layout.pp > 1 else (0, [])
     plan = Plan(
         workload,
@@ -251,21 +251,6 @@ def _pipelined_plan(
         overlap_param_gather=parameters.overlap_param_gather,
     )
     return plan, actions, [*found, *(given.diagnostics if given is not None else ())]
-
-
-def _check_model(workload: Workload, placement: Placement, name: str) -> None:
-    """Raises `UsageError` for a placement that the rows of a model were not made for."""
-    made = len(workload.stages[0].chunks)
-    if not placement.is_loop:
-        raise UsageError(
-            f"--schedule {printable(name, 60)}: the layers of a model are laid out round and round, not in "
-            "a V or from both ends; 1f1b, interleaved, zb-h1 or zb-h2 would fit"
-        )
-    if placement.parts != made:
-        raise UsageError(
-            f"--schedule {printable(name, 60)} has {plural(placement.parts, 'virtual stage')}: "
-            f"--virtual-stages {made} does not fit it"
-        )
 
 
 def with_stages_of_schedule(
@@ -348,6 +333,19 @@ def _check_chunks(structure: Structure, chunks: int, said: str) -> None:
         f"{said} cuts the layers of a stage in {chunks}: {plural(layers, 'layer')} cannot be, "
         f"a multiple of {chunks} would fit"
     )
+
+
+def _check_model(workload: Workload, placement: Placement, said: str) -> None:
+    """Raises `UsageError` where a schedule places chunks otherwise than the rows of a model are made for."""
+    if not placement.is_loop:
+        raise UsageError(
+            f"{said}: the stages of a model are made for chunks in a loop: gpipe, 1f1b, interleaved, zb-h1 "
+            "and looped-bfs run them"
+        )
+    made = len(workload.stages[0].chunks)
+    if placement.parts != made:
+        fit = "no virtual stages" if placement.parts == 1 else f"{placement.parts} virtual stages"
+        raise UsageError(f"{said} has {fit}: --virtual-stages {made} does not fit it")
 
 
 def fitting_chunks(structure: Structure, stages: int, microbatches: int, name: str) -> list[int | None]:

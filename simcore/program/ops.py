@@ -198,9 +198,9 @@ class StageProgram(Struct, frozen=True):
     peak_microbatches: the most micro-batches whose activations are held at once. pass_ends: the
     run at whose beginning, before its waits, each pass of a layer-loop, or step of a pipeline, is over.
     priority: of each op, where collectives queue by it (`Program.queued`), higher first. peak_chunks: the
-    most chunks of micro-batches held. stretches: of the actions of a pipeline schedule, in issue order.
-    held: (op, chunk, +1 or -1), that a chunk's activations are there from that op on (its F begins) or no
-    longer (its B, or W, has ended before it).
+    most chunks of micro-batches held. held: (op, chunk, +1 or -1), that a chunk's activations are there from
+    that op on (its F begins) or no longer (its B, or W, has ended before it). stretches: of the actions of a
+    pipeline schedule, in issue order.
     """
 
     ops: Ops
@@ -209,8 +209,8 @@ class StageProgram(Struct, frozen=True):
     pass_ends: tuple[int, ...] = ()
     priority: array[int] = field(default_factory=lambda: array("q"))
     peak_chunks: int = 0
-    stretches: Stretches = field(default_factory=Stretches)
     held: tuple[tuple[int, int, int], ...] = ()
+    stretches: Stretches = field(default_factory=Stretches)
 
 
 class Program(Struct, frozen=True):

@@ -27,14 +27,12 @@ from simcore.workload import Cells
 
 
 class _Way(NamedTuple):
-    """Where a chunk lies on its route. before, behind: the stages there, None beyond its ends. loss: its
-    loss rows.
-    """
+    """Where a chunk lies on its route. before, behind: the stages there, None beyond its ends."""
 
     position: int
     before: int | None
     behind: int | None
-    loss: tuple[int, ...]
+    has_loss: bool
 
 
 class StageBuilder:
@@ -125,8 +123,8 @@ class StageBuilder:
             self._segment("fwd", microbatch, self.plan.rows(self.stage, microbatch, chunk))
         # The activation leaves when the chunk's last row has ended; loss rows come after it.
         self._send(FWD, microbatch, way.position, way.behind)
-        if way.loss:
-            self._segment("fwd", microbatch, way.loss)
+        if way.has_loss:
+            self._segment("fwd", microbatch, self.plan.loss_rows(self.stage, chunk))
 
     def backward(self, microbatch: int, chunk: int = 0) -> None:
         """B of a micro-batch: receive, the loss rows' gradients, the rows in reverse, send back."""
@@ -139,23 +137,22 @@ class StageBuilder:
 
     def weight_grad(self, microbatch: int, chunk: int = 0) -> None:
         """W of a micro-batch: the weight gradients of the loss rows and of its rows in reverse."""
-        if loss := self._way(chunk).loss:
-            self._segment("wg", microbatch, loss)
+        if self._way(chunk).has_loss:
+            self._segment("wg", microbatch, self.plan.loss_rows(self.stage, chunk))
         self._gradients(microbatch, chunk, "wg")
         self._hold(chunk, -1)
 
     def _hold(self, chunk: int, change: int) -> None:
         """The activations of a chunk of one micro-batch are there from here on, or no longer."""
         self._held += change
-        if self._held > self._most_held:
-            self._most_held = self._held
+        self._most_held = max(self._most_held, self._held)
         self._holding.append((len(self.ops), chunk, change))
 
     def _backward(self, microbatch: int, chunk: int, part: str) -> None:
         way = self._way(chunk)
         self._receive(IG, microbatch, way.position + 1, way.behind)
-        if way.loss:
-            self._segment(part, microbatch, way.loss)
+        if way.has_loss:
+            self._segment(part, microbatch, self.plan.loss_rows(self.stage, chunk))
         self._gradients(microbatch, chunk, part)
         self._send(IG, microbatch, way.position, way.before)
 
@@ -271,8 +268,8 @@ class StageBuilder:
                 route[place].stage if 0 <= place < placement.depth else None
                 for place in (position - 1, position + 1)
             ]
-            loss = self.plan.loss_rows(self.stage, chunk)
-            way = self._ways[chunk] = _Way(position, near[0], near[1], loss)
+            has_loss = bool(self.plan.loss_rows(self.stage, chunk))
+            way = self._ways[chunk] = _Way(position, near[0], near[1], has_loss)
         return way
 
     def _receive(self, phase: int, microbatch: int, producer: int, source: int | None) -> None:
@@ -536,14 +533,9 @@ class StageBuilder:
         held = -(-self._most_held // self.plan.placement.parts)
         pass_ends = (*self._pass_ends, len(self._runs) - 1)
         return StageProgram(
-            self.ops,
-            tuple(self._runs),
-            held,
-            pass_ends,
-            peak_chunks=self._most_held,
-            stretches=self._stretches,
-            held=tuple(self._holding),
-        )
+            self.ops, tuple(self._runs), held, pass_ends, peak_chunks=self._most_held,
+            held=tuple(self._holding), stretches=self._stretches,
+        )  # fmt: skip
 
 
 def _turn_ends(ops: Ops) -> list[int]:

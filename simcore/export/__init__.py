@@ -10,6 +10,7 @@ from simcore.export.saving import check_file, check_folder, compressed, save, sa
 FORMATS: tuple[ExportFormat, ...] = (
     ExportFormat("simai", "SimAI / AICB workload text", of_traces=False),
     ExportFormat("chrome", "Trace Event JSON for Perfetto, chrome://tracing and HTA"),
+    ExportFormat("schedule", "the order of micro-batches, as PyTorch's pipelining has it", of_traces=False),
     ExportFormat("csv", "one line a span, for spreadsheets and data frames"),
 )
 

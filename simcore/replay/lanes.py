@@ -252,6 +252,9 @@ class MeasuredLanes:
         name = GROUPS.get(stream) or in_short(stream, 14)
         return name if size is None else f"{name} x{size}"
 
+    def seams(self, number: int) -> Sequence[int]:
+        return ()
+
     def overlaps(self, stream: str | None) -> bool:
         return True
 

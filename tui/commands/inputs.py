@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import UsageError, printable
-from tui.commands.arguments import asked_of
 
 if TYPE_CHECKING:
     import argparse
@@ -37,6 +36,9 @@ def open_given(arguments: argparse.Namespace) -> Workload | MeasuredRun | TraceS
 
     Raises as `open_input` does, and `UsageError` where two of them are given or none.
     """
+    # Not before: `check` has no parameters, and pays for none.
+    from tui.commands.arguments import asked_of
+
     if arguments.model is None and arguments.file is not None:
         return open_input(arguments.file, asked_of(arguments))
     given = arguments.file if arguments.model is not None else None

@@ -1,9 +1,10 @@
 """How far wltui is from what others computed and from what was measured: the tables of docs/accuracy.md.
 
 SimAI's and ASTRA-sim's figures are those that the tests hold, the real traces those of ../shared; where
-that is not, the table of replays is left as it stands, and a line on stderr says so.
+that is not, their tables are left as they stand, and a line on stderr says so.
 
-Prints the tables; with --write puts them into the page. Usage: python benchmarks/accuracy.py [--write]
+Prints the tables, or those that are named; with --write puts them into the page.
+Usage: python benchmarks/accuracy.py [--write] [TABLE...]
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks import published_steps
 from benchmarks.measuring import ROOT, put
 from simcore.cluster import choose_cluster, group_shape
 from simcore.collectives import collective_done
@@ -153,14 +156,28 @@ TABLES = {
     "astra-sim-2": collectives_table,
     "astra-sim-1": policies_table,
     "replays": replays_table,
+    "steps": lambda: published_steps.steps_table(published()),
+    "layouts": lambda: published_steps.layouts_table(published()),
+    "memory": lambda: published_steps.memory_table(published()),
 }
+# Made of what is in ../shared, and what each needs of it.
+OF_SHARED = {"replays": TRACES, **dict.fromkeys(("steps", "layouts", "memory"), published_steps.STEPS)}
+
+
+@cache
+def published() -> list[published_steps.Off]:
+    """Every published step beside the simulated one."""
+    return published_steps.all_off()
 
 
 def main(words: list[str]) -> None:
     """Print the tables, or write them."""
+    named = [word for word in words if word != "--write"]
     for name, table in TABLES.items():
-        if name == "replays" and not TRACES.exists():
-            print("../shared is not here: the replays of real runs are left as they stand", file=sys.stderr)
+        if named and name not in named:
+            continue
+        if name in OF_SHARED and not OF_SHARED[name].exists():
+            print(f"../shared is not here: the table of {name} is left as it stands", file=sys.stderr)
             continue
         made = written(table())
         print(f"{name}\n{made}", flush=True)

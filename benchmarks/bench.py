@@ -27,6 +27,7 @@ PROGRAMS = (
     "what_if",
     "layer_table",
     "reading",
+    "profiles",
     "shared_network",
     "accuracy",
 )

@@ -39,6 +39,22 @@ MOST_MB = 200
 END_SECONDS, END_MB = 60, 1500
 KEPT = ("busbw.yaml", "busbw_docs.yaml", "busbw_fixed.yaml")
 FIGURES = re.compile(r"cov: (\d+) ft: (\d+) corp: (\d+)")
+KINETO = b"""{"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 2,
+"pg_config": [{"pg_name": "0", "pg_desc": "dp", "pg_size": 2, "ranks": [0, 1]}]},
+"baseTimeNanoseconds": 1711964646000000000, "traceEvents": [
+{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#4", "pid": 9, "tid": 9, "ts": 90.5, "dur": 200},
+{"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 9, "tid": 9, "ts": 100.655, "dur": 7,
+ "args": {"External id": 3, "Collective name": "allreduce", "In msg nelems": 64, "Out msg nelems": 64,
+ "dtype": "Float", "Group size": 2, "Process Group Name": "0", "Process Group Ranks": "[0, 1]", "Seq": 1}},
+{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "ts": 101, "dur": 2.5,
+ "args": {"correlation": 5, "External id": 3}},
+{"ph": "s", "id": 5, "pid": 9, "tid": 9, "ts": 101, "cat": "ac2g", "name": "ac2g"},
+{"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)", "pid": 0,
+ "tid": 7, "ts": 110, "dur": 30.25, "args": {"External id": 3, "device": 0, "stream": 7, "correlation": 5,
+ "grid": [8, 1, 1], "block": [544, 1, 1], "est. achieved occupancy %": 3}},
+{"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "pid": 0, "tid": 8, "ts": 120, "dur": 9,
+ "args": {"device": 0, "stream": 8, "bytes": 832}}]}
+"""
 POLICIES = b"""HYBRID_DLRM 1
 3
 a -1 10 ALLTOALL 400 20 NONE 0 30 ALLREDUCE 900 10
@@ -102,6 +118,20 @@ def workload(path: str, data: bytes) -> Any:
     from simcore.inputs import read_input
 
     return check_file_of(lambda: read_input(BytesIO(data), name=path))
+
+
+def profile(path: str, data: bytes) -> Any:
+    """A profiler's file, with all that a page makes of it."""
+    from simcore.inputs import open_input
+    from simcore.measured import MeasuredRun
+    from simcore.parameters import Parameters
+    from simcore.replay import measured_results
+    from simcore.report.pages import run_page
+
+    found = open_input(path)
+    if isinstance(found, MeasuredRun):
+        run_page(measured_results(found, Parameters()))
+    return found
 
 
 def cluster(path: str, data: bytes) -> Any:
@@ -173,6 +203,24 @@ def _fixture(name: str, most: int = MOST_BYTES // 2) -> bytes:
     return data[: data.rfind(b"\n") + 1] or data
 
 
+def _export() -> list[bytes]:
+    """A small export of Nsight Systems."""
+    import sqlite3
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "export.sqlite"
+        connection = sqlite3.connect(path)
+        with connection:
+            connection.execute("pragma page_size = 512")
+            kernels = "CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, shortName)"
+            connection.execute(f"create table {kernels}")
+            connection.execute("create table StringIds (id, value)")
+            connection.execute("insert into StringIds values (1, 'gemm')")
+            connection.execute("insert into CUPTI_ACTIVITY_KIND_KERNEL values (10, 20, 0, 7, 1)")
+        connection.close()
+        return [path.read_bytes()]
+
+
 def _small_simai() -> list[bytes]:
     """SimAI's texts with the count that fits the rows left over, so that they are read to the end."""
     whole = [_fixture(name) for name in ("000", "001", "002")]
@@ -187,6 +235,8 @@ TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]
     "op-table-csv": (workload, lambda: [_fixture("003"), _fixture("003", 700)]),
     "op-table-json": (workload, lambda: [SMALL["op_table.json"]]),
     "rank-trace": (workload, lambda: [_fixture("004"), _fixture("004", 2000)]),
+    "kineto": (profile, lambda: [KINETO, KINETO.replace(b'"cat": "kernel"', b'"cat": "cpu_op"')]),
+    "nsys": (profile, _export),
     "cluster-toml": (cluster, lambda: [CLUSTER]),
     "astra-network": (cluster, lambda: [NETWORK, NETWORK_1]),
     "astra-system": (system, lambda: [SYSTEM, SYSTEM_1]),

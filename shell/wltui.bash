@@ -5,16 +5,17 @@
 #    source ~/.local/share/bash_completion/wltui
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_wltui_subparsers=(report check compare calibrate export collective keys)
+_shtab_wltui_subparsers=(report check compare calibrate export collective models keys)
 
-_shtab_wltui_report_option_strings=(-h --help --run --json --what-if --all-layers --explain --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
+_shtab_wltui_report_option_strings=(-h --help --model --run --step --ranks --comm-names --no-cache --json --what-if --all-layers --explain --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args)
 _shtab_wltui_check_option_strings=(-h --help --json)
-_shtab_wltui_compare_option_strings=(-h --help --with --all --json --run --run2 --fail-if-slower --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
-_shtab_wltui_calibrate_option_strings=(-h --help --run -o --output --force --json --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
-_shtab_wltui_export_option_strings=(-h --help --run --format -o --output --force --ranks --per-rank --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
+_shtab_wltui_compare_option_strings=(-h --help --with --all --json --run --run2 --step --ranks --comm-names --no-cache --fail-if-slower --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args)
+_shtab_wltui_calibrate_option_strings=(-h --help --model --measured-step --run --step --ranks --comm-names --no-cache -o --output --force --json --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args)
+_shtab_wltui_export_option_strings=(-h --help --model --run --step --comm-names --no-cache --format -o --output --force --ranks --per-rank --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args)
 _shtab_wltui_collective_option_strings=(-h --help --size --ranks --network --json --params --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization)
+_shtab_wltui_models_option_strings=(-h --help --json --save --force)
 _shtab_wltui_keys_option_strings=(-h --help)
-_shtab_wltui_option_strings=(-h --help --run --against --version --ascii --screen --snapshot --size --svg --no-mouse --no-session --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim)
+_shtab_wltui_option_strings=(-h --help --model --run --step --ranks --comm-names --no-cache --against --version --ascii --screen --snapshot --size --svg --no-mouse --no-session --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args)
 
 _shtab_wltui_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_wltui_report_pos_0_COMPGEN=_shtab_compgen_files
@@ -56,6 +57,7 @@ _shtab_wltui_collective___network_COMPGEN=_wltui_network
 _shtab_wltui_collective___params_COMPGEN=_shtab_compgen_files
 _shtab_wltui_collective___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui_collective___system_COMPGEN=_shtab_compgen_files
+_shtab_wltui_models___save_COMPGEN=_shtab_compgen_files
 _shtab_wltui___against_COMPGEN=_shtab_compgen_files
 _shtab_wltui___params_COMPGEN=_shtab_compgen_files
 _shtab_wltui___cluster_COMPGEN=_wltui_cluster_or_file
@@ -72,6 +74,14 @@ _shtab_wltui_report___collective_optimization_choices=(localBWAware baseline)
 _shtab_wltui_report___gpu_type_choices=(H100 H20 H800 A100 A800)
 _shtab_wltui_report___nic_type_choices=(cx7 cx6 bf3)
 _shtab_wltui_report___rendezvous_protocol_choices=(true false)
+_shtab_wltui_report___sequence_parallel_choices=(on off)
+_shtab_wltui_report___flash_choices=(on off)
+_shtab_wltui_report___recompute_choices=(none selective full)
+_shtab_wltui_report___zero_choices=(0 1 2 3)
+_shtab_wltui_report___grad_dtype_choices=(fp32 bf16)
+_shtab_wltui_report___precision_choices=(bf16 fp8)
+_shtab_wltui_report___pp_scatter_choices=(on off)
+_shtab_wltui_report___as_aicb_choices=(plain aiob)
 _shtab_wltui_compare___rank_order_choices=(tp-ep-dp-pp tp-pp-dp)
 _shtab_wltui_compare___schedule_choices=(layer-loop gpipe 1f1b interleaved zb-h1)
 _shtab_wltui_compare___stage_layout_choices=(uniform megatron)
@@ -80,6 +90,14 @@ _shtab_wltui_compare___collective_optimization_choices=(localBWAware baseline)
 _shtab_wltui_compare___gpu_type_choices=(H100 H20 H800 A100 A800)
 _shtab_wltui_compare___nic_type_choices=(cx7 cx6 bf3)
 _shtab_wltui_compare___rendezvous_protocol_choices=(true false)
+_shtab_wltui_compare___sequence_parallel_choices=(on off)
+_shtab_wltui_compare___flash_choices=(on off)
+_shtab_wltui_compare___recompute_choices=(none selective full)
+_shtab_wltui_compare___zero_choices=(0 1 2 3)
+_shtab_wltui_compare___grad_dtype_choices=(fp32 bf16)
+_shtab_wltui_compare___precision_choices=(bf16 fp8)
+_shtab_wltui_compare___pp_scatter_choices=(on off)
+_shtab_wltui_compare___as_aicb_choices=(plain aiob)
 _shtab_wltui_calibrate___rank_order_choices=(tp-ep-dp-pp tp-pp-dp)
 _shtab_wltui_calibrate___schedule_choices=(layer-loop gpipe 1f1b interleaved zb-h1)
 _shtab_wltui_calibrate___stage_layout_choices=(uniform megatron)
@@ -88,6 +106,14 @@ _shtab_wltui_calibrate___collective_optimization_choices=(localBWAware baseline)
 _shtab_wltui_calibrate___gpu_type_choices=(H100 H20 H800 A100 A800)
 _shtab_wltui_calibrate___nic_type_choices=(cx7 cx6 bf3)
 _shtab_wltui_calibrate___rendezvous_protocol_choices=(true false)
+_shtab_wltui_calibrate___sequence_parallel_choices=(on off)
+_shtab_wltui_calibrate___flash_choices=(on off)
+_shtab_wltui_calibrate___recompute_choices=(none selective full)
+_shtab_wltui_calibrate___zero_choices=(0 1 2 3)
+_shtab_wltui_calibrate___grad_dtype_choices=(fp32 bf16)
+_shtab_wltui_calibrate___precision_choices=(bf16 fp8)
+_shtab_wltui_calibrate___pp_scatter_choices=(on off)
+_shtab_wltui_calibrate___as_aicb_choices=(plain aiob)
 _shtab_wltui_export___format_choices=(simai chrome chakra csv)
 _shtab_wltui_export___rank_order_choices=(tp-ep-dp-pp tp-pp-dp)
 _shtab_wltui_export___schedule_choices=(layer-loop gpipe 1f1b interleaved zb-h1)
@@ -97,9 +123,17 @@ _shtab_wltui_export___collective_optimization_choices=(localBWAware baseline)
 _shtab_wltui_export___gpu_type_choices=(H100 H20 H800 A100 A800)
 _shtab_wltui_export___nic_type_choices=(cx7 cx6 bf3)
 _shtab_wltui_export___rendezvous_protocol_choices=(true false)
+_shtab_wltui_export___sequence_parallel_choices=(on off)
+_shtab_wltui_export___flash_choices=(on off)
+_shtab_wltui_export___recompute_choices=(none selective full)
+_shtab_wltui_export___zero_choices=(0 1 2 3)
+_shtab_wltui_export___grad_dtype_choices=(fp32 bf16)
+_shtab_wltui_export___precision_choices=(bf16 fp8)
+_shtab_wltui_export___pp_scatter_choices=(on off)
+_shtab_wltui_export___as_aicb_choices=(plain aiob)
 _shtab_wltui_collective_pos_0_choices=(all-reduce all-gather reduce-scatter all-to-all)
 _shtab_wltui_collective___collective_optimization_choices=(localBWAware baseline)
-_shtab_wltui_pos_1_choices=(report check compare calibrate export collective keys)
+_shtab_wltui_pos_1_choices=(report check compare calibrate export collective models keys)
 _shtab_wltui___screen_choices=(summary timeline layers why parameters compare notes)
 _shtab_wltui___rank_order_choices=(tp-ep-dp-pp tp-pp-dp)
 _shtab_wltui___schedule_choices=(layer-loop gpipe 1f1b interleaved zb-h1)
@@ -109,9 +143,18 @@ _shtab_wltui___collective_optimization_choices=(localBWAware baseline)
 _shtab_wltui___gpu_type_choices=(H100 H20 H800 A100 A800)
 _shtab_wltui___nic_type_choices=(cx7 cx6 bf3)
 _shtab_wltui___rendezvous_protocol_choices=(true false)
+_shtab_wltui___sequence_parallel_choices=(on off)
+_shtab_wltui___flash_choices=(on off)
+_shtab_wltui___recompute_choices=(none selective full)
+_shtab_wltui___zero_choices=(0 1 2 3)
+_shtab_wltui___grad_dtype_choices=(fp32 bf16)
+_shtab_wltui___precision_choices=(bf16 fp8)
+_shtab_wltui___pp_scatter_choices=(on off)
+_shtab_wltui___as_aicb_choices=(plain aiob)
 
 _shtab_wltui_report__h_nargs=0
 _shtab_wltui_report___help_nargs=0
+_shtab_wltui_report___no_cache_nargs=0
 _shtab_wltui_report___json_nargs=0
 _shtab_wltui_report___what_if_nargs=0
 _shtab_wltui_report___all_layers_nargs=0
@@ -127,12 +170,14 @@ _shtab_wltui_compare__h_nargs=0
 _shtab_wltui_compare___help_nargs=0
 _shtab_wltui_compare___all_nargs=0
 _shtab_wltui_compare___json_nargs=0
+_shtab_wltui_compare___no_cache_nargs=0
 _shtab_wltui_compare___overlap_grad_reduce_nargs=0
 _shtab_wltui_compare___overlap_param_gather_nargs=0
 _shtab_wltui_compare___no_fold_nargs=0
 _shtab_wltui_compare___replay_nargs=0
 _shtab_wltui_calibrate__h_nargs=0
 _shtab_wltui_calibrate___help_nargs=0
+_shtab_wltui_calibrate___no_cache_nargs=0
 _shtab_wltui_calibrate___force_nargs=0
 _shtab_wltui_calibrate___json_nargs=0
 _shtab_wltui_calibrate___overlap_grad_reduce_nargs=0
@@ -141,6 +186,7 @@ _shtab_wltui_calibrate___no_fold_nargs=0
 _shtab_wltui_calibrate___replay_nargs=0
 _shtab_wltui_export__h_nargs=0
 _shtab_wltui_export___help_nargs=0
+_shtab_wltui_export___no_cache_nargs=0
 _shtab_wltui_export___force_nargs=0
 _shtab_wltui_export___per_rank_nargs=0
 _shtab_wltui_export___overlap_grad_reduce_nargs=0
@@ -150,11 +196,16 @@ _shtab_wltui_export___replay_nargs=0
 _shtab_wltui_collective__h_nargs=0
 _shtab_wltui_collective___help_nargs=0
 _shtab_wltui_collective___json_nargs=0
+_shtab_wltui_models__h_nargs=0
+_shtab_wltui_models___help_nargs=0
+_shtab_wltui_models___json_nargs=0
+_shtab_wltui_models___force_nargs=0
 _shtab_wltui_keys__h_nargs=0
 _shtab_wltui_keys___help_nargs=0
 _shtab_wltui_pos_1_nargs=A...
 _shtab_wltui__h_nargs=0
 _shtab_wltui___help_nargs=0
+_shtab_wltui___no_cache_nargs=0
 _shtab_wltui___version_nargs=0
 _shtab_wltui___ascii_nargs=0
 _shtab_wltui___svg_nargs=0
@@ -176,7 +227,7 @@ _wltui_cluster_or_file() {
 }
 
 _wltui_network() {
-  compgen -W 'analytical shared links simai-auto busbw:' -- "$1"
+  compgen -W 'analytical shared simai-auto links busbw:' -- "$1"
 }
 
 # End Custom Preamble

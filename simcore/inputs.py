@@ -8,39 +8,67 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, BinaryIO
 
-from simcore.diagnostics import UsageError, printable
+from simcore.asked import Asked
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.records import replace
 from simcore.workload import Workload, open_workload
-from simcore.workload.opening import is_measured, read_beginning, read_file, read_source, stream_source
+from simcore.workload.formats.profiler_trace import form_of
+from simcore.workload.opening import (
+    is_measured,
+    is_model,
+    read_beginning,
+    read_file,
+    read_source,
+    stream_source,
+)
 
 if TYPE_CHECKING:
     from simcore.chakra import TraceSet
     from simcore.measured import MeasuredRun
 
 
-def open_input(path: str, run: str | None = None) -> Workload | MeasuredRun | TraceSet:
+def open_input(path: str, asked: Asked | None = None) -> Workload | MeasuredRun | TraceSet:
     """The workload, measured run or execution traces at `path`.
 
     A directory is a measured run, one file a rank, or a set of execution traces, which a prefix of its files
-    or
-    one of them names, too. run: the stamp of one of a directory's runs, None for the newest complete one.
-    Raises
-    InputError when it cannot be opened, UsageError when there is no such run to choose.
+    or one of them names, too. Raises InputError when it cannot be opened, UsageError when what is asked of it
+    is not there.
     """
+    asked = asked or Asked()
     if may_be_traces(path):
         from simcore.chakra import find_set, open_set
 
         found = find_set(path)
         if found is not None:
-            _refuse_choice(run, "execution traces")
+            _refuse_choice(asked, "execution traces")
             return open_set(found)
     if os.path.isdir(path):
-        from simcore.measured import open_directory
+        from simcore.measured import has_rank_traces, open_directory
 
-        return open_directory(path, run)
-    if not is_measured(read_beginning(path)):
-        _refuse_choice(run, "a workload file")
+        if not has_rank_traces(path):
+            from simcore.kineto.sets import profiler_files
+
+            if any(profiler_files(path)[0]):
+                from simcore.kineto import open_profile
+
+                return open_profile(path, asked)
+        _refuse_choice(replace(asked, run=None), "a directory without profiler traces")
+        return open_directory(path, asked.run)
+    if not os.path.lexists(path) and (model := _named_model(path)) is not None:
+        _refuse_choice(asked, "a model")
+        return model
+    head = read_beginning(path)
+    if form_of(head) is not None:
+        from simcore.kineto import open_profile
+
+        return open_profile(path, asked)
+    if is_model(head):
+        _refuse_choice(asked, "a model")
+        return _made_model(path, read_file(path))
+    if not is_measured(head):
+        _refuse_choice(asked, "a workload file")
         return open_workload(path)
-    _refuse_choice(run, "one file")
+    _refuse_choice(asked, "one file")
     return _read_run(path, read_file(path))
 
 
@@ -51,14 +79,58 @@ def may_be_traces(path: str) -> bool:
 
 
 def read_input(
-    stream: BinaryIO | None, run: str | None = None, name: str = "standard input"
+    stream: BinaryIO | None, asked: Asked | None = None, name: str = "standard input"
 ) -> Workload | MeasuredRun:
     """The same, of what comes from a stream; `name` is for messages."""
-    _refuse_choice(run, "one file")
+    asked = asked or Asked()
     source = stream_source(stream, name)
+    form = form_of(source.head)
+    if form != "kineto":
+        _refuse_choice(asked, "one file")
+    if form == "nsys":
+        message = "found an Nsight Systems export in a stream, expected the name of its file"
+        raise InputError(Diagnostic("error", "unsupported-format", message, name))
+    if form == "kineto":
+        from simcore.kineto import read_profile
+
+        return read_profile(name, source.all(), asked)
+    if is_model(source.head):
+        return _made_model(name, source.all())
     if is_measured(source.head):
         return _read_run(name, source.all())
     return read_source(name, source)
+
+
+def open_model(name: str | None) -> Workload:
+    """What `--model` names, without rows yet; None for what AICB's arguments say all of.
+
+    Raises `UsageError` where it is neither a file nor a known model, InputError for a file that is none.
+    """
+    from simcore.model.maker import ModelMaker
+
+    if name is None:
+        return ModelMaker("AICB arguments", None).opened()
+    from simcore.model.opening import find_model
+
+    model, found = find_model(name)
+    return ModelMaker(name if os.path.lexists(name) else model.name, model, found).opened()
+
+
+def _named_model(name: str) -> Workload | None:
+    # No path of a file: those that are not there are still to be said so.
+    if "/" in name or "." in name:
+        return None
+    from simcore.model.opening import named_model
+
+    return None if named_model(name) is None else open_model(name)
+
+
+def _made_model(path: str, data: bytes) -> Workload:
+    from simcore.model.maker import ModelMaker
+    from simcore.model.opening import read_model
+
+    model, found = read_model(path, data)
+    return ModelMaker(path, model, found).opened()
 
 
 def _read_run(path: str, data: bytes) -> MeasuredRun:
@@ -68,6 +140,9 @@ def _read_run(path: str, data: bytes) -> MeasuredRun:
     return read_run(path, data)
 
 
-def _refuse_choice(run: str | None, found: str) -> None:
-    if run is not None:
-        raise UsageError(f"--run {printable(run, 60)}: found {found}, expected a directory of rank traces")
+def _refuse_choice(asked: Asked, found: str) -> None:
+    if asked.run is not None:
+        message = f"found {found}, expected a directory of rank traces"
+        raise UsageError(f"--run {printable(asked.run, 60)}: {message}")
+    if asked.of_profiles:
+        raise UsageError(f"{asked.of_profiles}: found {found}, expected profiler traces")

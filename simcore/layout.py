@@ -16,7 +16,7 @@ from simcore.workload.model import GroupKind
 
 # Not for users: the data groups of ASTRA-sim 1.0's HYBRID_MODEL_DATA are on the first dimension.
 DATA_FASTEST = "dp-tp"
-GROUP_KINDS: tuple[GroupKind, ...] = ("tp", "ep", "dp", "dp_ep", "all")
+GROUP_KINDS: tuple[GroupKind, ...] = ("tp", "ep", "dp", "dp_ep", "all", "cp")
 # 2^40 ranks would still fold, but no cluster is near; a slip of the keyboard is nearer.
 MOST_RANKS = 2**24
 # Ranks of an op table or a file of ASTRA-sim 1.0 when nothing tells them: its examples are for 8 or more.
@@ -26,6 +26,8 @@ _LEAST_NPUS = 8
 class Layout(Struct, frozen=True):
     """Degrees of parallelism and the order in which ranks are numbered.
 
+    dp: ranks that hold the same weights and add up their gradients: data-parallel replicas times cp, the
+    ranks that share the tokens of one sequence; neighbours on dp are one cp group.
     Rank order `tp-ep-dp-pp`: rank = tp + TP*(dp + DP*pp), dp = ep + EP*edp.
     Rank order `tp-pp-dp`: rank = tp + TP*(pp + PP*dp). DATA_FASTEST, with one stage:
     rank = dp + DP*tp.
@@ -36,6 +38,12 @@ class Layout(Struct, frozen=True):
     dp: int
     pp: int
     rank_order: str = "tp-ep-dp-pp"
+    cp: int = 1
+
+    @property
+    def replicas(self) -> int:
+        """Data-parallel replicas: how many sequences are worked on side by side."""
+        return self.dp // self.cp
 
     @property
     def world(self) -> int:
@@ -70,6 +78,8 @@ class Layout(Struct, frozen=True):
             return self.dp
         if kind == "pp":
             return self.pp
+        if kind == "cp":
+            return self.cp
         if kind == "dp_ep":
             return self.tp * self.dp // self.ep if self.dp % self.ep else self.dp // self.ep
         return self.world
@@ -116,6 +126,8 @@ class Layout(Struct, frozen=True):
         """
         if kind in ("tp", "dp"):
             return 1, self.tp
+        if kind == "cp":
+            return self.tp, self.cp
         return 1 if self.dp % self.ep else self.tp, self.ep
 
     def neighbour(self, rank: int, stage: int) -> int:
@@ -206,7 +218,7 @@ def resolve_layout(
         ep = tp * dp
     if dp % ep and (tp * dp) % ep:
         raise unfit(f"ep {ep} divides neither dp {dp} nor tp {tp} x dp {dp} = {tp * dp}", "ep")
-    return Layout(tp, ep, dp, pp, parameters.rank_order), found
+    return Layout(tp, ep, dp, pp, parameters.rank_order, header.cp), found
 
 
 def check_rank_order(parameters: Parameters) -> None:

@@ -25,6 +25,8 @@ FLAT_ALGORITHMS = tuple(f"one-{name}" for name, flat in ALGORITHMS.items() if fl
 ALGORITHM_NAMES = (*ALGORITHMS, *FLAT_ALGORITHMS)
 # Clusters by name, the default one first; their figures are in simcore/cluster/presets.py.
 PRESET_NAMES = ("h100-8", "a100-8", "h200-8", "b200-8", "gb200-nvl72", "tpu-v4")
+# GPUs whose constants are known; they are in simcore/model/gpus.toml.
+GPU_NAMES = ("a100-40", "a100-80", "h100", "h200", "b200", "gb200", "mi300x", "h20")
 # Kinds of communication of a rank trace, by whom it is for; `comm` is what has no name here.
 GROUP_KINDS = ("pp", "tp", "dp", "embedding", "position", "expert", "expert dp", "comm")
 # GiB/s of NVLink and of one NIC by type: SimAI's own presets.

@@ -9,6 +9,7 @@ from simcore.names import (
     ALGORITHMS,
     DIALECTS,
     FLAT_ALGORITHMS,
+    GPU_NAMES,
     GPU_TYPES,
     GROUP_KINDS,
     NIC_TYPES,
@@ -21,10 +22,13 @@ from simcore.records import Struct, asdict, replace
 from simcore.units import plain_number
 
 Kind = Literal["count", "positive", "scale", "word", "words", "text", "switch"]
-# What is opened: a workload is simulated, a trace shown as it was measured or replayed, execution traces run.
-Input = Literal["workload", "trace", "execution"]
+# What is opened: a workload is simulated, a model too, a trace shown as measured or replayed, execution
+# traces run.
+Input = Literal["workload", "model", "trace", "execution"]
 _BOTH: tuple[Input, ...] = ("workload", "trace")
 _TRACE: tuple[Input, ...] = ("trace",)
+_MODEL: tuple[Input, ...] = ("model",)
+_ON_OFF = ("on", "off")
 # What a workload and execution traces have, and what all three.
 _RUN: tuple[Input, ...] = ("workload", "execution")
 _ALL: tuple[Input, ...] = ("workload", "trace", "execution")
@@ -49,6 +53,9 @@ class Parameters(Struct, frozen=True):
     communication, `STAGE=X` of its compute. replay: run a trace's operations again, none of them changed.
     comm_groups, remote_memory: paths of execution traces' files of groups and of remote memory.
     rendezvous_protocol, injection_scale, num_queues_per_dim: ASTRA-sim's flags of the same names.
+    Of a model: cp: ranks that share a sequence. microbatch_size, global_batch: sequences. seq: tokens.
+    sequence_parallel, flash, pp_scatter: `on` or `off`. gpu: a name or the path of a file. memory_limit:
+    bytes with a unit. as_aicb: which of AICB's generators; aicb_args: its own arguments.
     """
 
     world: int | None = None
@@ -100,6 +107,22 @@ class Parameters(Struct, frozen=True):
     injection_scale: float = 1.0
     rendezvous_protocol: str = "false"
     num_queues_per_dim: int = 1
+    cp: int | None = None
+    microbatch_size: int | None = None
+    global_batch: int | None = None
+    seq: int | None = None
+    sequence_parallel: str | None = None
+    flash: str | None = None
+    recompute: str | None = None
+    zero: str | None = None
+    grad_dtype: str | None = None
+    precision: str | None = None
+    pp_scatter: str | None = None
+    stage_layers: str | None = None
+    gpu: str | None = None
+    memory_limit: str | None = None
+    as_aicb: str | None = None
+    aicb_args: str | None = None
 
 
 class Flag(Struct, frozen=True):
@@ -214,6 +237,39 @@ FLAGS: tuple[Flag, ...] = (
          "a message waits for its receiver (astra-sim-2)", ("true", "false"), of=_EXECUTION),
     Flag("num_queues_per_dim", "execution traces", "count", "", "N",
          "queues of a dimension (astra-sim-2)", of=_EXECUTION),
+    Flag("cp", "model", "count", "ranks", "N", "context parallelism: ranks that share a sequence (default 1)",
+         of=_MODEL),
+    Flag("microbatch_size", "model", "count", "sequences", "N", "sequences of a micro-batch (default 1)",
+         of=_MODEL),
+    Flag("global_batch", "model", "count", "sequences", "N",
+         "sequences of a step (default: one micro-batch on each replica)", of=_MODEL),
+    Flag("seq", "model", "count", "tokens", "N", "tokens of a sequence (default: the model's)", of=_MODEL),
+    Flag("sequence_parallel", "model", "word", "", "WORD",
+         "cut activations between linears by tp (default off)", _ON_OFF, of=_MODEL),
+    Flag("flash", "model", "word", "", "WORD", "flash attention (default on)", _ON_OFF, of=_MODEL),
+    Flag("recompute", "model", "word", "", "WORD", "what backward runs forward again (default none)",
+         ("none", "selective", "full"), of=_MODEL),
+    Flag("zero", "model", "word", "", "N",
+         "what the replicas share out: 1 is Megatron's distributed optimizer (default 0)",
+         ("0", "1", "2", "3"), of=_MODEL),
+    Flag("grad_dtype", "model", "word", "", "TYPE", "gradients as they are added up and sent (default fp32)",
+         ("fp32", "bf16"), of=_MODEL),
+    Flag("precision", "model", "word", "", "TYPE", "of the linears (default bf16)",
+         ("bf16", "fp8"), of=_MODEL),
+    Flag("pp_scatter", "model", "word", "", "WORD",
+         "without sequence parallelism each rank of tp sends its share to the next stage (default off)",
+         _ON_OFF, of=_MODEL),
+    Flag("stage_layers", "model", "text", "", "N,N*K,...",
+         "layers of each stage, like 7,8*14,6 (default: even)", of=_MODEL),
+    Flag("gpu", "model", "text", "", "NAME|FILE",
+         f"compute constants and their cluster (default h100; {', '.join(GPU_NAMES)}), or a TOML file",
+         of=_MODEL),
+    Flag("memory_limit", "model", "text", "", "SIZE", "memory of a GPU, like 80GB (default: that of --gpu)",
+         of=_MODEL),
+    Flag("as_aicb", "model", "word", "", "MODE", "the rows that AICB writes, without or with compute times",
+         ("plain", "aiob"), of=_MODEL),
+    Flag("aicb_args", "model", "text", "", "ARGUMENTS",
+         "AICB's own arguments in place of a model and a layout", of=_MODEL),
 )  # fmt: skip
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
 _LEAST = {"endpoint_delay": 0, "seed": 0}
@@ -258,13 +314,18 @@ def stated(parameters: Parameters) -> list[Flag]:
 
 def refuse_others(parameters: Parameters, of: Input) -> None:
     """Raises `UsageError` that names the parameters which have no meaning for what is open."""
-    others = [flag.option for flag in stated(parameters) if of not in flag.of]
+    others = [flag.option for flag in stated(parameters) if not belongs(flag, of)]
     if not others:
         return
     options = ", ".join(others)
     if of == "execution":
         verb = "has" if len(others) == 1 else "have"
         raise UsageError(f"{options} {verb} no meaning for execution traces")
+    not_of_files = [flag for flag in stated(parameters) if "workload" not in flag.of]
+    if of == "workload" and all(flag.of == _MODEL for flag in not_of_files):
+        raise UsageError(f"{options}: found a workload file, which has its rows; --model NAME|FILE would fit")
+    if of == "model":
+        raise UsageError(f"{options}: found a model, expected rank traces")
     if of == "workload":
         there = {input for flag in stated(parameters) if of not in flag.of for input in flag.of}
         expected = "rank traces" if there == {"trace"} else "execution traces"
@@ -274,6 +335,11 @@ def refuse_others(parameters: Parameters, of: Input) -> None:
     raise UsageError(
         f"{options} {verb} no meaning for a trace; its replay takes {', '.join(first)} and {last}"
     )
+
+
+def belongs(flag: Flag, of: Input) -> bool:
+    """Whether such an input has the parameter: a model has those of workloads, too."""
+    return of in flag.of or (of == "model" and "workload" in flag.of)
 
 
 def replaced(parameters: Parameters, field: str, value: Any) -> Parameters:
@@ -286,7 +352,7 @@ def as_dict(parameters: Parameters, of: Input = "workload") -> dict[str, Any]:
 
     Of a trace those of workloads are there too, at their defaults: one form for every run.
     """
-    there = [flag.field for flag in FLAGS if "workload" in flag.of or of in flag.of]
+    there = [flag.field for flag in FLAGS if "workload" in flag.of or belongs(flag, of)]
     values = {name: getattr(parameters, name) for name in there}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 

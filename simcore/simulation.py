@@ -99,7 +99,7 @@ def simulate(
 
 
 def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[], bool]) -> Simulation:
-    refuse_others(parameters, "workload")
+    workload = made(workload, parameters)
     model = network_model(parameters)
     unused = check_flags(parameters)
     # The workload of a run has its groups and sizes; another run begins with those of the file.
@@ -146,14 +146,26 @@ def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[]
     return Simulation(workload, parameters, layout, cluster, network, timeline, diagnostics, least_bytes)
 
 
+def made(workload: Workload, parameters: Parameters) -> Workload:
+    """The workload of a run: of a model the rows that these parameters make, of a file its own.
+
+    Raises `UsageError` for parameters that such an input does not have.
+    """
+    refuse_others(parameters, "workload" if workload.maker is None else "model")
+    return workload if workload.maker is None else workload.maker.workload(parameters)
+
+
 def place(workload: Workload, parameters: Parameters) -> tuple[Layout, Cluster, list[Diagnostic]]:
     """The ranks and the network of the run of `workload` under `parameters`, and what was assumed for them.
 
     Without a program or times: a thousandth of the run. Raises as `simulate` does.
     """
     model = network_model(parameters)
-    workload = workload.as_read or workload
-    choice = choose_cluster(parameters)
+    workload = made(workload.as_read or workload, parameters)
+    given = None
+    if workload.maker is not None and not parameters.dim and parameters.cluster is None:
+        given = workload.maker.dims(parameters)
+    choice = choose_cluster(parameters, given)
     queued = chosen_dialect(workload, parameters) == "astra-sim-1"
     if queued:
         layout, found = policy_layout(workload, parameters, choice.npus, choice.first_dimension)

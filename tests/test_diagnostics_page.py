@@ -22,7 +22,9 @@ from simcore.workload import open_workload
 from simcore.workload import source as workload_source
 from tests.diagnostic_examples_executing import EXECUTING
 from tests.diagnostic_examples_measured import MEASURED, Example, relative
+from tests.diagnostic_examples_models import MODEL_EXAMPLES
 from tests.diagnostic_examples_networks import NETWORKS, POLICIES
+from tests.diagnostic_examples_profiles import EXAMPLES as PROFILES
 from tests.measured.traces import step
 from tests.workload.test_op_table import HEAD, twin
 from tests.workload.test_op_table import row as op
@@ -251,7 +253,7 @@ EXAMPLES: dict[str, Example] = {
     "unreadable-file": opened("/dev/null/w.txt"),
     "empty-file": text("\n"),
     "unknown-format": text("Dear reader,\n"),
-    "unsupported-format": text('{"traceEvents": []}'),
+    "unsupported-format": text('{"workload_graph": []}'),
     "measured-run": text(step(0)),
     "bad-gzip": text(gzip.compress(TEXT.encode())[:-9]),
     "too-large": large,
@@ -324,7 +326,7 @@ EXAMPLES: dict[str, Example] = {
     "row-count-written": exported(changed(TEXT, "\n1\n", "\n3\n")),
     "unwritable-file": unwritable,
     "equal-ranks": timeline,
-    **MEASURED, **NETWORKS, **POLICIES, **EXECUTING,
+    **MEASURED, **NETWORKS, **POLICIES, **EXECUTING, **MODEL_EXAMPLES, **PROFILES,
 }  # fmt: skip
 
 

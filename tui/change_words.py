@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from simcore.measured.kernel_names import shown_name
+from simcore.run.findings import ON_TIME, dimension_change
 from simcore.units import change_percent
 
 if TYPE_CHECKING:
@@ -21,32 +23,23 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
     with_time: of what is no change, also that it takes 10 % less time. dims: of the cluster, which are called
     as screen 5 has them: `dim 1 bandwidth 50 -> 55.6 GB/s`.
     """
-    dimension = _dimension(knob.knob, dims)
+    dimension = dimension_change(knob.name, dims)
     if dimension is not None:
         return f"{dimension[0]} {dimension[1]}"
-    words = knob.knob.replace("--schedule ", "").replace(" --", ", ").removeprefix("--")
+    words = shown_name(knob.knob).replace("--schedule ", "").replace(" --", ", ").removeprefix("--")
     return f"{words}, {LESS_TIME}" if with_time and knob.free_ns is not None else words
-
-
-def _dimension(name: str, dims: Sequence[Dimension]) -> tuple[str, str] | None:
-    """(`dim 1 bandwidth`, `50 -> 55.6 GB/s`) of `dimension 1 bandwidth`; None of all else."""
-    kind, _, rest = name.partition(" ")
-    number, _, what = rest.partition(" ")
-    if kind != "dimension" or not number.isdecimal() or int(number) >= len(dims):
-        return None
-    one = dims[int(number)]
-    # 10 % less time: a bandwidth of 1 / 0.9.
-    if what == "bandwidth":
-        return f"dim {number} {what}", f"{one.bandwidth:.3g} -> {one.bandwidth / 0.9:.3g} GB/s"
-    return f"dim {number} {what}", f"{one.latency_ns:.3g} -> {one.latency_ns * 0.9:.3g} ns"
 
 
 def why_not_tried(knob: WhatIf, dims: Sequence[Dimension] = ()) -> str:
     """Why no run is made with a change of the table, and what comes next to it."""
-    dimension = _dimension(knob.knob, dims)
+    dimension = dimension_change(knob.name, dims)
     if dimension is not None:
         return f"type {dimension[1].partition(' -> ')[2]} for {dimension[0]} on 5"
     kind, _, of = knob.knob.partition(" ")
+    if knob.name.endswith(ON_TIME):
+        return (
+            "compute and host gaps of one rank together have no parameter: --slow-rank on 5 has its compute"
+        )
     if kind == "layer":
         return "a layer is compute and collectives: --layer-scale on 5 has compute alone"
     scaled = "compute" if kind == "compute" else "communication"

@@ -22,6 +22,7 @@ COMMANDS = {
     "calibrate": "tui.commands.calibrate",
     "export": "tui.commands.export",
     "collective": "tui.commands.collective",
+    "models": "tui.commands.models",
     "keys": "tui.commands.keys",
 }
 _VIEW = "tui.commands.view"
@@ -46,7 +47,7 @@ def _main(words: list[str]) -> int:
     module = COMMANDS.get(words[0]) if words else None
     if module is not None:
         return guarded(import_module(module).main, words[1:])
-    if words and _is_no_file(words[0]):
+    if words and _is_no_file(words[0]) and not _is_model(words[0]):
         return guarded(_refuse, words)
     return guarded(import_module(_VIEW).main, words)
 
@@ -54,6 +55,13 @@ def _main(words: list[str]) -> int:
 def _is_no_file(word: str) -> bool:
     """Whether a first word can only be meant for a command: neither there, nor a flag, nor like a file."""
     return word.replace("-", "").isalnum() and word[:1] != "-" and not os.path.lexists(word)
+
+
+def _is_model(word: str) -> bool:
+    """Whether a word is the name of a model."""
+    from simcore.model.opening import named_model
+
+    return named_model(word) is not None
 
 
 def _refuse(words: list[str]) -> int:

@@ -39,7 +39,7 @@ class Glyphs:
 BLOCKS = Glyphs(
     fills={
         "fwd": "▄", "bwd": "█", "wg": "▆", "opt": "▇", "exposed": "▌", "host": "▎", "wait": "─",
-        "bubble": "▁", "idle": " ",
+        "bubble": "▁", "idle": " ", "kernel": "▅", "copy": "▍",
     },
     busy="▌", partly="▂", vertical="│", horizontal="─", cross="┼", tee="┬", cursor="┃", heat=" ▁▂▃▄▅▆▇█",
     view_left="╺", view="━", view_right="╸", span_left="[", span_right="]",
@@ -48,7 +48,7 @@ BLOCKS = Glyphs(
 ASCII = Glyphs(
     fills={
         "fwd": "f", "bwd": "b", "wg": "w", "opt": "o", "exposed": "x", "host": "h", "wait": "-",
-        "bubble": ".", "idle": " ",
+        "bubble": ".", "idle": " ", "kernel": "k", "copy": "c",
     },
     busy="#", partly="+", vertical="|", horizontal="-", cross="+", tee="+", cursor="V", heat=" 12345678",
     view_left="[", view="=", view_right="]", span_left="[", span_right="]",

@@ -31,7 +31,7 @@ from simcore.records import Struct, field
 from simcore.run.accounts import places_in_alike
 from simcore.timeline import Timeline
 
-EXPOSED_KINDS = ("tp", "ep", "dp", "dp_ep", "all", "pp")
+EXPOSED_KINDS = ("tp", "ep", "dp", "dp_ep", "all", "cp", "pp")
 ACCOUNTS = (
     *(f"compute {phase}" for phase in PHASES),
     *(f"exposed {kind}" for kind in EXPOSED_KINDS),
@@ -48,6 +48,7 @@ IN_ALIKE = places_in_alike(ACCOUNTS, {
     "compute fwd": "forward", "compute ig": "backward", "compute wg": "backward",
     "compute recompute": "backward", "compute opt": "optimizer",
     "exposed dp_ep": "exposed expert dp", "exposed all": "exposed other",
+    "exposed cp": "exposed other",
 })  # fmt: skip
 # Account of an exposed op by its stream: both pipeline streams are pp.
 _EXPOSED = tuple(FIRST_EXPOSED + min(stream, TO_NEXT) - 1 for stream in range(len(STREAMS)))

@@ -12,8 +12,10 @@ from simcore.simulation import Simulation
 
 def effective_parameters(simulation: Simulation) -> dict[str, Any]:
     """All parameters by field, those taken from the file or by default included."""
-    layout = simulation.layout
-    return as_dict(simulation.parameters) | {
+    layout, maker = simulation.layout, simulation.workload.maker
+    # Of a model each stage has its own rows.
+    of_model = {} if maker is None else {"stage_layout": "megatron"} | maker.values(simulation.parameters)
+    return as_dict(simulation.parameters, "workload" if maker is None else "model") | of_model | {
         "world": layout.world,
         "tp": layout.tp,
         "ep": layout.ep,

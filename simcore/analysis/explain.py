@@ -11,7 +11,7 @@ from simcore.collectives import cell_name
 from simcore.diagnostics import UsageError, printable
 from simcore.simulation import Simulation, explain_alone
 from simcore.units import digits, duration, number, plural
-from simcore.workload.model import PHASES, base_name
+from simcore.workload.model import PHASES, Phase, base_name
 
 _NAME_CELLS = 60
 _LINES = 6
@@ -34,12 +34,12 @@ def explained(results: Results, asked: str) -> list[str]:
     return lines
 
 
-def _asked(results: Results, asked: str) -> tuple[LayerRows, tuple[str, ...]]:
+def _asked(results: Results, asked: str) -> tuple[LayerRows, tuple[Phase, ...]]:
     names = results.simulation.workload.name
     name, colon, phase = asked.rpartition(":")
-    attempts: list[tuple[str, tuple[str, ...]]] = [(asked, PHASES)]
-    if colon and phase in PHASES:
-        attempts.append((name, (phase,)))
+    attempts: list[tuple[str, tuple[Phase, ...]]] = [(asked, PHASES)]
+    if colon:
+        attempts += [(name, (known,)) for known in PHASES if known == phase]
     for wanted, phases in attempts:
         rows = [index for index, name in enumerate(names) if name == wanted]
         rows = rows or [index for index, name in enumerate(names) if base_name(name) == wanted]
@@ -53,7 +53,7 @@ def _asked(results: Results, asked: str) -> tuple[LayerRows, tuple[str, ...]]:
     raise UsageError(f"--explain {printable(asked, _NAME_CELLS)}: no row has this name{words}")
 
 
-def _group(results: Results, group: LayerGroup, phases: tuple[str, ...]) -> list[str]:
+def _group(results: Results, group: LayerGroup, phases: tuple[Phase, ...]) -> list[str]:
     simulation = results.simulation
     rows = group.rows
     places = ", ".join(str(row.line) for row in rows[:_LINES]) + (", ..." if len(rows) > _LINES else "")
@@ -69,7 +69,7 @@ def _group(results: Results, group: LayerGroup, phases: tuple[str, ...]) -> list
     return lines
 
 
-def _cell(simulation: Simulation, row: LayerRow, phase: str, cell: LayerCell) -> list[str]:
+def _cell(simulation: Simulation, row: LayerRow, phase: Phase, cell: LayerCell) -> list[str]:
     lines = []
     if cell.stated_ns:
         stated = f"the {phase} cell, {digits(cell.stated_ns)} ns"
@@ -79,6 +79,10 @@ def _cell(simulation: Simulation, row: LayerRow, phase: str, cell: LayerCell) ->
         text += f" x compute scale {number(scale)}" if scale != 1 else ""
         text += f" x layer scale {number(factor)}" if factor != 1 else ""
         lines.append(text)
+        maker = simulation.workload.maker
+        if maker is not None:
+            ops = maker.explained(simulation.parameters, row.index, phase)
+            lines += [f"         {line}" for line in ops]
     if cell.collective is None or cell.group is None:
         return lines
     size = simulation.priced_bytes(phase, cell.bytes)

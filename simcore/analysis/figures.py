@@ -18,6 +18,7 @@ from simcore.workload.model import base_name
 if TYPE_CHECKING:
     from simcore.analysis.results import Results
     from simcore.analysis.simai_beside import EstimateLine
+    from simcore.layout import Layout
     from simcore.run.findings import Place
     from simcore.run.track import Track
 
@@ -33,7 +34,14 @@ class SimulatedFigures:
 
     @property
     def title(self) -> str:
-        return f"Step time  {duration(self.results.step_time_ns)}"
+        step = f"Step time  {duration(self.results.step_time_ns)}"
+        figures = self.results.model_figures
+        if figures is None:
+            return step
+        # Imported here: files have none.
+        from simcore.analysis.model_words import throughput_facts
+
+        return f"{step}\n           {', '.join(throughput_facts(figures))}"
 
     @property
     def facts(self) -> list[tuple[str, str]]:
@@ -79,10 +87,16 @@ class SimulatedFigures:
         return Origin(
             workload.format, workload.policy, len(workload), workload.declared_rows,
             timeline.program.microbatches,
-            {name: getattr(layout, name) for name in ("tp", "ep", "dp", "pp", "world")},
+            self._degrees(layout),
             simulation.parameters.network, timeline.program.schedule, effective_parameters(simulation),
             self.results.pass_end_ns, timeline.spans, timeline.ops_simulated,
         )  # fmt: skip
+
+    def _degrees(self, layout: Layout) -> dict[str, int | None]:
+        """Context parallelism is of models alone; dp are replicas."""
+        found: dict[str, int | None] = {"tp": layout.tp, "ep": layout.ep, "dp": layout.replicas}
+        found |= {"pp": layout.pp, "world": layout.world}
+        return found | ({} if self.results.simulation.workload.maker is None else {"cp": layout.cp})
 
     @cached_property
     def account_columns(self) -> list[tuple[str, tuple[str, ...]]]:
@@ -101,11 +115,16 @@ class SimulatedFigures:
     def _track_use(self, track: Track) -> TrackUse:
         accounts = self.results.accounts[track.number]
         comm_ns, overlapped_ns = self.results.communication[track.number]
+        program = self.results.simulation.timeline.stage_program(track.number)
+        of_model = self.results.simulation.workload.maker is not None
+        exposed_ns = accounts.exposed_ns()
+        if not of_model:
+            del exposed_ns["cp"]
         return TrackUse(
-            track, accounts.compute_ns(), accounts.exposed_ns(), accounts.wait_ns, accounts.bubble_ns, None,
+            track, accounts.compute_ns(), exposed_ns, accounts.wait_ns, accounts.bubble_ns, None,
             accounts.idle_ns, overlapped_ns, comm_ns,
-            self.results.simulation.timeline.stage_program(track.number).peak_microbatches,
-            self.results.streams[track.number],
+            program.peak_microbatches, self.results.streams[track.number],
+            program.peak_chunks if of_model else None,
         )  # fmt: skip
 
     @cached_property

@@ -57,7 +57,14 @@ def _compute(simulation: Simulation, of: int, op: int, cost: ComputeCost) -> tup
         (rank_class.slowdown, "slow rank"),
     ]
     product = math.prod(factor for factor, _ in factors)
-    words = f"{duration(cost.ns)}, the {cell} cell of line {simulation.workload.line[row]}"
+    maker = simulation.workload.maker
+    if maker is None:
+        words = f"{duration(cost.ns)}, the {cell} cell of line {simulation.workload.line[row]}"
+    else:
+        words = f"{duration(cost.ns)}"
+        phase = next((known for known in CELLS if known == cell), None)
+        ops = "" if phase is None else maker.summed(simulation.parameters, row, phase)
+        words += f": {ops}" if ops else ""
     return words, scaled(cost.ns, product), factors
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
+from simcore.analysis import run_words
 from simcore.analysis.accounts import ACCOUNTS, IDLE_OP, IN_ALIKE, IN_BARS, Accounts, class_accounts
 from simcore.analysis.communication import communication_ns
 from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
@@ -19,7 +20,7 @@ from simcore.analysis.variants import Variants
 from simcore.analysis.waiting import Waiting, who_waits
 from simcore.analysis.worst import worst_places
 from simcore.diagnostics import Cancelled, Diagnostic, UsageError
-from simcore.parameters import Parameters, replaced
+from simcore.parameters import FLAGS, Parameters, replaced
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
 from simcore.program.schedules import SCHEDULES
 from simcore.records import Struct
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from simcore.analysis.dimensions import ClassUse, DimensionUse, PortUse
     from simcore.analysis.figures import SimulatedFigures
     from simcore.analysis.lanes import SimulatedLanes
+    from simcore.analysis.model_figures import ModelFigures, Smaller
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
     from simcore.cluster import Dimension
@@ -111,6 +113,17 @@ class Results(Struct, frozen=True, dict=True):
     ) -> Results:
         """The workload simulated with other parameters. Raises `UsageError`, InputError, `Cancelled`."""
         return Results(simulate(self.simulation.workload, parameters, cancelled))
+
+    @cached_property
+    def ignored(self) -> dict[str, str]:
+        """The parameters that were given and have no effect on the run, by field: what is said of them."""
+        found = [one.message for one in self.diagnostics if one.code == "parameter-ignored"]
+        said = {message.split()[0]: message for message in found}
+        return {flag.field: said[flag.option] for flag in FLAGS if flag.option in said}
+
+    @property
+    def other_model(self) -> str:
+        return run_words.other_model(self.simulation)
 
     @property
     def origin(self) -> str:
@@ -325,6 +338,35 @@ class Results(Struct, frozen=True, dict=True):
         classes = self.simulation.timeline.classes
         whole = sum(ns * len(one.ranks) for one, ns in zip(classes, by_class, strict=True))
         return round(whole / sum(len(one.ranks) for one in classes))
+
+    @cached_property
+    def model_figures(self) -> ModelFigures | None:
+        """Throughput and memory of the run of a model; None of a file."""
+        if self.simulation.workload.maker is None:
+            return None
+        # Imported here: files have none.
+        from simcore.analysis.model_figures import model_figures
+
+        return model_figures(self.simulation)
+
+    @cached_property
+    def interleaved_run(self) -> Simulation | None:
+        """A model without a given schedule, run with virtual stages and overlap; None of any other run."""
+        if self.simulation.workload.maker is None:
+            return None
+        from simcore.analysis.model_figures import interleaved_run
+
+        return interleaved_run(self.simulation)
+
+    @cached_property
+    def smaller_runs(self) -> tuple[Smaller, ...]:
+        """Changes with which a model that does not fit needs less memory; none where it fits."""
+        figures = self.model_figures
+        if figures is None or figures.fits:
+            return ()
+        from simcore.analysis.model_figures import smaller_runs
+
+        return tuple(smaller_runs(self.simulation, figures.limit))
 
     @cached_property
     def mean_ns(self) -> dict[str, int]:
@@ -567,7 +609,8 @@ class Results(Struct, frozen=True, dict=True):
         simulation = self.simulation
         if not SCHEDULES[simulation.program.schedule].pipelined or simulation.layout.pp == 1:
             return None
-        if simulation.parameters.stage_layout == "megatron" or simulation.parameters.jitter > 0:
+        megatron = bool(simulation.workload.stages) or simulation.parameters.stage_layout == "megatron"
+        if megatron or simulation.parameters.jitter > 0:
             return None
         # Folding gives the same figure at a fraction of the cost.
         other = replaced(replaced(simulation.parameters, "stage_layout", "megatron"), "no_fold", False)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from simcore.analysis.dimensions import DimensionUse, PortUse
+    from simcore.analysis.model_figures import ModelFigures
     from simcore.analysis.rank_map import MapRow
     from simcore.analysis.simai_beside import EstimateLine
     from simcore.analysis.simai_estimate import SimaiEstimate
@@ -115,6 +116,11 @@ class Run(Protocol):
         ...
 
     @property
+    def other_model(self) -> str:
+        """In what it is not the model of its file, in words; "" where it is."""
+        ...
+
+    @property
     def lanes(self) -> RunLanes:
         """Its tracks and their streams as a timeline shows them."""
         ...
@@ -163,6 +169,11 @@ class Run(Protocol):
 
     def path_spot(self, index: int) -> Spot:
         """Where a segment of the critical path is seen."""
+        ...
+
+    @property
+    def model_figures(self) -> ModelFigures | None:
+        """Throughput and memory of the run of a model; None of any other."""
         ...
 
     def headline(self, wide: bool) -> list[str]:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 def layout_words(layout: Layout) -> str:
     """`1024 = tp 8 x dp 8 x pp 16`, and how ep lies in it where there is one."""
-    words = f"{layout.world} = tp {layout.tp} x dp {layout.dp} x pp {layout.pp}"
+    shared = f" x cp {layout.cp}" if layout.cp > 1 else ""
+    words = f"{layout.world} = tp {layout.tp}{shared} x dp {layout.replicas} x pp {layout.pp}"
     if layout.ep == 1:
         return words
     return f"{words}, ep {layout.ep} inside {'tp x dp' if layout.dp % layout.ep else 'dp'}"
@@ -32,6 +33,10 @@ def schedule_words(program: Program) -> str:
 def structure_words(simulation: Simulation) -> str:
     """How the file's rows make up the step: what comes before, in and after its blocks."""
     structure = simulation.program.structure
+    if simulation.workload.maker is not None and simulation.workload.stages:
+        sizes = simulation.workload.maker.values(simulation.parameters)["stage_layers"]
+        parts = len(structure.prologue), len(structure.loss) + len(structure.tail)
+        return f"{parts[0]} before, layers of the stages {sizes}, {parts[1]} after"
     layers = structure.layers_per_block
     blocks = len(structure.blocks)
     each = (
@@ -49,6 +54,16 @@ def headline(results: Results, wide: bool) -> list[str]:
     """Ranks, schedule and, where there is room, network: what the run is, the most important first."""
     simulation = results.simulation
     program, layout = simulation.program, simulation.layout
+    figures = results.model_figures
+    if figures is not None:
+        # Imported here, as in `facts`: files have none.
+        from simcore.analysis.model_words import memory_words, throughput_facts
+
+        total, each, flops, mfu, hfu = throughput_facts(figures)
+        if not wide:
+            return [mfu, "fits" if figures.fits else "does not fit", plural(layout.world, "rank")]
+        ranks = plural(layout.world, "rank")
+        return [total, each, flops, mfu, hfu, memory_words(figures), ranks, program.schedule]
     if not wide:
         count = f" x{program.microbatches}" if program.has_pipeline_schedule else ""
         return [plural(layout.world, "rank"), f"{program.schedule}{count}"]
@@ -80,8 +95,30 @@ def facts(results: Results) -> list[tuple[str, str]]:
             f"for {digits(timeline.spans)} spans of all ranks",
         ),
     ]
+    figures = results.model_figures
+    if figures is not None:
+        from simcore.analysis.model_words import memory_words, model_words
+
+        found[:1] = [("model", model_words(figures)), ("memory", memory_words(figures))]
     megatron = results.megatron_step_ns
     if megatron is not None:
         words = "uniform: every stage runs all rows, the embedding and the loss too; --stage-layout megatron"
         found.append(("layout", f"{words}: {duration(megatron)}"))
     return found
+
+
+def other_model(simulation: Simulation) -> str:
+    """In what a run with other degrees than its file's is not the file's model: rows are not rescaled.
+
+    "" where tp, ep and pp are the file's, or it states none.
+    """
+    header, layout = simulation.workload.header, simulation.layout
+    said = []
+    if header.tp not in (None, layout.tp):
+        said.append(f"tp {layout.tp} with the compute times and message sizes of tp {header.tp}")
+    if header.ep not in (None, layout.ep):
+        said.append(f"ep {layout.ep} with the experts of ep {header.ep}")
+    if header.pp is not None and header.pp != layout.pp:
+        layers = "half" if header.pp == 2 * layout.pp else f"{layout.pp / header.pp:.3g} times"
+        said.append(f"pp {layout.pp} with the stages of pp {header.pp}, {layers} the layers")
+    return f"rows are not rescaled: {'; '.join(said)}" if said else ""

@@ -16,7 +16,7 @@ from simcore.calibration.kinds import measured_collective_kind, measured_transfe
 from simcore.measured.columns import MEASURED, PLACED
 from simcore.measured.matching import Call, is_asynchronous
 from simcore.measured.places import MODEL_PARALLEL
-from simcore.measured.vocabulary import COMPUTE, LAUNCH, POINT_TO_POINT, category_of_op
+from simcore.measured.vocabulary import COMPUTE, LAUNCH, POINT_TO_POINT
 from simcore.records import Struct, field
 from simcore.replay.results import MeasuredResults
 from simcore.run.pieces import GAP
@@ -141,7 +141,7 @@ def _unmatched(results: MeasuredResults) -> Iterator[_Found]:
     for number, rank in enumerate(run.ranks):
         ops, subs = rank.ops, rank.subs
         for op, name in enumerate(ops.name):
-            is_call = category_of_op(name, ops.group[op]) not in (*COMPUTE, "host", "pp")
+            is_call = ops.category(op) not in (*COMPUTE, "host", "pp")
             # Profiles of one device have calls without a time: nobody communicated.
             if is_call and ops.known[op] != PLACED and (ops.known[op] != MEASURED or name == LAUNCH):
                 yield *_named(results, Call(number, op)), None, NO_TIME

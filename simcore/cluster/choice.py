@@ -59,13 +59,19 @@ class ClusterChoice(Struct, frozen=True):
         return settings.cluster()
 
 
-def choose_cluster(parameters: Parameters) -> ClusterChoice:
+def choose_cluster(
+    parameters: Parameters, given: tuple[tuple[str, ...], float] | None = None
+) -> ClusterChoice:
     """The choice that `parameters` make; flags count over the system file, that over the cluster.
 
+    given: dimensions as `--dim` has them, and the memory's GB/s, that come with what is run.
     Raises UsageError for a value that cannot be, InputError for a file that cannot be read.
     """
     dims = tuple(parse_dimension(text) for text in parameters.dim)
     base, preset = _base(parameters.cluster)
+    if given is not None:
+        dims = tuple(parse_dimension(text) for text in given[0])
+        base = Settings(local_mem_bandwidth=given[1])
     is_default = parameters.cluster is None and not dims
     if dims:
         if base.algorithms and len(base.algorithms) != len(dims):

@@ -105,6 +105,8 @@ class TraceResults(Struct, frozen=True, dict=True):
     microbatches = 0
     rank_map = None
     gradients = None
+    model_figures = None
+    other_model = ""
     dimensions = ()
     busiest_port = None
     simai_estimate = None

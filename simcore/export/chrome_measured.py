@@ -14,6 +14,8 @@ from simcore.export.measured_spans import MeasuredSpan, measured_export, measure
 from simcore.export.rows import nested_rows
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace
+from simcore.measured.device_facts import stream_word
+from simcore.measured.device_matching import match_devices
 
 _EVENTS_A_PIECE = 1024
 
@@ -33,11 +35,7 @@ def _pieces(run: MeasuredRun, ranks: list[RankTrace], progress: Progress) -> Ite
     between = ""
     for rank in ranks:
         spans = sorted(measured_spans(rank), key=lambda span: (span.start, -span.end, span.kind, span.number))
-        rows = nested_rows((span.start, span.end) for span in spans)
-        names = [
-            (1 + row, "operations" if row == 0 else f"operations ({row + 1})", row)
-            for row in range(max(rows, default=0) + 1)
-        ]
+        rows, names = _threads(rank, spans)
         labels = "" if rank.stage is None else f"stage {rank.stage}"
         yield (
             between + metadata(rank.number, f"{run.unit} {rank.number}", labels, rank.number, names)
@@ -50,7 +48,58 @@ def _pieces(run: MeasuredRun, ranks: list[RankTrace], progress: Progress) -> Ite
             events = [_event(rank.number, span, row) for span, row in some]
             yield "".join(events).encode()
             progress.done += len(events)
+    if run.of_devices:
+        yield from _flows(run, {rank.number for rank in ranks})
     yield TAIL
+
+
+def _threads(rank: RankTrace, spans: list[MeasuredSpan]) -> tuple[list[int], list[tuple[int, str, int]]]:
+    """(the thread of each span, counted from 0; number, name and place of each): of a device its streams."""
+    if rank.device is None:
+        rows = nested_rows((span.start, span.end) for span in spans)
+        count = max(rows, default=0) + 1
+        names = ["operations", *(f"operations ({row + 1})" for row in range(1, count))]
+        return rows, [(1 + row, name, row) for row, name in enumerate(names)]
+    found = [0] * len(spans)
+    names = []
+    for stream in sorted(set(rank.device.stream)):
+        own = [place for place, span in enumerate(spans) if rank.device.stream[span.number] == stream]
+        rows = nested_rows((spans[place].start, spans[place].end) for place in own)
+        for place, row in zip(own, rows, strict=True):
+            found[place] = len(names) + row
+        word = f"{stream_word(rank)} {stream}"
+        names += [word if row == 0 else f"{word} ({row + 1})" for row in range(max(rows, default=0) + 1)]
+    return found, [(1 + row, name, row) for row, name in enumerate(names)]
+
+
+def _flows(run: MeasuredRun, numbers: set[int]) -> Iterator[bytes]:
+    """An arrow from the last member of each collective to come to each of the others."""
+    matches = match_devices(run.ranks, run.degrees, run.concurrent)
+    threads = {}
+    for place, rank in enumerate(run.ranks):
+        spans = sorted(measured_spans(rank), key=lambda span: (span.start, -span.end, span.kind, span.number))
+        rows, _ = _threads(rank, spans)
+        threads[place] = {span.number: 1 + row for span, row in zip(spans, rows, strict=True)}
+    count = 0
+    for meeting in matches.meetings:
+        calls = [call for call in meeting.calls if run.ranks[call.rank].number in numbers]
+        if len(calls) < 2:
+            continue
+        late = max(calls, key=lambda call: (run.ranks[call.rank].ops.start[call.op], -call.rank))
+        begins = run.ranks[late.rank].ops.start[late.op]
+        for call in calls:
+            if call == late:
+                continue
+            count += 1
+            events = []
+            for one, end in ((late, '"ph":"s"'), (call, '"ph":"f","bp":"e"')):
+                rank = run.ranks[one.rank]
+                time = max(begins, rank.ops.start[one.op])
+                events.append(
+                    f',\n{{{end},"id":{count},"pid":{rank.number},"tid":{threads[one.rank][one.op]},'
+                    f'"ts":{microseconds(time)},"name":"collective","cat":"collective"}}'
+                )
+            yield "".join(events).encode()
 
 
 def _event(pid: int, span: MeasuredSpan, row: int) -> str:

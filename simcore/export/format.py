@@ -84,7 +84,7 @@ class ExportFormat(NamedTuple):
         opened = request.opened
         # Loaded here: `--help` names all formats, an export has one, and one kind of input.
         if isinstance(opened, Workload):
-            refuse_others(request.parameters, "workload")
+            refuse_others(request.parameters, "workload" if opened.maker is None else "model")
             made: Export = import_module(f"simcore.export.{self.name}").export(request)
         elif opened.format == "chakra":
             found = printable(opened.path, 60)

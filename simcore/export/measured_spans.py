@@ -9,7 +9,7 @@ from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.export.format import Export, Progress, Request
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import FUSED, INSTANT, MEASURED, PLACED, RankTrace
-from simcore.measured.vocabulary import buffer_bytes, category_of_group, category_of_op, group_of_op
+from simcore.measured.vocabulary import buffer_bytes, category_of_group, group_of_op
 from simcore.parameters import Parameters
 from simcore.units import plural
 
@@ -91,7 +91,7 @@ def measured_spans(rank: RankTrace) -> Iterator[MeasuredSpan]:
         group = ops.group[index]
         size = buffer_bytes(ops.shape[index], ops.dtype[index])
         yield MeasuredSpan(
-            "operation", printable(name), category_of_op(name, group), _safe(group_of_op(name, group)),
+            "operation", printable(name), ops.category(index), _safe(group_of_op(name, group)),
             _safe(ops.state[index]), index, ops.line[index], ops.batch[index], ops.start[index],
             ops.end[index], -1 if size is None else size, KNOWN[ops.known[index]],
         )  # fmt: skip

@@ -13,7 +13,8 @@ from simcore.export.format import RankFile
 
 # What `save_folder` writes, and so may replace.
 _OURS = re.compile(
-    r"rank-[0-9]+\.(json|csv)(\.gz)?|wl\.[0-9]+\.et|network\.yml|(system|memory|comm_group)\.json"
+    r"(?:rank-[0-9]+\.(json|csv)|stage-[0-9]+\.txt)(\.gz)?"
+    r"|wl\.[0-9]+\.et|network\.yml|(system|memory|comm_group)\.json"
 )
 
 _ATTEMPTS = 100

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.export.edits import edited
-from simcore.export.format import Export, Request
+from simcore.export.format import Export, RankFile, Request
+from simcore.export.stage import of_stage
 from simcore.parameters import Parameters
 from simcore.units import plural
 from simcore.workload.formats.collectives import KINDS
@@ -17,6 +18,7 @@ from simcore.workload.policies import TRANSFORMER
 
 if TYPE_CHECKING:
     from simcore.workload import Workload
+    from simcore.workload.model import Maker
 
 # Field of Header -> key, in the order in which AICB writes them.
 _KEYS = {
@@ -37,10 +39,13 @@ def export(request: Request) -> Export:
 
     Raises `UsageError` for what this text cannot hold, and what `edited` raises.
     """
+    opened = cast("Workload", request.opened)
+    if opened.maker is not None and request.ranks is None and not request.every_rank:
+        return export_model(opened.maker, request)
     if request.ranks is not None or request.every_rank or request.per_rank:
         raise UsageError("--format simai: one file holds all ranks, so --ranks and --per-rank do not fit it")
     # What `ExportFormat.requested` has told apart.
-    return _export(cast("Workload", request.opened), request.parameters)
+    return _export(opened, request.parameters)
 
 
 def _export(workload: Workload, parameters: Parameters) -> Export:
@@ -63,6 +68,35 @@ def _export(workload: Workload, parameters: Parameters) -> Export:
     pieces = _pieces(header, result)
     what = f"{plural(len(result), 'row')} of {result.policy}"
     return Export(pieces, what, tuple(found), as_read=True)
+
+
+def export_model(maker: Maker, request: Request) -> Export:
+    """A model's rows as this text: AICB's own file, or those of Megatron, with more than one stage a file
+    for each in a folder.
+    """
+    written = maker.text(request.parameters)
+    if written is not None:
+        if request.per_rank:
+            raise UsageError("--format simai: AICB writes one file, so --per-rank does not fit it")
+        text, found = written
+        return Export([text.encode()], f"{plural(text.count(chr(10)) - 2, 'row')} as AICB writes them", found)
+    workload = maker.workload(request.parameters)
+    stages = len(workload.stages)
+    if stages > 1 and not request.per_rank:
+        raise UsageError(
+            f"--format simai: a model on {stages} stages is a file for each, whose rows differ: --per-rank, "
+            "and -o a folder, would fit"
+        )
+    found = workload.diagnostics
+    if request.per_rank:
+        files = [RankFile(f"stage-{stage}.txt", _pieces_of_stage(workload, stage)) for stage in range(stages)]
+        return Export((), f"the rows of {plural(stages, 'stage')}", found, files=iter(files))
+    return Export(_pieces_of_stage(workload, 0), f"{plural(len(workload), 'row')} of a block", found)
+
+
+def _pieces_of_stage(workload: Workload, stage: int) -> Iterator[bytes]:
+    flat = of_stage(workload, stage)
+    return _pieces(_header(flat), flat)
 
 
 def _check_names(workload: Workload) -> None:

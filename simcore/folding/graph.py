@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from typing import NamedTuple
 
 from simcore.cluster import Cluster, GroupShape, TransferShape, group_shape, transfer_shape
@@ -105,11 +106,12 @@ def is_aligned(layout: Layout, cluster: Cluster) -> bool:
     if axes is None:
         return False
     boundaries = {tp, order[0] * order[1], layout.world}
-    inner, middle, _ = axes.sizes
     if axes.within_tp:
-        boundaries.add(inner)
+        boundaries.add(axes.sizes[0])
     else:
-        boundaries.add(inner * middle if layout.rank_order != "tp-pp-dp" else inner * pp * middle)
+        # Where dp is cut, as ranks are numbered.
+        step = tp * pp if layout.rank_order == "tp-pp-dp" else tp
+        boundaries |= {step * reach for reach in itertools.accumulate(axes.sizes[1:-1], operator.mul)}
     reach = 1
     for dimension in cluster.dims[:-1]:
         reach *= dimension.size
@@ -120,25 +122,31 @@ def is_aligned(layout: Layout, cluster: Cluster) -> bool:
 
 
 class Axes(NamedTuple):
-    """The number q = tp + TP * dp of a rank in its stage as three digits, which every group varies or keeps.
+    """The number q = tp + TP * dp of a rank in its stage as digits, which every group varies or keeps.
 
     sizes: of the digits, inner first; their product is TP * DP. varied: per kind of group the digits that
-    its members differ in. within_tp: the two inner digits make up tp; else the two outer ones make up dp.
+    its members differ in. within_tp: of three digits the two inner ones make up tp; else the first is tp and
+    the others make up dp.
     """
 
-    sizes: tuple[int, int, int]
+    sizes: tuple[int, ...]
     varied: dict[GroupKind, tuple[int, ...]]
     within_tp: bool
 
-    def digits(self, number: int) -> tuple[int, int, int]:
+    def digits(self, number: int) -> tuple[int, ...]:
         """Those of a q."""
-        inner, middle, _ = self.sizes
-        return number % inner, number // inner % middle, number // (inner * middle)
+        found = []
+        for size in self.sizes:
+            number, digit = divmod(number, size)
+            found.append(digit)
+        return tuple(found)
 
 
 def axes_of(layout: Layout) -> Axes | None:
     """The digits of a layout (where ep does not divide dp: EP groups are EP consecutive q); None for none."""
     tp, ep, dp = layout.tp, layout.ep, layout.dp
+    if layout.cp > 1:
+        return _axes_with_cp(layout)
     if dp % ep == 0:
         return Axes((tp, ep, dp // ep), {"tp": (0,), "ep": (1,), "dp_ep": (2,), "dp": (1, 2)}, False)
     if tp % ep == 0:
@@ -147,6 +155,29 @@ def axes_of(layout: Layout) -> Axes | None:
         sizes = (tp, ep // tp, tp * dp // ep)
         return Axes(sizes, {"tp": (0,), "ep": (0, 1), "dp_ep": (2,), "dp": (1, 2)}, False)
     return None
+
+
+def _axes_with_cp(layout: Layout) -> Axes | None:
+    """The digits of a layout whose dp is cut by cp and by ep; None where neither cut divides the other."""
+    tp, ep, dp, cp = layout.tp, layout.ep, layout.dp, layout.cp
+    low, high = sorted((cp, ep))
+    if dp % ep or high % low:
+        return None
+    cuts = sorted({cp, ep} - {1})
+    sizes = [tp, *(cut // below for below, cut in itertools.pairwise((1, *cuts))), dp // cuts[-1]]
+
+    def below(cut: int) -> tuple[int, ...]:
+        return tuple(range(1, 2 + cuts.index(cut))) if cut > 1 else ()
+
+    digits = range(1, len(sizes))
+    varied: dict[GroupKind, tuple[int, ...]] = {
+        "tp": (0,),
+        "cp": below(cp),
+        "ep": below(ep),
+        "dp": tuple(digits),
+        "dp_ep": tuple(digit for digit in digits if digit not in below(ep)),
+    }
+    return Axes(tuple(sizes), varied, False)
 
 
 def boxed_graph(
@@ -224,14 +255,19 @@ def _ports_of_cells(cells: list[Cell], members: dict[int, int], dimensions: int)
 
 def _ranks_of_box(layout: Layout, axes: Axes, stage: int, values: list[tuple[int, ...]]) -> RankSet:
     """The ranks of a stage whose digits are among these, without listing all of them."""
-    inner, middle, outer = values
-    size = axes.sizes[0 if axes.within_tp else 1]
     if axes.within_tp:
+        inner, middle, outer = values
+        size = axes.sizes[0]
         tps = RankSet.of(low + size * high for high in middle for low in inner)
         dps = RankSet.of(outer)
     else:
-        tps = RankSet.of(inner)
-        dps = RankSet.of(low + size * high for high in outer for low in middle)
+        tps = RankSet.of(values[0])
+        found: list[int] = [0]
+        reach = 1
+        for size, digit in zip(axes.sizes[1:], values[1:], strict=True):
+            found = [low + reach * high for high in digit for low in found]
+            reach *= size
+        dps = RankSet.of(found)
     stride = layout.rank(0, 1, stage) - layout.rank(0, 0, stage) if layout.dp > 1 else layout.tp
     blocks = []
     for first_dp, last_dp, dp_stride, repeats in dps.blocks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 
+from simcore.measured.vocabulary import CATEGORIES, category_of_op
 from simcore.records import Struct, field, replace
 
 # How the times of an operation or sub-operation are known.
@@ -43,9 +44,56 @@ class OpColumns(Struct):
     shape: list[str | None] = field(default_factory=list)
     dtype: list[str | None] = field(default_factory=list)
     extra: dict[int, dict[str, str]] = field(default_factory=dict)
+    # Index into CATEGORIES of each; empty where the name says it (Megatron's operations).
+    stated: bytearray = field(default_factory=bytearray)
 
     def __len__(self) -> int:
         return len(self.name)
+
+    def category(self, op: int) -> str:
+        """What an operation is, one of CATEGORIES."""
+        if self.stated:
+            return CATEGORIES[self.stated[op]]
+        return category_of_op(self.name[op], self.group[op])
+
+
+class Collective(Struct, frozen=True):
+    """What a profiler says of a communication. operation: `allreduce`, `send` ...; group: as the trace names
+    it, None where it does not. ranks: its members, None where they are not known; size: how many, 0 if not
+    known. sequence, communicator: the number of the call in its communicator, None where not told. elements:
+    that go in and come out, -1 if not known. peer: the other rank of a send or receive, -1 of others.
+    """
+
+    operation: str
+    group: str | None = None
+    ranks: tuple[int, ...] | None = None
+    size: int = 0
+    sequence: int | None = None
+    communicator: str | None = None
+    elements_in: int = -1
+    elements_out: int = -1
+    dtype: str | None = None
+    peer: int = -1
+
+
+class DeviceColumns(Struct):
+    """What a profiler tells of operations of a device beside `OpColumns`, columns as long as those.
+
+    stream: of the device; of a host's operation its thread. correlation: of the launch, -1 where there is
+    none. operation: the annotation or host's operation that launched it. bytes: of a copy, else -1. grid,
+    block: as written, None where there is none. occupancy: estimated, %, -1 if not told. collectives: of
+    those that communicate. on_device: False of a host without a device.
+    """
+
+    stream: array[int] = field(default_factory=lambda: array("q"))
+    correlation: array[int] = field(default_factory=lambda: array("q"))
+    operation: list[str | None] = field(default_factory=list)
+    bytes: array[int] = field(default_factory=lambda: array("q"))
+    grid: list[str | None] = field(default_factory=list)
+    block: list[str | None] = field(default_factory=list)
+    occupancy: array[int] = field(default_factory=lambda: array("h"))
+    collectives: dict[int, Collective] = field(default_factory=dict)
+    on_device: bool = True
 
 
 class SubColumns(Struct):
@@ -73,7 +121,9 @@ class SubColumns(Struct):
 class RankTrace(Struct, frozen=True):
     """What one rank did. number: its rank; in a plan, its stage. stage: None if not known.
 
-    path: of the file. timed: whether any operation has a time; else start and end are 0.
+    path: of the file. timed: whether any operation has a time; else start and end are 0. device: of a
+    profiler trace, whose operations may overlap. window: when its step starts and ends, where operations
+    alone do not say it.
     """
 
     number: int
@@ -82,16 +132,18 @@ class RankTrace(Struct, frozen=True):
     timed: bool
     ops: OpColumns
     subs: SubColumns
+    device: DeviceColumns | None = None
+    window: tuple[int, int] | None = None
 
     @property
     def first_ns(self) -> int:
-        """When the first operation began, on the clock of `ops`."""
-        return min(self.ops.start, default=0)
+        """When the first operation began, on the clock of `ops`; of a window when that does."""
+        return min(self.ops.start, default=0) if self.window is None else self.window[0]
 
     @property
     def last_ns(self) -> int:
-        """When the last operation ended."""
-        return max(self.ops.end, default=0)
+        """When the last operation ended; of a window when that does."""
+        return max(self.ops.end, default=0) if self.window is None else self.window[1]
 
     @property
     def passes(self) -> list[int]:
@@ -104,7 +156,8 @@ class RankTrace(Struct, frozen=True):
         """The same with every time `by_ns` later."""
         ops = replace(self.ops, start=_moved(self.ops.start, by_ns), end=_moved(self.ops.end, by_ns))
         subs = replace(self.subs, start=_moved(self.subs.start, by_ns), end=_moved(self.subs.end, by_ns))
-        return replace(self, ops=ops, subs=subs)
+        window = None if self.window is None else (self.window[0] + by_ns, self.window[1] + by_ns)
+        return replace(self, ops=ops, subs=subs, window=window)
 
 
 def _moved(column: array[int], by_ns: int) -> array[int]:

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 
 from simcore.measured.columns import MEASURED, RankTrace
 from simcore.measured.lanes import timed_ops
-from simcore.measured.vocabulary import buffer_bytes, category_of_group, category_of_op
+from simcore.measured.vocabulary import buffer_bytes, category_of_group
 from simcore.records import Struct
 
 
@@ -52,7 +52,7 @@ def span_facts(rank: RankTrace, item: int) -> SpanFacts:
     inside = range(bisect_left(subs.parent, item), bisect_right(subs.parent, item))
     inside_ns = sum(subs.end[index] - subs.start[index] for index in inside if subs.known[index] == MEASURED)
     return SpanFacts(
-        ops.name[item], category_of_op(ops.name[item], ops.group[item]), None, None, ops.state[item],
+        ops.name[item], ops.category(item), None, None, ops.state[item],
         ops.batch[item], ops.start[item], ops.end[item], ops.known[item], ops.shape[item], ops.dtype[item],
         buffer_bytes(ops.shape[item], ops.dtype[item]), ops.description[item], len(inside), inside_ns,
         ops.line[item], rank.path,

@@ -9,9 +9,9 @@ from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import (
     CATEGORIES,
     COMPUTE,
+    COPY,
     LAUNCH,
     category_of_group,
-    category_of_op,
 )
 from simcore.records import Struct
 
@@ -19,6 +19,9 @@ from simcore.records import Struct
 COMPUTE_LANE = "compute"
 # Sub-operations whose group is not stated.
 NO_GROUP = ""
+# Of a device: its copies, and each of its streams with all that runs there.
+COPIES_LANE = "copies"
+STREAM_LANE = "stream "
 _GAP, _OUTSIDE = CATEGORIES.index("gap"), CATEGORIES.index("outside")
 _ON_COMPUTE = (*COMPUTE, "host")
 
@@ -73,6 +76,15 @@ def lane_spans(rank: RankTrace, kind: str) -> LaneSpans:
     if kind == COMPUTE_LANE:
         return _columns(sorted(one for one in timed_ops(rank) if _on_compute(rank, one[2])))
     ops, subs = rank.ops, rank.subs
+    if rank.device is not None and (kind == COPIES_LANE or kind.startswith(STREAM_LANE)):
+        stream, copy = kind.removeprefix(STREAM_LANE), CATEGORIES.index(COPY)
+        return _columns(
+            sorted(
+                (ops.start[op], ops.end[op], op, category)
+                for op, category in enumerate(ops.stated)
+                if (category == copy if kind == COPIES_LANE else str(rank.device.stream[op]) == stream)
+            )
+        )
     spans = [
         (ops.start[index], ops.end[index], index, _category(rank, index))
         for index, group in enumerate(ops.group)
@@ -89,13 +101,19 @@ def lane_spans(rank: RankTrace, kind: str) -> LaneSpans:
 
 
 def lane_kinds(run: MeasuredRun, rank: RankTrace) -> list[str]:
-    """The lanes below a rank's own: compute, then its group kinds in the run's order."""
+    """The lanes below a rank's own: compute, its group kinds in the run's order; of a device copies and
+    streams.
+    """
     ops = rank.ops
     found: set[str] = {
         group for index, group in enumerate(ops.group) if group is not None and not _on_compute(rank, index)
     }
     found |= {group or NO_GROUP for group in rank.subs.group}
     kinds = [kind for kind in run.kinds if kind in found]
+    if rank.device is not None:
+        copies = [COPIES_LANE] if CATEGORIES.index(COPY) in ops.stated else []
+        streams = [f"{STREAM_LANE}{stream}" for stream in sorted(set(rank.device.stream))]
+        return [COMPUTE_LANE, *kinds, *copies, *streams]
     return [COMPUTE_LANE, *kinds, *([NO_GROUP] if NO_GROUP in found else [])]
 
 
@@ -110,7 +128,7 @@ def timed_ops(rank: RankTrace) -> list[tuple[int, int, int, int]]:
 
 
 def _category(rank: RankTrace, index: int) -> int:
-    return CATEGORIES.index(category_of_op(rank.ops.name[index], rank.ops.group[index]))
+    return CATEGORIES.index(rank.ops.category(index))
 
 
 def _on_compute(rank: RankTrace, index: int) -> bool:

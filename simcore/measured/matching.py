@@ -14,7 +14,7 @@ from typing import NamedTuple
 from simcore.measured.columns import FUSED, MEASURED, TOLERANCE_NS, RankTrace
 from simcore.measured.names import Degrees
 from simcore.measured.places import MODEL_PARALLEL, GroupKey, Place, Places, places_of
-from simcore.measured.vocabulary import COMPUTE, LAUNCH, POINT_TO_POINT, category_of_op
+from simcore.measured.vocabulary import COMPUTE, LAUNCH, POINT_TO_POINT
 from simcore.records import Struct
 
 _SEND_STEPS = {"send_forward": 1, "send_backward": -1}
@@ -123,13 +123,13 @@ class _Matching:
             elif name == OPTIMIZER:
                 # No call of its own stands in the trace: it is found where all ranks have the operation.
                 self._collective(call, MODEL_PARALLEL, place, nth, name)
-            elif category_of_op(name, ops.group[op]) not in (*COMPUTE, "host"):
+            elif ops.category(op) not in (*COMPUTE, "host"):
                 self._collective(
                     call, ops.group[op] or "", place, nth, name, ops.batch[op], ops.description[op]
                 )
         for sub in range(len(subs)):
             group, parent = subs.group[sub], subs.parent[sub]
-            outer = category_of_op(ops.name[parent], ops.group[parent])
+            outer = ops.category(parent)
             # What a communication consists of is no second one.
             if group is not None and subs.known[sub] == MEASURED and outer in (*COMPUTE, "host"):
                 self._collective(

@@ -76,6 +76,13 @@ def open_directory(path: str, wanted: str | None = None) -> MeasuredRun:
     return replace(run, label=label_of(one, sets), others=tuple(label_of(other, sets) for other in left))
 
 
+def has_rank_traces(path: str) -> bool:
+    """Whether a directory has a Megatron rank trace or plan of its own. Raises InputError if it cannot be
+    read.
+    """
+    return bool(_trace_files(path)[0])
+
+
 def _nothing_there(others: int, folders: int) -> str:
     files = plural(others, "file")
     message = f"found a directory without rank traces ({files}), expected a trace for each rank"

@@ -20,7 +20,34 @@ from simcore.workload.model import LARGEST
 
 # The places of an untimed schedule: so many units an operation, so that zooming has something to do.
 SLOT = 1000
-_Say = Callable[[Severity, str, str], None]
+Say = Callable[[Severity, str, str], None]
+
+
+class RecordedStep(Struct, frozen=True):
+    """A step that a profiler recorded. ns: how long it lasts on each rank that has it whole, by number."""
+
+    number: int
+    ns: dict[int, int]
+
+    @property
+    def longest_ns(self) -> int:
+        """Of the rank on which it takes longest."""
+        return max(self.ns.values())
+
+
+class Recorded(Struct, frozen=True):
+    """What is known of a set of profiler traces beside its ranks. format: `kineto` or `nsys`. step: the one
+    that is shown, None for all that was recorded; steps: all of them in order. shifts: ns by which the clock
+    of each rank was corrected, matched: by how many collectives; residual_ns: by how much ends of one
+    collective still differ, the middle and the most of all. rule: what was taken of what waits for what.
+    """
+
+    format: str
+    step: int | None
+    steps: tuple[RecordedStep, ...]
+    shifts: tuple[int, ...] = ()
+    matched: tuple[int, ...] = ()
+    residual_ns: tuple[int, int] = (0, 0)
 
 
 class MeasuredRun(Struct, frozen=True, dict=True):
@@ -31,7 +58,7 @@ class MeasuredRun(Struct, frozen=True, dict=True):
     a clock and a time; if not, each begins at 0. timed: False for an untimed schedule, whose
     operations stand at SLOT units each, in their order. stamp: of the run, where it is known.
     replayed: the times are not those of the files but what a replay makes of them. label: what `--run` names
-    it by, None of one file; others: those of the other runs of its directory.
+    it by, None of one file; others: those of the other runs of its directory. recorded: of profiler traces.
     """
 
     path: str
@@ -46,11 +73,19 @@ class MeasuredRun(Struct, frozen=True, dict=True):
     replayed: bool = False
     label: str | None = None
     others: tuple[str, ...] = ()
+    recorded: Recorded | None = None
 
     @property
-    def format(self) -> Literal["rank-trace"]:
+    def format(self) -> Literal["rank-trace", "kineto", "nsys"]:
         """The format as reports name it."""
-        return "rank-trace"
+        if self.recorded is None:
+            return "rank-trace"
+        return "kineto" if self.recorded.format == "kineto" else "nsys"
+
+    @property
+    def of_devices(self) -> bool:
+        """Whether its ranks are what a profiler recorded of devices, with streams."""
+        return self.recorded is not None
 
     @cached_property
     def length(self) -> int:
@@ -122,12 +157,12 @@ def make_run(
     unit = "stage" if is_plan else "rank"
     ranks = sorted(_each_once(traces, unit, say), key=lambda one: one.number)
     degrees = _completed(degrees, ranks) if not is_plan else degrees
-    missing = RankSet(()) if is_plan else _missing(degrees, ranks, is_set, say)
+    missing = RankSet(()) if is_plan else missing_ranks(degrees, ranks, is_set, say)
     timed = any(rank.timed for rank in ranks)
     concurrent = True
     if timed:
         # Ranks of one step wait for each other at its end: their times hang together.
-        gap = _largest_gap(ranks)
+        gap = largest_gap(ranks)
         if together is not False:
             shifted = _on_one_clock(ranks, degrees, gap > 0, say)
             gap = gap if shifted is None else 0
@@ -139,7 +174,7 @@ def make_run(
                 "profiled one after another, or their hosts' clocks differ; each is shown from its own start"
             )
             say("warning", "not-concurrent", message)
-        ranks = _aligned(path, ranks, concurrent)
+        ranks = aligned(path, ranks, concurrent)
         if not any(rank.last_ns for rank in ranks):
             say("warning", "no-step-time", "no operation takes time: the step is 0 ns long")
         for rank in ranks:
@@ -153,10 +188,10 @@ def make_run(
     if steps > 1:
         say("note", "several-steps", f"found {steps} optimizer steps: all of them are shown as one step")
     return MeasuredRun(path, unit, tuple(ranks), degrees, missing, concurrent, timed, stamp,
-                       (*notes, *_together(found)))  # fmt: skip
+                       (*notes, *told_once(found)))  # fmt: skip
 
 
-def _each_once(traces: Sequence[RankTrace], unit: str, say: _Say) -> list[RankTrace]:
+def _each_once(traces: Sequence[RankTrace], unit: str, say: Say) -> list[RankTrace]:
     by_number: dict[int, RankTrace] = {}
     for trace in traces:
         first = by_number.setdefault(trace.number, trace)
@@ -176,7 +211,8 @@ def _completed(degrees: Degrees, ranks: Sequence[RankTrace]) -> Degrees:
     return Degrees(degrees.world, degrees.tp, degrees.dp, len(stages), degrees.exp)
 
 
-def _missing(degrees: Degrees, ranks: Sequence[RankTrace], is_set: bool, say: _Say) -> RankSet:
+def missing_ranks(degrees: Degrees, ranks: Sequence[RankTrace], is_set: bool, say: Say) -> RankSet:
+    """The ranks of the world that have no file, which is said."""
     there = [rank.number for rank in ranks]
     world = degrees.world
     if world is None:
@@ -209,7 +245,7 @@ def _holes(there: Sequence[int], world: int) -> RankSet:
     return RankSet(blocks)
 
 
-def _largest_gap(ranks: Sequence[RankTrace]) -> int:
+def largest_gap(ranks: Sequence[RankTrace]) -> int:
     """The longest time, ns, at which no rank runs between two that do; 0 where there is none."""
     spans = sorted((rank.first_ns, rank.last_ns) for rank in ranks if rank.timed)
     largest, reached = 0, spans[0][1]
@@ -219,7 +255,7 @@ def _largest_gap(ranks: Sequence[RankTrace]) -> int:
     return largest
 
 
-def _on_one_clock(ranks: list[RankTrace], degrees: Degrees, apart: bool, say: _Say) -> list[RankTrace] | None:
+def _on_one_clock(ranks: list[RankTrace], degrees: Degrees, apart: bool, say: Say) -> list[RankTrace] | None:
     """The ranks on the clock of the first host, None where their clocks are one, or cannot be made one."""
     timed = [rank for rank in ranks if rank.timed]
     common = common_clock(timed, degrees, apart)
@@ -261,7 +297,7 @@ def _ranks_words(numbers: list[int]) -> str:
     return f"{'rank' if len(numbers) == 1 else 'ranks'} {RankSet.of(numbers).text()}"
 
 
-def _aligned(path: str, ranks: Sequence[RankTrace], concurrent: bool) -> list[RankTrace]:
+def aligned(path: str, ranks: Sequence[RankTrace], concurrent: bool) -> list[RankTrace]:
     """The ranks with times from the start of the step, or from their own."""
     first = min(rank.first_ns for rank in ranks if rank.timed)
     last = max(rank.last_ns for rank in ranks if rank.timed)
@@ -282,7 +318,7 @@ def _in_slots(rank: RankTrace) -> RankTrace:
     return rank
 
 
-def _together(found: Sequence[Diagnostic]) -> list[Diagnostic]:
+def told_once(found: Sequence[Diagnostic]) -> list[Diagnostic]:
     """Diagnostics of many files: what is said of several in the same words is said once."""
     files: dict[tuple[str, str], list[Diagnostic]] = {}
     for one in found:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from simcore.measured.columns import MEASURED, RankTrace
 from simcore.measured.lanes import rank_segments
 from simcore.measured.run import MeasuredRun
-from simcore.measured.vocabulary import CATEGORIES, COMPUTE, category_of_group, category_of_op
+from simcore.measured.vocabulary import CATEGORIES, COMPUTE, category_of_group
 from simcore.records import Struct
 
 
@@ -71,7 +71,7 @@ def sub_figures(run: MeasuredRun) -> list[OpFigures]:
 def op_figures_of(ranks: Sequence[RankTrace]) -> list[OpFigures]:
     """As `op_figures`, of some ranks."""
     return _figures(
-        (name, None, category_of_op(name, ops.group[index]), ops.known[index],
+        (name, None, ops.category(index), ops.known[index],
          ops.start[index], ops.end[index], rank.number, ops.batch[index], index)
         for rank in ranks
         for ops in (rank.ops,)

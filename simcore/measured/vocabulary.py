@@ -13,8 +13,10 @@ from simcore.names import GROUP_KINDS
 # by what it is for; communication by group; `comm` is communication of a kind that has no
 # name here; `host` is neither (loading a batch); `gap` is the host's time between operations,
 # `outside` the time before the first and after the last one.
-COMPUTE = ("forward", "backward", "optimizer")
-CATEGORIES = (*COMPUTE, *GROUP_KINDS, "host", "gap", "outside")
+# Of a profiler trace also `kernel`, compute of which nothing tells what it is for, and `copy`, of memory.
+KERNEL, COPY = "kernel", "copy"
+COMPUTE = ("forward", "backward", "optimizer", KERNEL)
+CATEGORIES = (*COMPUTE, *GROUP_KINDS, COPY, "host", "gap", "outside")
 
 # The trace's group kinds, those of sub-operations first: their lane stands under compute.
 GROUPS = {

@@ -38,6 +38,8 @@ class Structure(Struct, frozen=True):
 
 def find_structure(workload: Workload) -> tuple[Structure, list[Diagnostic]]:
     """The structure of a file, and a diagnostic for each header key that disagrees with it."""
+    if workload.stages:
+        return _of_stages(workload), []
     names = workload.name
     rows = range(len(names))
     # A file has millions of rows at most, and few names: prefixes are looked for in the names.
@@ -66,6 +68,19 @@ def find_structure(workload: Workload) -> tuple[Structure, list[Diagnostic]]:
     )
     structure = Structure(prologue, blocks, loss, tail, layers)
     return structure, _disagreements(workload, structure)
+
+
+def _of_stages(workload: Workload) -> Structure:
+    """The structure of rows that are told apart by stage: one block, of all that any stage runs of it."""
+    stages = workload.stages
+    prologue = {row for stage in stages for row in stage.prologue}
+    loss = {row for stage in stages for row in stage.loss}
+    block = {row for stage in stages for chunk in stage.chunks for row in chunk}
+    tail = tuple(row for row in range(len(workload)) if row not in prologue | loss | block)
+    layers = workload.header.vpp or 0
+    return Structure(
+        tuple(sorted(prologue)), (tuple(sorted(block)),), tuple(sorted(loss)), tail, (layers,)
+    )
 
 
 def whole_file(workload: Workload) -> Structure:

@@ -46,6 +46,8 @@ def build_program(
         return program, found + _ignored(workload, parameters, program.schedule)
     structure, found = find_structure(workload)
     defaults = schedule_defaults(workload, layout, structure)
+    if workload.stages and parameters.virtual_stages is not None and parameters.virtual_stages > 1:
+        defaults = defaults._replace(schedule="interleaved")
     name = defaults.schedule if parameters.schedule is None else parameters.schedule
     schedule = SCHEDULES.get(name)
     if schedule is None:
@@ -184,7 +186,11 @@ def _pipelined_plan(
     if parameters.microbatches is not None and structure.blocks:
         microbatches = parameters.microbatches
     # Six cells a row, each at most one op; the rows outside blocks run once more.
-    rows = microbatches * max(map(len, structure.blocks), default=0) + len(workload)
+    block = max(map(len, structure.blocks), default=0)
+    if workload.stages:
+        block = max(sum(map(len, stage.chunks)) for stage in workload.stages)
+        block += sum(map(len, workload.recomputed.values()))
+    rows = microbatches * block + len(workload)
     most_ops = 6 * layout.pp * rows
     if most_ops > MOST_OPS:
         raise UsageError(
@@ -194,6 +200,9 @@ def _pipelined_plan(
     chunks = defaults.virtual_stages
     if SCHEDULES[name].chunked:
         chunks = _chunks(structure, layout, parameters, microbatches, name)
+    if workload.stages and chunks != len(workload.stages[0].chunks):
+        made = len(workload.stages[0].chunks)
+        raise UsageError(f"--schedule {name} has no virtual stages: --virtual-stages {made} does not fit it")
     transfer_bytes, found = bytes_between_stages(workload, structure, layout) if layout.pp > 1 else (0, [])
     plan = Plan(
         workload,

@@ -28,4 +28,7 @@ def schedule_defaults(
     """What a run of `workload` takes; queued: in dialect astra-sim-1, whatever the structure."""
     if workload.is_table or queued:
         return ONE_LOOP
+    if workload.stages:
+        # One stage runs its micro-batches one after another, each forward and backward.
+        return ScheduleDefaults("1f1b", workload.header.ga or 1)
     return ScheduleDefaults("1f1b" if layout.pp > 1 else ONE_LOOP.schedule, len(structure.blocks))

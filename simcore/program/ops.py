@@ -12,14 +12,14 @@ from simcore.workload.model import GroupKind
 
 # Streams of one NPU. The pipeline streams are named by the side of the sender.
 COMPUTE = 0
-STREAMS = ("compute", "tp", "ep", "dp", "dp_ep", "all", "pp>next", "pp>prev")
-STREAM_OF_GROUP: dict[GroupKind, int] = {"tp": 1, "ep": 2, "dp": 3, "dp_ep": 4, "all": 5}
+STREAMS = ("compute", "tp", "ep", "dp", "dp_ep", "all", "cp", "pp>next", "pp>prev")
+STREAM_OF_GROUP: dict[GroupKind, int] = {"tp": 1, "ep": 2, "dp": 3, "dp_ep": 4, "all": 5, "cp": 6}
 KIND_OF_STREAM: dict[int, GroupKind] = {stream: kind for kind, stream in STREAM_OF_GROUP.items()}
-TO_NEXT, TO_PREVIOUS = 6, 7
+TO_NEXT, TO_PREVIOUS = 7, 8
 # The streams of a rank as users see them: what it receives has a stream of its own, named by its own
 # side. A transfer is sent by the stage before on `pp>next` and arrives on `pp<prev`.
 RECEIVING = {TO_NEXT: "pp<prev", TO_PREVIOUS: "pp<next"}
-RANK_STREAMS = (*STREAMS[:TO_NEXT], "pp>next", "pp<next", "pp>prev", "pp<prev")
+RANK_STREAMS = (*STREAMS[: TO_NEXT - 1], "pp>next", "pp<next", "pp>prev", "pp<prev", "cp")
 
 PHASES = ("fwd", "ig", "wg", "opt", "recompute")
 FWD, IG, WG, OPT, RECOMPUTE = range(5)
@@ -136,7 +136,9 @@ class StageProgram(Struct, frozen=True):
     The last run has no ops: its waits are the join at the end of the step.
     peak_microbatches: the most micro-batches whose activations are held at once. pass_ends: the
     run at whose beginning, before its waits, each pass of a layer-loop is over. priority: of
-    each op, where collectives queue by it (`Program.queued`), higher first.
+    each op, where collectives queue by it (`Program.queued`), higher first. peak_chunks: the most virtual
+    stages' activations held at once, each of one micro-batch. held: (op, chunk, +1 or -1), that a chunk's
+    activations are there from that op on (its F begins) or no longer (its B, or W, has ended before it).
     """
 
     ops: Ops
@@ -144,6 +146,8 @@ class StageProgram(Struct, frozen=True):
     peak_microbatches: int
     pass_ends: tuple[int, ...] = ()
     priority: array[int] = field(default_factory=lambda: array("q"))
+    peak_chunks: int = 0
+    held: tuple[tuple[int, int, int], ...] = ()
 
 
 class Program(Struct, frozen=True):

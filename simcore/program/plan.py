@@ -70,6 +70,8 @@ class Plan(Struct):
         A chunk is L/V consecutive layers; the first has the embedding rows too, the last the
         final rows.
         """
+        if self.workload.stages:
+            return self.workload.stages[stage].chunks[chunk]
         number = microbatch % len(self.structure.blocks)
         first, last = stage == 0, stage == self.layout.pp - 1
         key = (number, chunk, first, last)
@@ -95,6 +97,8 @@ class Plan(Struct):
 
     def loss_rows(self, stage: int) -> tuple[int, ...]:
         """The loss rows that a stage runs after its last chunk."""
+        if self.workload.stages:
+            return self.workload.stages[stage].loss
         return self.structure.loss if not self.megatron or stage == self.layout.pp - 1 else ()
 
     def recomputed(self, rows: tuple[int, ...]) -> dict[int, list[int]]:
@@ -106,7 +110,8 @@ class Plan(Struct):
         before the last of them.
         """
         header = self.workload.header
-        found: dict[int, list[int]] = {}
+        again_at = self.workload.recomputed
+        found: dict[int, list[int]] = {row: list(again_at[row]) for row in rows if row in again_at}
         if not header.checkpoint_initiates or not rows:
             return found
         first = rows[0]

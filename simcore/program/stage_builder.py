@@ -42,11 +42,14 @@ class StageBuilder:
         self._pass_ends: list[int] = []
         self._held = 0
         self._most_held = 0
+        self._holding: list[tuple[int, int, int]] = []
         self._exchanges = 0
         self._gathered: dict[int, list[int]] = {}
         names, wg = plan.workload.name, plan.workload.wg
         self._points: list[list[int]] = [[], [], [], [], []]
-        for row in plan.structure.prologue:
+        stages = plan.workload.stages
+        self._prologue = stages[stage].prologue if stages else plan.structure.prologue
+        for row in self._prologue:
             self._points[_point(names[row], wg.collective[row]) - 1].append(row)
 
     # -- micro-batches of a pipeline -------------------------------------------------
@@ -56,6 +59,7 @@ class StageBuilder:
         here = chunk * self.stages + self.stage
         if here > 0:
             self._receive(FWD, microbatch, here - 1)
+        self._hold(chunk, 1)
         if microbatch == 0 and self._gathered:
             self._forward_as_gathered(chunk)
         else:
@@ -65,13 +69,11 @@ class StageBuilder:
             self._send(FWD, microbatch, here, here + 1)
         if chunk == self.plan.chunks - 1:
             self._segment("fwd", microbatch, self.plan.loss_rows(self.stage))
-        self._held += 1
-        self._most_held = max(self._most_held, self._held)
 
     def backward(self, microbatch: int, chunk: int = 0) -> None:
         """B of a micro-batch: receive, the loss rows' gradients, the rows in reverse, send back."""
         self._backward(microbatch, chunk, "bwd")
-        self._held -= 1
+        self._hold(chunk, -1)
 
     def input_grad(self, microbatch: int, chunk: int = 0) -> None:
         """I of a micro-batch: B without its weight gradients."""
@@ -82,7 +84,13 @@ class StageBuilder:
         if chunk == self.plan.chunks - 1:
             self._segment("wg", microbatch, self.plan.loss_rows(self.stage))
         self._gradients(microbatch, chunk, "wg")
-        self._held -= 1
+        self._hold(chunk, -1)
+
+    def _hold(self, chunk: int, change: int) -> None:
+        """The activations of a chunk of one micro-batch are there from here on, or no longer."""
+        self._held += change
+        self._most_held = max(self._most_held, self._held)
+        self._holding.append((len(self.ops), chunk, change))
 
     def _backward(self, microbatch: int, chunk: int, part: str) -> None:
         here = chunk * self.stages + self.stage
@@ -299,7 +307,7 @@ class StageBuilder:
         """Forward cells of the prologue rows, once, in row order; before them overlapped gathers."""
         if self.plan.overlap_param_gather and self.plan.microbatches:
             self._issue_gathers()
-        for row in self.plan.structure.prologue:
+        for row in self._prologue:
             self._row_ops.forward(row)
 
     def end_of_step(self) -> None:
@@ -367,7 +375,10 @@ class StageBuilder:
         # Chunks held, in whole micro-batches: V chunks are one.
         held = -(-self._most_held // self.plan.chunks)
         pass_ends = (*self._pass_ends, len(self._runs) - 1)
-        return StageProgram(self.ops, tuple(self._runs), held, pass_ends)
+        return StageProgram(
+            self.ops, tuple(self._runs), held, pass_ends,
+            peak_chunks=self._most_held, held=tuple(self._holding),
+        )  # fmt: skip
 
 
 def _point(name: str, wg_collective: str | None) -> int:

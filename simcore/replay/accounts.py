@@ -8,19 +8,21 @@ host gaps, and what lies before a rank's first and behind its last operation.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from simcore.measured.matching import Call, name_of
 from simcore.measured.places import MODEL_PARALLEL
-from simcore.measured.vocabulary import COMPUTE, category_of_group, category_of_op
+from simcore.measured.vocabulary import COMPUTE, COPY, KERNEL, category_of_group
 from simcore.names import GROUP_KINDS
 from simcore.records import Struct, field
 from simcore.run.accounts import places_in_alike
+from simcore.run.flights import covered, flights
 from simcore.run.measured import MeasuredGraph
-from simcore.run.pieces import AWAIT, GAP, MEET, TRANSFER
+from simcore.run.pieces import AWAIT, GAP, LAUNCH, MEET, TRANSFER
 
-EXPOSED = GROUP_KINDS
+EXPOSED = (*GROUP_KINDS, COPY)
 ACCOUNTS = (
     *(f"compute {name}" for name in COMPUTE),
     *(f"exposed {name}" for name in EXPOSED),
@@ -30,6 +32,8 @@ ACCOUNTS = (
     "idle",
 )
 FIRST_EXPOSED = len(COMPUTE)
+# What profiler traces alone have.
+PROFILED = (KERNEL, COPY)
 WAIT, BUBBLE, HOST, IDLE = (ACCOUNTS.index(name) for name in ("wait", "bubble", "host", "idle"))
 # Where each stands in ALIKE.
 IN_ALIKE = places_in_alike(
@@ -45,6 +49,8 @@ SHARED = (
 _OF_CATEGORY = {name: ACCOUNTS.index(f"compute {name}") for name in COMPUTE}
 _OF_CATEGORY |= {name: ACCOUNTS.index(f"exposed {name}") for name in EXPOSED}
 _OF_CATEGORY["host"] = HOST
+# What gives way to a collective that runs at the same time.
+_BESIDE = (IDLE, HOST, ACCOUNTS.index(f"exposed {COPY}"))
 # No piece of a rank: the time behind its last operation.
 OVER = -1
 
@@ -70,11 +76,16 @@ class RankAccounts(Struct):
 
     def compute_ns(self) -> dict[str, int]:
         """Compute by what it is for, ns."""
-        return {name: self.ns(f"compute {name}") for name in COMPUTE}
+        return self._told("compute", COMPUTE)
 
     def exposed_ns(self) -> dict[str, int]:
         """Exposed communication by category, ns."""
-        return {name: self.ns(f"exposed {name}") for name in EXPOSED}
+        return self._told("exposed", EXPOSED)
+
+    def _told(self, what: str, names: Sequence[str]) -> dict[str, int]:
+        """ns by name; of those that a profiler alone tells what there is."""
+        found = {name: self.ns(f"{what} {name}") for name in names}
+        return {name: ns for name, ns in found.items() if ns or name not in PROFILED}
 
 
 def own_account(graph: MeasuredGraph, rank: int, piece: int) -> int:
@@ -84,7 +95,7 @@ def own_account(graph: MeasuredGraph, rank: int, piece: int) -> int:
     kind, op, sub = pieces.kind[piece], pieces.op[piece], pieces.sub[piece]
     if kind == GAP:
         return IDLE
-    if kind in (MEET, AWAIT):
+    if kind in (MEET, AWAIT, LAUNCH):
         meeting = ties.matches.meetings[pieces.meeting[piece]]
         if meeting.kind != MODEL_PARALLEL:
             return _OF_CATEGORY[category_of_group(meeting.kind)]
@@ -94,7 +105,7 @@ def own_account(graph: MeasuredGraph, rank: int, piece: int) -> int:
         return _OF_CATEGORY["pp"]
     if sub >= 0:
         return _OF_CATEGORY[category_of_group(trace.subs.group[sub])]
-    return _OF_CATEGORY[category_of_op(trace.ops.name[op], trace.ops.group[op])]
+    return _OF_CATEGORY[trace.ops.category(op)]
 
 
 def rank_accounts(graph: MeasuredGraph, ends: Sequence[int], rank: int, step_ns: int) -> RankAccounts:
@@ -112,12 +123,25 @@ def rank_accounts(graph: MeasuredGraph, ends: Sequence[int], rank: int, step_ns:
             now = until
 
     kinds = graph.ties.pieces[rank].kind
+    covers = covered(list(flights(graph, ends, rank))) if graph.ties.run.of_devices else None
     for piece, node in enumerate(graph.over[rank]):
         end = ends[node]
         if graph.waits(rank, piece):
             waiting = BUBBLE if kinds[piece] == TRANSFER else WAIT
             book(min(graph.begins(rank, piece, ends), end), waiting, piece)
-        book(end, own_account(graph, rank, piece), piece)
+        account = own_account(graph, rank, piece)
+        if covers is not None and account in _BESIDE:
+            # Nothing computes: what a collective takes of this time is communication, not a gap.
+            starts, overs, waiting_of, launches = covers
+            at = bisect_right(overs, now)
+            while at < len(starts) and starts[at] < end:
+                book(min(starts[at], end), account, piece)
+                launch = launches[at]
+                book(
+                    min(overs[at], end), WAIT if waiting_of[at] else own_account(graph, rank, launch), launch
+                )
+                at += 1
+        book(end, account, piece)
     book(step_ns, IDLE, OVER)
     found.edge.append(step_ns)
     return found

@@ -8,14 +8,15 @@ from typing import NamedTuple, Protocol
 
 from simcore.measured.matching import Call, Meeting, name_of
 from simcore.measured.places import MODEL_PARALLEL
-from simcore.measured.vocabulary import COMPUTE, category_of_group, category_of_op
+from simcore.measured.vocabulary import COMPUTE, category_of_group
 from simcore.replay.scales import Scales
 from simcore.run.measured import MeasuredGraph
 from simcore.run.pieces import AWAIT, GAP, MEET, TRANSFER
 
-# What a scale is about: compute; the host's operations; communication; a host gap; communication without
-# a partner, of which nobody knows how much is waiting: its name alone changes it; and what nothing changes.
-_COMPUTE, _HOST, _COMM, _GAP, _NAMED, _FIXED = range(6)
+# What a scale is about: compute; the host's operations; communication; a host gap; communication without a
+# partner, of which nobody knows how much is waiting: its name alone changes it; what nothing changes; and of
+# devices the time before the step begins on a rank.
+_COMPUTE, _HOST, _COMM, _GAP, _NAMED, _FIXED, _BEGIN = range(7)
 
 
 # A duration that no scale is on, in `Durations.scales`.
@@ -51,13 +52,15 @@ class Durations:
         graph, ties = self.graph, self.ties
         factors = [_factor(part, scales) for part in self.numbers]
         is_compute = [part.of == _COMPUTE for part in self.numbers]
+        is_gap = [part.of in (_GAP, _BEGIN) for part in self.numbers]
         first = []
         for rank, (parts, ns) in enumerate(zip(self.first_parts, graph.first_ns, strict=True)):
             trace = ties.run.ranks[rank]
             own = scales.ranks.get(trace.number, 1.0) * scales.stages.get(trace.stage, 1.0)
+            gaps = scales.rank_gaps.get(trace.number, 1.0)
             of_rank = [
-                factor * own if compute else factor
-                for factor, compute in zip(factors, is_compute, strict=True)
+                factor * own if compute else factor * gaps if gap else factor
+                for factor, compute, gap in zip(factors, is_compute, is_gap, strict=True)
             ]
             first.append(_column(ns, parts, of_rank))
         return graph.durations(
@@ -106,7 +109,10 @@ class Durations:
     def _meeting(self, meeting: Meeting) -> Part:
         if meeting.kind == MODEL_PARALLEL:
             return Part(_FIXED)
-        return Part(_COMM, self._name(meeting.calls[0]), category_of_group(meeting.kind))
+        call = meeting.calls[0]
+        # Of a kernel without a partner nobody knows how much is waiting.
+        of = _NAMED if len(meeting.calls) == 1 and call not in self.ties.matches.alone else _COMM
+        return Part(of, self._name(call), category_of_group(meeting.kind))
 
     def _first(self, rank: int, piece: int) -> Part:
         """What a piece does by itself."""
@@ -114,6 +120,8 @@ class Durations:
         kind, op, sub = pieces.kind[piece], pieces.op[piece], pieces.sub[piece]
         if kind == GAP:
             # Before its first operation a rank has no host gap: it has not begun.
+            if trace.device is not None:
+                return Part(_BEGIN if pieces.end[piece] <= trace.first_ns else _GAP)
             return Part(_GAP if piece else _FIXED)
         if (rank, piece) in self._circles:
             return Part(_NAMED, self._name(Call(rank, op, sub)))
@@ -124,7 +132,7 @@ class Durations:
                 return Part(_COMM, self._name(self.ties.matches.messages[message].send), "pp")
             return self._comm(rank, piece)
         name = trace.ops.name[op]
-        category = category_of_op(name, trace.ops.group[op])
+        category = trace.ops.category(op)
         if sub >= 0 or category not in (*COMPUTE, "host"):
             call = Call(rank, op, sub)
             alone = call in self.ties.matches.alone
@@ -144,7 +152,7 @@ class Durations:
 
 def _scale_names(part: Part) -> list[str]:
     """The scales that a part has, as gradients name them."""
-    if part.of in (_FIXED, _GAP):
+    if part.of in (_FIXED, _GAP, _BEGIN):
         return ["host gaps"] if part.of == _GAP else []
     by_name = f"op {part.name}"
     if part.of == _COMM:
@@ -164,7 +172,7 @@ def _factor(part: Part, scales: Scales) -> float:
         return scales.host * by_name
     if part.of == _COMM:
         return scales.comm * scales.kinds.get(part.category, 1.0) * by_name
-    return {_GAP: scales.gaps, _NAMED: by_name, _FIXED: 1.0}[part.of]
+    return {_GAP: scales.gaps, _NAMED: by_name}.get(part.of, 1.0)
 
 
 def _column(ns: Sequence[int], parts: Sequence[int], factors: Sequence[float]) -> array[int]:

@@ -10,6 +10,7 @@ from simcore.parameters import as_dict
 from simcore.ranks import RankSet
 from simcore.replay.accounts import ACCOUNTS, FIRST_EXPOSED
 from simcore.replay.critical_path import REASONS
+from simcore.replay.device_use import device_use
 from simcore.replay.op_use import op_uses
 from simcore.replay.rank_use import compute_ns, exposed_ns, overlapped_ns, peak_microbatches, stream_times
 from simcore.replay.run_words import facts, title
@@ -18,10 +19,17 @@ from simcore.run.figures import LayerUse, Origin, PathSegment, Said, StreamUse, 
 from simcore.run.pieces import GAP
 
 if TYPE_CHECKING:
+    from simcore.measured.run import MeasuredRun
     from simcore.replay.results import MeasuredResults
     from simcore.run.track import Track
 
 _HEADINGS = {"expert dp": "exp. dp", "optimizer": "opt.", "embedding": "emb."}
+
+
+def _policy(run: MeasuredRun) -> str:
+    if run.of_devices:
+        return "profiler"
+    return "megatron" if run.unit == "rank" else "megatron-plan"
 
 
 class MeasuredFigures:
@@ -66,7 +74,7 @@ class MeasuredFigures:
         run, shown, degrees = self.results.measured, self.results.run, self.results.measured.degrees
         spans = run.ops + run.subs
         return Origin(
-            "rank-trace", "megatron" if run.unit == "rank" else "megatron-plan",
+            run.format, _policy(run),
             run.ops, None, run.microbatches,
             {"tp": degrees.tp, "ep": degrees.exp, "dp": degrees.dp, "pp": degrees.pp, "world": degrees.world},
             "measured", "replayed" if shown.replayed else "measured",
@@ -85,12 +93,25 @@ class MeasuredFigures:
 
     def _track_use(self, track: Track) -> TrackUse:
         rank, one = self.results.run.ranks[track.number], self.results.accounts[track.number]
-        exposed, overlapped = exposed_ns(one), overlapped_ns(rank, one)
+        use = device_use(self.results, track.number)
+        compute, exposed, overlapped = compute_ns(one), exposed_ns(one), overlapped_ns(rank, one)
+        comm_ns = sum(exposed.values()) + (overlapped or 0)
+        if use is not None:
+            compute = {"kernel": 0} | compute
+            exposed, overlapped, comm_ns = use.exposed_ns, use.overlapped_ns, use.comm_ns
         return TrackUse(
-            track, compute_ns(one), exposed, one.ns("wait"), one.ns("bubble"), one.ns("host"), one.ns("idle"),
-            overlapped, sum(exposed.values()) + (overlapped or 0), peak_microbatches(rank),
-            stream_times(rank, one),
+            track, compute, exposed, one.ns("wait"), one.ns("bubble"), one.ns("host"), one.ns("idle"),
+            overlapped, comm_ns, peak_microbatches(rank),
+            self._streams(track.number),
         )  # fmt: skip
+
+    def _streams(self, rank: int) -> list[StreamUse]:
+        """Of the `rank`-th rank, compute first; of a device by the names of its groups."""
+        trace, accounts = self.results.run.ranks[rank], self.results.accounts[rank]
+        use = device_use(self.results, rank)
+        if use is None:
+            return stream_times(trace, accounts)
+        return [StreamUse("compute", accounts.busy_ns, 0, 0), *use.streams]
 
     @cached_property
     def mean_streams(self) -> list[tuple[StreamUse, int]]:
@@ -98,8 +119,8 @@ class MeasuredFigures:
             return []
         ranks = len(self.results.measured.ranks)
         found: dict[str, list[StreamUse]] = {}
-        for rank, accounts in zip(self.results.run.ranks, self.results.accounts, strict=True):
-            for use in stream_times(rank, accounts):
+        for rank in self.results.all_ranks:
+            for use in self._streams(rank):
                 found.setdefault(use.stream, []).append(use)
         streams = []
         for name, uses in found.items():

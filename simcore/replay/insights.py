@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
+from simcore.measured.kernel_names import shown_name
 from simcore.measured.vocabulary import POINT_TO_POINT
 from simcore.ranks import RankSet
 from simcore.replay.accounts import ACCOUNTS
 from simcore.replay.slow_ranks import LEAST, SLOW, compute_by_stage, slow_ranks
+from simcore.replay.stragglers import stragglers
 from simcore.units import duration, percent
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 _WAITS = 2
 _PLAIN = {
+    "exposed copy": "copies of memory beside nothing else",
     "wait": "waiting for the last member of a collective",
     "bubble": "the pipeline bubble: waiting for what another stage has not sent yet",
     "idle": "no operation: the host's gaps, and the time before the first and after the last operation",
@@ -28,7 +31,7 @@ def insight_lines(results: MeasuredResults) -> list[str]:
     if not results.step_time_ns:
         return []
     # Who is late comes before who waits for it: a screen may have room for the first lines alone.
-    lines = [_largest(results), *_slow_ranks(results), *_slow_stage(results)]
+    lines = [_largest(results), *_stragglers(results), *_slow_ranks(results), *_slow_stage(results)]
     return lines + _waits(results) if results.graph.together else lines
 
 
@@ -76,7 +79,7 @@ def _waits(results: MeasuredResults) -> list[str]:
         who = RankSet.of({rank for _, rank, _ in waits}).text()
         lines.append(
             f"{_ranks(who)}{_of_stage(early)} wait{'' if _many(who) else 's'} up to {duration(ns)} in "
-            f"{printable(name, 40)} for {_ranks(for_whom).lower()}{_of_stage(late)}."
+            f"{printable(shown_name(name), 40)} for {_ranks(for_whom).lower()}{_of_stage(late)}."
         )
     return lines
 
@@ -100,6 +103,26 @@ def _slow_ranks(results: MeasuredResults) -> list[str]:
         f"{duration(one.peers_ns)}."
         for one in slow_ranks(results)
     ]
+
+
+def _stragglers(results: MeasuredResults) -> list[str]:
+    """Ranks that come last to most collectives, and why, as far as the trace shows it."""
+    lines = []
+    for one in stragglers(results)[:_WAITS]:
+        after = duration(one.least_ns)
+        if one.last > 1:
+            after += f" to {duration(one.most_ns)}"
+        words = f"Rank {one.rank} comes last to {one.last} of {one.of} collectives, {after} after the next"
+        why = []
+        if one.compute_ns > 0 and one.operation is not None:
+            why.append(
+                f"computes {duration(one.compute_ns)} longer, most of it in "
+                f"{printable(shown_name(one.operation), 40)}"
+            )
+        if one.host_ns > 0:
+            why.append(f"has {duration(one.host_ns)} more of the host's gaps")
+        lines.append(f"{words}; before them it {' and '.join(why)} than the others." if why else f"{words}.")
+    return lines
 
 
 def _slow_stage(results: MeasuredResults) -> list[str]:

@@ -10,7 +10,9 @@ from itertools import compress
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import in_short
-from simcore.measured.lanes import NO_GROUP, lane_kinds, lane_spans, rank_segments, rank_spans
+from simcore.measured.device_facts import stream_word
+from simcore.measured.kernel_names import shown_name
+from simcore.measured.lanes import NO_GROUP, STREAM_LANE, lane_kinds, lane_spans, rank_segments, rank_spans
 from simcore.measured.run import SLOT, MeasuredRun
 from simcore.measured.vocabulary import CATEGORIES, GROUPS, category_of_group
 from simcore.ranks import RankSet, place_words
@@ -72,7 +74,7 @@ def _kind_of(category: str) -> str:
 def _account_figure(account: str) -> Figure:
     kind, _, of = account.partition(" ")
     if kind == "compute":
-        return Figure(of, _SHORT[of], _kind_of(of), 0)
+        return Figure(of, _SHORT.get(of, of), _kind_of(of), 0)
     if kind == "exposed":
         return Figure(account, f"exp {_SHORT.get(of, of)}", _kind_of(of), 0)
     return Figure(account, account, _kind_of(account), 0)
@@ -89,6 +91,7 @@ _ACCOUNT_FIGURES = tuple(map(_account_figure, ACCOUNTS))
 _SEARCHED = {
     "fwd": ("fwd", "compute"), "bwd": ("ig", "wg", "compute"), "opt": ("opt", "compute"),
     "recompute": ("recompute", "compute"), "tp": ("tp",), "dp": ("dp",), "pp": ("pp",), "ep": ("ep",),
+    "kernel": ("compute",), "copy": ("copy",),
     "dp_ep": ("dp_ep",), "all": ("all",), "host": ("host",), "idle": ("idle",),
 }  # fmt: skip
 # What a word of a search stands for -> a part of the operation's or collective's name as traces spell it.
@@ -242,6 +245,9 @@ class MeasuredLanes:
     def stream_title(self, number: int, stream: str) -> str:
         if stream == NO_GROUP:
             return "no group"
+        rank = self.run.ranks[number]
+        if rank.device is not None:
+            return in_short(stream.replace(STREAM_LANE, f"{stream_word(rank)} "), 14)
         size = {"tp": self.run.degrees.tp, "dp": self.run.degrees.dp}.get(stream)
         name = GROUPS.get(stream) or in_short(stream, 14)
         return name if size is None else f"{name} x{size}"
@@ -304,7 +310,7 @@ class MeasuredLanes:
 
     def name(self, number: int, op: int) -> tuple[str, str]:
         ops, subs = self.run.ranks[number].ops, self.run.ranks[number].subs
-        return (ops.name[op] if op < len(ops) else subs.name[op - len(ops)]), ""
+        return shown_name(ops.name[op] if op < len(ops) else subs.name[op - len(ops)]), ""
 
     def names(self) -> Collection[str]:
         found: set[str | None] = set()
@@ -400,9 +406,7 @@ class MeasuredLanes:
         if not self.run.timed:
             return self._operations
         found = self.results.accounts
-        return Ranges(
-            lambda rank: (found[rank].edge, found[rank].account), [1] * len(found), len(ACCOUNTS)
-        )
+        return Ranges(lambda rank: (found[rank].edge, found[rank].account), [1] * len(found), len(ACCOUNTS))
 
     @property
     def figure_words(self) -> Sequence[str]:

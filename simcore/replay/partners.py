@@ -6,10 +6,11 @@ import itertools
 from functools import cached_property
 
 from simcore.diagnostics import Diagnostic, printable
+from simcore.measured.kernel_names import shown_name
 from simcore.measured.matching import OPTIMIZER, Call, Matches, name_of, times_of
 from simcore.measured.places import MODEL_PARALLEL, GroupKey, Place
 from simcore.measured.run import MeasuredRun
-from simcore.measured.vocabulary import POINT_TO_POINT, RECEIVES, category_of_group, category_of_op
+from simcore.measured.vocabulary import POINT_TO_POINT, RECEIVES, category_of_group
 from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.run.measured import MeasuredGraph
@@ -28,7 +29,7 @@ def unmatched_note(run: MeasuredRun, matches: Matches, replayed: bool) -> list[D
     if not calls or not (replayed or run.concurrent):
         return []
     names = list(dict.fromkeys(name_of(run.ranks[call.rank], call) for call in calls))
-    listed = ", ".join(printable(name, 40) for name in names[:_LISTED])
+    listed = ", ".join(printable(shown_name(name), 40) for name in names[:_LISTED])
     message = (
         f"{plural(len(calls), 'communication')} without a partner that waited for it ({listed}"
         f"{', ...' if len(names) > _LISTED else ''}): "
@@ -103,7 +104,7 @@ class Partners(Struct, frozen=True, dict=True):
             if call.sub >= 0:
                 found.add(category_of_group(trace.subs.group[call.sub]))
             else:
-                found.add(category_of_op(trace.ops.name[call.op], trace.ops.group[call.op]))
+                found.add(trace.ops.category(call.op))
         return frozenset(found)
 
     def missing_words(self) -> str:

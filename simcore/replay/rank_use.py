@@ -13,7 +13,7 @@ from simcore.run.figures import StreamUse
 
 # The trace's words for what simulated runs have too. A trace does not tell input and weight gradients and
 # what is recomputed apart: `bwd` is all of a backward step. `other`: of groups without a name.
-PHASES = {"forward": "fwd", "backward": "bwd", "optimizer": "opt"}
+PHASES = {"forward": "fwd", "backward": "bwd", "optimizer": "opt", "kernel": "kernel"}
 KINDS = {"expert": "ep", "expert dp": "dp_ep", "comm": "other"}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,6 +19,7 @@ from simcore.replay.accounts import (
     ACCOUNTS,
     FIRST_EXPOSED,
     IN_ALIKE,
+    PROFILED,
     SHARED,
     RankAccounts,
     Waiting,
@@ -34,6 +35,7 @@ from simcore.replay.scales import Scales
 from simcore.replay.worst import worst_places
 from simcore.run.accounts import in_same_words
 from simcore.run.findings import Leg, Place, Spot, WhatIf
+from simcore.run.flights import flights
 from simcore.run.measured import MeasuredGraph, Times
 from simcore.run.pieces import AWAIT, GAP, Pieces
 from simcore.run.ties import Ties, ties_of
@@ -171,6 +173,11 @@ class MeasuredResults(Struct, frozen=True, dict=True):
         return self.measured
 
     @property
+    def other_model(self) -> str:
+        """A replay does the same work."""
+        return ""
+
+    @property
     def origin(self) -> str:
         """`measured`, or `replayed`."""
         return "measured" if self.scales is None and not self.measured.replayed else "replayed"
@@ -256,10 +263,16 @@ class MeasuredResults(Struct, frozen=True, dict=True):
         """The run with these times: what the lanes show."""
         if self.scales is None:
             return self.measured
+        beside: list[dict[int, tuple[int, int]]] = [{} for _ in self.all_ranks]
+        if self.measured.of_devices:
+            beside = [
+                {one.op: (one.start, one.end) for one in flights(self.graph, self.ends, rank)}
+                for rank in self.all_ranks
+            ]
         ranks = tuple(
-            _moved(rank, pieces, start, end)
-            for rank, pieces, start, end in zip(
-                self.measured.ranks, self.ties.pieces, self.times.start, self.times.end, strict=True
+            _moved(rank, pieces, start, end, known)
+            for rank, pieces, start, end, known in zip(
+                self.measured.ranks, self.ties.pieces, self.times.start, self.times.end, beside, strict=True
             )
         )
         return replace(
@@ -276,7 +289,12 @@ class MeasuredResults(Struct, frozen=True, dict=True):
     def mean_ns(self) -> dict[str, int]:
         """Each account, the mean of the ranks, ns, rounded."""
         sums, ranks = self.sum_ns(self.all_ranks), len(self.all_ranks)
-        return {name: round(ns / ranks) for name, ns in zip(ACCOUNTS, sums, strict=True)}
+        means = {name: round(ns / ranks) for name, ns in zip(ACCOUNTS, sums, strict=True)}
+        return {
+            name: ns
+            for name, ns in means.items()
+            if ns or self.measured.of_devices or not name.endswith(PROFILED)
+        }
 
     @cached_property
     def mean_busy_ns(self) -> int:
@@ -364,7 +382,12 @@ class MeasuredResults(Struct, frozen=True, dict=True):
 
     def account_ns(self, tracks: Iterable[Track]) -> dict[str, int]:
         """ns by account of the ranks of some tracks together, in the order of the accounts."""
-        return dict(zip(ACCOUNTS, self.sum_ns([track.number for track in tracks]), strict=True))
+        sums = dict(zip(ACCOUNTS, self.sum_ns([track.number for track in tracks]), strict=True))
+        return {
+            name: ns
+            for name, ns in sums.items()
+            if ns or self.measured.of_devices or not name.endswith(PROFILED)
+        }
 
     @property
     def rank_map(self) -> None:
@@ -406,6 +429,10 @@ class MeasuredResults(Struct, frozen=True, dict=True):
         """Where a segment of the critical path is seen: in the lane of its rank."""
         one = self.critical_path[index]
         return Spot(one.rank, one.start, one.end)
+
+    @property
+    def model_figures(self) -> None:
+        """None: a trace says no model."""
 
     def headline(self, wide: bool) -> list[str]:
         """What the run is, in the facts of a screen's first row."""
@@ -454,8 +481,17 @@ def timed_passes(rank: RankTrace) -> list[TimedPass]:
     return found
 
 
-def _moved(rank: RankTrace, pieces: Pieces, start: array[int], end: array[int]) -> RankTrace:
-    """A rank with the times of its pieces; what has no piece of its own keeps its place inside one."""
+def _moved(
+    rank: RankTrace,
+    pieces: Pieces,
+    start: array[int],
+    end: array[int],
+    beside: Mapping[int, tuple[int, int]],
+) -> RankTrace:
+    """A rank with the times of its pieces; what has no piece of its own keeps its place inside one.
+
+    beside: (start, end) of the operations that run beside the pieces.
+    """
     moves = _Moves(pieces, start, end)
     ops, subs = rank.ops, rank.subs
     first: dict[int, int] = {}
@@ -474,7 +510,9 @@ def _moved(rank: RankTrace, pieces: Pieces, start: array[int], end: array[int]) 
     op_times = []
     for op, known in enumerate(ops.known):
         measured = (ops.start[op], ops.end[op])
-        if op in first:
+        if op in beside:
+            op_times.append(beside[op])
+        elif op in first:
             op_times.append((first[op], last[op]))
         elif known == FUSED and measured in spans:
             op_times.append(spans[measured])
@@ -487,7 +525,8 @@ def _moved(rank: RankTrace, pieces: Pieces, start: array[int], end: array[int]) 
     op_start, op_end = _columns(op_times)
     sub_start, sub_end = _columns(all_subs)
     moved = replace(ops, start=op_start, end=op_end)
-    return replace(rank, ops=moved, subs=replace(subs, start=sub_start, end=sub_end))
+    window = None if rank.window is None else (moves.time(rank.window[0]), end[-1] if end else 0)
+    return replace(rank, ops=moved, subs=replace(subs, start=sub_start, end=sub_end), window=window)
 
 
 def _columns(spans: list[tuple[int, int]]) -> tuple[array[int], array[int]]:

@@ -34,10 +34,9 @@ def facts(results: MeasuredResults) -> list[tuple[str, str]]:
     run = results.run
     subs = f"; {plural(run.subs, 'sub-operation')} inside them" if run.subs else ""
     batches = f", {plural(run.microbatches, 'micro-batch')}" if run.microbatches else ""
-    what = "Megatron" if run.unit == "rank" else "Megatron schedule plan"
     found = [
         ("file", printable(run.path)),
-        ("format", f"rank-trace, {what}"),
+        ("format", format_words(run)),
         *([("run", run.stamp)] if run.stamp is not None else []),
         ("ranks", f"{ranks_words(run)}; {clock_words(run)}"),
         ("read", f"{plural(run.ops, 'operation')}{batches}{subs}"),
@@ -49,6 +48,17 @@ def facts(results: MeasuredResults) -> list[tuple[str, str]]:
         changes = replay_words(results.scales, _ON_A_PAGE)
         found += [("changed", changes)] if changes else []
     return found
+
+
+def format_words(run: MeasuredRun) -> str:
+    """What wrote the files; of a profiler also which of its steps is shown."""
+    if run.recorded is None:
+        return f"rank-trace, {'Megatron' if run.unit == 'rank' else 'Megatron schedule plan'}"
+    who = "PyTorch profiler (Kineto)" if run.format == "kineto" else "Nsight Systems"
+    steps = len(run.recorded.steps)
+    if run.recorded.step is None:
+        return f"{who}; all that was recorded" + (f", {plural(steps, 'step')}" if steps else "")
+    return f"{who}; step {run.recorded.step} of {plural(steps, 'step')}"
 
 
 def headline(results: MeasuredResults, wide: bool) -> list[str]:
@@ -71,8 +81,8 @@ def headline(results: MeasuredResults, wide: bool) -> list[str]:
 def ranks_words(run: MeasuredRun) -> str:
     """How many ranks and of how many: `8 ranks = tp 2 x dp 1 x pp 4`, `2 of 8 ranks`, `2 stages`."""
     count, degrees = len(run.ranks), run.degrees
-    if run.unit == "stage":
-        return plural(count, "stage")
+    if run.unit != "rank":
+        return plural(count, run.unit)
     of = "" if degrees.world in (None, count) else f"{count} of "
     words = of + plural(degrees.world or count, "rank")
     known = (("tp", degrees.tp), ("dp", degrees.dp), ("pp", degrees.pp))

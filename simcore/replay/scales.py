@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from simcore.diagnostics import printable
+from simcore.measured.kernel_names import shown_name
 from simcore.records import Struct, field
 from simcore.units import number
 
@@ -17,7 +18,8 @@ class Scales(Struct, frozen=True):
 
     compute: forward, backward, optimizer. comm: communication, also by category in `kinds`. ops: by
     name of the operation or sub-operation. ranks, stages: compute by rank number, by stage. gaps: the
-    host's time between operations. host: operations that neither compute nor communicate.
+    host's time between operations. host: operations that neither compute nor communicate. rank_gaps:
+    by rank the time of its host between operations and before its step begins.
     """
 
     compute: float = 1.0
@@ -28,6 +30,7 @@ class Scales(Struct, frozen=True):
     kinds: Mapping[str, float] = field(default_factory=dict)
     ranks: Mapping[int, float] = field(default_factory=dict)
     stages: Mapping[int | None, float] = field(default_factory=dict)
+    rank_gaps: Mapping[int, float] = field(default_factory=dict)
 
     def times(self, other: Scales) -> Scales:
         """Both after each other."""
@@ -40,6 +43,7 @@ class Scales(Struct, frozen=True):
             _product(self.kinds, other.kinds),
             _product(self.ranks, other.ranks),
             _product(self.stages, other.stages),
+            _product(self.rank_gaps, other.rank_gaps),
         )
 
     def changes(self) -> list[str]:
@@ -48,13 +52,14 @@ class Scales(Struct, frozen=True):
             ("compute", self.compute), ("communication", self.comm),
             ("host gaps", self.gaps), ("host operations", self.host),
         ]  # fmt: skip
-        found += [(printable(name, 40), factor) for name, factor in self.ops.items()]
+        found += [(printable(shown_name(name), 40), factor) for name, factor in self.ops.items()]
         found += [(f"{printable(kind, 40)} communication", factor) for kind, factor in self.kinds.items()]
         found += [
             ("ranks without a stage" if stage is None else f"stage {stage}", factor)
             for stage, factor in self.stages.items()
         ]
         found += [(f"rank {rank}", factor) for rank, factor in self.ranks.items()]
+        found += [(f"host gaps of rank {rank}", factor) for rank, factor in self.rank_gaps.items()]
         return [f"{what} x{number(rounded(factor))}" for what, factor in found if factor != 1.0]
 
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 from simcore.collectives import algorithm_bandwidth
 from simcore.diagnostics import in_short
 from simcore.measured.columns import FUSED, INSTANT, MEASURED, PLACED, RankTrace
+from simcore.measured.device_facts import device_facts
 from simcore.measured.facts import SpanFacts, neighbours, span_facts
-from simcore.measured.lanes import NO_GROUP
+from simcore.measured.kernel_names import shown_name
+from simcore.measured.lanes import COPIES_LANE, NO_GROUP
 from simcore.measured.matching import Call
-from simcore.measured.vocabulary import COMPUTE, category_of_op, group_of_op
+from simcore.measured.vocabulary import COMPUTE, COPY, group_of_op
 from simcore.ranks import RankSet, place_words
 from simcore.replay.dependencies import Dependency, causes, effects, pieces_of_item
 from simcore.replay.waits import Wait, waits_by_item
@@ -65,18 +67,18 @@ class MeasuredSpanWords:
             length = axis.length(facts.end_ns - facts.start_ns)
         else:
             times = f"{axis.clock(facts.start_ns)}   {_UNKNOWN_LENGTH[facts.known]}"
-        return Said(_what(facts), whose, times, length, more=", ".join(self._of_the_file(facts)))
+        return Said(_what(facts), whose, times, length, more=", ".join(self._of_the_file(rank, item, facts)))
 
     def _whose(self, rank: RankTrace) -> tuple[str, ...]:
-        if self._run.unit == "stage":
-            return (f"stage {rank.number}",)
+        if self._run.unit != "rank":
+            return (f"{self._run.unit} {rank.number}",)
         position = self._run.degrees.position(rank.number)
         few = f"rank {rank.number}"
         if position is not None:
             return f"{few} = {place_words(position)}", few
         return (few,) if rank.stage is None else (f"{few}, stage {rank.stage}", few)
 
-    def _of_the_file(self, facts: SpanFacts) -> list[str]:
+    def _of_the_file(self, rank: RankTrace, item: int, facts: SpanFacts) -> list[str]:
         """What the file says besides times, as far as it does."""
         said = []
         if facts.state is not None:
@@ -88,6 +90,8 @@ class MeasuredSpanWords:
             said.append(f"{plural(facts.subs, 'sub-operation')}{length}")
         if facts.description is not None:
             said.append(in_short(facts.description, 100))
+        if rank.device is not None:
+            return said + [f"{name} {in_short(words, 60)}" for name, words in device_facts(rank, item)]
         said.append(f"line {facts.line}" + (" of its file" if facts.path != self._run.path else ""))
         return said
 
@@ -105,13 +109,13 @@ class MeasuredSpanWords:
 
     # -- in full -----------------------------------------------------------------------
 
-    def all_of(
-        self, number: int, stream: str | None, index: int, rank: int | None
-    ) -> list[tuple[str, str]]:
+    def all_of(self, number: int, stream: str | None, index: int, rank: int | None) -> list[tuple[str, str]]:
         trace, spans, axis = self._run.ranks[number], self._lanes.spans(number, stream), self._lanes.axis
         start, end, item = spans.start[index], spans.end[index], spans.op[index]
         whose = (
-            self._lanes.rank_words(trace.number) if self._run.unit == "rank" else f"stage {trace.number}"
+            self._lanes.rank_words(trace.number)
+            if self._run.unit == "rank"
+            else f"{self._run.unit} {trace.number}"
         )
         if item < 0:
             before, after = neighbours(trace, item)
@@ -121,7 +125,7 @@ class MeasuredSpanWords:
                 ("after", in_short(before or "nothing", 80)), ("before", in_short(after or "nothing", 80)),
             ]  # fmt: skip
         facts = span_facts(trace, item)
-        found = [("operation", in_short(facts.name, 80)), ("on", whose), ("kind", facts.category)]
+        found = [("operation", in_short(shown_name(facts.name), 80)), ("on", whose), ("kind", facts.category)]
         if facts.known in (MEASURED, FUSED) and self._run.timed:
             length = facts.end_ns - facts.start_ns
             times = f"{axis.clock(facts.start_ns)} .. {axis.clock(facts.end_ns)}"
@@ -152,7 +156,9 @@ class MeasuredSpanWords:
             found.append(("partner", f"{partner}: what is waited here is not known"))
         for label, direction in (("[ waited for", -1), ("] holds back", 1)):
             found += [(label, words) for words in self._all_words(number, stream, index, direction)]
-        found.append(("line", f"{facts.line} of {in_short(facts.path)}"))
+        found += [(name, in_short(words, 200)) for name, words in device_facts(trace, item)]
+        where = "line" if trace.device is None else "event"
+        found.append((where, f"{facts.line} of {in_short(facts.path)}"))
         return found
 
     def _partner(self, number: int, item: int) -> str:
@@ -193,8 +199,9 @@ class MeasuredSpanWords:
         who = f"rank {rank.number}" + ("" if rank.stage is None else f" of stage {rank.stage}")
         often = f", {one.times} times" if one.times > 1 else ""
         does = "sends" if one.sends else "comes last"
-        behind = f", behind {in_short(one.after, 40)}" if one.after else ""
-        return f"{duration(one.ns)} for {who} in {in_short(one.name, 40)}{often}: it {does}{behind}"
+        behind = f", behind {in_short(shown_name(one.after), 40)}" if one.after else ""
+        name = in_short(shown_name(one.name), 40)
+        return f"{duration(one.ns)} for {who} in {name}{often}: it {does}{behind}"
 
     # -- what waits for what -----------------------------------------------------------
 
@@ -236,7 +243,7 @@ class MeasuredSpanWords:
         leg = legs[index]
         segments = plural(len(self._results.critical_path), "segment")
         words = (
-            f"path leg {index + 1} of {len(legs)} ({segments}): {in_short(leg.what, 40)}, "
+            f"path leg {index + 1} of {len(legs)} ({segments}): {in_short(shown_name(leg.what), 40)}, "
             f"{duration(leg.ns)}; {leg.reason}"
         )
         return Step(leg.number, None, leg.start_ns, leg.rank, words)
@@ -255,7 +262,7 @@ class MeasuredSpanWords:
         if one.rank != number:
             stage = f" of stage {rank.stage}" if rank.stage not in (None, own.stage) else ""
             where = f", rank {rank.number}{stage}"
-        return f"{in_short(piece_name(self._results, one.rank, one.piece), 40)}{where}"
+        return f"{in_short(shown_name(piece_name(self._results, one.rank, one.piece)), 40)}{where}"
 
     def _shown_in(self, one: Dependency) -> str | None:
         """The stream of the lane that shows a piece; None for a gap, which its rank's lane alone shows."""
@@ -265,10 +272,10 @@ class MeasuredSpanWords:
         op, sub = pieces.op[one.piece], pieces.sub[one.piece]
         if sub >= 0:
             return trace.subs.group[sub] or NO_GROUP
-        name, group = trace.ops.name[op], trace.ops.group[op]
-        if category_of_op(name, group) in (*COMPUTE, "host"):
+        category = trace.ops.category(op)
+        if category in (*COMPUTE, "host"):
             return COMPUTE_STREAM
-        return group_of_op(name, group)
+        return COPIES_LANE if category == COPY else group_of_op(trace.ops.name[op], trace.ops.group[op])
 
 
 def _dtype(facts: SpanFacts) -> str:
@@ -278,14 +285,14 @@ def _dtype(facts: SpanFacts) -> str:
 def _gap(rank: RankTrace, item: int) -> str:
     before, after = neighbours(rank, item)
     if before is None:
-        return f"not running yet, the first operation is {in_short(after or '-', 40)}"
+        return f"not running yet, the first operation is {in_short(shown_name(after or '-'), 40)}"
     if after is None:
-        return f"over, the last operation was {in_short(before, 40)}"
-    return f"host gap between {in_short(before, 40)} and {in_short(after, 40)}"
+        return f"over, the last operation was {in_short(shown_name(before), 40)}"
+    return f"host gap between {in_short(shown_name(before), 40)} and {in_short(shown_name(after), 40)}"
 
 
 def _what(facts: SpanFacts) -> str:
-    name = in_short(facts.name, 40)
+    name = in_short(shown_name(facts.name), 40)
     if facts.parent is not None:
         collective = f"{in_short(facts.collective, 20)}, " if facts.collective is not None else ""
         words = f"{name} ({collective}{facts.category}) in {in_short(facts.parent, 40)}"
@@ -297,7 +304,7 @@ def _what(facts: SpanFacts) -> str:
 def _bandwidth(facts: SpanFacts) -> str:
     """Bytes over time of communication; without the group's size there is no bus bandwidth."""
     length = facts.end_ns - facts.start_ns
-    communicates = facts.category not in ("forward", "backward", "optimizer", "host")
+    communicates = facts.category not in (*COMPUTE, COPY, "host")
     if not communicates or facts.bytes is None or facts.known != MEASURED or length <= 0:
         return ""
     algbw = algorithm_bandwidth(facts.bytes, length)

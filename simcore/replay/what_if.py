@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import median_low
 from typing import TYPE_CHECKING, NamedTuple
 
 from simcore.diagnostics import Cancelled, UsageError
-from simcore.measured.vocabulary import COMPUTE, category_of_op
+from simcore.measured.vocabulary import COMPUTE
 from simcore.parameters import as_flags
 from simcore.replay.accounts import EXPOSED
 from simcore.replay.parameters import parameters_of
 from simcore.replay.scales import Scales, rounded
 from simcore.replay.slow_ranks import compute_by_stage, slow_ranks
-from simcore.run.findings import WhatIf
+from simcore.replay.stragglers import own_gaps_ns, stragglers
+from simcore.run.findings import ON_TIME, WhatIf
 
 if TYPE_CHECKING:
     from simcore.replay.results import MeasuredResults
@@ -20,14 +22,14 @@ if TYPE_CHECKING:
 # Time divided by this is what is 10 % faster; a slowed rank takes 10 % longer.
 _BETTER, _WORSE = 0.9, 1.1
 _MOST_RANKS = 16
+_MOST_KERNELS = 12
 _NO_DIFFERENCE = 1e-6
 _NO_PARTNER = "who it is with is not in this run: how much of it is waiting is not known"
 # What a rank that is slow is asked, and what that and balancing mean.
 AS_PEERS = " as fast as its peers"
 _PEERS = f"a slow rank{AS_PEERS}: computing as long as the median of the others of its stage"
-_BALANCED = (
-    "balanced stages: computing as much each as all do on average; who has more work then may be late"
-)
+_BALANCED = "balanced stages: computing as much each as all do on average; who has more work then may be late"
+_ON_TIME = f"a late rank{ON_TIME}: its compute and its host's gaps as long as the others' middle one"
 
 
 class _Ask(NamedTuple):
@@ -82,14 +84,23 @@ def what_if(
             alone = results.partners.kinds if not ask.kind else results.partners.kinds & {ask.kind}
             unknown = _NO_PARTNER if alone else ""
         worse = None if ask.worse is None else step(ask.worse)
-        asked = parameters_of(base.times(ask.better))
+        # The gaps of one rank have no parameter.
+        is_typed = not ask.better.rank_gaps
+        asked = parameters_of(base.times(ask.better)) if is_typed else None
         # What is made or not is a change that somebody can make, where it gains.
         is_change = free is None and better < replay.step_time_ns
-        flags = " ".join(as_flags(parameters_of(ask.better))) if is_change else ""
+        flags = " ".join(as_flags(parameters_of(ask.better))) if is_change and is_typed else ""
         found.append(
             WhatIf(
-                ask.name, free, better, worse, moves=ask.moves, unknown=unknown,
-                parameters=asked, flags=flags, meaning=ask.meaning,
+                ask.name,
+                free,
+                better,
+                worse,
+                moves=ask.moves,
+                unknown=unknown,
+                parameters=asked,
+                flags=flags,
+                meaning=ask.meaning,
             )
         )
     progress(len(asks), len(asks))
@@ -106,9 +117,10 @@ def _asks(results: MeasuredResults) -> list[_Ask]:
     ]
     names: dict[str, str] = {}
     for rank in run.ranks:
-        for name, group in zip(rank.ops.name, rank.ops.group, strict=True):
-            names.setdefault(name, category_of_op(name, group))
-    for name, category in names.items():
+        for op, name in enumerate(rank.ops.name):
+            if name not in names:
+                names[name] = rank.ops.category(op)
+    for name, category in _most(results, names).items():
         if category in (*COMPUTE, "host"):
             asks.append(_Ask(name, Scales(ops={name: 0.0}), Scales(ops={name: _BETTER})))
     for kind in EXPOSED:
@@ -131,7 +143,31 @@ def _asks(results: MeasuredResults) -> list[_Ask]:
     for one in slow_ranks(results):
         as_peers = Scales(ranks={one.rank: rounded(one.peers_ns / one.ns)})
         asks.append(_Ask(f"rank {one.rank}{AS_PEERS}", None, as_peers, meaning=_PEERS))
+    gaps = own_gaps_ns(results)
+    for late in stragglers(results):
+        place = next(place for place, rank in enumerate(run.ranks) if rank.number == late.rank)
+        middle = median_low(ns for other, ns in enumerate(gaps) if other != place)
+        busy = median_low(one.busy_ns for other, one in enumerate(replay.accounts) if other != place)
+        own = replay.accounts[place].busy_ns
+        on_time = Scales(
+            rank_gaps={late.rank: min(1.0, rounded(middle / gaps[place])) if gaps[place] else 1.0},
+            ranks={late.rank: min(1.0, rounded(busy / own)) if own else 1.0},
+        )
+        asks.append(_Ask(f"rank {late.rank}{ON_TIME}", None, on_time, meaning=_ON_TIME))
     return asks
+
+
+def _most(results: MeasuredResults, names: dict[str, str]) -> dict[str, str]:
+    """The operations that are asked: of a device, which has a thousand kernels, those that take most time."""
+    if not results.measured.of_devices:
+        return names
+    taken: dict[str, int] = {}
+    for rank in results.measured.ranks:
+        for name, start, end in zip(rank.ops.name, rank.ops.start, rank.ops.end, strict=True):
+            taken[name] = taken.get(name, 0) + end - start
+    compute = [name for name, category in names.items() if category in COMPUTE]
+    most = sorted(compute, key=lambda name: (-taken[name], name))[:_MOST_KERNELS]
+    return {name: names[name] for name in most}
 
 
 def balanced(results: MeasuredResults) -> Scales:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
+from simcore.measured.kernel_names import shown_name
 from simcore.measured.matching import Call, name_of
 from simcore.replay.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
 from simcore.run.findings import Place
@@ -54,7 +55,8 @@ def _rank(results: MeasuredResults) -> Place | None:
     ends = [rank.last_ns for rank in results.run.ranks]
     number = ends.index(max(ends))
     ops = results.run.ranks[number].ops
-    start = max((start for start, end in zip(ops.start, ops.end, strict=True) if end == ends[number]))
+    last = max(ops.end)
+    start = max(start for start, end in zip(ops.start, ops.end, strict=True) if end == last)
     words = f"{duration(ends[number])}, last to end: rank {_number(results, number)}"
     return Place("rank", words, number, start, ends[number], ends[number])
 
@@ -74,7 +76,7 @@ def _waiting(results: MeasuredResults, account: int, what: str) -> Place | None:
     if found is None:
         return None
     number, start, end, piece = found
-    name = printable(piece_name(results, number, piece), _NAME)
+    name = printable(shown_name(piece_name(results, number, piece)), _NAME)
     share = percent(end - start, results.step_time_ns)
     words = f"{duration(end - start)} ({share} %): rank {_number(results, number)} in {name}"
     return Place(what, words, number, start, end, end - start)
@@ -94,7 +96,7 @@ def _op(results: MeasuredResults) -> Place | None:
         return None
     number, op = max(computing, key=lambda key: computing[key])
     ns, ops = computing[number, op], results.run.ranks[number].ops
-    words = f"{duration(ns)}: {printable(ops.name[op], _NAME)} of rank {_number(results, number)}"
+    words = f"{duration(ns)}: {printable(shown_name(ops.name[op]), _NAME)} of rank {_number(results, number)}"
     return Place("op", words, number, ops.start[op], ops.end[op], ns)
 
 
@@ -115,7 +117,7 @@ def _gap(results: MeasuredResults) -> Place | None:
 
 
 def _place(results: MeasuredResults, what: str, number: int, start: int, end: int, piece: int) -> Place:
-    name = printable(piece_name(results, number, piece), _NAME)
+    name = printable(shown_name(piece_name(results, number, piece)), _NAME)
     words = f"{duration(end - start)}: {name} of rank {_number(results, number)}"
     return Place(what, words, number, start, end, end - start)
 

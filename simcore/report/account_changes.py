@@ -46,8 +46,10 @@ def lines(found: Compared, asked: Asked) -> list[str]:
     fields: list[Field[_Pair]] = [
         Field(f"account, {unit}", lambda pair: pair[0].name, left=True),
         *change_fields(lambda pair: pair[0], unit_ns, "A"),
-        *change_fields(lambda pair: pair[1], unit_ns, "A"),
     ]
+    # Runs that know no stages have none that changes most.
+    if found.worst is not None or any(one.stage is not None for one in found.stages):
+        fields += change_fields(lambda pair: pair[1], unit_ns, "A")
     left = len(there) - len(kept)
     more = f" ({left} that change less: --all)" if left else ""
     return [f"Accounts: {found.accounts_title}{more}", *field_lines(fields, shown)]

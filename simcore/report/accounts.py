@@ -25,7 +25,9 @@ _GLYPHS = {
     "forward": ("▄", "f"),
     "backward": ("█", "b"),
     "optimizer": ("▇", "o"),
+    "kernel": ("▅", "k"),
     "exposed": ("▌", "x"),
+    "copy": ("▍", "c"),
     "wait": ("─", "-"),
     "bubble": ("▁", "."),
     "host": ("▎", "h"),
@@ -33,6 +35,8 @@ _GLYPHS = {
 }
 # The part of a bar that an account is, unless it has its name.
 _PARTS = {"fwd": "forward", "recompute": "forward", "ig": "backward", "wg": "backward", "opt": "optimizer"}
+# Parts that not every run knows, by the account that has them.
+_ACCOUNT_OF = {"host": "host", "kernel": "compute kernel", "copy": "exposed copy"}
 _HOST_WORDS = (
     "  host: neither compute nor communication; idle: host gaps, before the first operation, after the last"
 )
@@ -44,6 +48,7 @@ _CLASS: list[Field[TrackUse]] = [
     *keys("compute_ns", "exposed_ns", "wait_ns", "bubble_ns"),
     Field(key="host_ns", optional=True),
     *keys("idle_ns", "overlapped_ns", "comm_ns", "peak_microbatches"),
+    Field(key="peak_chunks", optional=True),
     Field(key="streams", value=lambda one: _streams(one)),
 ]
 
@@ -74,6 +79,8 @@ class _Line:
 def _part(account: str) -> str:
     """What a legend has for an account."""
     kind, _, name = account.partition(" ")
+    if name == "copy":
+        return name
     return _PARTS.get(name, name) if kind == "compute" else kind
 
 
@@ -100,9 +107,7 @@ def lines(run: Run, asked: Asked) -> list[str]:
     shown = [_Line(run, track) for track in tracks[:_TRACKS]]
 
     def sum_of(accounts: Iterable[str]) -> Callable[[_Line], str]:
-        return lambda one: in_unit(
-            sum(one.ns[name] for name in accounts), unit_ns, run.figures.resolution_ns
-        )
+        return lambda one: in_unit(sum(one.ns[name] for name in accounts), unit_ns, run.figures.resolution_ns)
 
     def bar(one: _Line) -> str:
         return bar_text(((_GLYPHS[part][asked.ascii_only], ns) for part, ns in one.parts), step, cells)
@@ -115,10 +120,13 @@ def lines(run: Run, asked: Asked) -> list[str]:
         Field("computing", lambda one: percent(one.busy_ns, step) + " %"),
     ]
     exposed = [name.removeprefix("exposed ") for _, (name, *_) in columns if name.startswith("exposed ")]
+    copies = "copy" in exposed
+    exposed = [name for name in exposed if name != "copy"]
     title = f"Where the step goes, {unit} on each rank"
     title += f"; {', '.join(exposed)}: exposed communication" if exposed else ""
+    title += "; copy: beside neither" if copies else ""
     known = shown[0].ns
-    legend = [part for part in _GLYPHS if part != "host" or "host" in known]
+    legend = [part for part in _GLYPHS if _ACCOUNT_OF.get(part, "") in ("", *known)]
     words = [f"{_GLYPHS[part][asked.ascii_only].replace(' ', '(blank)')} {part}" for part in legend]
     more = more_line(len(tracks) - _TRACKS, where="--json has all")
     return [title, *field_lines(fields, shown), *more, f"  {'  '.join(words)}",
@@ -128,4 +136,8 @@ def lines(run: Run, asked: Asked) -> list[str]:
 def values(run: Run, asked: Asked) -> dict[str, Any]:
     """`classes`: the ranks of each track, whose accounts sum to the step; `mean_ns`: of all ranks."""
     classes = field_values(_CLASS, run.figures.track_uses)
-    return {"classes": classes, "mean_ns": run.mean_ns if run.timed else {}}
+    mean_ns = dict(run.mean_ns) if run.timed else {}
+    if "cp" not in run.figures.origin.degrees:
+        # Of models alone.
+        mean_ns.pop("exposed cp", None)
+    return {"classes": classes, "mean_ns": mean_ns}

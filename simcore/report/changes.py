@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from simcore.report.table import Field, field_values
+from simcore.run.accounts import OF_PROFILES
 from simcore.units import duration, in_unit, number, percent
 
 if TYPE_CHECKING:
@@ -24,8 +25,9 @@ def change_values(change: Change) -> dict[str, Any]:
 
 
 def account_values(changes: Sequence[Change]) -> list[dict[str, Any]]:
-    """Changes of accounts as JSON has them."""
-    return field_values([Field(key="account", value=lambda one: one.name), *CHANGE], changes)
+    """Changes of accounts as JSON has them; those of a profiler alone where there are any."""
+    told = [one for one in changes if one.a_ns or one.b_ns or one.name not in OF_PROFILES]
+    return field_values([Field(key="account", value=lambda one: one.name), *CHANGE], told)
 
 
 def change_fields(

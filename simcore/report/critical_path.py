@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simcore.diagnostics import printable
+from simcore.measured.kernel_names import shown_name
 from simcore.report.section import Asked
 from simcore.report.table import Field, field_lines, field_values, keys, listed
 from simcore.run.figures import PathSegment
@@ -28,7 +29,7 @@ class _Alike(NamedTuple):
 
 def _what(one: _Alike) -> str:
     what, name = one.words
-    return f"{what} {printable(name, _NAME_CELLS)}".rstrip()
+    return f"{what} {printable(shown_name(name), _NAME_CELLS)}".rstrip()
 
 
 _LONGEST: list[Field[_Alike]] = [
@@ -60,7 +61,7 @@ def lines(run: Run, asked: Asked) -> list[str]:
             # One rank a stage: the line before says it.
             continue
         shown = [
-            f"{printable(what, _NAME_CELLS)} {duration(ns)} ({percent(ns, step)} %)"
+            f"{printable(shown_name(what), _NAME_CELLS)} {duration(ns)} ({percent(ns, step)} %)"
             for what, ns in parts[:_MOST_PARTS]
         ]
         left = len(parts) - len(shown)

@@ -24,7 +24,7 @@ def lines(run: Run, asked: Asked) -> list[str]:
     figures = run.figures
     said = [line for one in figures.said for line in wrapped(one.text, "  ", "    ")] if run.timed else []
     facts = [f"  {name:<10} {words}" for name, words in figures.facts]
-    return [figures.title, "", *(["In words", *said, ""] if said else []), *facts]
+    return [*figures.title.split("\n"), "", *(["In words", *said, ""] if said else []), *facts]
 
 
 def values(run: Run, asked: Asked) -> dict[str, Any]:

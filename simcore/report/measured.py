@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
+from simcore.measured.kernel_names import shown_name
+from simcore.report.bandwidths import bandwidth_values
 from simcore.report.operations import operation_values
 from simcore.report.section import Asked
 from simcore.report.table import Field, field_lines, field_values, more_line
@@ -15,13 +18,17 @@ if TYPE_CHECKING:
     from simcore.analysis.run import Run
     from simcore.measured import MeasuredRun
     from simcore.replay.difference import Difference
+    from simcore.replay.results import MeasuredResults
 
 _RANKS, _OPS = 64, 3
 _NAME_CELLS = 34
+_PROFILED = ("kernel", "copy")
 
 
 def _ops(one: Difference) -> str:
-    return ", ".join(f"{printable(name, _NAME_CELLS)} {signed(ns)}" for name, ns in one.ops[:_OPS])
+    return ", ".join(
+        f"{printable(shown_name(name), _NAME_CELLS)} {signed(ns)}" for name, ns in one.ops[:_OPS]
+    )
 
 
 _FIELDS: list[Field[Difference]] = [
@@ -78,6 +85,7 @@ def values(run: Run, asked: Asked) -> dict[str, Any]:
         "by_rank": _ranks(measured),
         **operation_values(recorded),
         **_waiting(run.as_read),
+        **_recorded(run, recorded),
         "replay": replay,
     }
     return {"measured": found}
@@ -90,10 +98,44 @@ def _ranks(run: MeasuredRun) -> list[dict[str, Any]]:
 
     found = []
     for rank, time in zip(run.ranks, rank_times(run), strict=True):
-        times = {"start_ns": rank.first_ns, "end_ns": rank.last_ns, "ns": time.ns} if run.timed else {}
+        times: dict[str, Any] = {}
+        if run.timed:
+            times = {"start_ns": rank.first_ns, "end_ns": rank.last_ns, "ns": _told(run, time.ns)}
         counts = {"operations": len(rank.ops), "sub_operations": len(rank.subs)}
         found.append({"ranks": str(rank.number), "stage": rank.stage, **counts, **times})
     return found
+
+
+def _told(run: MeasuredRun, ns: Mapping[str, int]) -> dict[str, int]:
+    """ns by category; what a profiler alone tells is left out where there is none of it."""
+    return {name: one for name, one in ns.items() if one or run.of_devices or name not in _PROFILED}
+
+
+def _recorded(shown: Run, results: MeasuredResults) -> dict[str, Any]:
+    """What is known of profiler traces alone; nothing of others."""
+    run, one = results.measured, results.measured.recorded
+    if one is None:
+        return {}
+    # Imported here: other runs have none.
+    from simcore.replay.stragglers import stragglers
+
+    middle, most = one.residual_ns
+    numbers = [str(rank.number) for rank in run.ranks]
+    return {
+        "step": one.step,
+        "steps": [
+            {"step": step.number, "longest_ns": step.longest_ns,
+             "ns": {str(rank): ns for rank, ns in sorted(step.ns.items())}}
+            for step in one.steps
+        ],
+        "clocks": {
+            "shift_ns": dict(zip(numbers, one.shifts, strict=True)),
+            "matched": dict(zip(numbers, one.matched, strict=True)),
+            "residual_ns": {"median": middle, "most": most},
+        },
+        "collectives": bandwidth_values(shown),
+        "stragglers": [late._asdict() for late in stragglers(results)],
+    }  # fmt: skip
 
 
 def _waiting(run: Run) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
+from simcore.measured.kernel_names import shown_name
 from simcore.report.section import Asked
 from simcore.report.table import WIDTH, Field, field_lines, field_values, more_line
 
@@ -29,7 +30,8 @@ def _fields(run: MeasuredRun, waited: Callable[[OpFigures], int] | None) -> list
     """waited: how much of the longest is waiting for others; None where nobody is known to wait."""
 
     def name(one: OpFigures) -> str:
-        return printable(one.name if one.parent is None else f"{one.name} in {one.parent}", _NAME_CELLS)
+        name = shown_name(one.name) if one.parent is None else f"{one.name} in {one.parent}"
+        return printable(name, _NAME_CELLS)
 
     def most_is_on(one: OpFigures) -> str:
         batch = f", micro-batch {one.most_batch}" if one.most_batch >= 0 else ""

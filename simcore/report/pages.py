@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from simcore.report import (
     accounts,
+    bandwidths,
     critical_path,
     diagnostics,
     estimate,
     head,
     layers,
     measured,
+    memory,
     operations,
     usage,
     waits,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 SCHEMA = "wltui.report/1"
 SECTIONS: tuple[Section[Run], ...] = (
     head,
+    memory,
     accounts,
     measured,
     usage,
@@ -39,12 +42,14 @@ SECTIONS: tuple[Section[Run], ...] = (
     critical_path,
     what_if,
     operations,
+    bandwidths,
     diagnostics,
 )
 # The keys that come first, whatever the order of the page.
 _FIRST_KEYS = (
     "workload", "cluster", "schedule", "parameters", "step_time_ns", "pass_end_ns", "spans",
-    "ops_simulated", "rank_classes", "classes", "mean_ns", "layers", "critical_path", "what_if",
+    "ops_simulated", "rank_classes", "classes", "mean_ns", "throughput", "memory", "model", "layers",
+    "critical_path", "what_if",
     "what_if_base_ns", "gradients", "streams", "dimensions", "worst_link", "sentences", "measured",
     "estimates", "diagnostics",
 )  # fmt: skip

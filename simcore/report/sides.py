@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from simcore.report.memory import figure_values
 from simcore.report.section import Asked
 from simcore.report.table import WIDTH, Field, field_values, keys, wrapped
 from simcore.units import difference, duration
@@ -14,6 +16,14 @@ if TYPE_CHECKING:
     from simcore.analysis.two_runs import Compared
 
 _THEN = "     "
+
+
+def _of_model(name: str, run: Run) -> Any:
+    """A figure of a model; None of any other run."""
+    figures = run.model_figures
+    return None if figures is None else figure_values(figures)[name]
+
+
 _PART: list[Field[Part]] = [Field(key="account"), Field(key="difference_ns", value=lambda one: one.ns)]
 _FILE: Field[Run] = Field(key="file", value=lambda one: one.path)
 # Of runs whose ops were matched their parameters tell them apart, of others what they are.
@@ -22,6 +32,7 @@ _MATCHED: list[Field[Run]] = [
     *keys("step_time_ns"),
     Field(key="schedule", value=lambda one: one.figures.origin.schedule),
     Field(key="parameters", value=lambda one: one.figures.origin.parameters),
+    *(Field(key=name, value=partial(_of_model, name), optional=True) for name in ("throughput", "memory")),
 ]
 _PAIRED: list[Field[Run]] = [
     _FILE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
+from simcore.measured.kernel_names import shown_name
 from simcore.report.section import Asked
 from simcore.report.table import Field, field_lines, field_values, more_line
 from simcore.run.figures import WaitFor
@@ -27,7 +28,10 @@ def _fields(run: Run) -> list[Field[WaitFor]]:
             "wait for", lambda one: short(one.late.text(), _RANK_CELLS),
             "for", lambda one: one.late.first, left=True,
         ),
-        Field("in", lambda one: printable(one.where, _NAME_CELLS), "in", lambda one: one.where, left=True),
+        Field(
+            "in", lambda one: printable(shown_name(one.where), _NAME_CELLS),
+            "in", lambda one: one.where, left=True,
+        ),
         Field("for", lambda one: duration(one.ns), "ns"),
         Field("of step", lambda one: f"{percent(one.ns, run.step_time_ns)} %"),
     ]  # fmt: skip

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
+from simcore.measured.kernel_names import shown_name
 from simcore.records import asdict
 from simcore.report.section import Asked
 from simcore.report.table import Field, field_lines, field_values, listed
-from simcore.run.findings import WhatIf
+from simcore.run.findings import WhatIf, dimension_change
 from simcore.units import change_percent, duration
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
 
 _KNOB_CELLS, _COMMAND_CELLS = 60, 4096
+_FLAGS_CELLS = 24
 _LEAST_SHARE = 0.0005
 
 
@@ -34,7 +36,11 @@ def _fields(run: Run) -> list[Field[WhatIf]]:
 
     fields: list[Field[WhatIf]] = [
         Field(key="list"),
-        Field("what", lambda one: printable(one.knob, _KNOB_CELLS), "knob", lambda one: one.name, left=True),
+        Field(
+            "what", lambda one: printable(_named(one, run), _KNOB_CELLS),
+            "knob", lambda one: one.flags or one.name, left=True,
+        ),
+        Field(key="words", value=lambda one: one.name if _has_words(one) else None, optional=True),
         Field(
             "step if free", lambda one: step(one.free_ns, one),
             "free_ns", lambda one: _known(one.free_ns, one),
@@ -55,7 +61,6 @@ def _fields(run: Run) -> list[Field[WhatIf]]:
         ),
         Field(key="moves_work", value=lambda one: one.moves or None, optional=True),
         Field(key="unknown", value=lambda one: one.unknown or None, optional=True),
-        Field(key="flags", value=lambda one: one.flags or None, optional=True),
         Field(key="microbatches", optional=True),
         Field(key="alike_ns", optional=True),
     ]  # fmt: skip
@@ -76,7 +81,24 @@ def _changes(run: Run) -> list[Field[WhatIf]]:
         Field("step", lambda one: duration(one.better10_ns)),
         Field("change", change),
         Field("", lambda one: "" if one.alike_ns is None else "a micro-batch", left=True),
+        Field("", _short_flags, left=True),
     ]
+
+
+def _short_flags(one: WhatIf) -> str:
+    """The flags of a change that is called by other words, where they are short; --json has all."""
+    return one.flags if _has_words(one) and len(one.flags) <= _FLAGS_CELLS else ""
+
+
+def _has_words(one: WhatIf) -> bool:
+    """Whether a change is called something else than by its flags."""
+    return bool(one.flags) and one.name != one.flags
+
+
+def _named(one: WhatIf, run: Run) -> str:
+    """A bandwidth or latency is said with what it is and what it would be."""
+    dimension = dimension_change(one.name, run.dims)
+    return shown_name(one.knob) if dimension is None else f"{one.knob} ({dimension[1]})"
 
 
 def lines(run: Run, asked: Asked) -> list[str]:
@@ -91,7 +113,7 @@ def lines(run: Run, asked: Asked) -> list[str]:
     changes = [one for one in knobs if one.list == "change"]
     things = [one for one in knobs if one.list != "change"]
     shown = [one for one in things if one.anomaly or one.unknown or _share(one, base) >= _LEAST_SHARE]
-    little = [printable(one.knob, _KNOB_CELLS) for one in things if one not in shown]
+    little = [printable(shown_name(one.knob), _KNOB_CELLS) for one in things if one not in shown]
     found: list[str] = []
     if changes:
         title = f"Changes you can make (step time now {duration(base)})"

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-# What a trace cannot tell apart is one account: input and weight gradient and what is recomputed run
-# inside its backward steps. `embedding`, `position` and `host` are a trace's alone.
+# What a trace cannot tell apart is one account: input and weight gradient and what is recomputed run inside
+# its backward steps. `embedding`, `position` and `host` are a trace's alone, `kernel` (compute of which
+# nothing tells what it is for) and `copy` a profiler's.
 ALIKE = (
     "forward", "backward", "optimizer", "exposed tp", "exposed dp", "exposed ep", "exposed expert dp",
     "exposed pp", "exposed embedding", "exposed position", "exposed other", "wait", "bubble", "host", "idle",
+    "kernel", "exposed copy",
 )  # fmt: skip
+# Accounts that are left out where no run is a profiler's.
+OF_PROFILES = ("kernel", "exposed copy")
 # Places in ALIKE of what a rank computes.
-COMPUTE = tuple(ALIKE.index(name) for name in ("forward", "backward", "optimizer"))
+COMPUTE = tuple(ALIKE.index(name) for name in ("forward", "backward", "optimizer", "kernel"))
 
 
 def places_in_alike(accounts: Sequence[str], names: Mapping[str, str]) -> tuple[int, ...]:

@@ -64,7 +64,8 @@ class TrackUse(NamedTuple):
     """What a step is for one rank of a track, ns; its accounts sum to the step.
 
     compute_ns: by phase. exposed_ns: by kind of group. host_ns: None where no host was watched.
-    overlapped_ns: communication beside compute. peak_microbatches: held at once. None: not known.
+    overlapped_ns: communication beside compute. peak_microbatches: held at once, peak_chunks:
+    exactly, of a model. None: not known.
     """
 
     track: Track
@@ -78,6 +79,7 @@ class TrackUse(NamedTuple):
     comm_ns: int
     peak_microbatches: int | None
     streams: Sequence[StreamUse]
+    peak_chunks: int | None = None
 
 
 class WaitFor(NamedTuple):

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 # last five before `wait` are of measured runs: groups of the embeddings, unknown kinds, the host.
 # `wg` is for schedules that take the weight gradient apart; else it is backward as well.
 KINDS = (
-    "fwd", "bwd", "wg", "opt", "recompute", "tp", "ep", "dp", "dp_ep", "all", "pp",
+    "fwd", "bwd", "wg", "opt", "recompute", "tp", "ep", "dp", "dp_ep", "all", "cp", "pp",
     "embedding", "position", "comm", "host", "wait", "bubble", "idle",
+    "kernel", "copy",
 )  # fmt: skip
-COMPUTING = tuple(KINDS.index(name) for name in ("fwd", "bwd", "wg", "opt", "recompute"))
+COMPUTING = tuple(KINDS.index(name) for name in ("fwd", "bwd", "wg", "opt", "recompute", "kernel"))
 NAMELESS = frozenset(KINDS.index(name) for name in ("idle", "bubble", "wait"))
 # The stream that every track has; the others are communication, by the names of its groups.
 COMPUTE_STREAM = "compute"

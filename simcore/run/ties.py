@@ -17,10 +17,12 @@ from __future__ import annotations
 import itertools
 from array import array
 
+from simcore.measured.device_matching import match_devices
 from simcore.measured.matching import Call, Matches, Meeting, match, times_of
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.run import MeasuredRun
 from simcore.records import Struct
+from simcore.run.device_pieces import device_pieces
 from simcore.run.pieces import AWAIT, LAUNCH, MEET, TRANSFER, Links, Pieces, pieces_of
 
 NONE = -1
@@ -59,9 +61,14 @@ class Ties(Struct, frozen=True):
 
 def ties_of(run: MeasuredRun) -> Ties:
     """Ties the pieces of a timed run; ranks that did not run together are tied as if they had."""
-    matches = match(run.ranks, run.degrees, run.concurrent)
-    links = _links(run, matches)
-    pieces = tuple(pieces_of(number, rank, links) for number, rank in enumerate(run.ranks))
+    if run.of_devices:
+        matches = match_devices(run.ranks, run.degrees, run.concurrent)
+        meetings = {call: number for number, one in enumerate(matches.meetings) for call in one.calls}
+        pieces = tuple(device_pieces(number, rank, meetings) for number, rank in enumerate(run.ranks))
+    else:
+        matches = match(run.ranks, run.degrees, run.concurrent)
+        links = _links(run, matches)
+        pieces = tuple(pieces_of(number, rank, links) for number, rank in enumerate(run.ranks))
     members, transfers = _partners(matches, pieces)
     before = _orders(matches, members)
     return _Measure(run, matches, pieces, members, before, transfers).ties()
@@ -170,13 +177,15 @@ class _Measure:
         first = [array("q", (end - start for start, end in zip(one.start, one.end, strict=True)))
                  for one in self.pieces]  # fmt: skip
         after = [array("q", bytes(8 * len(one))) for one in self.pieces]
-        concurrent = self.run.concurrent
+        concurrent, of_devices = self.run.concurrent, self.run.of_devices
         for rank, columns in enumerate(self.pieces):
             for piece, kind in enumerate(columns.kind):
                 start, end = columns.start[piece], columns.end[piece]
                 if kind in (MEET, AWAIT, LAUNCH):
                     first[rank][piece] = 0
-                    if kind == MEET and concurrent:
+                    # A kernel ends by itself, microseconds after the first of its collective; what runs
+                    # beside a Megatron trace's compute has no end of its own.
+                    if (kind == MEET or (kind == AWAIT and of_devices)) and concurrent:
                         over = max(start, meetings[columns.meeting[piece]][1])
                         after[rank][piece] = max(end - over, 0)
                 elif kind == TRANSFER and columns.received[piece] >= 0:
@@ -195,7 +204,7 @@ class _Measure:
         for number in self._in_order():
             calls = self.members[number]
             start = max(self.pieces[rank].start[piece] for rank, piece, _ in calls)
-            ends = [self.pieces[rank].end[piece] for rank, _, piece in calls]
+            ends = [self._end(rank, piece) for rank, _, piece in calls]
             if self.matches.meetings[number].kind == MODEL_PARALLEL:
                 found[number] = (start, start)
             elif self.run.concurrent:
@@ -209,11 +218,17 @@ class _Measure:
                 found[number] = (start, max(start, min(ends)))
             else:
                 shortest = min(
-                    self.pieces[rank].end[last] - self.pieces[rank].start[piece]
-                    for rank, piece, last in calls
+                    self._end(rank, last) - self.pieces[rank].start[piece] for rank, piece, last in calls
                 )
                 found[number] = (start, start + shortest)
         return found
+
+    def _end(self, rank: int, piece: int) -> int:
+        """When a member's part in a collective ended: of a device that of its kernel, be it waited for or
+        not.
+        """
+        pieces = self.pieces[rank]
+        return self.run.ranks[rank].ops.end[pieces.op[piece]] if self.run.of_devices else pieces.end[piece]
 
     def _in_order(self) -> list[int]:
         """The collectives, each behind the one before it in its group."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 from simcore.diagnostics import Diagnostic
 from simcore.names import Dialect
+from simcore.parameters import Parameters
 from simcore.records import Struct, field
 
 Phase = Literal["fwd", "ig", "wg"]
 PHASES: tuple[Phase, ...] = ("fwd", "ig", "wg")
-GroupKind = Literal["tp", "ep", "dp", "dp_ep", "all", "pp"]
+GroupKind = Literal["tp", "ep", "dp", "dp_ep", "all", "pp", "cp"]
 LARGEST = 2**63 - 1  # columns are signed 64-bit
 
 _TRAILING_NUMBER = re.compile(r"_?\d+$")
@@ -52,9 +53,9 @@ class Cells(Struct, frozen=True):
 class Header(Struct, frozen=True):
     """The keys of a header that were present; None where the key is missing.
 
-    tp, ep, pp: degrees of parallelism. vpp: transformer layers that one stage holds (not
-    Megatron's virtual-pipeline size). ga: micro-batches a step. all_gpus: world size.
-    pp_comm: bytes of one activation between neighbouring stages. checkpoints and
+    tp, ep, pp, cp: degrees of parallelism (cp of models alone, no file has it). vpp: transformer layers
+    that one stage holds (not Megatron's virtual-pipeline size). ga: micro-batches a step. all_gpus:
+    world size. pp_comm: bytes of one activation between neighbouring stages. checkpoints and
     checkpoint_initiates: row indices, from 0. last_bottom_layer: index of the last row of the
     bottom MLP (HYBRID_DLRM). line: where the header begins, from 1; column: where each key stands.
     """
@@ -66,11 +67,46 @@ class Header(Struct, frozen=True):
     ga: int | None = None
     all_gpus: int | None = None
     pp_comm: int | None = None
+    cp: int = 1
     checkpoints: tuple[int, ...] = ()
     checkpoint_initiates: tuple[int, ...] = ()
     last_bottom_layer: int | None = None
     line: int = 1
     column: Mapping[str, int] = field(default_factory=dict)
+
+
+class StageRows(Struct, frozen=True):
+    """The rows of one pipeline stage, where stages differ: indices into the columns of the workload.
+
+    prologue: of the start and end of the step. chunks: of a micro-batch on each virtual stage, ascending.
+    loss: what follows the last of them, on the last stage alone.
+    """
+
+    prologue: tuple[int, ...]
+    chunks: tuple[tuple[int, ...], ...]
+    loss: tuple[int, ...] = ()
+
+
+class Maker(Protocol):
+    """What makes a workload of parameters: a model, whose rows are those of a layout (`simcore.model`)."""
+
+    def workload(self, parameters: Parameters) -> Workload:
+        """The rows under these parameters. Raises `UsageError` for what cannot be, with what would fit."""
+
+    def text(self, parameters: Parameters) -> tuple[str, tuple[Diagnostic, ...]] | None:
+        """The file that another program writes of it, as it stands; None where these are rows of our own."""
+
+    def values(self, parameters: Parameters) -> dict[str, Any]:
+        """By field, what a run takes for the parameters of a model that were not given."""
+
+    def explained(self, parameters: Parameters, row: int, phase: Phase) -> list[str]:
+        """The ops of a cell, a line each with what it is made of; none where they are not known."""
+
+    def summed(self, parameters: Parameters, row: int, phase: Phase) -> str:
+        """The ops of a cell in one line: `up 4.181 ms (compute) + norm 86.3 us (memory)`, "" without ops."""
+
+    def dims(self, parameters: Parameters) -> tuple[tuple[str, ...], float] | None:
+        """The network that comes with it, as `--dim` has it, and its memory's GB/s; None if none does."""
 
 
 class Workload(Struct, frozen=True):
@@ -82,6 +118,9 @@ class Workload(Struct, frozen=True):
     row's own policy (HYBRID_CUSTOMIZED), "" where it has none. as_read: the file's own, where
     these are the cells of a run in dialect astra-sim-1. is_table: the ops of one layer in one table,
     without a header (`simcore.program.op_table`): degrees and layers are the user's, the dialect is not.
+    maker: what made the rows, and makes others of other parameters. stages: the rows of each stage, where
+    they differ; else every stage has all. recomputed: row -> the rows that run forward again before its
+    input gradient, beside those of the header's checkpoints.
     """
 
     path: str
@@ -100,6 +139,9 @@ class Workload(Struct, frozen=True):
     row_policy: tuple[str, ...] = ()
     as_read: Workload | None = None
     is_table: bool = False
+    maker: Maker | None = None
+    stages: tuple[StageRows, ...] = ()
+    recomputed: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.name)

@@ -11,7 +11,7 @@ from simcore.diagnostics import Diagnostic, InputError
 from simcore.workload.formats import FORMATS, Head, head_of
 from simcore.workload.formats.cell import quoted
 from simcore.workload.model import Workload
-from simcore.workload.source import HEAD_BYTES, Source
+from simcore.workload.source import GZIP, HEAD_BYTES, MOST_BYTES, Source, too_large
 
 _SPECIAL_FILES = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -62,19 +62,36 @@ def read_beginning(path: str) -> bytes:
         raise _unreadable(path, error) from None
 
 
-def read_file(path: str) -> bytes:
-    """All bytes of the file at `path`, out of gzip. Raises InputError as `open_workload` does."""
+def read_file(path: str, most: int = 0) -> bytes:
+    """All bytes of the file at `path`, out of gzip. Raises InputError as `open_workload` does.
+
+    most: how many they may be, where that is not what a workload may have.
+    """
     try:
         with _open_regular(path) as file:
-            return Source(path, file.read).all()
+            if file.read(len(GZIP)) == GZIP:
+                file.seek(0)
+                return Source(path, file.read).all(most)
+            file.seek(0)
+            # At once: of pieces there would be two copies when they are put together.
+            data = file.read((most or MOST_BYTES) + 1)
     except OSError as error:
         raise _unreadable(path, error) from None
+    if len(data) > (most or MOST_BYTES):
+        raise too_large(path, most or MOST_BYTES)
+    return data
 
 
 def is_measured(data: bytes) -> bool:
     """Whether a file that begins so is a measured run and no workload."""
     head = head_of(data[:HEAD_BYTES])
     return next((known.measured for known in FORMATS if known.sniff(head)), False)
+
+
+def is_model(data: bytes) -> bool:
+    """Whether a file that begins so is a model, of which rows are made."""
+    head = head_of(data[:HEAD_BYTES])
+    return next((known.model for known in FORMATS if known.sniff(head)), False)
 
 
 def _open_regular(path: str) -> BinaryIO:
@@ -99,6 +116,9 @@ def _choose_reader(path: str, head: Head) -> Callable[[str, bytes], Workload]:
             if known.measured:
                 message = f"found a {known.name}, expected a workload to simulate"
                 raise _refusal(path, "measured-run", message)
+            if known.model:
+                message = f"found a {known.name}, expected a workload file"
+                raise _refusal(path, "is-a-model", message)
             if known.read is None:
                 message = f"found {known.name}, a format that this version does not open"
                 message += f"; {known.instead}" if known.instead else ""

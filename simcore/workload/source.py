@@ -6,6 +6,7 @@ without a limit: neither a pipe without an end nor a gzip file that unpacks to t
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -48,20 +49,28 @@ class Source:
             self._read = _Gunzip(path, self.head, self._read).read
             self.head = _exactly(self._read, HEAD_BYTES)
 
-    def all(self) -> bytes:
-        """The head and all that follows. Raises: InputError for more than MOST_BYTES."""
-        pieces = [self.head]
-        size = len(self.head)
+    def all(self, most: int = 0) -> bytes:
+        """The head and all that follows. Raises: InputError for more than `most` bytes (MOST_BYTES)."""
+        most = most or MOST_BYTES
+        # Grows in place, where pieces that are put together would be there twice.
+        found = io.BytesIO()
+        size = found.write(self.head)
         while piece := self._read(_PIECE):
             size += len(piece)
-            if size > MOST_BYTES:
-                most = MOST_BYTES // 2**20
-                raise self._refusal("too-large", f"found more than {most} MiB, expected at most {most} MiB")
-            pieces.append(piece)
-        return b"".join(pieces)
+            if size > most:
+                raise too_large(self._path, most)
+            found.write(piece)
+        return found.getvalue()
 
     def _refusal(self, code: str, message: str) -> InputError:
         return InputError(Diagnostic("error", code, message, self._path, 1, 1))
+
+
+def too_large(path: str, most: int) -> InputError:
+    """The refusal of a file of more than `most` bytes out of gzip."""
+    words = f"{most // 2**20} MiB"
+    message = f"found more than {words}, expected at most {words}"
+    return InputError(Diagnostic("error", "too-large", message, path, 1, 1))
 
 
 class _Gunzip:

@@ -6,9 +6,12 @@ from hypothesis import given, settings
 from simcore.analysis import Results
 from simcore.analysis.sentences import RULES, Sentence
 from simcore.analysis.sentences.model import Facts
+from simcore.model.maker import ModelMaker
+from simcore.model.sizes import Model
 from simcore.parameters import Parameters
 from simcore.report.pages import run_page
 from simcore.simulation import Simulation, simulate
+from simcore.units import duration
 from simcore.workload import open_workload
 from tests.analysis.booking import pair_ns, run
 from tests.strategies import Case, Cell, Row, cases, layer
@@ -301,6 +304,23 @@ def test_the_network_is_cleared_where_free_communication_changes_little() -> Non
     assert text == "The network is not the cause: with all communication free 13.973 s (-5.4 %)."
 
 
+def of_model(**parameters: str | int) -> Simulation:
+    """A small model on four GPUs."""
+    model = Model("small", 4, 1024, 8, 8, 128, 4096, True, 32000, 2048, tied_embeddings=False)
+    given = Parameters(world=4, tp=2, pp=2, global_batch=4, gpu="h100", **parameters)  # type: ignore[arg-type]
+    return simulate(ModelMaker("small", model).opened(), given)
+
+
+def test_the_range_of_a_step_without_a_schedule_is_that_of_the_run_it_names() -> None:
+    given = said(of_model())["schedule-range"]
+    other = of_model(virtual_stages=2)
+    ends = sorted((of_model().step_time_ns, other.step_time_ns))
+    assert given == (
+        f"No schedule was given: the step is between {duration(ends[0])} and {duration(ends[1])}, "
+        f"{duration(other.step_time_ns)} with --virtual-stages 2."
+    )
+
+
 def without_compute(**cells: int) -> Simulation:
     """AICB's file of a machine without a GPU, but for some of its cells."""
     ns = {"fwd": 1, "ig": 1, "wg": 1} | cells
@@ -320,7 +340,23 @@ def test_a_file_without_compute_is_no_network_bound_step() -> None:
     assert found[0].lead == "Network-bound. "
 
 
+def half_the_stages() -> Simulation:
+    header = "HYBRID_TRANSFORMER model_parallel_NPU_group: 1 ep: 1 pp: 4 vpp: 1 ga: 2 all_gpus: 4"
+    lines = ["embedding_layer -1 500 NONE 0 500 NONE 0 500 NONE 0 100"] * 2
+    return simulate(read(text_of(*lines, header=header)), Parameters(pp=2))
+
+
+def test_other_degrees_than_the_file_has_are_said_first_and_then_what_the_step_goes_to() -> None:
+    found = Results(half_the_stages()).sentences
+    assert found[0].lead + found[0].text == (
+        "Not the model of the file. Rows are not rescaled: pp 2 with the stages of pp 4, half the layers."
+    )
+    assert found[1].lead
+    assert not [one for one in found[2:] if one.lead]
+
+
 SPEAKS = {
+    "another-model": half_the_stages,
     "no-compute": without_compute,
     "straggler": straggler,
     "slow-link": lambda: run(COMPUTES, {"tp": 2}, slow_link=("0:1=0.5",)),
@@ -333,8 +369,11 @@ SPEAKS = {
     "free-communication": exposed_all_reduce,
     "busy-port": exposed_all_reduce,
     "idle": bubble_bound,
+    "memory": lambda: of_model(memory_limit="100MB"),
+    "schedule-range": of_model,
 }
 SILENT = {
+    "another-model": mostly_compute,
     "no-compute": mostly_compute,
     "straggler": exposed_all_reduce,
     "slow-link": exposed_all_reduce,
@@ -347,6 +386,8 @@ SILENT = {
     "free-communication": bubble_bound,
     "busy-port": bubble_bound,
     "idle": exposed_all_reduce,
+    "memory": lambda: of_model(memory_limit="80GB"),
+    "schedule-range": lambda: of_model(schedule="1f1b"),
 }
 
 

@@ -278,7 +278,7 @@ def test_what_if_of_a_slow_rank_says_what_it_is_measured_by(tmp_path: Path) -> N
     assert (
         "\nChanges you can make (step time now 40.000 ms)\n"
         "  change                            step   change\n"
-        "  rank 1 as fast as its peers  22.354 ms  -44.1 %\n"
+        "  rank 1 as fast as its peers  22.354 ms  -44.1 %    --slow-rank 1=0.4118\n"
     ) in done
     words = "  a slow rank as fast as its peers: computing as long as the median of the others of its stage"
     assert words in done.splitlines()

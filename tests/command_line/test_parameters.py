@@ -47,6 +47,14 @@ def test_a_word_has_its_choices() -> None:
         "gpu_type": ("H100", "H20", "H800", "A100", "A800"),
         "nic_type": ("cx7", "cx6", "bf3"),
         "collective_optimization": ("localBWAware", "baseline"),
+        "sequence_parallel": ("on", "off"),
+        "flash": ("on", "off"),
+        "recompute": ("none", "selective", "full"),
+        "zero": ("0", "1", "2", "3"),
+        "grad_dtype": ("fp32", "bf16"),
+        "precision": ("bf16", "fp8"),
+        "pp_scatter": ("on", "off"),
+        "as_aicb": ("plain", "aiob"),
     }
 
 

@@ -145,7 +145,7 @@ def test_bash_completes_in_a_terminal() -> None:
         bash.press("source shell/wltui.bash\r")
         bash.press("wltui com\t")
         bash.wait_for("wltui compare ")
-        bash.press(f"{SEED_002[:-8]}\t--stage-la\tmeg\t")
+        bash.press(f"{SEED_002[:-8]}\t--stage-layo\tmeg\t")
         bash.wait_for(f"wltui compare {SEED_002} --stage-layout megatron ")
 
 

@@ -42,6 +42,7 @@ def group_key(layout: Layout, rank: int, kind: str) -> object:
         "ep": (tp, dp // layout.ep, stage) if inside else (q // layout.ep, stage),
         "dp_ep": (tp, dp % layout.ep, stage) if inside else (q % layout.ep, stage),
         "all": (),
+        "cp": (tp, dp // layout.cp, stage),
     }[kind]
 
 

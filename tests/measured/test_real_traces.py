@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from simcore.asked import Asked
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import MEASURED, RankTrace
@@ -127,7 +128,7 @@ def test_a_set_of_the_corpus_opens_whole_and_soon(name: str) -> None:
 def test_the_directory_with_two_runs_has_both() -> None:
     folder = str(shared_folder("corpus/rank_trace") / "wd4_tp2_pp2")
     newest = open_input(folder)
-    older = open_input(folder, "20250320144110")
+    older = open_input(folder, Asked("20250320144110"))
     assert isinstance(newest, MeasuredRun)
     assert isinstance(older, MeasuredRun)
     assert (newest.stamp, older.stamp) == ("20250321125500", "20250320144110")

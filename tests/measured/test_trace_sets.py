@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from simcore.asked import Asked
 from simcore.diagnostics import InputError, UsageError
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun, open_directory
@@ -306,7 +307,7 @@ def test_a_choice_of_a_run_needs_a_directory(tmp_path: Path) -> None:
     for path, found in (("trace.txt", "one file"), (None, "a workload file")):
         place = str(tmp_path / path) if path else "fixtures/002_gpt_1024npu.txt"
         with pytest.raises(UsageError) as caught:
-            open_input(place, "2024")
+            open_input(place, Asked("2024"))
         assert str(caught.value) == f"--run 2024: found {found}, expected a directory of rank traces"
 
 

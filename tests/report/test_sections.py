@@ -9,7 +9,11 @@ import pytest
 
 from simcore.analysis.run import Run
 from simcore.analysis.two_runs import compared
+from simcore.asked import Asked as Choice
 from simcore.json_text import json_text
+from simcore.kineto import read_profile
+from simcore.model.maker import ModelMaker
+from simcore.model.names import MODELS
 from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults, measured_results
 from simcore.report import comparisons, pages
@@ -18,10 +22,13 @@ from simcore.report.table import Field, field_lines, field_values, keys, table
 from simcore.simulation import simulate
 from simcore.units import column_unit, in_unit
 from simcore.workload import open_workload
+from tests.kineto.test_bad_input import event
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.tui.made_runs import run, two_stages
 
-KINDS = ("simulated", "astra-sim-1", "simai", "measured", "replayed", "untimed")
+KINDS = (
+    "simulated", "model", "astra-sim-1", "simai", "measured", "replayed", "untimed", "profiler",
+)  # fmt: skip
 
 
 @cache
@@ -29,6 +36,11 @@ def of(kind: str) -> Run:
     """A run of each kind, with waits in it where it has times."""
     if kind == "simulated":
         return run(two_stages(), slow_rank=("1=2",))
+    if kind == "model":
+        from simcore.analysis import Results
+
+        opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()
+        return Results(simulate(opened, Parameters(world=4, pp=2, global_batch=4, gpu="h100")))
     if kind == "astra-sim-1":
         return run(two_stages(), dialect="astra-sim-1")
     if kind == "simai":
@@ -36,6 +48,15 @@ def of(kind: str) -> Run:
 
         workload = open_workload("fixtures/002_gpt_1024npu.txt")
         return Results(simulate(workload, Parameters(network="simai-auto")))
+    if kind == "profiler":
+        said = {"Collective name": "allreduce", "In msg nelems": 64, "dtype": "Float", "Group size": 2}
+        args = {"stream": 7, "device": 0}
+        events = [
+            event(args=args),
+            event(ts=120, dur=30, name="ncclDevKernel_AllReduce", args=args | said),
+        ]
+        text = json.dumps({"traceEvents": events})
+        return measured_results(read_profile("trace.json", text.encode(), Choice()), Parameters())
     trace = run_of(SLOW_RANK, 2)
     if kind == "untimed":
         from simcore.records import replace
@@ -51,7 +72,9 @@ def test_a_key_is_of_one_section_and_every_run_has_all_keys_but_those_of_its_fil
     found = [key for values in of_sections for key in values]
     assert len(found) == len(set(found))
     assert {"schema", *found} == set(pages.run_json(of(kind)))
-    assert set(found) - {"measured"} == set(pages.run_json(of("simulated"))) - {"schema"}
+    of_models = {"throughput", "memory", "model"}
+    assert of_models & set(found) == (of_models if kind == "model" else set())
+    assert set(found) - {"measured"} - of_models == set(pages.run_json(of("simulated"))) - {"schema"}
     assert ("measured" in found) == (of(kind).figures.recorded is not None)
     assert json.loads(json_text(pages.run_json(of(kind))))["schema"] == pages.SCHEMA
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from simcore import inputs
+from simcore.asked import Asked
 from simcore.parameters import Parameters
 from tests.measured.traces import step, write_set
 from tests.tui.conftest import MakeApp
@@ -50,7 +51,7 @@ def session_on(path: str) -> Session:
     """As the program opens it."""
 
     def read(label: str) -> Run:
-        return results_of(inputs.open_input(path, label), Parameters())
+        return results_of(inputs.open_input(path, Asked(label)), Parameters())
 
     return Session(results_of(inputs.open_input(path), Parameters()), read)
 

@@ -148,8 +148,6 @@ INSTEAD = {
     "Chakra JSON": GIVE,
     "Chakra execution trace": GIVE,
     "PyTorch execution trace": f"it has no times; {GIVE}",
-    "Kineto/Chrome trace": "it lists what one process ran, not the layers of a step: give a SimAI workload "
-    "(AICB writes one from the model's arguments)",
     "Vidur table": "it is a profile of inference; an op table (name, forward_compute_time ...) opens",
     "AICB log": "it is what a run measured; give the workload that AICB wrote for SimAI",
 }
@@ -159,10 +157,6 @@ INSTEAD = {
     ("content", "name"),
     [
         ("layers\n".encode("utf-16"), "UTF-16 text"),
-        (json.dumps([{"args": {"a": {}}, "name": "a", "ph": "X"}]), "Kineto/Chrome trace"),
-        ("\ufeff" + json.dumps({"traceEvents": []}), "Kineto/Chrome trace"),
-        (json.dumps({"traceEvents": []}), "Kineto/Chrome trace"),
-        ('\n [ {"name": "a", "ph": "X"} ]', "Kineto/Chrome trace"),
         (json.dumps({"schema": "1.0.2-chakra.0.0.4", "nodes": []}), "PyTorch execution trace"),
         (json.dumps({"workload_graph": []}), "Chakra JSON"),
         (CHAKRA, "Chakra execution trace"),
@@ -237,7 +231,7 @@ def test_more_than_the_limit_is_refused_without_growing(monkeypatch: pytest.Monk
 
 
 def test_an_unopened_format_is_named_without_reading_it_all() -> None:
-    start = b'{"traceEvents": ['
+    start = b'{"workload_graph": ['
 
     class Once(io.RawIOBase):
         given = 0
@@ -247,7 +241,7 @@ def test_an_unopened_format_is_named_without_reading_it_all() -> None:
             return b" " * size if begun else start
 
     stream = Once()
-    with pytest.raises(InputError, match="Kineto"):
+    with pytest.raises(InputError, match="Chakra JSON"):
         read_input(stream)  # type: ignore[arg-type]
     assert stream.given <= 2 * 2**20
 

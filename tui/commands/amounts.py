@@ -1,4 +1,4 @@
-"""Sizes and lists of ranks as they are written on the command line."""
+"""Sizes, durations and lists of ranks as they are written on the command line."""
 
 from __future__ import annotations
 
@@ -69,3 +69,16 @@ def parse_ranks(option: str, text: str) -> RankSet:
             if len(ranks) == _MOST_RANKS:
                 break
     return RankSet.of(ranks)
+
+
+_TIMES = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
+def parse_duration(option: str, text: str) -> int:
+    """`13.75s` or `850 ms` as ns. Raises UsageError."""
+    found = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ?([a-z]+)", text)
+    if found is not None and found[2] in _TIMES:
+        ns = round(float(found[1]) * _TIMES[found[2]])
+        if 1 <= ns < 2**62:
+            return ns
+    raise UsageError(f"{option} {printable(text, 60)}: a duration is expected, for example 13.75s or 850ms")

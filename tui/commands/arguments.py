@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from simcore.asked import Asked
 from simcore.choices import choices
 from simcore.parameters import FLAGS, Flag, Parameters, parse_value
 from tui.commands.parser import Parser
@@ -35,13 +36,56 @@ def add_parameters(parser: argparse.ArgumentParser, only: str | None = None) -> 
             )
 
 
-def add_run(parser: argparse.ArgumentParser) -> None:
-    """Give `parser` the flag that chooses among the measured runs of a directory."""
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` the flag that opens a model in place of a file."""
+    parser.add_argument(
+        "--model", metavar="NAME|FILE",
+        help="a model instead of FILE: a name of `wltui models`, a Hugging Face config.json or wltui's TOML",
+    )  # fmt: skip
+
+
+
+def asked_of(arguments: argparse.Namespace) -> Asked:
+    """Which of a directory's measured runs is asked for, and what of it."""
+    given = {name: getattr(arguments, name, None) for name in ("run", "step", "comm_names")}
+    # What `export` calls ranks are those that it writes.
+    ranks = None if hasattr(arguments, "per_rank") else getattr(arguments, "ranks", None)
+    keep = not getattr(arguments, "no_cache", False)
+    return Asked(given["run"], given["step"], ranks, given["comm_names"], keep)
+
+
+def add_run(parser: argparse.ArgumentParser, ranks: bool = True) -> None:
+    """Give `parser` the flags that choose among the measured runs of a directory, and what of one is opened.
+
+    ranks: whether also its ranks.
+    """
     parser.add_argument(
         "--run",
         metavar="STAMP",
         help="of a directory of rank traces the run with this time stamp, or its beginning "
         "(default: the newest complete one)",
+    )
+    add_profile(parser, ranks)
+
+
+def add_profile(parser: argparse.ArgumentParser, ranks: bool = True) -> None:
+    """Give `parser` the flags that choose what of profiler traces opens. ranks: also which ranks."""
+    parser.add_argument(
+        "--step",
+        metavar="N",
+        help="of profiler traces this step, or all that was recorded (default: the last whole one)",
+    )
+    if ranks:
+        parser.add_argument("--ranks", metavar="RANKS", help="of profiler traces these ranks alone: 0-7,12")
+    parser.add_argument(
+        "--comm-names",
+        metavar="REGEX",
+        help="of profiler traces kernels with such names communicate, beside those that are known",
+    )
+    parser.add_argument(
+        "--no-cache",
+        action="store_true",
+        help="read profiler traces anew, and keep nothing of them for the next time",
     )
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from simcore.asked import Asked
 from simcore.diagnostics import UsageError, printable
 from simcore.workload import Workload
-from tui.commands.arguments import Parser, add_parameters, add_run, parameters_from
+from tui.commands.amounts import parse_duration
+from tui.commands.arguments import Parser, add_model, add_parameters, add_run, asked_of, parameters_from
 from tui.commands.inputs import STANDARD_INPUT, open_input
 
 if TYPE_CHECKING:
+    import argparse
+
     from simcore.calibration import Calibration
     from simcore.measured import MeasuredRun
 
@@ -24,10 +28,18 @@ _DESCRIPTION = (
 def build_parser() -> Parser:
     """The words that `wltui calibrate` takes."""
     parser = Parser(prog="wltui calibrate", description=_DESCRIPTION)
-    parser.add_argument("workload", metavar="WORKLOAD", help="a workload file, or - for standard input")
     parser.add_argument(
-        "trace", metavar="TRACE", help="what was measured: a directory of rank traces, or one of them"
+        "workload", metavar="WORKLOAD", nargs="?", help="a workload file, or - for standard input"
     )
+    parser.add_argument(
+        "trace", metavar="TRACE", nargs="?",
+        help="what was measured: a directory of rank traces, or one of them",
+    )  # fmt: skip
+    add_model(parser)
+    parser.add_argument(
+        "--measured-step", metavar="DURATION",
+        help="instead of TRACE how long one step was measured to take, like 13.75s or 850ms: fits one factor",
+    )  # fmt: skip
     add_run(parser)
     parser.add_argument(
         "-o", "--output", metavar="FILE",
@@ -42,6 +54,15 @@ def build_parser() -> Parser:
 def main(words: list[str]) -> int:
     """Print the calibration and, if asked to, save its parameters. Exit status 0; errors raise."""
     arguments = build_parser().parse_args(words)
+    if arguments.model is not None:
+        if arguments.trace is not None:
+            found = printable(arguments.workload, 60)
+            raise UsageError(f"--model beside WORKLOAD {found}: give one of the two")
+        arguments.workload, arguments.trace = arguments.model, arguments.workload
+    if arguments.measured_step is not None:
+        return _fit_one_step(arguments)
+    if arguments.workload is None or arguments.trace is None:
+        raise UsageError("the following arguments are required: WORKLOAD, and TRACE or --measured-step")
     if arguments.workload == arguments.trace == STANDARD_INPUT:
         raise UsageError("WORKLOAD - and TRACE -: standard input can be read once")
     if arguments.force and arguments.output is None:
@@ -51,7 +72,7 @@ def main(words: list[str]) -> int:
 
         check_file(arguments.output, arguments.force)
     parameters = parameters_from(arguments)
-    workload, measured = _inputs(arguments.workload, arguments.trace, arguments.run)
+    workload, measured = _inputs(arguments.workload, arguments.trace, asked_of(arguments))
 
     from simcore.calibration import calibrate
 
@@ -76,7 +97,50 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def _inputs(workload_path: str, trace_path: str, run: str | None) -> tuple[Workload, MeasuredRun]:
+def _fit_one_step(arguments: argparse.Namespace) -> int:
+    """Print the factor that a measured step wants, and save it if asked to."""
+    if arguments.workload is None:
+        raise UsageError("--measured-step: WORKLOAD, or --model NAME|FILE, is expected")
+    if arguments.trace is not None:
+        raise UsageError("--measured-step stands instead of TRACE: give one of the two")
+    measured_ns = parse_duration("--measured-step", arguments.measured_step)
+    parameters = parameters_from(arguments)
+    workload = open_input(arguments.workload)
+    if not isinstance(workload, Workload):
+        raise UsageError(f"calibrate: WORKLOAD {printable(arguments.workload, 60)} is a measured run")
+    from simcore.calibration.one_step import fit_step
+    from simcore.units import change_percent, duration
+
+    fit = fit_step(workload, parameters, measured_ns)
+    if arguments.json:
+        from simcore.json_text import json_text
+
+        figures = {
+            "schema": "wltui.calibrate-step/1",
+            "measured_step_ns": measured_ns,
+            "before_ns": fit.before.step_time_ns,
+            "after_ns": fit.after.step_time_ns,
+            "compute_scale": fit.scale,
+        }
+        print(json_text(figures))
+    else:
+        before, after = fit.before.step_time_ns, fit.after.step_time_ns
+        off_before, off_after = change_percent(measured_ns, before), change_percent(measured_ns, after)
+        print(f"Measured step   {duration(measured_ns)}")
+        print(f"  simulated     {duration(before)} ({off_before})")
+        print(f"  compute scale {fit.scale:g}: {duration(after)} ({off_after} left)")
+        print("One step decides one factor: whether compute or the network is off, a trace says.")
+    if arguments.output is not None:
+        from simcore.export.saving import save
+        from simcore.parameters_file import parameters_toml
+
+        save(arguments.output, [parameters_toml(fit.parameters).encode()], arguments.force)
+    elif not arguments.json:
+        print(f"--compute-scale {fit.scale:g} gives it; -o FILE saves it for --params FILE")
+    return 0
+
+
+def _inputs(workload_path: str, trace_path: str, asked: Asked) -> tuple[Workload, MeasuredRun]:
     """What the two arguments name. Raises `UsageError` where one is the other's kind of file."""
     workload = open_input(workload_path)
     if not isinstance(workload, Workload):
@@ -84,7 +148,7 @@ def _inputs(workload_path: str, trace_path: str, run: str | None) -> tuple[Workl
             f"calibrate: WORKLOAD {printable(workload_path, 60)} is a measured run; a workload file is "
             "expected, and the trace behind it"
         )
-    measured = open_input(trace_path, run)
+    measured = open_input(trace_path, asked)
     if isinstance(measured, Workload) or measured.format == "chakra":
         raise UsageError(
             f"calibrate: TRACE {printable(trace_path, 60)} is no measured run; a directory of rank traces, "

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import UsageError, printable
 from simcore.parameters import FLAGS, Parameters
+from simcore.records import replace
 from simcore.units import plain_number
-from tui.commands.arguments import Parser, add_parameters, parameters_from
+from tui.commands.arguments import Parser, add_parameters, add_profile, asked_of, parameters_from
 from tui.commands.inputs import open_input
 from tui.commands.opened import own_parameters, results_of, say_warnings
 
@@ -58,6 +59,7 @@ def build_parser() -> Parser:
     )  # fmt: skip
     parser.add_argument("--run", metavar="STAMP", help="which run of a directory of traces A is")
     parser.add_argument("--run2", metavar="STAMP", help="which run of a directory of traces B is")
+    add_profile(parser)
     parser.add_argument(
         "--fail-if-slower",
         metavar="PERCENT",
@@ -79,9 +81,10 @@ def main(words: list[str]) -> int:
     # Looked at before a file is opened: what is wrong with it needs none.
     _with(parameters, arguments.with_words)
 
-    first = open_input(arguments.file, arguments.run)
+    first = open_input(arguments.file, asked_of(arguments))
     same = arguments.other is None and arguments.run2 is None
-    second = first if same else open_input(arguments.other or arguments.file, arguments.run2)
+    asked = replace(asked_of(arguments), run=arguments.run2)
+    second = first if same else open_input(arguments.other or arguments.file, asked)
     mine = own_parameters(first, second, parameters)
     theirs = _with(own_parameters(second, first, parameters), arguments.with_words)
     try:

@@ -23,11 +23,12 @@ from simcore.units import byte_size, plural
 from tui.commands.amounts import parse_ranks
 from tui.commands.arguments import (
     Parser,
+    add_model,
     add_parameters,
     add_run,
     parameters_from,
 )
-from tui.commands.inputs import open_input
+from tui.commands.inputs import open_given
 from tui.commands.progress import ProgressLine
 
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -45,10 +46,11 @@ def build_parser() -> Parser:
         "words for is said. A measured run is written as it was measured, or replayed.",
     )
     parser.add_argument(
-        "file", metavar="FILE",
+        "file", metavar="FILE", nargs="?",
         help="a workload file, a rank trace, a directory of rank traces, or - for standard input",
     )  # fmt: skip
-    add_run(parser)
+    add_model(parser)
+    add_run(parser, ranks=False)
     parser.add_argument("--format", metavar="FORMAT", required=True, help=names)
     parser.add_argument(
         "-o", "--output", metavar="OUT", required=True,
@@ -80,7 +82,7 @@ def main(words: list[str]) -> int:
     every_rank = arguments.ranks == _ALL
     ranks = None if every_rank or arguments.ranks is None else parse_ranks("--ranks", arguments.ranks)
     parameters = parameters_from(arguments)
-    opened = open_input(arguments.file, arguments.run)
+    opened = open_given(arguments)
     export = chosen.requested(Request(opened, parameters, ranks, every_rank, arguments.per_rank))
     _write(export, arguments.output, arguments.force)
     # Behind the file: an error in writing it is the first that is said, and the last.

@@ -9,15 +9,19 @@ from simcore.diagnostics import UsageError, is_unicode, printable
 from simcore.parameters import Parameters
 from tui.commands.arguments import (
     Parser,
+    add_model,
     add_parameters,
     add_run,
     parameters_from,
 )
-from tui.commands.inputs import open_input
+from tui.commands.inputs import open_given
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
+    from simcore.chakra import TraceSet
+    from simcore.measured import MeasuredRun
     from simcore.run.findings import WhatIf
+    from simcore.workload import Workload
 
 _DESCRIPTION = "Simulate one step of a workload, or read a measured one, and say where it goes."
 
@@ -28,8 +32,10 @@ def build_parser() -> Parser:
     parser.add_argument(
         "file",
         metavar="FILE",
+        nargs="?",
         help="a workload file, a rank trace, a directory of rank traces, or - for standard input",
     )
+    add_model(parser)
     add_run(parser)
     parser.add_argument("--json", action="store_true", help="the figures as JSON (schema wltui.report/1)")
     parser.add_argument(
@@ -59,44 +65,43 @@ def main(words: list[str]) -> int:
             raise UsageError(f"{flag} prints text; --json has the figures of all rows")
     parameters = parameters_from(arguments)
     if arguments.explain is not None:
-        _print_explained(arguments.file, parameters, arguments.explain)
+        _print_explained(open_given(arguments), parameters, arguments.explain)
         return 0
     print_report(
-        arguments.file, parameters, arguments.json, run=arguments.run,
+        open_given(arguments), parameters, arguments.json,
         what_if=arguments.what_if, every_layer=arguments.all_layers,
     )  # fmt: skip
     return 0
 
 
-def _print_explained(path: str, parameters: Parameters, asked: str) -> None:
+def _print_explained(opened: Workload | MeasuredRun | TraceSet, parameters: Parameters, asked: str) -> None:
     from simcore.analysis import Results
     from simcore.analysis.explain import explained
     from simcore.simulation import simulate
     from simcore.workload import Workload
 
-    opened = open_input(path)
     if not isinstance(opened, Workload):
-        raise UsageError(f"--explain: {printable(path)} is a measured run, which has no rows of a workload")
+        found = printable(opened.path)
+        raise UsageError(f"--explain: {found} is a measured run, which has no rows of a workload")
     print("\n".join(explained(Results(simulate(opened, parameters)), asked)))
 
 
 def print_report(
-    path: str,
+    opened: Workload | MeasuredRun | TraceSet,
     parameters: Parameters,
     as_json: bool = False,
     ascii_only: bool = False,
-    run: str | None = None,
     what_if: bool = False,
     every_layer: bool = False,
 ) -> None:
-    """Open, simulate a workload, and print. run: which of a directory's measured runs.
+    """Simulate a workload, and print; a measured run as it is.
 
     what_if: whether it is asked what would help.
     every_layer: all rows of the file in the layer table, in the page alone.
     """
     from tui.commands.opened import results_of
 
-    results = results_of(open_input(path, run), parameters)
+    results = results_of(opened, parameters)
     if what_if:
         _find_what_if(results)
     # Not before: what cannot be read or simulated has no page.

@@ -7,17 +7,21 @@ import signal
 import sys
 from typing import TYPE_CHECKING, TextIO
 
+from simcore.asked import Asked
 from simcore.diagnostics import UsageError, is_unicode, printable
 from simcore.parameters import Parameters
+from simcore.records import replace
 from tui.cli import print_version
 from tui.commands.arguments import (
     Parser,
+    add_model,
     add_parameters,
     add_run,
+    asked_of,
     parameters_from,
     states_parameters,
 )
-from tui.commands.inputs import STANDARD_INPUT, open_input
+from tui.commands.inputs import STANDARD_INPUT, open_given, open_input
 from tui.screens import SCREENS
 from tui.terminal.kinds import can_draw, speaks_utf8
 
@@ -56,13 +60,15 @@ _COMMANDS = (
 _FILES_OF_SNAPSHOT, _FILES_OF_SCREEN = 4, 8
 
 
-def _session(path: str, found: Workload | MeasuredRun | TraceSet, parameters: Parameters) -> Session:
+def _session(
+    path: str, found: Workload | MeasuredRun | TraceSet, parameters: Parameters, asked: Asked
+) -> Session:
     """The session over a workload, simulated, or over a measured run, replayed if that is asked for."""
     from tui.commands.opened import results_of
     from tui.session import Session
 
     def read(label: str) -> Run:
-        return results_of(open_input(path, label), Parameters())
+        return results_of(open_input(path, replace(asked, run=label, step=None)), Parameters())
 
     return Session(results_of(found, parameters), read)
 
@@ -70,12 +76,12 @@ def _session(path: str, found: Workload | MeasuredRun | TraceSet, parameters: Pa
 def _opened(path: str, arguments: argparse.Namespace, parameters: Parameters) -> Session:
     """The session, with the run of `--against` beside it."""
     if arguments.against is None:
-        return _session(path, open_input(path, arguments.run), parameters)
+        return _session(path, open_given(arguments), parameters, asked_of(arguments))
     from simcore.analysis.two_runs import compared
     from tui.commands.opened import own_parameters, results_of
 
-    mine, other = open_input(path, arguments.run), open_input(arguments.against)
-    session = _session(path, mine, own_parameters(mine, other, parameters))
+    mine, other = open_given(arguments), open_input(arguments.against)
+    session = _session(path, mine, own_parameters(mine, other, parameters), asked_of(arguments))
     against = results_of(other, own_parameters(other, mine, parameters))
     # What cannot be compared is a line on the terminal, not a screen without a comparison.
     compared(against, session.current)
@@ -83,13 +89,13 @@ def _opened(path: str, arguments: argparse.Namespace, parameters: Parameters) ->
     return session
 
 
-def _print_compared(path: str, parameters: Parameters, arguments: argparse.Namespace) -> None:
+def _print_compared(parameters: Parameters, arguments: argparse.Namespace) -> None:
     """The page of `wltui compare`, where there is no terminal."""
     from simcore.analysis.two_runs import compared
     from simcore.report.comparisons import comparison_page
     from tui.commands.opened import own_parameters, results_of, say_warnings
 
-    mine, other = open_input(path, arguments.run), open_input(arguments.against)
+    mine, other = open_given(arguments), open_input(arguments.against)
     a = results_of(other, own_parameters(other, mine, parameters))
     b = results_of(mine, own_parameters(mine, other, parameters))
     found = compared(a, b)
@@ -103,6 +109,7 @@ def build_parser() -> Parser:
     parser.add_argument(
         "file", metavar="FILE", nargs="?", help="a workload file, a rank trace, or a directory of rank traces"
     )
+    add_model(parser)
     add_run(parser)
     parser.add_argument(
         "--against", metavar="FILE2",
@@ -147,11 +154,11 @@ def main(words: list[str]) -> int:
         parser.error(f"unrecognized arguments: {' '.join(left)}")
     first = _first(arguments)
     parameters = parameters_from(arguments)
-    path = arguments.file
-    if path is None:
+    if arguments.file is None and arguments.model is None and arguments.aicb_args is None:
         from tui.commands.example import example_path
 
-        path = example_path()
+        arguments.file = example_path()
+    path = arguments.file or arguments.model or "AICB arguments"
     if arguments.snapshot is not None:
         _print_snapshot(path, parameters, arguments)
         return 0
@@ -160,11 +167,11 @@ def main(words: list[str]) -> int:
             raise UsageError(f"{flag} is of --snapshot KEYS")
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout) and can_draw()):
         if arguments.against is not None:
-            _print_compared(path, parameters, arguments)
+            _print_compared(parameters, arguments)
             return 0
         from tui.commands.report import print_report
 
-        print_report(path, parameters, ascii_only=arguments.ascii, run=arguments.run)
+        print_report(open_given(arguments), parameters, ascii_only=arguments.ascii)
         return 0
 
     if path == STANDARD_INPUT:

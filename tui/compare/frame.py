@@ -89,6 +89,8 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, found: bool) 
     matched = _in_clauses(f"; {compared.matched}", width - len(" B - A  " + steps)) if found else ""
     longer_ns = compared.steps[1] - compared.steps[0]
     role = "worse" if longer_ns > 0 else "better" if longer_ns < 0 else "dim"
+    if compared.is_other_model:
+        role = "warn"
     lines.append([(" B - A  ", "dim"), (steps, role), (matched, "dim")])
     words = f"Why: {compared.why}." if found else "comparing the critical paths"
     why = [

@@ -74,7 +74,7 @@ class MeasuredCompared:
     def where(self, pair: int) -> str:
         found = self.beside.pairs[self._order[pair]]
         if not self.beside.by_rank:
-            return f"stage {found.stage}"
+            return "all ranks" if found.stage is None else f"stage {found.stage}"
         return f"rank {self.beside.rank_of(found)}"
 
     def lanes(self, pair: int) -> tuple[SpanLane, SpanLane]:
@@ -145,6 +145,10 @@ class MeasuredCompared:
     @property
     def unchanged(self) -> Sequence[str]:
         return self.beside.unchanged
+
+    @property
+    def is_other_model(self) -> bool:
+        return self.beside.a.other_model != self.beside.b.other_model
 
     @property
     def notices(self) -> Sequence[str]:

@@ -148,5 +148,10 @@ class SimulatedCompared:
         return self.comparison.unchanged
 
     @property
+    def is_other_model(self) -> bool:
+        return self.comparison.a.other_model != self.comparison.b.other_model
+
+    @property
     def notices(self) -> Sequence[str]:
-        return [cost_words(self.comparison)] if self.comparison.cost is not None else []
+        cost = [cost_words(self.comparison)] if self.comparison.cost is not None else []
+        return [*self.comparison.notices, *cost]

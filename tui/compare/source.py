@@ -93,6 +93,10 @@ class Compared(Protocol):
         """What is the same in both."""
 
     @property
+    def is_other_model(self) -> bool:
+        """Whether one of them is not the model of its file, and not as the other: then less is no gain."""
+
+    @property
     def notices(self) -> Sequence[str]:
         """What it costs, or what has to be known before the figures are believed."""
 

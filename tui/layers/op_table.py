@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from simcore.analysis.layer_order import NO_SLACK
+from simcore.measured.kernel_names import shown_name
 from simcore.replay.operations import WORK, Operation, Operations
 from simcore.units import percent, plural
 from tui.frame import cells
@@ -162,7 +163,7 @@ class OpTable:
     def texts(self, line: int) -> dict[str, str]:
         one = self.operation(line)
         texts = {
-            "operation": cells(one.name, _MOST_NAME),
+            "operation": cells(shown_name(one.name), _MOST_NAME),
             "kind": cells("/".join(one.kinds), 9),
             "work": _SHORT_WORK[one.work],
             "count": str(one.count) if one.count < 100_000 else f"{one.count // 1000}k",
@@ -341,4 +342,4 @@ class OpTable:
     def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
         one = self.operation(line)
         whose = "" if one.rank is None else f", {self._unit} {self._ranks[one.rank].number}"
-        return f"{cells(one.name, 60)}{whose}", origin_words(self._operations, one, width)
+        return f"{cells(shown_name(one.name), 60)}{whose}", origin_words(self._operations, one, width)

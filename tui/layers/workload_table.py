@@ -346,4 +346,10 @@ class WorkloadTable:
         compute = f"compute {duration(cell.compute_ns)} a run, from the file{factor}"
         if not cell.is_modelled:
             compute = f"compute not modelled in the file ({duration(cell.compute_ns)})"
+        maker = simulation.workload.maker
+        if maker is not None:
+            # A model's cells are sums of ops, which `report --explain` has one a line.
+            phase = next(known for known in PHASES if known == one.phase)
+            ops = maker.summed(simulation.parameters, rows[0].index, phase)
+            compute = f"compute {duration(cell.compute_ns)} a run{factor}{f' = {ops}' if ops else ''}"
         return title, [*((text, "") for text in wrapped(words, width)), (compute, "dim")]

@@ -92,6 +92,12 @@ def _is_queued(basis: Basis) -> bool:
     return basis.program.queued
 
 
+def values_of_model(parameters: Parameters, near: Basis) -> dict[str, object]:
+    """By field, what a model takes for parameters that were not given; nothing of a file."""
+    maker = near.workload.maker
+    return {} if maker is None else maker.values(parameters)
+
+
 def not_given(field: str, basis: Basis) -> object:
     """What a run takes for a parameter of the schedule that was not given."""
     workload = basis.workload.as_read or basis.workload

@@ -5,7 +5,7 @@ from __future__ import annotations
 from simcore.choices import choices
 from simcore.forms import form_of
 from simcore.networks import network_model
-from simcore.parameters import FLAGS, Flag
+from simcore.parameters import FLAGS, Flag, belongs
 from tui.parameters.basis import Basis
 from tui.parameters.dimension_fields import dimension_fields, dimension_place
 from tui.parameters.field import Field, scrubbed_figure
@@ -13,6 +13,8 @@ from tui.parameters.flag_fields import FlagField, NetworkField, TextField
 from tui.parameters.list_fields import DimensionsField, ListField
 
 _KINDS: dict[str, type[FlagField]] = {"text": TextField, "words": ListField}
+# Of files alone, or of another form of the same run: a model has rows of its own.
+_NOT_OF_MODELS = ("dialect", "passes", "stage_layout", "microbatches", "as_aicb", "aicb_args")
 # Names that would fill their column.
 _SHORT = {"overlap_grad_reduce": "overlap reduce", "overlap_param_gather": "overlap gather"}
 
@@ -25,7 +27,9 @@ def fields_for(basis: Basis) -> list[Field]:
     """
     found: list[Field] = []
     model = network_model(basis.parameters)
-    for flag in FLAGS:
+    # What a model is made with stands beside its degrees.
+    of_model = ("layout", "model") if basis.workload.maker is not None else ()
+    for flag in sorted(FLAGS, key=lambda flag: flag.group not in of_model):
         if flag.group == "cluster" and not basis.has_dimensions:
             continue
         if flag.group == "network" and flag.field not in ("network", *model.flags):
@@ -49,7 +53,10 @@ def _made(kind: type[FlagField], flag: Flag, label: str) -> FlagField:
 
 
 def _is_left_out(flag: Flag, basis: Basis) -> bool:
-    if "workload" not in flag.of:
+    maker = basis.workload.maker
+    if not belongs(flag, "workload" if maker is None else "model"):
+        return True
+    if maker is not None and flag.field in _NOT_OF_MODELS:
         return True
     if flag.field == "layers":
         return not basis.workload.is_table

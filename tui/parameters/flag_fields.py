@@ -13,10 +13,10 @@ from simcore.networks.simai_inputs import simai_bandwidths
 from simcore.parameters import Flag, Parameters, least_count, parse_value, replaced
 from simcore.stated import Origin, origin_of
 from simcore.units import number
-from tui.parameters.basis import Basis, basis_of, is_one_loop, not_given
+from tui.parameters.basis import Basis, basis_of, is_one_loop, not_given, values_of_model
 from tui.parameters.field import Field, next_name, of_cluster, scrubbed_count, scrubbed_figure
 
-_DEGREES = ("world", "tp", "ep", "pp")
+_DEGREES = ("world", "tp", "ep", "pp", "cp")
 # What the type of the GPU or NIC gives where it is not given.
 _OF_TYPE = ("nvlink", "nic")
 _ORIGINS: dict[Origin, str] = {"stated": "in the file", "counted": "counted", "assumed": "assumed"}
@@ -32,6 +32,9 @@ class FlagField(Field):
         value = getattr(parameters, self.flag.field)
         if value is not None:
             return value
+        of_model = values_of_model(parameters, basis)
+        if self.flag.field in of_model:
+            return of_model[self.flag.field]
         basis = basis_of(parameters, basis)
         if self.flag.field in _DEGREES:
             return getattr(basis.layout, self.flag.field)
@@ -79,6 +82,8 @@ class FlagField(Field):
         value = getattr(parameters, field)
         if value is not None:
             return "default" if value == self.flag.default else "given"
+        if basis.workload.maker is not None and (self.flag.in_file or "workload" not in self.flag.of):
+            return "assumed"
         if self.flag.in_file:
             here = basis_of(parameters, basis)
             workload = here.workload.as_read or here.workload

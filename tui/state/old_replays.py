@@ -31,7 +31,10 @@ def read_replay(value: object, where: str) -> tuple[bool, Parameters, str]:
     lost = f"not kept of the replay: rank {free[0]} x0" if free else ""
     lost += f" and {len(free) - 1} more" if len(free) > 1 else ""
     scales = Scales(
-        **parts,
+        parts["compute"],
+        parts["comm"],
+        parts["gaps"],
+        parts["host"],
         ops=_factors(found.get("ops"), f"{where}.ops", text),
         kinds=_factors(found.get("kinds"), f"{where}.kinds", text),
         ranks={rank: factor for rank, factor in ranks.items() if factor > 0},

@@ -21,11 +21,12 @@ _TOLD_OF = ("compute", "exposed", "bubble", "idle")
 # Fill and role of compute by what it is for, in the words of simulated and of measured runs.
 _DRAWN = {
     "fwd": "fwd", "ig": "bwd", "wg": "bwd", "opt": "opt", "recompute": "fwd",
-    "forward": "fwd", "backward": "bwd", "optimizer": "opt",
+    "forward": "fwd", "backward": "bwd", "optimizer": "opt", "kernel": "kernel",
 }  # fmt: skip
 _ROLES = {"expert": "ep", "expert dp": "dp_ep"}
 _LEGEND = {
     "fwd": ("fwd", "forward"), "bwd": ("bwd", "backward"), "opt": ("opt", "optimizer"),
+    "kernel": ("kernel", "kernel"),
     "exposed": ("tp", "exposed comm."), "wait": ("wait", "wait"), "bubble": ("bubble", "bubble"),
     "host": ("host", "host"), "idle": ("", "idle"),
 }  # fmt: skip
@@ -189,6 +190,8 @@ class Bars:
         """What the parts of a bar are, each with its fill."""
         has_host = "host" in self._whole
         names = {name: words for name, (_, words) in _LEGEND.items() if name != "host" or has_host}
+        if not self._whole.get("compute kernel"):
+            del names["kernel"]
         if has_host:
             names["opt"] = "opt."
         named = {name: words.split()[0] if width < _WORDS_WIDE else words for name, words in names.items()}

@@ -16,7 +16,10 @@ OFF_PATH, TRACE = "bubble", "bright"
 _NOT_WORK = frozenset({"bubble", "wait", "idle", ""})
 # Without colour: instead of a fill its letter in capitals, and instead of what is no work this.
 _ANY = "*"
-_LETTERS = {"fwd": "F", "bwd": "B", "wg": "W", "opt": "O", "exposed": "X", "host": "H"}
+_LETTERS = {
+    "fwd": "F", "bwd": "B", "wg": "W", "opt": "O", "exposed": "X", "host": "H",
+    "kernel": "K", "copy": "C",
+}  # fmt: skip
 _NAME_ENDS = "<>"
 
 

@@ -24,10 +24,8 @@ CROWDED = 80
 _MOST_RUNS_SHADED = 40
 # Edges cost a segment more for each run.
 _MOST_RUNS_WITH_EDGES = 40
-_GLYPH = {
-    name: name if name in ("fwd", "bwd", "wg", "opt", "host", "wait", "bubble", "idle") else "exposed"
-    for name in KINDS
-} | {"recompute": "fwd"}
+_OWN_GLYPH = ("fwd", "bwd", "wg", "opt", "host", "wait", "bubble", "idle", "kernel", "copy")
+_GLYPH = {name: name if name in _OWN_GLYPH else "exposed" for name in KINDS} | {"recompute": "fwd"}
 
 
 class Drawn(NamedTuple):

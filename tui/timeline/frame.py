@@ -13,6 +13,7 @@ from tui.timeline.critical import PathLanes
 from tui.timeline.details import details
 from tui.timeline.drawing import Drawn, drawn_lane
 from tui.timeline.legend import legend
+from tui.timeline.memory_row import MemoryRow
 from tui.timeline.minimap import view_bar, view_in
 from tui.timeline.model import TimelineModel
 from tui.timeline.pointer import Area
@@ -42,6 +43,7 @@ class TimelineFrame:
     def __init__(self, glyphs: Glyphs, colour: bool) -> None:
         self.glyphs = glyphs
         self.colour = colour
+        self._memory = MemoryRow(glyphs)
         self._heat: tuple[object, int, str] | None = None
         self.area = Area(0, 0, (), 0)
         # Lanes as last drawn: most keys move the cursor and leave the cells as they are.
@@ -55,7 +57,8 @@ class TimelineFrame:
         # Where the lanes leave room for it, a screen has all the lines of a tall one.
         tall = height >= _TALL or count + _TALL_ABOVE + _TALL_BELOW <= height
         left = 23 if wide else 13
-        above = _TALL_ABOVE if tall else _LOW_ABOVE
+        memory = self._memory.lane(model.results, _number_at_cursor(model)) if tall else None
+        above = (_TALL_ABOVE + (memory is not None)) if tall else _LOW_ABOVE
         status = _status(model, width, tall)
         below = (_TALL_BELOW if tall else _LOW_BELOW + len(status.lines)) if height >= 14 else 0
         columns = max(width - left - 1, 1)
@@ -68,6 +71,9 @@ class TimelineFrame:
             below += max(min(len(told) + status.around - below, spare), 0)
             model.resize(columns, height - above - below)
         lines = self._above(model, left, columns, tall)
+        if memory is not None:
+            # Below the ruler, over the view: a lane of what the lane at the cursor holds.
+            lines.insert(-1, self._memory.line(memory, model.window, left, columns))
         # Asked for when it is shown alone: it is not there for nothing.
         self._path = model.path if model.shows_path else None
         if self._drawn_over != (model.window, columns, self._path):
@@ -247,6 +253,12 @@ class TimelineFrame:
             if width_of([*line, *rest]) <= width:
                 return [*line, *rest]
         return shortened(line, width)
+
+
+def _number_at_cursor(model: TimelineModel) -> int:
+    """The class of the lane at the cursor, 0 where that heads others."""
+    rows = model.arrangement.rows
+    return rows[model.lane].key.number if rows else 0
 
 
 class _Status(NamedTuple):

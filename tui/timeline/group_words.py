@@ -10,10 +10,10 @@ from tui.timeline.spans import Kind
 
 _FILLS = (
     ("fwd", "forward"), ("bwd", "backward"), ("wg", "weight grad"), ("recompute", "recompute"),
-    ("opt", "optimizer"),
+    ("opt", "optimizer"), ("kernel", "kernel"),
 )  # fmt: skip
-_COMMUNICATION = ("tp", "dp", "dp_ep", "ep", "pp", "all", "embedding", "position", "comm")
-_THIN = (("host", "host"), ("wait", "wait"), ("bubble", "bubble"))
+_COMMUNICATION = ("tp", "dp", "dp_ep", "ep", "pp", "cp", "all", "embedding", "position", "comm")
+_THIN = (("copy", "copy"), ("host", "host"), ("wait", "wait"), ("bubble", "bubble"))
 
 
 def legend_of(names: Collection[str], communication: str, idle: str = "idle") -> tuple[Kind, ...]:

@@ -130,9 +130,9 @@ class Beside(Struct, frozen=True, dict=True):
     @property
     def accounts_title(self) -> str:
         """The ranks of `account_pairs`."""
-        stage = self._most_changed.stage
-        where = "all ranks" if stage is None else f"stage {stage}"
-        return f"the mean of the paired stages, then {where}, which changes most"
+        if self._most_changed.stage is None:
+            return "the mean of all ranks"
+        return f"the mean of the paired stages, then stage {self._most_changed.stage}, which changes most"
 
     @property
     def account_pairs(self) -> list[tuple[Change, Change]]:
@@ -177,8 +177,11 @@ class Beside(Struct, frozen=True, dict=True):
 
     @property
     def _by_number(self) -> bool:
-        """Whether ranks are paired by their numbers: execution traces tell nothing else of them."""
-        return "executed" in (self.a.origin, self.b.origin)
+        """Whether neither run knows stages, or one is of execution traces, which tell nothing else of their
+        ranks: a rank stands beside the one of its number.
+        """
+        sides = (self.a, self.b)
+        return all(map(_stageless, sides)) or any(side.origin == "executed" for side in sides)
 
     @property
     def _measured(self) -> list[Run]:
@@ -197,6 +200,9 @@ class Beside(Struct, frozen=True, dict=True):
                 first.setdefault(track.stage, track)
         common = [stage for stage in firsts[0] if stage in firsts[1]]
         known = [stage for stage in common if stage is not None]
+        if _stageless(self.a) or _stageless(self.b):
+            # One that knows no stages stands beside all of the other.
+            return [LanePair(None, self.a.tracks[0], self.b.tracks[0], 1)]
         return [LanePair(stage, firsts[0][stage], firsts[1][stage], 1) for stage in known]
 
     def _numbered(self) -> list[LanePair]:
@@ -244,7 +250,7 @@ class Beside(Struct, frozen=True, dict=True):
         for side in (self.a, self.b):
             sums, ranks = [0] * len(ALIKE), 0
             for track in side.tracks:
-                if self._by_number or track.stage in wanted:
+                if track.stage in wanted or None in wanted:
                     count = len(track.ranks)
                     ranks += count
                     of_one = side.common_ns(track)
@@ -325,6 +331,11 @@ def _places(run: Run) -> list[tuple[int, int, int]]:
     """(stage, dp, tp) of each measured rank; empty where that of one is not known."""
     known = [track.place for track in run.tracks if track.place is not None]
     return known if len(known) == len(run.tracks) else []
+
+
+def _stageless(run: Run) -> bool:
+    """Whether it knows the stage of no rank."""
+    return all(track.stage is None for track in run.tracks)
 
 
 def _size(one: KindChange) -> int:

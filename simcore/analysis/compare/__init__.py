@@ -69,7 +69,6 @@ class Comparison(Struct, frozen=True, dict=True):
         return Facts(self.b)
 
     schema: ClassVar[str] = "wltui.compare/1"
-    notices: ClassVar[tuple[str, ...]] = ()
     unlike: ClassVar[tuple[()]] = ()
     by_rank: ClassVar[bool] = True
     lanes: ClassVar[tuple[()]] = ()
@@ -98,6 +97,11 @@ class Comparison(Struct, frozen=True, dict=True):
     def sides(self) -> tuple[str, str]:
         """What is special about A and B."""
         return words.side_words(self, 0), words.side_words(self, 1)
+
+    @property
+    def notices(self) -> list[str]:
+        """What has to be known before the difference is believed."""
+        return words.notices(self)
 
     @property
     def paired(self) -> str:
@@ -134,7 +138,8 @@ class Comparison(Struct, frozen=True, dict=True):
     def changed(self) -> dict[str, tuple[Any, Any]]:
         """The parameters that differ, with their values in the two runs, in the order of the flags."""
         a, b = (effective_parameters(side.simulation) for side in (self.a, self.b))
-        fields = [flag.field for flag in FLAGS if flag.field in a and flag.field not in _NOT_COMPARED]
+        fields = [flag.field for flag in FLAGS if flag.field in a and flag.field in b]
+        fields = [field for field in fields if field not in _NOT_COMPARED]
         return {field: (a[field], b[field]) for field in fields if a[field] != b[field]}
 
     @cached_property
@@ -167,7 +172,7 @@ class Comparison(Struct, frozen=True, dict=True):
     @cached_property
     def accounts(self) -> list[Change]:
         """Every account, the mean of all ranks."""
-        return [Change(name, self.facts_a.mean_ns[name], self.facts_b.mean_ns[name]) for name in ACCOUNTS]
+        return [Change(name, self.facts_a.mean_ns[name], self.facts_b.mean_ns[name]) for name in self._names]
 
     @cached_property
     def worst(self) -> ClassPair:
@@ -183,7 +188,14 @@ class Comparison(Struct, frozen=True, dict=True):
     def worst_accounts(self) -> list[Change]:
         """Every account of those ranks."""
         a, b = self.a.accounts[self.worst.a], self.b.accounts[self.worst.b]
-        return [Change(name, a.total_ns[index], b.total_ns[index]) for index, name in enumerate(ACCOUNTS)]
+        index = ACCOUNTS.index
+        return [Change(name, a.total_ns[index(name)], b.total_ns[index(name)]) for name in self._names]
+
+    @property
+    def _names(self) -> list[str]:
+        """The accounts; context parallelism is of models alone."""
+        of_models = any(one.simulation.workload.maker is not None for one in (self.a, self.b))
+        return [name for name in ACCOUNTS if of_models or name != "exposed cp"]
 
     @cached_property
     def parts(self) -> list[Part]:

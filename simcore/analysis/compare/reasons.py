@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from simcore.analysis.compare.parts import BUSY, FILL, PART_ACCOUNTS, STANDING, is_pipeline
+from simcore.analysis.compare.words import without_effect
 from simcore.diagnostics import printable
 from simcore.units import duration, number, plural
 
@@ -69,7 +70,8 @@ def _reasons(comparison: Comparison, leading: Leading) -> tuple[list[str], int]:
     A change that has little to do with a part that is named is left out, unless there is no other: the reason
     for the little that it does would be taken for that of the whole.
     """
-    found = [REASONS[field] for field in REASONS if field in comparison.changed]
+    idle = without_effect(comparison)
+    found = [REASONS[field] for field in REASONS if field in comparison.changed and field not in idle]
     if comparison.other_file:
         found.insert(0, Reason(_other_file))
     named = {part.account for part in leading.said}
@@ -286,15 +288,18 @@ def _estimate_only(comparison: Comparison) -> str:
 
 
 def _other_file(comparison: Comparison) -> str:
-    """What of another file makes the largest part."""
+    """What of another file, or of a model's other rows, makes the largest part."""
+    maker = comparison.a.simulation.workload.maker
+    same = maker is not None and maker is comparison.b.simulation.workload.maker
+    what = "other rows of the model" if same else "another file"
     leading = comparison.leading
     account = leading.most.account if leading is not None else ""
     if account == BUSY:
-        return f"another file, in which {_compute(comparison)}"
+        return f"{what}, in which {_compute(comparison)}"
     if account in _EXPOSED:
-        return f"another file, in which {_communication(comparison)}"
+        return f"{what}, in which {_communication(comparison)}"
     a, b = (_pipeline(side) for side in (comparison.a, comparison.b))
-    return "another file" if a == b or account != FILL else f"another file, with {b}, before {a}"
+    return what if a == b or account != FILL else f"{what}, with {b}, before {a}"
 
 
 def _pipeline(results: Results) -> str:

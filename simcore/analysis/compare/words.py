@@ -36,7 +36,32 @@ def side_words(comparison: Comparison, side: int) -> str:
     each = [one.simulation.parameters.no_fold for one in (comparison.a, comparison.b)]
     if each[0] != each[1]:
         words.append("--no-fold" if each[side] else "equal ranks folded")
+    if results.model_figures is not None:
+        # Imported here: files have none.
+        from simcore.analysis.model_words import throughput_facts
+
+        facts = throughput_facts(results.model_figures)
+        words += [facts[0], facts[3]]
     return ", ".join(words) or "the same parameters"
+
+
+def notices(comparison: Comparison) -> list[str]:
+    """That one of the two is not the model of its file, and which changes have no effect on a run."""
+    found = []
+    for name, results, other in (("A", comparison.a, comparison.b), ("B", comparison.b, comparison.a)):
+        if results.other_model and results.other_model != other.other_model:
+            found.append(f"{name} is not the model of its file: {results.other_model}.")
+    for field in without_effect(comparison):
+        side = next(name for name, one in (("B", comparison.b), ("A", comparison.a)) if field in one.ignored)
+        results = comparison.b if side == "B" else comparison.a
+        found.append(f"{results.ignored[field][0].upper()}{results.ignored[field][1:]}.")
+    return found
+
+
+def without_effect(comparison: Comparison) -> list[str]:
+    """The changed parameters that the run which has them does not use."""
+    ignored = {*comparison.a.ignored, *comparison.b.ignored}
+    return [field for field in comparison.changed if field in ignored]
 
 
 def matched_words(comparison: Comparison) -> str:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from simcore.analysis.sentences.compute import compute_bound, no_compute
+from simcore.analysis.sentences.assumed import schedule_range
+from simcore.analysis.sentences.compute import another_model, compute_bound, no_compute
 from simcore.analysis.sentences.faults import slow_link, straggler
+from simcore.analysis.sentences.memory import does_not_fit
 from simcore.analysis.sentences.model import Facts, Rule, Sentence
 from simcore.analysis.sentences.network import (
     busy_port,
@@ -26,10 +28,14 @@ if TYPE_CHECKING:
 
 # Compute that takes this share of the step leaves no other cause to name.
 _BOUND = 0.8
+# What a run stands on comes before what went wrong in it.
+_OF_THE_FILE = ("no-compute", "another-model")
 
 # What costs the same stands in this order.
 RULES: tuple[Rule, ...] = (
+    does_not_fit,
     no_compute,
+    another_model,
     straggler,
     slow_link,
     compute_bound,
@@ -41,6 +47,7 @@ RULES: tuple[Rule, ...] = (
     free_communication,
     busy_port,
     idle,
+    schedule_range,
 )
 
 
@@ -57,16 +64,14 @@ def sentences_of(results: Results) -> list[Sentence]:
     for rule in RULES:
         made = rule(facts)
         found += made if isinstance(made, list) else [made] if made is not None else []
-    # What the file does not say comes before what went wrong in the run.
-    causes = sorted(
-        [one for one in found if one.cause],
-        key=lambda one: (one.rule != "no-compute", not one.fault, -one.lost_ns),
-    )
-    if causes:
+    of_file = [replace(one, lead=f"{one.cause.capitalize()}. ") for one in found if one.rule in _OF_THE_FILE]
+    causes = [one for one in found if one.cause and one.rule not in _OF_THE_FILE]
+    causes.sort(key=lambda one: (not one.fault, -one.lost_ns))
+    if causes and facts.simulation.workload.has_compute:
         causes[0] = replace(causes[0], lead=_lead(facts, causes))
     beside = [one for one in found if not one.cause]
     first = [one for one in beside if one.rule == "free-communication"]
-    return [*causes[:1], *first, *causes[1:], *[one for one in beside if one not in first]]
+    return [*of_file, *causes[:1], *first, *causes[1:], *[one for one in beside if one not in first]]
 
 
 def _lead(facts: Facts, causes: list[Sentence]) -> str:

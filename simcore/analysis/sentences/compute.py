@@ -23,6 +23,15 @@ def no_compute(facts: Facts) -> Sentence | None:
     )  # fmt: skip
 
 
+def another_model(facts: Facts) -> Sentence | None:
+    """That degrees other than the file's make it another model, before its step is held against anything."""
+    words = facts.results.other_model
+    if not words:
+        return None
+    text = f"{words[0].upper()}{words[1:]}."
+    return Sentence("another-model", text, facts.step_ns, "not the model of the file", fault=True)
+
+
 def compute_bound(facts: Facts) -> Sentence | None:
     """That compute takes half of the step, or clearly more than any other cause; and most of it in what."""
     if not facts.simulation.workload.has_compute:

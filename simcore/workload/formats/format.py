@@ -38,10 +38,11 @@ class Format:
     name: what a message calls it. sniff: whether a head is of this format. read: makes a
     `Workload` of (path, all bytes), or None for a format that is known but not opened; instead:
     what its user can do then, in words that follow a semicolon. measured: whether it is a
-    measured run, no workload: `simcore.measured` opens it.
+    measured run, no workload: `simcore.measured` opens it. model: whether rows are made of it:
+    `simcore.model` opens it.
     """
 
-    __slots__ = ("instead", "measured", "name", "read", "sniff")
+    __slots__ = ("instead", "measured", "model", "name", "read", "sniff")
 
     def __init__(
         self,
@@ -50,10 +51,12 @@ class Format:
         read: Callable[[str, bytes], Workload] | None = None,
         measured: bool = False,
         instead: str = "",
+        model: bool = False,
     ) -> None:
         self.name = name
         self.sniff = sniff
         self.measured = measured
+        self.model = model
         self.read = read
         self.instead = instead
 

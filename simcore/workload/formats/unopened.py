@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from simcore.workload.formats.format import Format, Head
 
 _BLANKS = b" \t\r\n\f\v"
@@ -29,12 +27,6 @@ def _is_chakra_json(head: Head) -> bool:
 def _is_pytorch_trace(head: Head) -> bool:
     json = _json(head)
     return json.startswith(b"{") and b'"schema"' in json and b'"nodes"' in json
-
-
-def _is_chrome_trace(head: Head) -> bool:
-    json = _json(head)
-    is_list_of_events = re.match(rb"\[\s*\{", json) is not None and re.search(rb'"ph"\s*:\s*"', json)
-    return b'"traceEvents"' in json or bool(is_list_of_events)
 
 
 def _is_vidur(head: Head) -> bool:
@@ -90,16 +82,11 @@ def _varint(raw: bytes, at: int) -> tuple[int, int]:
 
 
 _GIVE_A_WORKLOAD = "give the SimAI, ASTRA-sim 1.0 or op-table file that it was made from"
-_NO_LAYERS = (
-    "it lists what one process ran, not the layers of a step: give a SimAI workload "
-    "(AICB writes one from the model's arguments)"
-)
 
 FORMATS: tuple[Format, ...] = (
     Format("UTF-16 text", _is_utf_16, instead="save it as UTF-8"),
     Format("Chakra JSON", _is_chakra_json, instead=_GIVE_A_WORKLOAD),
     Format("PyTorch execution trace", _is_pytorch_trace, instead=f"it has no times; {_GIVE_A_WORKLOAD}"),
-    Format("Kineto/Chrome trace", _is_chrome_trace, instead=_NO_LAYERS),
     Format(
         "Vidur table",
         _is_vidur,

@@ -1,0 +1,27 @@
+"""What a GPU has not the memory for, and what would need less."""
+
+from __future__ import annotations
+
+from simcore.analysis.sentences.model import Facts, Sentence
+
+# As many changes are named.
+_NAMED = 3
+
+
+def does_not_fit(facts: Facts) -> Sentence | None:
+    """Said of a model whose fullest stage needs more than a GPU has."""
+    figures = facts.results.model_figures
+    if figures is None or figures.fits:
+        return None
+    fullest = figures.fullest
+    text = f"Does not fit: stage {fullest.stage} needs {_gb(fullest.total)} GB of {_gb(figures.limit)} GB"
+    ways = facts.results.smaller_runs
+    fitting = [one for one in ways if one.fits] or list(ways)
+    if fitting:
+        named = [f"{one.words} needs {_gb(one.most)} GB" for one in fitting[:_NAMED]]
+        text += "; " + ", ".join(named) + ("" if fitting[0].fits else ", which does not fit either")
+    return Sentence("memory", f"{text}.", 0, "memory", 0, fault=True)
+
+
+def _gb(size: int) -> str:
+    return f"{size / 1e9:.1f}"

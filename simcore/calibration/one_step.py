@@ -1,0 +1,89 @@
+"""One factor on all compute that makes a simulated step as long as a measured one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from simcore.diagnostics import UsageError
+from simcore.parameters import Parameters, replaced
+from simcore.records import Struct
+from simcore.simulation import Simulation, simulate
+from simcore.units import duration
+from simcore.workload import Workload
+
+# As a share of the step: nobody measures a step more exactly.
+_CLOSE = 1e-4
+_ATTEMPTS = 24
+_LARGEST = 1000.0
+_DIGITS = 4
+
+
+class StepFit(Struct, frozen=True):
+    """before, after: the runs without and with the factor. scale: of compute, over that which was given.
+
+    measured_ns: what was wanted.
+    """
+
+    before: Simulation
+    after: Simulation
+    scale: float
+    measured_ns: int
+
+    @property
+    def parameters(self) -> Parameters:
+        """Those of the fitted run."""
+        return self.after.parameters
+
+    @property
+    def left_ns(self) -> int:
+        """Simulated less measured, after the fit."""
+        return self.after.step_time_ns - self.measured_ns
+
+
+def fit_step(workload: Workload, parameters: Parameters, measured_ns: int) -> StepFit:
+    """The factor on compute that makes the step `measured_ns` long.
+
+    A step never gets shorter with more compute, so the factor is found between two that enclose it. Raises
+    `UsageError` where no factor gives such a step, and what `simulate` raises.
+    """
+    before = simulate(workload, parameters)
+    known: dict[float, Simulation] = {parameters.compute_scale: before}
+
+    def run(scale: float) -> Simulation:
+        scale = round(scale, _DIGITS)
+        if scale not in known:
+            known[scale] = simulate(workload, replaced(parameters, "compute_scale", scale))
+        return known[scale]
+
+    least = run(0.0)
+    if least.step_time_ns > measured_ns:
+        raise UsageError(
+            f"--measured-step {duration(measured_ns)}: communication alone takes "
+            f"{duration(least.step_time_ns)}; no factor on compute would fit, a faster network (--dim) may"
+        )
+    scale = _found(run, max(parameters.compute_scale, 0.01), measured_ns)
+    return StepFit(before, run(scale), round(scale, _DIGITS), measured_ns)
+
+
+def _found(run: Callable[[float], Simulation], first: float, measured_ns: int) -> float:
+    low, high = 0.0, first
+    while run(high).step_time_ns < measured_ns:
+        low, high = high, high * max(2.0, measured_ns / max(run(high).step_time_ns, 1))
+        if high > _LARGEST:
+            raise UsageError(
+                f"--measured-step {duration(measured_ns)}: not reached with compute {_LARGEST:g} times "
+                "as long"
+            )
+    for _ in range(_ATTEMPTS):
+        below, above = run(low).step_time_ns, run(high).step_time_ns
+        if above - measured_ns <= _CLOSE * measured_ns or round(high - low, _DIGITS) <= 10**-_DIGITS:
+            break
+        middle = low + (high - low) * (measured_ns - below) / max(above - below, 1)
+        # A step is nearly a line in the factor: a little beyond, so that both ends close in.
+        middle = min(max(middle, low + (high - low) / 64), high - (high - low) / 64)
+        if run(middle).step_time_ns < measured_ns:
+            low = middle
+        else:
+            high = middle
+    ends = sorted((low, high), key=lambda scale: abs(run(scale).step_time_ns - measured_ns))
+    return ends[0]

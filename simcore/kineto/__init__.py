@@ -1,0 +1,9 @@
+"""The room of profiler traces: what PyTorch's Kineto and Nsight Systems recorded, as measured runs.
+
+Knows events and their words. Import from here: `Asked`, `open_profile`, `read_profile`.
+"""
+
+from simcore.asked import Asked
+from simcore.kineto.opening import open_profile, read_profile
+
+__all__ = ["Asked", "open_profile", "read_profile"]

@@ -1,0 +1,199 @@
+"""What was read of large files, kept beside the sessions, so that the same set opens at once the next time.
+
+A file is known by its place, size, time of change and the bytes of its two ends. What is kept is columns: a
+small part of the file. All that is kept together is bounded, the oldest goes first. Where nothing can be
+written, or what is there cannot be read, the file is read again: a cache is never a reason for an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from array import array
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from simcore.diagnostics import Diagnostic
+from simcore.kineto.recording import Recording, Step
+from simcore.measured.columns import MEASURED, Collective, DeviceColumns, OpColumns
+
+# Of a change in what is kept, or in what the reader makes of a file: what was kept before is not taken.
+_VERSION = 1
+# Smaller files are read as fast as their columns.
+_LEAST_BYTES = 1 << 20
+_MOST_BYTES = 1 << 30
+_ENDS = 1 << 16
+_SUFFIX = ".columns"
+
+Read = tuple[list[Recording], list[Diagnostic]]
+
+
+class _Kept(msgspec.Struct):
+    """A recording: columns as bytes, texts as places in one list of them, -1 for none."""
+
+    rank: int | None
+    world: int | None
+    device: int | None
+    stated: bool
+    cut: bool
+    job: str
+    on_device: bool
+    steps: list[tuple[int, int, int, int]]
+    groups: dict[str, tuple[str, tuple[int, ...]]]
+    numbers: dict[str, bytes]
+    texts: list[str]
+    places: dict[str, bytes]
+    collectives: dict[int, Collective]
+
+
+class _File(msgspec.Struct):
+    version: int
+    recordings: list[_Kept]
+    said: list[tuple[str, str, str]]
+
+
+_NUMBERS = {
+    "start": "q", "end": "q", "line": "q", "stated": "B", "step": "q", "stream": "q", "correlation": "q",
+    "bytes": "q", "occupancy": "h",
+}  # fmt: skip
+_TEXTS = ("name", "group", "shape", "dtype", "operation", "grid", "block")
+
+
+def directory() -> str:
+    """Where columns are kept: beside the sessions, in $XDG_STATE_HOME, else ~/.local/state."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.expanduser("~/.local/state")
+    return os.path.join(base, "wltui", "traces")
+
+
+def cached(path: str, names: str | None, read: Callable[[], Read]) -> Read:
+    """What `read` makes of the file at `path`, or what it made the last time. names: see `read_one`."""
+    place = place_of(path, names)
+    if place is None:
+        return read()
+    found = load(place, path)
+    if found is None:
+        found = read()
+        _keep(place, found)
+    return found
+
+
+def place_of(path: str, names: str | None) -> str | None:
+    """The file in which the columns of the one at `path` are kept; None of one that is not worth it."""
+    import hashlib
+
+    try:
+        known = os.stat(path)
+        if known.st_size < _LEAST_BYTES:
+            return None
+        with open(path, "rb") as file:
+            ends = file.read(_ENDS)
+            file.seek(-_ENDS, os.SEEK_END)
+            ends += file.read()
+    except OSError:
+        return None
+    facts = f"{_VERSION}\0{os.path.realpath(path)}\0{known.st_size}\0{known.st_mtime_ns}\0{names or ''}\0"
+    key = hashlib.sha256(facts.encode("utf-8", "surrogateescape") + ends).hexdigest()[:32]
+    return os.path.join(directory(), key + _SUFFIX)
+
+
+def load(place: str, path: str) -> Read | None:
+    """What is kept at `place` of the file at `path`; None where nothing fits."""
+    try:
+        with open(place, "rb") as file:
+            kept = msgspec.msgpack.decode(file.read(), type=_File)
+        if kept.version != _VERSION:
+            return None
+        recordings = [_recording(one, path) for one in kept.recordings]
+        # The last to be used is the last to go.
+        os.utime(place)
+    except (OSError, ValueError, IndexError, KeyError, EOFError):
+        return None
+    said = [Diagnostic(severity, code, message, path) for severity, code, message in kept.said]  # type: ignore[arg-type]
+    return recordings, said
+
+
+def _keep(place: str, found: Read) -> None:
+    recordings, said = found
+    kept = _File(
+        _VERSION, [_kept(one) for one in recordings], [(one.severity, one.code, one.message) for one in said]
+    )
+    data = msgspec.msgpack.encode(kept)
+    half = f"{place}.{os.getpid()}"
+    with contextlib.suppress(OSError):
+        os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
+        _make_room(os.path.dirname(place), len(data))
+        try:
+            with open(half, "xb") as file:
+                file.write(data)
+            os.replace(half, place)
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(half)
+
+
+def _make_room(folder: str, size: int) -> None:
+    """Lets the oldest go until `size` more bytes fit."""
+    there = []
+    for entry in os.scandir(folder):
+        with contextlib.suppress(OSError):
+            known = entry.stat()
+            there.append((known.st_mtime_ns, known.st_size, entry.path))
+    total = sum(one[1] for one in there) + size
+    for _, freed, path in sorted(there):
+        if total <= _MOST_BYTES:
+            return
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+            total -= freed
+
+
+def _kept(one: Recording) -> _Kept:
+    ops, columns = one.ops, one.columns
+    texts: dict[str, int] = {}
+    sources: dict[str, Sequence[str | None]] = {
+        "name": ops.name, "group": ops.group, "shape": ops.shape, "dtype": ops.dtype,
+        "operation": columns.operation, "grid": columns.grid, "block": columns.block,
+    }  # fmt: skip
+    places = {}
+    for name, column in sources.items():
+        numbered = (-1 if text is None else texts.setdefault(text, len(texts)) for text in column)
+        places[name] = array("i", numbered).tobytes()
+    numbers = {
+        "start": ops.start, "end": ops.end, "line": ops.line, "step": one.step, "stream": columns.stream,
+        "correlation": columns.correlation, "bytes": columns.bytes, "occupancy": columns.occupancy,
+    }  # fmt: skip
+    return _Kept(
+        one.rank, one.world, one.device, one.stated, one.cut, one.job, columns.on_device,
+        [(step.number, step.start, step.end, step.ops) for step in one.steps], one.groups,
+        {name: column.tobytes() for name, column in numbers.items()} | {"stated": bytes(ops.stated)},
+        # A text of a file may hold what is no text in UTF-8.
+        [text.encode("utf-8", "replace").decode() for text in texts], places, columns.collectives,
+    )  # fmt: skip
+
+
+def _recording(kept: _Kept, path: str) -> Recording:
+    """Raises ValueError where columns do not fit together."""
+    number = {name: array(kind, kept.numbers[name]) for name, kind in _NUMBERS.items()}
+    text: dict[str, list[str | None]] = {
+        name: [None if at < 0 else kept.texts[at] for at in array("i", kept.places[name])] for name in _TEXTS
+    }
+    count = len(number["start"])
+    lengths = {*map(len, number.values()), *map(len, text.values())}
+    if lengths != {count} or None in text["name"]:
+        raise ValueError("columns of different lengths")
+    names = [name for name in text["name"] if name is not None]
+    ops = OpColumns(
+        name=names, group=text["group"], start=number["start"], end=number["end"], line=number["line"],
+        known=bytearray((MEASURED,)) * count, shape=text["shape"], dtype=text["dtype"],
+        stated=bytearray(number["stated"]),
+    )  # fmt: skip
+    columns = DeviceColumns(
+        number["stream"], number["correlation"], text["operation"], number["bytes"], text["grid"],
+        text["block"], number["occupancy"], kept.collectives, kept.on_device,
+    )  # fmt: skip
+    steps = tuple(Step(*step) for step in kept.steps)
+    return Recording(path, kept.rank, kept.world, kept.device, ops, columns, number["step"], steps,
+                     kept.groups, kept.stated, kept.cut, kept.job)  # fmt: skip

@@ -1,0 +1,241 @@
+"""The events of a Kineto file, decoded: the fields that count, everything else skipped where it stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from simcore.diagnostics import Diagnostic, InputError, printable
+
+# A cut file is whole up to one of its last closing braces: an event or what lies in one.
+_MOST_TRIES = 12
+# Bytes of JSON that are decoded at once, and in which the end of an event is looked for.
+_BATCH, _HEAD = 8 << 20, 1 << 16
+_BETWEEN = re.compile(rb"\}\s*,\s*\{")
+# Cuts that were none: behind these the rest is decoded at once.
+_MOST_FAILURES = 32
+_PLACE = re.compile(r" - at `(.*)`$")
+
+
+class Event(msgspec.Struct, gc=False):
+    """One event as written. ts, dur: microseconds. args: not decoded yet, most are never looked at."""
+
+    ph: str = ""
+    cat: str | None = None
+    name: str | int | float | None = ""
+    ts: int | float | None = None
+    dur: int | float | None = None
+    pid: int | float | str | None = None
+    tid: int | float | str | None = None
+    args: msgspec.Raw = msgspec.Raw(b"")
+
+
+class Args(msgspec.Struct, gc=False):
+    """What is looked at of an event's arguments. Those that may be a number or a text are Any."""
+
+    stream: Any = None
+    device: Any = None
+    correlation: Any = None
+    external: Any = msgspec.field(default=None, name="External id")
+    bytes: Any = None
+    grid: msgspec.Raw = msgspec.Raw(b"")
+    block: msgspec.Raw = msgspec.Raw(b"")
+    occupancy: Any = msgspec.field(default=None, name="est. achieved occupancy %")
+    collective: Any = msgspec.field(default=None, name="Collective name")
+    elements_in: Any = msgspec.field(default=None, name="In msg nelems")
+    elements_out: Any = msgspec.field(default=None, name="Out msg nelems")
+    dtype: Any = None
+    group_size: Any = msgspec.field(default=None, name="Group size")
+    group: Any = msgspec.field(default=None, name="Process Group Name")
+    description: Any = msgspec.field(default=None, name="Process Group Description")
+    ranks: Any = msgspec.field(default=None, name="Process Group Ranks")
+    sequence: Any = msgspec.field(default=None, name="Seq")
+    communicator: Any = msgspec.field(default=None, name="Comms Id")
+    source: Any = msgspec.field(default=None, name="Src Rank")
+    target: Any = msgspec.field(default=None, name="Dst Rank")
+    dims: Any = msgspec.field(default=None, name="Input Dims")
+
+
+class Group(msgspec.Struct):
+    """A process group of the job, as `pg_config` has it."""
+
+    pg_name: Any = None
+    pg_desc: Any = None
+    pg_size: Any = None
+    ranks: Any = None
+
+
+class Distributed(msgspec.Struct):
+    """Who wrote the file, among whom."""
+
+    backend: Any = None
+    rank: Any = None
+    world_size: Any = None
+    pg_config: Any = None
+
+
+class TraceFile(msgspec.Struct):
+    """The top level of a file, its events not decoded yet."""
+
+    traceEvents: msgspec.Raw
+    distributedInfo: Distributed | None = None
+    baseTimeNanoseconds: int | None = None
+
+
+class _Correlated(msgspec.Struct, gc=False):
+    correlation: Any = None
+
+
+_FILE = msgspec.json.Decoder(TraceFile)
+_RAW = msgspec.json.Decoder(msgspec.Raw)
+_LIST = msgspec.json.Decoder(list[Event])
+_ARGS = msgspec.json.Decoder(Args)
+_CORRELATED = msgspec.json.Decoder(_Correlated)
+_NO_ARGS = Args()
+
+
+def opened(path: str, data: bytes) -> tuple[TraceFile, list[Diagnostic]]:
+    """The file's top level, and what was found. A file that was cut has the events before the cut.
+
+    Raises InputError, naming the byte or the field, for what is no trace.
+    """
+    is_list = data[:64].lstrip()[:1] == b"["
+    try:
+        return _opened(data, is_list), []
+    except msgspec.ValidationError as error:
+        raise _refusal(path, error) from None
+    except RecursionError:
+        raise _too_deep(path) from None
+    except UnicodeDecodeError as error:
+        message = f"found bytes that are not UTF-8 text beside the events: {error.reason}"
+        raise InputError(Diagnostic("error", "not-utf-8", message, path)) from None
+    except msgspec.DecodeError as error:
+        # What is damaged in the middle stays an error: only an end that is missing is made good.
+        if "truncated" not in str(error):
+            raise _refusal(path, error) from None
+    end = len(data)
+    for _ in range(_MOST_TRIES):
+        end = data.rfind(b"}", 0, end)
+        if end < 0:
+            break
+        for closing in (b"]", b"}]") if is_list else (b"]}", b"}]}"):
+            try:
+                found = _opened(data[: end + 1] + closing, is_list)
+            except (ValueError, RecursionError):
+                continue
+            message = f"the file ends in the middle, at byte {len(data)}: shown is what stands before"
+            return found, [Diagnostic("warning", "cut-file", message, path)]
+    message = f"the file ends at byte {len(data)}, before its first event is whole"
+    raise InputError(Diagnostic("error", "cut-file", message, path))
+
+
+def _opened(data: bytes, is_list: bool) -> TraceFile:
+    return TraceFile(_RAW.decode(data)) if is_list else _FILE.decode(data)
+
+
+def batches(path: str, file: TraceFile) -> Iterator[list[Event]]:
+    """The events in their order, a batch at a time, so that few are in memory at once.
+
+    The array is cut where one object seems to end and the next begin. What lies between two cuts is read as
+    an array: it is one only if the cut was between events, since what stands before it was. Raises InputError
+    for an event that is none.
+    """
+    view = memoryview(file.traceEvents)
+    text = bytes(view) if len(view) <= _BATCH else None
+    if text is not None:
+        yield _events(path, text, 0)
+        return
+    # Behind the bracket that opens the array.
+    at, done, failures = 1, 0, 0
+    while at < len(view):
+        wanted = _BATCH
+        events: list[Event] | None = None
+        while events is None:
+            end, over = _cut(view, at + wanted)
+            if failures > _MOST_FAILURES:
+                end, over = len(view) - 1, len(view)
+            try:
+                events = _decoded(b"[" + bytes(view[at:end]) + b"]")
+            except msgspec.ValidationError as error:
+                raise _refusal(path, error, done) from None
+            except RecursionError:
+                raise _too_deep(path) from None
+            except msgspec.DecodeError as error:
+                if over == len(view):
+                    raise _refusal(path, error, done) from None
+                failures += 1
+                wanted = end - at + 1
+        done += len(events)
+        yield events
+        at = over
+
+
+def _decoded(text: bytes) -> list[Event]:
+    """An array of events; bytes that are no UTF-8 become marks of what cannot be shown."""
+    try:
+        return _LIST.decode(text)
+    except UnicodeDecodeError:
+        return _LIST.decode(text.decode("utf-8", "replace").encode())
+
+
+def _cut(view: memoryview, at: int) -> tuple[int, int]:
+    """(end of the event, start of the next) at the first place from `at` on that looks like one."""
+    while at < len(view):
+        piece = bytes(view[at : at + _HEAD])
+        found = _BETWEEN.search(piece)
+        if found is not None:
+            return at + found.start() + 1, at + found.end() - 1
+        at += _HEAD - 1024
+    return len(view) - 1, len(view)
+
+
+def _events(path: str, text: bytes, done: int) -> list[Event]:
+    try:
+        return _decoded(text)
+    except RecursionError:
+        raise _too_deep(path) from None
+    except msgspec.DecodeError as error:
+        raise _refusal(path, error, done) from None
+
+
+def args_of(event: Event) -> Args:
+    """The arguments of an event; none where they are no object. Raises nothing: what cannot be read is
+    absent.
+    """
+    try:
+        return _ARGS.decode(event.args) if event.args else _NO_ARGS
+    except (ValueError, RecursionError):
+        return _NO_ARGS
+
+
+def correlation_of(event: Event) -> int | None:
+    """The correlation of a launch; None where there is none."""
+    try:
+        found = _CORRELATED.decode(event.args).correlation if event.args else None
+    except (ValueError, RecursionError):
+        return None
+    return found if type(found) is int else None
+
+
+def _too_deep(path: str) -> InputError:
+    message = "found lists or objects inside each other deeper than any trace has them"
+    return InputError(Diagnostic("error", "bad-trace", message, path))
+
+
+def _refusal(path: str, error: Exception, done: int = 0) -> InputError:
+    """msgspec's message, its `$[12].ts` as words. done: how many events stand before those that it counts."""
+    text = str(error)
+    place = _PLACE.search(text)
+    where = "the file"
+    if place is not None:
+        event = re.search(r"\[(\d+)\]", place[1])
+        field = place[1].rpartition(".")[2]
+        where = place[1].removeprefix("$.")
+        if event is not None:
+            where = f"event {int(event[1]) + done}" + (f", {field}" if field != place[1] else "")
+        text = text[: place.start()]
+    message = f"{where}: {printable(text[:1].lower() + text[1:], 200)}"
+    return InputError(Diagnostic("error", "bad-trace", message, path))

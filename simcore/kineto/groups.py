@@ -1,0 +1,107 @@
+"""Which process group a collective is of where its event does not say it: the one whose members end together.
+
+A host's annotation (`gloo:all_reduce`) has the operation and the size alone. The file lists the groups of its
+rank. Of those the calls of one operation and size are taken to be of the group whose members leave them
+together: the spread of the differences of their ends is least. Clocks do not matter, a constant difference
+has no spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median_low
+
+from simcore.diagnostics import Diagnostic, printable
+from simcore.kineto.vocabulary import category_of_group_name
+from simcore.measured.columns import Collective, RankTrace
+from simcore.measured.vocabulary import CATEGORIES
+from simcore.records import replace
+from simcore.units import duration, plural
+
+# Group name -> (description, members), as a rank's file has them.
+Groups = Mapping[str, tuple[str, tuple[int, ...]]]
+_PAIR = {"send": "sendrecv", "recv": "sendrecv"}
+_Signature = tuple[str, int]
+
+
+def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups]) -> list[Diagnostic]:
+    """Gives collectives without a group the one that fits best. groups: of each rank. Says which."""
+    found: list[Diagnostic] = []
+    places = {rank.number: place for place, rank in enumerate(ranks)}
+    calls: dict[_Signature, dict[int, list[int]]] = {}
+    for place, rank in enumerate(ranks):
+        for op, one in (rank.device.collectives if rank.device else {}).items():
+            if one.group is None and one.elements_in >= 0:
+                key = (_PAIR.get(one.operation, one.operation), one.elements_in)
+                calls.setdefault(key, {}).setdefault(place, []).append(op)
+    for (operation, elements), by_rank in calls.items():
+        best: tuple[int, str, dict[int, tuple[int, ...]]] | None = None
+        for description, members in _partitions(groups, by_rank).items():
+            spread = _spread(ranks, by_rank, places, members, operation)
+            if spread is not None and (best is None or spread < best[0]):
+                best = (spread, description, members)
+        if best is None:
+            continue
+        spread, description, members = best
+        for place, ops in by_rank.items():
+            for op in ops:
+                _name(ranks[place], op, operation, description, members[place])
+        message = (
+            f"{plural(sum(map(len, by_rank.values())), 'call')} of {printable(operation, 40)} ({elements} "
+            f"elements) name no group: taken to be of {printable(description, 40)}, whose members end within "
+            f"{duration(spread)}"
+        )
+        found.append(Diagnostic("note", "group-by-ends", message, path))
+    return found
+
+
+def _partitions(
+    groups: Sequence[Groups], by_rank: Mapping[int, object]
+) -> dict[str, dict[int, tuple[int, ...]]]:
+    """Description -> members of the group of that name, by the place of each rank that calls."""
+    found: dict[str, dict[int, tuple[int, ...]]] = {}
+    for place in by_rank:
+        for description, members in groups[place].values():
+            if len(members) > 1:
+                found.setdefault(description, {}).setdefault(place, members)
+    return {name: members for name, members in found.items() if len(members) == len(by_rank)}
+
+
+def _spread(
+    ranks: Sequence[RankTrace],
+    by_rank: Mapping[int, list[int]],
+    places: Mapping[int, int],
+    members: Mapping[int, tuple[int, ...]],
+    operation: str,
+) -> int | None:
+    """ns, the middle of how far ends of the same call lie from their usual difference; None where counts
+    differ.
+    """
+    apart: list[int] = []
+    for group in set(members.values()):
+        there = [places[rank] for rank in group if rank in places]
+        if operation == "sendrecv" and len(group) != 2:
+            return None
+        counts = {len(by_rank.get(place, ())) for place in there}
+        if len(counts) != 1 or not min(counts):
+            return None
+        first, *others = there
+        for other in others:
+            differences = [
+                ranks[other].ops.end[two] - ranks[first].ops.end[one]
+                for one, two in zip(by_rank[first], by_rank[other], strict=True)
+            ]
+            middle = median_low(differences)
+            apart += [abs(ns - middle) for ns in differences]
+    return median_low(apart) if apart else None
+
+
+def _name(rank: RankTrace, op: int, operation: str, description: str, members: tuple[int, ...]) -> None:
+    device = rank.device
+    assert device is not None
+    one: Collective = device.collectives[op]
+    device.collectives[op] = replace(
+        one, operation=operation, group=description, ranks=members, size=len(members)
+    )
+    rank.ops.group[op] = description
+    rank.ops.stated[op] = CATEGORIES.index(category_of_group_name(description))

@@ -1,0 +1,173 @@
+"""Reads the files of a set side by side, in as many processes as there are cores and memory for.
+
+A file takes at its reading up to `_PEAK` times its bytes out of gzip, and leaves columns that are a small
+part of that. So as many are read at once as fit into what is free, and a file that does not fit alone is
+refused before anything is read.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.kineto.cache import cached, load, place_of
+from simcore.kineto.reading import read_file_events
+from simcore.kineto.recording import Recording
+from simcore.kineto.sets import Found
+from simcore.memory import free_bytes
+from simcore.units import byte_size
+from simcore.workload.formats.profiler_trace import form_of
+from simcore.workload.opening import read_beginning, read_file
+from simcore.workload.source import MOST_BYTES
+
+# Bytes at the peak over bytes of JSON: the file, its events and the columns; measured 2.6
+# (`benchmarks/profiles.py`).
+_PEAK = 3
+# JSON of traces over its gzip: 10 to 25 in the corpus.
+_PACKED = 20
+# Smaller sets are read before a process has begun.
+_LEAST_BYTES = 8 * 2**20
+_MOST_FILE = 16 * 2**30
+_MOST_ERRORS = 40
+# What a process of its own takes, the interpreter and what is imported.
+_PROCESS = 40 * 2**20
+
+_One = tuple[list[Recording], list[Diagnostic], tuple[Diagnostic, ...]]
+
+
+def most_bytes() -> int:
+    """How many bytes a file may have out of gzip: what the memory that is free can read."""
+    free = free_bytes()
+    return _MOST_FILE if free is None else min(_MOST_FILE, max(free // _PEAK, MOST_BYTES // 8))
+
+
+def read_one(path: str, names: str | None, keep: bool) -> tuple[list[Recording], list[Diagnostic]]:
+    """The recordings of a file, and what was found. names: a pattern of kernels that communicate. keep:
+    whether what was read the last time is taken, and what is read now kept.
+    """
+    if form_of(read_beginning(path)[:16]) == "nsys":
+        from simcore.kineto.nsys import read_nsys
+
+        return read_nsys(path, names)
+
+    def read() -> tuple[list[Recording], list[Diagnostic]]:
+        return read_file_events(path, read_file(path, most_bytes()), names)
+
+    return cached(path, names, read) if keep else read()
+
+
+def read_all(
+    files: Sequence[Found], names: str | None, keep: bool
+) -> tuple[list[Recording], list[Diagnostic]]:
+    """The recordings of all files in their order, and what was found; what cannot be read is a warning.
+
+    Raises InputError when none can be read, UsageError when the largest does not fit into the memory that is
+    free.
+    """
+    found: list[Recording] = []
+    said: list[Diagnostic] = []
+    errors: list[Diagnostic] = []
+    known = _known(files, names) if keep else {}
+    left = [file for file in files if file.path not in known]
+    workers = _workers(left)
+    done = (
+        _in_processes(left, names, keep, workers)
+        if workers > 1
+        else (_guarded(one.path, names, keep) for one in left)
+    )
+    total = sum(file.bytes for file in left)
+    read = 0
+    for file in files:
+        if file.path in known:
+            recordings, more = known[file.path]
+            wrong: tuple[Diagnostic, ...] = ()
+        else:
+            recordings, more, wrong = next(done)
+            read += file.bytes
+            _tell(file, read, total)
+        found += recordings
+        said += more
+        errors += wrong
+    _tell(None, 0, total)
+    if not found:
+        raise InputError(*errors[:_MOST_ERRORS])
+    # One rank that cannot be read hides nothing of the others; that it is missing is said with the reason.
+    said += [Diagnostic("warning", one.code, one.message, one.file, one.line, one.column) for one in errors]
+    return found, said
+
+
+def _known(files: Sequence[Found], names: str | None) -> dict[str, tuple[list[Recording], list[Diagnostic]]]:
+    """What was kept of files that were read before."""
+    found = {}
+    for file in files:
+        place = place_of(file.path, names)
+        kept = None if place is None else load(place, file.path)
+        if kept is not None:
+            found[file.path] = kept
+    return found
+
+
+def _workers(files: Sequence[Found]) -> int:
+    """How many files are read at once. Raises UsageError when one alone does not fit."""
+    if not files:
+        return 1
+    sizes = [_unpacked(file) for file in files]
+    largest = max(files, key=_unpacked)
+    free = free_bytes()
+    needed = _unpacked(largest) * _PEAK
+    if free is not None and needed > free:
+        raise UsageError(
+            f"reading {printable(os.path.basename(largest.path), 80)} would need about {byte_size(needed)} "
+            f"of memory and {byte_size(free)} are free (--ranks 0-7 opens a part of the ranks)"
+        )
+    if len(files) < 2 or sum(sizes) < _LEAST_BYTES:
+        return 1
+    fitting = len(files) if free is None else free // (needed + _PROCESS)
+    return max(1, min(len(files), _cores(), fitting))
+
+
+def _cores() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+
+
+def _unpacked(file: Found) -> int:
+    return file.bytes * (_PACKED if file.path.endswith(".gz") else 1)
+
+
+def _guarded(path: str, names: str | None, keep: bool) -> _One:
+    """`read_one`, with what is wrong in the file beside it."""
+    try:
+        recordings, said = read_one(path, names, keep)
+    except InputError as error:
+        return [], [], error.diagnostics
+    return recordings, said, ()
+
+
+def _in_processes(files: Sequence[Found], names: str | None, keep: bool, workers: int) -> Iterator[_One]:
+    # Imported here: a small set starts no process.
+    import multiprocessing
+    import threading
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    # A fork beside other threads can inherit a lock that nobody gives back.
+    alone = threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("fork" if alone else "spawn")
+    try:
+        with ProcessPoolExecutor(workers, mp_context=context) as pool:
+            count = len(files)
+            yield from pool.map(_guarded, [file.path for file in files], [names] * count, [keep] * count)
+    except BrokenProcessPool:
+        message = "a process that reads ended before it was through: too little memory, or it was killed"
+        raise InputError(Diagnostic("error", "reading-ended", message, files[0].path)) from None
+
+
+def _tell(file: Found | None, read: int, total: int) -> None:
+    """How far it is, on a terminal's standard error, over itself; nothing stays of it."""
+    if total < _LEAST_BYTES or sys.stderr is None or not sys.stderr.isatty():
+        return
+    words = "" if file is None else f"read rank {file.rank}: {byte_size(read)} of {byte_size(total)}"
+    print(f"\r{words:<60}" if words else f"\r{' ' * 60}\r", end="", file=sys.stderr, flush=True)

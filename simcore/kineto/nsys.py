@@ -1,0 +1,290 @@
+"""Reads the SQLite export of Nsight Systems into recordings, one a device.
+
+Which tables and columns there are depends on what was traced and on the version of `nsys export`: all are
+asked for before they are read. The file is opened read-only and read in one pass a table.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+from simcore.diagnostics import Diagnostic, InputError, Severity, printable
+from simcore.kineto.recording import NO_STEP, Recording, Step
+from simcore.kineto.vocabulary import COMMUNICATION, STEP, kernel_kind, phase_of
+from simcore.measured.columns import Collective, DeviceColumns, OpColumns
+from simcore.measured.vocabulary import CATEGORIES, COPY, KERNEL
+from simcore.units import plural
+from simcore.workload.model import LARGEST
+
+_COPY, _KERNEL, _COMM = (CATEGORIES.index(name) for name in (COPY, KERNEL, "comm"))
+_KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+_COPIES = {"CUPTI_ACTIVITY_KIND_MEMCPY": "Memcpy", "CUPTI_ACTIVITY_KIND_MEMSET": "Memset"}
+_SESSION = "TARGET_INFO_SESSION_START_TIME"
+_RUNTIME, _RANGES = "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"
+# enum of `copyKind`, as the export's own table of it has the names.
+_COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 10: "PtoP"}
+_MOST_ROWS = 50_000_000
+
+
+def read_nsys(path: str, names: str | None = None) -> tuple[list[Recording], list[Diagnostic]]:
+    """The recordings of an export, by device, and what was found. names: a regular expression of further
+    kernels that communicate. Raises InputError for what cannot be read, or has nothing to show.
+    """
+    try:
+        connection = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro&immutable=1", uri=True)
+    except sqlite3.Error as error:
+        raise _refusal(path, f"the file cannot be opened: {printable(str(error), 120)}") from None
+    try:
+        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        return _Reader(path, connection, names).recordings()
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise _refusal(path, f"the database is damaged: {printable(str(error), 120)}") from None
+    except OverflowError:
+        raise _refusal(path, "found a number of more than 64 bits") from None
+    finally:
+        connection.close()
+
+
+class _Reader:
+    def __init__(self, path: str, connection: sqlite3.Connection, names: str | None) -> None:
+        self.path = path
+        self.connection = connection
+        self.found: list[Diagnostic] = []
+        self.pattern = re.compile(COMMUNICATION + (f"|(?:{names})" if names else ""))
+        # Views too could be named so, and what a view does is the file's: tables alone are read.
+        tables = "select name from sqlite_master where type = 'table'"
+        self.tables = {str(name) for (name,) in connection.execute(tables)}
+        self.texts: dict[int, str] = {}
+        self.left_out = 0
+        self.base = self._session_start()
+
+    def recordings(self) -> tuple[list[Recording], list[Diagnostic]]:
+        """One a device."""
+        if not self.tables & {_KERNELS, *_COPIES}:
+            raise _refusal(
+                self.path,
+                "found no table of kernels or copies (CUPTI_ACTIVITY_KIND_KERNEL), expected what "
+                "`nsys export --type sqlite` writes of a run with traced CUDA",
+            )
+        if "StringIds" in self.tables:
+            self.texts = {
+                key: text
+                for key, text in self._rows("StringIds", ("id", "value"))
+                if isinstance(key, int) and isinstance(text, str)
+            }
+        launches = self._launches()
+        steps, phases = self._ranges()
+        rows: list[tuple[int, int, int, int, int, int, str, int, str | None, str | None]] = []
+        for line, row in enumerate(self._kernels()):
+            rows.append((*row[:2], line, *row[2:5], row[5], -1, row[6], row[7]))
+        for table, word in _COPIES.items():
+            if table in self.tables:
+                for line, one in enumerate(self._copies(table, word)):
+                    rows.append((*one[:2], line, *one[2:5], one[5], one[6], None, None))
+        if not rows:
+            raise _refusal(self.path, "found no kernel and no copy, expected a traced run")
+        rows.sort(key=lambda row: row[:3])
+        if self.left_out:
+            message = f"{plural(self.left_out, 'row')} without a time or with one that cannot be, left out"
+            self._say("warning", "no-time", message)
+        devices = sorted({row[3] for row in rows})
+        return [
+            self._device(device, [row for row in rows if row[3] == device], launches, steps, phases)
+            for device in devices
+        ], self.found
+
+    # -- tables ----------------------------------------------------------------------
+
+    def _rows(self, table: str, wanted: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
+        """The columns of a table; None for those that it does not have."""
+        there = {str(row[1]) for row in self.connection.execute(f'pragma table_info("{table}")')}
+        columns = ", ".join(f'"{name}"' if name in there else "null" for name in wanted)
+        yield from self.connection.execute(f'select {columns} from "{table}" limit {_MOST_ROWS}')
+
+    def _session_start(self) -> int:
+        """ns of the wall clock at which the times of the file begin; 0 where it does not say."""
+        if _SESSION not in self.tables:
+            return 0
+        first = next(self._rows(_SESSION, ("utcEpochNs",)), (0,))[0]
+        return first if isinstance(first, int) and 0 <= first < LARGEST // 2 else 0
+
+    def _text(self, key: object, otherwise: str) -> str:
+        found = self.texts.get(key) if isinstance(key, int) else key
+        return found if isinstance(found, str) and found else otherwise
+
+    def _times(self, start: object, end: object) -> tuple[int, int] | None:
+        if (
+            not isinstance(start, int)
+            or not isinstance(end, int)
+            or not -LARGEST // 2 <= start <= end <= LARGEST // 2
+        ):
+            self.left_out += 1
+            return None
+        return self.base + start, self.base + end
+
+    def _kernels(self) -> Iterator[tuple[int, int, int, int, int, str, str | None, str | None]]:
+        """(start, end, device, stream, correlation, name, grid, block)."""
+        if _KERNELS not in self.tables:
+            return
+        wanted = (
+            "start", "end", "deviceId", "streamId", "correlationId", "shortName", "demangledName",
+            "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
+        )  # fmt: skip
+        for start, end, device, stream, correlation, short, long, *sizes in self._rows(_KERNELS, wanted):
+            times = self._times(start, end)
+            if times is not None:
+                name = self._text(short, self._text(long, "(no name)"))
+                yield (
+                    *times, _whole(device, 0), _whole(stream, -1), _whole(correlation, -1), name,
+                    _triple(sizes[:3]), _triple(sizes[3:]),
+                )  # fmt: skip
+
+    def _copies(self, table: str, word: str) -> Iterator[tuple[int, int, int, int, int, str, int]]:
+        """(start, end, device, stream, correlation, name, bytes)."""
+        wanted = ("start", "end", "deviceId", "streamId", "correlationId", "bytes", "copyKind")
+        for start, end, device, stream, correlation, size, kind in self._rows(table, wanted):
+            times = self._times(start, end)
+            if times is not None:
+                name = f"{word} {_COPY_KINDS[kind]}" if kind in _COPY_KINDS else word
+                yield (
+                    *times, _whole(device, 0), _whole(stream, -1), _whole(correlation, -1), name,
+                    max(_whole(size, -1), -1),
+                )  # fmt: skip
+
+    def _launches(self) -> dict[int, tuple[int, int]]:
+        """Correlation -> (start, thread) of what launched."""
+        if _RUNTIME not in self.tables:
+            return {}
+        wanted = ("correlationId", "start", "globalTid")
+        return {
+            correlation: (self.base + start, _whole(thread, -1))
+            for correlation, start, thread in self._rows(_RUNTIME, wanted)
+            if isinstance(correlation, int) and isinstance(start, int)
+        }
+
+    def _ranges(self) -> tuple[list[tuple[int, int, int]], dict[int, list[tuple[int, int, str]]]]:
+        """((start, end, number) of the steps; by thread (start, -end, words) of all ranges)."""
+        steps: list[tuple[int, int, int]] = []
+        threads: dict[int, list[tuple[int, int, str]]] = {}
+        if _RANGES not in self.tables:
+            return steps, threads
+        for start, end, text, key, thread in self._rows(
+            _RANGES, ("start", "end", "text", "textId", "globalTid")
+        ):
+            words = self._text(text, self._text(key, ""))
+            if not words or not isinstance(start, int) or not isinstance(end, int) or end < start:
+                continue
+            start, end = self.base + start, self.base + end
+            step = STEP.match(words)
+            if step is not None:
+                steps.append((start, end, int(step[1])))
+            threads.setdefault(_whole(thread, -1), []).append((start, -end, words))
+        return sorted(set(steps)), {thread: sorted(ranges) for thread, ranges in threads.items()}
+
+    # -- a device --------------------------------------------------------------------
+
+    def _device(
+        self,
+        device: int,
+        rows: list[tuple[int, int, int, int, int, int, str, int, str | None, str | None]],
+        launches: dict[int, tuple[int, int]],
+        steps: list[tuple[int, int, int]],
+        threads: dict[int, list[tuple[int, int, str]]],
+    ) -> Recording:
+        ops, columns = OpColumns(), DeviceColumns()
+        around = _around({row[5] for row in rows}, launches, threads)
+        begins = [start for start, _, _ in steps]
+        ends = {number: end for _, end, number in steps}
+        counts = dict.fromkeys(ends, 0)
+        step = array("q")
+        communicates: dict[str, bool] = {}
+        for start, end, line, _, stream, correlation, name, size, grid, block in rows:
+            operation, phase = around.get(correlation, (None, None))
+            category = _KERNEL if phase is None else CATEGORIES.index(phase)
+            if name.startswith(("Memcpy", "Memset")):
+                category = _COPY
+            else:
+                if name not in communicates:
+                    communicates[name] = self.pattern.search(name) is not None
+                if communicates[name]:
+                    category = _COMM
+                    columns.collectives[len(ops.name)] = Collective(kernel_kind(name))
+            ops.name.append(name)
+            ops.group.append("comm" if category == _COMM else None)
+            ops.start.append(start)
+            ops.end.append(end)
+            ops.line.append(line)
+            ops.shape.append(None)
+            ops.dtype.append(None)
+            ops.stated.append(category)
+            columns.stream.append(stream)
+            columns.correlation.append(correlation)
+            columns.operation.append(operation)
+            columns.bytes.append(size)
+            columns.grid.append(grid)
+            columns.block.append(block)
+            columns.occupancy.append(-1)
+            time = launches[correlation][0] if correlation in launches else start
+            index = bisect_right(begins, time) - 1
+            number = NO_STEP
+            if index >= 0 and time < steps[index][1]:
+                number = steps[index][2]
+                ends[number] = max(ends[number], end)
+                counts[number] += 1
+            step.append(number)
+        found = tuple(Step(number, start, ends[number], counts[number]) for start, _, number in steps)
+        return Recording(self.path, None, None, device, ops, columns, step, found, {}, False, job="nsys")
+
+    def _say(self, severity: Severity, code: str, message: str) -> None:
+        self.found.append(Diagnostic(severity, code, message, self.path))
+
+
+def _around(
+    wanted: set[int],
+    launches: dict[int, tuple[int, int]],
+    threads: dict[int, list[tuple[int, int, str]]],
+) -> dict[int, tuple[str | None, str | None]]:
+    """Correlation -> (innermost range around its launch, phase)."""
+    found: dict[int, tuple[str | None, str | None]] = {}
+    by_thread: dict[int, list[tuple[int, int]]] = {}
+    for correlation in wanted:
+        if correlation in launches:
+            start, thread = launches[correlation]
+            by_thread.setdefault(thread, []).append((start, correlation))
+    for thread, some in by_thread.items():
+        ranges = threads.get(thread, [])
+        open_: list[tuple[int, str, str | None]] = []
+        at = 0
+        for start, correlation in sorted(some):
+            while at < len(ranges) and ranges[at][0] <= start:
+                begin, minus_end, words = ranges[at]
+                at += 1
+                if -minus_end < start:
+                    continue
+                while open_ and open_[-1][0] <= begin:
+                    open_.pop()
+                open_.append((-minus_end, words, phase_of(words) or (open_[-1][2] if open_ else None)))
+            while open_ and open_[-1][0] < start:
+                open_.pop()
+            if open_:
+                found[correlation] = open_[-1][1:]
+    return found
+
+
+def _whole(value: object, otherwise: int) -> int:
+    return value if isinstance(value, int) else otherwise
+
+
+def _triple(sizes: list[Any]) -> str | None:
+    return " x ".join(map(str, sizes)) if all(isinstance(size, int) for size in sizes) else None
+
+
+def _refusal(path: str, message: str) -> InputError:
+    return InputError(Diagnostic("error", "bad-export", message, path))

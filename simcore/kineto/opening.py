@@ -1,0 +1,229 @@
+"""Opens a profiler's traces: a file, or a directory with one a rank."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+from simcore.asked import Asked
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.kineto.groups import name_groups
+from simcore.kineto.loading import read_all, read_one
+from simcore.kineto.reading import read_file_events
+from simcore.kineto.recording import Recording
+from simcore.kineto.sets import Job, jobs_of, profiler_files
+from simcore.measured import MeasuredRun
+from simcore.measured.columns import RankTrace
+from simcore.measured.device_run import make_device_run
+from simcore.measured.run import RecordedStep
+from simcore.ranks import RankSet
+from simcore.records import replace
+from simcore.units import plural
+
+ALL_STEPS = "all"
+_LISTED = 8
+
+
+def open_profile(path: str, asked: Asked) -> MeasuredRun:
+    """The run at `path`, a file or a directory. Raises InputError for what cannot be read, UsageError for a
+    run, step or rank that is not there.
+    """
+    _check(asked)
+    if not os.path.isdir(path):
+        found, said = read_one(path, asked.comm_names, asked.cache)
+        return _run(path, found, said, asked, is_set=False)
+    files, others = profiler_files(path)
+    if asked.ranks is not None:
+        wanted = _wanted_ranks(asked.ranks)
+        files = [file for file in files if file.rank is None or file.rank in wanted]
+        if not files:
+            raise UsageError(
+                f"--ranks {printable(asked.ranks, 40)}: no file of these ranks in {printable(path)}"
+            )
+    found, said = read_all(files, asked.comm_names, asked.cache)
+    if others:
+        message = f"{plural(others, 'other file')} of the directory left aside: no profiler traces"
+        said.append(Diagnostic("note", "other-files", message, path))
+    return _run(path, found, said, asked, is_set=True)
+
+
+def read_profile(path: str, data: bytes, asked: Asked) -> MeasuredRun:
+    """The run in a Kineto file's bytes; `path` is for messages."""
+    _check(asked)
+    found, said = read_file_events(path, data, asked.comm_names)
+    return _run(path, found, said, asked, is_set=False)
+
+
+def _check(asked: Asked) -> None:
+    if asked.comm_names is not None:
+        try:
+            re.compile(asked.comm_names)
+        except (re.error, RecursionError) as error:
+            message = f"--comm-names: found {printable(asked.comm_names, 60)}, expected a regular expression"
+            raise UsageError(f"{message} ({error})") from None
+    if asked.step is not None and asked.step != ALL_STEPS and not re.fullmatch(r"\d{1,12}", asked.step):
+        raise UsageError(f"--step: found {printable(asked.step, 40)}, expected a step's number or all")
+
+
+def _wanted_ranks(text: str) -> set[int]:
+    found: set[int] = set()
+    for word in text.split(","):
+        ends = re.fullmatch(r"\s*(\d{1,7})(?:-(\d{1,7}))?\s*", word)
+        if ends is None or (ends[2] and int(ends[2]) < int(ends[1])):
+            raise UsageError(f"--ranks: found {printable(word, 40)}, expected ranks such as 0-7,12")
+        found.update(range(int(ends[1]), int(ends[2] or ends[1]) + 1))
+    return found
+
+
+def _run(
+    path: str, recordings: Sequence[Recording], said: list[Diagnostic], asked: Asked, is_set: bool
+) -> MeasuredRun:
+    recordings = [one for one in recordings if len(one.ops)]
+    if not recordings:
+        message = "found no event with a time, expected a profiler's trace"
+        raise InputError(Diagnostic("error", "no-events", message, path))
+    paths = {one.path for one in recordings}
+    form = "nsys" if all(one.job == "nsys" for one in recordings) else "kineto"
+    unit = "rank"
+    if len(paths) == 1 and len(recordings) > 1:
+        unit = "device"
+        for place, one in enumerate(recordings):
+            one.rank = place if one.device is None else one.device
+    elif len(paths) < len(recordings):
+        recordings = _one_device_each(path, recordings, said)
+    jobs = jobs_of(recordings)
+    # A step is a run of its own among those of its job: `--run 20240923205004#12`.
+    name, _, number = (asked.run or "").partition("#")
+    if number and asked.step is None:
+        asked = replace(asked, step=number)
+    job = _chosen(jobs, name or None, path)
+    left = [other for other in jobs if other is not job]
+    labels = _labels(jobs)
+    if left:
+        listed = ", ".join(
+            f"{labels[id(other)]} ({plural(len(other.ranks), unit)})" for other in left[:_LISTED]
+        )
+        message = f"{labels[id(job)]} is shown; --run opens another job of this directory: {listed}"
+        said.append(Diagnostic("note", "other-runs", message, path))
+    unnamed = sorted(rank for rank, some in job.ranks.items() if not some[0].stated)
+    if unnamed and unit == "rank":
+        which = RankSet.of(unnamed).text()
+        message = f"rank {which}: the number is that of the file's name or place, the file does not state it"
+        said.append(Diagnostic("note", "rank-from-name", message, path))
+    step, steps = _steps(job, asked, path, said)
+    traces: list[RankTrace] = []
+    groups = []
+    for rank, some in sorted(job.ranks.items()):
+        one = next((one for one in some if any(step == other.number for other in one.steps)), some[-1])
+        trace = one.trace(rank, step if any(step == other.number for other in one.steps) else None)
+        if len(trace.ops):
+            traces.append(trace)
+            groups.append(one.groups)
+        else:
+            message = f"{unit} {rank} has nothing in step {step}: it is left out"
+            said.append(Diagnostic("warning", "empty-step", message, one.path))
+    if not traces:
+        raise UsageError(f"--step {step}: no operation was recorded in it in {printable(path)}")
+    if is_set:
+        said += name_groups(path, traces, groups)
+    world = job.world if unit == "rank" else None
+    return make_device_run(
+        path, traces, said, form=form, step=step, steps=steps, world=world, is_set=is_set, unit=unit,
+        stamp=_step_label(job.stamp, step), label=_step_label(labels[id(job)], step),
+        others=(
+            *(_step_label(labels[id(job)], one.number) for one in steps if one.number != step),
+            *(labels[id(other)] for other in left),
+        ),
+    )  # fmt: skip
+
+
+def _one_device_each(path: str, recordings: Sequence[Recording], said: list[Diagnostic]) -> list[Recording]:
+    """Of each file the device with most operations: a set has one a rank."""
+    best: dict[str, Recording] = {}
+    for one in recordings:
+        known = best.get(one.path)
+        if known is None or len(one.ops) > len(known.ops):
+            best[one.path] = one
+    left = len(recordings) - len(best)
+    message = (
+        f"{plural(left, 'device')} beside the one that each rank uses most left aside: open its file alone"
+    )
+    said.append(Diagnostic("warning", "several-devices", message, path))
+    return list(best.values())
+
+
+def _labels(jobs: Sequence[Job]) -> dict[int, str]:
+    """What `--run` finds each job by: its stamp, where two share it also the first file's name."""
+    stamps = [job.stamp for job in jobs]
+    return {
+        id(job): job.stamp if stamps.count(job.stamp) == 1 else f"{job.stamp}@{_first_name(job)}"
+        for job in jobs
+    }
+
+
+def _step_label(label: str, step: int | None) -> str:
+    """What `--run` finds a step of a job by."""
+    return f"{label}#{ALL_STEPS if step is None else step}"
+
+
+def _first_name(job: Job) -> str:
+    return os.path.basename(min(one.path for some in job.ranks.values() for one in some))
+
+
+def _chosen(jobs: Sequence[Job], wanted: str | None, path: str) -> Job:
+    if wanted is None:
+        return jobs[0]
+    labels = _labels(jobs)
+    fitting = [job for job in jobs if labels[id(job)].startswith(wanted)]
+    if len(fitting) == 1:
+        return fitting[0]
+    what = f"{len(fitting)} jobs fit" if fitting else "there is no such job"
+    listed = ", ".join(labels[id(job)] for job in jobs[:_LISTED])
+    raise UsageError(
+        f"--run {printable(wanted, 60)}: {what} in {printable(path)}; {plural(len(jobs), 'job')}: {listed}"
+    )
+
+
+def _steps(
+    job: Job, asked: Asked, path: str, said: list[Diagnostic]
+) -> tuple[int | None, tuple[RecordedStep, ...]]:
+    """(the step to show, None for all that was recorded; all steps)."""
+    lengths: dict[int, dict[int, int]] = {}
+    for rank, some in job.ranks.items():
+        for one in some:
+            # The last step of a file that ends in the middle is not whole.
+            whole = one.steps[: len(one.steps) - one.cut] if one.cut else one.steps
+            for step in whole:
+                lengths.setdefault(step.number, {})[rank] = step.end - step.start
+    steps = tuple(RecordedStep(number, lengths[number]) for number in sorted(lengths))
+    if asked.step is None:
+        whole_on_all = [one.number for one in steps if len(one.ns) == len(job.ranks)]
+        with_ops = [
+            number for number in whole_on_all
+            if any(
+                step.number == number and step.ops
+                for some in job.ranks.values() for one in some for step in one.steps
+            )
+        ]  # fmt: skip
+        if with_ops:
+            return with_ops[-1], steps
+        why = "there is no ProfilerStep" if not steps else "no step is whole on every rank"
+        said.append(Diagnostic("note", "no-steps", f"{why}: all that was recorded is one step", path))
+        return None, steps
+    if asked.step == ALL_STEPS:
+        if any(len(some) > 1 for some in job.ranks.values()):
+            message = "ranks have several windows: the last one is shown, --step opens a step of another"
+            said.append(Diagnostic("note", "several-windows", message, path))
+        return None, steps
+    number = int(asked.step)
+    if number not in lengths:
+        there = RankSet.of(sorted(lengths)).text() if lengths else "none"
+        raise UsageError(f"--step {number}: no such step in {printable(path)}, found {there}")
+    lacking = sorted(set(job.ranks) - set(lengths[number]))
+    if lacking:
+        message = f"rank {RankSet.of(lacking).text()} does not have step {number} whole: left out"
+        said.append(Diagnostic("warning", "step-not-whole", message, path))
+        for rank in lacking:
+            del job.ranks[rank]
+    return number, steps

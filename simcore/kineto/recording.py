@@ -1,0 +1,97 @@
+"""What a profiler recorded of one device, or of a host without one: columns, and the steps of the host."""
+
+from __future__ import annotations
+
+from array import array
+
+from simcore.measured.columns import MEASURED, DeviceColumns, OpColumns, RankTrace, SubColumns
+from simcore.records import Struct, field
+
+# A step that none of the annotations covers.
+NO_STEP = -1
+
+
+class Step(Struct, frozen=True):
+    """A step of the host's annotation: its number, when it starts and when the last kernel that it launched
+    ends, or itself if that is later, ns. ops: how many operations of the device it launched.
+    """
+
+    number: int
+    start: int
+    end: int
+    ops: int
+
+
+class Recording(Struct):
+    """Operations of one device in order of start, ns of an absolute clock.
+
+    rank: None where the file does not say. stated: whether the file said it, not its name. world: how many
+    ranks, None if not told. device: None of a host without one. groups: the process groups by name, with
+    description and members. step: of each operation the number of its step, NO_STEP outside of all.
+    cut: whether the file ends in the middle. job: what tells the job from others in the same directory.
+    """
+
+    path: str
+    rank: int | None
+    world: int | None
+    device: int | None
+    ops: OpColumns
+    columns: DeviceColumns
+    step: array[int]
+    steps: tuple[Step, ...]
+    groups: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    stated: bool = True
+    cut: bool = False
+    job: str = ""
+
+    @property
+    def first_ns(self) -> int:
+        """When the first operation of the device starts."""
+        return self.ops.start[0] if len(self.ops) else 0
+
+    @property
+    def last_ns(self) -> int:
+        """When the last operation of the device ends."""
+        return max(self.ops.end, default=0)
+
+    def trace(self, number: int, wanted: int | None) -> RankTrace:
+        """The step `wanted`, None for all that was recorded, as the trace of rank `number`.
+
+        Operations that the step did not launch are left out.
+        """
+        kept: range | list[int] = range(len(self.ops))
+        if wanted is None:
+            window = (self.first_ns, self.last_ns)
+        else:
+            kept = [op for op, step in enumerate(self.step) if step == wanted]
+            one = next(one for one in self.steps if one.number == wanted)
+            window = (one.start, one.end)
+        return RankTrace(number, None, self.path, True, _ops(self.ops, kept), SubColumns(),
+                         _columns(self.columns, kept), window)  # fmt: skip
+
+
+def _ops(ops: OpColumns, kept: range | list[int]) -> OpColumns:
+    count = len(kept)
+    none: list[str | None] = [None] * count
+    return OpColumns(
+        name=[ops.name[op] for op in kept], state=none, group=[ops.group[op] for op in kept],
+        batch=array("q", (-1,)) * count, start=_taken(ops.start, kept), end=_taken(ops.end, kept),
+        known=bytearray((MEASURED,)) * count, line=_taken(ops.line, kept), description=none,
+        shape=[ops.shape[op] for op in kept], dtype=[ops.dtype[op] for op in kept],
+        stated=bytearray(ops.stated[op] for op in kept),
+    )  # fmt: skip
+
+
+def _columns(columns: DeviceColumns, kept: range | list[int]) -> DeviceColumns:
+    calls = columns.collectives
+    return DeviceColumns(
+        _taken(columns.stream, kept), _taken(columns.correlation, kept),
+        [columns.operation[op] for op in kept], _taken(columns.bytes, kept),
+        [columns.grid[op] for op in kept], [columns.block[op] for op in kept],
+        array("h", (columns.occupancy[op] for op in kept)),
+        {new: calls[op] for new, op in enumerate(kept) if op in calls}, columns.on_device,
+    )  # fmt: skip
+
+
+def _taken(column: array[int], kept: range | list[int]) -> array[int]:
+    return column[:] if isinstance(kept, range) else array("q", (column[op] for op in kept))

@@ -1,0 +1,174 @@
+"""Which files of a directory are a profiler's traces, and which of them are one job."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
+
+from simcore.diagnostics import InputError
+from simcore.kineto.recording import Recording
+from simcore.records import Struct
+from simcore.workload.formats.profiler_trace import form_of
+from simcore.workload.opening import read_beginning
+
+_HEAD_RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}]*?"rank"\s*:\s*(\d{1,7})')
+_STAMP = re.compile(r"[0-9]{8,}")
+_NAME_RANK = re.compile(r"(?:rank|worker)[-_]?(\d{1,7})(?!\d)", re.IGNORECASE)
+# Folders of a job are nested so deep: `iteration_100/`, `step_5/rank_0/`.
+_DEPTH = 3
+_MOST_FILES = 100_000
+
+
+class Found(Struct, frozen=True):
+    """A profiler's file. rank: as its beginning says it, else its name; None where neither does. bytes: of
+    the file as it is stored. form: `kineto` or `nsys`.
+    """
+
+    path: str
+    form: str
+    rank: int | None
+    bytes: int
+
+
+def profiler_files(path: str, depth: int = _DEPTH) -> tuple[list[Found], int]:
+    """(the profiler's files of a directory, by name; how many other files it has).
+
+    Folders are looked into where the directory itself has none. Raises OSError when it cannot be read.
+    """
+    found: list[Found] = []
+    folders: list[str] = []
+    others = 0
+    for entry in sorted(os.scandir(path), key=lambda one: one.name):
+        try:
+            if entry.is_dir():
+                folders.append(entry.path)
+                continue
+            size = entry.stat()
+            head = read_beginning(entry.path) if stat.S_ISREG(size.st_mode) else b""
+        except (OSError, InputError):
+            others += 1
+            continue
+        form = form_of(head)
+        if form is None:
+            others += 1
+            continue
+        said = _HEAD_RANK.search(head) if form == "kineto" else None
+        named = _NAME_RANK.search(entry.name)
+        rank = int(said[1]) if said else int(named[1]) if named else None
+        found.append(Found(entry.path, form, rank, size.st_size))
+        if len(found) > _MOST_FILES:
+            break
+    if not found and depth:
+        for folder in folders:
+            try:
+                inner, left = profiler_files(folder, depth - 1)
+            except OSError:
+                continue
+            found += inner
+            others += left
+    return found, others
+
+
+class Job(Struct, frozen=True):
+    """Recordings of one job: of each rank one, or several windows of different steps, in order of time."""
+
+    ranks: dict[int, list[Recording]]
+
+    @property
+    def world(self) -> int | None:
+        """How many ranks the files say there are."""
+        return max((one.world for some in self.ranks.values() for one in some if one.world), default=None)
+
+    @property
+    def start_ns(self) -> int:
+        """When its first window starts."""
+        return min(one.first_ns for some in self.ranks.values() for one in some)
+
+    @property
+    def stamp(self) -> str:
+        """That, as time stamps are written; by the clock of its hosts."""
+        seconds = self.start_ns // 10**9
+        try:
+            return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y%m%d%H%M%S")
+        except (OverflowError, ValueError, OSError):
+            return str(seconds)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all ranks of the world are there."""
+        world = self.world
+        return world is None or all(rank in self.ranks for rank in range(min(world, len(self.ranks) + 1)))
+
+
+def jobs_of(recordings: Iterable[Recording]) -> list[Job]:
+    """The jobs, the one to open first: complete ones, then those of most ranks, then the newest.
+
+    Ranks of which nobody knows the number get the next that is free, in the order of the files' names.
+    """
+    by_job: dict[str, list[Recording]] = {}
+    for one in recordings:
+        by_job.setdefault(one.job, []).append(one)
+    jobs = [job for some in by_job.values() for job in _jobs(some)]
+    jobs.sort(key=lambda job: (not job.is_complete, -len(job.ranks), -job.start_ns))
+    return jobs
+
+
+def _jobs(recordings: Sequence[Recording]) -> list[Job]:
+    taken = {one.rank for one in recordings if one.rank is not None}
+    free = (number for number in range(len(recordings) + len(taken) + 1) if number not in taken)
+    for one in sorted(recordings, key=lambda one: one.path):
+        if one.rank is None:
+            one.rank, one.stated = next(free), False
+    parts = _split(recordings)
+    merged: list[dict[int, list[Recording]]] = []
+    steps: list[set[int]] = []
+    for part in parts:
+        numbers = {step.number for one in part for step in one.steps}
+        # Windows of other steps are a part of the same job.
+        at = next((index for index, known in enumerate(steps) if numbers and not known & numbers), None)
+        if at is None or not steps[at]:
+            merged.append({})
+            steps.append(set())
+            at = len(merged) - 1
+        steps[at] |= numbers
+        for one in part:
+            merged[at].setdefault(_number(one), []).append(one)
+    return [Job(one) for one in merged]
+
+
+def _split(recordings: Sequence[Recording]) -> list[list[Recording]]:
+    """Parts in which each rank is once, in order of time: by the names of the files where those tell them
+    apart.
+    """
+    if _once(recordings):
+        return [list(recordings)]
+    for key in (lambda one: os.path.dirname(one.path), lambda one: _name_key(one.path)):
+        named: dict[str, list[Recording]] = {}
+        for one in recordings:
+            named.setdefault(key(one), []).append(one)
+        if 1 < len(named) < len(recordings) and all(map(_once, named.values())):
+            return sorted(named.values(), key=lambda part: min(one.first_ns for one in part))
+    parts: list[list[Recording]] = []
+    for one in sorted(recordings, key=lambda one: (one.first_ns, one.path)):
+        part = next((part for part in parts[-1:] if all(one.rank != other.rank for other in part)), None)
+        if part is None:
+            parts.append([one])
+        else:
+            part.append(one)
+    return parts
+
+
+def _name_key(path: str) -> str:
+    """A file's name without its rank and time stamps."""
+    return _STAMP.sub("*", _NAME_RANK.sub("*", os.path.basename(path)))
+
+
+def _once(recordings: Sequence[Recording]) -> bool:
+    return len({one.rank for one in recordings}) == len(recordings)
+
+
+def _number(one: Recording) -> int:
+    return 0 if one.rank is None else one.rank

@@ -1,0 +1,345 @@
+"""Makes the workload of a model from parameters: the maker that a `Workload` of a model has."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from typing import Any
+
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.model.aicb import AicbConfig, AicbTimes, aicb_text, modules
+from simcore.model.aicb_arguments import AicbArguments, check_config
+from simcore.model.costs import Cells, Costs, Op, nanoseconds
+from simcore.model.gpu import Gpu, find_gpu
+from simcore.model.megatron import FORMAT, POLICY, MegatronRows
+from simcore.model.sizes import Model, Moe
+from simcore.model.training import DEFAULT_GPU, DEFAULTS, Training, resolve, stage_words
+from simcore.parameters import FLAGS, Parameters, flag_of
+from simcore.records import Struct, replace
+from simcore.units import byte_size, duration
+from simcore.workload import Cells as Columns
+from simcore.workload import Header, Workload
+from simcore.workload.model import Phase
+
+_AICB = "AICB arguments"
+# What `--aicb-args` is given in place of.
+_IN_AICB_ARGS = tuple(flag.field for flag in FLAGS if flag.of == ("model",) and "aicb" not in flag.field)
+
+
+class Made(Struct, frozen=True):
+    """Rows of a model and what they were made of. ops: of each row of the workload."""
+
+    training: Training
+    gpu: Gpu
+    workload: Workload
+    ops: list[Cells]
+
+
+class ModelMaker:
+    """A model that was opened. model: None where AICB's arguments say all of it.
+
+    diagnostics: of its file.
+    """
+
+    def __init__(self, path: str, model: Model | None, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
+        self.path = path
+        self.model = model
+        self.diagnostics = diagnostics
+        self._made: tuple[Parameters, Made] | None = None
+        self._of_aicb: tuple[Parameters, Workload] | None = None
+
+    def opened(self) -> Workload:
+        """A workload without rows, which a run asks its maker for."""
+        return Workload(
+            path=self.path,
+            format=FORMAT,
+            policy=POLICY,
+            dialect="simai",
+            header=Header(),
+            name=[],
+            line=array("q"),
+            fwd=Columns(),
+            ig=Columns(),
+            wg=Columns(),
+            process_ns=array("q"),
+            declared_rows=None,
+            diagnostics=self.diagnostics,
+            maker=self,
+        )
+
+    def workload(self, parameters: Parameters) -> Workload:
+        """The rows under these parameters. Raises `UsageError` for what cannot be, with what would fit."""
+        if parameters.as_aicb is None:
+            return self.made(parameters).workload
+        if self._of_aicb is None or self._of_aicb[0] != parameters:
+            self._of_aicb = parameters, self._as_aicb(parameters)
+        return self._of_aicb[1]
+
+    def made(self, parameters: Parameters) -> Made:
+        """The rows in dialect megatron, and what they were made of; those of the last parameters are kept."""
+        if self._made is None or self._made[0] != parameters:
+            self._check(parameters)
+            assert self.model is not None
+            training = resolve(self.model, parameters)
+            gpu = find_gpu(training.gpu)
+            rows = MegatronRows(Costs(gpu, training))
+            found = (*self.diagnostics, *training.found, *self._said(training, gpu))
+            try:
+                workload = replace(rows.workload(self.path), diagnostics=found, maker=self)
+            except OverflowError:
+                raise UsageError(
+                    f"--seq {training.seq} in micro-batches of {training.microbatch_size}: a cell would have "
+                    "2^63 bytes or ns or more; shorter sequences or smaller micro-batches would fit"
+                ) from None
+            self._made = parameters, Made(training, gpu, workload, rows.ops)
+        return self._made[1]
+
+    def dims(self, parameters: Parameters) -> tuple[tuple[str, ...], float] | None:
+        """The network of the GPU, as `--dim` has it, and its memory's GB/s."""
+        if parameters.as_aicb is not None:
+            if parameters.gpu is None:
+                return None
+            world = (self._aicb_config(parameters)[0]).world
+            gpu = find_gpu(parameters.gpu)
+            return gpu.dims(world), gpu.hbm
+        made = self.made(parameters)
+        return made.gpu.dims(made.training.world), made.gpu.hbm
+
+    def values(self, parameters: Parameters) -> dict[str, Any]:
+        """By field, what a run takes for the parameters of a model that were not given."""
+        if parameters.as_aicb is not None:
+            return {}
+        try:
+            training = self.made(parameters).training
+        except (UsageError, InputError):
+            # Of a draft that cannot be it is what Megatron has.
+            return {
+                "schedule": "1f1b", "microbatches": 1, "virtual_stages": 1, "cp": 1, "microbatch_size": 1,
+                "global_batch": 1, "seq": self.model.seq if self.model else 1, "stage_layers": "none",
+                "gpu": DEFAULT_GPU, **DEFAULTS,
+            }  # fmt: skip
+        on_off = {True: "on", False: "off"}
+        return {
+            "schedule": "interleaved" if training.chunks > 1 else "1f1b",
+            "microbatches": training.microbatches,
+            "virtual_stages": training.chunks,
+            "cp": training.cp,
+            "microbatch_size": training.microbatch_size,
+            "global_batch": training.global_batch,
+            "seq": training.seq,
+            "sequence_parallel": on_off[training.sequence_parallel],
+            "flash": on_off[training.flash],
+            "recompute": training.recompute,
+            "zero": str(training.zero),
+            "grad_dtype": "fp32" if training.grad_bytes == 4 else "bf16",
+            "precision": "fp8" if training.fp8 else "bf16",
+            "pp_scatter": on_off[training.pp_scatter],
+            "stage_layers": stage_words(training.stage_layers),
+            "gpu": training.gpu,
+        }
+
+    def explained(self, parameters: Parameters, row: int, phase: Phase) -> list[str]:
+        """The ops of a cell: time, what bounds it, FLOPs, bytes, and the share of the peak it reaches."""
+        if parameters.as_aicb is not None:
+            return []
+        ops: list[Op] = getattr(self.made(parameters).ops[row], phase)
+        width = max((len(op.name) for op in ops), default=0)
+        lines = []
+        for op in ops:
+            words = f"{op.name:<{width}} {op.seconds * 1e6:10.1f} us, {op.bound}"
+            if op.flops:
+                words += f"; {op.flops / 1e9:.1f} GFLOP at {100 * op.efficiency:.1f} % of the peak"
+            if op.bytes:
+                words += f"; {byte_size(round(op.bytes))}"
+            lines.append(words)
+        return lines
+
+    def summed(self, parameters: Parameters, row: int, phase: Phase) -> str:
+        """The ops of a cell in one line, the longest first."""
+        if parameters.as_aicb is not None:
+            return ""
+        ops: list[Op] = getattr(self.made(parameters).ops[row], phase)
+        longest = sorted(ops, key=lambda op: -op.seconds)
+        return " + ".join(f"{op.name} {duration(round(op.seconds * 1e9))} ({op.bound})" for op in longest)
+
+    def _check(self, parameters: Parameters) -> None:
+        if parameters.aicb_args is not None:
+            raise UsageError("--aicb-args is of --as-aicb plain|aiob")
+        if self.model is None:
+            raise UsageError("found no model: --model NAME|FILE would fit")
+        for field, why in (("passes", "layer-loop"), ("layers", "op tables"), ("dialect", "files")):
+            if getattr(parameters, field) != flag_of(field).default:
+                raise UsageError(f"{flag_of(field).option} is of {why}: found a model")
+        if parameters.schedule == "layer-loop":
+            raise UsageError("--schedule layer-loop runs the rows of a file; for a model 1f1b would fit")
+
+    def _said(self, training: Training, gpu: Gpu) -> list[Diagnostic]:
+        """What of a training is not priced, and where its constants come from."""
+        found = [f"constants of {printable(gpu.name, 40)}: {printable(gpu.source)}"] if gpu.source else []
+        if training.model.tied_embeddings and training.pp > 1:
+            found.append(
+                "the first and the last stage add up the gradients of the tied embedding: not priced"
+            )
+        if training.zero in (2, 3) and training.chunks * training.pp > 1:
+            found.append(
+                f"ZeRO {training.zero} is priced with gradients sent once a step, not once a micro-batch"
+            )
+        if training.cp > 1:
+            found.append(
+                "the exchange of keys and values runs beside attention, and attention never waits for it"
+            )
+        return [Diagnostic("note", "model-priced", text, self.path) for text in found]
+
+    # -- AICB ----------------------------------------------------------------------------
+
+    def text(self, parameters: Parameters) -> tuple[str, tuple[Diagnostic, ...]] | None:
+        """AICB's file, where that is asked for."""
+        return None if parameters.as_aicb is None else self._aicb(parameters)
+
+    def _aicb(self, parameters: Parameters) -> tuple[str, tuple[Diagnostic, ...]]:
+        """The text that AICB writes, and what was assumed for it."""
+        config, arguments = self._aicb_config(parameters)
+        found: list[Diagnostic] = list(arguments.diagnostics if arguments else ())
+        mode = parameters.as_aicb
+        if mode not in flag_of("as_aicb").choices:
+            raise UsageError(f"--as-aicb {printable(str(mode), 40)}: plain or aiob is expected")
+        if arguments is not None and arguments.aiob != (mode == "aiob"):
+            has = "has" if arguments.aiob else "has no"
+            message = f"--as-aicb {mode}: --aicb-args {has} --aiob_enable; {mode} taken"
+            found.append(Diagnostic("note", "aicb-mode", message, _AICB))
+        times = None
+        if mode == "aiob":
+            times, said = self._times(config, arguments, parameters)
+            found += said
+        quirks = _quirks(config, mode == "aiob")
+        found += [Diagnostic("note", "aicb-quirk", text, self.path) for text in quirks]
+        return aicb_text(config, times), tuple(found)
+
+    def _as_aicb(self, parameters: Parameters) -> Workload:
+        from simcore.workload.formats.simai_text import read
+
+        text, found = self._aicb(parameters)
+        workload = read(self.path, text.encode())
+        said = (*self.diagnostics, *found, *workload.diagnostics)
+        return replace(workload, diagnostics=said, maker=self)
+
+    def _aicb_config(self, parameters: Parameters) -> tuple[AicbConfig, AicbArguments | None]:
+        if parameters.aicb_args is not None:
+            given = [
+                flag_of(field).option
+                for field in (*_IN_AICB_ARGS, "world", "tp", "pp", "ep", "microbatches")
+                if getattr(parameters, field) is not None and field not in ("gpu", "memory_limit")
+            ]
+            if given:
+                raise UsageError(f"{', '.join(given)}: --aicb-args has its own, give one of the two")
+            if self.model is not None:
+                raise UsageError(
+                    "--aicb-args has its own sizes: found a model beside it "
+                    f"({printable(self.model.name, 40)})"
+                )
+            arguments = AicbArguments(parameters.aicb_args)
+            return arguments.config, arguments
+        if self.model is None:
+            raise UsageError("--as-aicb: found neither a model nor --aicb-args, expected one of them")
+        config = _config_of(resolve(self.model, parameters), self.model)
+        check_config(config)
+        return config, None
+
+    def _times(
+        self, config: AicbConfig, arguments: AicbArguments | None, parameters: Parameters
+    ) -> tuple[AicbTimes, list[Diagnostic]]:
+        path = arguments.comp_filepath if arguments else None
+        if path is not None and os.path.lexists(path):
+            from simcore.model.aicb_times import read_times
+            from simcore.workload.opening import read_file
+
+            return read_times(path, read_file(path), config.recompute), []
+        found = []
+        gpu = find_gpu(parameters.gpu or "a100-80")
+        why = (
+            "no --comp_filepath is given" if path is None else f"{printable(path, 60)}: there is no such file"
+        )
+        message = f"{why}; compute cells are those of {printable(gpu.name, 40)} (docs/models.md)"
+        found.append(Diagnostic("note" if path is None else "warning", "aicb-times", message, _AICB))
+        return _own_times(config, gpu), found
+
+
+def _config_of(training: Training, model: Model) -> AicbConfig:
+    """The arguments that AICB would be given for this training."""
+    moe = model.moe
+    return AicbConfig(
+        layers=model.layers,
+        hidden=model.hidden,
+        heads=model.heads,
+        ffn=moe.ffn if moe else model.ffn,
+        vocab=model.vocab,
+        seq=training.seq,
+        microbatch_size=training.microbatch_size,
+        global_batch=training.global_batch,
+        world=training.world,
+        tp=training.tp,
+        pp=training.pp,
+        ep=training.ep,
+        sequence_parallel=training.sequence_parallel,
+        recompute=training.recompute != "none",
+        bias=model.bias == "all",
+        experts=moe.experts if moe else None,
+        experts_per_token=moe.experts_per_token if moe else 1,
+        shared_experts=moe.shared_experts if moe else 0,
+        dense_layers=moe.dense_layers if moe else 0,
+        mla=model.mla,
+    )
+
+
+def _own_times(config: AicbConfig, gpu: Gpu) -> AicbTimes:
+    """What AICB would measure, from the constants of a GPU; its layers are without collectives."""
+    moe = None
+    if config.experts is not None:
+        moe = Moe(config.experts, min(config.experts_per_token, config.experts), config.ffn)
+    heads = max(config.heads, 1)
+    model = Model(
+        "AICB", max(config.layers, 1), config.hidden, heads, heads, max(config.hidden // heads, 1),
+        config.ffn, False, config.vocab, config.seq, positions=config.seq, moe=moe, mla=config.mla,
+    )  # fmt: skip
+    training = Training(
+        model, config.tp, 1, max(config.dp, 1), config.pp, max(config.ep, 1), 1,
+        (config.stage_layers,) * config.pp, config.microbatch_size, config.global_batch, config.seq,
+        config.sequence_parallel, True, "none", 1, 4, False, False, gpu.name,
+    )  # fmt: skip
+    costs = Costs(gpu, training)
+    attention = (costs.norm(), costs.attention_in(), costs.attention_core(), costs.attention_out())
+    inner = max(config.ffn // config.tp, 1)
+    mlp = [costs.norm(), costs.mlp_in(inner, training.tokens), costs.mlp_out(inner, training.tokens)]
+    if moe:
+        mlp = [costs.norm(), costs.experts()]
+    # Of one rank: its share of all parameters of the stage.
+    held = sum(n for _, n in modules(config))
+    adam = nanoseconds(costs.optimizer(held / max(config.dp, 1), held).ig)
+    forward = sum(nanoseconds(part.fwd) for part in attention)
+    return AicbTimes(
+        nanoseconds(costs.embedding().fwd),
+        forward + (nanoseconds(costs.attention_core().fwd) if config.recompute else 0),
+        sum(nanoseconds(part.fwd) for part in mlp),
+        (adam // 2, adam - adam // 2),
+        forward // 5,
+    )
+
+
+def _quirks(config: AicbConfig, aiob: bool) -> list[str]:
+    """What AICB writes and no trainer sends, where it is in this file."""
+    found = []
+    if config.layers % config.pp:
+        lost = config.layers - config.stage_layers * config.pp
+        found.append(f"{config.layers} layers on pp {config.pp}: AICB loses {lost} of them")
+    if config.microbatches == 0:
+        found.append(
+            f"a global batch of {config.global_batch} is less than micro-batch {config.microbatch_size} "
+            f"x dp {config.dp}: AICB writes no layer"
+        )
+    if not config.sequence_parallel and config.tp > 1:
+        found.append("`layernorm` all-reduces all parameters over tp; Megatron needs none of it")
+    if aiob and config.tp > 1:
+        found.append("half of the tensor-parallel traffic of backward is missing (0 bytes, or no collective)")
+    if config.experts is not None:
+        found.append("the first row of the experts gathers over tp, not over ep")
+    return found

@@ -1,0 +1,375 @@
+"""The rows that Megatron-LM runs on each stage: compute of the ops, and the bytes that it sends.
+
+Dialect `megatron` (docs/models.md). Layers of one kind at the same place of a chunk are the same rows on
+every stage; what a stage alone has are the embedding, the loss, and the gradients of its parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from typing import NamedTuple
+
+from simcore.model.costs import Cells as OpCells
+from simcore.model.costs import Costs, Op, joined, nanoseconds
+from simcore.model.training import Training
+from simcore.workload import Cells, Header, Workload
+from simcore.workload.model import PHASES, GroupKind, StageRows
+
+POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
+FORMAT = "model"
+# A host that starts kernels is needed this much longer backward than forward: there are that many more.
+_HOST_BACKWARD = 1.5
+
+
+class Sent(NamedTuple):
+    """A collective of a cell. beside: compute does not wait for it."""
+
+    collective: str
+    group: GroupKind
+    bytes: int
+    beside: bool = False
+
+
+class Row(NamedTuple):
+    """A row before it is columns: its ops, and the collective of each of its cells."""
+
+    name: str
+    ops: OpCells
+    fwd: Sent | None = None
+    ig: Sent | None = None
+    wg: Sent | None = None
+
+
+_NOTHING = OpCells([], [], [])
+
+
+class StageParameters(NamedTuple):
+    """Parameters that one rank of a stage holds: of experts, and all others."""
+
+    dense: int
+    experts: int
+
+
+def stage_parameters(training: Training, stage: int) -> StageParameters:
+    """What a rank of `stage` holds: cut by tp, experts by ep; a vocabulary padded as Megatron does."""
+    model, tp = training.model, training.tp
+    dense = experts = 0
+    for chunk in range(training.chunks):
+        for layer in training.layers_of(stage, chunk):
+            of_layer = layer_parameters(training, model.is_moe(layer))
+            dense, experts = dense + of_layer.dense, experts + of_layer.experts
+    words = training.padded_vocab // tp * model.hidden
+    last = stage == training.pp - 1
+    if stage == 0:
+        dense += words + model.positions * model.hidden
+    if last:
+        dense += model.norm
+    if last and (training.pp > 1 or not model.tied_embeddings):
+        dense += words
+    return StageParameters(dense, experts)
+
+
+def layer_parameters(training: Training, moe: bool) -> StageParameters:
+    """What a rank holds of one layer."""
+    model, tp = training.model, training.tp
+    cut, whole = model.attention()
+    if model.mla is None and model.kv_heads < tp:
+        # A rank has one key-value head at least: those are held more than once.
+        cut += 2 * (tp - model.kv_heads) * model.head_dim * model.hidden
+    dense = cut // tp + whole + 2 * model.norm
+    if not moe or model.moe is None:
+        cut, whole = model.mlp(model.ffn)
+        return StageParameters(dense + cut // tp + whole, 0)
+    expert = sum(model.mlp(model.moe.ffn))
+    shared = expert * model.moe.shared_experts // tp
+    router = model.moe.experts * model.hidden
+    return StageParameters(dense + shared + router, expert * (model.moe.experts // training.ep))
+
+
+class MegatronRows:
+    """The rows of one training on one GPU, as `workload` has them. ops: of each of its rows."""
+
+    def __init__(self, costs: Costs) -> None:
+        self.costs = costs
+        self.training = costs.training
+        training = costs.training
+        self._act = 2 * training.tokens * training.model.hidden
+        self._rows: list[Row] = []
+        self._recomputed: dict[int, tuple[int, ...]] = {}
+
+    def workload(self, path: str) -> Workload:
+        """The workload; path: for messages. Its `maker` is left open."""
+        training = self.training
+        stages = self._stages()
+        columns: list[Cells] = []
+        for phase in PHASES:
+            sent = [getattr(row, phase) for row in self._rows]
+            columns.append(
+                Cells(
+                    array("q", [nanoseconds(getattr(row.ops, phase)) for row in self._rows]),
+                    [one and one.collective for one in sent],
+                    [one and one.group for one in sent],
+                    array("q", [one.bytes if one else 0 for one in sent]),
+                    {place for place, one in enumerate(sent) if one and one.beside and phase != "wg"},
+                )
+            )
+        count = len(self._rows)
+        scattered = training.tp if training.sequence_parallel or training.pp_scatter else 1
+        header = Header(
+            tp=training.tp,
+            ep=training.ep,
+            pp=training.pp,
+            vpp=math.gcd(*training.stage_layers),
+            ga=training.microbatches,
+            all_gpus=training.world,
+            pp_comm=self._act // scattered if training.pp > 1 else 0,
+            cp=training.cp,
+        )
+        return Workload(
+            path=path,
+            format=FORMAT,
+            policy=POLICY,
+            dialect="simai",
+            header=header,
+            name=[row.name for row in self._rows],
+            line=array("q", range(1, count + 1)),
+            fwd=columns[0],
+            ig=columns[1],
+            wg=columns[2],
+            process_ns=array("q", [100]) * count,
+            declared_rows=None,
+            stages=stages,
+            recomputed=self._recomputed,
+        )
+
+    @property
+    def ops(self) -> list[OpCells]:
+        """The ops of each row, in the order of the rows."""
+        return [row.ops for row in self._rows]
+
+    # -- stages --------------------------------------------------------------------------
+
+    def _stages(self) -> tuple[StageRows, ...]:
+        training = self.training
+        prologues: dict[StageParameters, tuple[int, ...]] = {}
+        for stage in range(training.pp):
+            parameters = stage_parameters(training, stage)
+            if parameters not in prologues:
+                prologues[parameters] = self._added(self._prologue(parameters))
+        embedding = self._added([self._embedding()])
+        chunks = self._chunks()
+        final = self._added([self._final()])
+        loss = self._added(self._loss())
+        self._added(self._tail())
+        last = training.pp - 1
+        found = []
+        for stage in range(training.pp):
+            of_stage = list(chunks[stage])
+            if stage == 0:
+                of_stage[0] = embedding + of_stage[0]
+            if stage == last:
+                of_stage[-1] += final
+            found.append(
+                StageRows(
+                    prologues[stage_parameters(training, stage)],
+                    tuple(of_stage),
+                    loss if stage == last else (),
+                )
+            )
+        return tuple(found)
+
+    def _added(self, rows: list[Row]) -> tuple[int, ...]:
+        first = len(self._rows)
+        self._rows += rows
+        return tuple(range(first, len(self._rows)))
+
+    def _chunks(self) -> list[list[tuple[int, ...]]]:
+        """The layers' rows of each chunk of each stage."""
+        training = self.training
+        layers = {
+            moe: self._layer(moe) for moe in {*map(training.model.is_moe, range(training.model.layers))}
+        }
+        # Rows of a layer by its chunk and the kinds of layers up to it: equal chunks share their rows.
+        known: dict[tuple[int, tuple[bool, ...]], tuple[int, ...]] = {}
+        found = []
+        for stage in range(training.pp):
+            of_stage = []
+            for chunk in range(training.chunks):
+                rows: tuple[int, ...] = ()
+                kinds: tuple[bool, ...] = ()
+                for layer in training.layers_of(stage, chunk):
+                    moe = training.model.is_moe(layer)
+                    kinds += (moe,)
+                    key = (chunk, kinds)
+                    if key not in known:
+                        known[key] = self._added(layers[moe])
+                        self._note_recomputed(known[key])
+                    rows += known[key]
+                of_stage.append(tuple(sorted(rows)))
+            found.append(of_stage)
+        return found
+
+    def _note_recomputed(self, rows: tuple[int, ...]) -> None:
+        if self.training.recompute == "full":
+            # Backward comes to the last row of a layer first.
+            self._recomputed[rows[-1]] = rows
+        elif self.training.recompute == "selective":
+            for row in rows:
+                if self._rows[row].name == "attention_core":
+                    self._recomputed[row] = (row,)
+
+    # -- rows ----------------------------------------------------------------------------
+
+    def _tensor(self, collective: str, size: int) -> Sent | None:
+        return Sent(collective, "tp", size) if self.training.tp > 1 else None
+
+    def _column(self, name: str, ops: OpCells) -> Row:
+        """A linear cut by columns: its input is gathered, and its input's gradient added up.
+
+        With sequence parallelism Megatron gathers the input once more for the weight gradient, beside the
+        product of the input gradient, which takes longer: no op.
+        """
+        act = self._act
+        if self.training.sequence_parallel:
+            return Row(name, ops, self._tensor("ALLGATHER", act), self._tensor("REDUCESCATTER", act))
+        return Row(name, ops, None, self._tensor("ALLREDUCE", act))
+
+    def _row(self, name: str, ops: OpCells) -> Row:
+        """A linear cut by rows: its output is added up."""
+        act = self._act
+        if self.training.sequence_parallel:
+            return Row(name, ops, self._tensor("REDUCESCATTER", act), self._tensor("ALLGATHER", act))
+        return Row(name, ops, self._tensor("ALLREDUCE", act), None)
+
+    def _layer(self, moe: bool) -> list[Row]:
+        costs, training = self.costs, self.training
+        model, tokens = training.model, training.tokens
+        rows = [self._column("attention_column", joined(costs.norm(), costs.attention_in()))]
+        if training.cp > 1:
+            rows.append(self._exchange())
+        rows.append(Row("attention_core", costs.attention_core()))
+        rows.append(self._row("attention_row", joined(costs.attention_out(), costs.residual())))
+        if not moe or model.moe is None:
+            ffn = model.ffn // training.tp
+            rows.append(self._column("mlp_column", joined(costs.norm(), costs.mlp_in(ffn, tokens))))
+            rows.append(self._row("mlp_row", joined(costs.mlp_out(ffn, tokens), costs.residual())))
+        else:
+            rows += self._moe()
+        return self._gathered_weights(self._at_least_host(rows), moe)
+
+    def _exchange(self) -> Row:
+        """Keys and values of the other ranks of cp, beside attention: a ring's steps as one all-gather.
+
+        Backward they come again, and their gradients with them.
+        """
+        training = self.training
+        model = training.model
+        if model.mla:
+            numbers = model.heads // training.tp * (model.query_dim + model.value_dim)
+        else:
+            numbers = 2 * max(model.kv_heads // training.tp, 1) * model.head_dim
+        size = 2 * training.tokens * numbers * training.cp
+        return Row(
+            "attention_exchange",
+            _NOTHING,
+            Sent("ALLGATHER", "cp", size, True),
+            Sent("ALLGATHER", "cp", 2 * size, True),
+        )
+
+    def _moe(self) -> list[Row]:
+        costs, training = self.costs, self.training
+        moe = training.model.moe
+        assert moe is not None
+        sent = None
+        if training.ep > 1:
+            sent = Sent("ALLTOALL", "ep", self._act * moe.experts_per_token // training.tp)
+        combined = joined(costs.permute(), costs.residual())
+        rows = [
+            Row("moe_router", joined(costs.norm(), costs.router()), sent),
+            # Backward the gradients of what experts get go back the way the tokens came.
+            Row("moe_experts", costs.experts(), sent, sent),
+            Row("moe_combine", combined, None, sent),
+        ]
+        if moe.shared_experts:
+            ffn = moe.ffn * moe.shared_experts // training.tp
+            rows.append(self._column("moe_shared_column", costs.mlp_in(ffn, training.tokens)))
+            rows.append(self._row("moe_shared_row", costs.mlp_out(ffn, training.tokens)))
+        return rows
+
+    def _at_least_host(self, rows: list[Row]) -> list[Row]:
+        """The rows of a layer, filled up to what the host needs to start its kernels."""
+        host = self.costs.gpu.host_us * 1e-6
+        forward = sum(op.seconds for row in rows for op in row.ops.fwd)
+        backward = sum(op.seconds for row in rows for op in (*row.ops.ig, *row.ops.wg))
+        idle = max(0.0, host - forward), max(0.0, _HOST_BACKWARD * host - backward)
+        if not any(idle):
+            return rows
+        forward_wait, backward_wait = (
+            [Op("host starts kernels", 0, 0, 0, one, "host")] if one else [] for one in idle
+        )
+        waits = OpCells(forward_wait, backward_wait, [])
+        last = rows[-1]
+        return [*rows[:-1], last._replace(ops=joined(last.ops, waits))]
+
+    def _gathered_weights(self, rows: list[Row], moe: bool) -> list[Row]:
+        """With ZeRO 3 a layer's weights are gathered before its forward and its backward, beside compute."""
+        training = self.training
+        if training.zero < 3 or training.dp * training.cp == 1:
+            return rows
+        size = layer_parameters(training, moe).dense
+        gather = Sent("ALLGATHER", "dp", 2 * size, True)
+        reduced = Sent("REDUCESCATTER", "dp", training.grad_bytes * size)
+        return [
+            Row("weights_gather", _NOTHING, gather, None, reduced),
+            *rows,
+            Row("weights_gather_again", _NOTHING, None, gather),
+        ]
+
+    def _embedding(self) -> Row:
+        act, parallel = self._act, self.training.sequence_parallel
+        return Row(
+            "embedding_layer",
+            self.costs.embedding(),
+            self._tensor("REDUCESCATTER" if parallel else "ALLREDUCE", act),
+            self._tensor("ALLGATHER", act) if parallel else None,
+        )
+
+    def _final(self) -> Row:
+        return self._column("final_column", self.costs.head())
+
+    def _loss(self) -> list[Row]:
+        if self.training.tp == 1:
+            return []
+        sent = Sent("ALLREDUCE", "tp", 4 * self.training.tokens)
+        return [Row(f"cross_entropy{number}", _NOTHING, sent) for number in (1, 2, 3)]
+
+    def _tail(self) -> list[Row]:
+        """The norm of the gradients, one number of every rank of tp."""
+        return [Row("optimizer1", _NOTHING, Sent("ALLREDUCE", "tp", 4))] if self.training.tp > 1 else []
+
+    def _prologue(self, parameters: StageParameters) -> list[Row]:
+        """What a stage does with its gradients and parameters at the end of a step."""
+        training = self.training
+        dense, experts = parameters
+        rows = []
+        replicas = training.dp * training.cp
+        shards, expert_shards = (replicas, training.expert_replicas) if training.zero else (1, 1)
+        if training.zero < 3:
+            rows += self._reduced("grad_param_comm", "grad_gather", dense, "dp", replicas)
+        rows += self._reduced("moe_grad_norm2", "moe_grad_norm1", experts, "dp_ep", training.expert_replicas)
+        states = dense / shards + experts / expert_shards
+        rows.append(Row("grad_param_compute", self.costs.optimizer(states, dense + experts)))
+        return rows
+
+    def _reduced(self, reduce: str, gather: str, parameters: int, group: GroupKind, ranks: int) -> list[Row]:
+        """Gradients added up over `ranks`, and the weights gathered where each has made its share of them."""
+        if ranks == 1 or not parameters:
+            return []
+        size = self.training.grad_bytes * parameters
+        if not self.training.zero:
+            return [Row(reduce, _NOTHING, wg=Sent("ALLREDUCE", group, size))]
+        return [
+            Row(gather, _NOTHING, wg=Sent("ALLGATHER", group, 2 * parameters)),
+            Row(reduce, _NOTHING, wg=Sent("REDUCESCATTER", group, size)),
+        ]

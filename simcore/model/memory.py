@@ -1,0 +1,180 @@
+"""What a rank of each stage holds in memory, bytes, by what it is for (docs/models.md has the formulas).
+
+Sources: NVIDIA/Megatron-LM megatron/training/theoretical_memory_usage.py, arXiv 2205.05198 (activations),
+arXiv 1910.02054 (ZeRO). Activations are those of the chunks that the schedule itself holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simcore.diagnostics import UsageError, printable
+from simcore.model.megatron import StageParameters, layer_parameters, stage_parameters
+from simcore.model.training import Training
+from simcore.records import Struct
+from simcore.units import plain_number
+
+_WEIGHT = 2
+_STATES = 12  # an fp32 copy and Adam's two moments
+# Contexts of CUDA and NCCL, and what allocation loses: said beside the figures, no part of them.
+MARGIN = (1e9, 3e9)
+
+
+class StageMemory(Struct, frozen=True):
+    """Bytes that a rank of one stage holds at its peak. work: what one op needs while it runs.
+
+    held: chunks whose activations are there at the peak.
+    """
+
+    stage: int
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+    logits: int
+    work: int
+    held: int
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.gradients + self.optimizer + self.activations + self.logits + self.work
+
+    @property
+    def static(self) -> int:
+        """What is there all the time."""
+        return self.weights + self.gradients + self.optimizer
+
+
+def stage_memory(training: Training, stage: int, held: Sequence[tuple[int, int, int]]) -> StageMemory:
+    """The memory of a rank of `stage`. held: when its schedule holds and frees a chunk (`StageProgram`)."""
+    parameters = stage_parameters(training, stage)
+    weights, gradients, optimizer = _states(training, parameters)
+    each = chunk_activations(training, stage)
+    activations = count = at_peak = now = 0
+    for _, chunk, change in held:
+        now += change * each[chunk]
+        count += change
+        if now > activations:
+            activations, at_peak = now, count
+    logits = _logits(training) if stage == training.pp - 1 else 0
+    work = _work(training, stage)
+    if not training.flash:
+        # What attention needs and what the loss needs are there one after the other.
+        work = max(0, work - logits)
+    return StageMemory(stage, weights, gradients, optimizer, activations, logits, work, at_peak)
+
+
+def _states(training: Training, parameters: StageParameters) -> tuple[int, int, int]:
+    """(weights, gradients, optimizer states): ZeRO 1 shares out the last, 2 the second, 3 the first too."""
+    shares = [(parameters.dense, training.dp * training.cp), (parameters.experts, training.expert_replicas)]
+
+    def shared(size: int, from_level: int) -> int:
+        whole = training.zero < from_level
+        return sum(size * held if whole else -(-size * held // ranks) for held, ranks in shares)
+
+    weights = shared(_WEIGHT, 3)
+    if training.zero >= 3:
+        # The unit that is gathered, and the next one beside it.
+        weights += 2 * _WEIGHT * max(layer_parameters(training, moe).dense for moe in _kinds(training))
+    return weights, shared(training.grad_bytes, 2), shared(_STATES, 1)
+
+
+def _kinds(training: Training) -> set[bool]:
+    return {*map(training.model.is_moe, range(training.model.layers))}
+
+
+def chunk_activations(training: Training, stage: int) -> list[int]:
+    """Bytes that each chunk of a stage holds of one micro-batch, from its forward to its backward."""
+    found = []
+    for chunk in range(training.chunks):
+        size = sum(
+            layer_activations(training, training.model.is_moe(layer))
+            for layer in training.layers_of(stage, chunk)
+        )
+        if stage == 0 and chunk == 0 and training.model.dropout:
+            size += training.tokens * training.model.hidden // training.shard
+        found.append(size)
+    return found
+
+
+def layer_activations(training: Training, moe: bool, recompute: str | None = None) -> int:
+    """Bytes that one layer holds of one micro-batch (arXiv 2205.05198, table 2, tensor by tensor).
+
+    recompute: of another training than this one's.
+    """
+    model, tokens, tp, shard = training.model, training.tokens, training.tp, training.shard
+    recompute = training.recompute if recompute is None else recompute
+    between = 2 * tokens * model.hidden // shard
+    if recompute == "full":
+        return between
+    dropped = tokens * model.hidden // shard if model.dropout else 0
+    # Each half of a layer: what its norm takes, what its first linear takes, and a mask.
+    size = 2 * (2 * between + dropped)
+    if model.mla:
+        mla = model.mla
+        size += 2 * tokens * model.heads * 2 * (model.query_dim + model.value_dim) // tp
+        size += 2 * tokens * 2 * (mla.q_lora_rank + mla.kv_lora_rank + mla.qk_rope_head_dim)
+    else:
+        kv_heads = max(model.kv_heads, tp)
+        # Queries, keys, values; and the output, which the projection takes.
+        size += 2 * tokens * (2 * model.heads + 2 * kv_heads) * model.head_dim // tp
+    if training.flash:
+        size += 4 * tokens * model.heads // tp
+    elif recompute != "selective":
+        size += _scores(training)
+    if moe and model.moe:
+        routed = tokens * model.moe.experts_per_token // tp
+        size += 4 * routed * model.hidden + _mlp(training, model.moe.ffn, routed)
+        if model.moe.shared_experts:
+            size += _mlp(training, model.moe.ffn * model.moe.shared_experts, tokens) // tp
+        return size
+    return size + _mlp(training, model.ffn, tokens) // tp
+
+
+def _mlp(training: Training, ffn: int, tokens: int) -> int:
+    """Both outputs of a gated first linear and what the second takes; of one that is not, one output."""
+    return tokens * ffn * (6 if training.model.gated else 4)
+
+
+def _scores(training: Training) -> int:
+    """The scores of attention without flash: before and after softmax, with dropout's mask and output."""
+    model = training.model
+    numbers = model.heads * training.tokens * training.seq // training.tp
+    return numbers * (5 if model.dropout else 4)
+
+
+def _logits(training: Training) -> int:
+    """Logits in 2 and 4 bytes, and the last norm's input and output."""
+    words = training.tokens * training.padded_vocab // training.tp
+    return words * (2 + 4) + 4 * training.tokens * training.model.hidden // training.shard
+
+
+def _work(training: Training, stage: int) -> int:
+    """What a single op needs beside what is held: a layer computed again, attention's scores."""
+    layers = [layer for chunk in range(training.chunks) for layer in training.layers_of(stage, chunk)]
+    kinds = {training.model.is_moe(layer) for layer in layers}
+    size = 0
+    if training.recompute == "full":
+        size = max(layer_activations(training, moe, "none") for moe in kinds)
+    elif training.recompute == "selective" and not training.flash:
+        size = _scores(training)
+    if training.flash:
+        # Transformer Engine keeps a weight gradient of each shape that it never fills.
+        size += _WEIGHT * max(layer_parameters(training, moe).dense for moe in kinds)
+    return size
+
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20,
+          "GIB": 2**30, "TIB": 2**40}  # fmt: skip
+
+
+def memory_limit(text: str | None, gpu_memory: float) -> int:
+    """Bytes of a GPU: those of `--memory-limit`, else its own, GB. Raises `UsageError` for no size."""
+    if text is None:
+        return round(gpu_memory * 1e9)
+    plain = text.replace(" ", "")
+    figure = plain.rstrip("BbKkMmGgTtIi")
+    value, unit = plain_number(figure), _UNITS.get(plain[len(figure) :].upper())
+    if value is None or unit is None or not 0 < value * unit < 2**62:
+        raise UsageError(f"--memory-limit {printable(text, 40)}: a size like 80GB or 64GiB is expected")
+    return round(value * unit)

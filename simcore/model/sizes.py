@@ -1,0 +1,186 @@
+"""A transformer as its sizes say it, and its parameters counted.
+
+Import from here: `Model`, `Moe`, `Mla`, `checked`.
+"""
+
+from __future__ import annotations
+
+from simcore.diagnostics import UsageError
+from simcore.records import Struct
+
+Biases = str
+# Which linears have a bias: those of GPT all, those of Qwen 2 the projections to queries, keys and values.
+BIASES: tuple[Biases, ...] = ("all", "qkv", "none")
+# Beyond this lies a slip of the keyboard: GPT-3 has 96 layers, the largest vocabularies 256 thousand words.
+_MOST = {
+    "layers": 10_000, "hidden": 1 << 20, "heads": 1 << 14, "kv_heads": 1 << 14, "head_dim": 1 << 14,
+    "ffn": 1 << 22, "vocab": 1 << 24, "seq": 1 << 24,
+}  # fmt: skip
+_MOST_EXPERTS = 1 << 14
+
+
+class Moe(Struct, frozen=True):
+    """Experts of a layer. ffn: inner size of one expert. dense_layers: the first layers, which have none.
+
+    shared_experts: experts that every token takes, beside its `experts_per_token` of the routed ones.
+    """
+
+    experts: int
+    experts_per_token: int
+    ffn: int
+    shared_experts: int = 0
+    dense_layers: int = 0
+
+
+class Mla(Struct, frozen=True):
+    """Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): ranks and sizes of a head.
+
+    q_lora_rank: 0 where queries are projected at once.
+    """
+
+    q_lora_rank: int
+    kv_lora_rank: int
+    qk_nope_head_dim: int
+    qk_rope_head_dim: int
+    v_head_dim: int
+
+
+class Model(Struct, frozen=True):
+    """The sizes of a transformer.
+
+    ffn: inner size of the dense feed-forward part; gated: whether it has a third matrix (SwiGLU).
+    seq: tokens of a sequence in training. tied_embeddings: the output layer is the embedding.
+    bias: which linears have one, of `BIASES`. norm_bias: LayerNorm, where RMSNorm has no bias.
+    positions: rows of a learned position table, 0 without one. qk_norm: queries and keys are normalized
+    a head at a time (Qwen 3).
+    """
+
+    name: str
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn: int
+    gated: bool
+    vocab: int
+    seq: int
+    tied_embeddings: bool = True
+    dropout: bool = False
+    bias: Biases = "none"
+    norm_bias: bool = False
+    positions: int = 0
+    qk_norm: bool = False
+    moe: Moe | None = None
+    mla: Mla | None = None
+
+    def is_moe(self, layer: int) -> bool:
+        """Whether a layer, from 0, has experts."""
+        return self.moe is not None and layer >= self.moe.dense_layers
+
+    @property
+    def query_dim(self) -> int:
+        """Numbers of a query or key of one head."""
+        return self.mla.qk_nope_head_dim + self.mla.qk_rope_head_dim if self.mla else self.head_dim
+
+    @property
+    def value_dim(self) -> int:
+        """Numbers of a value of one head."""
+        return self.mla.v_head_dim if self.mla else self.head_dim
+
+    @property
+    def norm(self) -> int:
+        """Parameters of one norm over the hidden size."""
+        return self.hidden * (2 if self.norm_bias else 1)
+
+    def attention(self) -> tuple[int, int]:
+        """Parameters of a layer's attention: (cut by tensor parallelism, held whole by every rank)."""
+        h, heads = self.hidden, self.heads
+        if self.mla:
+            mla = self.mla
+            q_out, kv_out = heads * self.query_dim, heads * (mla.qk_nope_head_dim + mla.v_head_dim)
+            cut = (mla.q_lora_rank or h) * q_out + mla.kv_lora_rank * kv_out + heads * mla.v_head_dim * h
+            whole = h * (mla.kv_lora_rank + mla.qk_rope_head_dim) + mla.kv_lora_rank
+            return cut, whole + (h * mla.q_lora_rank + mla.q_lora_rank if mla.q_lora_rank else 0)
+        inner, kv = heads * self.head_dim, 2 * self.kv_heads * self.head_dim
+        cut, whole = h * (2 * inner + kv), 0
+        if self.bias != "none":
+            cut += inner + kv
+        if self.bias == "all":
+            whole += h
+        if self.qk_norm:
+            whole += 2 * self.head_dim
+        return cut, whole
+
+    def mlp(self, ffn: int) -> tuple[int, int]:
+        """Parameters of a feed-forward part of that inner size: (cut by tensor parallelism, held whole)."""
+        cut = (3 if self.gated else 2) * self.hidden * ffn
+        if self.bias != "all":
+            return cut, 0
+        return cut + (2 if self.gated else 1) * ffn, self.hidden
+
+    @property
+    def parameters(self) -> int:
+        """All parameters."""
+        return self._count(self.moe.experts if self.moe else 0)
+
+    @property
+    def active_parameters(self) -> int:
+        """The parameters that one token passes: of the experts those it is sent to and the shared ones."""
+        return self._count(self.moe.experts_per_token if self.moe else 0)
+
+    @property
+    def embedding(self) -> int:
+        """Parameters of the embedding of words; the output layer has as many."""
+        return self.vocab * self.hidden
+
+    def _count(self, experts: int) -> int:
+        moe_layers = sum(map(self.is_moe, range(self.layers)))
+        each = sum(self.attention()) + 2 * self.norm
+        total = self.layers * each + (self.layers - moe_layers) * sum(self.mlp(self.ffn))
+        if self.moe:
+            expert = sum(self.mlp(self.moe.ffn))
+            router = self.moe.experts * self.hidden
+            total += moe_layers * (expert * (experts + self.moe.shared_experts) + router)
+        tables = self.embedding * (1 if self.tied_embeddings else 2) + self.positions * self.hidden
+        return total + tables + self.norm
+
+
+def checked(model: Model) -> Model:
+    """The model, if it can be. Raises `UsageError` that names what does not fit, and what would."""
+    for name, most in _MOST.items():
+        value = getattr(model, name)
+        least = 0 if name == "ffn" and model.moe and model.moe.dense_layers == 0 else 1
+        if not least <= value <= most:
+            raise UsageError(f"{name}: found {value}, expected {least} to {most}")
+    if model.heads % model.kv_heads:
+        fitting = ", ".join(str(one) for one in _divisors(model.heads))
+        raise UsageError(
+            f"kv_heads: {model.kv_heads} does not divide heads {model.heads}: {fitting} would fit"
+        )
+    if model.bias not in BIASES:
+        raise UsageError(f"bias: found {model.bias}, expected one of {', '.join(BIASES)}")
+    if model.moe:
+        moe = model.moe
+        if not 1 <= moe.experts <= _MOST_EXPERTS:
+            raise UsageError(f"experts: found {moe.experts}, expected 1 to {_MOST_EXPERTS}")
+        if not 1 <= moe.experts_per_token <= moe.experts:
+            raise UsageError(
+                f"experts_per_token: found {moe.experts_per_token}, expected 1 to experts {moe.experts}"
+            )
+        if not 1 <= moe.ffn <= _MOST["ffn"]:
+            raise UsageError(f"ffn of the experts: found {moe.ffn}, expected 1 to {_MOST['ffn']}")
+        if not 0 <= moe.dense_layers <= model.layers:
+            raise UsageError(f"dense_layers: found {moe.dense_layers}, expected 0 to layers {model.layers}")
+        if not 0 <= moe.shared_experts <= _MOST_EXPERTS:
+            raise UsageError(f"shared_experts: found {moe.shared_experts}, expected 0 to {_MOST_EXPERTS}")
+    if model.mla:
+        for field in model.mla.__struct_fields__:
+            value, least = getattr(model.mla, field), int(field != "q_lora_rank")
+            if not least <= value <= 1 << 20:
+                raise UsageError(f"{field}: found {value}, expected {least} to {1 << 20}")
+    return model
+
+
+def _divisors(number: int) -> list[int]:
+    return [one for one in range(1, number + 1) if number % one == 0]

@@ -1,0 +1,295 @@
+"""How a model is trained: degrees, batches and options, each given or assumed, checked against each other."""
+
+from __future__ import annotations
+
+import math
+
+from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.model.sizes import Model
+from simcore.names import GPU_NAMES
+from simcore.parameters import Parameters, flag_of
+from simcore.records import Struct
+
+# What Megatron-LM takes without its flag, and how a user says otherwise.
+DEFAULTS = {
+    "sequence_parallel": "off", "flash": "on", "recompute": "none", "zero": "0", "grad_dtype": "fp32",
+    "precision": "bf16", "pp_scatter": "off",
+}  # fmt: skip
+DEFAULT_GPU = "h100"
+_MOST_LAYERS = 65536
+_MOST_MICROBATCHES = 1 << 20
+
+
+class Training(Struct, frozen=True):
+    """A model on a layout, resolved.
+
+    world = tp x cp x dp x pp; dp: replicas, the experts' groups are cut of cp x dp (and tp). stage_layers:
+    layers of each stage. chunks: virtual stages of a stage, V. microbatch_size, global_batch: sequences.
+    recompute: none, selective (attention's core) or full. grad_bytes: of a gradient as it is added up.
+    found: what was assumed.
+    """
+
+    model: Model
+    tp: int
+    cp: int
+    dp: int
+    pp: int
+    ep: int
+    chunks: int
+    stage_layers: tuple[int, ...]
+    microbatch_size: int
+    global_batch: int
+    seq: int
+    sequence_parallel: bool
+    flash: bool
+    recompute: str
+    zero: int
+    grad_bytes: int
+    fp8: bool
+    pp_scatter: bool
+    gpu: str
+    found: tuple[Diagnostic, ...] = ()
+
+    @property
+    def world(self) -> int:
+        return self.tp * self.cp * self.dp * self.pp
+
+    @property
+    def microbatches(self) -> int:
+        """Micro-batches of a step on each replica."""
+        return self.global_batch // (self.microbatch_size * self.dp)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a micro-batch on one rank of a cp group."""
+        return self.microbatch_size * self.seq // self.cp
+
+    @property
+    def shard(self) -> int:
+        """By what sequence parallelism divides the tokens between linears."""
+        return self.tp if self.sequence_parallel else 1
+
+    @property
+    def padded_vocab(self) -> int:
+        """The vocabulary as Megatron pads it: a multiple of 128 on each rank of tp."""
+        step = 128 * self.tp
+        return -(-self.model.vocab // step) * step
+
+    @property
+    def expert_replicas(self) -> int:
+        """Ranks that hold the same experts: experts are whole on a rank (expert-tensor-parallel size 1)."""
+        return max(1, self.dp * self.cp * self.tp // self.ep) if self.ep else 1
+
+    def layers_of(self, stage: int, chunk: int) -> range:
+        """The layers of a virtual stage: chunk after chunk, stage after stage (Megatron's interleaving)."""
+        before = chunk * self.model.layers + sum(self.stage_layers[:stage])
+        first = before // self.chunks
+        return range(first, first + self.stage_layers[stage] // self.chunks)
+
+
+def resolve(model: Model, parameters: Parameters) -> Training:
+    """The training of `model` under these parameters.
+
+    Raises `UsageError` for numbers that do not fit each other, with what would.
+    """
+    found: list[Diagnostic] = []
+
+    def assumed(field: str, value: object, why: str) -> None:
+        message = f"{field}: {value} assumed, {why} ({flag_of(field).option})"
+        found.append(Diagnostic("note", "model-assumed", message, model.name))
+
+    def choice(field: str) -> str:
+        value = getattr(parameters, field)
+        if value is not None:
+            words = flag_of(field).choices
+            if value not in words:
+                raise UsageError(
+                    f"{flag_of(field).option} {printable(str(value), 40)}: one of {', '.join(words)} "
+                    "is expected"
+                )
+            return str(value)
+        if field != "pp_scatter":
+            assumed(field, DEFAULTS[field], "as Megatron without its flag")
+        return DEFAULTS[field]
+
+    tp, cp, pp = parameters.tp or 1, parameters.cp or 1, parameters.pp or 1
+    ep = parameters.ep or 1
+    world = parameters.world
+    if world is None:
+        world = tp * cp * pp
+        assumed("world", world, "one replica")
+    ranks = tp * cp * pp
+    if world % ranks:
+        below = world - world % ranks
+        near = f"{below} or {below + ranks}" if below else str(ranks)
+        words = f"tp {tp} x cp {cp} x pp {pp}" if cp > 1 else f"tp {tp} x pp {pp}"
+        raise UsageError(f"world {world} is not a multiple of {words} = {ranks}: {near} would fit")
+    dp = world // ranks
+    _check_divides(model, tp, cp, ep, dp * cp)
+    seq = parameters.seq or model.seq
+    if parameters.seq is None:
+        assumed("seq", seq, "the model's")
+    if seq % (cp * (2 if cp > 1 else 1)):
+        step = 2 * cp
+        raise UsageError(f"--seq {seq} is not a multiple of 2 x cp {cp}: {_near(seq, step)} would fit")
+    sequence_parallel = choice("sequence_parallel") == "on"
+    if sequence_parallel and seq // cp % tp:
+        raise UsageError(f"--seq {seq}: sequence parallelism needs a multiple of tp {tp} x cp {cp}: "
+                         f"{_near(seq, tp * cp)} would fit")  # fmt: skip
+    microbatch, batch = _batches(parameters, dp, assumed)
+    chunks = parameters.virtual_stages or 1
+    if pp == 1 and chunks > 1:
+        raise UsageError(
+            f"--virtual-stages {chunks}: one stage has no virtual stages; --pp 2 or more would fit"
+        )
+    stage_layers = _stage_layers(model, parameters, pp, chunks, found)
+    if pp > 1 and parameters.virtual_stages is None and parameters.schedule is None:
+        assumed("virtual_stages", 1, "1f1b; interleaved would shorten the bubble and need more memory")
+    gpu = parameters.gpu
+    if gpu is None:
+        gpu = DEFAULT_GPU
+        assumed("gpu", gpu, f"of {', '.join(GPU_NAMES)}")
+    training = Training(
+        model, tp, cp, dp, pp, ep, chunks, stage_layers, microbatch, batch, seq, sequence_parallel,
+        choice("flash") == "on", choice("recompute"), int(choice("zero")),
+        4 if choice("grad_dtype") == "fp32" else 2, choice("precision") == "fp8",
+        choice("pp_scatter") == "on", gpu,
+    )  # fmt: skip
+    from simcore.records import replace
+
+    return replace(training, found=tuple(found))
+
+
+def _check_divides(model: Model, tp: int, cp: int, ep: int, data: int) -> None:
+    if model.heads % tp:
+        fitting = [one for one in range(1, model.heads + 1) if model.heads % one == 0]
+        raise UsageError(f"--tp {tp} does not divide the {model.heads} heads of {printable(model.name, 40)}: "
+                         f"{_some(fitting, tp)} would fit")  # fmt: skip
+    if model.ffn % tp:
+        fitting = _shared(model.ffn, model.heads)
+        raise UsageError(f"--tp {tp} does not divide ffn {model.ffn}: {_some(fitting, tp)} would fit")
+    if model.moe is None:
+        if ep > 1:
+            raise UsageError(f"--ep {ep}: {printable(model.name, 40)} has no experts; 1 would fit")
+        return
+    if model.moe.experts % ep:
+        fitting = [one for one in range(1, model.moe.experts + 1) if model.moe.experts % one == 0]
+        raise UsageError(f"--ep {ep} does not divide the {model.moe.experts} experts: {_some(fitting, ep)} "
+                         "would fit")  # fmt: skip
+    if data % ep and (tp * data) % ep:
+        fitting = _shared(model.moe.experts, tp * data)
+        raise UsageError(f"--ep {ep} divides neither cp x dp {data} nor tp x cp x dp {tp * data}: "
+                         f"{_some(fitting, ep)} would fit")  # fmt: skip
+
+
+def _shared(one: int, other: int) -> list[int]:
+    both = math.gcd(one, other)
+    return [number for number in range(1, both + 1) if both % number == 0]
+
+
+def _some(fitting: list[int], wanted: int) -> str:
+    """The numbers next to the one that was wanted."""
+    near = sorted(sorted(fitting, key=lambda one: abs(one - wanted))[:4])
+    return " or ".join([", ".join(map(str, near[:-1])), str(near[-1])]) if len(near) > 1 else str(near[0])
+
+
+def _near(number: int, step: int) -> str:
+    below = number - number % step
+    return f"{below} or {below + step}" if below else str(step)
+
+
+def _batches(parameters: Parameters, dp: int, assumed) -> tuple[int, int]:  # type: ignore[no-untyped-def]
+    """(micro-batch size, global batch), sequences."""
+    size, batch, count = parameters.microbatch_size, parameters.global_batch, parameters.microbatches
+    if size is None:
+        size = 1
+        assumed("microbatch_size", size, "the smallest")
+    if batch is None:
+        batch = size * dp * (count or 1)
+        if count is None:
+            assumed(
+                "global_batch", batch, "as Megatron takes it: micro-batch size x dp, one micro-batch a step"
+            )
+    step = size * dp
+    if batch % step:
+        raise UsageError(
+            f"--global-batch {batch} is not a multiple of micro-batch size {size} x dp {dp} = {step}: "
+            f"{_near(batch, step)} would fit"
+        )
+    if count is not None and count != batch // step:
+        raise UsageError(
+            f"--microbatches {count}: a global batch of {batch} in micro-batches of {size} on dp {dp} has "
+            f"{batch // step}; --global-batch {count * step} would fit"
+        )
+    if batch // step > _MOST_MICROBATCHES:
+        raise UsageError(f"{batch // step} micro-batches: at most {_MOST_MICROBATCHES} are simulated")
+    return size, batch
+
+
+def _stage_layers(
+    model: Model, parameters: Parameters, pp: int, chunks: int, found: list[Diagnostic]
+) -> tuple[int, ...]:
+    """Layers of each stage: those given, else even, else what is left over to the stages in the middle."""
+    if pp * chunks > model.layers:
+        raise UsageError(
+            f"pp {pp}{f' x virtual stages {chunks}' if chunks > 1 else ''} is above the {model.layers} "
+            f"layers of {printable(model.name, 40)}: at most {model.layers} would fit"
+        )
+    if parameters.stage_layers is not None:
+        return _given_layers(parameters.stage_layers, model.layers, pp, chunks)
+    if model.layers % (pp * chunks) == 0:
+        return (model.layers // pp,) * pp
+    if chunks > 1:
+        fitting = [one for one in range(1, model.layers // pp + 1) if model.layers % (pp * one) == 0]
+        near = f"{', '.join(map(str, fitting))} would fit"
+        raise UsageError(
+            f"--virtual-stages {chunks}: pp {pp} x {chunks} does not divide the {model.layers} layers; "
+            + (near if fitting else "--stage-layers says which stage has how many")
+        )
+    least, more = divmod(model.layers, pp)
+    # The stages with the loss and the embedding have something besides layers: they get the fewer ones.
+    fewer = [pp - 1, 0, *range(pp - 2, 0, -1)][: pp - more]
+    sizes = tuple(least if stage in fewer else least + 1 for stage in range(pp))
+    message = (
+        f"stage_layers: {model.layers} layers on {pp} stages: {stage_words(sizes)} assumed, the last and the "
+        "first stage have fewer (--stage-layers)"
+    )
+    found.append(Diagnostic("note", "model-assumed", message, model.name))
+    return sizes
+
+
+def _given_layers(text: str, layers: int, pp: int, chunks: int) -> tuple[int, ...]:
+    sizes: list[int] = []
+    for word in text.split(","):
+        size, star, times = word.strip().partition("*")
+        if not _is_count(size) or (star and not _is_count(times)) or len(sizes) > _MOST_LAYERS:
+            raise UsageError(
+                f"--stage-layers {printable(text, 60)}: found {printable(word, 40) or 'nothing'}, expected "
+                "layers of a stage like 7,8*14,6"
+            )
+        sizes += [int(size)] * min(int(times or 1), _MOST_LAYERS)
+    if len(sizes) != pp or sum(sizes) != layers:
+        raise UsageError(
+            f"--stage-layers {printable(text, 60)}: {sum(sizes)} layers on {len(sizes)} stages, expected "
+            f"{layers} layers on pp {pp}"
+        )
+    for layers_here in sizes:
+        if layers_here % chunks:
+            message = f"{layers_here} layers are not a multiple of {chunks} virtual stages"
+            raise UsageError(f"--stage-layers: {message}")
+    return tuple(sizes)
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 6 and int(text) > 0
+
+
+def stage_words(sizes: tuple[int, ...]) -> str:
+    """Layers of each stage as `--stage-layers` has them: `7,8*14,6`."""
+    words: list[list[int]] = []
+    for size in sizes:
+        if words and words[-1][0] == size:
+            words[-1][1] += 1
+        else:
+            words.append([size, 1])
+    return ",".join(f"{size}*{times}" if times > 1 else str(size) for size, times in words)

@@ -1,0 +1,72 @@
+"""Bandwidths of the collectives of a profiler trace whose bytes are known, as nccl-tests define them."""
+
+from __future__ import annotations
+
+from statistics import median_low
+from typing import NamedTuple
+
+from simcore.measured.vocabulary import buffer_bytes
+from simcore.replay.results import MeasuredResults
+from simcore.run.ties import NONE
+
+
+class Bandwidth(NamedTuple):
+    """Equal collectives: operation, group (None if not told), ranks of it, bytes of the larger of its two
+    buffers, which is what nccl-tests count. times: how many; least_ns, middle_ns, most_ns: how long they take
+    by themselves, from the last member's coming on. waits_included: that members are missing, so that nobody
+    knows what of it is waiting. factor: busbw over algbw.
+    """
+
+    operation: str
+    group: str | None
+    ranks: int
+    bytes: int
+    times: int
+    least_ns: int
+    middle_ns: int
+    most_ns: int
+    waits_included: bool
+    factor: float
+
+    def algbw(self, ns: int) -> float:
+        """Bytes over time, GB/s."""
+        return self.bytes / ns if ns else 0.0
+
+    def busbw(self, ns: int) -> float:
+        """What each link carries of it, GB/s."""
+        return self.algbw(ns) * self.factor
+
+
+def bandwidths(results: MeasuredResults) -> list[Bandwidth]:
+    """By operation, group and size, the most time in all first; none of runs that no profiler recorded."""
+    if not results.measured.of_devices:
+        return []
+    graph, ends, ties = results.graph, results.ends, results.ties
+    found: dict[tuple[str, str | None, int, int, bool], list[int]] = {}
+    for meeting, node in zip(ties.matches.meetings, graph.meetings, strict=True):
+        call = meeting.calls[0]
+        trace = results.measured.ranks[call.rank]
+        size = buffer_bytes(trace.ops.shape[call.op], trace.ops.dtype[call.op])
+        if size is None or trace.device is None or node == NONE:
+            continue
+        said = trace.device.collectives[call.op]
+        ranks = said.size or len(meeting.calls)
+        alone = len(meeting.calls) < ranks or not graph.together
+        # Alone it lasts as long as its kernel; else from the last arrival on.
+        ns = ends[node] - graph.graph.start(node, ends)
+        if ns > 0 and ranks > 1:
+            found.setdefault((said.operation, said.group, ranks, size, alone), []).append(ns)
+    some = [
+        Bandwidth(*key[:4], len(ns), min(ns), median_low(ns), max(ns), key[4], _factor(key[0], key[2]))
+        for key, ns in found.items()
+    ]
+    return sorted(some, key=lambda one: (-one.middle_ns * one.times, one.operation, one.bytes))
+
+
+def _factor(operation: str, ranks: int) -> float:
+    """busbw over algbw (nccl-tests, PERFORMANCE.md)."""
+    if operation.startswith("allreduce"):
+        return 2 * (ranks - 1) / ranks
+    if operation.startswith(("allgather", "reducescatter", "alltoall")):
+        return (ranks - 1) / ranks
+    return 1.0

@@ -1,0 +1,135 @@
+"""Ranks that come last to collectives: how often, by how much, and what they did longer than the others
+before.
+"""
+
+from __future__ import annotations
+
+from statistics import median_low
+from typing import TYPE_CHECKING, NamedTuple
+
+from simcore.replay.accounts import FIRST_EXPOSED, IDLE
+from simcore.run.pieces import GAP
+from simcore.run.ties import NONE
+
+if TYPE_CHECKING:
+    from simcore.replay.results import MeasuredResults
+
+# Of fewer collectives chance tells as much; and a rank that comes last as often as its peers is no straggler.
+_LEAST = 3
+_SHARE = 0.5
+# An arrival within this of the next one is no lateness: a launch takes as long.
+_NOISE_NS = 5_000
+
+
+class Straggler(NamedTuple):
+    """A rank by its number. last, of: to how many of its collectives it comes last; least_ns, most_ns: after
+    the next one. compute_ns, host_ns: how much longer it computes, and has gaps, before them than the middle
+    one of the other members, in all; operation: in which it computes longer most, None where in none.
+    """
+
+    rank: int
+    last: int
+    of: int
+    least_ns: int
+    most_ns: int
+    compute_ns: int
+    host_ns: int
+    operation: str | None
+
+
+def stragglers(results: MeasuredResults) -> list[Straggler]:
+    """Ranks that come last to half of their collectives or more, the most often first; of devices alone."""
+    if not results.measured.of_devices or not results.graph.together:
+        return []
+    graph, ends, ties = results.graph, results.ends, results.ties
+    last: dict[int, list[tuple[int, int]]] = {}
+    took_part: dict[int, int] = {}
+    for number, come in enumerate(graph.arrivals):
+        if len(come) < 2 or graph.meetings[number] == NONE:
+            continue
+        times = sorted((ends[node], rank) for rank, node in come)
+        for _, rank in times:
+            took_part[rank] = took_part.get(rank, 0) + 1
+        ahead = times[-1][0] - times[-2][0]
+        if ahead > _NOISE_NS:
+            last.setdefault(times[-1][1], []).append((number, ahead))
+    found = []
+    for rank, some in last.items():
+        if len(some) < max(_LEAST, took_part[rank] * _SHARE):
+            continue
+        longer, operation = _before(results, rank, {number for number, _ in some})
+        leads = [ns for _, ns in some]
+        found.append(
+            Straggler(
+                ties.run.ranks[rank].number,
+                len(some),
+                took_part[rank],
+                min(leads),
+                max(leads),
+                *longer,
+                operation,
+            )
+        )
+    return sorted(found, key=lambda one: (-one.last, one.rank))
+
+
+def own_gaps_ns(results: MeasuredResults) -> list[int]:
+    """What each rank's host takes between operations, and before its step begins, ns."""
+    return [
+        sum(end - start for kind, start, end in zip(one.kind, one.start, one.end, strict=True) if kind == GAP)
+        for one in results.ties.pieces
+    ]
+
+
+def _before(results: MeasuredResults, rank: int, numbers: set[int]) -> tuple[tuple[int, int], str | None]:
+    """((compute, gaps) that a rank takes longer before these collectives than others, ns; the operation)."""
+    ties = results.ties
+    compute = host = 0
+    by_name: dict[str, int] = {}
+    spent = {
+        member: _spent_before(results, member)
+        for member in {who for number in numbers for who, _, _ in ties.members[number]}
+    }
+    for number in numbers:
+        mine = spent[rank][number]
+        others = [spent[who][number] for who, _, _ in ties.members[number] if who != rank]
+        compute += mine[0] - median_low(one[0] for one in others)
+        host += mine[1] - median_low(one[1] for one in others)
+        for name, ns in mine[2].items():
+            by_name[name] = by_name.get(name, 0) + ns - median_low(one[2].get(name, 0) for one in others)
+    longest = max(by_name, key=lambda name: by_name[name], default=None)
+    operation = longest if longest is not None and by_name[longest] > _NOISE_NS else None
+    return (compute, host), operation
+
+
+def _spent_before(results: MeasuredResults, rank: int) -> dict[int, tuple[int, int, dict[str, int]]]:
+    """Collective -> (compute, gaps, compute by operation) of a rank since the collective before it, ns."""
+    ties, accounts = results.ties, results.accounts[rank]
+    pieces, names = ties.pieces[rank], results.measured.ranks[rank].ops.name
+    found: dict[int, tuple[int, int, dict[str, int]]] = {}
+    launches = {
+        piece: number
+        for number, members in enumerate(ties.members)
+        for who, piece, _ in members
+        if who == rank
+    }
+    ns: dict[int, list[tuple[int, int]]] = {}
+    for segment, account in enumerate(accounts.account):
+        ns.setdefault(accounts.piece[segment], []).append(
+            (account, accounts.edge[segment + 1] - accounts.edge[segment])
+        )
+    compute = host = 0
+    by_name: dict[str, int] = {}
+    for piece in range(len(pieces)):
+        if piece in launches:
+            found[launches[piece]] = (compute, host, by_name)
+            compute = host = 0
+            by_name = {}
+        for account, spent in ns.get(piece, ()):
+            if account < FIRST_EXPOSED:
+                compute += spent
+                name = names[pieces.op[piece]]
+                by_name[name] = by_name.get(name, 0) + spent
+            elif account == IDLE:
+                host += spent
+    return found

@@ -1,0 +1,88 @@
+"""Bandwidths of the collectives of a profiler trace whose bytes are known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simcore.diagnostics import printable
+from simcore.report.section import Asked
+from simcore.report.table import Field, field_lines, field_values, keys, more_line
+from simcore.units import byte_size, duration
+
+if TYPE_CHECKING:
+    from simcore.analysis.run import Run
+    from simcore.replay.bandwidths import Bandwidth
+
+_ROWS = 20
+_NAME_CELLS = 24
+
+
+def _rate(gbps: float) -> str:
+    return f"{gbps:.2f}" if gbps < 100 else f"{gbps:.0f}"
+
+
+def _rates(of: Any, one: Bandwidth) -> dict[str, float]:
+    return {"best": of(one.least_ns), "median": of(one.middle_ns), "worst": of(one.most_ns)}
+
+
+_FIELDS: list[Field[Bandwidth]] = [
+    Field(
+        "collective", lambda one: printable(one.operation, _NAME_CELLS) + ("*" if one.waits_included else ""),
+        "operation", lambda one: one.operation, left=True,
+    ),
+    Field(
+        "group", lambda one: "-" if one.group is None else printable(one.group, _NAME_CELLS),
+        "group", lambda one: one.group, left=True,
+    ),
+    Field("ranks", lambda one: str(one.ranks), "ranks", lambda one: one.ranks),
+    Field("bytes", lambda one: byte_size(one.bytes), "bytes", lambda one: one.bytes),
+    Field("count", lambda one: str(one.times), "count", lambda one: one.times),
+    *keys("least_ns"),
+    Field("median", lambda one: duration(one.middle_ns), "median_ns", lambda one: one.middle_ns),
+    *keys("most_ns", "waits_included"),
+    Field(
+        "algbw", lambda one: _rate(one.algbw(one.middle_ns)),
+        "algbw_gbps", lambda one: _rates(one.algbw, one),
+    ),
+    Field(
+        "busbw", lambda one: _rate(one.busbw(one.middle_ns)),
+        "busbw_gbps", lambda one: _rates(one.busbw, one),
+    ),
+    Field("best", lambda one: _rate(one.busbw(one.least_ns))),
+    Field("worst", lambda one: _rate(one.busbw(one.most_ns))),
+]  # fmt: skip
+
+
+def _found(run: Run) -> list[Bandwidth]:
+    recorded = run.figures.recorded
+    if recorded is None or not recorded.measured.of_devices:
+        return []
+    # Imported here: other runs have none.
+    from simcore.replay.bandwidths import bandwidths
+
+    return bandwidths(recorded)
+
+
+def lines(run: Run, asked: Asked) -> list[str]:
+    """A line for collectives of one operation, group and size, those that take most first."""
+    found = _found(run)
+    if not found:
+        return []
+    shown = found if asked.every_layer else found[:_ROWS]
+    more = more_line(len(found) - len(shown), where="--all-layers has all")
+    waits = "  *: members are missing, so the time holds the waiting for them"
+    return [
+        "Bandwidths of collectives, GB/s, as nccl-tests have them; best, worst: busbw",
+        *field_lines(_FIELDS, shown), *more,
+        *([waits] if any(one.waits_included for one in found) else []),
+    ]  # fmt: skip
+
+
+def bandwidth_values(run: Run) -> list[dict[str, Any]]:
+    """Each line as JSON."""
+    return field_values(_FIELDS, _found(run))
+
+
+def values(run: Run, asked: Asked) -> dict[str, Any]:
+    """`measured` has them."""
+    return {}

@@ -1,0 +1,29 @@
+"""The files of a model, told by their content: a Hugging Face `config.json`, and wltui's own TOML."""
+
+from __future__ import annotations
+
+import re
+
+from simcore.workload.formats.format import Format, Head
+
+_BLANKS = b" \t\r\n\f\v"
+_TABLE = re.compile(r"\[\s*model\s*[\].]")
+# Sizes under the names that configurations have for them.
+_SIZES = (b'"hidden_size"', b'"n_embd"', b'"num_hidden_layers"', b'"n_layer"', b'"architectures"')
+
+
+def _is_config(head: Head) -> bool:
+    start = head.raw.lstrip(_BLANKS)
+    # Beside its kind, or what tells that the kind is missing.
+    named = b'"model_type"' in start and b'"ph"' not in start
+    return start.startswith(b"{") and (named or sum(name in start for name in _SIZES) > 1)
+
+
+def _is_toml(head: Head) -> bool:
+    return bool(head.lines) and _TABLE.match(head.lines[0]) is not None
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("model (config.json)", _is_config, model=True),
+    Format("model (TOML)", _is_toml, model=True),
+)

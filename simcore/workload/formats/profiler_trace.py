@@ -1,0 +1,32 @@
+"""What a profiler recorded: Kineto's JSON and Nsight Systems' SQLite export, which `simcore.kineto` opens."""
+
+from __future__ import annotations
+
+import re
+
+from simcore.workload.formats.format import Format, Head
+
+SQLITE = b"SQLite format 3\0"
+_EVENTS = re.compile(rb'"traceEvents"\s*:|^\s*\[\s*\{[^\[\]]{0,4096}?"ph"\s*:')
+
+
+def form_of(head: bytes) -> str | None:
+    """Which profiler wrote a file that begins so, `kineto` or `nsys`; None for no profiler's."""
+    if head.startswith(SQLITE):
+        return "nsys"
+    head = head.removeprefix(b"\xef\xbb\xbf")
+    return "kineto" if head.lstrip()[:1] in (b"{", b"[") and _EVENTS.search(head) else None
+
+
+def _is_kineto(head: Head) -> bool:
+    return form_of(head.raw) == "kineto"
+
+
+def _is_nsys(head: Head) -> bool:
+    return form_of(head.raw) == "nsys"
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("Kineto trace", _is_kineto, measured=True),
+    Format("Nsight Systems export", _is_nsys, measured=True),
+)

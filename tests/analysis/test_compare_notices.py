@@ -1,0 +1,44 @@
+"""What is said of two runs before their difference: another model, and changes without effect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simcore.analysis import Results
+from simcore.analysis.compare import Comparison
+from simcore.parameters import Parameters
+from simcore.report.comparisons import comparison_page
+from simcore.simulation import simulate
+from simcore.workload import open_workload
+
+SEED_000, SEED_002 = "fixtures/000_gpt13b_tp4_old_header.txt", "fixtures/002_gpt_1024npu.txt"
+
+
+def compared(path: str, **other: Any) -> Comparison:
+    workload = open_workload(path)
+    a, b = (Results(simulate(workload, one)) for one in (Parameters(), Parameters(**other)))
+    return Comparison(a, b)
+
+
+def before_why(comparison: Comparison) -> list[str]:
+    """The lines of the page between the difference and its reason."""
+    lines = comparison_page(comparison).splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith("B - A "))
+    end = next(place for place, line in enumerate(lines) if line.startswith("Why: "))
+    return lines[start + 1 : end]
+
+
+def test_another_pp_is_not_the_same_model_and_that_is_said_first() -> None:
+    said = "rows are not rescaled: pp 8 with the stages of pp 16, half the layers."
+    assert before_why(compared(SEED_002, pp=8)) == [f"B is not the model of its file: {said}"]
+    assert before_why(compared(SEED_002, schedule="zb-h1")) == []
+
+
+def test_a_parameter_without_effect_is_said_first_and_is_no_reason() -> None:
+    comparison = compared(SEED_000, overlap_grad_reduce=True, compute_scale=1.2)
+    assert before_why(comparison) == ["--overlap-grad-reduce has no effect on schedule layer-loop."]
+    assert "compute" in comparison.why
+    assert "overlap" not in comparison.why
+    assert "gradient" not in comparison.why
+    # Where it has one nothing is said of it.
+    assert before_why(compared(SEED_002, overlap_grad_reduce=True)) == []

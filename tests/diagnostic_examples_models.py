@@ -1,0 +1,83 @@
+"""What models say: an example of each code, for docs/diagnostics.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from simcore.diagnostics import Diagnostic, InputError
+from simcore.inputs import open_model
+from simcore.model.gpu import find_gpu
+from simcore.model.huggingface import read_config
+from simcore.model.maker import ModelMaker
+from simcore.model.names import MODELS
+from simcore.model.opening import read_model
+from simcore.parameters import Parameters
+from simcore.simulation import simulate
+from simcore.workload import open_workload
+
+Example = Callable[[Path], list[Diagnostic]]
+
+_CONFIG = (
+    b'{"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "vocab_size": 99, '
+    b'"sliding_window": 4, "mine": 1}'
+)
+
+
+def config(_: Path) -> list[Diagnostic]:
+    return list(read_config("config.json", _CONFIG)[1])
+
+
+def bad_model(_: Path) -> list[Diagnostic]:
+    with pytest.raises(InputError) as caught:
+        read_model("model.toml", b"[model]\nlayers = 4\nhidden = 1.5\nheads = 2\n")
+    return list(caught.value.diagnostics)
+
+
+def workload_wanted(folder: Path) -> list[Diagnostic]:
+    (folder / "config.json").write_bytes(_CONFIG)
+    with pytest.raises(InputError) as caught:
+        open_workload(str(folder / "config.json"))
+    (one,) = caught.value.diagnostics
+    return [Diagnostic(one.severity, one.code, one.message, "config.json")]
+
+
+def gpu_file(folder: Path) -> list[Diagnostic]:
+    (folder / "gpu.toml").write_text('[gpu]\nbase = "h100"\nmatmul = 7\n')
+    with pytest.raises(InputError) as caught:
+        find_gpu(str(folder / "gpu.toml"))
+    (one,) = caught.value.diagnostics
+    return [Diagnostic(one.severity, one.code, one.message, "gpu.toml", one.line, one.column)]
+
+
+def run_of(**parameters: object) -> Example:
+    def example(_: Path) -> list[Diagnostic]:
+        opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()
+        return list(simulate(opened, Parameters(**parameters)).diagnostics)  # type: ignore[arg-type]
+
+    return example
+
+
+def aicb(mode: str, arguments: str) -> Example:
+    def example(_: Path) -> list[Diagnostic]:
+        given = Parameters(as_aicb=mode, aicb_args=arguments)
+        return list(simulate(open_model(None), given).diagnostics)
+
+    return example
+
+
+MODEL_EXAMPLES: dict[str, Example] = {
+    "is-a-model": workload_wanted,
+    "model-file": bad_model,
+    "model-field-unpriced": config,
+    "model-field-unknown": config,
+    "gpu-file": gpu_file,
+    "model-assumed": run_of(),
+    "model-priced": run_of(gpu="a100-80"),
+    "aicb-argument": aicb("plain", "--num_layers 2 --depth 3"),
+    "aicb-mode": aicb("plain", "--num_layers 2 --aiob_enable"),
+    "aicb-times": aicb("aiob", "--num_layers 2 --aiob_enable"),
+    "aicb-quirk": aicb("plain", "--num_layers 5 --world_size 2 --pipeline_model_parallel 2"),
+}

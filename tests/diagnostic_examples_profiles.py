@@ -1,0 +1,129 @@
+"""Examples of what is said of profiler traces: files as a profiler writes them, one fault each."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from simcore.asked import Asked
+from simcore.diagnostics import Diagnostic, InputError
+from simcore.inputs import open_input
+from tests.diagnostic_examples_measured import relative
+
+Example = Callable[[Path], list[Diagnostic]]
+_NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+
+
+def _event(start: float = 0, name: str = "gemm", dur: float | None = 10, **given: Any) -> dict[str, Any]:
+    return {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": 1000 + start, "dur": dur,
+            "args": {"stream": 7, "device": 0}} | given  # fmt: skip
+
+
+def _step(number: int, start: float, dur: float) -> dict[str, Any]:
+    return _event(start, f"ProfilerStep#{number}", dur, cat="user_annotation", tid=1, args={})
+
+
+def _trace(*events: dict[str, Any], rank: int | None = 0, world: int = 2, **top: Any) -> str:
+    who: dict[str, Any] = {"world_size": world} | ({} if rank is None else {"rank": rank})
+    return json.dumps({"distributedInfo": who, "traceEvents": list(events)} | top)
+
+
+def _files(asked: Asked | None = None, **content: str) -> Example:
+    """What opening a directory, of one file that file, says. content: by the file's name without `.json`."""
+
+    def example(folder: Path) -> list[Diagnostic]:
+        job = folder / "job"
+        job.mkdir()
+        for name, text in content.items():
+            (job / f"{name}.json").write_text(text)
+        path = job if len(content) > 1 else next(job.iterdir())
+        try:
+            found = open_input(str(path), asked).diagnostics
+        except InputError as error:
+            found = error.diagnostics
+        return relative(found, folder)
+
+    return example
+
+
+def _export(folder: Path) -> list[Diagnostic]:
+    path = folder / "export.sqlite"
+    path.write_bytes(b"SQLite format 3\0" + bytes(100))
+    with pytest.raises(InputError) as caught:
+        open_input(str(path))
+    return relative(caught.value.diagnostics, folder)
+
+
+def _killed(path: str, names: str | None, keep: bool) -> NoReturn:
+    os._exit(9)
+
+
+def _ended(folder: Path) -> list[Diagnostic]:
+    """A process that reads is gone before it is through."""
+    from simcore.kineto import loading
+    from simcore.kineto.sets import Found
+
+    kept = loading._guarded
+    paths = [folder / f"rank{rank}.json" for rank in (0, 1)]
+    for path in paths:
+        path.write_text(_trace(_event()))
+    loading._guarded = _killed
+    try:
+        with pytest.raises(InputError) as caught:
+            list(loading._in_processes([Found(str(path), "kineto", 0, 1) for path in paths], None, False, 2))
+    finally:
+        loading._guarded = kept
+    return relative(caught.value.diagnostics, folder)
+
+
+_WHOLE = _trace(_event(), _event(20, _NCCL), rank=1)
+_CALL = _event(20, "gloo:all_reduce", cat="user_annotation", args={"Input Dims": [[4]]})
+_TWO = {"pg_config": [{"pg_name": "1", "pg_desc": "tp", "pg_size": 2, "ranks": [0, 1]}]}
+
+
+def _host(rank: int) -> str:
+    who = {"rank": rank, "world_size": 2} | _TWO
+    return json.dumps({"distributedInfo": who, "traceEvents": [_event(cat="cpu_op", name="aten::mm"), _CALL]})
+
+
+EXAMPLES: dict[str, Example] = {
+    "bad-trace": _files(a=_trace(_event(), _event(ts="soon"))),
+    "no-events": _files(a='{"traceEvents": [{"ph": "M"}]}'),
+    "cut-file": _files(a=_trace(_event(), _event(20))[:-60]),
+    "no-device": _files(a=_trace(_event(cat="cpu_op", name="aten::mm"))),
+    "negative-duration": _files(a=_trace(_event(), _event(20, dur=-1))),
+    "no-time": _files(a=_trace(_event(), _event(ts=None))),
+    "bad-export": _export,
+    "reading-ended": _ended,
+    "rank-from-name": _files(rank0=_trace(_event(), rank=None), rank1=_WHOLE),
+    "several-devices": _files(
+        rank0=_trace(_event(), _event(20, _NCCL), _event(args={"stream": 7, "device": 1})), rank1=_WHOLE
+    ),
+    "no-steps": _files(a=_trace(_event())),
+    "empty-step": _files(
+        rank0=_trace(_event(), _step(1, -5, 50)), rank1=_trace(_event(90), _step(1, -5, 50), rank=1)
+    ),
+    "several-windows": _files(
+        Asked(step="all"),
+        a_rank0=_trace(_event(), _step(1, -5, 50)),
+        b_rank0=_trace(_event(90), _step(2, 85, 50)),
+    ),
+    "step-not-whole": _files(
+        Asked(step="1"),
+        rank0=_trace(_event(), _step(1, -5, 50)),
+        rank1=_trace(_event(), _step(2, -5, 50), rank=1),
+    ),
+    "loose-clock": _files(rank0=_trace(_event()), rank1=_trace(_event(), rank=1)),
+    "missing-members": _files(
+        rank0=_trace(_event(20, _NCCL, args={"stream": 7, "Collective name": "allreduce", "Group size": 3})),
+        rank1=_trace(
+            _event(20, _NCCL, args={"stream": 7, "Collective name": "allreduce", "Group size": 3}), rank=1
+        ),
+    ),
+    "group-by-ends": _files(rank0=_host(0), rank1=_host(1)),
+}

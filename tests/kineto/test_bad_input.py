@@ -1,0 +1,219 @@
+"""Damaged, hostile and huge profiler traces: an error that says where, or a picture with diagnostics."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simcore.asked import Asked
+from simcore.diagnostics import InputError, UsageError
+from simcore.inputs import open_input
+from simcore.kineto.reading import read_file_events
+from simcore.measured import MeasuredRun
+from simcore.parameters import Parameters
+from simcore.replay import measured_results
+from simcore.report.pages import run_json, run_page
+from tests.kineto.corpus import CORPUS, NSYS, every_file, needs_corpus
+
+
+def event(**given: Any) -> dict[str, Any]:
+    """A kernel, with what is given in its place."""
+    return {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 100, "dur": 10,
+            "args": {"stream": 7, "device": 0}} | given  # fmt: skip
+
+
+def opened(tmp_path: Path, events: list[Any], **top: Any) -> MeasuredRun:
+    """The run of a file with these events."""
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": events} | top))
+    run = open_input(str(path))
+    assert isinstance(run, MeasuredRun)
+    return run
+
+
+def shown(run: MeasuredRun) -> None:
+    """Everything that is made of a run, without a traceback; its accounts sum to the step."""
+    results = measured_results(run, Parameters())
+    assert run_page(results)
+    for one in run_json(results)["classes"]:
+        accounts = sum(one["compute_ns"].values()) + sum(one["exposed_ns"].values())
+        accounts += sum(one[f"{name}_ns"] for name in ("wait", "bubble", "host", "idle"))
+        assert accounts == results.step_time_ns
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ts": "soon"}, "event 1, ts: expected"),
+        ({"ts": {}}, "event 1, ts: expected"),
+        ({"cat": 7}, "event 1, cat: expected"),
+        ({"tid": [1]}, "event 1, tid: expected"),
+        ({"ts": 1e300}, "event 1: found a time of 1e+300 us"),
+        ({"dur": 10**19}, "event 1: found a time of 10000000000000000000 us"),
+    ],
+)
+def test_an_event_that_cannot_be_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        opened(tmp_path, [event(), event(**change)])
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"args": {"stream": {}, "device": [], "correlation": "x", "grid": "1", "bytes": -1}},
+        {"args": 7},
+        {"args": {"stream": 10**30, "Collective name": 7, "Process Group Ranks": "[0, 1, ..., 7]"}},
+        {"name": None},
+        {"name": "\x1b[31m\u202e[bold]"},
+        {"dur": None},
+        {"pid": "Spans"},
+    ],
+)
+def test_what_is_odd_beside_the_times_is_shown(tmp_path: Path, change: dict[str, Any]) -> None:
+    run = opened(tmp_path, [event(), event(ts=200, **change)])
+    assert run.ops == 2
+    shown(run)
+
+
+def test_a_base_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="baseTimeNanoseconds: found 9000000000000000000"):
+        opened(tmp_path, [event()], baseTimeNanoseconds=9 * 10**18)
+
+
+def test_negative_durations_are_said_and_taken_as_nothing(tmp_path: Path) -> None:
+    run = opened(tmp_path, [event(), event(ts=200, dur=-5)])
+    assert "1 event with a negative duration, taken as 0" in [one.message for one in run.diagnostics]
+    shown(run)
+
+
+def test_events_without_a_time_are_said(tmp_path: Path) -> None:
+    run = opened(tmp_path, [event(), event(ts=None)])
+    assert "1 event without a time, left out" in [one.message for one in run.diagnostics]
+
+
+def test_nesting_is_refused_and_names_no_stack(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    deep = "[" * 200_000
+    path.write_text('{"traceEvents": [{"ph": "X", "cat": "kernel", "args": {"a": ' + deep)
+    with pytest.raises(InputError, match=r"deeper than any trace|ends at byte"):
+        open_input(str(path))
+
+
+def test_a_gzip_bomb_is_refused_before_it_takes_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("simcore.kineto.loading.most_bytes", lambda: 1 << 20)
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(gzip.compress(b'{"traceEvents": [' + b" " * (64 << 20), 9))
+    with pytest.raises(InputError, match="found more than 1 MiB"):
+        open_input(str(path))
+
+
+def test_a_file_that_does_not_fit_into_memory_is_refused_with_the_figure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rank in (0, 1):
+        (tmp_path / f"rank{rank}.json").write_text(
+            json.dumps({"traceEvents": [event()], "pad": "x" * 100_000})
+        )
+    monkeypatch.setattr("simcore.kineto.loading.free_bytes", lambda: 100_000)
+    with pytest.raises(UsageError, match=r"would need about 300\.\d kB of memory and 100\.0 kB are free"):
+        open_input(str(tmp_path))
+
+
+def test_very_many_streams_and_kernels_at_one_time(tmp_path: Path) -> None:
+    shown(opened(tmp_path, [event(tid=number, args={"stream": number}) for number in range(3000)]))
+
+
+def test_events_across_batches_are_all_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = [
+        event(ts=100 + 20 * number, args={"stream": 7, "list": [{"a": 1}, {"b": "}, {"}]})
+        for number in range(400)
+    ]
+    data = json.dumps({"traceEvents": events, "more": [{}, {}]}).encode()
+    monkeypatch.setattr("simcore.kineto.events._BATCH", 500)
+    (found,), _ = read_file_events("f", data)
+    assert list(found.ops.start) == [(100 + 20 * number) * 1000 for number in range(400)]
+    assert list(found.ops.line) == list(range(400))
+
+
+def test_an_error_in_a_later_batch_names_its_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = [event() for _ in range(300)] + [event(ts="soon")]
+    monkeypatch.setattr("simcore.kineto.events._BATCH", 500)
+    with pytest.raises(InputError, match="event 300, ts"):
+        read_file_events("f", json.dumps({"traceEvents": events}).encode())
+
+
+def _cut(data: bytes, drawn: random.Random) -> bytes:
+    return data[: drawn.randrange(len(data))]
+
+
+def _flipped(data: bytes, drawn: random.Random) -> bytes:
+    changed = bytearray(data)
+    for _ in range(drawn.randint(1, 20)):
+        changed[drawn.randrange(len(changed))] ^= 1 << drawn.randrange(8)
+    return bytes(changed)
+
+
+def _hostile(data: bytes, drawn: random.Random) -> bytes:
+    """Numbers are replaced by others."""
+    words = [b"-1", b"1e308", b"9" * 30, b'"x"', b"null", b"[]", b"0.000001"]
+    changed = bytearray(data)
+    for _ in range(5):
+        at = changed.find(b'"dur": ', drawn.randrange(len(changed)))
+        if at >= 0:
+            end = changed.find(b",", at)
+            changed[at + 7 : end] = drawn.choice(words)
+    return bytes(changed)
+
+
+def _survives(path: Path) -> None:
+    """An error that names the file, or a picture."""
+    try:
+        run = open_input(str(path), Asked())
+    except (InputError, UsageError):
+        return
+    assert isinstance(run, MeasuredRun)
+    shown(run)
+
+
+@needs_corpus
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", [_cut, _flipped, _hostile])
+@pytest.mark.parametrize("path", every_file(), ids=lambda one: one.name[:14])
+def test_damaged_files_of_the_corpus(
+    path: Path,
+    damage: Callable[[bytes, random.Random], bytes],
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> None:
+    drawn = random.Random(zlib.crc32(path.name.encode()))
+    data = gzip.decompress(path.read_bytes())
+    whole = request.config.getoption("--whole")
+    for number in range(50 if whole else 4 if len(data) < 2 << 20 else 1):
+        damaged = tmp_path / f"{number}.json"
+        damaged.write_bytes(damage(data, drawn))
+        _survives(damaged)
+        damaged.unlink()
+
+
+@needs_corpus
+@pytest.mark.slow
+def test_damaged_exports_and_gzip(tmp_path: Path) -> None:
+    drawn = random.Random(1)
+    packed = next(CORPUS.rglob("worker0*")).read_bytes()
+    export = NSYS.read_bytes()
+    for number in range(12):
+        for name, data in (("a.json.gz", packed), ("b.sqlite", export)):
+            path = tmp_path / f"{number}_{name}"
+            path.write_bytes((_cut if number % 2 else _flipped)(data, drawn))
+            _survives(path)
+            path.unlink()

@@ -1,0 +1,101 @@
+"""Columns that are kept of large files: the same run again, never an error, never of another file."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from simcore.asked import Asked
+from simcore.inputs import open_input
+from simcore.kineto import cache, loading
+from simcore.measured import MeasuredRun
+from tests.kineto.corpus import DLRM, needs_corpus, raw
+from tests.kineto.test_bad_input import event
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A set of two files, every file worth keeping, and an empty cache."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(cache, "_LEAST_BYTES", 1)
+    monkeypatch.setattr(cache, "_ENDS", 16)
+    job = tmp_path / "job"
+    job.mkdir()
+    for rank in (0, 1):
+        events = [event(ts=100 + 20 * number, name=f"k{number % 3}") for number in range(9)]
+        events.append(event(ts=400, name="ncclDevKernel_AllReduce", dur=-1))
+        (job / f"rank{rank}.json").write_text(
+            json.dumps({"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": events})
+        )
+    return job
+
+
+def opened(folder: Path, keep: bool = True) -> MeasuredRun:
+    """The run of a folder."""
+    run = open_input(str(folder), Asked(cache=keep))
+    assert isinstance(run, MeasuredRun)
+    return run
+
+
+def kept(folder: Path) -> list[Path]:
+    """What is kept, by name."""
+    return sorted((folder.parent / "state" / "wltui" / "traces").glob("*"))
+
+
+def test_a_second_opening_is_the_same_run_and_reads_no_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = opened(folder)
+    assert len(kept(folder)) == 2
+    monkeypatch.setattr(loading, "read_file_events", None)
+    assert opened(folder) == first
+
+
+def test_a_changed_file_is_read_again(folder: Path) -> None:
+    first = opened(folder)
+    path = folder / "rank0.json"
+    path.write_text(path.read_text().replace('"k0"', '"other"'))
+    assert "other" in opened(folder).ranks[0].ops.name
+    assert "other" not in first.ranks[0].ops.name
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x00", b"\x93\x01\x90"])
+def test_what_is_damaged_is_read_again(folder: Path, damage: bytes) -> None:
+    first = opened(folder)
+    for one in kept(folder):
+        one.write_bytes(damage or one.read_bytes()[:-40])
+    assert opened(folder) == first
+
+
+def test_nothing_is_kept_where_nobody_wants_it_or_nothing_can_be_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(folder, keep=False)
+    assert not kept(folder)
+    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null/state")
+    assert opened(folder).ops == 20
+
+
+def test_the_oldest_go_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened(folder)
+    first = kept(folder)
+    for one in first:
+        os.utime(one, (1, 1))
+    monkeypatch.setattr(cache, "_MOST_BYTES", sum(one.stat().st_size for one in first) + 10)
+    path = folder / "rank0.json"
+    path.write_text(path.read_text().replace('"k0"', '"other"'))
+    opened(folder)
+    assert len(kept(folder)) == 2
+    assert set(kept(folder)) != set(first)
+
+
+@needs_corpus
+def test_a_kept_set_of_the_corpus_is_what_was_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in DLRM.glob("*.json.gz"):
+        (folder / path.name).write_text(json.dumps(raw(path)))
+    for rank in (0, 1):
+        (folder / f"rank{rank}.json").unlink()
+    assert opened(folder) == opened(folder) == opened(folder, keep=False)

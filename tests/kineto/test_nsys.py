@@ -1,0 +1,106 @@
+"""Exports of Nsight Systems: a real one, and databases in any state."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from simcore.asked import Asked
+from simcore.diagnostics import InputError
+from simcore.inputs import open_input
+from simcore.measured import MeasuredRun
+from simcore.parameters import Parameters
+from simcore.replay import measured_results
+from simcore.replay.scales import Scales
+from tests.kineto.corpus import NSYS, needs_corpus, union_ns
+
+_KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+
+
+def _opened(path: Path, step: str | None = "all") -> MeasuredRun:
+    run = open_input(str(path), Asked(step=step))
+    assert isinstance(run, MeasuredRun)
+    return run
+
+
+def made(
+    path: Path, kernels: list[tuple[int, int, int, str]], ranges: Sequence[tuple[int, int, str]] = ()
+) -> Path:
+    """An export with as few tables and columns as there may be. kernels: (start, end, device, name)."""
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"create table {_KERNELS} (start, end, deviceId, streamId, shortName)")
+        connection.execute("create table StringIds (id, value)")
+        connection.execute("create table NVTX_EVENTS (start, end, text, globalTid)")
+        for number, (start, end, device, name) in enumerate(kernels):
+            connection.execute("insert into StringIds values (?, ?)", (number, name))
+            connection.execute(f"insert into {_KERNELS} values (?, ?, ?, 7, ?)", (start, end, device, number))
+        connection.executemany("insert into NVTX_EVENTS values (?, ?, ?, 1)", ranges)
+    connection.close()
+    return path
+
+
+@needs_corpus
+def test_accounts_of_each_device_are_the_unions_of_its_rows() -> None:
+    run = _opened(NSYS)
+    results = measured_results(run, Parameters())
+    connection = sqlite3.connect(f"file:{NSYS}?mode=ro&immutable=1", uri=True)
+    assert [rank.number for rank in run.ranks] == [0, 1]
+    for rank, accounts in zip(run.ranks, results.accounts, strict=True):
+        spans = [
+            connection.execute(
+                f"select start, end from {table} where deviceId = ?", (rank.number,)
+            ).fetchall()
+            for table in (_KERNELS, "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")
+        ]
+        kernels, every = union_ns(spans[0]), union_ns([one for some in spans for one in some])
+        assert abs(accounts.busy_ns - kernels) <= 2_000
+        assert abs(accounts.ns("exposed copy") - (every - kernels)) <= 2_000
+        assert sum(accounts.total_ns) == results.step_time_ns
+    connection.close()
+    assert abs(results.with_scales(Scales()).step_time_ns - results.step_time_ns) <= 10_000
+
+
+def test_missing_tables_and_columns_are_no_hindrance(tmp_path: Path) -> None:
+    kernels = [
+        (0, 100, 0, "gemm"),
+        (100, 300, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL"),
+        (50, 260, 1, "gemm"),
+    ]
+    run = _opened(made(tmp_path / "a.sqlite", kernels))
+    assert run.unit == "device"
+    assert [list(rank.ops.name) for rank in run.ranks] == [[kernels[0][3], kernels[1][3]], ["gemm"]]
+    assert list(run.ranks[0].device.collectives) == [1]  # type: ignore[union-attr]
+    assert run.step_time_ns == 300
+
+
+def test_ranges_named_as_steps_are_steps(tmp_path: Path) -> None:
+    kernels = [(10, 100, 0, "gemm"), (210, 300, 0, "gemm")]
+    path = made(tmp_path / "a.sqlite", kernels, [(0, 200, "ProfilerStep#1"), (200, 290, "ProfilerStep#2")])
+    run = _opened(path, None)
+    assert run.recorded is not None
+    assert run.recorded.step == 2
+    assert run.step_time_ns == 100
+
+
+@pytest.mark.parametrize("cut", [20, 4096, 5000])
+def test_what_is_cut_or_no_database_is_refused(tmp_path: Path, cut: int) -> None:
+    path = made(tmp_path / "a.sqlite", [(0, 100, 0, "gemm")])
+    damaged = tmp_path / "b.sqlite"
+    damaged.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(InputError, match=r"database is damaged|no table of kernels"):
+        _opened(damaged)
+
+
+def test_rows_that_cannot_be_are_left_out_and_counted(tmp_path: Path) -> None:
+    path = made(tmp_path / "a.sqlite", [(0, 100, 0, "gemm"), (300, 200, 0, "gemm"), (0, 2**62, 0, "gemm")])
+    run = _opened(path)
+    assert run.ops == 1
+    assert any("2 rows without a time" in one.message for one in run.diagnostics)
+
+
+def test_tables_without_rows_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="found no kernel and no copy"):
+        _opened(made(tmp_path / "a.sqlite", []))

@@ -1,0 +1,237 @@
+"""Ranks of a job together: matching, clocks, files in any state."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simcore.asked import Asked
+from simcore.diagnostics import InputError, UsageError
+from simcore.inputs import open_input
+from simcore.measured import MeasuredRun
+from simcore.parameters import Parameters
+from simcore.replay import MeasuredResults, measured_results
+from simcore.replay.scales import Scales
+from tests.kineto.corpus import DLRM, GLOO, needs_corpus, raw
+
+pytestmark = needs_corpus
+_NEAR_NS = 10_000
+
+
+def _opened(path: Path, **asked: Any) -> MeasuredRun:
+    run = open_input(str(path), Asked(**asked))
+    assert isinstance(run, MeasuredRun)
+    return run
+
+
+def _results(path: Path, **asked: Any) -> MeasuredResults:
+    return measured_results(_opened(path, **asked), Parameters())
+
+
+def _accounts(results: MeasuredResults) -> list[list[int]]:
+    return [one.total_ns for one in results.accounts]
+
+
+def _said(run: MeasuredRun) -> dict[str, str]:
+    return {one.code: one.message for one in run.diagnostics}
+
+
+def _copy(tmp_path: Path, change: Callable[[int, dict[str, Any]], None], source: Path = DLRM) -> Path:
+    """The set with each file changed. change: of (which file, its JSON)."""
+    for number, path in enumerate(sorted(source.glob("*.json.gz"))):
+        data = raw(path)
+        change(number, data)
+        (tmp_path / path.name).write_bytes(gzip.compress(json.dumps(data).encode(), 1))
+    return tmp_path
+
+
+def _shift(data: dict[str, Any], us: int) -> None:
+    for event in data["traceEvents"]:
+        if "ts" in event:
+            event["ts"] += us
+
+
+def test_all_eight_collectives_match_on_all_eight_ranks() -> None:
+    matches = _results(DLRM).ties.matches
+    assert [sorted(call.rank for call in one.calls) for one in matches.meetings] == [list(range(8))] * 8
+    assert not matches.unmatched
+
+
+def test_accounts_sum_to_the_step_on_every_rank() -> None:
+    for results in (_results(DLRM), _results(GLOO)):
+        assert [sum(ns) for ns in _accounts(results)] == [results.step_time_ns] * len(results.accounts)
+
+
+def test_shifted_clocks_change_no_account(tmp_path: Path) -> None:
+    expected = _results(DLRM)
+    drawn = random.Random(5)
+    shifted = _results(_copy(tmp_path, lambda number, data: _shift(data, drawn.randint(-20_000, 20_000))))
+    assert abs(shifted.step_time_ns - expected.step_time_ns) <= _NEAR_NS
+    for one, other in zip(_accounts(shifted), _accounts(expected), strict=True):
+        assert all(abs(ns - of) <= _NEAR_NS for ns, of in zip(one, other, strict=True))
+
+
+def test_the_rank_that_comes_last_is_named_with_how_often() -> None:
+    words = " ".join(_results(DLRM).words)
+    assert "Rank 7 comes last to 5 of 8 collectives" in words
+
+
+@pytest.mark.parametrize("path", [DLRM, GLOO], ids=["dlrm", "gloo"])
+@pytest.mark.parametrize("step", [None, "all"])
+def test_replay_with_nothing_changed_is_the_measured_step(path: Path, step: str | None) -> None:
+    results = _results(path, step=step)
+    assert abs(results.with_scales(Scales()).step_time_ns - results.step_time_ns) <= _NEAR_NS
+    assert results.with_scales(Scales(comm=0.5)).step_time_ns <= results.step_time_ns
+    assert results.with_scales(Scales(compute=0)).step_time_ns < results.step_time_ns
+
+
+def test_shuffled_events_and_files_under_other_names_are_the_same_run(tmp_path: Path) -> None:
+    drawn = random.Random(3)
+    names = [f"{number}.json" for number in range(8)]
+    drawn.shuffle(names)
+    for name, path in zip(names, sorted(DLRM.glob("*.json.gz")), strict=True):
+        data = raw(path)
+        drawn.shuffle(data["traceEvents"])
+        (tmp_path / name).write_text(json.dumps(data))
+    found = _results(tmp_path)
+    assert [rank.number for rank in found.measured.ranks] == list(range(8))
+    assert _accounts(found) == _accounts(_results(DLRM))
+
+
+def test_ranks_that_no_file_states_come_from_the_names_which_is_said(tmp_path: Path) -> None:
+    found = _opened(_copy(tmp_path, lambda number, data: data["distributedInfo"].pop("rank")))
+    assert [rank.number for rank in found.ranks] == list(range(8))
+    assert "rank 0-7: the number is that of the file's name" in _said(found)["rank-from-name"]
+
+
+def test_a_missing_rank_is_named_and_the_others_are_matched(tmp_path: Path) -> None:
+    _copy(tmp_path, lambda number, data: None)
+    next(tmp_path.glob("worker3_*")).unlink()
+    results = _results(tmp_path)
+    assert "rank 3 of 8 is missing" in _said(results.measured)["ranks-missing"]
+    assert [len(one.calls) for one in results.ties.matches.meetings] == [7] * 8
+
+
+def test_a_rank_that_is_cut_in_the_middle_is_shown_with_what_it_has(tmp_path: Path) -> None:
+    _copy(tmp_path, lambda number, data: None)
+    cut = next(tmp_path.glob("worker2_*"))
+    whole = gzip.decompress(cut.read_bytes())
+    plain = tmp_path / "worker2.json"
+    plain.write_bytes(whole[: len(whole) * 9 // 10])
+    cut.unlink()
+    found = _opened(tmp_path)
+    assert f"ends in the middle, at byte {len(whole) * 9 // 10}" in _said(found)["cut-file"]
+    assert [rank.number for rank in found.ranks] == list(range(8))
+
+
+def test_two_jobs_in_one_directory_are_two_runs(tmp_path: Path) -> None:
+    for path in DLRM.glob("*.json.gz"):
+        shutil.copy(path, tmp_path / f"first_{path.name}")
+        data = raw(path)
+        _shift(data, 60_000_000)
+        (tmp_path / f"second_{path.name}").write_bytes(gzip.compress(json.dumps(data).encode(), 1))
+    found = _opened(tmp_path)
+    assert len(found.ranks) == 8
+    assert "--run opens another job of this directory" in _said(found)["other-runs"]
+    (other,) = found.others
+    assert _accounts(_results(tmp_path, run=other)) == _accounts(_results(DLRM))
+
+
+def test_ranks_of_other_worlds_are_another_job(tmp_path: Path) -> None:
+    _copy(tmp_path, lambda number, data: data["distributedInfo"].update(world_size=8 if number < 6 else 2))
+    found = _opened(tmp_path)
+    assert len(found.ranks) == 6
+    assert found.others
+
+
+def test_new_and_old_time_units_are_the_same_run(tmp_path: Path) -> None:
+    base = 1694128200 * 10**9
+
+    def newer(number: int, data: dict[str, Any]) -> None:
+        if number % 2:
+            data["baseTimeNanoseconds"] = base - number * 10**6
+            for event in data["traceEvents"]:
+                if "ts" in event:
+                    event["ts"] = event["ts"] - data["baseTimeNanoseconds"] / 1000
+
+    assert _accounts(_results(_copy(tmp_path, newer))) == _accounts(_results(DLRM))
+
+
+def test_old_categories_and_other_vendors_are_read(tmp_path: Path) -> None:
+    old = {
+        "kernel": "Kernel",
+        "cuda_runtime": "Runtime",
+        "gpu_memcpy": "Memcpy",
+        "gpu_memset": "Memset",
+        "cpu_op": "Operator",
+    }
+
+    def older(number: int, data: dict[str, Any]) -> None:
+        for event in data["traceEvents"]:
+            event["cat"] = old.get(event.get("cat"), event.get("cat"))
+
+    assert _accounts(_results(_copy(tmp_path, older))) == _accounts(_results(DLRM))
+
+
+def test_a_host_without_a_device_says_so_and_its_groups_are_found_by_their_ends() -> None:
+    results = _results(GLOO)
+    assert "no device was recorded" in _said(results.measured)["no-device"]
+    members = {(one.kind, tuple(call.rank for call in one.calls)) for one in results.ties.matches.meetings}
+    assert {("tp", (0, 1)), ("tp", (2, 3)), ("dp", (0, 2)), ("dp", (1, 3))} <= members
+
+
+def test_steps_are_runs_of_a_set(tmp_path: Path) -> None:
+    found = _opened(GLOO)
+    assert found.recorded is not None
+    assert [step.number for step in found.recorded.steps] == [2, 3, 4]
+    assert found.recorded.step == 4
+    assert _opened(GLOO, step="3").recorded == _opened(GLOO, run=found.others[1]).recorded
+    with pytest.raises(UsageError, match="--step 7: no such step"):
+        _opened(GLOO, step="7")
+    with pytest.raises(UsageError, match="expected a step's number or all"):
+        _opened(GLOO, step="last")
+
+
+def test_some_ranks_alone() -> None:
+    assert [rank.number for rank in _opened(DLRM, ranks="0-2,7").ranks] == [0, 1, 2, 7]
+    with pytest.raises(UsageError, match="expected ranks such as"):
+        _opened(DLRM, ranks="7-1")
+
+
+def test_names_that_communicate_can_be_added() -> None:
+    one = next(DLRM.glob("worker0*"))
+    before, after = _results(one), _results(one, comm_names="sgemm")
+    assert len(after.ties.matches.meetings) > len(before.ties.matches.meetings) == 8
+    with pytest.raises(UsageError, match="expected a regular expression"):
+        _opened(one, comm_names="(")
+
+
+def test_nested_folders_are_one_set(tmp_path: Path) -> None:
+    for number, path in enumerate(sorted(DLRM.glob("*.json.gz"))):
+        for step in (0, 1):
+            folder = tmp_path / f"iteration_{step + 10}"
+            folder.mkdir(exist_ok=True)
+            data = raw(path)
+            _shift(data, step * 100_000)
+            for event in data["traceEvents"]:
+                if str(event.get("name")).startswith("ProfilerStep#"):
+                    event["name"] = f"ProfilerStep#{10 + step}"
+            (folder / f"rank{number}.json").write_text(json.dumps(data))
+    found = _opened(tmp_path)
+    assert found.recorded is not None
+    assert [step.number for step in found.recorded.steps] == [10, 11]
+    assert _accounts(_results(tmp_path, step="10")) == _accounts(_results(DLRM))
+
+
+def test_nothing_to_show_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text('{"traceEvents": [{"ph": "M", "name": "process_name"}]}')
+    with pytest.raises(InputError, match="found no event of a device"):
+        _opened(path)

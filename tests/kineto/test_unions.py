@@ -1,0 +1,71 @@
+"""The accounts of a device against unions of the raw events, by code that shares nothing with the reader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simcore.asked import Asked
+from simcore.kineto import open_profile
+from simcore.parameters import Parameters
+from simcore.replay import measured_results
+from simcore.report.pages import run_json
+from tests.kineto.corpus import GLOO, device_spans, every_file, needs_corpus, raw, union_ns
+
+_TOLERANCE_NS = 2_000
+
+
+def _class(path: Path) -> tuple[int, dict[str, Any]]:
+    run = open_profile(str(path), Asked(step="all"))
+    found = run_json(measured_results(run, Parameters()))
+    (one,) = found["classes"]
+    return found["step_time_ns"], one
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    "path", [one for one in every_file() if GLOO not in one.parents], ids=lambda one: one.name[:12]
+)
+def test_accounts_of_a_device_are_the_unions_of_its_events(path: Path) -> None:
+    step, found = _class(path)
+    spans = device_spans(raw(path)["traceEvents"])
+    compute, comm, copy = (spans[kind] for kind in ("compute", "comm", "copy"))
+    first = min(start for some in spans.values() for start, _ in some)
+    last = max(end for some in spans.values() for _, end in some)
+
+    def is_near(ns: int, us: float) -> bool:
+        return abs(ns - us * 1000) <= _TOLERANCE_NS
+
+    assert is_near(step, last - first)
+    assert is_near(sum(found["compute_ns"].values()), union_ns(compute))
+    assert is_near(found["comm_ns"], union_ns(comm))
+    assert is_near(found["overlapped_ns"], union_ns(compute) + union_ns(comm) - union_ns(compute + comm))
+    exposed = sum(ns for name, ns in found["exposed_ns"].items() if name != "copy")
+    assert is_near(exposed + found["wait_ns"], union_ns(compute + comm) - union_ns(compute))
+    assert is_near(found["exposed_ns"]["copy"], union_ns(compute + comm + copy) - union_ns(compute + comm))
+    assert is_near(found["idle_ns"], last - first - union_ns(compute + comm + copy))
+    accounts = sum(found["compute_ns"].values()) + sum(found["exposed_ns"].values())
+    assert accounts + sum(found[f"{name}_ns"] for name in ("wait", "bubble", "host", "idle")) == step
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    "path", [one for one in every_file() if GLOO in one.parents], ids=lambda one: one.name
+)
+def test_accounts_of_a_host_without_a_device_are_the_unions_of_its_operations(path: Path) -> None:
+    step, found = _class(path)
+    events = [one for one in raw(path)["traceEvents"] if one.get("ph") == "X"]
+    spans = [(one["ts"], one["ts"] + one["dur"], one) for one in events]
+    compute = [
+        span[:2] for span in spans if span[2]["cat"] == "cpu_op" and not span[2]["name"].startswith("c10d::")
+    ]
+    comm = [
+        span[:2]
+        for span in spans
+        if span[2]["cat"] == "user_annotation" and span[2]["name"].startswith("gloo:")
+    ]
+    assert abs(sum(found["compute_ns"].values()) - union_ns(compute) * 1000) <= _TOLERANCE_NS
+    assert abs(found["comm_ns"] - union_ns(comm) * 1000) <= _TOLERANCE_NS
+    assert abs(found["idle_ns"] - (step - union_ns(compute + comm) * 1000)) <= _TOLERANCE_NS

@@ -1,0 +1,350 @@
+"""A model on a layout: its stages, what they hold, what is sent, and what cannot be."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from simcore.analysis.model_figures import model_figures
+from simcore.diagnostics import UsageError
+from simcore.model.maker import ModelMaker
+from simcore.model.megatron import stage_parameters
+from simcore.model.names import MODELS
+from simcore.model.sizes import Mla, Model, Moe
+from simcore.parameters import Parameters
+from simcore.simulation import Simulation, simulate
+from simcore.workload import open_workload
+from tui.cli import main
+
+SMALL = Model("small", 8, 1024, 8, 8, 128, 4096, True, 32000, 2048, tied_embeddings=False)
+EXPERTS = Model(
+    "experts", 6, 1024, 8, 8, 128, 4096, True, 32000, 2048, tied_embeddings=False, moe=Moe(8, 2, 512, 1, 2),
+    mla=Mla(256, 128, 64, 32, 64),
+)  # fmt: skip
+
+
+def run(model: Model = SMALL, **parameters: Any) -> Simulation:
+    return simulate(ModelMaker(model.name, model).opened(), Parameters(**parameters))
+
+
+def report(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    assert main(["report", "--json", *words]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_the_report_of_a_model(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "--model llama-3-8b --gpu h100 --world 16 --tp 2 --cp 2 --pp 2 --global-batch 32 --zero 1"
+    found = report(capsys, *words.split())
+    assert found["workload"]["degrees"] == {"tp": 2, "cp": 2, "ep": 1, "dp": 2, "pp": 2, "world": 16}
+    assert found["workload"]["microbatches"] == 16
+    assert set(found["throughput"]) == {
+        "tokens_per_s", "tokens_per_s_per_gpu", "model_tflops_per_gpu", "mfu", "hfu"
+    }  # fmt: skip
+    tokens = 32 * 8192 / (found["step_time_ns"] / 1e9)
+    assert found["throughput"]["tokens_per_s"] == pytest.approx(tokens)
+    assert found["throughput"]["mfu"] == pytest.approx(found["throughput"]["model_tflops_per_gpu"] / 989)
+    assert found["model"] == {
+        "parameters": 8030261248, "active_parameters": 8030261248, "name": "llama-3-8b"
+    }  # fmt: skip
+    assert [one["stage"] for one in found["memory"]] == [0, 1]
+    for one in found["memory"]:
+        parts = ("weights", "gradients", "optimizer", "activations", "logits", "work")
+        assert one["total"] == sum(one[part] for part in parts)
+        assert one["fits"] == (one["total"] <= one["limit"])
+    assert "cp" in found["classes"][0]["exposed_ns"]
+    assert found["classes"][0]["peak_chunks"] == 2
+    keys = ("gpu", "zero", "seq", "stage_layers", "stage_layout")
+    assert {key: found["parameters"][key] for key in keys} == {
+        "gpu": "h100", "zero": "1", "seq": 8192, "stage_layers": "16*2", "stage_layout": "megatron"
+    }  # fmt: skip
+    assumed = [one["message"] for one in found["diagnostics"] if one["code"] == "model-assumed"]
+    assert any(text.startswith("recompute: none assumed") and "(--recompute)" in text for text in assumed)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_parameters_of_all_stages_are_those_of_the_model(name: str) -> None:
+    model = MODELS[name]
+    training = ModelMaker(name, model).made(Parameters(pp=2, world=2, gpu="h100")).training
+    held = sum(sum(stage_parameters(training, stage)) for stage in (0, 1))
+    padding = (training.padded_vocab - model.vocab) * model.hidden * 2
+    tied = model.embedding if model.tied_embeddings else 0  # the last stage has one of its own
+    assert held == model.parameters + padding + tied
+
+
+def test_layers_that_do_not_divide_make_stages_that_differ() -> None:
+    made = ModelMaker("l", MODELS["llama-3-405b"]).made(Parameters(pp=16, world=16, gpu="h100"))
+    assert made.training.stage_layers == (7, *(8,) * 14, 7)
+    assert [len(stage.chunks[0]) for stage in made.workload.stages] == [36, *[40] * 14, 36]
+    other = run(SMALL, pp=4, world=4, stage_layers="1,3,3,1", global_batch=4)
+    rows = [len(stage.chunks[0]) for stage in other.workload.stages]
+    assert rows == [6, 15, 15, 6]
+    assert {one.stage for one in other.timeline.classes} == {0, 1, 2, 3}
+
+
+def test_dense_and_expert_layers_stand_where_they_are() -> None:
+    workload = run(EXPERTS, pp=3, world=6, ep=2, global_batch=12).workload
+    names = [[workload.name[row] for row in stage.chunks[0]] for stage in workload.stages]
+    assert ["moe_experts" in one for one in names] == [False, True, True]
+    assert names[0][0] == "embedding_layer"
+    assert names[2][-1] == "final_column"
+    assert ["embedding_layer" in one for one in names] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "chunks", "held"),
+    [
+        ("1f1b", 1, lambda stage, stages: stages - stage),
+        ("gpipe", 1, lambda stage, stages: 8),
+        ("zb-h1", 1, lambda stage, stages: stages),
+        ("interleaved", 2, lambda stage, stages: 2 * (stages - 1 - stage) + stages + 1),
+    ],
+)
+def test_chunks_in_flight_are_those_of_the_closed_forms(schedule: str, chunks: int, held: Any) -> None:
+    given = {"virtual_stages": chunks} if chunks > 1 else {}
+    simulation = run(SMALL, pp=4, world=4, global_batch=8, schedule=schedule, **given)
+    figures = model_figures(simulation)
+    assert figures is not None
+    expected = [held(stage, 4) for stage in range(4)]
+    assert [stage.peak_chunks for stage in simulation.program.stages] == expected
+    assert [one.held for one in figures.memory] == expected
+
+
+@st.composite
+def layouts(draw: st.DrawFn) -> tuple[Model, dict[str, Any]]:
+    """A model on one stage, with what SimAI's text has words for."""
+    pick = lambda *values: draw(st.sampled_from(values))  # noqa: E731
+    model = pick(
+        SMALL, EXPERTS, Model("gpt", 2, 512, 8, 8, 64, 2048, False, 1000, 512, dropout=True, bias="all")
+    )
+    tp, dp = pick(1, 2, 4), pick(1, 2, 4)
+    ep = pick(1, 2) if model.moe else 1
+    assume(dp % ep == 0)
+    return model, {
+        "world": tp * dp, "tp": tp, "ep": ep, "global_batch": dp * pick(1, 3),
+        "recompute": pick("none", "selective", "full"),
+        "sequence_parallel": pick("on", "off"), "flash": pick("on", "off"), "zero": pick("0", "1"),
+    }  # fmt: skip
+
+
+@given(layouts())
+@settings(max_examples=25, deadline=None)
+def test_the_file_of_a_model_takes_the_same_nanoseconds(
+    tmp_path_factory: pytest.TempPathFactory, case: tuple[Model, dict[str, Any]]
+) -> None:
+    from simcore.export.format import Request
+    from simcore.export.simai import export_model
+
+    model, layout = case
+    dims = ("switch:8:300:500", "switch:2:50:1000")
+    opened = ModelMaker(model.name, model).opened()
+    assert opened.maker is not None
+    given = Parameters(gpu="h100", dim=dims, **layout)
+    path = tmp_path_factory.mktemp("export") / "file.txt"
+    path.write_bytes(b"".join(export_model(opened.maker, Request(opened, given)).pieces))
+    file = simulate(open_workload(str(path)), Parameters(dim=dims, schedule="1f1b", local_mem_bw=3350.0))
+    made = simulate(opened, replace_memory(given))
+    assert made.step_time_ns == file.step_time_ns
+
+
+def replace_memory(parameters: Parameters) -> Parameters:
+    from simcore.parameters import replaced
+
+    return replaced(parameters, "local_mem_bw", 3350.0)
+
+
+def test_more_stages_are_a_file_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["export", "--model", "llama-3-8b", "--pp", "2", "--format", "simai", "-o", str(tmp_path / "out")]
+    assert main(words) == 2
+    assert "a model on 2 stages is a file for each" in capsys.readouterr().err
+    assert main([*words, "--per-rank"]) == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["stage-0.txt", "stage-1.txt"]
+    assert main(["check", str(tmp_path / "out" / "stage-1.txt")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ({"tp": 3}, "does not divide the 8 heads of small: 1, 2, 4 or 8 would fit"),
+        ({"ep": 2}, "small has no experts; 1 would fit"),
+        ({"world": 6, "tp": 4}, "world 6 is not a multiple of tp 4 x pp 1 = 4: 4 or 8 would fit"),
+        (
+            {"world": 2, "global_batch": 3},
+            "not a multiple of micro-batch size 1 x dp 2 = 2: 2 or 4 would fit",
+        ),
+        ({"global_batch": 4, "microbatches": 3}, "--global-batch 3 would fit"),
+        ({"pp": 16}, "pp 16 is above the 8 layers of small: at most 8 would fit"),
+        ({"pp": 2, "virtual_stages": 3}, "1, 2, 4 would fit"),
+        ({"stage_layers": "1,2", "pp": 2}, "3 layers on 2 stages, expected 8 layers on pp 2"),
+        ({"stage_layers": "x"}, "expected layers of a stage like"),
+        ({"cp": 3}, "not a multiple of 2 x cp 3: 2046 or 2052 would fit"),
+        ({"gpu": "k80"}, "none of a100-40"),
+        ({"memory_limit": "much"}, "a size like 80GB"),
+        ({"recompute": "some"}, "one of none, selective, full"),
+        ({"schedule": "layer-loop"}, "for a model 1f1b would fit"),
+        ({"aicb_args": "--num_layers 3"}, "is of --as-aicb"),
+        ({"dialect": "simai"}, "--dialect is of files: found a model"),
+    ],
+)
+def test_what_cannot_be_names_what_would_fit(parameters: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        model_figures(run(SMALL, **parameters))
+
+
+def test_flags_of_models_on_a_file_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "fixtures/002_gpt_1024npu.txt", "--recompute", "full", "--zero", "1"]) == 2
+    assert "--recompute, --zero: found a workload file" in capsys.readouterr().err
+    assert main(["report", "fixtures/002_gpt_1024npu.txt", "--model", "llama-3-8b"]) == 2
+    assert "give one of the two" in capsys.readouterr().err
+
+
+def test_what_does_not_fit_says_what_would() -> None:
+    from simcore.analysis import Results
+
+    results = Results(run(MODELS["llama-3-8b"], world=8, tp=2, global_batch=8, gpu="h100"))
+    first = results.sentences[0]
+    assert first.rule == "memory"
+    assert first.text.startswith("Does not fit: stage 0 needs ")
+    ways = results.smaller_runs
+    assert any(one.fits for one in ways)
+    for one in ways:
+        again = model_figures(simulate(results.source, one.parameters))
+        assert again is not None
+        assert again.fullest.total == one.most
+
+
+def test_own_constants_of_a_gpu_count(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('[gpu]\nbase = "h100"\nmatmul = 0.39\n', "utf-8")
+    slow, fast = (run(SMALL, gpu=gpu, microbatch_size=4).step_time_ns for gpu in (str(path), "h100"))
+    assert slow > 1.4 * fast
+
+
+def test_the_gpu_brings_its_network_and_dimensions_count_over_it() -> None:
+    simulation = run(SMALL, world=16, tp=8, gpu="a100-80", global_batch=2)
+    assert [one.flag() for one in simulation.cluster.dims] == ["switch:8:230:2500", "switch:2:21:5000"]
+    given = run(SMALL, world=16, tp=8, gpu="a100-80", global_batch=2, dim=("switch:16:99:1",))
+    assert [one.flag() for one in given.cluster.dims] == ["switch:16:99:1"]
+
+
+def test_context_parallel_ranks_exchange_keys_and_values() -> None:
+    simulation = run(SMALL, world=8, cp=4, tp=2, global_batch=1)
+    exchange = simulation.workload.name.index("attention_exchange")
+    # 2048 tokens, keys and values of 4 heads of 128, 2 bytes.
+    assert simulation.workload.fwd.bytes[exchange] == 2048 * 2 * 4 * 128 * 2
+    assert simulation.layout.group_size("cp") == 4
+    assert list(simulation.layout.group_of("cp", 0)) == [0, 2, 4, 6]
+    assert "cp" in simulation.timeline.streams(0)
+
+
+@given(
+    st.sampled_from((1, 2)), st.sampled_from((1, 2, 4)), st.sampled_from((1, 2, 4)), st.sampled_from((1, 2)),
+    st.sampled_from((1, 2)), st.sampled_from(("tp-ep-dp-pp", "tp-pp-dp")), st.integers(0, 63),
+)  # fmt: skip
+@settings(max_examples=25, deadline=None)
+def test_folding_is_exact_with_context_and_expert_parallelism(
+    tp: int, cp: int, ep: int, dp: int, pp: int, order: str, slow: int
+) -> None:
+    world = tp * cp * dp * pp
+    assume(cp * dp % ep == 0)
+    given_ = {
+        "world": world, "tp": tp, "cp": cp, "ep": ep, "pp": pp, "global_batch": 2 * dp, "gpu": "h100",
+        "rank_order": order, "slow_rank": (f"{slow % world}=1.5",),
+    }  # fmt: skip
+    assert run(EXPERTS, **given_).step_time_ns == run(EXPERTS, no_fold=True, **given_).step_time_ns
+
+
+def test_a_row_unfolds_into_its_ops(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["report", "--model", "llama-3-8b", "--gpu", "a100-80", "--explain", "attention_core:fwd"]) == 0
+    )
+    text = capsys.readouterr().out
+    assert "flash attention" in text
+    # 2 x 8192^2 x 32 heads x 256, half of it under the mask.
+    assert "549.8 GFLOP at 56.0 % of the peak" in text
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "gpipe", "zb-h1"])
+def test_the_memory_lane_reaches_the_figure_and_comes_down_again(schedule: str) -> None:
+    from simcore.analysis import Results
+    from simcore.analysis.memory_lane import memory_lane
+
+    results = Results(run(EXPERTS, pp=3, world=6, ep=2, global_batch=12, schedule=schedule, gpu="h100"))
+    figures = results.model_figures
+    assert figures is not None
+    for number, one in enumerate(results.simulation.timeline.classes):
+        lane, stage = memory_lane(results, number), figures.memory[one.stage]
+        assert lane is not None
+        assert (max(lane.held), lane.held[0], lane.held[-1]) == (stage.total, stage.static, stage.static)
+        assert list(lane.time_ns) == sorted(lane.time_ns)
+        step = results.step_time_ns
+        assert max(lane.most([step * column // 40 for column in range(41)])) == stage.total
+
+
+def test_the_timeline_has_the_memory_of_the_lane_at_the_cursor() -> None:
+    from simcore.analysis import Results
+    from simcore.analysis.memory_lane import memory_lane
+    from tui.frame import BLOCKS
+    from tui.timeline.memory_row import MemoryRow
+    from tui.timeline.window import Window
+
+    drawn = []
+    for limit in ("80GB", "1GB"):
+        results = Results(run(SMALL, pp=2, world=2, global_batch=4, gpu="h100", memory_limit=limit))
+        lane = memory_lane(results, 1)
+        row = MemoryRow(BLOCKS)
+        assert row.lane(results, 1) == lane
+        assert lane is not None
+        drawn.append(row.line(lane, Window.whole(results.step_time_ns), 23, 40))
+    fits, over = ("".join(text for text, _ in line) for line in drawn)
+    assert fits.startswith("  memory, stage 1")
+    assert "!" not in fits
+    assert "!" in over
+    assert drawn[1][0][1] == "warn"
+
+
+def test_two_layouts_of_a_model_are_compared_with_their_throughput(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["compare", "llama-3-8b", "--gpu", "h100", "--world", "8", "--tp", "2", "--global-batch", "8"]
+    assert main([*words, "--with", "--tp 4"]) == 0
+    text = capsys.readouterr().out
+    assert "other rows of the model" in text or "Why: compute" in text
+    assert text.count("tokens/s") == 2
+    assert "another file" not in text
+    assert main([*words, "--with", "--recompute full", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["a"]["throughput"]["mfu"] == pytest.approx(found["a"]["throughput"]["hfu"])
+    assert found["b"]["throughput"]["mfu"] < found["b"]["throughput"]["hfu"]
+    assert found["changed"] == {"recompute": {"a": "none", "b": "full"}}
+
+
+def test_a_config_alone_is_opened_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from tests.model.test_models import LLAMA
+
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(LLAMA), "utf-8")
+    assert main(["check", str(path)]) == 0
+    found = (
+        report(capsys, str(path), "--gpu", "h100", "--world", "4", "--tp", "4") if capsys.readouterr() else {}
+    )
+    assert found["model"]["parameters"] == 8030261248
+
+
+def test_every_layer_is_on_one_virtual_stage() -> None:
+    for given_ in ({"pp": 4, "virtual_stages": 2}, {"pp": 2, "virtual_stages": 4}, {"pp": 3}, {"pp": 8}):
+        world = given_["pp"]
+        training = ModelMaker("s", SMALL).made(Parameters(world=world, gpu="h100", **given_)).training
+        places = [
+            (chunk, stage) for chunk in range(training.chunks) for stage in range(training.pp)
+        ]  # fmt: skip
+        found = [layer for chunk, stage in places for layer in training.layers_of(stage, chunk)]
+        assert found == list(range(8))
+
+
+def test_cells_beyond_64_bits_are_an_error() -> None:
+    with pytest.raises(UsageError, match="shorter sequences or smaller micro-batches would fit"):
+        run(SMALL, gpu="h100", seq=2**40)

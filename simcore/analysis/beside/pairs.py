@@ -215,13 +215,6 @@ class Beside(Struct, frozen=True, dict=True):
         return [LanePair(None, a, b, ranks) for (a, b), ranks in found.items()]
 
     def _by_place(self) -> list[LanePair]:
-        if self._by_number:
-            there = {track.first_rank: track for track in self.b.tracks}
-            return [
-                LanePair(None, track, there[track.first_rank], 1)
-                for track in self.a.tracks
-                if track.first_rank in there
-            ]
         found: dict[tuple[Track, Track], int] = {}
         for place in _places(self._measured[0]):
             a, b = self.a.track_at(place), self.b.track_at(place)

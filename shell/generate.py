@@ -23,6 +23,7 @@ from simcore.cluster.presets import PRESETS
 from simcore.collectives import NAMES
 from simcore.export import FORMATS
 from simcore.parameters import FLAGS
+from simcore.program.schedules import SCHEDULES
 from tui.cli import COMMANDS
 from tui.commands import view
 from tui.screens import SCREENS
@@ -31,7 +32,7 @@ HERE = Path(__file__).resolve().parent
 _SUMMARY = "see where the step time of a distributed-training workload goes"
 
 # The metavars of what may be a file or a directory.
-_FILES = {"FILE", "FILE2", "OUT", "PRESET|FILE", "TRACE", "WORKLOAD"}
+_FILES = {"FILE", "FILE2", "NAME|FILE", "OUT", "PRESET|FILE", "TRACE", "WORKLOAD"}
 # Flag, or metavar of what has none -> the words that it may be.
 _WORDS: dict[str, tuple[str, ...]] = {
     **{flag.option: choices(flag.field) for flag in FLAGS if flag.kind == "word"},
@@ -39,6 +40,8 @@ _WORDS: dict[str, tuple[str, ...]] = {
     "--screen": tuple(SCREENS),
     "--format": tuple(known.name for known in FORMATS),
     "COLLECTIVE": tuple(NAMES.values()),
+    # Of `wltui schedule`: a pipeline alone can be drawn.
+    "NAME|FILE": tuple(name for name, one in SCHEDULES.items() if one.pipelined),
 }
 _GROUPS = list(dict.fromkeys(flag.group for flag in FLAGS))
 

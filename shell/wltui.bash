@@ -5,69 +5,86 @@
 #    source ~/.local/share/bash_completion/wltui
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_wltui_subparsers=(report check compare calibrate export collective models keys)
+_shtab_wltui_subparsers=(report check compare calibrate export schedule collective models keys)
 
-_shtab_wltui_report_option_strings=(-h --help --model --run --step --ranks --comm-names --no-cache --json --what-if --all-layers --explain --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args)
+_shtab_wltui_report_option_strings=(-h --help --model --run --step --ranks --comm-names --no-cache --json --what-if --all-layers --explain --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args)
 _shtab_wltui_check_option_strings=(-h --help --json)
-_shtab_wltui_compare_option_strings=(-h --help --with --all --json --run --run2 --step --ranks --comm-names --no-cache --fail-if-slower --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args)
-_shtab_wltui_calibrate_option_strings=(-h --help --model --measured-step --run --step --ranks --comm-names --no-cache -o --output --force --json --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args)
-_shtab_wltui_export_option_strings=(-h --help --model --run --step --comm-names --no-cache --format -o --output --force --ranks --per-rank --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args)
+_shtab_wltui_compare_option_strings=(-h --help --with --all --json --run --run2 --step --ranks --comm-names --no-cache --fail-if-slower --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args)
+_shtab_wltui_calibrate_option_strings=(-h --help --model --measured-step --run --step --ranks --comm-names --no-cache -o --output --force --json --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args)
+_shtab_wltui_export_option_strings=(-h --help --model --run --step --comm-names --no-cache --format -o --output --force --ranks --per-rank --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args)
+_shtab_wltui_schedule_option_strings=(-h --help --compare --stages --microbatches --virtual-stages --times --steps --overlap-fwd-bwd --equal-memory --svg --force --json --width)
 _shtab_wltui_collective_option_strings=(-h --help --size --ranks --network --json --params --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization)
 _shtab_wltui_models_option_strings=(-h --help --json --save --force)
 _shtab_wltui_keys_option_strings=(-h --help)
-_shtab_wltui_option_strings=(-h --help --model --run --step --ranks --comm-names --no-cache --against --version --ascii --screen --snapshot --size --svg --no-mouse --no-session --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --stage-layout --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args)
+_shtab_wltui_option_strings=(-h --help --model --run --step --ranks --comm-names --no-cache --against --version --ascii --screen --snapshot --size --svg --no-mouse --no-session --params --world --tp --ep --pp --rank-order --schedule --microbatches --virtual-stages --passes --layers --steps --stage-layout --overlap-fwd-bwd --overlap-grad-reduce --overlap-param-gather --dialect --cluster --system --dim --algorithm --splits --active-chunks --endpoint-delay --local-mem-bw --collective-optimization --network --nvlink --nic --nics-per-server --gpus-per-server --gpu-type --nic-type --overlap --compute-scale --comm-scale --layer-scale --slow-rank --slow-link --jitter --seed --no-fold --replay --gap-scale --host-scale --kind-scale --stage-scale --comm-groups --remote-memory --injection-scale --rendezvous-protocol --num-queues-per-dim --cp --microbatch-size --global-batch --seq --sequence-parallel --flash --recompute --zero --grad-dtype --precision --pp-scatter --stage-layers --gpu --memory-limit --as-aicb --aicb-args)
 
 _shtab_wltui_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_wltui_report_pos_0_COMPGEN=_shtab_compgen_files
+_shtab_wltui_report___model_COMPGEN=_shtab_compgen_files
 _shtab_wltui_report___params_COMPGEN=_shtab_compgen_files
+_shtab_wltui_report___schedule_COMPGEN=_wltui_schedule_or_file
 _shtab_wltui_report___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui_report___system_COMPGEN=_shtab_compgen_files
 _shtab_wltui_report___network_COMPGEN=_wltui_network
 _shtab_wltui_report___comm_groups_COMPGEN=_shtab_compgen_files
 _shtab_wltui_report___remote_memory_COMPGEN=_shtab_compgen_files
+_shtab_wltui_report___gpu_COMPGEN=_shtab_compgen_files
 _shtab_wltui_check_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_wltui_compare_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_wltui_compare_pos_1_COMPGEN=_shtab_compgen_files
 _shtab_wltui_compare___params_COMPGEN=_shtab_compgen_files
+_shtab_wltui_compare___schedule_COMPGEN=_wltui_schedule_or_file
 _shtab_wltui_compare___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui_compare___system_COMPGEN=_shtab_compgen_files
 _shtab_wltui_compare___network_COMPGEN=_wltui_network
 _shtab_wltui_compare___comm_groups_COMPGEN=_shtab_compgen_files
 _shtab_wltui_compare___remote_memory_COMPGEN=_shtab_compgen_files
+_shtab_wltui_compare___gpu_COMPGEN=_shtab_compgen_files
 _shtab_wltui_calibrate_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_wltui_calibrate_pos_1_COMPGEN=_shtab_compgen_files
+_shtab_wltui_calibrate___model_COMPGEN=_shtab_compgen_files
 _shtab_wltui_calibrate__o_COMPGEN=_shtab_compgen_files
 _shtab_wltui_calibrate___output_COMPGEN=_shtab_compgen_files
 _shtab_wltui_calibrate___params_COMPGEN=_shtab_compgen_files
+_shtab_wltui_calibrate___schedule_COMPGEN=_wltui_schedule_or_file
 _shtab_wltui_calibrate___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui_calibrate___system_COMPGEN=_shtab_compgen_files
 _shtab_wltui_calibrate___network_COMPGEN=_wltui_network
 _shtab_wltui_calibrate___comm_groups_COMPGEN=_shtab_compgen_files
 _shtab_wltui_calibrate___remote_memory_COMPGEN=_shtab_compgen_files
+_shtab_wltui_calibrate___gpu_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export_pos_0_COMPGEN=_shtab_compgen_files
+_shtab_wltui_export___model_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export__o_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export___output_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export___params_COMPGEN=_shtab_compgen_files
+_shtab_wltui_export___schedule_COMPGEN=_wltui_schedule_or_file
 _shtab_wltui_export___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui_export___system_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export___network_COMPGEN=_wltui_network
 _shtab_wltui_export___comm_groups_COMPGEN=_shtab_compgen_files
 _shtab_wltui_export___remote_memory_COMPGEN=_shtab_compgen_files
+_shtab_wltui_export___gpu_COMPGEN=_shtab_compgen_files
+_shtab_wltui_schedule_pos_0_COMPGEN=_wltui_schedules_or_file
+_shtab_wltui_schedule___svg_COMPGEN=_shtab_compgen_files
 _shtab_wltui_collective___network_COMPGEN=_wltui_network
 _shtab_wltui_collective___params_COMPGEN=_shtab_compgen_files
 _shtab_wltui_collective___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui_collective___system_COMPGEN=_shtab_compgen_files
+_shtab_wltui_models_pos_0_COMPGEN=_wltui_model_or_file
 _shtab_wltui_models___save_COMPGEN=_shtab_compgen_files
+_shtab_wltui___model_COMPGEN=_shtab_compgen_files
 _shtab_wltui___against_COMPGEN=_shtab_compgen_files
 _shtab_wltui___params_COMPGEN=_shtab_compgen_files
+_shtab_wltui___schedule_COMPGEN=_wltui_schedule_or_file
 _shtab_wltui___cluster_COMPGEN=_wltui_cluster_or_file
 _shtab_wltui___system_COMPGEN=_shtab_compgen_files
 _shtab_wltui___network_COMPGEN=_wltui_network
 _shtab_wltui___comm_groups_COMPGEN=_shtab_compgen_files
 _shtab_wltui___remote_memory_COMPGEN=_shtab_compgen_files
+_shtab_wltui___gpu_COMPGEN=_shtab_compgen_files
 
 _shtab_wltui_report___rank_order_choices=(tp-ep-dp-pp tp-pp-dp)
-_shtab_wltui_report___schedule_choices=(layer-loop gpipe 1f1b interleaved zb-h1)
 _shtab_wltui_report___stage_layout_choices=(uniform megatron)
 _shtab_wltui_report___dialect_choices=(simai astra-sim-1 astra-sim-2)
 _shtab_wltui_report___collective_optimization_choices=(localBWAware baseline)
@@ -83,7 +100,6 @@ _shtab_wltui_report___precision_choices=(bf16 fp8)
 _shtab_wltui_report___pp_scatter_choices=(on off)
 _shtab_wltui_report___as_aicb_choices=(plain aiob)
 _shtab_wltui_compare___rank_order_choices=(tp-ep-dp-pp tp-pp-dp)
-_shtab_wltui_compare___schedule_choices=(layer-loop gpipe 1f1b interleaved zb-h1)
 _shtab_wltui_compare___stage_layout_choices=(uniform megatron)
 _shtab_wltui_compare___dialect_choices=(simai astra-sim-1 astra-sim-2)
 _shtab_wltui_compare___collective_optimization_choices=(localBWAware baseline)
@@ -99,7 +115,6 @@ _shtab_wltui_compare___precision_choices=(bf16 fp8)
 _shtab_wltui_compare___pp_scatter_choices=(on off)
 _shtab_wltui_compare___as_aicb_choices=(plain aiob)
 _shtab_wltui_calibrate___rank_order_choices=(tp-ep-dp-pp tp-pp-dp)
-_shtab_wltui_calibrate___schedule_choices=(layer-loop gpipe 1f1b interleaved zb-h1)
 _shtab_wltui_calibrate___stage_layout_choices=(uniform megatron)
 _shtab_wltui_calibrate___dialect_choices=(simai astra-sim-1 astra-sim-2)
 _shtab_wltui_calibrate___collective_optimization_choices=(localBWAware baseline)
@@ -114,9 +129,8 @@ _shtab_wltui_calibrate___grad_dtype_choices=(fp32 bf16)
 _shtab_wltui_calibrate___precision_choices=(bf16 fp8)
 _shtab_wltui_calibrate___pp_scatter_choices=(on off)
 _shtab_wltui_calibrate___as_aicb_choices=(plain aiob)
-_shtab_wltui_export___format_choices=(simai chrome chakra csv)
+_shtab_wltui_export___format_choices=(simai chrome chakra schedule csv)
 _shtab_wltui_export___rank_order_choices=(tp-ep-dp-pp tp-pp-dp)
-_shtab_wltui_export___schedule_choices=(layer-loop gpipe 1f1b interleaved zb-h1)
 _shtab_wltui_export___stage_layout_choices=(uniform megatron)
 _shtab_wltui_export___dialect_choices=(simai astra-sim-1 astra-sim-2)
 _shtab_wltui_export___collective_optimization_choices=(localBWAware baseline)
@@ -133,10 +147,9 @@ _shtab_wltui_export___pp_scatter_choices=(on off)
 _shtab_wltui_export___as_aicb_choices=(plain aiob)
 _shtab_wltui_collective_pos_0_choices=(all-reduce all-gather reduce-scatter all-to-all)
 _shtab_wltui_collective___collective_optimization_choices=(localBWAware baseline)
-_shtab_wltui_pos_1_choices=(report check compare calibrate export collective models keys)
+_shtab_wltui_pos_1_choices=(report check compare calibrate export schedule collective models keys)
 _shtab_wltui___screen_choices=(summary timeline layers why parameters compare notes)
 _shtab_wltui___rank_order_choices=(tp-ep-dp-pp tp-pp-dp)
-_shtab_wltui___schedule_choices=(layer-loop gpipe 1f1b interleaved zb-h1)
 _shtab_wltui___stage_layout_choices=(uniform megatron)
 _shtab_wltui___dialect_choices=(simai astra-sim-1 astra-sim-2)
 _shtab_wltui___collective_optimization_choices=(localBWAware baseline)
@@ -158,6 +171,7 @@ _shtab_wltui_report___no_cache_nargs=0
 _shtab_wltui_report___json_nargs=0
 _shtab_wltui_report___what_if_nargs=0
 _shtab_wltui_report___all_layers_nargs=0
+_shtab_wltui_report___overlap_fwd_bwd_nargs=0
 _shtab_wltui_report___overlap_grad_reduce_nargs=0
 _shtab_wltui_report___overlap_param_gather_nargs=0
 _shtab_wltui_report___no_fold_nargs=0
@@ -171,6 +185,7 @@ _shtab_wltui_compare___help_nargs=0
 _shtab_wltui_compare___all_nargs=0
 _shtab_wltui_compare___json_nargs=0
 _shtab_wltui_compare___no_cache_nargs=0
+_shtab_wltui_compare___overlap_fwd_bwd_nargs=0
 _shtab_wltui_compare___overlap_grad_reduce_nargs=0
 _shtab_wltui_compare___overlap_param_gather_nargs=0
 _shtab_wltui_compare___no_fold_nargs=0
@@ -180,6 +195,7 @@ _shtab_wltui_calibrate___help_nargs=0
 _shtab_wltui_calibrate___no_cache_nargs=0
 _shtab_wltui_calibrate___force_nargs=0
 _shtab_wltui_calibrate___json_nargs=0
+_shtab_wltui_calibrate___overlap_fwd_bwd_nargs=0
 _shtab_wltui_calibrate___overlap_grad_reduce_nargs=0
 _shtab_wltui_calibrate___overlap_param_gather_nargs=0
 _shtab_wltui_calibrate___no_fold_nargs=0
@@ -189,10 +205,18 @@ _shtab_wltui_export___help_nargs=0
 _shtab_wltui_export___no_cache_nargs=0
 _shtab_wltui_export___force_nargs=0
 _shtab_wltui_export___per_rank_nargs=0
+_shtab_wltui_export___overlap_fwd_bwd_nargs=0
 _shtab_wltui_export___overlap_grad_reduce_nargs=0
 _shtab_wltui_export___overlap_param_gather_nargs=0
 _shtab_wltui_export___no_fold_nargs=0
 _shtab_wltui_export___replay_nargs=0
+_shtab_wltui_schedule_pos_0_nargs='*'
+_shtab_wltui_schedule__h_nargs=0
+_shtab_wltui_schedule___help_nargs=0
+_shtab_wltui_schedule___overlap_fwd_bwd_nargs=0
+_shtab_wltui_schedule___equal_memory_nargs=0
+_shtab_wltui_schedule___force_nargs=0
+_shtab_wltui_schedule___json_nargs=0
 _shtab_wltui_collective__h_nargs=0
 _shtab_wltui_collective___help_nargs=0
 _shtab_wltui_collective___json_nargs=0
@@ -211,6 +235,7 @@ _shtab_wltui___ascii_nargs=0
 _shtab_wltui___svg_nargs=0
 _shtab_wltui___no_mouse_nargs=0
 _shtab_wltui___no_session_nargs=0
+_shtab_wltui___overlap_fwd_bwd_nargs=0
 _shtab_wltui___overlap_grad_reduce_nargs=0
 _shtab_wltui___overlap_param_gather_nargs=0
 _shtab_wltui___no_fold_nargs=0
@@ -221,6 +246,11 @@ _shtab_wltui___replay_nargs=0
 # The first word is a command or a FILE, and behind a FILE there is no command.
 _shtab_wltui_pos_0_choices=("${_shtab_wltui_subparsers[@]}")
 unset _shtab_wltui_pos_1_choices
+_wltui_schedule_or_file() {
+  compgen -W 'layer-loop gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first' -- "$1"
+  compgen -f -- "$1"
+}
+
 _wltui_cluster_or_file() {
   compgen -W 'h100-8 a100-8 h200-8 b200-8 gb200-nvl72 tpu-v4' -- "$1"
   compgen -f -- "$1"
@@ -228,6 +258,16 @@ _wltui_cluster_or_file() {
 
 _wltui_network() {
   compgen -W 'analytical shared simai-auto links busbw:' -- "$1"
+}
+
+_wltui_schedules_or_file() {
+  compgen -W 'gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first' -- "$1"
+  compgen -f -- "$1"
+}
+
+_wltui_model_or_file() {
+  compgen -W 'gpipe 1f1b interleaved zb-h1 zb-h2 zb-v v-half v-min dualpipe dualpipev looped-bfs breadth-first' -- "$1"
+  compgen -f -- "$1"
 }
 
 # End Custom Preamble

@@ -1,6 +1,6 @@
 """Everything that can be said of a file before it is simulated.
 
-Import from here: `check_file_of`. Imports the reader, the layout and the names of rows, and
+Import from here: `check_file_of`, `check_schedule`. Imports the reader, the layout and the names of rows, and
 nothing of networks or the engine: a check starts fast.
 """
 
@@ -19,12 +19,13 @@ from simcore.workload import Workload
 if TYPE_CHECKING:
     from simcore.chakra import TraceSet
     from simcore.measured import MeasuredRun
+    from simcore.program.order_files import ReadOrder
 
 
 class Checked(Struct, frozen=True):
     """What was found in one file. opened: None for one that cannot be opened."""
 
-    opened: Workload | MeasuredRun | TraceSet | None
+    opened: Workload | MeasuredRun | TraceSet | ReadOrder | None
     diagnostics: tuple[Diagnostic, ...]
 
     @property
@@ -61,6 +62,18 @@ def check_file_of(open_file: Callable[[], Workload | MeasuredRun | TraceSet]) ->
         )
     found.sort(key=_place)
     return Checked(workload, tuple(found))
+
+
+def check_schedule(path: str) -> Checked:
+    """The diagnostics of a schedule file, in the order of their places. Never raises InputError."""
+    # Imported here: most files are workloads.
+    from simcore.program.order_files import check_order
+
+    try:
+        order, found = check_order(path)
+    except InputError as error:
+        return Checked(None, error.found)
+    return Checked(order, tuple(sorted(found, key=_place)))
 
 
 def _run_findings(workload: Workload) -> list[Diagnostic]:

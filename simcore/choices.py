@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simcore.networks import network_names
 from simcore.parameters import flag_of
-from simcore.program.schedules import SCHEDULES
+from simcore.program.schedules import SCHEDULES, is_schedule_file
 
 _REGISTRIES = {"schedule": tuple(SCHEDULES), "network": network_names()}
 
@@ -14,6 +14,11 @@ def is_one_of(text: str, words: tuple[str, ...]) -> bool:
     name, _, argument = text.partition(":")
     known = {word.partition(":")[0]: ":" in word for word in words}
     return name in known and bool(argument) == known[name]
+
+
+def may_be_file(field: str, text: str) -> bool:
+    """Whether `text` can be a file where the words of `field` are names: a schedule of one's own."""
+    return field == "schedule" and is_schedule_file(text)
 
 
 def choices(field: str) -> tuple[str, ...]:

@@ -12,7 +12,9 @@ from simcore.asked import Asked
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.records import replace
 from simcore.workload import Workload, open_workload
+from simcore.workload.formats import head_of
 from simcore.workload.formats.profiler_trace import form_of
+from simcore.workload.formats.unopened import is_schedule
 from simcore.workload.opening import (
     is_measured,
     is_model,
@@ -101,6 +103,8 @@ def read_input(
     return read_source(name, source)
 
 
+
+
 def open_model(name: str | None) -> Workload:
     """What `--model` names, without rows yet; None for what AICB's arguments say all of.
 
@@ -131,6 +135,17 @@ def _made_model(path: str, data: bytes) -> Workload:
 
     model, found = read_model(path, data)
     return ModelMaker(path, model, found).opened()
+
+
+def is_schedule_file(path: str) -> bool:
+    """Whether the file at `path` is a pipeline schedule, which is a parameter of a run and no input.
+
+    False for what cannot be read: opening it says why.
+    """
+    try:
+        return is_schedule(head_of(read_beginning(path)))
+    except InputError:
+        return False
 
 
 def _read_run(path: str, data: bytes) -> MeasuredRun:

@@ -43,7 +43,8 @@ class Parameters(Struct, frozen=True):
 
     world, tp, ep, pp: degrees over the header's. virtual_stages: chunks of each stage
     (interleaved). passes: how often layer-loop runs the file. layers: how often an op table's
-    one layer runs. cluster: a preset or the path of a file. system: the path of an ASTRA-sim
+    one layer runs. steps: how many a pipeline runs. overlap_fwd_bwd: forwards beside backwards.
+    cluster: a preset or the path of a file. system: the path of an ASTRA-sim
     system file. dim: `KIND:SIZE:GBPS:NS`, inner first. algorithm: `DIM=NAME`. splits,
     active_chunks: chunks of a collective. endpoint_delay: ns. local_mem_bw: GB/s. nvlink, nic:
     GiB/s, over those of gpu_type and nic_type. overlap: `KIND=RATIO,...`, of SimAI's estimate.
@@ -68,7 +69,9 @@ class Parameters(Struct, frozen=True):
     virtual_stages: int | None = None
     passes: int = 1
     layers: int | None = None
+    steps: int = 1
     stage_layout: str = "uniform"
+    overlap_fwd_bwd: bool = False
     overlap_grad_reduce: bool = False
     overlap_param_gather: bool = False
     dialect: str | None = None
@@ -162,14 +165,17 @@ FLAGS: tuple[Flag, ...] = (
     Flag("ep", "layout", "count", "ranks", "N", "expert-parallel degree, over the header's", in_file=True),
     Flag("pp", "layout", "count", "stages", "N", "pipeline stages, over the header's", in_file=True),
     Flag("rank_order", "layout", "word", "", "ORDER", "how ranks are numbered, fastest first", RANK_ORDERS),
-    Flag("schedule", "schedule", "word", "", "NAME", "default: 1f1b with a pipeline, else layer-loop"),
+    Flag("schedule", "schedule", "word", "", "NAME|FILE",
+         "a name or a file; default 1f1b, without a pipeline layer-loop"),
     Flag("microbatches", "schedule", "count", "", "N", "micro-batches a step; blocks repeat in turn",
          in_file=True),
     Flag("virtual_stages", "schedule", "count", "chunks", "V", "chunks of a stage, for interleaved"),
     Flag("passes", "schedule", "count", "", "N", "how often layer-loop runs the file"),
     Flag("layers", "schedule", "count", "layers", "N", "how often an op table's one layer runs (default 1)"),
+    Flag("steps", "schedule", "count", "", "N", "steps of a pipeline, none waiting for the one before"),
     Flag("stage_layout", "schedule", "word", "", "NAME", "rows of a stage: all, or as Megatron has them",
          STAGE_LAYOUTS),
+    Flag("overlap_fwd_bwd", "schedule", "switch", "", "", "a forward and a backward take turns, row by row"),
     Flag("overlap_grad_reduce", "schedule", "switch", "", "", "reduce gradients as the last backward goes"),
     Flag("overlap_param_gather", "schedule", "switch", "", "", "gather parameters as the first forward goes"),
     Flag("dialect", "schedule", "word", "", "NAME", "what a file's rows or nodes mean; found from it",

@@ -12,7 +12,7 @@ import difflib
 from collections.abc import Callable
 from typing import Any
 
-from simcore.choices import is_one_of
+from simcore.choices import is_one_of, may_be_file
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.forms import check_item
 from simcore.parameters import FLAGS, Flag, Parameters, parse_value, stated
@@ -126,7 +126,7 @@ class _File:
 
     def _check_word(self, flag: Flag, text: str) -> None:
         known = self.choices(flag.field)
-        if not is_one_of(text, known):
+        if not is_one_of(text, known) and not may_be_file(flag.field, text):
             message = f"found {_quoted(text)} for {flag.field}, expected one of {', '.join(known)}"
             raise self._wrong(flag.field, message)
 

@@ -35,7 +35,7 @@ from simcore.parameters import Parameters, refuse_others
 from simcore.policies import chosen_dialect, policy_layout, with_scopes
 from simcore.pricing import rounds_phases
 from simcore.program import Program, build_policy_program, build_program
-from simcore.program.building import MOST_OPS
+from simcore.program.building import MOST_OPS, with_stages_of_schedule
 from simcore.records import Struct, replace
 from simcore.running import PricedRun
 from simcore.timeline import Timeline
@@ -170,7 +170,9 @@ def place(workload: Workload, parameters: Parameters) -> tuple[Layout, Cluster, 
     if queued:
         layout, found = policy_layout(workload, parameters, choice.npus, choice.first_dimension)
     else:
-        layout, found = resolve_layout(workload, parameters, choice.npus)
+        of_stages, found_stages = with_stages_of_schedule(workload, parameters)
+        layout, found = resolve_layout(workload, of_stages, choice.npus)
+        found = [*found_stages, *found]
     if model.place:
         cluster, cluster_found = model.place(parameters, layout), choice.diagnostics
     else:

@@ -25,6 +25,7 @@ from tests.diagnostic_examples_measured import MEASURED, Example, relative
 from tests.diagnostic_examples_models import MODEL_EXAMPLES
 from tests.diagnostic_examples_networks import NETWORKS, POLICIES
 from tests.diagnostic_examples_profiles import EXAMPLES as PROFILES
+from tests.diagnostic_examples_schedules import SCHEDULES
 from tests.measured.traces import step
 from tests.workload.test_op_table import HEAD, twin
 from tests.workload.test_op_table import row as op
@@ -326,7 +327,7 @@ EXAMPLES: dict[str, Example] = {
     "row-count-written": exported(changed(TEXT, "\n1\n", "\n3\n")),
     "unwritable-file": unwritable,
     "equal-ranks": timeline,
-    **MEASURED, **NETWORKS, **POLICIES, **EXECUTING, **MODEL_EXAMPLES, **PROFILES,
+    **MEASURED, **NETWORKS, **POLICIES, **EXECUTING, **MODEL_EXAMPLES, **PROFILES, **SCHEDULES,
 }  # fmt: skip
 
 

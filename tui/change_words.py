@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from simcore.measured.kernel_names import shown_name
+from simcore.kernel_names import shown_name
 from simcore.run.findings import ON_TIME, dimension_change
 from simcore.units import change_percent
 

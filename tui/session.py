@@ -98,8 +98,11 @@ class Session:
 
     @property
     def step(self) -> str:
-        """The step time in words."""
-        return duration(self.current.step_time_ns) if self.current.timed else "not timed"
+        """The step time in words; of several steps that of all, and how many they are."""
+        if not self.current.timed:
+            return "not timed"
+        words = duration(self.current.step_time_ns)
+        return words if self.current.steps == 1 else f"{words} in {self.current.steps}"
 
     @property
     def doing(self) -> str:

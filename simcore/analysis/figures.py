@@ -34,7 +34,12 @@ class SimulatedFigures:
 
     @property
     def title(self) -> str:
-        step = f"Step time  {duration(self.results.step_time_ns)}"
+        total, steady = duration(self.results.step_time_ns), self.results.steady_step_ns
+        step = f"Step time  {total}"
+        if steady is not None:
+            steps = self.results.steps
+            ends = f"the end of step {steps} less that of step {steps - 1}"
+            step = f"Step time  {duration(steady)} once it runs: {ends}"
         figures = self.results.model_figures
         if figures is None:
             return step
@@ -89,7 +94,7 @@ class SimulatedFigures:
             timeline.program.microbatches,
             self._degrees(layout),
             simulation.parameters.network, timeline.program.schedule, effective_parameters(simulation),
-            self.results.pass_end_ns, timeline.spans, timeline.ops_simulated,
+            self.results.pass_end_ns, timeline.spans, timeline.ops_simulated, self.results.step_end_ns,
         )  # fmt: skip
 
     def _degrees(self, layout: Layout) -> dict[str, int | None]:

@@ -20,7 +20,6 @@ from simcore.analysis.rank_map import MEASURES
 from simcore.analysis.span_words import PHASE_WORDS, SimulatedSpanWords, pass_words
 from simcore.collectives import NAMES
 from simcore.program.ops import COMPUTE, IG, PHASES, STREAMS, TO_NEXT, CollectiveCost
-from simcore.program.schedules import SCHEDULES
 from simcore.ranks import RankSet, place_words
 from simcore.run.axis import TIME
 from simcore.run.lanes import (
@@ -165,8 +164,7 @@ class SimulatedLanes:
 
     @cached_property
     def _tables(self) -> tuple[bytes, bytes]:
-        schedule = SCHEDULES.get(self.results.simulation.program.schedule)
-        return _APART if schedule is not None and schedule.splits_backward else _TOGETHER
+        return _APART if self.results.simulation.program.rules.splits_backward else _TOGETHER
 
     @property
     def heat(self) -> dict[int, int]:
@@ -246,6 +244,10 @@ class SimulatedLanes:
             stages = sorted({classes[one.neighbour].stage for one in classes[number].links.values()})
             return f"pp to {','.join(map(str, stages))}"
         return f"{stream} x{self._layout.group_size(stream)}"  # type: ignore[arg-type]
+
+    def seams(self, number: int) -> Sequence[int]:
+        timeline = self._timeline
+        return timeline.times.pass_ends[number][:-1] if timeline.program.steps > 1 else ()
 
     def overlaps(self, stream: str | None) -> bool:
         # Transfers to several ranks overlap, and so do collectives whose chunks share the queues.

@@ -2,9 +2,9 @@
 
 A pass is what a stage does without a break for one micro-batch in one direction: its compute
 and its blocking collectives, from the first start to the last end. Where a schedule splits the
-backward (zb-h1), input and weight gradients are passes of their own. A stage of several chunks
-does each micro-batch once a chunk: these are its parts. Asynchronous collectives and the transfers
-between stages run beside it and do not count.
+backward, input and weight gradients are passes of their own. A stage of several chunks does each
+micro-batch once a chunk: these are its parts. The passes of an overlapped pair lie on each other.
+Asynchronous collectives and the transfers between stages run beside it and do not count.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from simcore.program import Ops, Program
-from simcore.program.ops import COMPUTE, FWD, WG
-from simcore.program.schedules import SCHEDULES
+from simcore.program import Ops
+from simcore.program.ops import COMPUTE, FWD, Stretch
 from simcore.timeline import Timeline
 
 
@@ -34,39 +33,62 @@ class Pass(NamedTuple):
     end_ns: int
 
 
+# Of the actions of a schedule; what is recomputed serves the backward that comes behind it.
+_DIRECTIONS = {"F": "forward", "B": "backward", "I": "input grad", "W": "weight grad"}
+
+
 def class_passes(timeline: Timeline, number: int) -> list[Pass]:
-    """The passes of class `number`, in the order in which its compute stream does them."""
+    """The passes of class `number`, in the order in which its compute stream begins them."""
     ops, start, end = timeline.columns(number)
-    found: list[tuple[int, str, int, int]] = []
-    last: tuple[int, str] | None = None
-    for op, direction in _directions(timeline.program, ops):
-        key = (ops.microbatch[op], direction)
-        if key != last:
-            found.append((*key, start[op], end[op]))
-            last = key
-        elif end[op] > found[-1][3]:
-            found[-1] = (*found[-1][:3], end[op])
-    parts: dict[tuple[int, str], int] = {}
-    for microbatch, direction, _, _ in found:
-        parts[microbatch, direction] = parts.get((microbatch, direction), 0) + 1
-    done: dict[tuple[int, str], int] = {}
+    stretches = timeline.stage_program(number).stretches
+    # By pass: the step that it is of, micro-batch, direction, from when to when.
+    found: list[tuple[int, int, str, int, int]] = []
+    if stretches:
+        for stretch in stretches:
+            members = _of_action(ops, stretch)
+            if members:
+                last_ns = max(end[op] for op in members)
+                action = stretch.action
+                direction = _DIRECTIONS[action.kind]
+                found.append((stretch.step, action.microbatch, direction, start[members[0]], last_ns))
+    else:
+        last: tuple[int, str] | None = None
+        for op, direction in _directions(ops):
+            key = (ops.microbatch[op], direction)
+            if key != last:
+                found.append((0, *key, start[op], end[op]))
+                last = key
+            elif end[op] > found[-1][4]:
+                found[-1] = (*found[-1][:4], end[op])
+    parts: dict[tuple[int, int, str], int] = {}
+    for one in found:
+        parts[one[:3]] = parts.get(one[:3], 0) + 1
+    done: dict[tuple[int, int, str], int] = {}
     passes = []
-    for microbatch, direction, first_ns, last_ns in found:
-        part = done.get((microbatch, direction), 0)
-        done[microbatch, direction] = part + 1
-        passes.append(Pass(microbatch, direction, part, parts[microbatch, direction], first_ns, last_ns))
+    for step, microbatch, direction, first_ns, last_ns in found:
+        key_of_pass = (step, microbatch, direction)
+        part = done.get(key_of_pass, 0)
+        done[key_of_pass] = part + 1
+        passes.append(Pass(microbatch, direction, part, parts[key_of_pass], first_ns, last_ns))
     return passes
 
 
-def _directions(program: Program, ops: Ops) -> list[tuple[int, str]]:
-    """(op, direction) of the ops that make up passes, in issue order."""
-    schedule = SCHEDULES.get(program.schedule)
-    splits = schedule is not None and schedule.splits_backward
+def _of_action(ops: Ops, stretch: Stretch) -> list[int]:
+    """The ops of an action that count, not those of the one it takes turns with."""
+    action = stretch.action
+    forward = action.kind == "F"
+    return [
+        op
+        for op in range(stretch.first, stretch.last)
+        if ops.microbatch[op] == action.microbatch
+        and (ops.phase[op] == FWD) == forward
+        and (ops.stream[op] == COMPUTE or ops.blocking[op])
+    ]
+
+
+def _directions(ops: Ops) -> list[tuple[int, str]]:
+    """(op, direction) of the ops that make up passes of a loop over the rows, in issue order."""
     words = ["forward" if phase == FWD else "backward" for phase in range(256)]
-    if splits:
-        # What is recomputed serves the input gradient that comes behind it.
-        words = [word if word == "forward" else "input grad" for word in words]
-        words[WG] = "weight grad"
     return [
         (op, words[ops.phase[op]])
         for op, (stream, blocking, microbatch) in enumerate(

@@ -22,7 +22,6 @@ from simcore.analysis.worst import worst_places
 from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.parameters import FLAGS, Parameters, replaced
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
-from simcore.program.schedules import SCHEDULES
 from simcore.records import Struct
 from simcore.run.accounts import in_same_words
 from simcore.run.figures import StreamUse
@@ -607,7 +606,7 @@ class Results(Struct, frozen=True, dict=True):
         as the first.
         """
         simulation = self.simulation
-        if not SCHEDULES[simulation.program.schedule].pipelined or simulation.layout.pp == 1:
+        if not simulation.program.has_pipeline_schedule or simulation.layout.pp == 1:
             return None
         megatron = bool(simulation.workload.stages) or simulation.parameters.stage_layout == "megatron"
         if megatron or simulation.parameters.jitter > 0:
@@ -618,6 +617,25 @@ class Results(Struct, frozen=True, dict=True):
             return simulate(simulation.workload, other).step_time_ns
         except UsageError:
             return None
+
+    @property
+    def steps(self) -> int:
+        """How many steps its times are of together."""
+        return self.simulation.program.steps
+
+    @property
+    def step_end_ns(self) -> list[int]:
+        """When each step of a pipeline was over on its last rank, ns; none where there is one alone."""
+        timeline = self.simulation.timeline
+        if timeline.program.steps == 1 or not timeline.program.has_pipeline_schedule:
+            return []
+        return [max(ends) for ends in zip(*timeline.times.pass_ends, strict=True)]
+
+    @property
+    def steady_step_ns(self) -> int | None:
+        """The end of the last step less the end of the one before, over all ranks; None of one step alone."""
+        ends = self.step_end_ns
+        return ends[-1] - ends[-2] if ends else None
 
     @property
     def pass_end_ns(self) -> list[int]:

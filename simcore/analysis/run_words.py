@@ -27,7 +27,8 @@ def schedule_words(program: Program) -> str:
     """`1f1b, 16 micro-batches`, or `layer-loop`, which has none."""
     if not program.has_pipeline_schedule:
         return program.schedule
-    return f"{program.schedule}, {plural(program.microbatches, 'micro-batch')}"
+    words = f"{printable(program.schedule, 40)}, {plural(program.microbatches, 'micro-batch')}"
+    return words if program.steps == 1 else f"{words}, {plural(program.steps, 'step')}"
 
 
 def structure_words(simulation: Simulation) -> str:
@@ -66,7 +67,7 @@ def headline(results: Results, wide: bool) -> list[str]:
         return [total, each, flops, mfu, hfu, memory_words(figures), ranks, program.schedule]
     if not wide:
         count = f" x{program.microbatches}" if program.has_pipeline_schedule else ""
-        return [plural(layout.world, "rank"), f"{program.schedule}{count}"]
+        return [plural(layout.world, "rank"), f"{printable(program.schedule, 20)}{count}"]
     ranks = layout_words(layout).replace(" = ", f" {'rank' if layout.world == 1 else 'ranks'} = ", 1)
     return [ranks, schedule_words(program), printable(simulation.parameters.network, 40)]
 
@@ -100,6 +101,9 @@ def facts(results: Results) -> list[tuple[str, str]]:
         from simcore.analysis.model_words import memory_words, model_words
 
         found[:1] = [("model", model_words(figures)), ("memory", memory_words(figures))]
+    if results.steady_step_ns is not None:
+        words = f"{program.steps} in {duration(results.step_time_ns)}, none waiting for the one before; all"
+        found.append(("steps", f"{words} figures but the first are of them together, as one step"))
     megatron = results.megatron_step_ns
     if megatron is not None:
         words = "uniform: every stage runs all rows, the embedding and the loss too; --stage-layout megatron"

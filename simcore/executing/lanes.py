@@ -224,6 +224,9 @@ class TraceLanes:
     def passes(self, number: int) -> Sequence[Stretch]:
         return []
 
+    def seams(self, number: int) -> Sequence[int]:
+        return ()
+
     def waits(self, number: int) -> Sequence[int]:
         return list(self._waits_of(number))
 

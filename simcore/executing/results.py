@@ -105,6 +105,7 @@ class TraceResults(Struct, frozen=True, dict=True):
     microbatches = 0
     rank_map = None
     gradients = None
+    steps = 1
     model_figures = None
     other_model = ""
     dimensions = ()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.layout import Layout
@@ -15,14 +18,19 @@ from simcore.program.defaults import ONE_LOOP, ScheduleDefaults, schedule_defaul
 from simcore.program.meetings import check_meetings
 from simcore.program.op_table import build_table_program, find_layer
 from simcore.program.ops import Program
+from simcore.program.order import Action, Placement, Shape
 from simcore.program.plan import Plan
 from simcore.program.policy_builder import PolicyBuilder
-from simcore.program.schedules import SCHEDULES
+from simcore.program.schedules import FROM_FILE, SCHEDULES, Schedule, is_schedule_file
 from simcore.program.schedules.policy_loops import POLICY_LOOPS
 from simcore.program.stage_builder import StageBuilder
+from simcore.records import replace
 from simcore.units import plural
 from simcore.workload import Workload
 from simcore.workload.model import base_name
+
+if TYPE_CHECKING:
+    from simcore.program.order_files import ReadOrder
 
 # Beyond this lies a slip of the keyboard: building alone would take a minute and gigabytes.
 MOST_OPS = 40_000_000
@@ -49,11 +57,10 @@ def build_program(
     if workload.stages and parameters.virtual_stages is not None and parameters.virtual_stages > 1:
         defaults = defaults._replace(schedule="interleaved")
     name = defaults.schedule if parameters.schedule is None else parameters.schedule
-    schedule = SCHEDULES.get(name)
-    if schedule is None:
-        raise UsageError(f"--schedule {printable(name, 60)}: one of {', '.join(SCHEDULES)} is expected")
+    schedule, _ = chosen_schedule(name)
+    order = None
     if schedule.pipelined:
-        plan, notes = _pipelined_plan(workload, structure, layout, parameters, name, defaults)
+        plan, order, notes = _pipelined_plan(workload, structure, layout, parameters, name, defaults)
         found += notes
     else:
         plan = Plan(workload, structure, layout, defaults.microbatches, 0, passes=parameters.passes)
@@ -64,7 +71,10 @@ def build_program(
     stages = []
     for stage in range(layout.pp if schedule.pipelined else 1):
         builder = StageBuilder(plan, stage)
-        schedule.build(builder)
+        if order is None:
+            builder.loop_over_rows()
+        else:
+            builder.run_steps(tuple(order(stage)))
         stages.append(builder.finish())
         if stage == 0 and schedule.pipelined:
             _check_stages(len(stages[0].ops) * layout.pp, layout, plan.microbatches)
@@ -78,7 +88,10 @@ def build_program(
         tuple(cost for _, cost in plan.costs),
         plan.microbatches,
         len(plan.messages),
-        plan.chunks,
+        plan.placement.parts,
+        steps=plan.steps,
+        rules=schedule,
+        placement=plan.placement,
     )
     check_meetings(program, workload, parameters.stage_layout)
     return program, found
@@ -177,32 +190,52 @@ def _pipelined_plan(
     parameters: Parameters,
     name: str,
     defaults: ScheduleDefaults,
-) -> tuple[Plan, list[Diagnostic]]:
-    """The plan of a pipeline schedule. Raises `UsageError` for what cannot be, with what would fit."""
+) -> tuple[Plan, Callable[[int], Iterable[Action]], list[Diagnostic]]:
+    """The plan of a pipeline schedule, and what gives a stage's actions.
+
+    Raises `UsageError` with what would fit.
+    """
     if parameters.stage_layout not in STAGE_LAYOUTS:
-        given = printable(parameters.stage_layout, 60)
-        raise UsageError(f"--stage-layout {given}: one of {', '.join(STAGE_LAYOUTS)} is expected")
+        layout_word = printable(parameters.stage_layout, 60)
+        raise UsageError(f"--stage-layout {layout_word}: one of {', '.join(STAGE_LAYOUTS)} is expected")
+    schedule, given = chosen_schedule(name)
+    actions: Callable[[int], Iterable[Action]]
     microbatches = defaults.microbatches
     if parameters.microbatches is not None and structure.blocks:
         microbatches = parameters.microbatches
+    if given is not None:
+        microbatches = _given_microbatches(given, structure, layout, parameters)
     # Six cells a row, each at most one op; the rows outside blocks run once more.
     block = max(map(len, structure.blocks), default=0)
     if workload.stages:
         block = max(sum(map(len, stage.chunks)) for stage in workload.stages)
         block += sum(map(len, workload.recomputed.values()))
     rows = microbatches * block + len(workload)
-    most_ops = 6 * layout.pp * rows
+    most_ops = 6 * layout.pp * rows * parameters.steps
     if most_ops > MOST_OPS:
+        times = f" in {parameters.steps} steps" if parameters.steps > 1 else ""
         raise UsageError(
-            f"{plural(microbatches, 'micro-batch')} on {plural(layout.pp, 'stage')} are up to "
+            f"{plural(microbatches, 'micro-batch')} on {plural(layout.pp, 'stage')}{times} are up to "
             f"{most_ops} ops: at most {MOST_OPS} are simulated"
         )
-    chunks = defaults.virtual_stages
-    if SCHEDULES[name].chunked:
-        chunks = _chunks(structure, layout, parameters, microbatches, name)
-    if workload.stages and chunks != len(workload.stages[0].chunks):
-        made = len(workload.stages[0].chunks)
-        raise UsageError(f"--schedule {name} has no virtual stages: --virtual-stages {made} does not fit it")
+    if given is not None:
+        if parameters.overlap_fwd_bwd and given.pairs_wait:
+            raise UsageError(
+                f"--overlap-fwd-bwd: pairs of {printable(name, 60)} would wait for each other: "
+                f"{given.pairs_wait}; without it they would fit"
+            )
+        order = given.order if structure.blocks else given.order.without_microbatches()
+        placement, actions = order.placement, order.stages.__getitem__
+        _check_chunks(structure, placement.parts, f"--schedule {printable(name, 60)}")
+    else:
+        chunks = _chunks(structure, schedule, parameters, name)
+        misfit = schedule.misfit(layout.pp, microbatches)
+        if misfit:
+            raise UsageError(f"--schedule {name}: {misfit}")
+        shape = Shape(layout.pp, microbatches, chunks, parameters.overlap_fwd_bwd)
+        placement, actions = schedule.placed(shape), partial(schedule.actions, shape)
+    if workload.stages:
+        _check_model(workload, placement, f"--schedule {printable(name, 60)}")
     transfer_bytes, found = bytes_between_stages(workload, structure, layout) if layout.pp > 1 else (0, [])
     plan = Plan(
         workload,
@@ -210,43 +243,120 @@ def _pipelined_plan(
         layout,
         microbatches,
         transfer_bytes,
-        chunks=chunks,
+        placement=placement,
+        steps=parameters.steps,
+        overlapped=parameters.overlap_fwd_bwd,
         megatron=parameters.stage_layout == "megatron",
         overlap_grad_reduce=parameters.overlap_grad_reduce,
         overlap_param_gather=parameters.overlap_param_gather,
     )
-    return plan, found
+    return plan, actions, [*found, *(given.diagnostics if given is not None else ())]
 
 
-def _chunks(
-    structure: Structure, layout: Layout, parameters: Parameters, microbatches: int, name: str
+def with_stages_of_schedule(
+    workload: Workload, parameters: Parameters
+) -> tuple[Parameters, list[Diagnostic]]:
+    """The parameters with the stages of a schedule file, where nobody gave another number of them.
+
+    Raises what `chosen_schedule` does.
+    """
+    name = parameters.schedule
+    if name is None or parameters.pp is not None or not is_schedule_file(name):
+        return parameters, []
+    _, given = chosen_schedule(name)
+    assert given is not None
+    stages = given.order.placement.stages
+    found = []
+    if stages != (workload.header.pp or 1):
+        message = f"pp {stages} taken, as many stages as {printable(name, 60)} has"
+        found.append(Diagnostic("note", "schedule-stages", message, workload.path, workload.header.line))
+    return replace(parameters, pp=stages), found
+
+
+def chosen_schedule(name: str) -> tuple[Schedule, ReadOrder | None]:
+    """The schedule of that name, or of the file of that name with what is in it.
+
+    Raises `UsageError` for a name that is neither, `InputError` for a file that cannot be run.
+    """
+    if name in SCHEDULES:
+        return SCHEDULES[name], None
+    if not is_schedule_file(name):
+        known = ", ".join(SCHEDULES)
+        raise UsageError(f"--schedule {printable(name, 60)}: one of {known} is expected, or a schedule file")
+    # Imported here: the common run has no use for it.
+    from simcore.program.order_files import open_order
+
+    given = open_order(name)
+    splits = any(action.kind == "I" for actions in given.order.stages for action in actions)
+    return FROM_FILE._replace(splits_backward=splits), given
+
+
+def _given_microbatches(
+    given: ReadOrder, structure: Structure, layout: Layout, parameters: Parameters
 ) -> int:
-    """Chunks of a stage: they divide the layers of every block, and P divides the micro-batches."""
-    chunks = parameters.virtual_stages
-    layers = math.gcd(*structure.layers_per_block)
-    fitting = _divisors(layers)
-    words = ", ".join(map(str, fitting)) or "no number"
+    """The micro-batches of a schedule file. Raises `UsageError` where the run has another shape."""
+    placement, name = given.order.placement, printable(given.path, 60)
+    if layout.pp != placement.stages:
+        raise UsageError(
+            f"--schedule {name}: its {plural(placement.stages, 'stage')} do not fit pp {layout.pp}: "
+            f"--pp {placement.stages} would fit"
+        )
+    count = given.order.microbatches
+    if parameters.microbatches not in (None, count):
+        raise UsageError(
+            f"--microbatches {parameters.microbatches}: {name} has {count}, "
+            "and without the flag they are taken"
+        )
+    return count if structure.blocks else 0
+
+
+def _chunks(structure: Structure, schedule: Schedule, parameters: Parameters, name: str) -> int:
+    """Chunks of a stage: they divide the layers of every block."""
+    chunks = schedule.chunks if schedule.chunks is not None else parameters.virtual_stages
     if chunks is None:
+        words = ", ".join(map(str, _divisors(math.gcd(*structure.layers_per_block)))) or "no number"
         raise UsageError(f"--schedule {name} needs --virtual-stages; {words} would fit")
-    if layers == 0 or layers % chunks:
-        raise UsageError(
-            f"--virtual-stages {chunks} does not divide the layers of a stage: {words} would fit"
-        )
-    if microbatches % layout.pp:
-        below = microbatches - microbatches % layout.pp
-        near = f"{below} or {below + layout.pp}" if below else str(layout.pp)
-        raise UsageError(
-            f"--schedule {name}: {microbatches} micro-batches are not a multiple of {layout.pp} stages: "
-            f"{near} would fit"
-        )
+    said = f"--schedule {name}" if schedule.chunks is not None else f"--virtual-stages {chunks}"
+    _check_chunks(structure, chunks, said)
     return chunks
 
 
-def fitting_chunks(structure: Structure, stages: int, microbatches: int) -> list[int]:
-    """The numbers of virtual stages that `interleaved` takes, none where it takes the micro-batches not."""
-    if not microbatches or microbatches % stages:
+def _check_chunks(structure: Structure, chunks: int, said: str) -> None:
+    """Raises `UsageError` where so many chunks do not divide the layers of a stage."""
+    layers = math.gcd(*structure.layers_per_block)
+    if chunks == 1 or (layers and layers % chunks == 0):
+        return
+    if said.startswith("--virtual-stages"):
+        words = ", ".join(map(str, _divisors(layers))) or "no number"
+        raise UsageError(f"{said} does not divide the layers of a stage: {words} would fit")
+    raise UsageError(
+        f"{said} cuts the layers of a stage in {chunks}: {plural(layers, 'layer')} cannot be, "
+        f"a multiple of {chunks} would fit"
+    )
+
+
+def _check_model(workload: Workload, placement: Placement, said: str) -> None:
+    """Raises `UsageError` where a schedule places chunks otherwise than the rows of a model are made for."""
+    if not placement.is_loop:
+        raise UsageError(
+            f"{said}: the stages of a model are made for chunks in a loop: gpipe, 1f1b, interleaved, zb-h1 "
+            "and looped-bfs run them"
+        )
+    made = len(workload.stages[0].chunks)
+    if placement.parts != made:
+        fit = "no virtual stages" if placement.parts == 1 else f"{placement.parts} virtual stages"
+        raise UsageError(f"{said} has {fit}: --virtual-stages {made} does not fit it")
+
+
+def fitting_chunks(structure: Structure, stages: int, microbatches: int, name: str) -> list[int | None]:
+    """The numbers of virtual stages with which a schedule can run, [None] where it implies them."""
+    schedule = SCHEDULES[name]
+    layers = math.gcd(*structure.layers_per_block)
+    if not microbatches or schedule.misfit(stages, microbatches):
         return []
-    return _divisors(math.gcd(*structure.layers_per_block))
+    if schedule.chunks is None:
+        return [*_divisors(layers)]
+    return [None] if schedule.chunks == 1 or (layers and layers % schedule.chunks == 0) else []
 
 
 def _divisors(layers: int) -> list[int]:
@@ -265,12 +375,16 @@ def layer_scales_of(workload: Workload, parameters: Parameters) -> dict[tuple[st
 
 def _ignored(workload: Workload, parameters: Parameters, name: str) -> list[Diagnostic]:
     """A diagnostic for each parameter that was given and that the schedule does not use."""
-    unused = {"microbatches", "stage_layout", "overlap_grad_reduce", "overlap_param_gather"}
-    if SCHEDULES[name].pipelined:
-        unused = {"passes"}
-    if not SCHEDULES[name].chunked:
+    unused = {
+        "microbatches", "stage_layout", "overlap_grad_reduce", "overlap_param_gather", "overlap_fwd_bwd",
+        "steps",
+    }  # fmt: skip
+    rules = SCHEDULES.get(name, FROM_FILE)
+    if rules.pipelined:
+        unused = {"passes"} if rules.pairs else {"passes", "overlap_fwd_bwd"}
+    if rules.chunks is not None or rules is FROM_FILE:
         unused.add("virtual_stages")
-    reasons = dict.fromkeys(unused, f"schedule {name}")
+    reasons = dict.fromkeys(unused, f"schedule {printable(name, 60)}")
     if workload.is_table:
         reasons |= dict.fromkeys(("dialect", "ep"), "an op table")
     else:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from simcore.program.blocks import Structure
-from simcore.program.schedules import SCHEDULES
+from simcore.program.order import KINDS, ONE_PLACE, Action, Order, Placement
+from simcore.program.schedules import SCHEDULES, Schedule
 from simcore.records import Struct, field
 from simcore.workload.model import GroupKind
 
@@ -129,16 +131,76 @@ class Ops(Struct):
         self.microbatch += array("i", (microbatch,)) * len(other)
         self.message += other.message
 
+    def part(self, first: int, last: int) -> Ops:
+        """The ops first..last-1."""
+        return Ops(
+            self.stream[first:last],
+            self.phase[first:last],
+            self.blocking[first:last],
+            self.cost[first:last],
+            self.row[first:last],
+            self.microbatch[first:last],
+            self.message[first:last],
+        )
+
+
+class Stretch(NamedTuple):
+    """The ops first..last-1 of an action of the schedule. step: of those that the run has.
+
+    The two of an overlapped pair have one stretch, in which their ops take turns.
+    """
+
+    first: int
+    last: int
+    action: Action
+    step: int
+
+
+_KIND = {kind: number for number, kind in enumerate(KINDS)}
+
+
+class Stretches(Struct):
+    """The stretches of a stage, in issue order, as columns: a long run has millions."""
+
+    first: array[int] = field(default_factory=lambda: array("i"))
+    last: array[int] = field(default_factory=lambda: array("i"))
+    kind: bytearray = field(default_factory=bytearray)
+    microbatch: array[int] = field(default_factory=lambda: array("i"))
+    chunk: array[int] = field(default_factory=lambda: array("i"))
+    paired: bytearray = field(default_factory=bytearray)
+    step: array[int] = field(default_factory=lambda: array("i"))
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def append(self, first: int, last: int, action: Action, step: int) -> None:
+        """The ops first..last-1 are those of an action."""
+        self.first.append(first)
+        self.last.append(last)
+        self.kind.append(_KIND[action.kind])
+        self.microbatch.append(action.microbatch)
+        self.chunk.append(action.chunk)
+        self.paired.append(action.paired)
+        self.step.append(step)
+
+    def __iter__(self) -> Iterator[Stretch]:
+        columns = zip(
+            self.first, self.last, self.kind, self.microbatch, self.chunk, self.paired, self.step, strict=True
+        )
+        for first, last, kind, microbatch, chunk, paired, step in columns:
+            yield Stretch(first, last, Action(KINDS[kind], microbatch, chunk, bool(paired)), step)
+
 
 class StageProgram(Struct, frozen=True):
     """What one rank of a stage does in one step. Waits and issue order are in `runs`.
 
     The last run has no ops: its waits are the join at the end of the step.
     peak_microbatches: the most micro-batches whose activations are held at once. pass_ends: the
-    run at whose beginning, before its waits, each pass of a layer-loop is over. priority: of
-    each op, where collectives queue by it (`Program.queued`), higher first. peak_chunks: the most virtual
-    stages' activations held at once, each of one micro-batch. held: (op, chunk, +1 or -1), that a chunk's
-    activations are there from that op on (its F begins) or no longer (its B, or W, has ended before it).
+    run at whose beginning, before its waits, each pass of a layer-loop, or step of a pipeline, is over.
+    priority: of each op, where collectives queue by it (`Program.queued`), higher first. peak_chunks: the
+    most chunks of micro-batches held. held: (op, chunk, +1 or -1), that a chunk's activations are there from
+    that op on (its F begins) or no longer (its B, or W, has ended before it). stretches: of the actions of a
+    pipeline schedule, in issue order.
     """
 
     ops: Ops
@@ -148,6 +210,7 @@ class StageProgram(Struct, frozen=True):
     priority: array[int] = field(default_factory=lambda: array("q"))
     peak_chunks: int = 0
     held: tuple[tuple[int, int, int], ...] = ()
+    stretches: Stretches = field(default_factory=Stretches)
 
 
 class Program(Struct, frozen=True):
@@ -157,7 +220,9 @@ class Program(Struct, frozen=True):
     step has. messages: how many transfers one pipeline makes in a step. virtual_stages: chunks
     of each stage. queued: collectives wait in one queue a dimension of the network, by priority
     and chunk by chunk (dialect astra-sim-1), not one after another on a stream of their kind.
-    layers: how often the layer of an op table runs.
+    layers: how often the layer of an op table runs. steps: how many steps of a pipeline the run has, none
+    of which waits for the one before on another stage. rules: of the schedule, also of one from a file.
+    placement: where the parts of the model lie.
     """
 
     schedule: str
@@ -170,6 +235,9 @@ class Program(Struct, frozen=True):
     virtual_stages: int = 1
     queued: bool = False
     layers: int = 1
+    steps: int = 1
+    rules: Schedule = SCHEDULES["layer-loop"]
+    placement: Placement = ONE_PLACE
 
     @property
     def stage_ops(self) -> int:
@@ -177,6 +245,14 @@ class Program(Struct, frozen=True):
         return sum(map(len, {id(stage.ops): stage.ops for stage in self.stages}.values()))
 
     @property
+    def order(self) -> Order:
+        """What each stage does in one step, in its order; nothing where no schedule orders micro-batches."""
+        stages = (
+            tuple(one.action for one in stage.stretches if one.step == 0) for stage in self.stages
+        )
+        return Order(self.placement, tuple(stages))
+
+    @property
     def has_pipeline_schedule(self) -> bool:
         """Whether it orders micro-batches: an op table, under layer-loop, may be `pipelined` and does not."""
-        return SCHEDULES[self.schedule].pipelined
+        return self.rules.pipelined

@@ -20,6 +20,7 @@ from simcore.program.ops import (
     Cost,
     Ops,
 )
+from simcore.program.order import ONE_PLACE, Placement
 from simcore.records import Struct, field
 from simcore.workload import Cells, Workload
 from simcore.workload.model import base_name
@@ -28,7 +29,8 @@ from simcore.workload.model import base_name
 class Plan(Struct):
     """What all stages of a program share: the file, the layout, the costs, the messages.
 
-    chunks: virtual stages of a stage. passes: how often layer-loop runs the file.
+    placement: where the parts of the model lie. passes: how often layer-loop runs the file. steps: how
+    often a pipeline runs a step. overlapped: pairs of forward and backward take turns, row by row.
     transfer_bytes: one activation between neighbouring stages. megatron: embedding rows on the
     first stage only, final and loss rows on the last only. least_forward_bytes: what a smaller
     forward collective counts as. segments: the ops of a block's part, made once for all stages
@@ -40,15 +42,17 @@ class Plan(Struct):
     layout: Layout
     microbatches: int
     transfer_bytes: int
-    chunks: int = 1
+    placement: Placement = ONE_PLACE
     passes: int = 1
+    steps: int = 1
+    overlapped: bool = False
     megatron: bool = False
     overlap_grad_reduce: bool = False
     overlap_param_gather: bool = False
     least_forward_bytes: int = 0
     layer_scales: Mapping[tuple[str, str], float] = field(default_factory=dict)
     costs: dict[tuple[type, Cost], int] = field(default_factory=dict)
-    messages: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    messages: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
     segments: dict[tuple[str, tuple[int, ...]], Ops] = field(default_factory=dict)
     _rows: dict[tuple[int, int, bool, bool], tuple[int, ...]] = field(default_factory=dict)
 
@@ -57,49 +61,53 @@ class Plan(Struct):
         # With its type: named tuples of different kinds are equal when their values are.
         return self.costs.setdefault((type(cost), cost), len(self.costs))
 
-    def message(self, phase: int, microbatch: int, producer: int) -> int:
-        """The number of a transfer: of an activation (FWD) or gradient (IG) of a micro-batch.
+    def message(self, phase: int, microbatch: int, producer: int, step: int = 0) -> int:
+        """The number of a transfer: of an activation (FWD) or gradient (IG) of a micro-batch of a step.
 
-        producer: the virtual stage that sends it, chunk * P + stage.
+        producer: the position on the micro-batch's route that sends it.
         """
-        return self.messages.setdefault((phase, microbatch, producer), len(self.messages))
+        return self.messages.setdefault((phase, microbatch, producer, step), len(self.messages))
 
     def rows(self, stage: int, microbatch: int, chunk: int) -> tuple[int, ...]:
         """The rows of a micro-batch that a chunk of a stage runs, in file order.
 
-        A chunk is L/V consecutive layers; the first has the embedding rows too, the last the
-        final rows.
+        A chunk is one of `placement.parts` parts of consecutive layers; the first has the embedding rows
+        too, the last the final rows.
         """
         if self.workload.stages:
             return self.workload.stages[stage].chunks[chunk]
         number = microbatch % len(self.structure.blocks)
-        first, last = stage == 0, stage == self.layout.pp - 1
-        key = (number, chunk, first, last)
+        position = self.placement.position(stage, chunk)
+        first, last = position == 0, position == self.placement.depth - 1
+        key = (number, chunk % self.placement.parts, first, last)
         if key not in self._rows:
-            self._rows[key] = self._chunk_rows(self.structure.blocks[number], chunk, first, last)
+            self._rows[key] = self._chunk_rows(self.structure.blocks[number], *key[1:])
         return self._rows[key]
 
-    def _chunk_rows(self, block: tuple[int, ...], chunk: int, first: bool, last: bool) -> tuple[int, ...]:
-        names = self.workload.name
+    def _chunk_rows(self, block: tuple[int, ...], part: int, first: bool, last: bool) -> tuple[int, ...]:
+        names, parts = self.workload.name, self.placement.parts
         layers = [row for row in block if is_layer(names[row])]
-        size = len(layers) // self.chunks
-        found = layers[chunk * size : (chunk + 1) * size]
+        size = len(layers) // parts
+        found = layers[part * size : (part + 1) * size]
         for row in block:
             if is_layer(names[row]):
                 continue
             if is_embedding(names[row]):
-                here = chunk == 0 and (first or not self.megatron)
+                here = part == 0 and (first or not self.megatron)
             else:
-                here = chunk == self.chunks - 1 and (last or not self.megatron)
+                here = part == parts - 1 and (last or not self.megatron)
             if here:
                 found.append(row)
         return tuple(sorted(found))
 
-    def loss_rows(self, stage: int) -> tuple[int, ...]:
-        """The loss rows that a stage runs after its last chunk."""
+    def loss_rows(self, stage: int, chunk: int) -> tuple[int, ...]:
+        """The loss rows that a chunk of a stage runs: the last part of a stage, or of the model alone."""
+        placement = self.placement
+        is_last = chunk % placement.parts == placement.parts - 1
         if self.workload.stages:
-            return self.workload.stages[stage].loss
-        return self.structure.loss if not self.megatron or stage == self.layout.pp - 1 else ()
+            return self.workload.stages[stage].loss if is_last else ()
+        here = placement.position(stage, chunk) == placement.depth - 1 if self.megatron else is_last
+        return self.structure.loss if here else ()
 
     def recomputed(self, rows: tuple[int, ...]) -> dict[int, list[int]]:
         """Which of `rows` (ascending) run forward again before the input gradient of which of them.

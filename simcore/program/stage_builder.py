@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from simcore.program.ops import (
+    COMPUTE,
     FWD,
     IG,
     TO_NEXT,
@@ -15,18 +17,29 @@ from simcore.program.ops import (
     Receive,
     Run,
     StageProgram,
+    Stretches,
     TransferCost,
     Wait,
 )
+from simcore.program.order import Action
 from simcore.program.plan import Plan, RowOps, shares
 from simcore.workload import Cells
 
 
-class StageBuilder:
-    """The step of one stage, put together in the order in which its schedule calls.
+class _Way(NamedTuple):
+    """Where a chunk lies on its route. before, behind: the stages there, None beyond its ends."""
 
-    Waits and transfers between stages come with the calls; `finish` adds the last join. A
-    virtual stage is chunk * P + stage: activations go from one to the next, gradients back.
+    position: int
+    before: int | None
+    behind: int | None
+    has_loss: bool
+
+
+class StageBuilder:
+    """The step of one stage, put together in the order of its schedule.
+
+    Waits and transfers between stages come with the actions; `finish` adds the last join. A
+    micro-batch goes from position to position of its route, its gradient back.
     """
 
     def __init__(self, plan: Plan, stage: int) -> None:
@@ -44,7 +57,16 @@ class StageBuilder:
         self._most_held = 0
         self._holding: list[tuple[int, int, int]] = []
         self._exchanges = 0
-        self._gathered: dict[int, list[int]] = {}
+        self._step = 0
+        self._stretches = Stretches()
+        self._by_side = not plan.placement.is_loop
+        # By chunk.
+        self._ways: dict[int, _Way] = {}
+        # By chunk: the first micro-batch forward, the last whose weight gradients are made.
+        self._first_forward: dict[int, int] = {}
+        self._last_gradient: dict[int, int] = {}
+        # By copy and row, what its first forward waits for.
+        self._gathered: dict[tuple[int, int], list[int]] = {}
         names, wg = plan.workload.name, plan.workload.wg
         self._points: list[list[int]] = [[], [], [], [], []]
         stages = plan.workload.stages
@@ -54,21 +76,55 @@ class StageBuilder:
 
     # -- micro-batches of a pipeline -------------------------------------------------
 
+    def run_steps(self, actions: Sequence[Action]) -> None:
+        """Every step: its start, the actions in order, its end. No step waits for one of another stage."""
+        for action in actions:
+            if action.kind == "F":
+                self._first_forward.setdefault(action.chunk, action.microbatch)
+            elif action.kind != "I":
+                self._last_gradient[action.chunk] = action.microbatch
+        for step in range(self.plan.steps):
+            self._step = step
+            if step:
+                self._end_pass()
+            self.start_of_step()
+            self._run_actions(actions)
+            self.end_of_step()
+
+    def _run_actions(self, actions: Sequence[Action]) -> None:
+        do = {"F": self.forward, "B": self.backward, "I": self.input_grad, "W": self.weight_grad}
+        waiting: Action | None = None
+        for action in actions:
+            if waiting is None and action.paired and self.plan.overlapped and not self._is_special(action):
+                waiting = action
+                continue
+            first = len(self.ops)
+            if waiting is None:
+                do[action.kind](action.microbatch, action.chunk)
+            elif self._is_special(action):
+                do[waiting.kind](waiting.microbatch, waiting.chunk)
+                self._stretches.append(first, len(self.ops), waiting, self._step)
+                first, waiting = len(self.ops), None
+                do[action.kind](action.microbatch, action.chunk)
+            else:
+                self._overlap(waiting, action)
+                self._stretches.append(first, len(self.ops), waiting, self._step)
+                waiting = None
+            self._stretches.append(first, len(self.ops), action, self._step)
+
     def forward(self, microbatch: int, chunk: int = 0) -> None:
-        """F of a micro-batch: receive, the chunk's rows, send on; after the last chunk the loss rows."""
-        here = chunk * self.stages + self.stage
-        if here > 0:
-            self._receive(FWD, microbatch, here - 1)
+        """F of a micro-batch: receive, the chunk's rows, send on; after the last part the loss rows."""
+        way = self._way(chunk)
+        self._receive(FWD, microbatch, way.position - 1, way.before)
         self._hold(chunk, 1)
-        if microbatch == 0 and self._gathered:
-            self._forward_as_gathered(chunk)
+        if self._gathers_first(microbatch, chunk):
+            self._forward_as_gathered(microbatch, chunk)
         else:
             self._segment("fwd", microbatch, self.plan.rows(self.stage, microbatch, chunk))
-        if here < self._last_virtual_stage:
-            # The activation leaves when the chunk's last row has ended; loss rows come after it.
-            self._send(FWD, microbatch, here, here + 1)
-        if chunk == self.plan.chunks - 1:
-            self._segment("fwd", microbatch, self.plan.loss_rows(self.stage))
+        # The activation leaves when the chunk's last row has ended; loss rows come after it.
+        self._send(FWD, microbatch, way.position, way.behind)
+        if way.has_loss:
+            self._segment("fwd", microbatch, self.plan.loss_rows(self.stage, chunk))
 
     def backward(self, microbatch: int, chunk: int = 0) -> None:
         """B of a micro-batch: receive, the loss rows' gradients, the rows in reverse, send back."""
@@ -81,8 +137,8 @@ class StageBuilder:
 
     def weight_grad(self, microbatch: int, chunk: int = 0) -> None:
         """W of a micro-batch: the weight gradients of the loss rows and of its rows in reverse."""
-        if chunk == self.plan.chunks - 1:
-            self._segment("wg", microbatch, self.plan.loss_rows(self.stage))
+        if self._way(chunk).has_loss:
+            self._segment("wg", microbatch, self.plan.loss_rows(self.stage, chunk))
         self._gradients(microbatch, chunk, "wg")
         self._hold(chunk, -1)
 
@@ -93,28 +149,86 @@ class StageBuilder:
         self._holding.append((len(self.ops), chunk, change))
 
     def _backward(self, microbatch: int, chunk: int, part: str) -> None:
-        here = chunk * self.stages + self.stage
-        if here < self._last_virtual_stage:
-            self._receive(IG, microbatch, here + 1)
-        if chunk == self.plan.chunks - 1:
-            self._segment(part, microbatch, self.plan.loss_rows(self.stage))
+        way = self._way(chunk)
+        self._receive(IG, microbatch, way.position + 1, way.behind)
+        if way.has_loss:
+            self._segment(part, microbatch, self.plan.loss_rows(self.stage, chunk))
         self._gradients(microbatch, chunk, part)
-        if here > 0:
-            self._send(IG, microbatch, here, here - 1)
+        self._send(IG, microbatch, way.position, way.before)
 
     def _gradients(self, microbatch: int, chunk: int, part: str) -> None:
         rows = self.plan.rows(self.stage, microbatch, chunk)
-        last = microbatch == self.plan.microbatches - 1
-        if last and part != "ig" and self.plan.overlap_grad_reduce and self._reduced_in_backward():
-            self._gradients_and_reductions(microbatch, part, rows)
+        if part != "ig" and self._reduces_last(microbatch, chunk):
+            self._gradients_and_reductions(microbatch, chunk, part, rows)
         else:
             self._segment(part, microbatch, rows)
 
-    @property
-    def _last_virtual_stage(self) -> int:
-        return self.stages * self.plan.chunks - 1
+    def _is_special(self, action: Action) -> bool:
+        """Whether collectives of the start or the end of the step run among its rows."""
+        microbatch, chunk = action.microbatch, action.chunk
+        if action.kind == "F":
+            return self._gathers_first(microbatch, chunk)
+        return action.kind != "I" and self._reduces_last(microbatch, chunk)
 
-    def _segment(self, part: str, microbatch: int, rows: tuple[int, ...]) -> None:
+    def _gathers_first(self, microbatch: int, chunk: int) -> bool:
+        return bool(self._gathered) and self._first_forward[chunk] == microbatch
+
+    def _reduces_last(self, microbatch: int, chunk: int) -> bool:
+        last = self._last_gradient[chunk] == microbatch
+        return last and self.plan.overlap_grad_reduce and self._reduced_in_backward()
+
+    # -- forward and backward that take turns ----------------------------------------
+
+    def _overlap(self, forward: Action, backward: Action) -> None:
+        """A forward and a backward share the compute stream, row by row.
+
+        They begin when both have what they need and send when both are done. Their rows take turns, and
+        what would wait for a collective waits only before its own next row: so the collectives of one run
+        beside the compute of the other.
+        """
+        ahead, back = self._way(forward.chunk), self._way(backward.chunk)
+        self._receive(FWD, forward.microbatch, ahead.position - 1, ahead.before)
+        self._receive(IG, backward.microbatch, back.position + 1, back.behind)
+        self._hold(forward.chunk, 1)
+        turns = [
+            self._turns("fwd", forward, loss_first=False),
+            self._turns("ig" if backward.kind == "I" else "bwd", backward, loss_first=True),
+        ]
+        while turns:
+            turns = [one for one in turns if next(one, False)]
+        self._send(FWD, forward.microbatch, ahead.position, ahead.behind)
+        self._send(IG, backward.microbatch, back.position, back.before)
+        if backward.kind == "B":
+            self._hold(backward.chunk, -1)
+
+    def _turns(self, part: str, action: Action, loss_first: bool) -> Iterator[bool]:
+        """The rows of an action, True after each turn."""
+        _, microbatch, chunk, _ = action
+        rows = [self.plan.rows(self.stage, microbatch, chunk), self.plan.loss_rows(self.stage, chunk)]
+        for one in reversed(rows) if loss_first else rows:
+            yield from self._row_turns(part, microbatch, one)
+
+    def _row_turns(self, part: str, microbatch: int, rows: tuple[int, ...]) -> Iterator[bool]:
+        """The ops of rows, a turn up to each collective that the next waits for, or to the end of a row."""
+        ops = self._part_ops(part, rows)
+        begun = 0
+        for end in _turn_ends(ops):
+            first = len(self.ops)
+            self.ops.extend(ops.part(begun, end), microbatch)
+            begun, last = end, len(self.ops) - 1
+            if self.ops.stream[last] != COMPUTE and self.ops.blocking[last]:
+                self.ops.blocking[last] = 0
+                self._remember_asynchronous(first, last)
+                yield True
+                self._wait(Join(last))
+            else:
+                self._remember_asynchronous(first)
+                yield True
+
+    # -- ops of rows and between stages ----------------------------------------------
+
+    def _part_ops(self, part: str, rows: tuple[int, ...]) -> Ops:
+        """The ops of a part of a micro-batch over rows: made once, of no micro-batch."""
         key = (part, rows)
         ops = self.plan.segments.get(key)
         if ops is None:
@@ -127,8 +241,11 @@ class StageBuilder:
                 recomputed = self.plan.recomputed(rows)
                 for row in reversed(rows):
                     self._row_gradients(row_ops, part, row, recomputed)
+        return ops
+
+    def _segment(self, part: str, microbatch: int, rows: tuple[int, ...]) -> None:
         first = len(self.ops)
-        self.ops.extend(ops, microbatch)
+        self.ops.extend(self._part_ops(part, rows), microbatch)
         self._remember_asynchronous(first)
 
     @staticmethod
@@ -139,26 +256,47 @@ class StageBuilder:
         if part != "ig":
             row_ops.weight_grad(row, blocking=False)
 
-    def _receive(self, phase: int, microbatch: int, producer: int) -> None:
-        source = producer % self.stages
-        if source != self.stage:
-            self._wait(Receive(self.plan.message(phase, microbatch, producer), source))
+    def _way(self, chunk: int) -> _Way:
+        """Where a chunk lies on its route."""
+        way = self._ways.get(chunk)
+        if way is None:
+            placement = self.plan.placement
+            position = placement.position(self.stage, chunk)
+            # What a micro-batch goes through is a route, and each chunk is on one.
+            route = next(one for one in placement.routes if (self.stage, chunk) in one)
+            near = [
+                route[place].stage if 0 <= place < placement.depth else None
+                for place in (position - 1, position + 1)
+            ]
+            has_loss = bool(self.plan.loss_rows(self.stage, chunk))
+            way = self._ways[chunk] = _Way(position, near[0], near[1], has_loss)
+        return way
 
-    def _send(self, phase: int, microbatch: int, here: int, consumer: int) -> None:
-        step = consumer % self.stages - self.stage
-        if step == 0:
+    def _receive(self, phase: int, microbatch: int, producer: int, source: int | None) -> None:
+        """Wait for what position `producer` sends from stage `source`: nothing, from none or this one."""
+        if source is not None and source != self.stage:
+            self._wait(Receive(self.plan.message(phase, microbatch, producer, self._step), source))
+
+    def _send(self, phase: int, microbatch: int, producer: int, target: int | None) -> None:
+        """Send what position `producer` has made to stage `target`: nothing, to none or this one."""
+        if target is None or target == self.stage:
             return
+        step = target - self.stage
         cost = self.plan.cost(TransferCost(step, self.plan.transfer_bytes))
         self._outstanding.append(len(self.ops))
-        stream = TO_NEXT if phase == FWD else TO_PREVIOUS
-        self.ops.append(stream, phase, 0, cost, -1, microbatch, self.plan.message(phase, microbatch, here))
+        # Round and round activations go on and gradients back; else a stream is of the side it goes to.
+        to_next = step > 0 if self._by_side else phase == FWD
+        message = self.plan.message(phase, microbatch, producer, self._step)
+        self.ops.append(TO_NEXT if to_next else TO_PREVIOUS, phase, 0, cost, -1, microbatch, message)
 
     # -- communication beside compute ------------------------------------------------
 
-    def _all_rows(self, microbatch: int) -> list[int]:
-        """The rows of a micro-batch on this stage, chunk after chunk, in forward order."""
+    def _copy_rows(self, chunk: int, microbatch: int) -> list[int]:
+        """The rows of a micro-batch in the copy of a stage that a chunk is of, in forward order."""
+        parts = self.plan.placement.parts
+        first = chunk - chunk % parts
         return [
-            row for chunk in range(self.plan.chunks) for row in self.plan.rows(self.stage, microbatch, chunk)
+            row for one in range(first, first + parts) for row in self.plan.rows(self.stage, microbatch, one)
         ]
 
     def _weights(self, rows: list[int]) -> list[int]:
@@ -168,12 +306,18 @@ class StageBuilder:
 
     def _reduced_in_backward(self) -> bool:
         """Whether reductions can be shared out: some row of the last micro-batch has a wg time."""
-        return bool(self._points[1]) and any(self._weights(self._all_rows(self.plan.microbatches - 1)))
+        parts = self.plan.placement.parts
+        chunks = range(0, self.plan.placement.chunks, parts)
+        return bool(self._points[1]) and all(
+            any(self._weights(self._copy_rows(chunk, self._last_gradient[chunk]))) for chunk in chunks
+        )
 
-    def _gradients_and_reductions(self, microbatch: int, part: str, rows: tuple[int, ...]) -> None:
+    def _gradients_and_reductions(
+        self, microbatch: int, chunk: int, part: str, rows: tuple[int, ...]
+    ) -> None:
         """The rows in reverse, each row's share of every reduction issued after its weight gradient."""
         wg = self.plan.workload.wg
-        order = self._all_rows(microbatch)[::-1]
+        order = self._copy_rows(chunk, microbatch)[::-1]
         weights = self._weights(order)
         parts = {
             reduction: dict(zip(order, shares(weights, wg.bytes[reduction]), strict=True))
@@ -191,24 +335,27 @@ class StageBuilder:
     def _issue_gathers(self) -> None:
         """All parameter gathers at once, layer by layer; each layer's first F waits for its own."""
         wg = self.plan.workload.wg
-        order = self._all_rows(0)
-        weights = self._weights(order)
-        if not any(weights):
-            return
-        parts = {gather: shares(weights, wg.bytes[gather]) for gather in self._points[4]}
-        for place, row in enumerate(order):
-            first = len(self.ops)
-            for gather, by_place in parts.items():
-                self._row_ops.part_of_collective(wg, gather, WG, False, by_place[place])
-            self._gathered[row] = list(range(first, len(self.ops)))
-            self._remember_asynchronous(first)
+        for copy in range(self.plan.placement.copies):
+            chunk = copy * self.plan.placement.parts
+            order = self._copy_rows(chunk, self._first_forward[chunk])
+            weights = self._weights(order)
+            if not any(weights):
+                continue
+            parts = {gather: shares(weights, wg.bytes[gather]) for gather in self._points[4]}
+            for place, row in enumerate(order):
+                first = len(self.ops)
+                for gather, by_place in parts.items():
+                    self._row_ops.part_of_collective(wg, gather, WG, False, by_place[place])
+                self._gathered[copy, row] = list(range(first, len(self.ops)))
+                self._remember_asynchronous(first)
 
-    def _forward_as_gathered(self, chunk: int) -> None:
+    def _forward_as_gathered(self, microbatch: int, chunk: int) -> None:
         """The first F of a chunk: each row waits for its parameters."""
-        rows = self.plan.rows(self.stage, 0, chunk)
-        row_ops = RowOps(self.plan, self.ops, dict.fromkeys(rows, 0))
+        copy = chunk // self.plan.placement.parts
+        rows = self.plan.rows(self.stage, microbatch, chunk)
+        row_ops = RowOps(self.plan, self.ops, dict.fromkeys(rows, microbatch))
         for row in rows:
-            self._join(self._gathered[row])
+            self._join(self._gathered.get((copy, row), []))
             row_ops.forward(row)
 
     # -- the whole file as one program -----------------------------------------------
@@ -298,28 +445,36 @@ class StageBuilder:
             message = self.plan.message(phase, number, self.stage)
             self.ops.append(stream, phase, 0, cost, row, 0, message)
             self._wait(Join(op))
-        if 0 <= self.stage - step < self.stages:
-            self._receive(phase, number, self.stage - step)
+        source = self.stage - step
+        if 0 <= source < self.stages:
+            self._wait(Receive(self.plan.message(phase, number, source), source))
 
     # -- start and end of a pipelined step -------------------------------------------
 
     def start_of_step(self) -> None:
-        """Forward cells of the prologue rows, once, in row order; before them overlapped gathers."""
+        """Forward cells of the prologue rows, in row order; before them overlapped gathers.
+
+        Once for each copy of a stage, as all of the start and the end of a step.
+        """
+        self._gathered.clear()
         if self.plan.overlap_param_gather and self.plan.microbatches:
             self._issue_gathers()
-        for row in self._prologue:
+        for row in self._of_each_copy(self._prologue):
             self._row_ops.forward(row)
+
+    def _of_each_copy(self, rows: Sequence[int]) -> list[int]:
+        return [*rows] * self.plan.placement.copies
 
     def end_of_step(self) -> None:
         """The five points of the end of a step, each waiting for the one before."""
-        others, reductions, _, optimizer_compute, gathers = self._points
+        others, reductions, _, optimizer_compute, gathers = map(self._of_each_copy, self._points)
         rows = self._row_ops
         for row in others:
             rows.input_grad(row)
             rows.weight_grad(row, blocking=True)
         overlapped = self.plan.overlap_grad_reduce and self.plan.microbatches and self._reduced_in_backward()
         self._issue_together(reductions, issued=bool(overlapped))
-        for row in self.plan.structure.tail:
+        for row in self._of_each_copy(self.plan.structure.tail):
             rows.forward(row)
             rows.input_grad(row)
             rows.weight_grad(row, blocking=True)
@@ -346,9 +501,11 @@ class StageBuilder:
 
     # -- waits -----------------------------------------------------------------------
 
-    def _remember_asynchronous(self, first: int) -> None:
+    def _remember_asynchronous(self, first: int, last: int | None = None) -> None:
+        """What compute does not wait for of the ops first..last-1, by default of all from `first` on."""
         blocking = self.ops.blocking
-        self._outstanding += [op for op in range(first, len(self.ops)) if not blocking[op]]
+        until = len(self.ops) if last is None else last
+        self._outstanding += [op for op in range(first, until) if not blocking[op]]
 
     def _join(self, ops: list[int]) -> None:
         """Wait for ops in the order they were issued."""
@@ -372,13 +529,28 @@ class StageBuilder:
         self._close_run()
         self._waits = [Join(op) for op in self._outstanding]
         self._close_run()
-        # Chunks held, in whole micro-batches: V chunks are one.
-        held = -(-self._most_held // self.plan.chunks)
+        # Chunks held, in whole micro-batches: as many as a stage is cut into are one.
+        held = -(-self._most_held // self.plan.placement.parts)
         pass_ends = (*self._pass_ends, len(self._runs) - 1)
         return StageProgram(
-            self.ops, tuple(self._runs), held, pass_ends,
-            peak_chunks=self._most_held, held=tuple(self._holding),
+            self.ops, tuple(self._runs), held, pass_ends, peak_chunks=self._most_held,
+            held=tuple(self._holding), stretches=self._stretches,
         )  # fmt: skip
+
+
+def _turn_ends(ops: Ops) -> list[int]:
+    """Where each turn of an overlapped pair ends: behind a collective that compute waits for, and behind a
+    row that has none since the turn before. Never without ops.
+    """
+    ends: list[int] = []
+    count, waited = len(ops), -1
+    for op in range(count):
+        if ops.stream[op] != COMPUTE and ops.blocking[op]:
+            waited = ops.row[op]
+            ends.append(op + 1)
+        elif op + 1 == count or (ops.row[op + 1] != ops.row[op] and ops.row[op] != waited):
+            ends.append(op + 1)
+    return ends
 
 
 def _point(name: str, wg_collective: str | None) -> int:

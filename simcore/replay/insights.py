@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
-from simcore.measured.kernel_names import shown_name
+from simcore.kernel_names import shown_name
 from simcore.measured.vocabulary import POINT_TO_POINT
 from simcore.ranks import RankSet
 from simcore.replay.accounts import ACCOUNTS

@@ -10,8 +10,8 @@ from itertools import compress
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import in_short
+from simcore.kernel_names import shown_name
 from simcore.measured.device_facts import stream_word
-from simcore.measured.kernel_names import shown_name
 from simcore.measured.lanes import NO_GROUP, STREAM_LANE, lane_kinds, lane_spans, rank_segments, rank_spans
 from simcore.measured.run import SLOT, MeasuredRun
 from simcore.measured.vocabulary import CATEGORIES, GROUPS, category_of_group
@@ -251,6 +251,9 @@ class MeasuredLanes:
         size = {"tp": self.run.degrees.tp, "dp": self.run.degrees.dp}.get(stream)
         name = GROUPS.get(stream) or in_short(stream, 14)
         return name if size is None else f"{name} x{size}"
+
+    def seams(self, number: int) -> Sequence[int]:
+        return ()
 
     def overlaps(self, stream: str | None) -> bool:
         return True

@@ -6,7 +6,7 @@ import itertools
 from functools import cached_property
 
 from simcore.diagnostics import Diagnostic, printable
-from simcore.measured.kernel_names import shown_name
+from simcore.kernel_names import shown_name
 from simcore.measured.matching import OPTIMIZER, Call, Matches, name_of, times_of
 from simcore.measured.places import MODEL_PARALLEL, GroupKey, Place
 from simcore.measured.run import MeasuredRun

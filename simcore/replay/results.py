@@ -252,6 +252,11 @@ class MeasuredResults(Struct, frozen=True, dict=True):
         return found
 
     @property
+    def steps(self) -> int:
+        """How many steps its times are of together: one."""
+        return 1
+
+    @property
     def step_time_ns(self) -> int:
         """When the last rank's last operation ends, ns; 0 of an order without times."""
         if self.scales is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from simcore.diagnostics import printable
-from simcore.measured.kernel_names import shown_name
+from simcore.kernel_names import shown_name
 from simcore.records import Struct, field
 from simcore.units import number
 

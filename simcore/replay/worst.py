@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
-from simcore.measured.kernel_names import shown_name
+from simcore.kernel_names import shown_name
 from simcore.measured.matching import Call, name_of
 from simcore.replay.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
 from simcore.run.findings import Place

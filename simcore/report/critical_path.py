@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simcore.diagnostics import printable
-from simcore.measured.kernel_names import shown_name
+from simcore.kernel_names import shown_name
 from simcore.report.section import Asked
 from simcore.report.table import Field, field_lines, field_values, keys, listed
 from simcore.run.figures import PathSegment

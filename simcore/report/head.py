@@ -37,6 +37,8 @@ def values(run: Run, asked: Asked) -> dict[str, Any]:
         "parameters": origin.parameters,
         "step_time_ns": run.step_time_ns,
         "pass_end_ns": origin.pass_end_ns,
+        "step_end_ns": origin.step_end_ns,
+        "steady_step_ns": origin.steady_step_ns,
         "spans": origin.spans,
         "ops_simulated": origin.ops_simulated,
         "rank_classes": len(run.tracks) if run.timed else 0,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
-from simcore.measured.kernel_names import shown_name
+from simcore.kernel_names import shown_name
 from simcore.report.bandwidths import bandwidth_values
 from simcore.report.operations import operation_values
 from simcore.report.section import Asked

@@ -18,6 +18,7 @@ class Origin(Struct, frozen=True):
     format, policy: of the files. rows: of a workload, or operations; declared_rows: by its header. degrees:
     by name, None where one is not known. network: the model that the times are of, schedule: how they came
     to be. parameters: by field, with the values that the run took. pass_end_ns: of a layer-loop.
+    step_end_ns: of each step of a pipeline that runs several.
     """
 
     format: str
@@ -32,6 +33,12 @@ class Origin(Struct, frozen=True):
     pass_end_ns: Sequence[int]
     spans: int
     ops_simulated: int
+    step_end_ns: Sequence[int] = ()
+
+    @property
+    def steady_step_ns(self) -> int | None:
+        """The end of the last step less the end of the one before; None of one step alone."""
+        return self.step_end_ns[-1] - self.step_end_ns[-2] if self.step_end_ns else None
 
 
 class Said(NamedTuple):

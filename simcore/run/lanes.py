@@ -210,6 +210,9 @@ class RunLanes(Protocol):
     def drawn(self, number: int, stream: str | None) -> Spans:
         """What its cells are drawn from: its spans, or the parts of them that are of other kinds."""
 
+    def seams(self, number: int) -> Sequence[int]:
+        """When a step of a track ends and the next one begins, ns: none of one step alone."""
+
     def overlaps(self, stream: str | None) -> bool:
         """Whether spans of such a lane may run at the same time."""
 

@@ -7,6 +7,7 @@ transmissions left as long as they are.
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -16,6 +17,7 @@ from msgspec import structs
 
 from simcore.analysis import Results
 from simcore.analysis.rerun import Rerun
+from simcore.analysis.what_if.changes import Change, changes
 from simcore.collectives.exact import scaled
 from simcore.diagnostics import Cancelled
 from simcore.engine import run_engine
@@ -33,7 +35,7 @@ from tests.engine.policy_cases import PolicyCase, policy_cases
 from tests.engine.reference_simulator import class_of_ranks, reference_of
 from tests.engine.test_folding import SEED_002
 from tests.engine.test_folding_with_overrides import overridden
-from tests.strategies import Case, Cell, Row, cases, layer
+from tests.strategies import Case, Cell, Row, cases, layer, make_workload
 from tests.workload.texts import read
 
 FIXED = ("analytical", "busbw", "simai-auto")
@@ -208,6 +210,32 @@ def test_seed_002_gains_most_by_interleaving_8_virtual_stages() -> None:
     assert knobs.isdisjoint(
         {"--schedule 1f1b", "--schedule gpipe", "--schedule interleaved --virtual-stages 1"}
     )
+
+
+def schedules_tried(rows: list[Row], **parameters: object) -> list[Parameters]:
+    """What a what-if of a pipeline of three stages tries in place of its schedule."""
+    pp = 1 if "schedule" in parameters else 3
+    workload = make_workload(rows, tp=1, ep=1, pp=pp, all_gpus=6, pp_comm=0)
+    simulation = simulate(workload, Parameters(**parameters))  # type: ignore[arg-type]
+    tried: list[Change] = []
+    changes(simulation, lambda change: tried.append(change))  # type: ignore[arg-type, func-returns-value]
+    return [Parameters(**one.fields) for one in tried if "schedule" in one.fields]
+
+
+def test_schedules_are_tried_that_fit_and_could_help() -> None:
+    one, two = [layer("mlp_1", 9, 9, 9)], [layer("mlp_1", 9, 9, 9), layer("mlp_2", 9, 9, 9)]
+    found = [parameters.schedule for parameters in schedules_tried(one, microbatches=6)]
+    assert found == ["gpipe", "interleaved", "zb-h1", "zb-h2"]
+    found = [parameters.schedule for parameters in schedules_tried(two, microbatches=6)]
+    assert found == ["gpipe", "interleaved", "interleaved", "zb-h1", "zb-h2", "zb-v", "v-half"]
+
+
+def test_beside_a_schedule_file_others_are_tried_in_its_shape(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("0F0,0B0\n1F0,1B0\n2F0,2B0\n", encoding="utf-8")
+    tried = schedules_tried([layer("mlp_1", 9, 9, 9)], schedule=str(path))
+    assert [one.schedule for one in tried] == ["1f1b", "gpipe", "zb-h1", "zb-h2"]
+    assert {(one.pp, one.microbatches) for one in tried} == {(3, 1)}
 
 
 @pytest.mark.slow

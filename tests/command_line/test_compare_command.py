@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from simcore.program.schedules import SCHEDULES
 from tests.command_line.running import SEED_002, wltui, workload_file
 from tests.measured.test_partners import LINES
 from tests.measured.traces import write_set
@@ -91,9 +92,9 @@ NUMBER = "a percentage of 0 or more is expected, for example 2%"
          "--with: unrecognized arguments: --nope (see wltui compare --help)"),
         ([SEED_002, "--with", "--pp x"], "--with: --pp x: a whole number from 1 to 2^40 is expected"),
         ([SEED_002, "--with", "--schedule x"],
-         "--with: --schedule x: one of layer-loop, gpipe, 1f1b, interleaved, zb-h1 is expected"),
+         f"--with: --schedule x: one of {', '.join(SCHEDULES)} is expected, or a schedule file"),
         ([SEED_002, "--schedule", "x", "--with", "--pp 8"],
-         "--schedule x: one of layer-loop, gpipe, 1f1b, interleaved, zb-h1 is expected"),
+         f"--schedule x: one of {', '.join(SCHEDULES)} is expected, or a schedule file"),
         ([SEED_002, "--with", "", "--fail-if-slower", "x"], f"--fail-if-slower x: {NUMBER}"),
         ([SEED_002, "--with", "", "--fail-if-slower", "-1%"], f"--fail-if-slower -1%: {NUMBER}"),
         ([TRACE, "--with", "--pp 8"],

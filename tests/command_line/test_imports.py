@@ -111,7 +111,7 @@ READING = {
     "simcore.program", "simcore.records", "simcore.units",
     "simcore.workload", "tui", "tui.cli", "tui.commands",
 }  # fmt: skip
-SHOWING = ROOMS | {"simcore.analysis", "simcore.report", "simcore.run"}
+SHOWING = ROOMS | {"simcore.kernel_names", "simcore.analysis", "simcore.report", "simcore.run"}
 EXPORTING = ROOMS | {"simcore.analysis", "simcore.export", "simcore.run"}
 COMMANDS = [
     (["check", SEED_002], READING),

@@ -11,6 +11,7 @@ from msgspec import structs
 from simcore.choices import choices
 from simcore.diagnostics import UsageError
 from simcore.parameters import FLAGS, Flag, Parameters, as_dict, as_flags, flag_of, parse_value, replaced
+from simcore.program.schedules import SCHEDULES
 from tui.commands.arguments import Parser, add_parameters, parameters_from
 
 
@@ -39,7 +40,7 @@ def test_a_word_has_its_choices() -> None:
     words = {flag.field: choices(flag.field) for flag in FLAGS if flag.kind == "word"}
     assert words == {
         "rank_order": ("tp-ep-dp-pp", "tp-pp-dp"),
-        "schedule": ("layer-loop", "gpipe", "1f1b", "interleaved", "zb-h1"),
+        "schedule": tuple(SCHEDULES),
         "stage_layout": ("uniform", "megatron"),
         "dialect": ("simai", "astra-sim-1", "astra-sim-2"),
         "network": ("analytical", "shared", "busbw:FILE", "simai-auto", "links"),

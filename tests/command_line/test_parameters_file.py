@@ -15,6 +15,7 @@ from simcore.choices import choices
 from simcore.diagnostics import InputError
 from simcore.parameters import FLAGS, Flag, Parameters
 from simcore.parameters_file import parameters_toml, read_parameters
+from simcore.program.schedules import SCHEDULES
 from tests.command_line.running import SEED_002, wltui
 
 
@@ -63,7 +64,7 @@ WRONG = [
     ("dim = [8]\n", "1:1: found `[8]` for dim, expected a list of texts"),
     (
         'schedule = "zigzag"\n',
-        "1:1: found `zigzag` for schedule, expected one of layer-loop, gpipe, 1f1b, interleaved, zb-h1",
+        f"1:1: found `zigzag` for schedule, expected one of {', '.join(SCHEDULES)}",
     ),
     (
         'network = "busbw"\n',

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from simcore import __version__
+from simcore.program.schedules import SCHEDULES
 from tests.command_line.running import SEED_002, wltui
 
 
@@ -147,7 +148,7 @@ USAGE_ERRORS = [
     ([SEED_002, "--pp", "3"], "world 1024 is not a multiple of tp 8 x pp 3 = 24: 1008 or 1032 would fit"),
     (
         [SEED_002, "--schedule", "x"],
-        "--schedule x: one of layer-loop, gpipe, 1f1b, interleaved, zb-h1 is expected",
+        f"--schedule x: one of {', '.join(SCHEDULES)} is expected, or a schedule file",
     ),
     (
         [SEED_002, "--network", "x"],

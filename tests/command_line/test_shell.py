@@ -95,21 +95,21 @@ def test_bash_completes_a_flag_of_the_command() -> None:
 
 
 @pytest.mark.parametrize("command", [["report"], ["compare", "a.txt"], ["x.txt"], ["--ascii"]])
-def test_bash_completes_the_words_of_a_parameter(command: list[str]) -> None:
-    assert in_bash("wltui", *command, "--schedule", "") == SCHEDULES
-    assert in_bash("wltui", *command, "--schedule", "zb") == ["zb-h1"]
+def test_bash_completes_the_words_of_a_parameter(tmp_path: Path, command: list[str]) -> None:
+    assert in_bash("wltui", *command, "--schedule", "", folder=tmp_path) == SCHEDULES
+    assert in_bash("wltui", *command, "--schedule", "zb") == ["zb-h1", "zb-h2", "zb-v"]
 
 
 @pytest.mark.parametrize("flag", [flag for flag in FLAGS if flag.kind == "word"], ids=lambda flag: flag.field)
-def test_bash_completes_each_parameter_that_is_a_word(flag: Flag) -> None:
+def test_bash_completes_each_parameter_that_is_a_word(tmp_path: Path, flag: Flag) -> None:
     words = choices(flag.field)
-    found = in_bash("wltui", "report", flag.option, "")
+    found = in_bash("wltui", "report", flag.option, "", folder=tmp_path)
     # `busbw:FILE` is completed up to its file.
     assert sorted(found) == sorted(word.replace(":FILE", ":") for word in words)
 
 
 def test_bash_completes_what_single_commands_take() -> None:
-    assert in_bash("wltui", "export", "x.txt", "--format", "") == ["simai", "chrome", "csv"]
+    assert in_bash("wltui", "export", "x.txt", "--format", "") == ["simai", "chrome", "schedule", "csv"]
     assert in_bash("wltui", "collective", "all-r") == ["all-reduce"]
     assert in_bash("wltui", "--screen", "time") == ["timeline"]
     assert in_bash("wltui", "report", "--cluster", "gb") == ["gb200-nvl72"]
@@ -120,7 +120,8 @@ def test_bash_completes_what_single_commands_take() -> None:
     [
         [], ["report"], ["check"], ["check", "a.txt"], ["compare"], ["compare", "a.txt"], ["calibrate"],
         ["calibrate", "a.txt"], ["export"], ["--against"], ["report", "--params"], ["report", "--cluster"],
-        ["report", "--system"], ["export", "a.txt", "-o"], ["export", "a.txt", "--output"],
+        ["report", "--system"], ["report", "--schedule"], ["schedule"],
+        ["export", "a.txt", "-o"], ["export", "a.txt", "--output"],
         ["report", "--schedule", "gpipe"], ["report", "--json"],
     ],
     ids=" ".join,
@@ -131,7 +132,7 @@ def test_bash_completes_files_where_a_file_is_meant(tmp_path: Path, words: list[
     assert sorted(in_bash("wltui", *words, "wor", folder=tmp_path)) == ["workload.txt", "works"]
 
 
-@pytest.mark.parametrize("words", [["report", "--schedule"], ["report", "a.txt"], ["a.txt"], ["keys"]])
+@pytest.mark.parametrize("words", [["report", "--dialect"], ["report", "a.txt"], ["a.txt"], ["keys"]])
 def test_bash_completes_no_file_where_none_is_meant(tmp_path: Path, words: list[str]) -> None:
     (tmp_path / "report.txt").touch()
     assert in_bash("wltui", *words, "rep", folder=tmp_path) == []
@@ -169,7 +170,7 @@ def test_zsh_has_the_flags_of_the_command() -> None:
 def test_zsh_has_the_words_and_the_files() -> None:
     lines = in_zsh("wltui", "report", "")
     schedule = next(line for line in lines if line.startswith("--schedule["))
-    assert schedule.endswith(f":NAME:({' '.join(SCHEDULES)})")
+    assert schedule.endswith(":NAME|FILE:_wltui_schedule_or_file")
     assert next(line for line in lines if line.startswith("--params[")).endswith(":FILE:_files")
     assert lines[-1].endswith(":_files")
 

@@ -36,6 +36,8 @@ def any_runs(draw: st.DrawFn) -> Case:
         "schedule": draw(st.sampled_from([None, *SCHEDULES])),
         "virtual_stages": draw(st.sampled_from([None, 1, 2, 3])),
         "microbatches": draw(st.none() | st.integers(1, 6)),
+        "steps": draw(st.sampled_from([1, 1, 2])),
+        "overlap_fwd_bwd": draw(st.booleans()),
         "stage_layout": draw(st.sampled_from(["uniform", "uniform", "megatron"])),
         "overlap_grad_reduce": draw(st.booleans()),
         "overlap_param_gather": draw(st.booleans()),

@@ -19,6 +19,7 @@ from msgspec import structs
 from simcore.analysis import Results
 from simcore.parameters import Parameters
 from simcore.program.blocks import find_structure
+from simcore.program.schedules import SCHEDULES
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.engine.reference_simulator import class_of_ranks, reference_of
@@ -26,6 +27,13 @@ from tests.engine.test_folding import SEED_001, SEED_002, assert_same_run, unfol
 from tests.strategies import Case, Cell, Row, cases, make_workload
 
 BUSBW = f"busbw:{Path(__file__).parents[1] / 'networks' / 'simai' / 'busbw_fixed.yaml'}"
+
+
+def _takes(schedule: str, stages: int, fitting: list[int]) -> bool:
+    """Whether a schedule can be: with so many stages, and virtual stages that divide the layers."""
+    rules = SCHEDULES[schedule]
+    chunks = 1 in fitting if rules.chunks is None else rules.chunks == 1 or rules.chunks in fitting
+    return chunks and not (rules.even_stages and stages % 2)
 
 
 @st.composite
@@ -39,15 +47,18 @@ def overridden(draw: st.DrawFn) -> Case:
     world, stages = header.all_gpus or 1, header.pp or 1
     structure, _ = find_structure(workload)
     layers = math.gcd(*structure.layers_per_block)
-    schedules = ["gpipe", "1f1b", "zb-h1", "layer-loop"] + (["interleaved"] * 2 if layers else [])
-    schedule = draw(st.sampled_from(schedules))
-    changes: dict[str, object] = {"schedule": schedule, "microbatches": draw(st.integers(1, 5))}
-    if schedule == "interleaved":
-        fitting = [number for number in range(1, layers + 1) if layers % number == 0]
-        changes |= {
-            "virtual_stages": draw(st.sampled_from(fitting)),
-            "microbatches": stages * draw(st.integers(1, 2)),
-        }
+    fitting = [number for number in range(1, layers + 1) if layers and layers % number == 0]
+    schedule = draw(st.sampled_from([name for name in SCHEDULES if _takes(name, stages, fitting)]))
+    rules = SCHEDULES[schedule]
+    unit = {"stages": stages, "two": 2}.get(rules.multiple, 1)
+    changes: dict[str, object] = {
+        "schedule": schedule,
+        "microbatches": unit * draw(st.integers(1, 5 if unit == 1 else 2)),
+        "steps": draw(st.sampled_from([1, 1, 2, 3])),
+        "overlap_fwd_bwd": draw(st.booleans()),
+    }
+    if rules.chunks is None:
+        changes["virtual_stages"] = draw(st.sampled_from(fitting))
     ranks, dimension = st.integers(0, world - 1), st.integers(0, len(parameters.dim) - 1)
     slow = st.lists(st.tuples(ranks, st.sampled_from(["1.3", "2", "0.5"])), max_size=2)
     links = st.lists(st.tuples(dimension, ranks, st.sampled_from(["0.5", "0.25"])), max_size=2)

@@ -1,10 +1,19 @@
-"""Closed forms of the pipeline schedules, exact to the nanosecond, with free communication."""
+"""Closed forms of the pipeline schedules, exact to the nanosecond, with free communication.
+
+Those of the papers: Qi et al., Zero Bubble Pipeline Parallelism (arXiv 2401.10241) and Pipeline Parallelism
+with Controllable Memory (2405.15362); DeepSeek-V3's report (2412.19437), table 2. Everywhere else the naive
+simulator of `naive_pipeline.py` says what a schedule takes.
+"""
 
 import pytest
 
 from simcore.analysis import Results
 from simcore.parameters import Parameters
+from simcore.program.ops import TO_NEXT, TransferCost
+from simcore.program.order import Shape
+from simcore.program.schedules import SCHEDULES
 from simcore.simulation import Simulation, simulate
+from tests.engine.naive_pipeline import Times, naive_pipeline
 from tests.strategies import Cell, Row, make_workload
 
 LAYERS = 8
@@ -76,3 +85,190 @@ def test_how_many_micro_batches_each_schedule_holds(stages: int, microbatches: i
     assert peaks("gpipe") == [microbatches] * stages
     assert peaks("1f1b") == [min(microbatches, stages - stage) for stage in range(stages)]
     assert peaks("zb-h1") == [min(microbatches, stages)] * stages
+
+
+# -- schedules of two chunks, of two directions, breadth first -------------------------
+
+BEYOND = ["zb-h2", "zb-v", "v-half", "v-min", "dualpipe", "dualpipev", "looped-bfs", "breadth-first"]
+EQUAL = (500, 500, 500)
+
+
+def chunks_of(schedule: str) -> int:
+    """Chunks of a stage that a test takes."""
+    return SCHEDULES[schedule].chunks or 2
+
+
+def run(
+    schedule: str, stages: int, microbatches: int, times: tuple[int, int, int], **more: object
+) -> Simulation:
+    if SCHEDULES[schedule].chunks is None:
+        more["virtual_stages"] = chunks_of(schedule)
+    return pipeline(stages, microbatches, times, schedule=schedule, **more)
+
+
+def longest_span(simulation: Simulation) -> int:
+    """From a stage's first compute to its last, the longest of all stages: what a step takes it, not the
+    wait for the first micro-batch to come."""
+    timeline = simulation.timeline
+    return max(
+        max(end) - min(start) for start, end in zip(timeline.times.start, timeline.times.end, strict=True)
+    )
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4, 6, 8, 16])
+@pytest.mark.parametrize("more", [0, 1, 7])
+def test_zb_h2_and_zb_v_have_no_bubble_where_f_i_and_w_are_equal(stages: int, more: int) -> None:
+    """2401.10241 table 1: ZB-H2 none for 2P-1 micro-batches held; 2405.15362 table 1: V-ZB none for P."""
+    microbatches = 2 * stages + more
+    for schedule, fill, held in (
+        ("zb-h2", LAYERS * EQUAL[0], 2 * stages - 1),
+        ("zb-v", LAYERS * EQUAL[0] // 2, stages),
+    ):
+        simulation = run(schedule, stages, microbatches, EQUAL)
+        work = microbatches * LAYERS * sum(EQUAL)
+        assert longest_span(simulation) == work
+        # The last stage begins when F of micro-batch 0 has come to it.
+        assert simulation.step_time_ns == work + (stages - 1) * fill
+        assert max(stage.peak_microbatches for stage in simulation.program.stages) == held
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4, 6, 8, 16])
+def test_the_bubble_of_zb_h2_where_times_differ(stages: int) -> None:
+    """2401.10241 table 1: (P-1)(F+I-2W), for F = I and W from half of that on; besides it the wait for the
+    first micro-batch."""
+    for f, i, w in ((1000, 1000, 900), (1000, 1000, 600), (1000, 1000, 500)):
+        simulation = run("zb-h2", stages, 3 * stages, (f, i, w))
+        bubble = longest_span(simulation) - 3 * stages * LAYERS * (f + i + w)
+        assert bubble == (stages - 1) * LAYERS * (f + i - 2 * w)
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4, 5, 6, 7, 8, 12, 16])
+@pytest.mark.parametrize("more", [0, 5])
+def test_v_half_holds_half_and_v_min_a_third_of_1f1b(stages: int, more: int) -> None:
+    """2405.15362: (P+2)//2 and (P+4)//3 micro-batches, bubbles of about half and two thirds of 1F1B's."""
+    microbatches = 2 * stages + more
+    one = LAYERS * sum(EQUAL)
+    for schedule, held, share in (("v-half", (stages + 2) // 2, 1 / 2), ("v-min", (stages + 4) // 3, 2 / 3)):
+        simulation = run(schedule, stages, microbatches, EQUAL)
+        assert max(stage.peak_microbatches for stage in simulation.program.stages) == held
+        bubble = longest_span(simulation) - microbatches * one
+        # Half of one micro-batch's time more or less: the papers say "about".
+        assert abs(bubble - share * (stages - 1) * one) <= one / 2
+
+
+def test_the_bubble_of_v_half_is_that_of_interleaved_with_two_chunks() -> None:
+    for stages in (2, 4, 6, 8, 16):
+        bubble = bubbles(run("v-half", stages, 3 * stages, EQUAL))
+        assert bubble == {(stages - 1) * LAYERS * sum(EQUAL) // 2}
+
+
+@pytest.mark.parametrize("times", [(500, 500, 500), (1000, 1000, 500), (800, 800, 100)])
+@pytest.mark.parametrize("more", [0, 2, 6])
+def test_the_bubble_of_dualpipe_is_that_of_deepseeks_table(times: tuple[int, int, int], more: int) -> None:
+    """(PP/2-1)(F&B + B - 3W) with B = I + W, for F = I no shorter than W; F&B is an overlapped pair, here
+    without anything to hide: F + B. DualPipeV has half as many ranks as positions."""
+    f, i, w = (LAYERS * ns for ns in times)
+    bubble = (f + i + w) + (i + w) - 3 * w
+    for stages in (2, 4, 6, 8, 16):
+        simulation = run("dualpipe", stages, 2 * stages + more, times, overlap_fwd_bwd=True)
+        assert longest_span(simulation) == (2 * stages + more) * (f + i + w) + (stages // 2 - 1) * bubble
+        assert [one.peak_microbatches for one in simulation.program.stages] == [stages + 1] * stages
+        simulation = run("dualpipev", stages, 2 * stages + more, times, overlap_fwd_bwd=True)
+        # A chunk is half a stage.
+        assert longest_span(simulation) == (2 * stages + more) * (f + i + w) + (stages - 1) * bubble // 2
+        assert {one.peak_chunks for one in simulation.program.stages} == {2 * stages + 1}
+
+
+def test_pairs_of_dualpipe_one_after_the_other_leave_p_half_minus_1_of_f_plus_i_minus_w() -> None:
+    for times in ((500, 500, 500), (1000, 1000, 500), (800, 800, 100)):
+        f, i, w = (LAYERS * ns for ns in times)
+        for stages in (2, 4, 6, 8):
+            simulation = run("dualpipe", stages, 2 * stages, times)
+            bubble = (stages // 2 - 1) * (f + i - w)
+            assert longest_span(simulation) == 2 * stages * (f + i + w) + bubble
+
+
+@pytest.mark.parametrize("schedule", ["looped-bfs", "breadth-first"])
+@pytest.mark.parametrize("times", TIMES)
+def test_the_bubble_of_breadth_first_is_that_of_interleaved(
+    schedule: str, times: tuple[int, int, int]
+) -> None:
+    """Lamy-Poirier 2023: (P-1)(F+B)/V for M at least P."""
+    for stages in (2, 3, 4, 8):
+        for microbatches in (stages, stages + 1, 2 * stages + 1):
+            for chunks in (2, 4):
+                simulation = pipeline(stages, microbatches, times, schedule=schedule, virtual_stages=chunks)
+                assert bubbles(simulation) == {(stages - 1) * LAYERS * sum(times) // chunks}
+                held = {one.peak_chunks for one in simulation.program.stages[:-1]}
+                assert held == {microbatches * chunks}
+
+
+def shapes(schedule: str) -> list[tuple[int, int]]:
+    """P from 2 to 16, M below, at and above what the schedule is made for."""
+    pairs = [(p, m) for p in (2, 3, 4, 7, 16) for m in (1, p - 1, p, p + 2, 2 * p, 3 * p + 1)]
+    return sorted({(p, m) for p, m in pairs if m and SCHEDULES[schedule].misfit(p, m) is None})
+
+
+@pytest.mark.parametrize("times", [*TIMES, (900, 100, 100), (100, 100, 1700)])
+@pytest.mark.parametrize("schedule", [name for name, one in SCHEDULES.items() if one.pipelined])
+def test_every_schedule_takes_as_long_as_the_naive_simulator_says(
+    schedule: str, times: tuple[int, int, int]
+) -> None:
+    chunks = chunks_of(schedule)
+    for stages, microbatches in shapes(schedule):
+        simulation = run(schedule, stages, microbatches, times)
+        order = SCHEDULES[schedule].order(Shape(stages, microbatches, chunks))
+        part = Times(*(LAYERS * ns // order.placement.parts for ns in times))
+        naive = naive_pipeline(order, part)
+        assert list(simulation.timeline.times.finish) == naive
+        # Nothing is shorter than what a stage computes, nor than one micro-batch through all of them.
+        work, depth = microbatches * LAYERS * sum(times), order.placement.depth
+        assert simulation.step_time_ns >= max(work, depth * (part.forward + part.input_grad))
+
+
+@pytest.mark.parametrize("schedule", [name for name, one in SCHEDULES.items() if one.pairs])
+def test_overlapped_pairs_take_as_long_as_the_naive_simulator_says(schedule: str) -> None:
+    """A pair begins when both have what they need and hands on when both are over."""
+    for times in TIMES:
+        for stages, microbatches in shapes(schedule):
+            simulation = run(schedule, stages, microbatches, times, overlap_fwd_bwd=True)
+            order = SCHEDULES[schedule].order(Shape(stages, microbatches, chunks_of(schedule), True))
+            part = Times(*(LAYERS * ns // order.placement.parts for ns in times))
+            assert list(simulation.timeline.times.finish) == naive_pipeline(order, part, overlapped=True)
+
+
+@pytest.mark.parametrize("schedule", BEYOND)
+def test_every_micro_batch_is_held_from_its_forward_to_its_weight_gradient(schedule: str) -> None:
+    for stages, microbatches in shapes(schedule):
+        order = SCHEDULES[schedule].order(Shape(stages, microbatches, chunks_of(schedule)))
+        program = run(schedule, stages, microbatches, EQUAL).program
+        placement = order.placement
+        for number, actions in enumerate(order.stages):
+            for action in actions:
+                here = placement.at(action.microbatch, placement.position(number, action.chunk))
+                assert here == (number, action.chunk)
+        for actions, stage in zip(order.stages, program.stages, strict=True):
+            held = most = 0
+            for action in actions:
+                held += (action.kind == "F") - (action.kind in "BW")
+                most = max(most, held)
+            assert held == 0
+            assert stage.peak_chunks == most
+
+
+@pytest.mark.parametrize("schedule", [name for name, one in SCHEDULES.items() if one.pipelined])
+def test_one_stage_alone_goes_through_every_schedule(schedule: str) -> None:
+    if SCHEDULES[schedule].even_stages:
+        return
+    simulation = run(schedule, 1, 3, EQUAL)
+    assert simulation.step_time_ns == 3 * LAYERS * sum(EQUAL)
+
+
+@pytest.mark.parametrize("schedule", ["zb-v", "dualpipe"])
+def test_a_transfer_is_on_the_stream_of_the_side_it_goes_to(schedule: str) -> None:
+    program = run(schedule, 4, 8, EQUAL).program
+    for stage in program.stages:
+        for stream, number in zip(stage.ops.stream, stage.ops.cost, strict=True):
+            cost = program.costs[number]
+            if isinstance(cost, TransferCost):
+                assert cost.step == (1 if stream == TO_NEXT else -1)

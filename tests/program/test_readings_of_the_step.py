@@ -250,3 +250,110 @@ def test_layer_loop_runs_every_row_once_on_every_rank_and_hands_nothing_to_other
         "embedding_layer.fwd",
         "optimizer1.opt",
     ]
+
+
+# -- schedules of chunks and pairs -----------------------------------------------------
+
+
+def two_layers(*more: Row) -> list[Row]:
+    return [*more[:1], layer("mlp_1", 10, 10, 10), layer("mlp_2", 10, 10, 10), *more[1:]]
+
+
+def test_in_a_v_embedding_and_loss_are_on_stage_0() -> None:
+    rows = two_layers(BLOCK, layer("final_norm", 1, 1, 1), layer("cross_entropy1", 7, 7, 7))
+    steps = [
+        order(rows, {"pp": 2}, stage, schedule="zb-v", microbatches=1, stage_layout="megatron")
+        for stage in (0, 1)
+    ]
+    forward = ["embedding_layer.fwd", "mlp_1.fwd", "send", "receive", "mlp_2.fwd", "final_norm.fwd"]
+    assert [step for step in steps[0] if not step.startswith("join")][:8] == [
+        *forward, "cross_entropy1.fwd", "cross_entropy1.ig"
+    ]  # fmt: skip
+    # From chunk 0 to chunk 1 of the last stage nothing is sent.
+    assert steps[1][:5] == ["receive", "mlp_1.fwd", "mlp_2.fwd", "send", "receive"]
+
+
+def test_from_both_ends_each_stage_runs_the_start_and_the_end_of_a_step_twice() -> None:
+    norm = layer("grad_norm", 5, 3, 2)
+    rows = [norm, *two_layers(BLOCK), layer("optimizer1", 9, 0, 0)]
+    for stage in (0, 1):
+        steps = order(rows, {"pp": 2}, stage, schedule="dualpipe", microbatches=2)
+        assert steps[:2] == ["grad_norm.fwd"] * 2
+        counts = [sum(step.startswith(name) for step in steps) for name in ("optimizer1", "mlp_1.fwd")]
+        assert counts == [2, 2]
+
+
+def test_a_reduction_beside_backward_goes_with_the_micro_batch_that_a_chunk_does_last() -> None:
+    reduction = Row("grad_param_comm", wg=Cell(0, "REDUCESCATTER", "dp", 1000))
+    simulation = run(
+        [reduction, *two_layers(BLOCK)], {"pp": 2, "dp": 2},
+        schedule="looped-bfs", virtual_stages=2, microbatches=3, overlap_grad_reduce=True,
+    )  # fmt: skip
+    ops = simulation.program.stages[0].ops
+    issued = {ops.microbatch[op] for op in range(len(ops)) if ops.row[op] == 0}
+    assert issued == {0}
+
+
+def test_the_next_step_of_a_rank_begins_when_its_own_step_is_over() -> None:
+    """zb-h2 at equal times: a stage is done before the next one, and goes on."""
+    simulation = run([layer("mlp", 10, 10, 10)], {"pp": 2}, schedule="zb-h2", microbatches=4, steps=2)
+    timeline = simulation.timeline
+    for number, ends in enumerate(timeline.times.pass_ends):
+        first_of_second = next(
+            one.first for one in timeline.stage_program(number).stretches if one.step == 1
+        )
+        assert ends[0] == timeline.times.start[number][first_of_second] == 10 * number + 4 * 30
+    assert Results(simulation).steady_step_ns == 4 * 30
+    assert Results(simulation).step_end_ns == [130, 250]
+
+
+PAIRED = [Row("mlp_1", Cell(100, "ALLREDUCE", "dp", 80), Cell(100, "ALLREDUCE", "dp", 80), Cell(100))]
+
+
+def pair_of(rows: list[Row], overlapped: bool) -> list[tuple[str, int, int]]:
+    """(stream and phase, start, end) of the first pair of the stage in the middle, from its first op on."""
+    simulation = run(
+        rows, {"pp": 2, "dp": 2}, schedule="dualpipe", microbatches=4, overlap_fwd_bwd=overlapped
+    )
+    timeline = simulation.timeline
+    stretches = [*timeline.stage_program(0).stretches]
+    pair = next(place for place, one in enumerate(stretches) if one.action.paired)
+    first, last = stretches[pair].first, stretches[pair + 1].last
+    ops, start, end = timeline.columns(0)
+    begin = min(start[op] for op in range(first, last))
+    kinds = {op: "compute" if ops.stream[op] == 0 else "comm" for op in range(first, last)}
+    return [
+        (f"{kind} {ops.phase[op]}", start[op] - begin, end[op] - begin)
+        for op, kind in kinds.items()
+        if ops.stream[op] < 6
+    ]
+
+
+def test_in_a_pair_a_collective_of_one_runs_beside_the_compute_of_the_other() -> None:
+    comm = pair_ns(80)
+    assert pair_of(PAIRED, overlapped=False) == [
+        ("compute 0", 0, 100), ("comm 0", 100, 100 + comm),
+        ("compute 1", 100 + comm, 200 + comm), ("comm 1", 200 + comm, 200 + 2 * comm),
+        ("compute 2", 200 + 2 * comm, 300 + 2 * comm),
+    ]  # fmt: skip
+    # One row each: forward's collective beside the input gradient; on its stream the other comes behind it.
+    behind = max(200, 100 + comm)
+    assert pair_of(PAIRED, overlapped=True) == [
+        ("compute 0", 0, 100), ("comm 0", 100, 100 + comm),
+        ("compute 1", 100, 200), ("comm 1", behind, behind + comm),
+        ("compute 2", behind + comm, behind + comm + 100),
+    ]  # fmt: skip
+
+
+def test_a_pair_begins_when_both_have_what_they_need_and_sends_when_both_are_done() -> None:
+    simulation = run(PAIRED, {"pp": 2, "dp": 2}, schedule="dualpipe", microbatches=4, overlap_fwd_bwd=True)
+    program = simulation.timeline.stage_program(0)
+    stretches = [*program.stretches]
+    pair = next(place for place, one in enumerate(stretches) if one.action.paired)
+    first, last = stretches[pair].first, stretches[pair].last
+    assert stretches[pair][:2] == stretches[pair + 1][:2]
+    runs = [one for one in program.runs if first <= one.first < last]
+    # The turns of a pair wait for nothing of other stages but at its beginning.
+    assert all(hasattr(wait, "op") for one in runs[1:] for wait in one.waits)
+    streams = [program.ops.stream[op] >= 6 for op in range(first, last)]
+    assert streams == sorted(streams)

@@ -8,6 +8,7 @@ from simcore.diagnostics import Diagnostic, UsageError
 from simcore.layout import Layout
 from simcore.parameters import Parameters
 from simcore.program import Program, build_program
+from simcore.program.schedules import SCHEDULES
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 from tests.strategies import Cell, Row, layer, make_workload
@@ -175,13 +176,13 @@ def test_layer_loop_says_that_microbatches_have_no_effect() -> None:
 REFUSED = [
     (
         {"schedule": "gpipe2"},
-        "--schedule gpipe2: one of layer-loop, gpipe, 1f1b, interleaved, zb-h1 is expected",
+        f"--schedule gpipe2: one of {', '.join(SCHEDULES)} is expected, or a schedule file",
     ),
     (
         {"schedule": "\x07"},
-        "--schedule \\x07: one of layer-loop, gpipe, 1f1b, interleaved, zb-h1 is expected",
+        f"--schedule \\x07: one of {', '.join(SCHEDULES)} is expected, or a schedule file",
     ),
-    ({"schedule": ""}, "--schedule : one of layer-loop, gpipe, 1f1b, interleaved, zb-h1 is expected"),
+    ({"schedule": ""}, f"--schedule : one of {', '.join(SCHEDULES)} is expected, or a schedule file"),
     ({"dialect": "chakra"}, "--dialect chakra: simai or astra-sim-1 is expected"),
     ({"dialect": ""}, "--dialect : simai or astra-sim-1 is expected"),
     (

@@ -44,6 +44,8 @@ def test_the_report_has_the_keys_of_its_schema() -> None:
         "parameters",
         "step_time_ns",
         "pass_end_ns",
+        "step_end_ns",
+        "steady_step_ns",
         "spans",
         "ops_simulated",
         "rank_classes",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from simcore.choices import choices
 from simcore.parameters import FLAGS, Flag, Parameters
+from simcore.program.schedules import SCHEDULES
 from tui.frame import cells
 from tui.state.checking import MOST_NS, Damaged
 from tui.state.identity import Identity
@@ -146,7 +147,7 @@ TIMELINE = "screens__timeline__"
         ({"parameters": {"algorithm": ["0=ring", "foo"]}},
          "parameters.algorithm[1]: foo: DIM=NAME is expected, for example 0=ring"),
         ({"parameters": {"schedule": "foo"}},
-         'parameters.schedule: found "foo", expected one of layer-loop, gpipe, 1f1b, interleaved, zb-h1'),
+         f'parameters.schedule: found "foo", expected one of {", ".join(SCHEDULES)}'),
         ({"parameters": {"network": "busbw"}},
          'parameters.network: found "busbw", expected one of analytical, shared, busbw:FILE, simai-auto, '
          "links"),

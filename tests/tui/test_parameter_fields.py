@@ -57,8 +57,8 @@ def test_the_form_has_every_parameter_of_the_command_line_with_a_choice() -> Non
     fields = fields_for(seed().simulation)
     assert [field.label for field in fields] == [
         "world", "tp", "ep", "pp", "rank order",
-        "schedule", "microbatches", "virtual stages", "passes", "stage layout", "overlap reduce",
-        "overlap gather",
+        "schedule", "microbatches", "virtual stages", "passes", "steps", "stage layout", "overlap f+b",
+        "overlap reduce", "overlap gather",
         "dialect",
         "cluster", "system",
         "dim 0  bandwidth", "dim 0  latency", "dim 0  algorithm",
@@ -95,8 +95,8 @@ def test_values_that_are_not_given_are_those_of_the_run() -> None:
         "cluster": "none", "system": "none", "splits": "1", "active chunks": "1",
         "endpoint delay": "10", "local mem bw": "3350", "optimization": "localBWAware",
         "network": "analytical", "compute scale": "1", "comm scale": "1", "no fold": "off",
-        "virtual stages": "1", "passes": "1", "stage layout": "uniform",
-        "overlap reduce": "off", "overlap gather": "off",
+        "virtual stages": "1", "passes": "1", "steps": "1", "stage layout": "uniform",
+        "overlap f+b": "off", "overlap reduce": "off", "overlap gather": "off",
         "layer scale": "none", "slow rank": "none", "slow link": "none", "jitter": "0", "seed": "0",
     }  # fmt: skip
 

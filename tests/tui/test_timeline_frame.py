@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from simcore.analysis import Results
 from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.made_runs import line_text, lonely, run, seed, small, some_runs
-from tui.frame import ASCII, BLOCKS, text_of, width_of
+from tui.frame import ASCII, BLOCKS, Glyphs, text_of, width_of
 from tui.style import styles
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.model import TimelineModel
@@ -213,3 +213,24 @@ def test_the_legend_names_every_kind_once() -> None:
 def test_the_view_line_says_what_is_on_the_screen() -> None:
     view = drawn(seed(), 120, 33)[-1]
     assert re.match(r" view 0[ .0-9]* s \.\. 14\.774[ 0-9]* s, 153\.9 ms a column   1024 ranks in 16 ", view)
+
+
+@pytest.mark.parametrize("glyphs", [BLOCKS, ASCII], ids=["blocks", "ascii"])
+def test_a_bar_in_each_lane_is_where_a_step_ends_and_the_next_begins(glyphs: Glyphs) -> None:
+    results = run(
+        make_workload([layer("mlp_1", 100, 100, 100)], tp=1, ep=1, pp=2, all_gpus=2, pp_comm=0),
+        schedule="zb-h2", microbatches=4, steps=2,
+    )  # fmt: skip
+    model = TimelineModel(results)
+    text = text_of(TimelineFrame(glyphs, False).draw(model, 80, 21))
+    assert "step ends" in text
+    lanes = [line for line in text.split("\n") if " + " in line or ">+ " in line]
+    assert len(lanes) == 2
+    for stage, line in enumerate(lanes):
+        cells = line.split(glyphs.vertical, 1)[1]
+        # Stage s is done 100 ns later, with 1200 ns of work a step and 2500 of both.
+        assert cells.count(glyphs.vertical) == 1
+        end = 100 * stage + 1200
+        assert abs(cells.index(glyphs.vertical) - end * len(cells.rstrip()) / 2500) <= 1.5
+    alone = text_of(TimelineFrame(glyphs, False).draw(TimelineModel(seed()), 80, 21))
+    assert "step ends" not in alone

@@ -27,7 +27,7 @@ def build_parser() -> Parser:
         "files",
         metavar="FILE",
         nargs="+",
-        help="workload files, rank traces, directories of them, or - for standard input",
+        help="workload files, rank traces, directories of them, pipeline schedules, or - for standard input",
     )
     parser.add_argument("--json", action="store_true", help=f"the findings as JSON (schema {SCHEMA})")
     return parser
@@ -37,7 +37,8 @@ def main(words: list[str]) -> int:
     """Check files. Exit status 0, or 1 when one has an error; wrong usage raises."""
     arguments = build_parser().parse_args(words)
     # Not before: --help must answer at once.
-    from simcore.checking import check_file_of
+    from simcore.checking import check_file_of, check_schedule
+    from simcore.inputs import is_schedule_file
     from tui.commands.inputs import STANDARD_INPUT, open_input
 
     paths: list[str] = arguments.files
@@ -46,7 +47,10 @@ def main(words: list[str]) -> int:
     listed = []
     errors = 0
     for path in paths:
-        checked = check_file_of(partial(open_input, path))
+        if path != STANDARD_INPUT and is_schedule_file(path):
+            checked = check_schedule(path)
+        else:
+            checked = check_file_of(partial(open_input, path))
         errors += checked.errors
         if arguments.json:
             listed.append(_file(path, checked))

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from simcore.analysis.layer_order import NO_SLACK
-from simcore.measured.kernel_names import shown_name
+from simcore.kernel_names import shown_name
 from simcore.replay.operations import WORK, Operation, Operations
 from simcore.units import percent, plural
 from tui.frame import cells

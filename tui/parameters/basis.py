@@ -17,6 +17,7 @@ from simcore.networks import network_model
 from simcore.parameters import Parameters
 from simcore.policies import chosen_dialect
 from simcore.program.blocks import find_structure
+from simcore.program.building import chosen_schedule
 from simcore.program.defaults import schedule_defaults
 from simcore.program.ops import Program
 from simcore.simulation import place
@@ -105,4 +106,15 @@ def not_given(field: str, basis: Basis) -> object:
     if field == "microbatches" and basis.program.queued and not queued:
         # The program of the other dialect has the whole file as one block.
         structure = find_structure(workload)[0]
-    return getattr(schedule_defaults(workload, basis.layout, structure, queued), field)
+    defaults = schedule_defaults(workload, basis.layout, structure, queued)
+    schedule = basis.parameters.schedule or defaults.schedule
+    if field in ("virtual_stages", "microbatches"):
+        # A schedule may imply its chunks, and one from a file has its micro-batches too.
+        with suppress(UsageError, InputError):
+            rules, given = chosen_schedule(schedule)
+            if given is not None:
+                placement = given.order.placement
+                return placement.parts if field == "virtual_stages" else given.order.microbatches
+            if field == "virtual_stages" and rules.chunks is not None:
+                return rules.chunks
+    return getattr(defaults, field)

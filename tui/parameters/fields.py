@@ -16,7 +16,11 @@ _KINDS: dict[str, type[FlagField]] = {"text": TextField, "words": ListField}
 # Of files alone, or of another form of the same run: a model has rows of its own.
 _NOT_OF_MODELS = ("dialect", "passes", "stage_layout", "microbatches", "as_aicb", "aicb_args")
 # Names that would fill their column.
-_SHORT = {"overlap_grad_reduce": "overlap reduce", "overlap_param_gather": "overlap gather"}
+_SHORT = {
+    "overlap_fwd_bwd": "overlap f+b",
+    "overlap_grad_reduce": "overlap reduce",
+    "overlap_param_gather": "overlap gather",
+}
 
 
 def fields_for(basis: Basis) -> list[Field]:

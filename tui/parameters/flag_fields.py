@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from simcore.choices import choices
+from simcore.choices import choices, may_be_file
 from simcore.cluster import DEFAULT_PRESET, PRESETS, parameter_values
 from simcore.diagnostics import UsageError
 from simcore.networks import NETWORKS, network_model
@@ -111,7 +111,8 @@ class FlagField(Field):
             if text not in ("on", "off"):
                 raise UsageError(f"{flag.option}: on or off is expected")
             return replaced(parameters, flag.field, text == "on")
-        if flag.kind == "word" and text not in choices(flag.field):
+        fits = text in choices(flag.field) or may_be_file(flag.field, text)
+        if flag.kind == "word" and not fits:
             raise UsageError(f"{flag.option}: one of {', '.join(choices(flag.field))} is expected")
         return replaced(parameters, flag.field, parse_value(flag, text))
 

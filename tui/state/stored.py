@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
-from simcore.choices import choices, is_one_of
+from simcore.choices import choices, is_one_of, may_be_file
 from simcore.diagnostics import UsageError
 from simcore.forms import check_item
 from simcore.parameters import FLAGS, Flag, Parameters, parse_value, stated
@@ -162,7 +162,7 @@ def _value(flag: Flag, value: object, where: str) -> Any:
         return items(value, where, lambda one, place: _item(flag, one, place), _MOST_VALUES)
     if flag.kind == "word":
         word = text(value, where)
-        if not is_one_of(word, choices(flag.field)):
+        if not is_one_of(word, choices(flag.field)) and not may_be_file(flag.field, word):
             raise wrong(word, where, f"one of {', '.join(choices(flag.field))}")
         return word
     if flag.kind == "text":

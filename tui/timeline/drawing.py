@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import groupby, islice
 from operator import add, itemgetter, ne
@@ -79,6 +80,9 @@ def drawn_lane(
         mark_fills(pieces, on_path, lane, glyphs, letters=not colour or glyphs is ASCII)
     named = write_names(pieces, kinds, found_edges, lane, window, edges, glyphs, colour)
     put_edges(pieces, found_edges)
+    for seam in lane.seams:
+        if edges[0] < seam < edges[-1]:
+            pieces[bisect_right(edges, seam) - 1] = (glyphs.vertical, "bright")
     if not colour:
         if on_path is not None:
             mark_names(pieces, on_path, named)

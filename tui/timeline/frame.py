@@ -235,7 +235,10 @@ class TimelineFrame:
         path = self._path is not None
         partly = not all(model.shown(row.lane).covers_all for row in rows)
         kinds = model.source.legend
-        return legend(kinds, self.glyphs, width, self.colour, crowded, streams, path, partly=partly)
+        seams = any(model.shown(row.lane).seams for row in rows)
+        return legend(
+            kinds, self.glyphs, width, self.colour, crowded, streams, path, partly=partly, seams=seams
+        )
 
     def _view(self, model: TimelineModel, width: int) -> Line:
         window = model.window

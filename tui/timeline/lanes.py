@@ -52,6 +52,10 @@ class Lane(SpanLane):
         return self.name if self.stream is None else self.of.stream_title(self.number, self.stream)
 
     @property
+    def seams(self) -> Sequence[int]:
+        return self.of.seams(self.number) if self.stream in (None, COMPUTE_STREAM) else ()
+
+    @property
     def whose(self) -> str:
         return " ".join(self.name.split())
 

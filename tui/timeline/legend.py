@@ -12,12 +12,13 @@ _WIDE = 100
 
 def legend(
     kinds: Sequence[Kind], glyphs: Glyphs, width: int, colour: bool, crowded: bool, streams: bool,
-    path: bool = False, wide: bool | None = None, partly: bool = False,
+    path: bool = False, wide: bool | None = None, partly: bool = False, seams: bool = False,
 ) -> Line:  # fmt: skip
     """One line of at most `width` cells; an entry that does not fit whole is left out.
 
     crowded: whether a row is drawn by how busy it is. streams: whether a stream's lane is shown.
-    path: whether the critical path stands out. partly: whether lanes are shown that are empty at times.
+    path: whether the critical path stands out. seams: whether steps end in lanes. partly: whether lanes
+    are shown that are empty at times.
     wide: whether whole words are written and communication by its kinds; None: from 100 cells on.
     """
     wide = width >= _WIDE if wide is None else wide
@@ -27,6 +28,8 @@ def legend(
         words = " crowded: height is busy share" if wide else " busy share"
         # In front of all else: it changes what the others say.
         entries.insert(0, [(height, "bright"), (f"{words} ", "")])
+    if seams:
+        entries.insert(0, [(glyphs.vertical, "bright"), (" step ends ", "")])
     if path and not colour:
         entries.insert(0, [("FBX* <>", "bright"), (" critical path ", "")])
     if streams and wide:

@@ -122,6 +122,11 @@ class SpanLane:
         raise NotImplementedError
 
     @property
+    def seams(self) -> Sequence[int]:
+        """When a step ends here and the next one begins, ns: none in a lane of one step."""
+        return ()
+
+    @property
     def whose(self) -> str:
         """The ranks of a stream's lane, in few words."""
         return f"rank {self.key.rank}" if self.key.rank >= 0 else str(self.number)

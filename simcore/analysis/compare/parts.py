@@ -12,7 +12,6 @@ from simcore.analysis.accounts import ACCOUNTS, FIRST_EXPOSED, IDLE_OP
 from simcore.analysis.compare.matching import ClassPair
 from simcore.analysis.results import Results
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, Ops
-from simcore.program.schedules import SCHEDULES
 from simcore.records import Struct, field
 from simcore.units import signed
 from simcore.workload.model import base_name
@@ -95,8 +94,7 @@ def difference_parts(a: Results, b: Results, pairs: list[ClassPair]) -> list[Par
 def is_pipeline(results: Results) -> bool:
     """Whether stages of the run wait for each other."""
     simulation = results.simulation
-    schedule = SCHEDULES.get(simulation.program.schedule)
-    return simulation.layout.pp > 1 and schedule is not None and schedule.pipelined
+    return simulation.layout.pp > 1 and simulation.program.has_pipeline_schedule
 
 
 def compute_is_equal(a: Results, b: Results, pairs: list[ClassPair]) -> bool:

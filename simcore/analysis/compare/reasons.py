@@ -106,9 +106,14 @@ def _schedule(comparison: Comparison) -> str:
         return f"chunks of 1/{chunks} of a stage make the empty slots as much shorter"
     if before == "interleaved" and not shorter:
         return f"whole stages in place of chunks make the empty slots {whole} times as long"
-    if after == "zb-h1" and shorter:
+    did_split, splits = (
+        side.simulation.program.rules.splits_backward for side in (comparison.a, comparison.b)
+    )
+    if after == "dualpipe" and shorter:
+        return "micro-batches come from both ends at once, and weight gradients fill the waits"
+    if splits and not did_split and shorter:
         return "weight gradients fill the wait for the next backward"
-    if before == "zb-h1" and not shorter:
+    if did_split and not splits and not shorter:
         return "weight gradients no longer fill the wait for the next backward"
     if {before, after} == {"gpipe", "1f1b"}:
         return f"{before} and {after} leave the same slots empty, in another order"
@@ -267,6 +272,13 @@ def _degrees(comparison: Comparison) -> str:
     return f"tp {b.tp} x dp {b.dp} x pp {b.pp}, before tp {a.tp} x dp {a.dp} x pp {a.pp}"
 
 
+def _forward_beside_backward(comparison: Comparison) -> str:
+    """Whether forwards and backwards take turns in B."""
+    if comparison.changed["overlap_fwd_bwd"][1]:
+        return "collectives of a forward run beside a backward, and the other way round"
+    return "a forward and a backward no longer take turns"
+
+
 def _rank_order(comparison: Comparison) -> str:
     return "ranks, and with them groups, lie elsewhere on the network"
 
@@ -321,8 +333,10 @@ REASONS: dict[str, Reason] = {
     "rank_order": Reason(_rank_order, _EXPOSED, _communicated_ns),
     "microbatches": Reason(_microbatches, _PASSES),
     "passes": Reason(_work),
+    "steps": Reason(_work),
     "layers": Reason(_work),
     "stage_layout": Reason(_stage_layout, _PASSES),
+    "overlap_fwd_bwd": Reason(_forward_beside_backward),
     "overlap_grad_reduce": Reason(_grad_reduce, _GRADIENTS),
     "overlap_param_gather": Reason(_param_gather, _GRADIENTS),
     "slow_rank": Reason(_slow_rank, (BUSY, STANDING), _slow_ns),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from simcore.analysis.alike import alike
 from simcore.analysis.sentences.model import Facts, Sentence, are, stage_words
-from simcore.program.schedules import SCHEDULES
 from simcore.units import duration, plural
 
 # The count of slots is said where it gives the time that was lost as closely as this.
@@ -38,7 +37,7 @@ def _slots(facts: Facts, lost: int) -> list[str]:
     """`with 16 stages and 16 micro-batches 1f1b leaves 15 of 31 slots empty ...` where that holds."""
     simulation = facts.simulation
     program, stages = simulation.program, simulation.layout.pp
-    if not SCHEDULES[program.schedule].bubble_slots or not program.microbatches:
+    if not program.rules.bubble_slots or not program.microbatches:
         return []
     full = program.microbatches * program.virtual_stages
     work = facts.step_ns - lost

@@ -48,17 +48,24 @@ class Change(Struct, frozen=True):
 def _schedules(simulation: Simulation) -> Iterator[Change]:
     """The other pipeline schedules, those in chunks with each number of virtual stages that fits."""
     program = simulation.program
+    shape: dict[str, Any] = {}
+    if program.has_pipeline_schedule and program.schedule not in SCHEDULES:
+        # The stages and micro-batches of a schedule file are not those of another schedule by themselves.
+        shape = {"pp": simulation.layout.pp, "microbatches": program.microbatches}
     # Of schedules that take as long the one that everybody knows.
     for name in sorted(SCHEDULES, key=lambda name: name != _USUAL):
         schedule = SCHEDULES[name]
-        if not schedule.pipelined:
+        if not schedule.tried:
             continue
-        counts: list[int | None] = [None]
-        if schedule.chunked:
-            counts = list(fitting_chunks(program.structure, simulation.layout.pp, program.microbatches))
-        for count in counts:
-            if (name, count or 1) != (program.schedule, program.virtual_stages):
-                yield Change({"schedule": name, "virtual_stages": count})
+        for count in fitting_chunks(program.structure, simulation.layout.pp, program.microbatches, name):
+            chunks = count or schedule.chunks
+            if (name, chunks) != (program.schedule, program.virtual_stages):
+                yield Change({**shape, "schedule": name, "virtual_stages": count})
+
+
+def _forwards_beside_backwards(simulation: Simulation) -> Iterator[Change]:
+    if simulation.program.rules.pairs and not simulation.parameters.overlap_fwd_bwd:
+        yield Change({"overlap_fwd_bwd": True})
 
 
 def _reductions_beside_compute(simulation: Simulation) -> Iterator[Change]:
@@ -99,6 +106,7 @@ Family = Callable[[Simulation], Iterator[Change]]
 # Those of a pipeline's schedule, the schedule itself first; then those of any run.
 OF_SCHEDULES: tuple[Family, ...] = (
     _schedules,
+    _forwards_beside_backwards,
     _reductions_beside_compute,
     _gathers_beside_compute,
     _stage_layouts,

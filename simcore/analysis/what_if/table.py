@@ -14,7 +14,7 @@ from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation
 
 # About as many changes as a run of a pipeline has, for the progress.
-_CHANGES = 12
+_CHANGES = 15
 
 
 def what_if(

@@ -5,39 +5,100 @@ Dialect astra-sim-1 has the loops of its policies instead (`policy_loops.POLICY_
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from simcore.program.stage_builder import StageBuilder
+    from collections.abc import Iterable
 
-__all__ = ["SCHEDULES", "Schedule"]
+    from simcore.program.order import Action, Order, Placement, Shape
+
+__all__ = ["FROM_FILE", "SCHEDULES", "Schedule", "is_schedule_file"]
 
 
 class Schedule(NamedTuple):
-    """name: of a file here and of the function in it. pipelined: stages wait for each other.
+    """name: of a file here and of the function in it, "" without. pipelined: stages wait for each other.
 
-    chunked: a stage holds several chunks (virtual stages). splits_backward: weight gradients are
-    put off, apart from the input gradients. bubble_slots: with stages alike, a stage's bubble is the slots of
-    P - 1 micro-batches (chunks of them), forward and backward, of those that its step has.
+    placement: where the chunks lie, of `simcore.program.order.PLACEMENTS`. chunks: into how many the
+    layers of a stage are cut (virtual stages), None where that is to be said. multiple: what the
+    micro-batches are a multiple of. even_stages: whether an odd number of stages cannot be.
+    splits_backward: weight gradients are put off, apart from the input gradients. bubble_slots: with
+    stages alike, a stage's bubble is the slots of P - 1 micro-batches (chunks of them), forward and
+    backward, of those that its step has. pairs: a forward and a backward can take turns, row by row
+    (--overlap-fwd-bwd). tried: whether a what-if tries it in place of another.
     """
 
     name: str
-    pipelined: bool
-    chunked: bool = False
+    pipelined: bool = True
+    placement: str = "loop"
+    chunks: int | None = 1
+    multiple: Literal["", "stages", "two"] = ""
+    even_stages: bool = False
     splits_backward: bool = False
     bubble_slots: bool = False
+    pairs: bool = False
+    tried: bool = False
 
-    def build(self, stage: StageBuilder) -> None:
-        """Puts one stage's step together."""
-        # Loaded here: `--help` names all schedules, and a run has one.
-        getattr(import_module(f"{__name__}.{self.name}"), self.name)(stage)
+    def order(self, shape: Shape) -> Order:
+        """The order of a step. `shape` is one that fits: see `misfit`."""
+        from simcore.program.order import Order
+
+        stages = range(shape.stages)
+        return Order(self.placed(shape), tuple(tuple(self.actions(shape, stage)) for stage in stages))
+
+    def placed(self, shape: Shape) -> Placement:
+        """Where the chunks lie."""
+        # Loaded here and below: `--help` names all schedules, and a run has one.
+        from simcore.program.order import PLACEMENTS
+
+        return PLACEMENTS[self.placement](shape)
+
+    def actions(self, shape: Shape, stage: int) -> Iterable[Action]:
+        """What a stage does, in its order."""
+        function = getattr(import_module(f"{__name__}.{self.name}"), self.name)
+        found: Iterable[Action] = function(shape, stage)
+        return found
+
+    def misfit(self, stages: int, microbatches: int) -> str | None:
+        """What cannot be about so many stages and micro-batches, and what would fit; None if they fit."""
+        if self.even_stages and stages % 2:
+            return f"{stages} stages are an odd number: {stages - 1 or 2} or {stages + 1} would fit"
+        unit = {"stages": stages, "two": 2}.get(self.multiple, 1)
+        if microbatches % unit:
+            below = microbatches - microbatches % unit
+            near = f"{below} or {below + unit}" if below else str(unit)
+            what = f"{stages} stages" if self.multiple == "stages" else "2"
+            return f"{microbatches} micro-batches are not a multiple of {what}: {near} would fit"
+        return None
 
 
 SCHEDULES: dict[str, Schedule] = {
-    "layer-loop": Schedule("layer_loop", pipelined=False),
-    "gpipe": Schedule("gpipe", pipelined=True, bubble_slots=True),
-    "1f1b": Schedule("one_f_one_b", pipelined=True, bubble_slots=True),
-    "interleaved": Schedule("interleaved", pipelined=True, chunked=True, bubble_slots=True),
-    "zb-h1": Schedule("zb_h1", pipelined=True, splits_backward=True),
+    "layer-loop": Schedule("", pipelined=False),
+    "gpipe": Schedule("gpipe", bubble_slots=True, tried=True),
+    "1f1b": Schedule("one_f_one_b", bubble_slots=True, tried=True),
+    "interleaved": Schedule(
+        "interleaved", chunks=None, multiple="stages", bubble_slots=True, pairs=True, tried=True
+    ),
+    "zb-h1": Schedule("zb_h1", splits_backward=True, tried=True),
+    "zb-h2": Schedule("zb_h2", splits_backward=True, tried=True),
+    "zb-v": Schedule("zb_v", placement="v", chunks=2, splits_backward=True, tried=True),
+    "v-half": Schedule("v_half", placement="v", chunks=2, splits_backward=True, tried=True),
+    "v-min": Schedule("v_min", placement="v", chunks=2, splits_backward=True),
+    "dualpipe": Schedule(
+        "dualpipe", placement="both-ways", multiple="two", even_stages=True, splits_backward=True, pairs=True
+    ),
+    "dualpipev": Schedule("dualpipev", placement="v", chunks=2, splits_backward=True, pairs=True),
+    "looped-bfs": Schedule("looped_bfs", chunks=None),
+    "breadth-first": Schedule("breadth_first", chunks=None),
 }
+
+# A schedule of one's own: the file has its order and its shape.
+FROM_FILE = Schedule("", chunks=None, pairs=True)
+
+
+def is_schedule_file(name: str) -> bool:
+    """Whether the word of `--schedule` is a file: one that is there, or a path, or a name with a suffix."""
+    if name in SCHEDULES or "\0" in name:
+        return False
+    return os.sep in name or "." in name or os.path.isfile(name)

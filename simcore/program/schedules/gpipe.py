@@ -1,14 +1,14 @@
 """`gpipe`: all forwards, then all backwards (Huang et al., GPipe, 2019)."""
 
-from simcore.program.stage_builder import StageBuilder
+from collections.abc import Iterator
+
+from simcore.program.order import Action, Shape
 
 
-def gpipe(stage: StageBuilder) -> None:
+def gpipe(shape: Shape, stage: int) -> Iterator[Action]:
     """F of every micro-batch, then B of every micro-batch, both in ascending order."""
-    microbatches = range(stage.plan.microbatches)
-    stage.start_of_step()
-    for microbatch in microbatches:
-        stage.forward(microbatch)
-    for microbatch in microbatches:
-        stage.backward(microbatch)
-    stage.end_of_step()
+    del stage
+    for microbatch in range(shape.microbatches):
+        yield Action("F", microbatch)
+    for microbatch in range(shape.microbatches):
+        yield Action("B", microbatch)

@@ -3,29 +3,37 @@
 Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters, 2021, 2.2.2.
 """
 
-from simcore.program.stage_builder import StageBuilder
+from collections.abc import Iterator
+
+from simcore.program.order import Action, Shape
 
 
-def interleaved(stage: StageBuilder) -> None:
-    """Groups of P micro-batches go through chunk after chunk; 2(P-1-s) + (V-1)P warm-up forwards."""
-    stages, chunks = stage.stages, stage.plan.chunks
-    total = stage.plan.microbatches * chunks
-    warm_up = min(total, 2 * (stages - 1 - stage.stage) + (chunks - 1) * stages)
+def interleaved(shape: Shape, stage: int) -> Iterator[Action]:
+    """Groups of P micro-batches go through chunk after chunk; 2(P-1-s) + (V-1)P warm-up forwards.
 
-    def forward(step: int) -> None:
-        group, place = divmod(step, stages * chunks)
-        stage.forward(group * stages + place % stages, place // stages)
+    One more where forwards run beside backwards (Megatron's overlapped MoE communication): then no
+    pair has the forward that its backward needs.
+    """
+    stages, chunks = shape.stages, shape.chunks
+    total = shape.microbatches * chunks
+    warm_up = min(total, 2 * (stages - 1 - stage) + (chunks - 1) * stages + shape.overlapped)
 
-    def backward(step: int) -> None:
-        group, place = divmod(step, stages * chunks)
-        stage.backward(group * stages + place % stages, chunks - 1 - place // stages)
+    def place(step: int) -> tuple[int, int]:
+        group, rest = divmod(step, stages * chunks)
+        return group * stages + rest % stages, rest // stages
 
-    stage.start_of_step()
+    def forward(step: int, paired: bool = False) -> Action:
+        microbatch, chunk = place(step)
+        return Action("F", microbatch, chunk, paired)
+
+    def backward(step: int) -> Action:
+        microbatch, chunk = place(step)
+        return Action("B", microbatch, chunks - 1 - chunk)
+
     for step in range(warm_up):
-        forward(step)
+        yield forward(step)
     for step in range(warm_up, total):
-        forward(step)
-        backward(step - warm_up)
+        yield forward(step, paired=shape.overlapped)
+        yield backward(step - warm_up)
     for step in range(total - warm_up, total):
-        backward(step)
-    stage.end_of_step()
+        yield backward(step)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from simcore.workload.formats.format import Format, Head
 
 _BLANKS = b" \t\r\n\f\v"
@@ -81,6 +83,18 @@ def _varint(raw: bytes, at: int) -> tuple[int, int]:
     return -1, len(raw)
 
 
+# The first cell that is not empty of PyTorch's form, or a stage's line of the plain one.
+_SCHEDULE = re.compile(
+    r"[\s,\"]*(?:(?:(?:stage|rank)\s*)?\d+\s*:[\s.]*\d*[FBIW]\d+|\d+(?:[FBIW]|UNSHARD|RECV_F|\(\d+F)\d*(?:[,;\s]|$))",
+    re.IGNORECASE,
+)
+
+
+def is_schedule(head: Head) -> bool:
+    """Whether a file is a pipeline schedule: `simcore.program.order_files` reads it, as a parameter."""
+    return bool(head.lines) and _SCHEDULE.match(head.lines[0]) is not None
+
+
 _GIVE_A_WORKLOAD = "give the SimAI, ASTRA-sim 1.0 or op-table file that it was made from"
 
 FORMATS: tuple[Format, ...] = (
@@ -96,6 +110,11 @@ FORMATS: tuple[Format, ...] = (
         "AICB log",
         _is_aicb_log,
         instead="it is what a run measured; give the workload that AICB wrote for SimAI",
+    ),
+    Format(
+        "a pipeline schedule",
+        is_schedule,
+        instead="give it beside a workload as --schedule FILE; wltui check and wltui schedule read it",
     ),
     Format("Chakra execution trace", _is_chakra, instead=_GIVE_A_WORKLOAD),
 )

@@ -1,0 +1,381 @@
+"""Schedules of one's own: a file's order, found to be one that can run, or what is wrong with it.
+
+Import from here: `open_order`, `check_order`, `ReadOrder`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from simcore.diagnostics import Diagnostic, InputError
+from simcore.program.order import Action, Order, Place, Placement
+from simcore.program.order_text import MOST_CELLS, Cell, Transfer, Written, by_rank, read_text
+from simcore.program.order_walk import standstill
+from simcore.units import plural
+from simcore.workload.opening import read_file
+
+# Of one code; of a file that is no schedule every cell would be one.
+_MOST_LISTED = 20
+
+
+class ReadOrder(NamedTuple):
+    """A file's order. pairs_wait: why its pairs could not be overlapped, None where they can."""
+
+    path: str
+    order: Order
+    form: str
+    diagnostics: tuple[Diagnostic, ...]
+    pairs_wait: str | None
+
+    @property
+    def format(self) -> str:
+        """What it is, beside workloads and measured runs."""
+        return "schedule"
+
+
+def open_order(path: str) -> ReadOrder:
+    """The order in the file at `path`. Raises InputError where there is none that can run."""
+    try:
+        found = os.stat(path)
+        return _open_order(path, (found.st_mtime_ns, found.st_size))
+    except (OSError, ValueError):
+        # `read_file` says what is wrong.
+        return _open_order(path, (0, 0))
+
+
+@lru_cache(maxsize=4)
+def _open_order(path: str, version: tuple[int, int]) -> ReadOrder:
+    read, found = check_order(path)
+    errors = [one for one in found if one.severity == "error"]
+    if read is None or errors:
+        raise InputError(*errors, found=tuple(found))
+    return read
+
+
+def check_order(path: str) -> tuple[ReadOrder | None, list[Diagnostic]]:
+    """The order in the file at `path`, None where it has errors, and all that was found.
+
+    Raises InputError for a file that cannot be read at all.
+    """
+    data = read_file(path)
+    text = data.decode("utf-8-sig", "replace")
+    if text.count(",") + text.count(" ") > MOST_CELLS:
+        message = f"found more than {MOST_CELLS} cells, expected a schedule"
+        raise InputError(Diagnostic("error", "too-large", message, path, 1, 1))
+    written, errors = read_text(path, text)
+    if not written.cells and not errors:
+        message = "found no action, expected `0F0,0F1,0B0 ...`, a line a rank, or `0: F0 F1 B0 ...`"
+        errors.append(Diagnostic("error", "schedule-text", message, path, 1, 1))
+    if not errors:
+        errors = list(_Check(path, written).errors())
+    if errors:
+        return None, _listed(errors)
+    order = _order(written)
+    notes = list(_left_out(path, written))
+    stuck = standstill(order)
+    if stuck is not None:
+        first = next(cell for cell in written.cells if (cell.rank, cell.words()) == stuck.first)
+        message = f"the stages would wait for each other for ever: {stuck.words}"
+        place = (path, first.line, first.column)
+        return None, [*notes, Diagnostic("error", "schedule-deadlock", message, *place)]
+    pairs = standstill(order, overlapped=True)
+    return ReadOrder(path, order, written.form, tuple(notes), pairs.words if pairs else None), notes
+
+
+def _listed(errors: list[Diagnostic]) -> list[Diagnostic]:
+    """The errors in the order of their places, of one code the first few and how many more there are."""
+    listed: list[Diagnostic] = []
+    counts: Counter[str] = Counter()
+    for one in sorted(errors, key=lambda one: (one.line or 0, one.column or 0)):
+        counts[one.code] += 1
+        if counts[one.code] <= _MOST_LISTED:
+            listed.append(one)
+    for code, count in counts.items():
+        if count > _MOST_LISTED:
+            last = next(one for one in reversed(listed) if one.code == code)
+            message = f"{count - _MOST_LISTED} more of this kind from here on are not listed"
+            listed.append(Diagnostic("error", code, message, last.file, last.line, last.column))
+    return listed
+
+
+def _left_out(path: str, written: Written) -> Iterator[Diagnostic]:
+    """A note on what a file says that a run takes from elsewhere."""
+    counts = Counter(word for word, *_ in written.others)
+    if counts:
+        words = " and ".join(f"{count} {word}" for word, count in counts.items())
+        _, _, _, line, column = written.others[0]
+        message = f"{words} left out: when gradients and parameters are exchanged is the workload's"
+        yield Diagnostic("note", "schedule-left-out", message, path, line, column)
+
+
+# -- what is wrong ---------------------------------------------------------------------
+
+
+class _Check:
+    """Looks for what is missing, twice, beyond the micro-batches, misplaced or out of order."""
+
+    def __init__(self, path: str, written: Written) -> None:
+        self._path = path
+        self._written = written
+        self._ranks = [*by_rank(written)]
+        self._depth = 1 + max(cell.position for cell in written.cells)
+        self._microbatches = self._count()
+        # By position and micro-batch: where it is, in which cells.
+        self._cells: dict[tuple[int, int], list[Cell]] = {}
+        for cell in written.cells:
+            self._cells.setdefault((cell.position, cell.microbatch), []).append(cell)
+
+    def _count(self) -> int:
+        """The micro-batches of the file: as many as most of its positions take forward, and backward."""
+        numbers: dict[tuple[int, str], set[int]] = {}
+        for cell in self._written.cells:
+            if cell.kind != "W":
+                kind = "F" if cell.kind == "F" else "B"
+                numbers.setdefault((cell.position, kind), set()).add(cell.microbatch)
+        counts = Counter(map(len, numbers.values()))
+        return max(counts, key=lambda count: (counts[count], count), default=0)
+
+    def errors(self) -> Iterator[Diagnostic]:
+        """All of them; who lies where and in which order only where nothing is missing or beyond."""
+        found = [*self._of_ranks(), *self._of_numbers()]
+        found += [] if found else self._of_places()
+        found += [*self._of_order()]
+        if not found and self._written.transfers:
+            found += self._of_transfers()
+        return iter(found)
+
+    def _error(self, code: str, message: str, cell: Cell | Transfer | None) -> Diagnostic:
+        line, column = (cell.line, cell.column) if cell is not None else (None, None)
+        return Diagnostic("error", code, message, self._path, line, column)
+
+    def _of_ranks(self) -> Iterator[Diagnostic]:
+        for rank, cells in enumerate(self._ranks):
+            if not cells:
+                yield self._error("schedule-missing", f"rank {rank} has no action", None)
+
+    def _of_numbers(self) -> Iterator[Diagnostic]:
+        count = self._microbatches
+        for (position, microbatch), cells in self._cells.items():
+            if microbatch >= count:
+                for cell in cells:
+                    yield self._error(
+                        "schedule-beyond",
+                        f"stage {position}: {cell.kind}{microbatch} is beyond the "
+                        f"{plural(count, 'micro-batch')} of the file, 0 to {count - 1}",
+                        cell,
+                    )
+        for position in range(self._depth):
+            of_rank = next((cell for cell in self._written.cells if cell.position == position), None)
+            if of_rank is None:
+                yield self._error(
+                    "schedule-missing", f"stage {position} has no action, stage {self._depth - 1} has", None
+                )
+                continue
+            for microbatch in range(count):
+                yield from self._of_microbatch(position, microbatch, of_rank)
+
+    def _of_microbatch(self, position: int, microbatch: int, of_rank: Cell) -> Iterator[Diagnostic]:
+        """What is missing or twice of a micro-batch at a position. of_rank: a cell of that position."""
+        cells = self._cells.get((position, microbatch), [])
+        by_kind: dict[str, list[Cell]] = {}
+        for cell in cells:
+            for part in ("I", "W") if cell.kind == "B" else (cell.kind,):
+                by_kind.setdefault(part, []).append(cell)
+        whole = "I" not in by_kind and "W" not in by_kind
+        for part in ("F", "I", "W"):
+            there = by_kind.get(part, [])
+            if not there and not (part == "W" and whole):
+                name = "B" if part == "I" and whole else part
+                near = cells[0] if cells else of_rank
+                yield self._error(
+                    "schedule-missing",
+                    f"stage {position}: {name}{microbatch} is missing on rank {near.rank}",
+                    near,
+                )
+            for again in there[1:]:
+                if not (part == "W" and again.kind == "B"):  # said of its I
+                    first = there[0]
+                    yield self._error(
+                        "schedule-twice",
+                        f"stage {position}: {again.kind}{microbatch} comes a second time"
+                        f"{'' if again.kind == first.kind else f', after {first.kind}{microbatch}'}"
+                        f", first in line {first.line}, column {first.column}",
+                        again,
+                    )
+
+    def _of_places(self) -> Iterator[Diagnostic]:
+        ranks = self._written.ranks
+        for (position, microbatch), cells in self._cells.items():
+            elsewhere = next((cell for cell in cells if cell.rank != cells[0].rank), None)
+            if elsewhere is not None:
+                yield self._error(
+                    "schedule-place",
+                    f"stage {position}: micro-batch {microbatch} is on rank {elsewhere.rank} too, its "
+                    f"{cells[0].kind} is on rank {cells[0].rank}",
+                    elsewhere,
+                )
+                return
+        if self._depth % ranks:
+            near = next(cell for cell in self._written.cells if cell.position == self._depth - 1)
+            yield self._error(
+                "schedule-place",
+                f"{plural(self._depth, 'stage')} on {plural(ranks, 'rank')}: each rank must have as many",
+                near,
+            )
+            return
+        for microbatch in range(self._microbatches):
+            of_rank = Counter(self._cells[position, microbatch][0].rank for position in range(self._depth))
+            for rank in range(ranks):
+                if of_rank[rank] != self._depth // ranks:
+                    yield self._error(
+                        "schedule-place",
+                        f"micro-batch {microbatch} is in {plural(of_rank[rank], 'stage')} on rank {rank}: "
+                        f"of {self._depth} stages each of {ranks} ranks must have {self._depth // ranks}",
+                        self._cells[0, microbatch][0],
+                    )
+                    return
+        yield from self._of_routes()
+
+    def _of_routes(self) -> Iterator[Diagnostic]:
+        """Several ways through the ranks are copies of the model: they share no stage of a rank."""
+        first_at: dict[tuple[int, ...], int] = {}
+        for microbatch, route in enumerate(_routes(self._written, self._depth, self._microbatches)):
+            first_at.setdefault(route, microbatch)
+        for route, microbatch in first_at.items():
+            for other, before in first_at.items():
+                if before >= microbatch:
+                    break
+                shared = [position for position, rank in enumerate(route) if other[position] == rank]
+                if shared:
+                    apart = next(place for place, rank in enumerate(route) if other[place] != rank)
+                    cell = self._cells[apart, microbatch][0]
+                    yield self._error(
+                        "schedule-place",
+                        f"stage {apart} is on rank {cell.rank} for micro-batch {microbatch} and on rank "
+                        f"{other[apart]} for micro-batch {before}, stage {shared[0]} on one rank for both",
+                        cell,
+                    )
+                    return
+
+    def _of_order(self) -> Iterator[Diagnostic]:
+        """What stands on its rank before something that it needs of the same rank."""
+        for cells in self._ranks:
+            places: dict[tuple[int, int, str], int] = {}
+            for place, cell in enumerate(cells):
+                for part in ("I", "W") if cell.kind == "B" else (cell.kind,):
+                    places.setdefault((cell.position, cell.microbatch, part), place)
+            for place, cell in enumerate(cells):
+                for needed in self._needs_of(cell):
+                    at = places.get(needed, -1)
+                    if at > place:
+                        yield self._error(
+                            "schedule-order",
+                            f"stage {cell.position}: {cell.kind}{cell.microbatch} comes before "
+                            f"{cells[at].words()}, which it needs (line {cells[at].line}, column "
+                            f"{cells[at].column})",
+                            cell,
+                        )
+
+    def _needs_of(self, cell: Cell) -> list[tuple[int, int, str]]:
+        position, microbatch = cell.position, cell.microbatch
+        if cell.kind == "W":
+            return [(position, microbatch, "I")]
+        if cell.kind == "F":
+            return [(position - 1, microbatch, "F")]
+        after = [(position + 1, microbatch, "I")] if position + 1 < self._depth else []
+        return [(position, microbatch, "F"), *after]
+
+    def _of_transfers(self) -> Iterator[Diagnostic]:
+        """SEND and RECV belong to each other, behind what makes and before what needs what they carry."""
+        known: dict[tuple[bool, bool, int, int], Transfer] = {}
+        for one in self._written.transfers:
+            key = (one.sends, one.forward, one.position, one.microbatch)
+            if key in known:
+                message = f"{one.words()} comes a second time, first in line {known[key].line}"
+                yield self._error("schedule-twice", message, one)
+            known.setdefault(key, one)
+        for one in known.values():
+            step = 1 if one.forward == one.sends else -1
+            other = (not one.sends, one.forward, one.position + step, one.microbatch)
+            if other not in known:
+                partner = one._replace(sends=not one.sends, position=one.position + step)
+                message = f"{one.words()} has no {partner.words()}"
+                yield self._error("schedule-missing", message, one)
+            yield from self._of_transfer(one)
+        for (position, microbatch), cells in self._cells.items():
+            there = self._cells.get((position + 1, microbatch))
+            if there is None or there[0].rank == cells[0].rank:
+                continue
+            for forward, at, makers in ((True, position, cells), (False, position + 1, there)):
+                if (True, forward, at, microbatch) not in known:
+                    name = f"{at}SEND_{'F' if forward else 'B'}{microbatch}"
+                    kinds = ("F",) if forward else ("B", "I")
+                    maker = next(cell for cell in makers if cell.kind in kinds)
+                    yield self._error("schedule-missing", f"{name} is missing", maker)
+
+    def _of_transfer(self, one: Transfer) -> Iterator[Diagnostic]:
+        cells = self._ranks[one.rank]
+        kinds = ("F",) if one.forward else ("B", "I")
+        place = next(
+            (
+                index
+                for index, cell in enumerate(cells)
+                if (cell.position, cell.microbatch) == (one.position, one.microbatch) and cell.kind in kinds
+            ),
+            None,
+        )
+        if place is None:
+            message = f"{one.words()}: rank {one.rank} has no {one.position}{kinds[0]}{one.microbatch}"
+            yield self._error("schedule-place", message, one)
+        elif one.sends and place >= one.after:
+            message = f"{one.words()} comes before {cells[place].words()}, which makes what it sends"
+            yield self._error("schedule-order", message, one)
+        elif not one.sends and place < one.after:
+            message = f"{one.words()} comes after {cells[place].words()}, which needs what it receives"
+            yield self._error("schedule-order", message, one)
+
+
+# -- the order -------------------------------------------------------------------------
+
+
+def _routes(written: Written, depth: int, microbatches: int) -> list[tuple[int, ...]]:
+    """By micro-batch the rank at each position."""
+    routes = [[0] * depth for _ in range(microbatches)]
+    for cell in written.cells:
+        routes[cell.microbatch][cell.position] = cell.rank
+    return [tuple(route) for route in routes]
+
+
+def _order(written: Written) -> Order:
+    """The order of a file without errors."""
+    depth = 1 + max(cell.position for cell in written.cells)
+    microbatches = 1 + max(cell.microbatch for cell in written.cells)
+    parts = depth // written.ranks
+    ranks_of = _routes(written, depth, microbatches)
+    numbers = {route: number for number, route in enumerate(dict.fromkeys(ranks_of))}
+    routes = []
+    for route, number in numbers.items():
+        met = [0] * written.ranks
+        places = []
+        for rank in route:
+            places.append(Place(rank, number * parts + met[rank]))
+            met[rank] += 1
+        routes.append(tuple(places))
+    placement = Placement(written.ranks, tuple(routes), tuple(numbers[route] for route in ranks_of))
+    stages = tuple(
+        tuple(
+            Action(
+                cell.kind,
+                cell.microbatch,
+                placement.at(cell.microbatch, cell.position).chunk,
+                cell.paired,
+            )
+            for cell in cells
+        )
+        for cells in by_rank(written)
+    )
+    return Order(placement, stages)

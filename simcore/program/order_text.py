@@ -1,0 +1,200 @@
+"""The two ways to write an order down: PyTorch's, a line of cells a rank, and a plain text of stages.
+
+PyTorch (torch.distributed.pipelining): cells between commas; `0F7` is stage 0, forward, micro-batch 7, `B` a
+backward, `I` and `W` its input and weight gradients apart; `(0F7;7B3)OVERLAP_F_B` two that run side by side;
+nothing in a cell is waiting. What communicates stands between them: `0SEND_F7`, `1RECV_F7`, `0SEND_B7`,
+`0UNSHARD`, `0RESHARD`, `0REDUCE_GRAD`. Plain: `0: F0 F1 B0 W0`, a line a stage; `2F0` where a stage has
+several parts of the model, `F7+7B3` for a pair, `.` for waiting.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from simcore.diagnostics import Diagnostic, printable
+from simcore.program.order import Kind, Order
+
+# More is no schedule: a million actions are 1,000 micro-batches on 64 ranks with 8 chunks.
+MOST_CELLS = 4_000_000
+_ACTION = re.compile(r"(\d{1,9})?([FBIW])(\d{1,9})")
+_TRANSFER = re.compile(r"(\d{1,9})(SEND|RECV)_([FB])(\d{1,9})")
+# With the micro-batch that some versions write behind it.
+_OTHER = re.compile(r"(\d{1,9})(UNSHARD|RESHARD|REDUCE_GRAD)\d{0,9}")
+_PAIR = re.compile(r"\d{0,9}\(([^;()]*);([^;()]*)\)OVERLAP_F_B")
+_STAGE_LINE = re.compile(r"\s*(?:stage|rank)?\s*(\d{1,9})\s*:", re.IGNORECASE)
+_WAITING = (".", "-", "_")
+
+
+class Cell(NamedTuple):
+    """An action as it stands in a file: of a rank, at a position of the model. line, column: from 1."""
+
+    rank: int
+    kind: Kind
+    microbatch: int
+    position: int
+    paired: bool
+    line: int
+    column: int
+
+    def words(self) -> str:
+        """As PyTorch writes it."""
+        return f"{self.position}{self.kind}{self.microbatch}"
+
+
+class Transfer(NamedTuple):
+    """A SEND or RECV of a file. after: how many actions of its rank stand before it."""
+
+    rank: int
+    sends: bool
+    forward: bool
+    microbatch: int
+    position: int
+    after: int
+    line: int
+    column: int
+
+    def words(self) -> str:
+        """As PyTorch writes it."""
+        kind = "F" if self.forward else "B"
+        return f"{self.position}{'SEND' if self.sends else 'RECV'}_{kind}{self.microbatch}"
+
+
+class Written(NamedTuple):
+    """What stands in a file. form: `pytorch` or `plain`. ranks: how many have a line. cells: of all, a rank
+    after another, each in its order. others: (word, position, rank, line, column) of what is left out.
+    """
+
+    form: str
+    ranks: int
+    cells: list[Cell]
+    transfers: list[Transfer]
+    others: list[tuple[str, int, int, int, int]]
+
+
+def as_text(order: Order) -> str:
+    """The order as PyTorch writes it, a line a rank."""
+    lines = []
+    for stage, actions in enumerate(order.stages):
+        cells: list[str] = []
+        first = ""
+        for action in actions:
+            words = f"{order.placement.position(stage, action.chunk)}{action.kind}{action.microbatch}"
+            if action.paired:
+                first = words
+            else:
+                cells.append(f"({first};{words})OVERLAP_F_B" if first else words)
+                first = ""
+        lines.append(",".join(cells))
+    return "\n".join(lines) + "\n"
+
+
+def read_text(path: str, text: str) -> tuple[Written, list[Diagnostic]]:
+    """What stands in the text of a schedule file, and an error for all that cannot be read."""
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1)]
+    lines = [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if lines and _STAGE_LINE.match(lines[0][1]):
+        return _Reader(path, "plain").plain(lines)
+    return _Reader(path, "pytorch").pytorch(lines)
+
+
+class _Reader:
+    """Collects what stands in the lines of a file."""
+
+    def __init__(self, path: str, form: str) -> None:
+        self._path = path
+        self._errors: list[Diagnostic] = []
+        self._written = Written(form, 0, [], [], [])
+        self._own = 0
+
+    def pytorch(self, lines: list[tuple[int, str]]) -> tuple[Written, list[Diagnostic]]:
+        """A line of cells a rank, in the order of ranks."""
+        for rank, (number, line) in enumerate(lines):
+            column = 1
+            self._own = 0
+            for cell in line.split(","):
+                found = cell.strip().strip('"')
+                if found and found != "None":
+                    self._cell(found, rank, number, column + len(cell) - len(cell.lstrip()))
+                column += len(cell) + 1
+        return self._written._replace(ranks=len(lines)), self._errors
+
+    def plain(self, lines: list[tuple[int, str]]) -> tuple[Written, list[Diagnostic]]:
+        """A line a stage, which its number begins."""
+        seen: dict[int, int] = {}
+        for number, line in lines:
+            match = _STAGE_LINE.match(line)
+            if match is None:
+                self._error(line.strip(), "a line that begins with its stage, `0: F0 F1 B0 ...`", number, 1)
+                continue
+            rank = int(match[1])
+            if rank in seen:
+                message = f"stage {rank} has a line already, line {seen[rank]}"
+                self._errors.append(Diagnostic("error", "schedule-twice", message, self._path, number, 1))
+                continue
+            seen[rank] = number
+            self._own = 0
+            for word in re.finditer(r"[^\s,]+", line[match.end() :].partition("#")[0]):
+                if word.group() not in _WAITING:
+                    self._plain_word(word.group(), rank, number, match.end() + word.start() + 1)
+        for rank in range(len(seen)):
+            if rank not in seen:
+                message = f"{len(seen)} stages have a line, and none is of stage {rank}"
+                self._errors.append(Diagnostic("error", "schedule-missing", message, self._path))
+                break
+        return self._written._replace(ranks=len(seen)), self._errors
+
+    def _plain_word(self, word: str, rank: int, line: int, column: int) -> None:
+        first, plus, second = word.partition("+")
+        if plus:
+            self._pair(word, first, second, rank, line, column)
+        else:
+            self._cell(word, rank, line, column)
+
+    def _cell(self, text: str, rank: int, line: int, column: int) -> None:
+        pair = _PAIR.fullmatch(text)
+        if pair:
+            self._pair(text, pair[1].strip(), pair[2].strip(), rank, line, column)
+        elif transfer := _TRANSFER.fullmatch(text):
+            position, word, kind, microbatch = transfer.groups()
+            place = (int(microbatch), int(position), self._own, line, column)
+            self._written.transfers.append(Transfer(rank, word == "SEND", kind == "F", *place))
+        elif other := _OTHER.fullmatch(text):
+            self._written.others.append((other[2], int(other[1]), rank, line, column))
+        else:
+            self._action(text, rank, False, line, column)
+
+    def _pair(self, text: str, first: str, second: str, rank: int, line: int, column: int) -> None:
+        kinds = [match[2] if (match := _ACTION.fullmatch(one)) else "" for one in (first, second)]
+        if kinds[0] != "F" or kinds[1] not in ("B", "I"):
+            self._error(text, "a forward and a backward, `(0F7;7B3)OVERLAP_F_B`", line, column)
+            return
+        self._action(first, rank, True, line, column)
+        self._action(second, rank, False, line, column)
+
+    def _action(self, text: str, rank: int, paired: bool, line: int, column: int) -> None:
+        match = _ACTION.fullmatch(text)
+        if match is None or (match[1] is None and self._written.form == "pytorch"):
+            fitting = "`0F0` (stage, one of F B I W, micro-batch)"
+            if self._written.form == "plain":
+                fitting = "`F0` or `2F0` (stage, one of F B I W, micro-batch)"
+            self._error(text, fitting, line, column)
+            return
+        position = rank if match[1] is None else int(match[1])
+        self._own += 1
+        kind: Kind = match[2]  # type: ignore[assignment]
+        self._written.cells.append(Cell(rank, kind, int(match[3]), position, paired, line, column))
+
+    def _error(self, text: str, fitting: str, line: int, column: int) -> None:
+        message = f"found `{printable(text, 40)}`, expected {fitting}"
+        self._errors.append(Diagnostic("error", "schedule-text", message, self._path, line, column))
+
+
+def by_rank(written: Written) -> Iterator[list[Cell]]:
+    """The actions of each rank, in their order."""
+    found: list[list[Cell]] = [[] for _ in range(written.ranks)]
+    for cell in written.cells:
+        if cell.rank < written.ranks:
+            found[cell.rank].append(cell)
+    return iter(found)

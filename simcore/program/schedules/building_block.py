@@ -1,0 +1,111 @@
+"""Orders that repeat a building block: what one micro-batch does on each stage, six units later the next.
+
+Qi et al., Pipeline Parallelism with Controllable Memory, 2024 (arXiv 2405.15362): two chunks a stage, laid
+down the stages and up again; how long a block holds its activations decides the memory of a stage.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from heapq import merge
+
+from simcore.program.order import Action, Kind
+
+# A stage does F, I and W of two chunks for each micro-batch: at one unit each, the next comes six later.
+_PERIOD = 6
+# When a stage begins F of chunk 0, F of chunk 1, I of chunk 1 and I of chunk 0 of micro-batch 0, in units.
+Block = tuple[int, int, int, int]
+_PARTS: tuple[tuple[Kind, int], ...] = (("F", 0), ("F", 1), ("I", 1), ("I", 0))
+
+
+@lru_cache(maxsize=4)
+def repeated(
+    block: Callable[[int, int], Block], stages: int, microbatches: int
+) -> tuple[tuple[Action, ...], ...]:
+    """Of each stage its actions: F and I in the order of the repeated blocks, each as soon as it can run,
+    and W where nothing else can, at unit times.
+
+    A stage holds no more chunks at once than in the repeated blocks, whose W run in the first free unit.
+    """
+    blocks = [block(stage, stages) for stage in range(stages)]
+    most = max(map(_most_held, blocks))
+    waiting = [_in_block_order(one, microbatches) for one in blocks]
+    head = [next(one, None) for one in waiting]
+    owed: list[list[Action]] = [[] for _ in range(stages)]
+    held = [0] * stages
+    done: dict[tuple[int, Kind, int, int], int] = {}
+    orders: list[list[Action]] = [[] for _ in range(stages)]
+    unit, left = 0, 2 * 3 * stages * microbatches
+    while left:
+        for stage in range(stages):
+            action = head[stage]
+            if action is not None and _can_run(action, stage, stages, done, unit, held[stage] < most):
+                head[stage] = next(waiting[stage], None)
+                done[stage, action.kind, action.chunk, action.microbatch] = unit + 1
+                if action.kind == "F":
+                    held[stage] += 1
+                else:
+                    owed[stage].append(action._replace(kind="W"))
+            elif owed[stage]:
+                action = owed[stage].pop(0)
+                held[stage] -= 1
+            else:
+                continue
+            orders[stage].append(action)
+            left -= 1
+        unit += 1
+        assert unit <= 100 * (stages + 1) * (microbatches + 1), "blocks that wait for each other"
+    return tuple(map(tuple, orders))
+
+
+def _in_block_order(block: Block, microbatches: int) -> Iterator[Action]:
+    """F and I of a stage by the unit in which its blocks begin them."""
+    timed = [
+        [(begin + _PERIOD * number, Action(kind, number, chunk)) for number in range(microbatches)]
+        for begin, (kind, chunk) in zip(block, _PARTS, strict=True)
+    ]
+    return (action for _, action in merge(*timed))
+
+
+def _can_run(
+    action: Action,
+    stage: int,
+    stages: int,
+    done: dict[tuple[int, Kind, int, int], int],
+    unit: int,
+    room: bool,
+) -> bool:
+    """Whether what an action needs is over by `unit`, and F has room."""
+    kind, chunk = action.kind, action.chunk
+    if kind == "F" and not room:
+        return False
+    # Chunk 0 goes down the stages and chunk 1 up, their gradients the other way.
+    down = (chunk == 0) == (kind == "F")
+    before = stage - 1 if down else stage + 1
+    if 0 <= before < stages:
+        key = (before, kind, chunk, action.microbatch)
+    elif down and kind == "F":
+        return True
+    elif down:
+        key = (stage, "F", 1, action.microbatch)
+    else:
+        key = (stage, kind, 1 - chunk, action.microbatch)
+    return done.get(key, unit + 1) <= unit
+
+
+def _most_held(block: Block) -> int:
+    """The most chunks that a stage holds, from F to W, when its blocks repeat without end."""
+    # Blocks that overlap; by then every unit is as it will be.
+    blocks = 2 * (max(block) // _PERIOD + 2)
+    what = {begin + _PERIOD * number: part for part, begin in enumerate(block) for number in range(blocks)}
+    held = owed = most = 0
+    for unit in range(_PERIOD * blocks):
+        part = what.get(unit)
+        if part is None:
+            freed = min(owed, 1)
+            owed, held = owed - freed, held - freed
+        elif part < 2:
+            held += 1
+        else:
+            owed += 1
+        most = max(most, held)
+    return most

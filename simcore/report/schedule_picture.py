@@ -1,0 +1,255 @@
+"""A schedule by itself, to be drawn: what each stage does when, at unit times and without communication."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from typing import NamedTuple
+
+from simcore.diagnostics import UsageError, printable
+from simcore.parameters import Parameters
+from simcore.program import SCHEDULES
+from simcore.program.building import chosen_schedule
+from simcore.program.ops import FWD
+from simcore.program.order import Kind, Order, Shape
+from simcore.simulation import Simulation, simulate
+from simcore.workload import Cells, Header, Workload
+
+# ns of a unit of one part of a stage: times may have three decimals.
+_UNIT = 1000
+# A picture of more would take a minute to make, and nobody could read it.
+MOST_ACTIONS = 400_000
+# Of schedules that are told how many chunks a stage has, if nobody says it.
+CHUNKS = 2
+
+
+class Times(NamedTuple):
+    """Units of forward, input gradient and weight gradient of a micro-batch on a whole stage."""
+
+    forward: float = 1.0
+    backward: float = 1.0
+    weight: float = 1.0
+
+
+class Asked(NamedTuple):
+    """What is to be drawn. microbatches: twice the stages by default. chunks: where a schedule needs to be
+    told. size: of its micro-batches, in those of the others.
+    """
+
+    schedule: str
+    stages: int | None = None
+    microbatches: int | None = None
+    chunks: int | None = None
+    times: Times = Times()
+    steps: int = 1
+    overlapped: bool = False
+    size: float = 1.0
+
+
+class Box(NamedTuple):
+    """An action as it is drawn. first, last: from when to when, units. step: of those of the run."""
+
+    kind: Kind
+    microbatch: int
+    chunk: int
+    step: int
+    first: float
+    last: float
+
+
+class Lane(NamedTuple):
+    """A stage. busy, bubble: units that it works and waits from 0 to the end of the run. held: the most
+    micro-batches that it holds; chunks: as many chunks of them.
+    """
+
+    boxes: tuple[Box, ...]
+    busy: float
+    bubble: float
+    held: float
+    chunks: int
+    # When each step was over on this stage.
+    ends: tuple[float, ...]
+
+
+class Picture(NamedTuple):
+    """A schedule that ran. length: units until the last stage is done. steady: of them what a further step
+    takes, None of one step alone. parts: chunks that a stage's layers are cut into; copies: stages of the
+    model that each holds. splits: whether weight gradients are apart.
+    """
+
+    name: str
+    microbatches: int
+    parts: int
+    copies: int
+    splits: bool
+    lanes: tuple[Lane, ...]
+    length: float
+    steady: float | None
+    size: float
+
+    @property
+    def held(self) -> float:
+        """The most micro-batches that a stage holds, counted in those of size 1."""
+        return max(lane.held for lane in self.lanes) * self.size
+
+    @property
+    def bubble(self) -> float:
+        """The share of the run in which a stage waits, the mean of all."""
+        return sum(lane.bubble for lane in self.lanes) / len(self.lanes) / self.length if self.length else 0.0
+
+    def words(self) -> str:
+        """The schedule and its shape."""
+        words = f"{printable(self.name, 40)}: {len(self.lanes)} stages, {self.microbatches} micro-batches"
+        words = words.replace(" 1 stages", " 1 stage").replace(" 1 micro-batches", " 1 micro-batch")
+        if self.parts > 1:
+            words += f", {self.parts} chunks a stage"
+        if self.copies > 1:
+            words += f", {self.copies} stages of the model on each"
+        if self.size != 1.0:
+            words += f" of size {_plain(self.size)}"
+        return words
+
+
+def picture_of(asked: Asked) -> Picture:
+    """Run a schedule alone. Raises `UsageError` or `InputError` for one that is not there or does not fit."""
+    order, shape = _order(asked)
+    actions = sum(map(len, order.stages)) * asked.steps
+    if actions > MOST_ACTIONS:
+        raise UsageError(f"{actions} actions: at most {MOST_ACTIONS} are drawn")
+    parts = order.placement.parts
+    simulation = _run(asked, order, shape)
+    unit = _UNIT * parts / asked.size
+    timeline, program = simulation.timeline, simulation.program
+    lanes: list[Lane] = []
+    for number, found in enumerate(timeline.classes):
+        stage = program.stages[found.stage]
+        _, start, end = timeline.columns(number)
+        boxes = []
+        busy = 0
+        for stretch in stage.stretches:
+            # A pair has a row of each: its forward is the first.
+            members = [
+                op
+                for op in range(stretch.first, stretch.last)
+                if (stage.ops.phase[op] == FWD) == (stretch.action.kind == "F") and stage.ops.row[op] >= 0
+            ]
+            if not members:
+                # It takes no time.
+                continue
+            first_ns, last_ns = start[members[0]], end[members[-1]]
+            busy += last_ns - first_ns
+            kind, microbatch, chunk, _ = stretch.action
+            boxes.append(Box(kind, microbatch, chunk, stretch.step, first_ns / unit, last_ns / unit))
+        ends = tuple(ns / unit for ns in timeline.times.pass_ends[number])
+        bubble = (simulation.step_time_ns - busy) / unit
+        held = stage.peak_chunks
+        lanes.append(Lane(tuple(boxes), busy / unit, bubble, held / parts, held, ends))
+    steady = None
+    if asked.steps > 1:
+        steady = max(lane.ends[-1] for lane in lanes) - max(lane.ends[-2] for lane in lanes)
+    return Picture(
+        os.path.basename(asked.schedule) or asked.schedule,
+        order.microbatches,
+        parts,
+        order.placement.copies,
+        any(box.kind in "IW" for lane in lanes for box in lane.boxes),
+        tuple(lanes),
+        simulation.step_time_ns / unit,
+        steady,
+        asked.size,
+    )
+
+
+def at_equal_memory(asked: Asked, most_held: float, batch: int) -> Asked | None:
+    """The same batch in the largest micro-batches with which no stage holds more than `most_held`.
+
+    batch: in micro-batches of size 1. None where there are none: a schedule that holds all of them.
+    """
+    order, _ = _order(asked)
+    for count in range(1, 8 * batch + 1):
+        rules = SCHEDULES.get(asked.schedule)
+        if rules is None:
+            # A file has the micro-batches that it has.
+            size = batch / order.microbatches
+            return asked._replace(size=size) if _held(order) * size <= most_held else None
+        if rules.misfit(order.placement.stages, count):
+            continue
+        tried, _ = _order(asked._replace(microbatches=count))
+        if _held(tried) * batch / count <= most_held + 1e-9:
+            return asked._replace(microbatches=count, size=batch / count)
+    return None
+
+
+def _held(order: Order) -> float:
+    """The most micro-batches that a stage holds."""
+    most = 0
+    for actions in order.stages:
+        held = 0
+        for action in actions:
+            held += (action.kind == "F") - (action.kind in "BW")
+            most = max(most, held)
+    return most / order.placement.parts
+
+
+def _order(asked: Asked) -> tuple[Order, Shape]:
+    rules, given = chosen_schedule(asked.schedule)
+    if not rules.pipelined:
+        fitting = ", ".join(name for name, one in SCHEDULES.items() if one.pipelined)
+        raise UsageError(f"{asked.schedule} has no order of micro-batches: one of {fitting} is expected")
+    if given is not None:
+        placement = given.order.placement
+        for option, value, found in (
+            ("--stages", asked.stages, placement.stages),
+            ("--microbatches", asked.microbatches, given.order.microbatches),
+        ):
+            if value not in (None, found):
+                raise UsageError(f"{option} {value}: {printable(asked.schedule, 60)} has {found}")
+        return given.order, Shape(placement.stages, given.order.microbatches, placement.parts)
+    stages = 4 if asked.stages is None else asked.stages
+    microbatches = 2 * stages if asked.microbatches is None else asked.microbatches
+    chunks = rules.chunks or asked.chunks or CHUNKS
+    misfit = rules.misfit(stages, microbatches)
+    if misfit:
+        raise UsageError(f"{asked.schedule}: {misfit}")
+    if stages * microbatches * chunks > MOST_ACTIONS:
+        raise UsageError(f"{stages * microbatches * chunks} forwards: at most {MOST_ACTIONS} are drawn")
+    shape = Shape(stages, microbatches, chunks, asked.overlapped)
+    return rules.order(shape), shape
+
+
+def _run(asked: Asked, order: Order, shape: Shape) -> Simulation:
+    """The step of a model of one layer a part, whose communication is free."""
+    parts, stages = order.placement.parts, order.placement.stages
+    columns = []
+    for units in asked.times:
+        none = [None] * parts
+        ns = array("q", [round(units * _UNIT)] * parts)
+        columns.append(Cells(compute_ns=ns, collective=[*none], group=[*none], bytes=array("q", [0] * parts)))
+    workload = Workload(
+        path="schedule",
+        format="simai",
+        policy="",
+        dialect="simai",
+        header=Header(tp=1, ep=1, pp=stages, all_gpus=stages, pp_comm=0),
+        name=[f"layer_{number}" for number in range(parts)],
+        line=array("q", range(1, parts + 1)),
+        fwd=columns[0],
+        ig=columns[1],
+        wg=columns[2],
+        process_ns=array("q", [0] * parts),
+        declared_rows=parts,
+    )
+    needs_chunks = asked.schedule in SCHEDULES and SCHEDULES[asked.schedule].chunks is None
+    parameters = Parameters(
+        schedule=asked.schedule,
+        microbatches=None if asked.schedule not in SCHEDULES else shape.microbatches,
+        virtual_stages=parts if needs_chunks else None,
+        steps=asked.steps,
+        overlap_fwd_bwd=asked.overlapped,
+        comm_scale=0.0,
+    )
+    return simulate(workload, parameters)
+
+
+def _plain(value: float) -> str:
+    return f"{value:.3f}".rstrip("0").rstrip(".")

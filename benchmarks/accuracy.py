@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import published_steps
 from benchmarks.measuring import ROOT, put
+from simcore.asked import Asked
 from simcore.cluster import choose_cluster, group_shape
 from simcore.collectives import collective_done
 from simcore.inputs import open_input
@@ -118,7 +119,7 @@ def replays_table() -> list[list[str]]:
         "slowest rank / 2",
     ]]  # fmt: skip
     for name, stamp, _ in SETS:
-        run = open_input(str(TRACES / name), stamp)
+        run = open_input(str(TRACES / name), Asked(stamp))
         assert isinstance(run, MeasuredRun)
         plain = measured_results(run, Parameters(replay=True))
         double = measured_results(run, Parameters(compute_scale=2.0))

@@ -181,12 +181,12 @@ def test_without_fast_everything_runs(whole: Ran) -> None:
     assert not skipped
     # ../shared is not beside every checkout.
     assert all("file_of_others" in name for name in whole.failed)
-    assert whole.properties["asked"] == "200"
-    assert whole.properties["tried"] == "100"
+    assert whole.properties["asked"] == "50"
+    assert whole.properties["tried"] == "50"
 
 
 def test_slow_proofs_are_sampled_unless_all_of_them_is_asked_for(whole: Ran, tmp_path: Path) -> None:
-    assert whole.properties["asked"] == "200"
+    assert whole.properties["asked"] == "50"
     assert Ran(tmp_path / "tests", "--whole").properties["asked"] == "300"
 
 

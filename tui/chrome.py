@@ -93,10 +93,10 @@ def _step(session: Session, short: bool = False) -> Line:
     """
     line: Line = [("step ", ""), (session.step, "bright")]
     if session.current is not session.opened:
-        line += [("  ", ""), *difference(session.opened.step_time_ns, session.current.step_time_ns, short)]
-        if session.current.other_model != session.opened.other_model:
-            # Neither a gain nor a loss: it is the step of something else.
-            line = [*line[:-1], (line[-1][0], "warn"), (" other model", "warn")]
+        is_other = session.current.other_model != session.opened.other_model
+        found = difference(session.opened.step_time_ns, session.current.step_time_ns, short or is_other)
+        # Of another model it is neither a gain nor a loss: it is the step of something else.
+        line += [("  ", ""), *([(text_of([found]), "warn"), (" other model", "warn")] if is_other else found)]
     if session.error:
         line.append(("  change not run", "worse"))
     elif session.running:

@@ -128,7 +128,7 @@ class Dependencies:
         if graph.chained[node - 1]:
             return self._words_before(number, op)
         found = graph.first_cause(node, graph.start(node, ends), ends, number)
-        return self._words(self._of_node(found, number), number, op, rank) if found else ""
+        return self._words(self._of_node(found, number, op), number, op, rank) if found else ""
 
     def _words_before(self, number: int, op: int) -> str:
         """Why an op of the folded run could not start earlier that is behind the one before it on its rank.
@@ -246,7 +246,7 @@ class Dependencies:
         """What ended when an op started and held it back, the binding one first."""
         built = self.built
         found = built.graph.causes(built.node(number, op), built.ends, number)
-        return [self._of_node(cause, number) for cause in found]
+        return [self._of_node(cause, number, op) for cause in found]
 
     def _words(self, cause: Cause, number: int, op: int, rank: int) -> str:
         """A cause of `op` of `rank`, of class `number` of the folded run, in words."""
@@ -266,20 +266,26 @@ class Dependencies:
         held, op = (found[0] if found else None), IDLE_OP
         for step in built.graph.path(last, built.ends, number, cancelled):
             if held is not None and (held.track != number or held.why in (RECEIVED, QUEUED)):
-                _, rank = self.ranks_of(self._of_node(held, number), number, op, rank)
+                _, rank = self.ranks_of(self._of_node(held, number, op), number, op, rank)
             number, held = step.track, step.cause
             op = built.op_of(step.node, number)
             # A chain is of ops behind each other.
             first, words = op - (step.node - step.first), ""
             if op == IDLE_OP and held is not None:
-                words = self._words(self._of_node(held, number), number, op, rank)
+                words = self._words(self._of_node(held, number, op), number, op, rank)
             yield PathStep(self._shown_class(number, rank), first, op, rank, step.start, step.end, words)
 
-    def _of_node(self, cause: GraphCause, number: int) -> Cause:
-        """What a node is that class `number` waited for."""
+    def _of_node(self, cause: GraphCause, number: int, waiting: int) -> Cause:
+        """What a node is that op `waiting` of class `number` waited for."""
         built = self.built
         node, why, track = cause
         on = built.graph.track_of(cause)
+        if KIND_OF_STREAM.get(self.timeline.stage_program(number).ops.stream[waiting]) is not None:
+            # A collective before this one is one node, named by the first of its own members: here it is the
+            # one that is a member of this one, too.
+            met = {member for member, _ in built.members(number, waiting)}
+            both = [one for one in built.classes_of(node) if one in met]
+            track, on = (one if one in met or not both else both[0] for one in (track, on))
         op, member = built.op_of(node, on), NONE if track == number else track
         begin, over = built.graph.start(node, built.ends), built.ends[node]
         if op == IDLE_OP:

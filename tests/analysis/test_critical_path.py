@@ -13,6 +13,7 @@ from hypothesis import given, settings
 
 from simcore.analysis import Results
 from simcore.analysis.accounts import IDLE_OP
+from simcore.parameters import Parameters
 from simcore.program.ops import COMPUTE, KIND_OF_STREAM
 from simcore.run.graph import QUEUED
 from simcore.simulation import Simulation, simulate
@@ -22,7 +23,7 @@ from tests.engine.policy_cases import PolicyCase, policy_cases
 from tests.engine.reference_simulator import Reference, class_of_ranks
 from tests.engine.test_engine_properties import needs_of_rank
 from tests.engine.test_folding_with_overrides import overridden
-from tests.strategies import Case, cases
+from tests.strategies import Case, Cell, Row, cases, make_workload
 from tests.workload.texts import read
 
 STATIC = ("analytical", "busbw", "simai-auto")
@@ -191,3 +192,16 @@ def test_in_the_queues_a_collective_waits_for_the_last_that_was_served_before_it
                 and queues_of(case, results, number, op) & queues_of(case, results, member, other)
             ]
             assert cause.start_ns == max(begun)
+
+
+def test_who_came_last_to_a_collective_is_one_of_its_own_members() -> None:
+    """Ranks 0 and 1 reduce together, then 1 and 3 do: what 3 waited for is 1, of the two in one node."""
+    rows = [
+        Row("optimizer1", wg=Cell(0, "ALLREDUCE", "dp", 1)),
+        Row("optimizer1", ig=Cell(0, "ALLREDUCE", "tp", 1)),
+    ]
+    workload = make_workload(rows, tp=2, ep=1, pp=1, all_gpus=4)
+    parameters = Parameters(dim=("switch:4:1:0",), endpoint_delay=0, slow_rank=("0=1.3",))
+    found = Results(simulate(workload, parameters)).dependencies
+    assert [(one.number, one.rank) for one in found.causes(3, 1)] == [(3, 3), (1, 1)]
+    assert {one.number for one in found.effects(0, 0)} == {0, 2}

@@ -214,7 +214,7 @@ def test_inputs_in_the_wrong_place_are_refused(tmp_path: Path) -> None:
     refused = [
         ((TRACE, workload), f"calibrate: WORKLOAD {TRACE} is a measured run; a workload file is expected, "
          "and the trace behind it"),
-        ((SEED_002, SEED_002), f"calibrate: TRACE {SEED_002} is a workload file; a directory of rank traces, "
+        ((SEED_002, SEED_002), f"calibrate: TRACE {SEED_002} is no measured run; a directory of rank traces, "
          "or one of them, is expected"),
         (("-", "-"), "WORKLOAD - and TRACE -: standard input can be read once"),
         ((workload, TRACE), f"calibrate: {TRACE} has rank 7, the simulated step 4 ranks"),

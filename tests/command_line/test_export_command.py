@@ -56,7 +56,8 @@ def test_what_is_not_in_the_file_goes_to_stderr(tmp_path: Path) -> None:
 
 ONE_FILE = "--format simai: one file holds all ranks, so --ranks and --per-rank do not fit it"
 WRONG = [
-    ([SEED_002, "--format", "svg", "-o", "OUT"], "--format svg: one of simai, chrome, csv is expected"),
+    ([SEED_002, "--format", "svg", "-o", "OUT"],
+     "--format svg: one of simai, chrome, schedule, chakra, csv is expected"),
     ([SEED_002, "--format", "simai"],
      "the following arguments are required: -o/--output (see wltui export --help)"),
     ([SEED_002, "-o", "OUT"], "the following arguments are required: --format (see wltui export --help)"),
@@ -79,7 +80,7 @@ WRONG = [
     ([SEED_002, "--format", "csv", "-o", "OUT", "--ranks", "some"],
      "--ranks some: ranks are expected, for example 0-7,64 (found `some`)"),
     ([SEED_002, "--format", "csv", "-o", "-", "--per-rank"],
-     "--per-rank makes a folder: name it instead of -o -"),
+     "--per-rank and --format chakra make a folder: name it instead of -o -"),
     ([SEED_002, "--format", "csv", "-o", "OUT", "--run", "1"],
      "--run 1: found a workload file, expected a directory of rank traces"),
     (["fixtures/004_megatron_rank7_trace.txt", "--format", "csv", "-o", "OUT", "--ranks", "6"],

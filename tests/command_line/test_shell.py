@@ -109,7 +109,8 @@ def test_bash_completes_each_parameter_that_is_a_word(tmp_path: Path, flag: Flag
 
 
 def test_bash_completes_what_single_commands_take() -> None:
-    assert in_bash("wltui", "export", "x.txt", "--format", "") == ["simai", "chrome", "schedule", "csv"]
+    formats = ["simai", "chrome", "schedule", "chakra", "csv"]
+    assert in_bash("wltui", "export", "x.txt", "--format", "") == formats
     assert in_bash("wltui", "collective", "all-r") == ["all-reduce"]
     assert in_bash("wltui", "--screen", "time") == ["timeline"]
     assert in_bash("wltui", "report", "--cluster", "gb") == ["gb200-nvl72"]

@@ -9,6 +9,7 @@ import pytest
 
 from simcore.analysis.beside import Beside
 from simcore.analysis.beside.words import why_words
+from simcore.asked import Asked
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
@@ -35,7 +36,7 @@ def folder_of(name: str) -> Path:
 
 
 def opened(name: str, stamp: str) -> MeasuredRun:
-    run = open_input(str(folder_of(name)), stamp)
+    run = open_input(str(folder_of(name)), Asked(stamp))
     assert isinstance(run, MeasuredRun)
     return run
 

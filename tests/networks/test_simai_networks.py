@@ -239,7 +239,7 @@ REFUSED = [
     (
         {"slow_link": ("0:1=0.5",)},
         "--slow-link 0:1=0.5: network simai-auto has no dimensions, and so no ports; "
-        "analytical and shared have them",
+        "analytical and shared and links have them",
     ),
 ]
 

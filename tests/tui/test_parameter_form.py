@@ -90,7 +90,8 @@ async def test_a_timeline_that_was_never_looked_at_again_shows_the_new_run(make_
     [
         ("tp", "many", "--tp many: a whole number from 1 to 2^40 is expected"),
         ("compute scale", "-2", "--compute-scale -2: a number of 0 or more (up to 1e12) is expected"),
-        ("schedule", "[red]x[/red]", "--schedule: one of "),
+        ("schedule", "[red]x[/red]", "[red]x[/red]: error no-such-file"),
+        ("schedule", "zb", "--schedule: one of layer-loop, gpipe, 1f1b"),
         ("tp", "3", "world 1024 is not a multiple of tp 3 x pp 16 = 48"),
         ("world", "99999999", "world 99999999: at most 16777216 ranks (2^24) are simulated"),
         ("ep", "7", "ep 7 divides neither dp 8 nor tp 8 x dp 8 = 64"),

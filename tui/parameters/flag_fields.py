@@ -8,6 +8,7 @@ from typing import Any
 from simcore.choices import choices, may_be_file
 from simcore.cluster import DEFAULT_PRESET, PRESETS, parameter_values
 from simcore.diagnostics import UsageError
+from simcore.names import WORKLOAD_DIALECTS
 from simcore.networks import NETWORKS, network_model
 from simcore.networks.simai_inputs import simai_bandwidths
 from simcore.parameters import Flag, Parameters, least_count, parse_value, replaced
@@ -65,7 +66,7 @@ class FlagField(Field):
         if flag.kind == "switch":
             return replaced(parameters, flag.field, not value)
         if flag.kind == "word":
-            return replaced(parameters, flag.field, next_name(choices(flag.field), value, direction))
+            return replaced(parameters, flag.field, next_name(_of_workloads(flag), value, direction))
         if flag.field in _DEGREES:
             return self._checked(parameters, max(value * 2 if direction > 0 else value // 2, 1))
         if flag.kind == "count":
@@ -111,9 +112,9 @@ class FlagField(Field):
             if text not in ("on", "off"):
                 raise UsageError(f"{flag.option}: on or off is expected")
             return replaced(parameters, flag.field, text == "on")
-        fits = text in choices(flag.field) or may_be_file(flag.field, text)
+        fits = text in _of_workloads(flag) or may_be_file(flag.field, text)
         if flag.kind == "word" and not fits:
-            raise UsageError(f"{flag.option}: one of {', '.join(choices(flag.field))} is expected")
+            raise UsageError(f"{flag.option}: one of {', '.join(_of_workloads(flag))} is expected")
         return replaced(parameters, flag.field, parse_value(flag, text))
 
 
@@ -152,3 +153,8 @@ class NetworkField(FlagField):
         changed = replaced(parameters, self.flag.field, text)
         network_model(changed)
         return changed
+
+
+def _of_workloads(flag: Flag) -> tuple[str, ...]:
+    """The words of a parameter that a workload can have: one dialect is of execution traces alone."""
+    return WORKLOAD_DIALECTS if flag.field == "dialect" else choices(flag.field)

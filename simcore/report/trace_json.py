@@ -65,7 +65,7 @@ def trace_json(results: TraceResults, with_what_if: bool = False) -> dict[str, A
         "sentences": [{"rule": "execution", "text": line} for line in results.words],
         "critical_path": [_segment(results, part) for part in results.critical_path],
         "what_if": (
-            [{"knob": knob.name, "free_ns": knob.free_ns, "better10_ns": knob.better10_ns}
+            [{"list": knob.list, "knob": knob.name, "free_ns": knob.free_ns, "better10_ns": knob.better10_ns}
              for knob in results.what_if()] if with_what_if else None
         ),
         "what_if_base_ns": results.what_if_base_ns,

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 
 class Checked(Struct, frozen=True):
-    """What was found in one file. opened: None for one that cannot be opened."""
+    """What was found in one file. opened: None for one that cannot be opened. rows: of a workload."""
 
     opened: Workload | MeasuredRun | TraceSet | ReadOrder | None
     diagnostics: tuple[Diagnostic, ...]
+    rows: int | None = None
 
     @property
     def errors(self) -> int:
@@ -61,7 +62,7 @@ def check_file_of(open_file: Callable[[], Workload | MeasuredRun | TraceSet]) ->
             Diagnostic("error", "cannot-simulate", str(error), workload.path, workload.header.line, 1)
         )
     found.sort(key=_place)
-    return Checked(workload, tuple(found))
+    return Checked(workload, tuple(found), len(workload))
 
 
 def check_schedule(path: str) -> Checked:

@@ -1,6 +1,6 @@
 """What a user names to be opened: a workload to simulate, or a measured run to look at.
 
-Import from here: `open_input`, `read_input`.
+Import from here: `open_input`, `read_input`; `workload_of`, `measured_of` where only one of them will do.
 """
 
 from __future__ import annotations
@@ -103,6 +103,20 @@ def read_input(
     return read_source(name, source)
 
 
+def workload_of(opened: Workload | MeasuredRun | TraceSet, asked_by: str) -> Workload:
+    """The workload that was opened. asked_by: who wants one. Raises `UsageError` where it is another kind."""
+    if not isinstance(opened, Workload):
+        found = f"{asked_by} {printable(opened.path, 60)} is {opened.noun}"
+        raise UsageError(f"{found}; a workload file is expected")
+    return opened
+
+
+def measured_of(opened: Workload | MeasuredRun | TraceSet, asked_by: str) -> MeasuredRun:
+    """The measured run that was opened. Raises `UsageError` where it is another kind."""
+    if isinstance(opened, Workload) or opened.format == "chakra":
+        found = f"{asked_by} {printable(opened.path, 60)} is {opened.noun}"
+        raise UsageError(f"{found}; rank traces or profiler traces, a directory or one of them, are expected")
+    return opened
 
 
 def open_model(name: str | None) -> Workload:

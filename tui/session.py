@@ -107,7 +107,7 @@ class Session:
     @property
     def doing(self) -> str:
         """What it is to make another run."""
-        return "replaying" if self.opened.origin in ("measured", "replayed") else "simulating"
+        return self.opened.doing
 
     def facts(self, wide: bool) -> list[str]:
         """What is open, besides its name, the most important first."""

@@ -276,11 +276,12 @@ class Dependencies:
             yield PathStep(self._shown_class(number, rank), first, op, rank, step.start, step.end, words)
 
     def _of_node(self, cause: GraphCause, number: int, waiting: int) -> Cause:
-        """What a node is that op `waiting` of class `number` waited for."""
+        """What a node is that op `waiting` of class `number` waited for; IDLE_OP: the class itself, at an end."""
         built = self.built
         node, why, track = cause
         on = built.graph.track_of(cause)
-        if KIND_OF_STREAM.get(self.timeline.stage_program(number).ops.stream[waiting]) is not None:
+        stream = self.timeline.stage_program(number).ops.stream
+        if waiting != IDLE_OP and KIND_OF_STREAM.get(stream[waiting]) is not None:
             # A collective before this one is one node, named by the first of its own members: here it is the
             # one that is a member of this one, too.
             met = {member for member, _ in built.members(number, waiting)}

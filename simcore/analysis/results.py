@@ -129,6 +129,10 @@ class Results(Struct, frozen=True, dict=True):
         return "simulated"
 
     @property
+    def doing(self) -> str:
+        return "simulating"
+
+    @property
     def timed(self) -> bool:
         return True
 

@@ -31,7 +31,8 @@ class Run(Protocol):
     """A run, simulated, measured, replayed or executed.
 
     path: what was opened, as the user gave it. stamp: which run of its directory it is, None where files do
-    not say. origin: `simulated`, `measured`, `replayed` or `executed`. timed: whether it has times; a plan
+    not say. origin: `simulated`, `measured`, `replayed` or `executed`. doing: what it is to make
+    another one of it, `simulating` or `replaying`. timed: whether it has times; a plan
     has none.
     together: whether its ranks have a common time, so that one can be seen to wait for another.
     parameters: those that ask for it. label: what `--run` names it by among the runs of its directory,
@@ -58,6 +59,8 @@ class Run(Protocol):
     def held_ops(self) -> int: ...
     @property
     def origin(self) -> str: ...
+    @property
+    def doing(self) -> str: ...
     @property
     def timed(self) -> bool: ...
     @property

@@ -55,6 +55,11 @@ class TraceSet(Struct, frozen=True, dict=True):
         return "chakra"
 
     @property
+    def noun(self) -> str:
+        """What it is, for messages."""
+        return "a set of execution traces"
+
+    @property
     def count(self) -> int:
         """Nodes of all ranks."""
         return sum(len(file.columns) for file in self.files)

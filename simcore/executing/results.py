@@ -111,6 +111,7 @@ class TraceResults(Struct, frozen=True, dict=True):
     label = None
     others: tuple[str, ...] = ()
     origin = "executed"
+    doing = "simulating"
     timed = True
     together = True
     scales = None

@@ -81,6 +81,11 @@ class MeasuredRun(Struct, frozen=True, dict=True):
         return "rank-trace" if self.recorded is None else self.recorded.format
 
     @property
+    def noun(self) -> str:
+        """What it is, for messages."""
+        return "a measured run"
+
+    @property
     def of_devices(self) -> bool:
         """Whether its ranks are what a profiler recorded of devices, with streams."""
         return self.recorded is not None

@@ -183,6 +183,11 @@ class MeasuredResults(Struct, frozen=True, dict=True):
         return "measured" if self.scales is None and not self.measured.replayed else "replayed"
 
     @property
+    def doing(self) -> str:
+        """What it is to make another run of it."""
+        return "replaying"
+
+    @property
     def timed(self) -> bool:
         """Whether it has times: a plan has none."""
         return self.measured.timed

@@ -147,6 +147,11 @@ class Workload(Struct, frozen=True):
         return len(self.name)
 
     @property
+    def noun(self) -> str:
+        """What it is, for messages."""
+        return "a workload"
+
+    @property
     def has_compute(self) -> bool:
         """Whether its compute cells are durations; else they are placeholders, as its reader has warned."""
         return all(one.code != "compute-placeholder" for one in self.diagnostics)

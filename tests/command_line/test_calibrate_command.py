@@ -212,10 +212,9 @@ def test_inputs_in_the_wrong_place_are_refused(tmp_path: Path) -> None:
     late = tmp_path / "late.txt"
     late.write_text(Op("forward_step", "104.00", "4.00", stage=0).line(3) + "\n")
     refused = [
-        ((TRACE, workload), f"calibrate: WORKLOAD {TRACE} is a measured run; a workload file is expected, "
-         "and the trace behind it"),
-        ((SEED_002, SEED_002), f"calibrate: TRACE {SEED_002} is no measured run; a directory of rank traces, "
-         "or one of them, is expected"),
+        ((TRACE, workload), f"calibrate: WORKLOAD {TRACE} is a measured run; a workload file is expected"),
+        ((SEED_002, SEED_002), f"calibrate: TRACE {SEED_002} is a workload; rank traces or profiler traces, "
+         "a directory or one of them, are expected"),
         (("-", "-"), "WORKLOAD - and TRACE -: standard input can be read once"),
         ((workload, TRACE), f"calibrate: {TRACE} has rank 7, the simulated step 4 ranks"),
     ]  # fmt: skip

@@ -259,5 +259,5 @@ def test_a_measured_run_has_no_rows_to_explain() -> None:
     done = wltui("report", trace, "--explain", "x")
     assert (done.returncode, done.stderr) == (
         2,
-        f"wltui: --explain: {trace} is a measured run, which has no rows of a workload\n",
+        f"wltui: --explain: {trace} is a measured run; a workload file is expected\n",
     )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from simcore.asked import Asked
 from simcore.diagnostics import UsageError, printable
-from simcore.workload import Workload
 from tui.commands.amounts import parse_duration
 from tui.commands.arguments import Parser, add_model, add_parameters, add_run, asked_of, parameters_from
 from tui.commands.inputs import STANDARD_INPUT, open_input
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
     from simcore.calibration import Calibration
     from simcore.measured import MeasuredRun
+    from simcore.workload import Workload
 
 _DESCRIPTION = (
     "Fit the compute scale and the bandwidths of the cluster to a measured run of a workload, say what "
@@ -105,9 +105,9 @@ def _fit_one_step(arguments: argparse.Namespace) -> int:
         raise UsageError("--measured-step stands instead of TRACE: give one of the two")
     measured_ns = parse_duration("--measured-step", arguments.measured_step)
     parameters = parameters_from(arguments)
-    workload = open_input(arguments.workload)
-    if not isinstance(workload, Workload):
-        raise UsageError(f"calibrate: WORKLOAD {printable(arguments.workload, 60)} is a measured run")
+    from simcore.inputs import workload_of
+
+    workload = workload_of(open_input(arguments.workload), "calibrate: WORKLOAD")
     from simcore.calibration.one_step import fit_step
     from simcore.units import change_percent, duration
 
@@ -142,19 +142,10 @@ def _fit_one_step(arguments: argparse.Namespace) -> int:
 
 def _inputs(workload_path: str, trace_path: str, asked: Asked) -> tuple[Workload, MeasuredRun]:
     """What the two arguments name. Raises `UsageError` where one is the other's kind of file."""
-    workload = open_input(workload_path)
-    if not isinstance(workload, Workload):
-        raise UsageError(
-            f"calibrate: WORKLOAD {printable(workload_path, 60)} is a measured run; a workload file is "
-            "expected, and the trace behind it"
-        )
-    measured = open_input(trace_path, asked)
-    if isinstance(measured, Workload) or measured.format == "chakra":
-        raise UsageError(
-            f"calibrate: TRACE {printable(trace_path, 60)} is no measured run; a directory of rank traces, "
-            "or one of them, is expected"
-        )
-    return workload, measured
+    from simcore.inputs import measured_of, workload_of
+
+    workload = workload_of(open_input(workload_path), "calibrate: WORKLOAD")
+    return workload, measured_of(open_input(trace_path, asked), "calibrate: TRACE")
 
 
 def _save(calibration: Calibration, path: str, force: bool) -> None:

@@ -27,7 +27,7 @@ def build_parser() -> Parser:
         "files",
         metavar="FILE",
         nargs="+",
-        help="workload files, rank traces, directories of them, pipeline schedules, or - for standard input",
+        help="workloads, traces, directories of them, models, pipeline schedules, or - for standard input",
     )
     parser.add_argument("--json", action="store_true", help=f"the findings as JSON (schema {SCHEMA})")
     return parser
@@ -65,13 +65,11 @@ def main(words: list[str]) -> int:
 
 
 def _file(path: str, checked: Checked) -> dict[str, Any]:
-    from simcore.workload import Workload
-
     opened = checked.opened
     return {
         "file": path,
         "format": opened.format if opened is not None else None,
-        "rows": len(opened) if isinstance(opened, Workload) else None,
+        "rows": checked.rows,
         "errors": checked.errors,
         "diagnostics": [found.values() for found in checked.diagnostics],
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from simcore.diagnostics import UsageError, is_unicode, printable
+from simcore.diagnostics import UsageError, is_unicode
 from simcore.parameters import Parameters
 from tui.commands.arguments import (
     Parser,
@@ -33,7 +33,7 @@ def build_parser() -> Parser:
         "file",
         metavar="FILE",
         nargs="?",
-        help="a workload file, a rank trace, a directory of rank traces, or - for standard input",
+        help="a workload file, a trace, a directory or set of traces, a model, or - for standard input",
     )
     add_model(parser)
     add_run(parser)
@@ -77,13 +77,11 @@ def main(words: list[str]) -> int:
 def _print_explained(opened: Workload | MeasuredRun | TraceSet, parameters: Parameters, asked: str) -> None:
     from simcore.analysis import Results
     from simcore.analysis.explain import explained
+    from simcore.inputs import workload_of
     from simcore.simulation import simulate
-    from simcore.workload import Workload
 
-    if not isinstance(opened, Workload):
-        found = printable(opened.path)
-        raise UsageError(f"--explain: {found} is a measured run, which has no rows of a workload")
-    print("\n".join(explained(Results(simulate(opened, parameters)), asked)))
+    workload = workload_of(opened, "--explain:")
+    print("\n".join(explained(Results(simulate(workload, parameters)), asked)))
 
 
 def print_report(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from simcore.analysis import Results
 from simcore.diagnostics import InputError, UsageError
 from tui.background import IsCancelled, Progress
 from tui.frame import Glyphs, Line, cells, rule, wrapped
-from tui.session import Run
 from tui.writing import FileQuestion
 
 if TYPE_CHECKING:
+    from simcore.analysis import Results
     from simcore.calibration import Calibration
     from simcore.measured import MeasuredRun
     from tui.app import WltuiApp
@@ -47,12 +46,11 @@ class Calibrating:
     def _pair(self) -> tuple[Results, MeasuredRun] | None:
         """The simulated run and the trace, whichever of them is on the screen; None of two of a kind."""
         session = self._app.session
-        both: tuple[Run | None, ...] = session.current, session.against
-        simulated = [one for one in both if isinstance(one, Results)]
-        others = [one for one in both if one is not None and one not in simulated]
-        if not simulated or not others or others[0].origin == "executed":
+        both = {one.origin: one for one in (session.current, session.against) if one is not None}
+        simulated, trace = both.get("simulated"), both.get("measured", both.get("replayed"))
+        if simulated is None or trace is None:
             return None
-        return simulated[0], cast("MeasuredRun", others[0].source)
+        return cast("Results", simulated), cast("MeasuredRun", trace.source)
 
     @property
     def can(self) -> bool:

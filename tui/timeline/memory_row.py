@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from simcore.analysis import Results
 from tui.frame import Glyphs, Line
 from tui.timeline.window import Window
 
 if TYPE_CHECKING:
+    from simcore.analysis import Results
     from simcore.analysis.memory_lane import MemoryLane
     from simcore.analysis.run import Run
 
@@ -25,14 +25,14 @@ class MemoryRow:
 
     def lane(self, run: Run, number: int) -> MemoryLane | None:
         """The memory of a class of a run; None where it is not of a model."""
-        if not isinstance(run, Results) or run.model_figures is None:
+        if run.model_figures is None:
             return None
         number = max(number, 0)
         if self._kept is None or self._kept[0] is not run or self._kept[1] != number:
             # Imported here: files have no such lane.
             from simcore.analysis.memory_lane import memory_lane
 
-            self._kept = run, number, memory_lane(run, number)
+            self._kept = run, number, memory_lane(cast("Results", run), number)
         return self._kept[2]
 
     def line(self, lane: MemoryLane, window: Window, left: int, columns: int) -> Line:

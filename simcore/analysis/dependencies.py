@@ -276,7 +276,7 @@ class Dependencies:
             yield PathStep(self._shown_class(number, rank), first, op, rank, step.start, step.end, words)
 
     def _of_node(self, cause: GraphCause, number: int, waiting: int) -> Cause:
-        """What a node is that op `waiting` of class `number` waited for; IDLE_OP: the class itself, at an end."""
+        """What a node is that op `waiting` of class `number` waited for; IDLE_OP: its end waited."""
         built = self.built
         node, why, track = cause
         on = built.graph.track_of(cause)

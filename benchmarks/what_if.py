@@ -21,7 +21,7 @@ import itertools
 from benchmarks.measuring import SEED_002, Table, finished, number_of
 from simcore.analysis import Results
 from simcore.analysis.rerun import Rerun
-from simcore.analysis.what_if.knobs import Other, knobs
+from simcore.analysis.what_if.knobs import knobs
 from simcore.diagnostics import Cancelled
 from simcore.parameters import Parameters
 from simcore.simulation import simulate
@@ -35,21 +35,18 @@ RUNS = {
 FIRST_S, FURTHER_S = 2.0, 0.3
 
 
-def rows_done(results: Results, most_s: float) -> tuple[list[float], int]:
-    """(seconds from the call until each row was done, number of rows that the whole table has)."""
+def rows_done(results: Results, most_s: float) -> list[float]:
+    """Seconds from the call until each row was done."""
     begin = time.perf_counter()
     done_at: list[float] = []
-    rows = 0
 
     def progress(done: int, total: int) -> None:
-        nonlocal rows
-        rows = total
         if done:
             done_at.append(time.perf_counter() - begin)
 
     with contextlib.suppress(Cancelled):
         results.what_if(progress, lambda: bool(done_at) and time.perf_counter() - begin > most_s)
-    return done_at, rows
+    return done_at
 
 
 def add_run(table: Table, flag: str, parameters: Parameters, most_s: float) -> None:
@@ -57,11 +54,12 @@ def add_run(table: Table, flag: str, parameters: Parameters, most_s: float) -> N
     begin = time.perf_counter()
     results = Results(simulate(open_workload(SEED_002), parameters))
     simulated_s = time.perf_counter() - begin
-    done_at, rows = rows_done(results, most_s)
+    done_at = rows_done(results, most_s)
     steps = [after - before for before, after in itertools.pairwise(done_at)]
     rerun = Rerun(results.folded(), results.dependencies.built)
-    others = sum(isinstance(knob, Other) for knob in knobs(rerun))
-    passes, runs = steps[: rows - others - 1], steps[rows - others - 1 :]
+    # Sensitivity comes first, a pass of the graph a row; the changes behind it are runs.
+    of_passes = len(knobs(rerun)) - 1
+    passes, runs = steps[:of_passes], steps[of_passes:]
     table.add(f"seed 002 {FLAGS}{flag}")
     table.add(f"  the run itself                {simulated_s:8.2f} s")
     table.add(f"  to the first row              {done_at[0]:8.2f} s   (budget {FIRST_S:g})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,13 @@ def test_each_program_is_run_by_make_bench_or_is_a_search() -> None:
     recipe = ["make", "-n", "bench"]
     done = subprocess.run(recipe, cwd=FOLDER.parent, capture_output=True, text=True, check=True)
     assert "benchmarks/bench.py" in done.stdout
+
+
+@pytest.mark.parametrize("program", sorted(programs()))
+def test_each_program_can_be_loaded(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As a script has it: its own folder first.
+    monkeypatch.syspath_prepend(str(FOLDER))
+    assert callable(runpy.run_path(str(FOLDER / f"{program}.py"), run_name="loaded")["main"])
 
 
 @pytest.mark.parametrize("program", bench.PROGRAMS)

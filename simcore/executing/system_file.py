@@ -7,9 +7,9 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+from simcore.cluster.files.astra_system import ALGORITHMS_EXPECTED, algorithm_named
 from simcore.cluster.files.entries import Entries, is_number, json_entries
 from simcore.cluster.files.source import Source, quoted
-from simcore.cluster.model import is_algorithm
 from simcore.cluster.parsing import either
 from simcore.executing.astra2 import Memory, System
 from simcore.parameters import MOST_CHUNKS
@@ -17,9 +17,6 @@ from simcore.parameters import MOST_CHUNKS
 _CODE = "system-json"
 _KINDS = {"all-reduce": "ALLREDUCE", "all-gather": "ALLGATHER", "reduce-scatter": "REDUCESCATTER",
           "all-to-all": "ALLTOALL"}  # fmt: skip
-_NAMES = {"ring": "ring", "halvingDoubling": "halving-doubling", "doubleBinaryTree": "double-binary-tree",
-          "oneRing": "one-ring", "oneHalvingDoubling": "one-halving-doubling"}  # fmt: skip
-_EXPECTED = either(["ring", "direct", "direct<W>", *list(_NAMES)[1:], "oneDirect"])
 _MEMORIES = ("NO_MEMORY_EXPANSION", "PER_NPU_MEMORY_EXPANSION", "PER_NODE_MEMORY_EXPANSION", "MEMORY_POOL")
 
 
@@ -91,24 +88,12 @@ def _algorithms(entries: Entries, key: str, dimensions: int) -> tuple[str, ...]:
         raise entries.source.refusal(_CODE, message, entries.source.place(entry.at))
     names = []
     for index, name in enumerate(entry.value):
-        known = _algorithm(name)
+        known = algorithm_named(name)
         if known is None:
-            message = f"found {quoted(str(name))} in {key}, expected {_EXPECTED}"
+            message = f"found {quoted(str(name))} in {key}, expected {ALGORITHMS_EXPECTED}"
             raise entries.source.refusal(_CODE, message, entries.source.place(entry.items_at[index]))
         names.append(known)
     return tuple(names)
-
-
-def _algorithm(name: object) -> str | None:
-    if not isinstance(name, str):
-        return None
-    if name in _NAMES:
-        return _NAMES[name]
-    if name.startswith("oneDirect"):
-        name = "one-direct" + name.removeprefix("oneDirect")
-    elif not name.startswith("direct"):
-        return None
-    return name if is_algorithm(name) else None
 
 
 def read_memory(path: str) -> Memory:

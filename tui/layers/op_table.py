@@ -12,7 +12,7 @@ from simcore.replay.operations import WORK, Operation, Operations
 from simcore.units import percent, plural
 from tui.frame import cells
 from tui.layers.op_words import origin_words
-from tui.layers.table import Column, Place, figure
+from tui.layers.table import Column, Place, figure, found_from
 
 # A name's cells: as many where the other columns of a width leave no more, as many where they do.
 _LEAST_NAME, _LEAST_NAME_OF_RANK, _MOST_NAME = 26, 20, 48
@@ -307,12 +307,7 @@ class OpTable:
     def find(self, typed: str, line: int, direction: int) -> int | None:
         if not typed.strip():
             return None
-        there = set(self._matching(typed, self.lines))
-        found = [place for place, at in enumerate(self.lines) if at in there]
-        if direction < 0:
-            found.reverse()
-        ahead = (place for place in found if (place - line) * direction >= 0)
-        return next(ahead, found[0] if found else None)
+        return found_from(self.lines, set(self._matching(typed, self.lines)), line, direction)
 
     # -- places ----------------------------------------------------------------------------
 

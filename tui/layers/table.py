@@ -131,6 +131,15 @@ class Table(Protocol):
         ...
 
 
+def found_from(lines: Sequence[int], wanted: Collection[int], line: int, direction: int) -> int | None:
+    """The first place in `lines` of one that is wanted, from `line` on (1) or back (-1), and round."""
+    found = [place for place, at in enumerate(lines) if at in wanted]
+    if direction < 0:
+        found.reverse()
+    ahead = (place for place in found if (place - line) * direction >= 0)
+    return next(ahead, found[0] if found else None)
+
+
 def figure(value: float, size: int) -> str:
     """A figure with three decimals, with fewer where `size` cells have no room for them."""
     for decimals in (3, 2, 1):

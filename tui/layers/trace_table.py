@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from simcore.executing.results import NameUse, TraceResults
 from simcore.units import duration, percent, plural
 from tui.frame import cells
-from tui.layers.table import Column, Place, figure, fitting
+from tui.layers.table import Column, Place, figure, fitting, found_from
 
 # Heading, cells, whether left-aligned, from which width on, what it sorts by, whether the largest comes
 # first.
@@ -118,12 +118,7 @@ class TraceTable:
     def find(self, typed: str, line: int, direction: int) -> int | None:
         if not typed.strip():
             return None
-        there = set(self._matching(typed, self.lines))
-        found = [place for place, at in enumerate(self.lines) if at in there]
-        if direction < 0:
-            found.reverse()
-        ahead = (place for place in found if (place - line) * direction >= 0)
-        return next(ahead, found[0] if found else None)
+        return found_from(self.lines, set(self._matching(typed, self.lines)), line, direction)
 
     def no_match(self, typed: str) -> str:
         return "no node has these words" if typed.strip() else "the run has no nodes"

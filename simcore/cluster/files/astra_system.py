@@ -36,7 +36,7 @@ _NAMES = {
     "oneRing": "one-ring",
     "oneHalvingDoubling": "one-halving-doubling",
 }
-_EXPECTED = either(["ring", "direct", "direct<W>", *list(_NAMES)[1:], "oneDirect"])
+ALGORITHMS_EXPECTED = either(["ring", "direct", "direct<W>", *list(_NAMES)[1:], "oneDirect"])
 _ORDERS = ("LIFO", "FIFO")
 # What is simulated of each scheduler that may be asked for.
 _SCHEDULERS = {"inter-dimension-scheduling": "baseline", "intra-dimension-scheduling": "FIFO"}
@@ -115,9 +115,9 @@ def _algorithms(entries: Entries, key: str, dimensions: int) -> Algorithms:
         raise entries.wrong(key, "a list of one algorithm a dimension")
     names: list[str | None] = []
     for index, name in enumerate(entry.value.split("_") if is_joined else entry.value):
-        algorithm = _algorithm(name)
+        algorithm = algorithm_named(name)
         if algorithm is None:
-            message = f"found {quoted(name)} in {key}, expected {_EXPECTED}"
+            message = f"found {quoted(name)} in {key}, expected {ALGORITHMS_EXPECTED}"
             at = entry.at if is_joined else entry.items_at[index]
             raise entries.source.refusal(_CODE, message, entries.source.place(at))
         names.append(algorithm)
@@ -129,7 +129,7 @@ def _algorithms(entries: Entries, key: str, dimensions: int) -> Algorithms:
     return tuple(names)
 
 
-def _algorithm(name: object) -> str | None:
+def algorithm_named(name: object) -> str | None:
     """wltui's name of an algorithm of ASTRA-sim."""
     if not isinstance(name, str):
         return None

@@ -17,7 +17,7 @@ from array import array
 from collections.abc import Sequence
 
 from simcore.chakra.nodes import COLL, COMP, RECV, SEND, integer
-from simcore.executing.run import Executed
+from simcore.executing.executed import Executed
 from simcore.names import GROUP_KINDS
 from simcore.records import Struct, field
 from simcore.run.accounts import places_in_alike

@@ -20,8 +20,9 @@ from simcore.chakra.nodes import (
 )  # fmt: skip
 from simcore.diagnostics import Cancelled, Diagnostic
 from simcore.executing.accounts import ACCOUNTS, IN_ALIKE, RankAccounts, account_of, rank_accounts
+from simcore.executing.executed import Executed
 from simcore.executing.graph import COLLECTIVE, GAP, MESSAGE, NONE, OWN, TraceGraph, build_graph
-from simcore.executing.run import Executed, execute
+from simcore.executing.run import execute
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet

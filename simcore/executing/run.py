@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from simcore.chakra.nodes import (
-    BROADCAST,
     COLL,
     COLLECTIVE_WORDS,
     COLLECTIVES,
@@ -18,32 +16,22 @@ from simcore.chakra.nodes import (
     RECV,
     SEND,
     TYPE_WORDS,
-    Kinds,
     Nodes,
     integer,
-    order,
 )
-from simcore.chakra.opening import TraceFile, TraceSet, first_errors
+from simcore.chakra.opening import TraceSet, first_errors
 from simcore.chakra.structure import structure_of
-from simcore.chakra.wire import Columns, read_columns
-from simcore.cluster import Cluster, GroupShape, choose_cluster, group_shape, transfer_shape
+from simcore.cluster import GroupShape, choose_cluster, group_shape, transfer_shape
 from simcore.collectives import collective_ns, transfer_ns
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.executing.astra2 import FREE, AstraRun, Memory, Outcome, System
+from simcore.executing.astra2 import Memory, System
+from simcore.executing.executed import WLTUI, Executed, group_name, pair_messages
 from simcore.executing.fifo import MEETING, MESSAGE, NEVER, RECEIVE, STREAM, Timed, Work, run_fifo
-from simcore.executing.system_file import AstraSystem, read_astra_system, read_groups, read_memory
-from simcore.messages.clock import Clock
-from simcore.messages.collectives import Rules
-from simcore.messages.faults import Fault
-from simcore.messages.network import Links, LinkUse, Unshared
+from simcore.executing.system_file import read_astra_system, read_groups, read_memory
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters, flag_of, refuse_others, stated
 from simcore.ranks import RankSet
-from simcore.records import Struct
-from simcore.units import duration, plural
-from simcore.workload.opening import read_file
 
-WLTUI = "wltui"
 _KIND_OF = {
     0: "ALLREDUCE",
     1: "REDUCESCATTER",
@@ -59,49 +47,6 @@ _KIND_OF = {
 _GPU_STREAM, _CPU_STREAM, _MEMORY_STREAM = 0, 1, 2
 
 
-class Executed(Struct, frozen=True, dict=True):
-    """A set of execution traces that has run.
-
-    nodes: of each rank by ascending id. start, begin, end: ns of each node; begin: when what it waited for
-    was
-    there. order: (rank, place) by ends, each behind what it waited for. lanes: what a node held: a slot or a
-    stream, 255 nothing. meetings: of each node its collective, -1 for none; before: see `build_graph`.
-    sends: of
-    each receive its send, `rank << 32 | place`. groups: of each collective (name, its ranks). ranks: (rank,
-    end,
-    exposed) ns. links: what each link carried, under `--network links`.
-    """
-
-    traces: TraceSet
-    parameters: Parameters
-    cluster: Cluster
-    rules: str
-    nodes: list[Nodes]
-    start: list[array[int]]
-    begin: list[array[int]]
-    end: list[array[int]]
-    order: list[tuple[int, int]]
-    lanes: list[bytearray]
-    meetings: list[array[int]]
-    before: Sequence[int] | None
-    sends: list[array[int]]
-    groups: list[tuple[str, tuple[int, ...]]]
-    ranks: list[tuple[int, int, int]]
-    links: list[LinkUse] | None
-    diagnostics: tuple[Diagnostic, ...]
-    system: System
-
-    @property
-    def kinds(self) -> Kinds:
-        """The attributes of nodes."""
-        return self.traces.kinds
-
-    @property
-    def step_time_ns(self) -> int:
-        """When the last rank ends, ns."""
-        return max((end for _, end, _ in self.ranks), default=0)
-
-
 def execute(traces: TraceSet, parameters: Parameters) -> Executed:
     """Runs a set. Raises `UsageError` for parameters that it does not have, InputError for what cannot be
     run.
@@ -112,346 +57,16 @@ def execute(traces: TraceSet, parameters: Parameters) -> Executed:
         shown = printable(network, 60)
         raise UsageError(f"--network {shown}: execution traces run on analytical or links")
     if parameters.dialect == ASTRA_SIM_2:
-        return _by_astra(traces, parameters)
+        # Imported here: wltui's rules send no messages.
+        from simcore.executing.astra_rules import by_astra
+
+        return by_astra(traces, parameters)
     if parameters.dialect is not None:
         shown = printable(parameters.dialect, 60)
         raise UsageError(
             f"--dialect {shown}: execution traces run by {ASTRA_SIM_2}, or without --dialect by wltui's rules"
         )
     return _by_wltui(traces, parameters)
-
-
-# -- ASTRA-sim 2.x's rules -------------------------------------------------------------
-
-
-def _by_astra(traces: TraceSet, parameters: Parameters) -> Executed:
-    scales = ("compute_scale", "comm_scale", "slow_rank")
-    given = [flag_of(name).option for name in scales if getattr(parameters, name) != flag_of(name).default]
-    if given:
-        raise UsageError(f"{', '.join(given)}: not under --dialect {ASTRA_SIM_2}, which has no such factors")
-    world = _world_of(traces, parameters)
-    cluster = choose_cluster(_without_system(parameters)).cluster(world)
-    dims = cluster.dims
-    if parameters.network == "links":
-        for dimension in dims:
-            if dimension.kind == "ring" and dimension.size == 2:
-                raise UsageError("--network links: ASTRA-sim aborts on a ring of 2 (R4.15); take a switch or "
-                                 "fully-connected")  # fmt: skip
-    found: list[Diagnostic] = [*traces.diagnostics]
-    by_rank = {file.rank: file for file in traces.files}
-    nodes = []
-    for rank in range(cluster.npus):
-        file = by_rank.get(rank)
-        if file is None:
-            path = f"{traces.prefix}.{rank}.et"
-            message = (
-                f"rank {rank}: there is no such file; the network has {plural(cluster.npus, 'NPU')} (R1.1)"
-            )
-            raise InputError(Diagnostic("error", "ranks-missing", message, path))
-        nodes.append(order(_as_there(file, traces)))
-        if file.columns.cut is not None:
-            at, words = file.columns.cut
-            message = f"byte {at}: {words}; what there is of it is taken, as in ASTRA-sim (R1.3)"
-            found.append(Diagnostic("warning", "damaged-trace", message, file.path))
-        found += [
-            Diagnostic(
-                "warning", one.code, f"byte {one.at}: {one.message}; the last one counts (R1.6)", file.path
-            )
-            for one in nodes[-1].problems[:8]
-            if one.code == "node-twice"
-        ]
-    if len(by_rank) > cluster.npus:
-        message = (
-            f"{plural(len(by_rank), 'file')} found, the network has {plural(cluster.npus, 'NPU')}: the first "
-            f"are run"
-        )
-        found.append(Diagnostic("warning", "ranks-beyond", message, traces.path))
-    astra, rules = _astra_rules(parameters, cluster)
-    groups = read_groups(parameters.comm_groups, cluster.npus) if parameters.comm_groups else None
-    memory = read_memory(parameters.remote_memory) if parameters.remote_memory else Memory()
-    clock = Clock(cluster.npus)
-    rendezvous = _truth(parameters.rendezvous_protocol)
-    links = Links(clock, dims, rendezvous) if parameters.network == "links" else None
-    network = links or Unshared(clock, dims, rendezvous)
-    custom = _Custom(astra.custom, parameters.system or "", traces)
-    run = AstraRun(nodes, traces.kinds, clock, network, rules, astra, memory, groups, custom.nodes)
-    outcome = run.outcome()
-    world = cluster.npus
-    if len(outcome.finished) < world:
-        raise _unfinished(outcome, traces, world)
-    if outcome.fault is not None:
-        message = f"all ranks have finished; then ASTRA-sim {outcome.fault.there}: {_told(outcome.fault)}"
-        found.append(Diagnostic("warning", "crash-behind-end", message, traces.path))
-    statistics = [one for one in outcome.swallowed if one.node is None]
-    if statistics:
-        ranks = RankSet.of(sorted({one.rank for one in statistics})).text()
-        message = (
-            f"rank {ranks}: ASTRA-sim prints no statistics of ranks with CPU, memory or invalid nodes (R7.4)"
-        )
-        found.append(Diagnostic("note", "no-statistics", message, traces.path))
-    return _astra_executed(traces, parameters, cluster, run, outcome, links, groups, tuple(found), astra)
-
-
-def _truth(word: str) -> bool:
-    if word not in ("true", "false"):
-        raise UsageError(f"--rendezvous-protocol {printable(word, 60)}: true or false is expected")
-    return word == "true"
-
-
-def _without_system(parameters: Parameters) -> Parameters:
-    """The system file is read as ASTRA-sim reads it."""
-    from simcore.records import replace
-
-    return replace(parameters, system=None)
-
-
-def _world_of(traces: TraceSet, parameters: Parameters) -> int:
-    highest = max(file.rank for file in traces.files)
-    choice = choose_cluster(_without_system(parameters))
-    return choice.npus or highest + 1
-
-
-def _as_there(file: TraceFile, traces: TraceSet) -> Columns:
-    """The columns as ASTRA-sim reads them: the first message is lost, whatever it is, and gzip is not
-    opened.
-    """
-    if file.packed:
-        message = (
-            f"rank {file.rank}: the file is gzip, which ASTRA-sim does not open: it aborts, no node is free "
-            f"(R1.2)"
-        )
-        raise InputError(Diagnostic("error", "execution-stopped", message, file.path))
-    if file.headed and traces.schema == "0.0.4":
-        return file.columns
-    return read_columns(read_file(file.path), traces.table, 1)
-
-
-def _astra_rules(parameters: Parameters, cluster: Cluster) -> tuple[System, Rules]:
-    """What the system file says, flags over it; without one, the defaults of wltui's cluster."""
-    dims = cluster.dims
-    if parameters.system is not None:
-        read = read_astra_system(parameters.system, len(dims))
-    else:
-        default = {"ring": "ring", "fully-connected": "direct", "switch": "halving-doubling"}
-        names = tuple(default[one.kind] for one in dims)
-        every = dict.fromkeys(("ALLREDUCE", "ALLGATHER", "REDUCESCATTER"), names)
-        every["ALLTOALL"] = ("direct",) * len(dims)
-        read = AstraSystem(every, 10, 1, 1, False, System(memory_bandwidth=1600.0))
-    algorithms = dict(read.algorithms)
-    if parameters.algorithm:
-        asked = cluster.algorithms
-        for kind, names in algorithms.items():
-            algorithms[kind] = tuple(mine or there for mine, there in zip(asked, names, strict=False))
-    memory = read.system.memory_bandwidth if parameters.local_mem_bw is None else parameters.local_mem_bw
-    delay = read.endpoint_delay_ns if parameters.endpoint_delay is None else parameters.endpoint_delay
-    baseline = read.baseline
-    if parameters.collective_optimization is not None:
-        baseline = parameters.collective_optimization == "baseline"
-    rules = Rules(
-        tuple(one.size for one in dims), algorithms, int(delay * parameters.injection_scale), memory,
-        parameters.splits or read.splits, parameters.active_chunks or read.active_chunks,
-        parameters.num_queues_per_dim, baseline,
-    )  # fmt: skip
-    return read.system._replace(memory_bandwidth=memory), rules
-
-
-class _Custom:
-    """The files of custom collectives, each read once."""
-
-    def __init__(self, prefixes: Mapping[str, str], system: str, traces: TraceSet) -> None:
-        self._prefixes = prefixes
-        self._folder = os.path.dirname(system)
-        self._traces = traces
-        self._known: dict[tuple[str, int], Nodes] = {}
-
-    def nodes(self, kind: str, position: int) -> Nodes:
-        """The nodes of a position's file: from where wltui runs, else beside the system file. Raises
-        InputError.
-        """
-        known = self._known.get((kind, position))
-        if known is None:
-            name = f"{self._prefixes[kind]}.{position}.et"
-            path = name if os.path.exists(name) else os.path.join(self._folder, name)
-            data = read_file(path)
-            known = order(read_columns(data, self._traces.table, 1))
-            self._known[kind, position] = known
-        return known
-
-
-def _told(fault: Fault) -> str:
-    where = f"rank {fault.rank}" + (f", node {fault.node}" if fault.node is not None else "")
-    return f"{where}: {fault.rule}"
-
-
-def _unfinished(outcome: Outcome, traces: TraceSet, world: int) -> InputError:
-    """What stopped the run, or why each rank that did not finish waits."""
-    paths = {file.rank: file.path for file in traces.files}
-    done = len(outcome.finished)
-    errors = []
-    if outcome.fault is not None:
-        fault = outcome.fault
-        message = (
-            f"{_told(fault)}; ASTRA-sim {fault.there} at this ({done} of {plural(world, 'rank')} had "
-            f"finished)"
-        )
-        errors.append(Diagnostic("error", "execution-stopped", message, paths.get(fault.rank, traces.path)))
-        return InputError(*errors)
-    swallowed = {fault.rank: fault for fault in outcome.swallowed if fault.node is not None}
-    for rank, why in sorted(outcome.held.items()):
-        cut_off = swallowed.get(rank)
-        if cut_off is not None:
-            message = f"{_told(cut_off)}; ASTRA-sim swallows the exception, and the rank never ends (R6.4)"
-        else:
-            message = f"rank {rank} never ends: it waits in {why}; ASTRA-sim ends without a word (R6.3)"
-        errors.append(Diagnostic("error", "execution-stopped", message, paths.get(rank, traces.path)))
-    return first_errors(errors)
-
-
-def _astra_executed(
-    traces: TraceSet, parameters: Parameters, cluster: Cluster, run: AstraRun, outcome: Outcome,
-    links: Links | None, groups: Mapping[int, tuple[int, ...]] | None, found: tuple[Diagnostic, ...],
-    astra: System,
-) -> Executed:  # fmt: skip
-    nodes = [rank.nodes for rank in run.ranks]
-    world = tuple(range(cluster.npus))
-    meetings = [array("i", (NEVER,)) * len(one) for one in nodes]
-    numbers: dict[tuple[str, int], int] = {}
-    named: list[tuple[str, tuple[int, ...]]] = []
-    sends = [array("q", (NEVER,)) * len(one) for one in nodes]
-    if not astra.replay:
-        for rank, one in enumerate(nodes):
-            counts: dict[str, int] = {}
-            # Collectives are matched in the order in which a rank starts them (R4.7).
-            started = sorted(range(len(one)), key=outcome.start[rank].__getitem__)
-            for place in started:
-                row = one.row[place]
-                if one.columns.type[row] != COLL or outcome.start[rank][place] < 0:
-                    continue
-                attributes = traces.kinds.attributes(one.columns.attributes[row])
-                if integer(attributes.get("comm_type")) == BROADCAST:
-                    continue
-                name = _group_name(attributes)
-                number = counts.get(name, 0)
-                counts[name] = number + 1
-                key = (name, number)
-                if key not in numbers:
-                    numbers[key] = len(named)
-                    listed = None if groups is None or not name.isdigit() else groups.get(int(name))
-                    named.append((name, world if name in ("", "0") or listed is None else listed))
-                meetings[rank][place] = numbers[key]
-        _pair(nodes, traces.kinds, outcome.start, sends)
-    order_of = [
-        (rank, place)
-        for _, rank, place in sorted(
-            (end, rank, place)
-            for rank, ends in enumerate(outcome.end)
-            for place, end in enumerate(ends)
-            if end >= 0
-        )
-    ]
-    order_of = _behind_parents(nodes, outcome, order_of, sends)
-    begin = _begins(outcome.start, outcome.end, meetings, sends, len(named))
-    lanes = [bytearray(255 if slot == FREE else slot for slot in rank.slot_of) for rank in run.ranks]
-    return Executed(
-        traces, parameters, cluster, ASTRA_SIM_2, nodes, outcome.start, begin, outcome.end, order_of, lanes,
-        meetings, None, sends, named, sorted(outcome.finished), links.uses() if links is not None else None,
-        found, astra,
-    )  # fmt: skip
-
-
-def _behind_parents(
-    nodes: Sequence[Nodes], outcome: Outcome, ended: list[tuple[int, int]], sends: Sequence[array[int]]
-) -> list[tuple[int, int]]:
-    """Nodes by their ends; of those that end at one instant what others wait for comes first."""
-    found: list[tuple[int, int]] = []
-    done = [bytearray(len(one)) for one in nodes]
-    for item in ended:
-        stack = [item]
-        while stack:
-            rank, place = stack[-1]
-            if done[rank][place]:
-                stack.pop()
-                continue
-            asked = [
-                (rank, parent) for parent in (*nodes[rank].data[place], *nodes[rank].ctrl[place])
-                if not done[rank][parent] and outcome.end[rank][parent] >= 0
-            ]  # fmt: skip
-            sent = sends[rank][place]
-            if (
-                sent >= 0
-                and not done[sent >> 32][sent & 0xFFFFFFFF]
-                and outcome.end[sent >> 32][sent & 0xFFFFFFFF] >= 0
-            ):
-                asked.append((sent >> 32, sent & 0xFFFFFFFF))
-            if asked:
-                stack += asked
-            else:
-                done[rank][place] = 1
-                found.append(stack.pop())
-    return found
-
-
-def _begins(
-    start: Sequence[array[int]], end: Sequence[array[int]], meetings: Sequence[array[int]],
-    sends: Sequence[array[int]], count: int,
-) -> list[array[int]]:  # fmt: skip
-    """When what each node waited for was there: the last member had come, the message was on its way."""
-    come = [0] * count
-    for rank, column in enumerate(meetings):
-        for place, number in enumerate(column):
-            if number >= 0 and start[rank][place] > come[number]:
-                come[number] = start[rank][place]
-    found = []
-    for rank, column in enumerate(meetings):
-        one = array("q", start[rank])
-        for place, number in enumerate(column):
-            if number >= 0:
-                one[place] = min(max(one[place], come[number]), max(end[rank][place], one[place]))
-            elif sends[rank][place] >= 0:
-                sent = sends[rank][place]
-                there = start[sent >> 32][sent & 0xFFFFFFFF]
-                one[place] = min(max(one[place], there), max(end[rank][place], one[place]))
-        found.append(one)
-    return found
-
-
-def _group_name(attributes: Mapping[str, object]) -> str:
-    value = attributes.get("pg_name")
-    name = getattr(value, "value", "")
-    return name if isinstance(name, str) and name != "0" else ""
-
-
-def _pair(
-    nodes: Sequence[Nodes], kinds: Kinds, start: Sequence[array[int]] | None, sends: list[array[int]]
-) -> None:
-    """Fills in the send of each receive: the i-th of a key, in order of start, else of id."""
-    waiting: dict[tuple[int, int, int, int], tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}
-    for rank, one in enumerate(nodes):
-        places = list(range(len(one)))
-        if start is not None:
-            # Of those that start at one instant the lower id first: the sort is stable.
-            times = start[rank]
-            places = sorted((place for place in places if times[place] >= 0), key=times.__getitem__)
-        types, sets, rows = one.columns.type, one.columns.attributes, one.row
-        for place in places:
-            kind = types[rows[place]]
-            if kind not in (SEND, RECV):
-                continue
-            attributes = kinds.attributes(sets[rows[place]])
-            peer = integer(attributes.get("comm_dst" if kind == SEND else "comm_src"))
-            tag = integer(attributes.get("comm_tag")) or 0
-            size = integer(attributes.get("comm_size")) or 0
-            if peer is None:
-                continue
-            ends = (rank, peer) if kind == SEND else (peer, rank)
-            lists = waiting.setdefault((tag % 500_000_000, *ends, size), ([], []))
-            lists[kind == RECV].append((rank, place))
-    for sent, received in waiting.values():
-        for (rank, place), (who, at) in zip(sent, received, strict=False):
-            sends[who][at] = rank << 32 | place
-
-
-# -- wltui's rules ---------------------------------------------------------------------
 
 
 def _by_wltui(traces: TraceSet, parameters: Parameters) -> Executed:
@@ -542,7 +157,7 @@ class _Pricing:
                     lists.setdefault(what.group, {}).setdefault(rank, []).append(place)
         meetings, groups, group, meeting_ns, members = self._meetings(lists, partner)
         sends = [array("q", (NEVER,)) * len(one) for one in nodes]
-        _pair(nodes, self.traces.kinds, None, sends)
+        pair_messages(nodes, self.traces.kinds, None, sends)
         channel = self._messages(kind, took, partner, sends)
         work = Work(nodes, kind, stream, took, partner, members, meeting_ns, group, channel)
         timed = run_fifo(work)
@@ -596,7 +211,7 @@ class _Pricing:
             if collective is None:
                 return _What(STREAM, _GPU_STREAM, NEVER, "", 0, -1, is_cpu)
             whole = integer(attributes.get("wltui_bytes"))
-            return _What(MEETING, 0, NEVER if exact is None else exact, _group_name(attributes),
+            return _What(MEETING, 0, NEVER if exact is None else exact, group_name(attributes),
                          size if whole is None else whole, collective, is_cpu)  # fmt: skip
         if kind == SEND:
             return _What(MESSAGE, 0, NEVER if exact is None else exact, "", size, -1, is_cpu)
@@ -803,15 +418,3 @@ def _slow_ranks(parameters: Parameters, world: int) -> dict[int, float]:
             )
         found[number] = times
     return found
-
-
-def words_of(executed: Executed) -> str:
-    """How the set was run, for the header."""
-    if executed.rules == ASTRA_SIM_2:
-        return "ASTRA-sim 2.x's rules, message by message"
-    return "wltui's rules: a collective starts when all its members have come"
-
-
-def figures_of(executed: Executed) -> str:
-    """Ranks and step time in one line."""
-    return f"{plural(len(executed.ranks), 'rank')}, {duration(executed.step_time_ns)}"

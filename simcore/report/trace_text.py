@@ -6,8 +6,8 @@ import textwrap
 
 from simcore.diagnostics import printable
 from simcore.executing.accounts import ACCOUNTS
+from simcore.executing.executed import words_of
 from simcore.executing.results import TraceResults
-from simcore.executing.run import words_of
 from simcore.messages.words import link_words
 from simcore.report import diagnostics
 from simcore.report.section import Asked

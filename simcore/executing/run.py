@@ -29,6 +29,7 @@ from simcore.executing.executed import WLTUI, Executed, group_name, pair_message
 from simcore.executing.fifo import MEETING, MESSAGE, NEVER, RECEIVE, STREAM, Timed, Work, run_fifo
 from simcore.executing.system_file import read_astra_system, read_groups, read_memory
 from simcore.names import ASTRA_SIM_2
+from simcore.overrides import slow_ranks_of
 from simcore.parameters import Parameters, flag_of, refuse_others, stated
 from simcore.ranks import RankSet
 
@@ -123,7 +124,7 @@ class _Pricing:
                      "local_mem_bw", "collective_optimization")  # fmt: skip
         # What a file says of a collective's own time counts as long as nobody says another network.
         self.keeps_times = not any(flag.field in networked for flag in stated(parameters))
-        self.slow = _slow_ranks(parameters, self.world)
+        self.slow = slow_ranks_of(parameters, self.world)
         self._what: dict[tuple[int, int], _What] = {}
         self._shapes: dict[tuple[int, ...], GroupShape] = {}
 
@@ -402,19 +403,3 @@ class _Pricing:
             errors.append(Diagnostic("error", "never-ends", message, self.traces.files[rank].path))
         if errors:
             raise first_errors(errors)
-
-
-def _slow_ranks(parameters: Parameters, world: int) -> dict[int, float]:
-    found = {}
-    for text in parameters.slow_rank:
-        rank, _, factor = text.partition("=")
-        try:
-            number, times = int(rank), float(factor)
-        except ValueError:
-            raise UsageError(f"--slow-rank {printable(text, 60)}: R=X is expected, as 5=1.3") from None
-        if not 0 <= number < world or not 0 < times < 1e12:
-            raise UsageError(
-                f"--slow-rank {printable(text, 60)}: a rank below {world} and a factor above 0 are expected"
-            )
-        found[number] = times
-    return found

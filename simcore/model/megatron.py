@@ -70,6 +70,20 @@ def stage_parameters(training: Training, stage: int) -> StageParameters:
     return StageParameters(dense, experts)
 
 
+def whole_parameters(training: Training, stage: int) -> int:
+    """What of a stage every rank of tp holds: norms, biases of linears cut by rows, routers, latent ranks."""
+    model = training.model
+    size = model.norm if stage == training.pp - 1 else 0
+    for chunk in range(training.chunks):
+        for layer in training.layers_of(stage, chunk):
+            size += model.attention()[1] + 2 * model.norm
+            if model.moe is not None and model.is_moe(layer):
+                size += model.moe.experts * model.hidden
+            else:
+                size += model.mlp(model.ffn)[1]
+    return size
+
+
 def layer_parameters(training: Training, moe: bool) -> StageParameters:
     """What a rank holds of one layer."""
     model, tp = training.model, training.tp
@@ -152,27 +166,31 @@ class MegatronRows:
 
     def _stages(self) -> tuple[StageRows, ...]:
         training = self.training
-        prologues: dict[StageParameters, tuple[int, ...]] = {}
+        prologues: dict[tuple[StageParameters, int], tuple[int, ...]] = {}
         for stage in range(training.pp):
-            parameters = stage_parameters(training, stage)
-            if parameters not in prologues:
-                prologues[parameters] = self._added(self._prologue(parameters))
+            held = stage_parameters(training, stage), whole_parameters(training, stage)
+            if held not in prologues:
+                prologues[held] = self._added(self._prologue(*held))
         embedding = self._added([self._embedding()])
+        scattered = training.pp_scatter and not training.sequence_parallel
+        scattered = scattered and training.tp > 1 and training.pp > 1
+        came = self._added([self._came()]) if scattered else ()
         chunks = self._chunks()
+        went = self._added([self._went()]) if scattered else ()
         final = self._added([self._final()])
         loss = self._added(self._loss())
         self._added(self._tail())
         last = training.pp - 1
         found = []
         for stage in range(training.pp):
-            of_stage = list(chunks[stage])
+            of_stage = [came + rows + went for rows in chunks[stage]]
             if stage == 0:
-                of_stage[0] = embedding + of_stage[0]
+                of_stage[0] = embedding + of_stage[0][len(came) :]
             if stage == last:
-                of_stage[-1] += final
+                of_stage[-1] = of_stage[-1][: len(of_stage[-1]) - len(went)] + final
             found.append(
                 StageRows(
-                    prologues[stage_parameters(training, stage)],
+                    prologues[stage_parameters(training, stage), whole_parameters(training, stage)],
                     tuple(of_stage),
                     loss if stage == last else (),
                 )
@@ -335,6 +353,14 @@ class MegatronRows:
             self._tensor("ALLGATHER", act) if parallel else None,
         )
 
+    def _came(self) -> Row:
+        """What a stage gets in shares of tp is put together before its first layer (`--pp-scatter on`)."""
+        return Row("stage_input", _NOTHING, self._tensor("ALLGATHER", self._act))
+
+    def _went(self) -> Row:
+        """Its gradient likewise, before the backward of its last layer."""
+        return Row("stage_output", _NOTHING, None, self._tensor("ALLGATHER", self._act))
+
     def _final(self) -> Row:
         return self._column("final_column", self.costs.head())
 
@@ -348,11 +374,19 @@ class MegatronRows:
         """The norm of the gradients, one number of every rank of tp."""
         return [Row("optimizer1", _NOTHING, Sent("ALLREDUCE", "tp", 4))] if self.training.tp > 1 else []
 
-    def _prologue(self, parameters: StageParameters) -> list[Row]:
-        """What a stage does with its gradients and parameters at the end of a step."""
+    def _prologue(self, parameters: StageParameters, whole: int) -> list[Row]:
+        """What a stage does with its gradients and parameters at the end of a step.
+
+        whole: parameters that every rank of tp holds. With sequence parallelism each has seen a share of the
+        tokens alone, so that their gradients are added up over tp.
+        """
         training = self.training
         dense, experts = parameters
         rows = []
+        if training.sequence_parallel and training.tp > 1:
+            rows.append(
+                Row("layernorm", _NOTHING, None, self._tensor("ALLREDUCE", training.grad_bytes * whole))
+            )
         replicas = training.dp * training.cp
         shards, expert_shards = (replicas, training.expert_replicas) if training.zero else (1, 1)
         if training.zero < 3:

@@ -229,6 +229,31 @@ def test_the_gpu_brings_its_network_and_dimensions_count_over_it() -> None:
     assert [one.flag() for one in given.cluster.dims] == ["switch:16:99:1"]
 
 
+def test_shares_of_an_activation_are_put_together_on_the_next_stage() -> None:
+    def rows(**parameters: Any) -> list[list[str]]:
+        workload = run(SMALL, pp=2, world=4, tp=2, global_batch=2, **parameters).workload
+        return [[workload.name[row] for row in stage.chunks[0]] for stage in workload.stages]
+
+    first, last = rows(pp_scatter="on")
+    assert (first[0], first[-1]) == ("embedding_layer", "stage_output")
+    assert (last[0], last[-1]) == ("stage_input", "final_column")
+    assert "stage_input" not in first
+    for other in ({}, {"pp_scatter": "on", "sequence_parallel": "on"}):
+        assert not {"stage_input", "stage_output"}.intersection(*rows(**other))
+    workload = run(SMALL, pp=2, world=4, tp=2, global_batch=2, pp_scatter="on").workload
+    row = workload.name.index("stage_input")
+    # 2048 tokens of 1024 numbers, 2 bytes each.
+    assert (workload.fwd.collective[row], workload.fwd.bytes[row]) == ("ALLGATHER", 2 * 2048 * 1024)
+
+
+def test_gradients_of_what_every_rank_holds_are_added_up_with_sequence_parallelism() -> None:
+    workload = run(SMALL, world=2, tp=2, sequence_parallel="on").workload
+    row = workload.name.index("layernorm")
+    # Two norms of 1024 in each of 8 layers, and the last one; 4 bytes.
+    assert workload.ig.bytes[row] == 4 * (8 * 2 + 1) * 1024
+    assert "layernorm" not in run(SMALL, world=2, tp=2).workload.name
+
+
 def test_context_parallel_ranks_exchange_keys_and_values() -> None:
     simulation = run(SMALL, world=8, cp=4, tp=2, global_batch=1)
     exchange = simulation.workload.name.index("attention_exchange")

@@ -52,7 +52,8 @@ class Parameters(Struct, frozen=True):
     each class. gap_scale, host_scale: a trace's host time between operations and its operations
     that neither compute nor communicate, times X. kind_scale, stage_scale: `KIND=X` of a trace's
     communication, `STAGE=X` of its compute. replay: run a trace's operations again, none of them changed.
-    Of a model: cp: ranks that share a sequence. microbatch_size, global_batch: sequences. seq: tokens.
+    Of a model: cp: ranks that share a sequence; cp_comm_type: how they exchange keys and values.
+    microbatch_size, global_batch: sequences. seq: tokens.
     sequence_parallel, flash, pp_scatter: `on` or `off`. gpu: a name or the path of a file. memory_limit:
     bytes with a unit. as_aicb: which of AICB's generators; aicb_args: its own arguments.
     comm_groups, remote_memory: paths of execution traces' files of groups and of remote memory.
@@ -106,6 +107,7 @@ class Parameters(Struct, frozen=True):
     kind_scale: tuple[str, ...] = ()
     stage_scale: tuple[str, ...] = ()
     cp: int | None = None
+    cp_comm_type: str | None = None
     microbatch_size: int | None = None
     global_batch: int | None = None
     seq: int | None = None
@@ -235,6 +237,9 @@ FLAGS: tuple[Flag, ...] = (
          "compute of the ranks of that stage times X, `none`: of ranks without one (repeatable)", of=_TRACE),
     Flag("cp", "model", "count", "ranks", "N", "context parallelism: ranks that share a sequence (default 1)",
          of=_MODEL),
+    Flag("cp_comm_type", "model", "word", "", "TYPE",
+         "how keys and values get round among them: a ring beside attention, or gathered before it "
+         "(default p2p)", ("p2p", "all-gather"), of=_MODEL),
     Flag("microbatch_size", "model", "count", "sequences", "N", "sequences of a micro-batch (default 1)",
          of=_MODEL),
     Flag("global_batch", "model", "count", "sequences", "N",

@@ -124,6 +124,7 @@ class ModelMaker:
             "microbatches": training.microbatches,
             "virtual_stages": training.chunks,
             "cp": training.cp,
+            "cp_comm_type": training.cp_comm_type,
             "microbatch_size": training.microbatch_size,
             "global_batch": training.global_batch,
             "seq": training.seq,
@@ -184,9 +185,10 @@ class ModelMaker:
             found.append(
                 f"ZeRO {training.zero} is priced with gradients sent once a step, not once a micro-batch"
             )
-        if training.cp > 1:
+        if training.cp > 1 and training.cp_comm_type == "p2p":
             found.append(
-                "the exchange of keys and values runs beside attention, and attention never waits for it"
+                "the ring of keys and values is priced as one all-gather beside attention, which what follows "
+                "attention waits for"
             )
         return [Diagnostic("note", "model-priced", text, self.path) for text in found]
 

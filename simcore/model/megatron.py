@@ -14,7 +14,7 @@ from simcore.model.costs import Cells as OpCells
 from simcore.model.costs import Costs, Op, joined, nanoseconds
 from simcore.model.training import Training
 from simcore.workload import Cells, Header, Workload
-from simcore.workload.model import PHASES, GroupKind, StageRows
+from simcore.workload.model import PHASES, GroupKind, Phase, StageRows
 
 POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
 FORMAT = "model"
@@ -111,6 +111,7 @@ class MegatronRows:
         self._act = 2 * training.tokens * training.model.hidden
         self._rows: list[Row] = []
         self._recomputed: dict[int, tuple[int, ...]] = {}
+        self._waits: dict[tuple[Phase, int], int] = {}
 
     def workload(self, path: str) -> Workload:
         """The workload; path: for messages. Its `maker` is left open."""
@@ -155,6 +156,7 @@ class MegatronRows:
             declared_rows=None,
             stages=stages,
             recomputed=self._recomputed,
+            waits=self._waits,
         )
 
     @property
@@ -223,6 +225,7 @@ class MegatronRows:
                     if key not in known:
                         known[key] = self._added(layers[moe])
                         self._note_recomputed(known[key])
+                        self._note_waits(known[key])
                     rows += known[key]
                 of_stage.append(tuple(sorted(rows)))
             found.append(of_stage)
@@ -236,6 +239,13 @@ class MegatronRows:
             for row in rows:
                 if self._rows[row].name == "attention_core":
                     self._recomputed[row] = (row,)
+
+    def _note_waits(self, rows: tuple[int, ...]) -> None:
+        """What follows attention waits for the keys and values that a ring sends beside it."""
+        place = {self._rows[row].name: row for row in rows}
+        if "attention_exchange" in place:
+            self._waits["fwd", place["attention_row"]] = place["attention_exchange"]
+            self._waits["ig", place["attention_column"]] = place["attention_exchange_again"]
 
     # -- rows ----------------------------------------------------------------------------
 
@@ -264,9 +274,12 @@ class MegatronRows:
         costs, training = self.costs, self.training
         model, tokens = training.model, training.tokens
         rows = [self._column("attention_column", joined(costs.norm(), costs.attention_in()))]
+        core = Row("attention_core", costs.attention_core())
         if training.cp > 1:
-            rows.append(self._exchange())
-        rows.append(Row("attention_core", costs.attention_core()))
+            before, behind = self._exchange()
+            rows += [before, core, behind]
+        else:
+            rows.append(core)
         rows.append(self._row("attention_row", joined(costs.attention_out(), costs.residual())))
         if not moe or model.moe is None:
             ffn = model.ffn // training.tp
@@ -276,10 +289,13 @@ class MegatronRows:
             rows += self._moe()
         return self._gathered_weights(self._at_least_host(rows), moe)
 
-    def _exchange(self) -> Row:
-        """Keys and values of the other ranks of cp, beside attention: a ring's steps as one all-gather.
+    def _exchange(self) -> tuple[Row, Row]:
+        """Keys and values of the other ranks of cp: what stands before attention, and what behind it, which
+        backward comes first.
 
-        Backward they come again, and their gradients with them.
+        `p2p`: a ring's steps, beside attention, as one all-gather; backward they come again, and their
+        gradients with them. `all-gather`: before attention, which waits; backward gathered again, and their
+        gradients scattered when it is over.
         """
         training = self.training
         model = training.model
@@ -288,11 +304,15 @@ class MegatronRows:
         else:
             numbers = 2 * max(model.kv_heads // training.tp, 1) * model.head_dim
         size = 2 * training.tokens * numbers * training.cp
-        return Row(
-            "attention_exchange",
-            _NOTHING,
-            Sent("ALLGATHER", "cp", size, True),
-            Sent("ALLGATHER", "cp", 2 * size, True),
+        if training.cp_comm_type == "all-gather":
+            gather = Sent("ALLGATHER", "cp", size)
+            return (
+                Row("attention_exchange", _NOTHING, gather, Sent("REDUCESCATTER", "cp", size)),
+                Row("attention_exchange_again", _NOTHING, None, gather),
+            )
+        return (
+            Row("attention_exchange", _NOTHING, Sent("ALLGATHER", "cp", size, True)),
+            Row("attention_exchange_again", _NOTHING, None, Sent("ALLGATHER", "cp", 2 * size, True)),
         )
 
     def _moe(self) -> list[Row]:

@@ -13,7 +13,7 @@ from simcore.records import Struct
 # What Megatron-LM takes without its flag, and how a user says otherwise.
 DEFAULTS = {
     "sequence_parallel": "off", "flash": "on", "recompute": "none", "zero": "0", "grad_dtype": "fp32",
-    "precision": "bf16", "pp_scatter": "off",
+    "precision": "bf16", "pp_scatter": "off", "cp_comm_type": "p2p",
 }  # fmt: skip
 DEFAULT_GPU = "h100"
 _MOST_LAYERS = 65536
@@ -26,6 +26,7 @@ class Training(Struct, frozen=True):
     world = tp x cp x dp x pp; dp: replicas, the experts' groups are cut of cp x dp (and tp). stage_layers:
     layers of each stage. chunks: virtual stages of a stage, V. microbatch_size, global_batch: sequences.
     recompute: none, selective (attention's core) or full. grad_bytes: of a gradient as it is added up.
+    cp_comm_type: how keys and values get round in a cp group, p2p (a ring) or all-gather.
     found: what was assumed.
     """
 
@@ -48,6 +49,7 @@ class Training(Struct, frozen=True):
     fp8: bool
     pp_scatter: bool
     gpu: str
+    cp_comm_type: str = "p2p"
     found: tuple[Diagnostic, ...] = ()
 
     @property
@@ -108,7 +110,7 @@ def resolve(model: Model, parameters: Parameters) -> Training:
                     "is expected"
                 )
             return str(value)
-        if field != "pp_scatter":
+        if field != "pp_scatter" and (field != "cp_comm_type" or cp > 1):
             assumed(field, DEFAULTS[field], "as Megatron without its flag")
         return DEFAULTS[field]
 
@@ -153,7 +155,7 @@ def resolve(model: Model, parameters: Parameters) -> Training:
         model, tp, cp, dp, pp, ep, chunks, stage_layers, microbatch, batch, seq, sequence_parallel,
         choice("flash") == "on", choice("recompute"), int(choice("zero")),
         4 if choice("grad_dtype") == "fp32" else 2, choice("precision") == "fp8",
-        choice("pp_scatter") == "on", gpu,
+        choice("pp_scatter") == "on", gpu, choice("cp_comm_type"),
     )  # fmt: skip
     from simcore.records import replace
 

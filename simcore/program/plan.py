@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from simcore.layout import Layout
 from simcore.program.blocks import Structure, is_embedding, is_layer
@@ -23,7 +24,14 @@ from simcore.program.ops import (
 from simcore.program.order import ONE_PLACE, Placement
 from simcore.records import Struct, field
 from simcore.workload import Cells, Workload
-from simcore.workload.model import base_name
+from simcore.workload.model import Phase, base_name
+
+
+class Segment(NamedTuple):
+    """Ops of a part of a micro-batch. joins: (op, the op of them that is over before it), ascending."""
+
+    ops: Ops
+    joins: list[tuple[int, int]]
 
 
 class Plan(Struct):
@@ -33,8 +41,8 @@ class Plan(Struct):
     often a pipeline runs a step. overlapped: pairs of forward and backward take turns, row by row.
     transfer_bytes: one activation between neighbouring stages. megatron: embedding rows on the
     first stage only, final and loss rows on the last only. least_forward_bytes: what a smaller
-    forward collective counts as. segments: the ops of a block's part, made once for all stages
-    and micro-batches that repeat it.
+    forward collective counts as. segments: the ops of a block's part, and at which of them which other
+    is waited for, made once for all stages and micro-batches that repeat it.
     """
 
     workload: Workload
@@ -53,7 +61,7 @@ class Plan(Struct):
     layer_scales: Mapping[tuple[str, str], float] = field(default_factory=dict)
     costs: dict[tuple[type, Cost], int] = field(default_factory=dict)
     messages: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
-    segments: dict[tuple[str, tuple[int, ...]], Ops] = field(default_factory=dict)
+    segments: dict[tuple[str, tuple[int, ...]], Segment] = field(default_factory=dict)
     _rows: dict[tuple[int, int, bool, bool], tuple[int, ...]] = field(default_factory=dict)
 
     def cost(self, cost: Cost) -> int:
@@ -161,12 +169,35 @@ def shares(weights: Sequence[int], size: int) -> list[int]:
 
 
 class RowOps:
-    """Appends the ops of single rows to `ops`: compute cells, then their collectives."""
+    """Appends the ops of single rows to `ops`: compute cells, then their collectives.
 
-    def __init__(self, plan: Plan, ops: Ops, microbatch_of: dict[int, int] | None = None) -> None:
+    wait: called before a row whose compute waits for an op that was issued earlier (`Workload.waits`).
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        ops: Ops,
+        microbatch_of: dict[int, int] | None = None,
+        wait: Callable[[int], None] | None = None,
+    ) -> None:
         self.plan = plan
         self.ops = ops
         self.microbatch_of = microbatch_of or {}
+        self._wait = wait
+        # Collectives that some row waits for, by phase and their own row.
+        self._issued: dict[tuple[Phase, int], int] = {}
+
+    def _begin(self, phase: Phase, row: int) -> None:
+        waits = self.plan.workload.waits
+        if waits and self._wait and (phase, row) in waits:
+            op = self._issued.pop((phase, waits[phase, row]), None)
+            if op is not None:
+                self._wait(op)
+
+    def _end(self, phase: Phase, row: int, first: int) -> None:
+        if self.plan.workload.waits and len(self.ops) > first and not self.ops.blocking[-1]:
+            self._issued[phase, row] = len(self.ops) - 1
 
     def compute(self, cells: Cells, row: int, phase: int) -> None:
         """The compute cell of a row; a cell of 0 makes no op."""
@@ -196,16 +227,22 @@ class RowOps:
     def forward(self, row: int, phase: int = FWD) -> None:
         """Forward of a row: compute, then its collective, blocking unless the file says otherwise."""
         fwd = self.plan.workload.fwd
+        self._begin("fwd", row)
+        first = len(self.ops)
         self.compute(fwd, row, phase)
         size = fwd.bytes[row]
         lifted = max(size, self.plan.least_forward_bytes) if size else 0
         self.part_of_collective(fwd, row, phase, row not in fwd.asynchronous, lifted)
+        self._end("fwd", row, first)
 
     def input_grad(self, row: int) -> None:
         """Input gradient of a row: compute, then its collective, blocking unless the file says otherwise."""
         ig = self.plan.workload.ig
+        self._begin("ig", row)
+        first = len(self.ops)
         self.compute(ig, row, IG)
         self.collective(ig, row, IG, blocking=row not in ig.asynchronous)
+        self._end("ig", row, first)
 
     def weight_grad(self, row: int, blocking: bool) -> None:
         """Weight gradient of a row: compute, then its collective."""

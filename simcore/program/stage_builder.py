@@ -22,7 +22,7 @@ from simcore.program.ops import (
     Wait,
 )
 from simcore.program.order import Action
-from simcore.program.plan import Plan, RowOps, shares
+from simcore.program.plan import Plan, RowOps, Segment, shares
 from simcore.workload import Cells
 
 
@@ -210,11 +210,13 @@ class StageBuilder:
 
     def _row_turns(self, part: str, microbatch: int, rows: tuple[int, ...]) -> Iterator[bool]:
         """The ops of rows, a turn up to each collective that the next waits for, or to the end of a row."""
-        ops = self._part_ops(part, rows)
+        segment = self._part_ops(part, rows)
         begun = 0
-        for end in _turn_ends(ops):
+        # Of those that are waited for, where they are: rows of the other action lie between.
+        issued: dict[int, int] = {}
+        for end in _turn_ends(segment.ops):
             first = len(self.ops)
-            self.ops.extend(ops.part(begun, end), microbatch)
+            self._extend(segment, begun, end, microbatch, issued)
             begun, last = end, len(self.ops) - 1
             if self.ops.stream[last] != COMPUTE and self.ops.blocking[last]:
                 self.ops.blocking[last] = 0
@@ -227,13 +229,14 @@ class StageBuilder:
 
     # -- ops of rows and between stages ----------------------------------------------
 
-    def _part_ops(self, part: str, rows: tuple[int, ...]) -> Ops:
+    def _part_ops(self, part: str, rows: tuple[int, ...]) -> Segment:
         """The ops of a part of a micro-batch over rows: made once, of no micro-batch."""
         key = (part, rows)
-        ops = self.plan.segments.get(key)
-        if ops is None:
-            ops = self.plan.segments[key] = Ops()
-            row_ops = RowOps(self.plan, ops)
+        segment = self.plan.segments.get(key)
+        if segment is None:
+            segment = self.plan.segments[key] = Segment(Ops(), [])
+            ops, joins = segment
+            row_ops = RowOps(self.plan, ops, wait=lambda op: joins.append((len(ops), op)))
             if part == "fwd":
                 for row in rows:
                     row_ops.forward(row)
@@ -241,12 +244,37 @@ class StageBuilder:
                 recomputed = self.plan.recomputed(rows)
                 for row in reversed(rows):
                     self._row_gradients(row_ops, part, row, recomputed)
-        return ops
+        return segment
 
     def _segment(self, part: str, microbatch: int, rows: tuple[int, ...]) -> None:
-        first = len(self.ops)
-        self.ops.extend(self._part_ops(part, rows), microbatch)
+        segment, first = self._part_ops(part, rows), len(self.ops)
+        if segment.joins:
+            self._extend(segment, 0, len(segment.ops), microbatch, {})
+        else:
+            self.ops.extend(segment.ops, microbatch)
         self._remember_asynchronous(first)
+
+    def _extend(
+        self, segment: Segment, begun: int, end: int, microbatch: int, issued: dict[int, int]
+    ) -> None:
+        """The ops begun..end-1 of a segment, and what they wait for. issued: where those are that are."""
+        awaited = {op for _, op in segment.joins}
+
+        def copy(until: int) -> None:
+            base = len(self.ops) - begun
+            issued.update((op, base + op) for op in awaited if begun <= op < until)
+            self.ops.extend(segment.ops.part(begun, until), microbatch)
+
+        for place, op in segment.joins:
+            if begun <= place < end:
+                copy(place)
+                begun = place
+                self._wait(Join(issued[op]))
+        copy(end)
+
+    def _row_ops_of(self, microbatch_of: dict[int, int]) -> RowOps:
+        """What appends rows here and now, in no segment."""
+        return RowOps(self.plan, self.ops, microbatch_of, lambda op: self._wait(Join(op)))
 
     @staticmethod
     def _row_gradients(row_ops: RowOps, part: str, row: int, recomputed: dict[int, list[int]]) -> None:
@@ -324,7 +352,7 @@ class StageBuilder:
             for reduction in self._points[1]
         }
         first = len(self.ops)
-        row_ops = RowOps(self.plan, self.ops, dict.fromkeys([*rows, *parts], microbatch))
+        row_ops = self._row_ops_of(dict.fromkeys([*rows, *parts], microbatch))
         recomputed = self.plan.recomputed(rows)
         for row in reversed(rows):
             self._row_gradients(row_ops, part, row, recomputed)
@@ -353,7 +381,7 @@ class StageBuilder:
         """The first F of a chunk: each row waits for its parameters."""
         copy = chunk // self.plan.placement.parts
         rows = self.plan.rows(self.stage, microbatch, chunk)
-        row_ops = RowOps(self.plan, self.ops, dict.fromkeys(rows, microbatch))
+        row_ops = self._row_ops_of(dict.fromkeys(rows, microbatch))
         for row in rows:
             self._join(self._gathered.get((copy, row), []))
             row_ops.forward(row)

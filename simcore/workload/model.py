@@ -120,7 +120,8 @@ class Workload(Struct, frozen=True):
     without a header (`simcore.program.op_table`): degrees and layers are the user's, the dialect is not.
     maker: what made the rows, and makes others of other parameters. stages: the rows of each stage, where
     they differ; else every stage has all. recomputed: row -> the rows that run forward again before its
-    input gradient, beside those of the header's checkpoints.
+    input gradient, beside those of the header's checkpoints. waits: (phase, row) -> the row whose collective
+    of that phase, which compute does not wait for where it is issued, is over before this one begins.
     """
 
     path: str
@@ -142,6 +143,7 @@ class Workload(Struct, frozen=True):
     maker: Maker | None = None
     stages: tuple[StageRows, ...] = ()
     recomputed: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    waits: Mapping[tuple[Phase, int], int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.name)

@@ -264,6 +264,39 @@ def test_context_parallel_ranks_exchange_keys_and_values() -> None:
     assert "cp" in simulation.timeline.streams(0)
 
 
+@pytest.mark.parametrize("gbps", [0.5, 3, 20, 400])
+@pytest.mark.parametrize("schedule", ["1f1b", "zb-h1"])
+@pytest.mark.parametrize("recompute", ["none", "full"])
+def test_what_follows_attention_waits_for_the_ring_of_keys_and_values(
+    gbps: float, schedule: str, recompute: str
+) -> None:
+    def exposed(comm_type: str) -> tuple[int, int]:
+        results = Results(
+            run(
+                SMALL, world=4, cp=4, global_batch=2, schedule=schedule, recompute=recompute, gpu="h100",
+                cp_comm_type=comm_type, dim=(f"switch:4:{gbps}:0",),
+            )  # fmt: skip
+        )
+        workload = results.simulation.workload
+        places = {name: workload.name.index(name) for name in workload.name}
+        core, sent = places["attention_core"], places["attention_exchange"]
+        again = places["attention_exchange_again"]
+        cells = {row.index: row.cells for row in results.layers}
+        forward = max(0, cells[sent]["fwd"].comm_ns - workload.fwd.compute_ns[core])
+        if comm_type == "p2p":
+            backward = max(0, cells[again]["ig"].comm_ns - workload.ig.compute_ns[core])
+        else:
+            forward = cells[sent]["fwd"].comm_ns
+            backward = cells[again]["ig"].comm_ns + cells[sent]["ig"].comm_ns
+        each = (2 if recompute == "full" else 1) * forward + backward
+        return results.mean_ns["exposed cp"], 2 * SMALL.layers * each
+
+    for comm_type in ("p2p", "all-gather"):
+        found, expected = exposed(comm_type)
+        assert found == expected
+    assert exposed("p2p")[0] < exposed("all-gather")[0]
+
+
 @given(
     st.sampled_from((1, 2)), st.sampled_from((1, 2, 4)), st.sampled_from((1, 2, 4)), st.sampled_from((1, 2)),
     st.sampled_from((1, 2)), st.sampled_from(("tp-ep-dp-pp", "tp-pp-dp")), st.integers(0, 63),

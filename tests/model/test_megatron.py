@@ -273,9 +273,16 @@ def test_what_follows_attention_waits_for_the_ring_of_keys_and_values(
     def exposed(comm_type: str) -> tuple[int, int]:
         results = Results(
             run(
-                SMALL, world=4, cp=4, global_batch=2, schedule=schedule, recompute=recompute, gpu="h100",
-                cp_comm_type=comm_type, dim=(f"switch:4:{gbps}:0",),
-            )  # fmt: skip
+                SMALL,
+                world=4,
+                cp=4,
+                global_batch=2,
+                schedule=schedule,
+                recompute=recompute,
+                gpu="h100",
+                cp_comm_type=comm_type,
+                dim=(f"switch:4:{gbps}:0",),
+            )
         )
         workload = results.simulation.workload
         places = {name: workload.name.index(name) for name in workload.name}

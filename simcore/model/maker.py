@@ -187,8 +187,8 @@ class ModelMaker:
             )
         if training.cp > 1 and training.cp_comm_type == "p2p":
             found.append(
-                "the ring of keys and values is priced as one all-gather beside attention, which what follows "
-                "attention waits for"
+                "the ring of keys and values is priced as one all-gather beside attention, for which what "
+                "follows attention waits"
             )
         return [Diagnostic("note", "model-priced", text, self.path) for text in found]
 

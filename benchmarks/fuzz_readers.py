@@ -147,7 +147,7 @@ def system(path: str, data: bytes) -> Any:
 
 
 def busbw(path: str, data: bytes) -> Any:
-    from simcore.networks.busbw_file import BusbwFile
+    from simcore.networks.busbw import BusbwFile
 
     return BusbwFile(path)
 

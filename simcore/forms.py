@@ -8,7 +8,7 @@ from typing import NamedTuple
 from simcore.cluster import algorithm_words, parse_dimension
 from simcore.diagnostics import UsageError, printable
 from simcore.layout import MOST_RANKS
-from simcore.networks.simai_inputs import overlap_ratios
+from simcore.networks.simai import overlap_ratios
 from simcore.overrides import TRACE_FORMS, layer_scales, parse_factor, parse_overrides
 from simcore.parameters import Input, Parameters, flag_of, replaced
 

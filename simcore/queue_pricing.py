@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from simcore.cluster import Cluster
 from simcore.collectives.exact import scaled
-from simcore.collectives.queued import QueuedPhase, Walk, queued_phases
+from simcore.collectives.pricing import QueuedPhase, Walk, queued_phases
 from simcore.diagnostics import UsageError
 from simcore.folding import Folding, GroupClass
 from simcore.parameters import Parameters

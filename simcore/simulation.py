@@ -29,7 +29,7 @@ from simcore.networks import (
     network_model,
     open_network,
 )
-from simcore.networks.simai_inputs import least_forward_bytes
+from simcore.networks.simai import least_forward_bytes
 from simcore.overrides import parse_overrides
 from simcore.parameters import Parameters, refuse_others
 from simcore.policies import chosen_dialect, policy_layout, with_scopes

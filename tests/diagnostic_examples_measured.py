@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.inputs import open_input
 from simcore.measured import open_directory, reading
-from simcore.measured.grammar import LONGEST_LINE
+from simcore.measured.reading import LONGEST_LINE
 from simcore.parameters import Parameters
 from simcore.replay import measured_results
 from tests.measured.traces import Op, Sub, step, write_set

@@ -13,7 +13,9 @@ from __future__ import annotations
 import itertools
 from array import array
 from bisect import bisect_right
+from collections.abc import Sequence
 
+from simcore.folding import RankClass
 from simcore.program.ops import (
     COMPUTE,
     FWD,
@@ -28,7 +30,7 @@ from simcore.program.ops import (
     Receive,
 )
 from simcore.records import Struct, field
-from simcore.run.accounts import places_in_alike
+from simcore.run.track import places_in_alike
 from simcore.timeline import Timeline
 
 EXPOSED_KINDS = ("tp", "ep", "dp", "dp_ep", "all", "cp", "pp")
@@ -260,3 +262,61 @@ class _Walk:
             else:
                 self._book(first, last, WAIT, op)
         return begin
+
+
+class StageAccounts(Struct, frozen=True):
+    """One pipeline stage. classes: numbers of its rank classes. ranks: how many ranks it has.
+
+    first_rank, last_rank: the lowest and the highest of them. sum_ns: ns by account (index
+    into ACCOUNTS), of all its ranks together.
+    """
+
+    stage: int
+    classes: tuple[int, ...]
+    ranks: int
+    first_rank: int
+    last_rank: int
+    sum_ns: tuple[int, ...]
+
+    def parts_ns(self) -> dict[str, int]:
+        """Compute, exposed, wait, bubble, idle of all its ranks together, ns. They sum to a step each."""
+        ends = (
+            ("compute", 0, FIRST_EXPOSED), ("exposed", FIRST_EXPOSED, WAIT), ("wait", WAIT, BUBBLE),
+            ("bubble", BUBBLE, IDLE), ("idle", IDLE, len(ACCOUNTS)),
+        )  # fmt: skip
+        return {name: sum(self.sum_ns[first:last]) for name, first, last in ends}
+
+
+def joined(stages: Sequence[StageAccounts]) -> StageAccounts:
+    """Neighbouring stages as one, with the number of the first."""
+    first, last = stages[0], stages[-1]
+    classes = tuple(number for one in stages for number in one.classes)
+    sums = tuple(map(sum, zip(*(one.sum_ns for one in stages), strict=True)))
+    ranks = sum(one.ranks for one in stages)
+    return StageAccounts(first.stage, classes, ranks, first.first_rank, last.last_rank, sums)
+
+
+def stage_accounts(classes: tuple[RankClass, ...], accounts: list[Accounts]) -> list[StageAccounts]:
+    """The stages of a run, ascending. accounts: of every rank class, by its number."""
+    members: dict[int, list[int]] = {}
+    for number, rank_class in enumerate(classes):
+        members.setdefault(rank_class.stage, []).append(number)
+    found = []
+    for stage, numbers in sorted(members.items()):
+        sums = [0] * len(ACCOUNTS)
+        for number in numbers:
+            count = len(classes[number].ranks)
+            for account, ns in enumerate(accounts[number].total_ns):
+                sums[account] += count * ns
+        sets = [classes[number].ranks for number in numbers]
+        found.append(
+            StageAccounts(
+                stage,
+                tuple(numbers),
+                sum(map(len, sets)),
+                min(ranks.first for ranks in sets),
+                max(ranks.last for ranks in sets),
+                tuple(sums),
+            )
+        )
+    return found

@@ -1,8 +1,10 @@
-"""The critical path: a chain of segments from 0 to the step time, each waiting for the one before.
+"""The critical path: a chain of segments from 0 to the step time, and its legs.
 
-It is walked from the end: what ended last, what held that back, and so on (`Dependencies.path`). Where two
-things ended at the same instant the first one of `Dependencies.causes` is taken: a rank's own
-work before that of others, then the lower class. Spans of 0 ns hand the chain on and are no segments.
+Each segment waits for the one before. It is walked from the end: what ended last, what held that back, and
+so on (`Dependencies.path`). Where two things ended at the same instant the first one of
+`Dependencies.causes` is taken: a rank's own work before that of others, then the lower class. Spans of 0 ns
+hand the chain on and are no segments. A leg is one rank doing one thing of one micro-batch, as people tell
+the story.
 """
 
 from __future__ import annotations
@@ -12,14 +14,18 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from itertools import compress
 from operator import ne
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from simcore.analysis.accounts import IDLE_OP
-from simcore.analysis.dependencies import Dependencies
-from simcore.analysis.reasons import FIRST_REASON, op_kind
+from simcore.analysis.dependencies import FIRST_REASON, Dependencies, op_kind
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT
 from simcore.records import Struct
+from simcore.run.findings import Leg
 from simcore.workload.model import base_name
+
+if TYPE_CHECKING:
+    from simcore.analysis.results import Results
+
 
 IDLE_KIND = "idle"
 # What the path can be summed by.
@@ -197,3 +203,43 @@ class CriticalPath:
         if stream == COMPUTE:
             return f"compute {PHASES[ops.phase[op]]}"
         return STREAMS[stream] if stream < TO_NEXT else "pp"
+
+
+# What the spans of a micro-batch belong to: both gradients are its backward pass.
+_PASS = {"fwd": "forward", "ig": "backward", "wg": "backward", "opt": "optimizer", "recompute": "recompute"}
+
+
+def legs(results: Results) -> list[Leg]:
+    """The legs of the critical path, in the order of time: they cover 0..step time.
+
+    what: `forward`, `backward`, `optimizer`, `recompute`, `idle`, or the kind of group of a collective
+    outside micro-batches; a transfer stands alone as `pp`.
+    """
+    path, classes = results.critical_path, results.simulation.timeline.classes
+    found: list[Leg] = []
+    keys = [
+        (rank, *_pass_of(results, number, op))
+        for number, op, rank in zip(path.number, path.op, path.rank, strict=True)
+    ]
+    first = 0
+    for index in range(1, len(keys) + 1):
+        if index == len(keys) or keys[index] != keys[first]:
+            rank, what, microbatch = keys[first]
+            start, end, number = path.edge[first], path.edge[index], path.number[first]
+            stage, reason = classes[number].stage, path.reason(first)
+            found.append(Leg(first, index, start, end, number, rank, stage, what, microbatch, reason))
+            first = index
+    return found
+
+
+def _pass_of(results: Results, number: int, op: int) -> tuple[str, int]:
+    """What a segment is a part of, and of which micro-batch."""
+    if op == IDLE_OP:
+        return "idle", -1
+    ops = results.simulation.timeline.stage_program(number).ops
+    stream, microbatch = ops.stream[op], ops.microbatch[op]
+    if stream >= TO_NEXT:
+        return "pp", microbatch
+    if microbatch < 0 and stream:
+        return STREAMS[stream], -1
+    return _PASS[PHASES[ops.phase[op]]], microbatch

@@ -1,26 +1,57 @@
-"""The figures of a simulated run as every run has them: see `simcore/run/figures.py`."""
+"""The figures of a simulated run as every run has them, and the parameters with the values that they had.
+
+See `simcore/run/figures.py`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simcore.analysis.accounts import ACCOUNTS, BUBBLE, FIRST_EXPOSED, IDLE, IDLE_OP
-from simcore.analysis.effective import effective_parameters
 from simcore.analysis.layer_order import NO_SLACK, LayerOrder
 from simcore.analysis.on_demand import OnDemand
 from simcore.analysis.worst import worst_link
+from simcore.cluster import parameter_values
+from simcore.networks.simai import simai_bandwidths
+from simcore.parameters import as_dict
 from simcore.run.figures import LayerUse, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
+from simcore.simulation import Simulation
 from simcore.units import duration
 from simcore.workload.model import base_name
 
 if TYPE_CHECKING:
     from simcore.analysis.results import Results
-    from simcore.analysis.simai_beside import EstimateLine
+    from simcore.analysis.simai_estimate import EstimateLine
     from simcore.layout import Layout
     from simcore.run.findings import Place
     from simcore.run.track import Track
+
+
+def effective_parameters(simulation: Simulation) -> dict[str, Any]:
+    """All parameters by field, those taken from the file or by default included."""
+    layout, maker = simulation.layout, simulation.workload.maker
+    # Of a model each stage has its own rows.
+    of_model = {} if maker is None else {"stage_layout": "megatron"} | maker.values(simulation.parameters)
+    return as_dict(simulation.parameters, "workload" if maker is None else "model") | of_model | {
+        "world": layout.world,
+        "tp": layout.tp,
+        "ep": layout.ep,
+        "pp": layout.pp,
+        "schedule": simulation.program.schedule,
+        "microbatches": simulation.program.microbatches,
+        "virtual_stages": simulation.program.virtual_stages,
+        "layers": simulation.program.layers,
+        "dialect": simulation.parameters.dialect or simulation.workload.dialect,
+        "dim": (
+            [dimension.flag() for dimension in simulation.cluster.dims]
+            if simulation.has_dimensions
+            else list(simulation.parameters.dim)
+        ),
+        **simai_bandwidths(simulation.parameters),
+        **parameter_values(simulation.cluster),
+    }
 
 
 class SimulatedFigures:
@@ -44,7 +75,7 @@ class SimulatedFigures:
         if figures is None:
             return step
         # Imported here: files have none.
-        from simcore.analysis.model_words import throughput_facts
+        from simcore.analysis.model_figures import throughput_facts
 
         return f"{step}\n           {', '.join(throughput_facts(figures))}"
 
@@ -77,7 +108,7 @@ class SimulatedFigures:
 
     @property
     def simai_beside(self) -> tuple[str, list[EstimateLine]]:
-        from simcore.analysis.simai_beside import beside_estimate
+        from simcore.analysis.simai_estimate import beside_estimate
 
         number, lines = beside_estimate(self.results)
         return self.results.simulation.timeline.classes[number].ranks.text(), lines

@@ -1,13 +1,16 @@
-"""What the layer table is sorted and searched by: a figure or a text for each of its rows or groups."""
+"""What the layer table is sorted and searched by, and where in a step some of its rows are seen best."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from operator import add
+from typing import NamedTuple
 
 from simcore.analysis.layers import LayerGroups, LayerRows
 from simcore.collectives import cell_name
+from simcore.program.ops import PHASES as OP_PHASES
 from simcore.records import Struct, field
+from simcore.timeline import Timeline
 from simcore.workload.model import PHASES, base_name
 
 # The slack of what takes no part in the step: more than any.
@@ -124,3 +127,30 @@ def _words(row: tuple[str | None, ...], key: str) -> str:
     collectives = [cell_name(one) for one in row[::2] if one is not None]
     groups = [one for one in row[1::2] if one is not None]
     return " ".join({"collective": collectives, "group": groups}.get(key, [*collectives, *groups]))
+
+
+class Seen(NamedTuple):
+    """A stretch of class `number`, ns."""
+
+    number: int
+    start_ns: int
+    end_ns: int
+
+
+def longest_span(timeline: Timeline, rows: Collection[int], phase: str | None = None) -> Seen | None:
+    """The longest span of some rows on the first class that has any, the earliest of equal ones.
+
+    phase: of this one alone. None where they take no time in the step.
+    """
+    of_phase = None if phase is None else OP_PHASES.index(phase)
+    for number in range(len(timeline.classes)):
+        ops, start, end = timeline.columns(number)
+        inside = [
+            op
+            for op, (row, one) in enumerate(zip(ops.row, ops.phase, strict=True))
+            if row in rows and (of_phase is None or one == of_phase) and end[op] > start[op]
+        ]
+        if inside:
+            op = max(inside, key=lambda op: (end[op] - start[op], -start[op]))
+            return Seen(number, start[op], end[op])
+    return None

@@ -1,14 +1,22 @@
-"""What is said of the run of a model: tokens a second, FLOPs, and the memory of each stage."""
+"""What is said of the run of a model: tokens a second, FLOPs, and memory.
+
+Memory is that of each stage, and that of a rank as time goes on: it rises with each forward and falls with
+each backward that ends.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
-from simcore.diagnostics import UsageError
+from simcore.analysis.results import Results
+from simcore.diagnostics import UsageError, printable
 from simcore.model.flops import step_flops
 from simcore.model.maker import Made, ModelMaker
-from simcore.model.memory import StageMemory, memory_limit, stage_memory
+from simcore.model.memory import StageMemory, chunk_activations, memory_limit, stage_memory
 from simcore.model.sizes import Model
 from simcore.model.training import Training
 from simcore.parameters import Parameters
@@ -193,3 +201,82 @@ def _figures(simulation: Simulation) -> ModelFigures:
     found = model_figures(simulation)
     assert found is not None, "asked of a model alone"
     return found
+
+
+def throughput_facts(figures: ModelFigures) -> list[str]:
+    """Tokens a second, FLOP/s and their share of the peak, a fact each."""
+    found = figures.throughput
+    return [
+        f"{tokens_words(found.tokens_per_s)} tokens/s",
+        f"{tokens_words(found.tokens_per_s_per_gpu)}/GPU",
+        f"{found.model_tflops_per_gpu:.1f} TFLOP/s/GPU",
+        f"MFU {100 * found.mfu:.1f} %",
+        f"HFU {100 * found.hfu:.1f} %",
+    ]
+
+
+def tokens_words(tokens: float) -> str:
+    """A number of tokens in four figures: `14.25 k`, `873.2`."""
+    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if tokens >= size:
+            return f"{tokens / size:.4g}{unit}"
+    return f"{tokens:.4g}"
+
+
+def memory_words(figures: ModelFigures) -> str:
+    """What the fullest stage needs of what a GPU has."""
+    fullest = figures.fullest
+    fits = "" if figures.fits else ", does not fit"
+    return f"{fullest.total / 1e9:.1f} of {figures.limit / 1e9:.1f} GB on stage {fullest.stage}{fits}"
+
+
+def model_words(figures: ModelFigures) -> str:
+    """The model's name and size."""
+    model = figures.model
+    active = f", {model.active_parameters / 1e9:.2f} B active" if model.moe else ""
+    return f"{printable(model.name)}, {model.parameters / 1e9:.2f} B parameters{active}"
+
+
+class MemoryLane(NamedTuple):
+    """Bytes held from each time, ns, to the next; the first time is 0. limit: bytes of a GPU."""
+
+    stage: int
+    time_ns: array[int]
+    held: array[int]
+    limit: int
+
+    def most(self, edges: Sequence[int]) -> list[int]:
+        """The most that is held in each stretch edges[i]..edges[i+1], ns."""
+        found = []
+        for first, last in pairwise(edges):
+            low = bisect_right(self.time_ns, first) - 1
+            high = bisect_right(self.time_ns, max(last - 1, first))
+            found.append(max(self.held[low:high]))
+        return found
+
+
+def memory_lane(results: Results, number: int) -> MemoryLane | None:
+    """The lane of class `number`; None unless the run is of a model in Megatron's dialect.
+
+    Its maximum is the total of the stage: weights, gradients and optimizer states are there all the time,
+    logits and what single ops need as long as any activations are.
+    """
+    figures, simulation = results.model_figures, results.simulation
+    maker = simulation.workload.maker
+    if figures is None or not isinstance(maker, ModelMaker):
+        return None
+    timeline = simulation.timeline
+    stage = timeline.classes[number].stage
+    memory: StageMemory = figures.memory[stage]
+    each = chunk_activations(maker.made(simulation.parameters).training, stage)
+    ops, start, end = timeline.columns(number)
+    times, held = array("q", [0]), array("q", [memory.static])
+    activations = count = 0
+    for op, chunk, change in timeline.stage_program(number).held:
+        count += change
+        activations += change * each[chunk]
+        # It is there when the first op of the forward begins, and gone when the last of the backward ends.
+        time_ns = start[op] if change > 0 and op < len(ops) else end[op - 1] if op else 0
+        times.append(max(time_ns, times[-1]))
+        held.append(memory.static + (activations + memory.logits + memory.work if count else 0))
+    return MemoryLane(stage, times, held, figures.limit)

@@ -8,26 +8,32 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from simcore.analysis import run_words
-from simcore.analysis.accounts import ACCOUNTS, IDLE_OP, IN_ALIKE, IN_BARS, Accounts, class_accounts
-from simcore.analysis.communication import communication_ns
+from simcore.analysis.accounts import (
+    ACCOUNTS,
+    IDLE_OP,
+    IN_ALIKE,
+    IN_BARS,
+    Accounts,
+    StageAccounts,
+    class_accounts,
+    stage_accounts,
+)
+from simcore.analysis.alike import Waiting, who_waits
 from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
 from simcore.analysis.longest_waits import longest_of_all, longest_waits
 from simcore.analysis.microbatch_passes import Pass, class_passes
 from simcore.analysis.rank_map import MapRow, rank_map
-from simcore.analysis.stages import StageAccounts, stage_accounts
-from simcore.analysis.streams import mean_use, stream_use
+from simcore.analysis.streams import communication_ns, mean_use, stream_use
 from simcore.analysis.variants import Variants
-from simcore.analysis.waiting import Waiting, who_waits
 from simcore.analysis.worst import worst_places
 from simcore.diagnostics import Cancelled, Diagnostic, UsageError
 from simcore.parameters import FLAGS, Parameters, replaced
 from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
 from simcore.records import Struct
-from simcore.run.accounts import in_same_words
 from simcore.run.figures import StreamUse
 from simcore.run.findings import Leg, Place, Spot, WhatIf
 from simcore.run.ranges import Ranges
-from simcore.run.track import StepShape, TimedPass, Track, in_order
+from simcore.run.track import StepShape, TimedPass, Track, in_order, in_same_words
 from simcore.simulation import Simulation, simulate
 from simcore.workload import Workload
 from simcore.workload.model import base_name
@@ -216,7 +222,7 @@ class Results(Struct, frozen=True, dict=True):
     @cached_property
     def legs(self) -> list[Leg]:
         """The critical path, a leg for what a rank does of a micro-batch."""
-        from simcore.analysis.legs import legs
+        from simcore.analysis.critical_path import legs
 
         return legs(self)
 
@@ -496,7 +502,7 @@ class Results(Struct, frozen=True, dict=True):
         """The slopes of the step time over each scale; None where there is no slack (`slacks`)."""
         if self.simulation.program.queued:
             return None
-        from simcore.analysis.gradients import gradients
+        from simcore.analysis.slack import gradients
 
         return gradients(self.folded(), self.dependencies.built)
 

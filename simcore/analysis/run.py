@@ -9,16 +9,15 @@ if TYPE_CHECKING:
     from simcore.analysis.dimensions import DimensionUse, PortUse
     from simcore.analysis.model_figures import ModelFigures
     from simcore.analysis.rank_map import MapRow
-    from simcore.analysis.simai_beside import EstimateLine
-    from simcore.analysis.simai_estimate import SimaiEstimate
+    from simcore.analysis.simai_estimate import EstimateLine, SimaiEstimate
     from simcore.chakra import TraceSet
     from simcore.cluster import Dimension
     from simcore.diagnostics import Diagnostic
     from simcore.measured import MeasuredRun
     from simcore.parameters import Parameters
+    from simcore.replay.parameters import Scales
     from simcore.replay.partners import Partners
     from simcore.replay.results import MeasuredResults
-    from simcore.replay.scales import Scales
     from simcore.run.figures import LayerUse, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
     from simcore.run.findings import Leg, Place, Spot, WhatIf
     from simcore.run.gradients import Gradient
@@ -140,7 +139,7 @@ class Run(Protocol):
         ...
 
     def common_ns(self, track: Track) -> list[int]:
-        """ns of one rank of a track by `simcore.run.accounts.ALIKE`: they sum to the step."""
+        """ns of one rank of a track by `simcore.run.track.ALIKE`: they sum to the step."""
         ...
 
     def timed_passes(self, track: Track) -> list[TimedPass]:

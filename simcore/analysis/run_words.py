@@ -58,7 +58,7 @@ def headline(results: Results, wide: bool) -> list[str]:
     figures = results.model_figures
     if figures is not None:
         # Imported here, as in `facts`: files have none.
-        from simcore.analysis.model_words import memory_words, throughput_facts
+        from simcore.analysis.model_figures import memory_words, throughput_facts
 
         total, each, flops, mfu, hfu = throughput_facts(figures)
         if not wide:
@@ -98,7 +98,7 @@ def facts(results: Results) -> list[tuple[str, str]]:
     ]
     figures = results.model_figures
     if figures is not None:
-        from simcore.analysis.model_words import memory_words, model_words
+        from simcore.analysis.model_figures import memory_words, model_words
 
         found[:1] = [("model", model_words(figures)), ("memory", memory_words(figures))]
     if results.steady_step_ns is not None:

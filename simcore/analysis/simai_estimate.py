@@ -7,13 +7,24 @@ as if each layer of a stage were a virtual stage. It stands beside the step time
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from typing import NamedTuple
 
+from simcore.analysis.results import Results
 from simcore.diagnostics import InputError, UsageError
-from simcore.networks.simai import SimaiNetwork, estimate_kind, single
-from simcore.networks.simai_inputs import priced_bytes
-from simcore.networks.simai_notes import accumulations, estimated_rows, layers_per_stage
+from simcore.networks.simai import (
+    SimaiNetwork,
+    accumulations,
+    estimate_kind,
+    estimated_rows,
+    layers_per_stage,
+    priced_bytes,
+    single,
+)
 from simcore.records import Struct
+from simcore.run.figures import StreamUse
 from simcore.simulation import Simulation
+from simcore.units import duration, number, plural, signed
 from simcore.workload import Workload
 from simcore.workload.model import PHASES
 
@@ -115,3 +126,210 @@ def _recomputed(workload: Workload) -> dict[int, int]:
         for row in range(first, initiator):
             times[row] = times.get(row, 0) + 1
     return times
+
+
+_KINDS = ("dp", "dp_ep", "tp", "ep")
+
+
+class EstimateLine(NamedTuple):
+    """One line of SimAI's summary. simai_us: None where SimAI has none. ours_ns: of one rank of the run.
+
+    text: why the two differ, or that they do not. The lines compute, dp, dp_ep, tp, ep, pp, bubble
+    and wait of ours sum to the step time, which is the line total.
+    """
+
+    line: str
+    simai_us: float | None
+    ours_ns: int
+    text: str
+
+
+def beside_estimate(results: Results) -> tuple[int, list[EstimateLine]]:
+    """(rank class, lines): SimAI's estimate beside the class that is idle least, the first of them.
+
+    No lines where there is no estimate.
+    """
+    estimate = results.simai_estimate
+    if estimate is None:
+        return 0, []
+    number_ = min(range(len(results.accounts)), key=lambda one: results.accounts[one].idle_ns)
+    accounts = results.accounts[number_]
+    exposed = accounts.exposed_ns()
+    streams = results.streams[number_]
+    lines = [_compute(results, estimate, accounts.busy_ns)]
+    lines += [
+        _collectives(results, kind, getattr(estimate, f"{kind}_us"), exposed[kind], streams)
+        for kind in _KINDS
+    ]
+    lines.append(_transfers(results, estimate, exposed["pp"], streams))
+    lines.append(_bubble(results, estimate, accounts.bubble_ns + accounts.idle_ns))
+    if accounts.wait_ns:
+        text = "in SimAI no rank waits for another one of its groups"
+        lines.append(EstimateLine("wait", None, accounts.wait_ns, text))
+    ours = sum(exposed[kind] for kind in _KINDS)
+    text = "the lines of collectives, added up"
+    lines.append(EstimateLine("exposed", estimate.exposed_us, ours, text))
+    lines.append(_total(results, estimate, lines))
+    return number_, lines
+
+
+def _ns(us: float) -> int:
+    return round(us * 1000)
+
+
+def _compute(results: Results, estimate: SimaiEstimate, ours: int) -> EstimateLine:
+    difference = ours - _ns(estimate.compute_us)
+    if not difference:
+        text = "both add up the same cells"
+    else:
+        reasons = _work_differs(results)
+        text = f"{signed(difference)} here: {'; '.join(reasons) or 'other rows run'}"
+    return EstimateLine("compute", estimate.compute_us, ours, text)
+
+
+def _work_differs(results: Results, kind: str | None = None) -> list[str]:
+    """Why a rank of this run does other work than SimAI adds up, as far as the run says it.
+
+    kind: of the collectives that are asked about (None: compute); only rows that have one are a reason.
+    """
+    simulation = results.simulation
+    workload, program, parameters = simulation.workload, simulation.program, simulation.parameters
+    structure = program.structure
+    reasons = []
+    counted = estimated_rows(workload)
+
+    def takes_part(rows: Iterable[int]) -> bool:
+        return any(kind is None or kind in _kinds_of(workload, row) for row in rows)
+
+    if takes_part(range(counted, len(workload))):
+        left = plural(len(workload) - counted, "row")
+        reasons.append(f"SimAI leaves out the {left} behind the {counted} of line 2")
+    if program.pipelined:
+        in_blocks = takes_part(row for block in structure.blocks for row in block)
+        if in_blocks and program.microbatches != len(structure.blocks):
+            found = plural(len(structure.blocks), "block")
+            reasons.append(f"{plural(program.microbatches, 'micro-batch')} run, the file has {found}")
+        if takes_part(structure.loss) and program.microbatches > 1:
+            reasons.append(f"loss rows run for each of {program.microbatches} micro-batches, there once")
+        if parameters.stage_layout == "megatron" and (in_blocks or takes_part(structure.loss)):
+            reasons.append("stage layout megatron leaves rows to the first and last stage")
+    if parameters.passes > 1:
+        reasons.append(f"{parameters.passes} passes run")
+    if kind is not None:
+        if parameters.comm_scale != 1 or parameters.jitter:
+            reasons.append("comm_scale and jitter are not in SimAI's figure")
+    elif parameters.compute_scale != 1 or parameters.layer_scale or parameters.slow_rank or parameters.jitter:
+        reasons.append("scales, slow ranks and jitter are not in SimAI's figure")
+    return reasons
+
+
+def _kinds_of(workload: Workload, row: int) -> set[str | None]:
+    """The kinds of collectives that a row has."""
+    columns = [workload.cells(phase) for phase in PHASES]
+    return {cells.group[row] for cells in columns if cells.collective[row] and cells.bytes[row]}
+
+
+def _rounding(results: Results, kind: str, simai_ns: int) -> float:
+    """How far SimAI's sum for a kind may be from ours by rounding alone, ns.
+
+    Each of its collectives is cut to whole ns, and before that has the 24 bits of a single-precision number.
+    """
+    workload = results.simulation.workload
+    return sum(kind in _kinds_of(workload, row) for row in range(len(workload))) * len(PHASES) + (
+        simai_ns / 2**24
+    )
+
+
+def _collectives(
+    results: Results, kind: str, simai_us: float, ours: int, streams: list[StreamUse]
+) -> EstimateLine:
+    busy, beside, _ = _sums(streams, kind)
+    simai_ns = _ns(simai_us)
+    if not busy and not simai_ns:
+        return EstimateLine(kind, simai_us, ours, f"no {kind} collective takes time in either")
+    hidden = _hidden(results, kind)
+    taken = "every one as exposed and in sequence" if not hidden else (
+        f"them in sequence and {number(100 * hidden)} % of each as hidden"
+    )  # fmt: skip
+    text = f"SimAI counts {taken}; "
+    if not busy:
+        text += f"here no {kind} collective runs"
+    elif beside:
+        text += f"here {duration(beside)} of {duration(busy)} runs beside compute"
+    elif busy == ours:
+        text += f"here too all {duration(busy)} holds compute back"
+    else:
+        text += f"here {duration(ours)} of {duration(busy)} holds compute back"
+    if busy and not hidden and busy != simai_ns:
+        rounded = abs(busy - simai_ns) <= _rounding(results, kind, simai_ns)
+        reasons = ["rounding"] if rounded else _work_differs(results, kind)
+        text += f", {signed(busy - simai_ns)} of them" + (f" ({'; '.join(reasons)})" if reasons else "")
+    return EstimateLine(kind, simai_us, ours, text)
+
+
+def _hidden(results: Results, kind: str) -> float:
+    network = results.simulation.network
+    assert isinstance(network, SimaiNetwork)
+    return network.overlap["dp" if kind == "dp_ep" else kind]
+
+
+def _sums(streams: list[StreamUse], kind: str) -> tuple[int, int, int]:
+    """(busy, beside compute, exposed) of the streams of a kind, ns."""
+    found = [one for one in streams if one.kind == kind]
+    return (
+        sum(one.busy_ns for one in found),
+        sum(one.overlapped_ns or 0 for one in found),
+        sum(one.exposed_ns for one in found),
+    )
+
+
+def _transfers(
+    results: Results, estimate: SimaiEstimate, ours: int, streams: list[StreamUse]
+) -> EstimateLine:
+    busy = _sums(streams, "pp")[0]
+    if not busy:
+        text = "no transfer between stages takes time here"
+    else:
+        text = f"here transfers run {duration(busy)}, and compute waits for {duration(ours)} of it"
+    if estimate.pp_us is None:
+        text = f"SimAI has no bandwidth for transfers; {text}"
+    elif busy or estimate.pp_us:
+        hidden = number(100 * _hidden(results, "pp"))
+        text = f"SimAI takes {hidden} % of all transfers as hidden; {text}"
+    return EstimateLine("pp", estimate.pp_us, ours, text)
+
+
+def _bubble(results: Results, estimate: SimaiEstimate, ours: int) -> EstimateLine:
+    simulation = results.simulation
+    workload, program, stages = simulation.workload, simulation.program, simulation.layout.pp
+    if stages == 1:
+        return EstimateLine("bubble", estimate.bubble_us, ours, "no pipeline in either")
+    virtual = layers_per_stage(workload, program.structure)
+    batches = accumulations(workload, program.structure)
+    text = (
+        f"SimAI takes (pp - 1) / (ga x vpp) = {stages - 1}/{batches * virtual} of its rows' time, "
+        "whatever the schedule"
+    )
+    if not program.pipelined:
+        text += f"; {program.schedule} has no pipeline"
+    elif program.virtual_stages == virtual:
+        text += f"; {program.schedule} has as many virtual stages"
+    else:
+        like = round(_ns(estimate.bubble_us) * virtual / program.virtual_stages)
+        text += (
+            f"; {program.schedule} has {plural(program.virtual_stages, 'virtual stage')} a stage, "
+            f"with which it would be {duration(like)}"
+        )
+    return EstimateLine("bubble", estimate.bubble_us, ours, text)
+
+
+def _total(results: Results, estimate: SimaiEstimate, lines: list[EstimateLine]) -> EstimateLine:
+    step, total = results.step_time_ns, _ns(estimate.total_us)
+    single = [one for one in lines if one.line != "exposed"]
+    most = max(single, key=lambda one: abs(one.ours_ns - _ns(one.simai_us or 0)))
+    difference = most.ours_ns - _ns(most.simai_us or 0)
+    if not difference:
+        text = "no line differs"
+    else:
+        text = f"{signed(step - total)} here, most of it by {most.line} ({signed(difference)})"
+    return EstimateLine("total", estimate.total_us, step, text)

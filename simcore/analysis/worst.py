@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, WAIT, row_of
 from simcore.analysis.alike import alike, longest_wait, ranks_of, whole_stages
-from simcore.analysis.layer_places import longest_span
+from simcore.analysis.layer_order import longest_span
 from simcore.analysis.rank_map import last_end_ns
 from simcore.collectives import cell_name
 from simcore.diagnostics import printable

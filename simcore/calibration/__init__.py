@@ -4,7 +4,14 @@ The calls of both runs are put under the same kinds (`kinds`), measured ones wit
 them. Import from here: `calibrate`, `calibrate_run`, `Calibration`.
 """
 
-from simcore.calibration.calibrate import calibrate, calibrate_run
-from simcore.calibration.calibration import BandwidthFit, Calibration, ComputeFit, KindFit, RankFit
+from simcore.calibration.calibrate import (
+    BandwidthFit,
+    Calibration,
+    ComputeFit,
+    KindFit,
+    RankFit,
+    calibrate,
+    calibrate_run,
+)
 
 __all__ = ["BandwidthFit", "Calibration", "ComputeFit", "KindFit", "RankFit", "calibrate", "calibrate_run"]

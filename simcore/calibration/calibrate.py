@@ -1,37 +1,211 @@
-"""The calibration itself: which ranks and kinds are compared, what is minimised, the run with the result.
+"""The calibration: which ranks and kinds are compared, what is minimised, and what was found.
 
-* Compute scale: the X that makes the sum over ranks of |measured - X simulated| compute least, of the kinds
-  that both steps have. That is a weighted median of the ranks' ratios: a single slow rank moves it little.
+* Which rank of a simulation a rank of a trace is; steps that cannot be compared are refused here.
+* Compute scale: the X that makes the sum over ranks of |measured - X simulated| compute least, of the
+  kinds that both steps have. That is a weighted median of the ranks' ratios: a single slow rank moves it
+  little.
 * Bandwidths: see `bandwidths`.
+* What is found: the fitted parameters, what decided each, and what is left per kind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from simcore.calibration.bandwidths import Target, fit_bandwidths
-from simcore.calibration.calibration import (
-    BandwidthFit,
-    Calibration,
-    ComputeFit,
-    KindFit,
-    RankFit,
-    with_slow_ranks,
+from simcore.calibration.kinds import (
+    COMPUTE_KINDS,
+    MeasuredTimes,
+    SimulatedKind,
+    compute_of_ranks,
+    in_order,
+    kind_ns,
+    measured_times,
+    simulated_kinds,
 )
-from simcore.calibration.kinds import COMPUTE_KINDS, in_order
-from simcore.calibration.matching_ranks import matching_ranks
-from simcore.calibration.measured_kinds import MeasuredTimes, measured_times
-from simcore.calibration.simulated_kinds import SimulatedKind, compute_of_ranks, kind_ns, simulated_kinds
 from simcore.cluster import Cluster
-from simcore.diagnostics import Cancelled, printable
+from simcore.diagnostics import Cancelled, UsageError, printable
+from simcore.layout import Layout
 from simcore.measured import MeasuredRun
+from simcore.measured.names import Degrees
 from simcore.networks import Sharing
 from simcore.parameters import Parameters
-from simcore.records import replace
+from simcore.records import Struct, replace
 from simcore.replay.results import MeasuredResults
 from simcore.simulation import Simulation, simulate
 from simcore.units import number, plural
 from simcore.workload import Workload
+
+
+class ComputeFit(Struct, frozen=True):
+    """compute_scale before and after. by: the kinds that decided. why: it was not fitted, "" if it was."""
+
+    before: float
+    after: float
+    by: tuple[str, ...]
+    why: str = ""
+
+
+class BandwidthFit(Struct, frozen=True):
+    """A dimension of the cluster: in words as it was; GB/s before and after. by, together, why: `Found`."""
+
+    dimension: int
+    text: str
+    before: float
+    after: float
+    by: tuple[str, ...]
+    together: tuple[int, ...]
+    why: str
+
+
+class KindFit(Struct, frozen=True):
+    """One kind of work on the measured ranks. Calls and ns are of all of them together, waiting left out;
+    None where the step has nothing of the kind, or (measured_ns) no time is known.
+
+    fitted: whether it decided a parameter. why: it did not, "" if it did.
+    """
+
+    name: str
+    measured_calls: int | None
+    simulated_calls: int | None
+    measured_ns: int | None
+    before_ns: int | None
+    after_ns: int | None
+    fitted: bool
+    why: str
+
+
+class RankFit(Struct, frozen=True):
+    """A rank that computes for longer or shorter than the fit says. rank: of the simulation. measured_rank:
+    of the trace. factor: measured over simulated; slow_rank: the factor that `--slow-rank` needs for it.
+    """
+
+    rank: int
+    measured_rank: int
+    factor: float
+    slow_rank: float
+
+
+def with_slow_ranks(parameters: Parameters, off: Sequence[RankFit]) -> tuple[str, ...]:
+    """`--slow-rank` of the parameters with the ranks that are off as far off: `37=1.3`, each rank once."""
+    numbers = {one.rank for one in off}
+    kept = [text for text in parameters.slow_rank if int(text.partition("=")[0]) not in numbers]
+    return (*kept, *(f"{one.rank}={number(one.slow_rank)}" for one in off))
+
+
+class Calibration(Struct, frozen=True):
+    """before, after: the runs with the parameters that were given and with the fitted ones, `parameters`.
+
+    ranks: how many were compared. kinds: in the order of `kinds.ORDER`. off: ranks whose compute is far
+    from the fit, the farthest first; slowed_step_ns: the step time if they are as far off (`--slow-rank`),
+    None without any. host_ns, gaps_ns: what the trace has of all ranks and a workload never. notes:
+    sentences on what a comparison of the steps has to mind.
+    """
+
+    measured: MeasuredResults
+    before: Simulation
+    after: Simulation
+    parameters: Parameters
+    ranks: int
+    compute: ComputeFit
+    bandwidths: tuple[BandwidthFit, ...]
+    kinds: tuple[KindFit, ...]
+    off: tuple[RankFit, ...]
+    slowed_step_ns: int | None
+    host_ns: int
+    gaps_ns: int
+    notes: tuple[str, ...]
+
+    @property
+    def measured_step_ns(self) -> int:
+        """From the first operation to the end of the last; of the longest rank where they ran apart."""
+        return self.measured.measured.step_time_ns
+
+    @property
+    def slow_ranks(self) -> tuple[str, ...]:
+        """What `--slow-rank` takes for `slowed_step_ns`, those that were given included."""
+        return with_slow_ranks(self.parameters, self.off)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether any parameter could be fitted."""
+        return not self.compute.why or any(not one.why for one in self.bandwidths)
+
+
+class MatchedRanks(NamedTuple):
+    """ranks: (index in the trace, rank of the simulation) of every rank of the trace. is_assumed: the trace
+    does not say how its ranks are laid out, so they are taken to be as those of the workload.
+    """
+
+    ranks: list[tuple[int, int]]
+    is_assumed: bool
+
+
+def matching_ranks(simulation: Simulation, results: MeasuredResults) -> MatchedRanks:
+    """The ranks of the trace, found by tp, dp and stage.
+
+    Raises `UsageError` where the two steps are not the same work on the same layout.
+    """
+    run, program = results.measured, simulation.program
+    path = printable(run.path, 60)
+    if not run.timed:
+        raise UsageError(
+            f"calibrate: {path} is an order of operations without times, expected a trace with durations"
+        )
+    if program.queued:
+        raise UsageError(
+            "calibrate: dialect astra-sim-1 queues its collectives by chunks, which no trace shows; "
+            "--dialect simai takes the rows as SimAI does"
+        )
+    layout = simulation.layout
+    # One rank alone says nothing of how many there are, unless its name does.
+    degrees = results.ties.matches.places.degrees if len(run.ranks) > 1 else run.degrees
+    is_assumed = degrees.tp is None or degrees.dp is None or degrees.pp is None
+    if is_assumed:
+        degrees = Degrees(layout.world, layout.tp, layout.dp, layout.pp)
+    _check_layout(layout, degrees)
+    ranks = _ranks(layout, degrees, run, path)
+    microbatches = program.microbatches * simulation.parameters.passes
+    if microbatches != run.microbatches:
+        found = [plural(count, "micro-batch") for count in (run.microbatches, microbatches)]
+        hint = f" (--microbatches {run.microbatches})" if program.pipelined and run.microbatches else ""
+        raise UsageError(f"calibrate: the trace has {found[0]}, the simulated step {found[1]}{hint}")
+    return MatchedRanks(ranks, is_assumed)
+
+
+def _ranks(layout: Layout, degrees: Degrees, run: MeasuredRun, path: str) -> list[tuple[int, int]]:
+    found = []
+    for index, rank in enumerate(run.ranks):
+        position = degrees.position(rank.number)
+        if position is None:
+            raise UsageError(
+                f"calibrate: {path} has rank {rank.number}, the simulated step {plural(layout.world, 'rank')}"
+            )
+        if rank.stage not in (None, position[2]):
+            raise UsageError(
+                f"calibrate: rank {rank.number} of {path} is of stage {rank.stage}; with tp {layout.tp}, "
+                f"dp {layout.dp} and pp {layout.pp} it would be of stage {position[2]}"
+            )
+        found.append((index, layout.rank(*position)))
+    return found
+
+
+def _check_layout(layout: Layout, degrees: Degrees) -> None:
+    theirs = {"tp": degrees.tp, "dp": degrees.dp, "pp": degrees.pp}
+    ours = {"tp": layout.tp, "dp": layout.dp, "pp": layout.pp}
+    if degrees.exp is not None:
+        theirs["ep"], ours["ep"] = degrees.exp, layout.ep
+    if theirs == ours:
+        return
+    sides = [" x ".join(f"{name} {degree}" for name, degree in side.items()) for side in (theirs, ours)]
+    world = (degrees.tp or 1) * (degrees.dp or 1) * (degrees.pp or 1)
+    flags = [f"--{name} {degree}" for name, degree in theirs.items() if name != "dp"]
+    raise UsageError(
+        f"calibrate: the trace has {sides[0]}, the simulated step {sides[1]} "
+        f"(--world {world} {' '.join(flags)})"
+    )
+
 
 # A rank is off the fit from this on.
 _OFF = 0.1

@@ -11,12 +11,34 @@
     pp forward, pp backward transfers of activations, of gradients   send_forward, send_backward
 
 What else a trace has (`embedding`, `position`) no workload has, and the groups `all` no trace.
+
+What a measured step says of each kind: how often it came, and how long it took without any waiting.
+
+* Compute is what a rank's pieces are when nothing waits and nothing communicates (`replay.accounts`).
+* A collective takes the time from its last arrival to its first departure. It is not known of one beside
+  compute (it lasts until somebody waits for it), nor of a call whose partners are not in the trace.
+* A transfer takes its send, as far as the receive was not over before. A send may wait for its receiver, so
+  only those count whose receiver was there first.
 """
 
 from __future__ import annotations
 
-from simcore.measured.vocabulary import category_of_group, category_of_op
-from simcore.program.ops import COMPUTE, FWD, OPT, STREAMS, TO_NEXT
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from simcore.cluster import Cluster
+from simcore.collectives.exact import scaled
+from simcore.measured.columns import MEASURED, PLACED
+from simcore.measured.matching import Call, is_asynchronous
+from simcore.measured.places import MODEL_PARALLEL
+from simcore.measured.vocabulary import COMPUTE as COMPUTE_CATEGORIES
+from simcore.measured.vocabulary import LAUNCH, POINT_TO_POINT, category_of_group, category_of_op
+from simcore.networks import Network, PlacedCollective, open_network
+from simcore.program.ops import COMPUTE, FWD, OPT, STREAMS, TO_NEXT, CollectiveCost, TransferCost
+from simcore.records import Struct, field
+from simcore.replay.results import MeasuredResults
+from simcore.run.pieces import GAP
+from simcore.simulation import Simulation
 
 COMPUTE_KINDS = ("forward", "backward", "optimizer")
 OTHER = "other"
@@ -63,3 +85,249 @@ def measured_transfer_kind(op: str) -> str:
 def in_order(kinds: set[str]) -> list[str]:
     """Kinds in the order of reports: those of `ORDER`, then others by name."""
     return [kind for kind in ORDER if kind in kinds] + sorted(kinds.difference(ORDER))
+
+
+class SimulatedKind(Struct):
+    """One kind on the measured ranks together. calls, total_ns: as they ran. dimensions: of the cluster,
+    that its groups or links cross. costs: (rank class, cost) -> how many calls.
+    """
+
+    calls: int = 0
+    total_ns: int = 0
+    dimensions: set[int] = field(default_factory=set)
+    costs: Counter[tuple[int, int]] = field(default_factory=Counter)
+
+
+def simulated_kinds(simulation: Simulation, ranks: Sequence[int]) -> dict[str, SimulatedKind]:
+    """Kinds of the work of `ranks`, numbered as the simulation does, without those that never come.
+
+    A collective counts once for each of its ranks, a transfer for the rank that sends it.
+    """
+    found: dict[str, SimulatedKind] = {}
+    for number, count in _classes(simulation, ranks).items():
+        for kind, (calls, total_ns, costs) in _of_class(simulation, number).items():
+            one = found.setdefault(kind, SimulatedKind())
+            one.calls += count * calls
+            one.total_ns += count * total_ns
+            if kind in COMPUTE_KINDS:
+                continue
+            for cost, times in costs.items():
+                one.costs[number, cost] += count * times
+                one.dimensions |= _crossed(simulation, number, cost)
+    return found
+
+
+def compute_of_ranks(simulation: Simulation, ranks: Sequence[int]) -> list[dict[str, int]]:
+    """Compute of each of `ranks` by kind, ns; 0 for a kind that it does not have."""
+    found: dict[int, dict[str, int]] = {}
+    for number in _classes(simulation, ranks):
+        kinds = _of_class(simulation, number)
+        found[number] = {kind: kinds[kind][1] if kind in kinds else 0 for kind in COMPUTE_KINDS}
+    folding = simulation.timeline.folding
+    return [found[folding.class_of(rank)] for rank in ranks]
+
+
+def kind_ns(simulation: Simulation, kind: SimulatedKind, cluster: Cluster) -> int:
+    """What the calls of a kind of communication take on an idle network of another cluster, ns together."""
+    network = open_network(simulation.parameters, simulation.layout, cluster)
+    scale = simulation.parameters.comm_scale
+    return sum(
+        count * _alone_ns(simulation, network, number, cost, scale)
+        for (number, cost), count in kind.costs.items()
+    )
+
+
+def _classes(simulation: Simulation, ranks: Sequence[int]) -> Counter[int]:
+    """How many of `ranks` each class has."""
+    folding = simulation.timeline.folding
+    return Counter(folding.class_of(rank) for rank in ranks)
+
+
+def _of_class(simulation: Simulation, number: int) -> dict[str, tuple[int, int, Counter[int]]]:
+    """(calls, ns, calls by cost) of each kind of one rank of a class."""
+    program = simulation.program
+    ops, start, end = simulation.timeline.columns(number)
+    totals: dict[tuple[int, int, bool], tuple[int, int, Counter[int]]] = {}
+    columns = zip(ops.stream, ops.phase, ops.microbatch, ops.cost, start, end, strict=True)
+    for stream, phase, microbatch, cost, begin, over in columns:
+        # Under layer-loop no op is of a micro-batch; its rows are nothing else.
+        key = (stream, phase, microbatch >= 0 or not program.pipelined)
+        calls, total, costs = totals.get(key) or (0, 0, Counter())
+        costs[cost] += 1
+        totals[key] = (calls + 1, total + over - begin, costs)
+    found: dict[str, tuple[int, int, Counter[int]]] = {}
+    for (stream, phase, inside), (calls, total, costs) in totals.items():
+        kind = simulated_kind(stream, phase, inside)
+        before = found.get(kind) or (0, 0, Counter())
+        found[kind] = (before[0] + calls, before[1] + total, before[2] + costs)
+    return found
+
+
+def _crossed(simulation: Simulation, number: int, cost: int) -> set[int]:
+    """The dimensions that the group or link of a cost crosses for a class."""
+    folding = simulation.timeline.folding
+    rank_class, what = folding.classes[number], simulation.program.costs[cost]
+    if isinstance(what, CollectiveCost):
+        crossings = folding.group_classes[rank_class.groups[what.group]].shape.crossings
+        return {crossing.dimension for crossing in crossings}
+    assert isinstance(what, TransferCost)
+    return {dimension for dimension, _ in rank_class.links[what.step].shape}
+
+
+def _alone_ns(simulation: Simulation, network: Network, number: int, cost: int, scale: float) -> int:
+    """ns of one call on the idle network, with the scale of communication."""
+    folding = simulation.timeline.folding
+    rank_class, what = folding.classes[number], simulation.program.costs[cost]
+    if isinstance(what, CollectiveCost):
+        group = folding.group_classes[rank_class.groups[what.group]]
+        return network.collective_ns(PlacedCollective.of(group, what), scale)
+    assert isinstance(what, TransferCost)
+    link = rank_class.links[what.step]
+    return scaled(network.transfer_ns(link.shape, link.ports, what.bytes), scale)
+
+
+# Why the time of a call is not known.
+BESIDE = "beside compute"
+NO_PARTNER = "without a partner in the trace"
+NO_TIME = "without a time of their own"
+SENT_FIRST = "sent before the receiver came"
+APART = "of ranks that did not run together"
+
+
+class _Calls(Struct):
+    """Calls of one operation and shape. times_ns: of those whose time is known."""
+
+    count: int = 0
+    times_ns: list[int] = field(default_factory=list)
+
+
+class MeasuredKind(Struct):
+    """Calls of one kind of communication, of all ranks. unknown: how many have no known time, by why."""
+
+    classes: dict[tuple[object, ...], _Calls] = field(default_factory=dict)
+    unknown: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def calls(self) -> int:
+        """How many calls there are, a collective counting once for each of its ranks."""
+        return sum(one.count for one in self.classes.values())
+
+    @property
+    def total_ns(self) -> int:
+        """The median of each operation and shape, times its calls; those without any known time left out."""
+        return sum(_median(one.times_ns) * one.count for one in self.classes.values() if one.times_ns)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is a time for every operation and shape."""
+        return bool(self.classes) and all(one.times_ns for one in self.classes.values())
+
+    def add(self, key: tuple[object, ...], ns: int | None, why: str = "") -> None:
+        """A call; ns: None where its time is not known, `why` says so."""
+        one = self.classes.setdefault(key, _Calls())
+        one.count += 1
+        if ns is None:
+            self.unknown[why] += 1
+        else:
+            one.times_ns.append(ns)
+
+
+class MeasuredTimes(Struct, frozen=True):
+    """compute_ns: of each rank (its index in the run) by kind. kinds: communication by kind. gaps_ns,
+    host_ns: of all ranks, what no workload has: the host between operations, and its own operations.
+    """
+
+    compute_ns: list[dict[str, int]]
+    kinds: dict[str, MeasuredKind]
+    gaps_ns: int
+    host_ns: int
+
+
+def measured_times(results: MeasuredResults) -> MeasuredTimes:
+    """Of a run with the times of its files."""
+    compute = [accounts.compute_ns() for accounts in results.accounts]
+    kinds: dict[str, MeasuredKind] = {}
+    for kind, key, ns, why in (*_collectives(results), *_transfers(results), *_unmatched(results)):
+        kinds.setdefault(kind, MeasuredKind()).add(key, ns, why)
+    gaps = sum(
+        pieces.end[piece] - pieces.start[piece]
+        for pieces in results.ties.pieces
+        for piece, of in enumerate(pieces.kind)
+        # Before its first operation a rank has not begun.
+        if of == GAP and piece
+    )
+    return MeasuredTimes(compute, kinds, gaps, sum(accounts.ns("host") for accounts in results.accounts))
+
+
+# Kind, what calls have in common that should take as long, ns or None, and why it is None.
+_Found = tuple[str, tuple[object, ...], "int | None", str]
+
+
+def _collectives(results: MeasuredResults) -> Iterator[_Found]:
+    ties, run = results.ties, results.measured
+    for meeting, ns in zip(ties.matches.meetings, ties.meeting_ns, strict=True):
+        if meeting.kind == MODEL_PARALLEL:
+            continue
+        beside = any(
+            call.sub >= 0 and is_asynchronous(run.ranks[call.rank], call.sub) for call in meeting.calls
+        )
+        why = BESIDE if beside else "" if run.concurrent else APART
+        for call in meeting.calls:
+            yield *_named(results, call), None if why else ns, why
+
+
+def _transfers(results: MeasuredResults) -> Iterator[_Found]:
+    ties, run = results.ties, results.measured
+    for message, (send, receive), ns in zip(
+        ties.matches.messages, ties.transfers, ties.message_ns, strict=True
+    ):
+        (sender, sending), (receiver, receiving) = send, receive
+        there = ties.pieces[receiver].start[receiving] <= ties.pieces[sender].start[sending]
+        # A send and a receive in one waits for both.
+        alone = ties.pieces[sender].received[sending] < 0
+        why = "" if there and alone else SENT_FIRST
+        ops = run.ranks[message.send.rank].ops
+        name = ops.name[message.send.op]
+        key = (name, ops.shape[message.send.op])
+        why = why if run.concurrent else APART
+        yield measured_transfer_kind(name), key, None if why else ns, why
+
+
+def _unmatched(results: MeasuredResults) -> Iterator[_Found]:
+    """Calls without partners, and those without a duration, which nothing could be matched with."""
+    run = results.measured
+    for call in results.ties.matches.unmatched:
+        name = run.ranks[call.rank].ops.name[call.op]
+        if name not in POINT_TO_POINT:
+            yield *_named(results, call), None, NO_PARTNER
+        elif name.startswith("send"):
+            shape = run.ranks[call.rank].ops.shape[call.op]
+            yield measured_transfer_kind(name), (name, shape), None, NO_PARTNER
+    for number, rank in enumerate(run.ranks):
+        ops, subs = rank.ops, rank.subs
+        for op, name in enumerate(ops.name):
+            is_call = ops.category(op) not in (*COMPUTE_CATEGORIES, "host", "pp")
+            # Profiles of one device have calls without a time: nobody communicated.
+            if is_call and ops.known[op] != PLACED and (ops.known[op] != MEASURED or name == LAUNCH):
+                yield *_named(results, Call(number, op)), None, NO_TIME
+        for sub, known in enumerate(subs.known):
+            if known != MEASURED and subs.group[sub] is not None:
+                call = Call(number, subs.parent[sub], sub)
+                yield *_named(results, call), None, NO_TIME
+
+
+def _named(results: MeasuredResults, call: Call) -> tuple[str, tuple[object, ...]]:
+    """(kind, what calls have in common that should take the same time) of a collective's call."""
+    ops, subs = results.measured.ranks[call.rank].ops, results.measured.ranks[call.rank].subs
+    name, group = ops.name[call.op], ops.group[call.op]
+    if call.sub < 0:
+        return measured_collective_kind(group, name, group, False), (name, ops.shape[call.op])
+    kind = measured_collective_kind(subs.group[call.sub], name, group, True)
+    return kind, (name, subs.name[call.sub], subs.shape[call.sub], subs.collective[call.sub])
+
+
+def _median(times: list[int]) -> int:
+    """The middle one; of an even number the mean of the middle two, floored."""
+    ordered = sorted(times)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) // 2

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from simcore.cluster.model import Cluster
-from simcore.cluster.parsing import either, parse_algorithm, parse_dimension
+from simcore.cluster.parsing import Settings, either, parse_algorithm, parse_dimension
 from simcore.cluster.presets import DEFAULT_PRESET, PRESETS
-from simcore.cluster.settings import Settings
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.names import OPTIMIZATIONS, Optimization
 from simcore.parameters import Parameters

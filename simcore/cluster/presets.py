@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from simcore.cluster.model import Dimension
-from simcore.cluster.settings import Settings
+from simcore.cluster.parsing import Settings
 from simcore.names import PRESET_NAMES
 
 DEFAULT_PRESET = PRESET_NAMES[0]

@@ -20,7 +20,7 @@ from simcore.chakra.nodes import COLL, COMP, RECV, SEND, integer
 from simcore.executing.executed import Executed
 from simcore.names import GROUP_KINDS
 from simcore.records import Struct, field
-from simcore.run.accounts import places_in_alike
+from simcore.run.track import places_in_alike
 
 COMPUTE = ("forward", "backward", "optimizer")
 ACCOUNTS = (

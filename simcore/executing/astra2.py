@@ -29,9 +29,8 @@ from simcore.chakra.nodes import (
     Nodes,
 )
 from simcore.executing.custom import CustomCollective
-from simcore.messages.clock import Clock
+from simcore.messages.clock import Clock, Fault, Stop
 from simcore.messages.collectives import Group, RankCollectives, Rules, chunks_of
-from simcore.messages.faults import Fault, Stop
 from simcore.messages.network import TAGS, TRANSFER_TAG, Matching
 
 # The slots of a rank; a receive takes none.

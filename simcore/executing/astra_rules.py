@@ -21,9 +21,8 @@ from simcore.executing.astra2 import FREE, AstraRun, Memory, Outcome, System
 from simcore.executing.executed import Executed, group_name, pair_messages
 from simcore.executing.fifo import NEVER
 from simcore.executing.system_file import AstraSystem, read_astra_system, read_groups, read_memory
-from simcore.messages.clock import Clock
+from simcore.messages.clock import Clock, Fault
 from simcore.messages.collectives import Rules
-from simcore.messages.faults import Fault
 from simcore.messages.network import Links, Unshared
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters, flag_of

@@ -7,8 +7,7 @@ from heapq import heapify, heappop, heappush
 
 from simcore.chakra.attributes import INTEGERS, Attributes
 from simcore.chakra.nodes import COMP, RECV, SEND, Kinds, Nodes
-from simcore.messages.clock import Clock
-from simcore.messages.faults import Fault, Stop
+from simcore.messages.clock import Clock, Fault, Stop
 from simcore.messages.network import TAGS, Matching
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
-from simcore.messages.words import link_words
+from simcore.messages.network import link_words
 from simcore.units import byte_size, duration, plural
 
 if TYPE_CHECKING:

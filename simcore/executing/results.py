@@ -27,10 +27,9 @@ from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters
 from simcore.ranks import RankSet
 from simcore.records import Struct
-from simcore.run.accounts import in_same_words
 from simcore.run.findings import Leg, Place, Spot, WhatIf
 from simcore.run.graph import ARRIVED, RECEIVED, Step
-from simcore.run.track import StepShape, TimedPass, Track
+from simcore.run.track import StepShape, TimedPass, Track, in_same_words
 from simcore.units import duration, percent, plural
 
 if TYPE_CHECKING:

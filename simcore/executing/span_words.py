@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from simcore.chakra.nodes import RECV
 from simcore.diagnostics import in_short
 from simcore.ranks import RankSet
-from simcore.run.lanes import RunLanes
-from simcore.run.span_words import Said, Step
+from simcore.run.lanes import RunLanes, Said, Step
 from simcore.units import byte_size, duration, plural
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ import json
 from typing import Any, NamedTuple
 
 from simcore.cluster.files.astra_system import ALGORITHMS_EXPECTED, algorithm_named
-from simcore.cluster.files.entries import Entries, is_number, json_entries
-from simcore.cluster.files.source import Source, quoted
+from simcore.cluster.files.source import Entries, Source, is_number, json_entries, quoted
 from simcore.cluster.parsing import either
 from simcore.executing.astra2 import Memory, System
 from simcore.parameters import MOST_CHUNKS

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from simcore.chakra.encoding import attribute, framed, metadata, node_head
 from simcore.diagnostics import Diagnostic, UsageError
-from simcore.export.chosen import of_run
-from simcore.export.format import Export, Progress, RankFile, Request
+from simcore.export.format import Export, Progress, RankFile, Request, of_run
 from simcore.messages.alone import rules_of
 from simcore.program.ops import (
     COMPUTE,

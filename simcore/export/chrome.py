@@ -19,8 +19,7 @@ from simcore.analysis import ACCOUNTS
 from simcore.analysis.accounts import FIRST_EXPOSED, IDLE_OP, class_accounts, received_op
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
 from simcore.diagnostics import printable
-from simcore.export.chosen import Chosen, choose, left_out, of_run, ranks_in_words
-from simcore.export.format import Export, Progress, Request
+from simcore.export.format import Chosen, Export, Progress, Request, choose, left_out, of_run, ranks_in_words
 from simcore.export.json_text import microseconds, quoted_json
 from simcore.export.spans import ClassSpans, Fact
 from simcore.layout import GROUP_KINDS

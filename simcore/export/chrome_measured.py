@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from simcore.export.chrome import TAIL, head, metadata
 from simcore.export.format import Export, Progress, Request
 from simcore.export.json_text import microseconds, quoted_json
-from simcore.export.measured_spans import MeasuredSpan, measured_export, measured_spans
-from simcore.export.rows import nested_rows
+from simcore.export.spans import MeasuredSpan, measured_export, measured_spans, nested_rows
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace
 from simcore.measured.device_facts import stream_word

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, cast
 
-from simcore.export.chosen import choose, of_run, ranks_in_words
-from simcore.export.format import Export, Progress, RankFile, Request
+from simcore.export.format import Export, Progress, RankFile, Request, choose, of_run, ranks_in_words
 from simcore.export.spans import ClassSpans, Fact
 from simcore.program.ops import STREAMS
 from simcore.simulation import Simulation, simulate

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from simcore.cluster import Cluster
 from simcore.diagnostics import UsageError
-from simcore.messages.clock import Clock
+from simcore.messages.clock import Clock, Fault
 from simcore.messages.collectives import Group, RankCollectives, Rules
-from simcore.messages.faults import Fault
 from simcore.messages.network import Links, LinkUse
 from simcore.units import plural
 

@@ -12,8 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from simcore.messages.clock import Clock
-from simcore.messages.faults import Fault, Stop
+from simcore.messages.clock import Clock, Fault, Stop
 from simcore.messages.machines import (
     ALLGATHER,
     ALLREDUCE,

@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from simcore.cluster import Dimension
-from simcore.messages.clock import Clock
-from simcore.messages.faults import Stop
+from simcore.messages.clock import Clock, Stop
 
 _GIB = 1 << 30
 # The message with which a receiver says that it has come (rendezvous), bytes.
@@ -277,3 +276,10 @@ class Links(Matching):
             self._begin(link, moving)
         else:
             link.busy = False
+
+
+def link_words(source: int, target: int) -> str:
+    """`rank 3 to rank 4`, `rank 3 to its switch`; a switch is a negative number."""
+    if source < 0:
+        return f"its switch to rank {target}"
+    return f"rank {source} to its switch" if target < 0 else f"rank {source} to rank {target}"

@@ -3,6 +3,10 @@
 SimAI-analytical, versions 2025-03 to 1.7: a collective of S bytes over n ranks takes
 floor(S/2^30 / (r*B) * 1e9 * k * (n-1)/n) ns, B a bus bandwidth in GiB/s, r a ratio, r*B a product
 of single precision, k = 2 for all-reduce and 1 for all others. Figures in GiB/s stay in this room.
+
+What SimAI-analytical itself makes of a file: where it crashes, hangs or prints nonsense.
+
+wltui reads all these files. Who holds its figures against SimAI's has to know.
 """
 
 from __future__ import annotations
@@ -13,19 +17,141 @@ from struct import pack, unpack
 from typing import NamedTuple
 
 from simcore.cluster import TransferShape
+from simcore.cluster.parsing import BANDWIDTHS
 from simcore.collectives import NAMES
 from simcore.collectives.exact import scaled
-from simcore.diagnostics import Diagnostic, InputError, UsageError
+from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.folding.classes import PortFactors
 from simcore.layout import Layout
+from simcore.names import GPU_TYPES, NIC_TYPES
 from simcore.networks.model import PlacedCollective
-from simcore.networks.simai_inputs import least_forward_bytes, overlap_ratios, priced_bytes
-from simcore.networks.simai_notes import simai_notes
 from simcore.parameters import Parameters
 from simcore.program.blocks import Structure
-from simcore.units import digits, plural
+from simcore.units import digits, plain_number, plural
 from simcore.workload import Workload
 from simcore.workload.model import PHASES, GroupKind, Phase
+from simcore.workload.policies import TRANSFORMER
+
+# SimAI keeps the time of a cell in 32 bits with a sign.
+_TOO_LONG_NS = 2**31
+
+
+def layers_per_stage(workload: Workload, structure: Structure) -> int:
+    """`vpp` of the header, else the layers that a stage was found to have, at least 1."""
+    if workload.header.vpp:
+        return workload.header.vpp
+    return max((1, *structure.layers_per_block[:1]))
+
+
+def accumulations(workload: Workload, structure: Structure) -> int:
+    """`ga` of the header, else the micro-batches that were found, at least 1."""
+    return workload.header.ga or max(1, len(structure.blocks))
+
+
+def estimated_rows(workload: Workload) -> int:
+    """How many rows SimAI's estimate covers: as many as line 2 states, if they are there."""
+    declared = workload.declared_rows
+    return len(workload) if declared is None else min(declared, len(workload))
+
+
+def simai_notes(workload: Workload, structure: Structure) -> list[Diagnostic]:
+    """A note for each reason why SimAI itself fails on a file, and what the estimate does instead.
+
+    Of an op table, and of a policy that SimAI does not know, there is no more to say: it reads no further.
+    """
+    header = workload.header
+    notes = []
+
+    def note(message: str, line: int | None = None) -> None:
+        notes.append(Diagnostic("note", "simai-fails", f"SimAI itself {message}", workload.path, line))
+
+    if workload.format == "op-table":
+        note("does not read op tables")
+        return notes
+    if workload.policy.upper() not in TRANSFORMER:
+        note(f"crashes on policy {printable(workload.policy, 40)}", header.line)
+        return notes
+    keys = {"model_parallel_NPU_group": header.tp, "ep": header.ep, "pp": header.pp}
+    missing = [key for key, value in keys.items() if value is None]
+    if missing:
+        note(f"crashes on this file: the header has no {', '.join(missing)}", header.line)
+    for key, value, taken in (
+        ("vpp", header.vpp, plural(layers_per_stage(workload, structure), "layer") + " a stage"),
+        ("ga", header.ga, plural(accumulations(workload, structure), "micro-batch")),
+    ):
+        if not value and not missing:
+            found = "no" if value is None else "0 for"
+            note(f"prints Inf for bubble and total: {found} {key} in the header; {taken} taken", header.line)
+    comment = next((one for one in workload.diagnostics if _empties(workload, one)), None)
+    if comment is not None:
+        what = "a comment" if comment.code == "comment" else "a number with a point or exponent"
+        note(f"prints nothing for this file and ends with status 0: {what}", comment.line)
+    columns = [workload.cells(phase).compute_ns[: estimated_rows(workload)] for phase in PHASES]
+    longest = max(max(column, default=0) for column in columns)
+    if longest >= _TOO_LONG_NS:
+        row = min(column.index(longest) for column in columns if longest in column)
+        note(f"hangs on this file: a cell of {longest} ns, 2^31 or more", workload.line[row])
+    declared = workload.declared_rows
+    if declared is not None and declared > len(workload):
+        note(f"counts the last row {plural(declared - len(workload), 'time')} more")
+    return notes
+
+
+def _empties(workload: Workload, found: Diagnostic) -> bool:
+    """Whether SimAI stops reading at what was found."""
+    return found.code == "comment" or (found.code == "float-value" and found.line != workload.header.line)
+
+
+# A forward collective of fewer bytes, but not of none, counts as one of so many.
+_LEAST_FORWARD_BYTES = 4096
+_LIFTING_POLICY = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
+_OVERLAPS = {"dp": 0.0, "tp": 0.0, "ep": 0.0, "pp": 1.0}
+
+
+def simai_bandwidths(parameters: Parameters) -> dict[str, float]:
+    """GiB/s of NVLink (`nvlink`) and of one NIC (`nic`): as given, else of the type.
+
+    Raises UsageError for a type that SimAI does not know and a figure that cannot be.
+    """
+    figures = {}
+    for field, of_type, types in (("nvlink", "gpu_type", GPU_TYPES), ("nic", "nic_type", NIC_TYPES)):
+        name = getattr(parameters, of_type)
+        if name not in types:
+            flag = "--" + of_type.replace("_", "-")
+            raise UsageError(f"{flag} {printable(name, 60)}: one of {', '.join(types)} is expected")
+        given = getattr(parameters, field)
+        if given is not None and not BANDWIDTHS[0] <= given <= BANDWIDTHS[1]:
+            raise UsageError(f"--{field} {given!r}: a number from 1e-6 to 1e9 (GiB/s) is expected")
+        figures[field] = types[name] if given is None else given
+    return figures
+
+
+def overlap_ratios(parameters: Parameters) -> dict[str, float]:
+    """`--overlap dp=0.5,tp=0.3`: the share of communication that SimAI's estimate takes as hidden.
+
+    By default 0, and 1 for pp. Raises UsageError.
+    """
+    ratios = dict(_OVERLAPS)
+    for text in ",".join(parameters.overlap).split(",") if parameters.overlap else ():
+        kind, _, value_text = text.partition("=")
+        value = plain_number(value_text)
+        if kind not in ratios or value is None or value > 1:
+            raise UsageError(
+                f"--overlap {printable(text, 60)}: KIND=RATIO is expected, KIND one of "
+                f"{', '.join(ratios)}, RATIO from 0 to 1, for example dp=0.5,tp=0.3"
+            )
+        ratios[kind] = value
+    return ratios
+
+
+def least_forward_bytes(workload: Workload) -> int:
+    """What a smaller forward collective counts as, bytes; 0 where SimAI has no such rule."""
+    return _LEAST_FORWARD_BYTES if workload.policy.upper() == _LIFTING_POLICY else 0
+
+
+def priced_bytes(workload: Workload, phase: Phase, size: int) -> int:
+    """The bytes that SimAI prices a cell's collective of `size` bytes by."""
+    return max(size, least_forward_bytes(workload)) if phase == "fwd" and size else size
 
 
 class Bandwidth(NamedTuple):

@@ -13,9 +13,8 @@ from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.layout import Layout
 from simcore.parameters import Parameters
 from simcore.program.blocks import Structure
-from simcore.program.defaults import ONE_LOOP
 from simcore.program.ops import Program
-from simcore.program.plan import Plan
+from simcore.program.plan import ONE_LOOP, Plan
 from simcore.program.stage_builder import StageBuilder
 from simcore.units import plural
 from simcore.workload import Workload

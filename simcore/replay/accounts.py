@@ -17,10 +17,9 @@ from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.vocabulary import COMPUTE, COPY, KERNEL, category_of_group
 from simcore.names import GROUP_KINDS
 from simcore.records import Struct, field
-from simcore.run.accounts import places_in_alike
-from simcore.run.flights import covered, flights
-from simcore.run.measured import MeasuredGraph
+from simcore.run.measured import MeasuredGraph, covered, flights
 from simcore.run.pieces import AWAIT, GAP, LAUNCH, MEET, TRANSFER
+from simcore.run.track import places_in_alike
 
 EXPOSED = (*GROUP_KINDS, COPY)
 ACCOUNTS = (

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from simcore.measured.matching import Call, Meeting, name_of
 from simcore.measured.places import MODEL_PARALLEL
 from simcore.measured.vocabulary import COMPUTE, category_of_group
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 from simcore.run.measured import MeasuredGraph
 from simcore.run.pieces import AWAIT, GAP, MEET, TRANSFER
 

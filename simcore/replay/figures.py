@@ -1,18 +1,24 @@
-"""The figures of a measured run as every run has them: see `simcore/run/figures.py`."""
+"""The figures of a measured run as every run has them: see `simcore/run/figures.py`.
+
+What a rank takes of the step in the words of simulated runs; of a profiler trace as unions of its
+operations' times.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
+from simcore.measured.columns import MEASURED, PASSES, RankTrace
+from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, LAUNCH, category_of_group
 from simcore.parameters import as_dict
 from simcore.ranks import RankSet
-from simcore.replay.accounts import ACCOUNTS, FIRST_EXPOSED
+from simcore.replay.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT, RankAccounts
 from simcore.replay.critical_path import REASONS
-from simcore.replay.device_use import device_use
-from simcore.replay.op_use import op_uses
-from simcore.replay.rank_use import compute_ns, exposed_ns, overlapped_ns, peak_microbatches, stream_times
+from simcore.replay.operations import op_uses
 from simcore.replay.run_words import facts, title
 from simcore.replay.worst import piece_name
 from simcore.run.figures import LayerUse, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
@@ -22,6 +28,200 @@ if TYPE_CHECKING:
     from simcore.measured.run import MeasuredRun
     from simcore.replay.results import MeasuredResults
     from simcore.run.track import Track
+
+
+# The trace's words for what simulated runs have too. A trace does not tell input and weight gradients and
+# what is recomputed apart: `bwd` is all of a backward step. `other`: of groups without a name.
+PHASES = {"forward": "fwd", "backward": "bwd", "optimizer": "opt", "kernel": "kernel"}
+KINDS = {"expert": "ep", "expert dp": "dp_ep", "comm": "other"}
+
+
+def compute_ns(accounts: RankAccounts) -> dict[str, int]:
+    """Compute by phase, ns."""
+    return {PHASES[name]: ns for name, ns in accounts.compute_ns().items()}
+
+
+def exposed_ns(accounts: RankAccounts) -> dict[str, int]:
+    """Exposed communication by kind of group, ns."""
+    return {KINDS.get(name, name): ns for name, ns in accounts.exposed_ns().items()}
+
+
+def stream_times(rank: RankTrace, accounts: RankAccounts) -> list[StreamUse]:
+    """The streams that a rank has, compute first. rank: with the times that the accounts are of.
+
+    Where compute waits for it, communication is busy from when the last member has come.
+    """
+    found = [StreamUse("compute", accounts.busy_ns, 0, 0)]
+    computed = _computed(accounts)
+    spans = _communication(rank)
+    # Never said when it runs.
+    unknown = LAUNCH in rank.ops.name
+    for category, ns in accounts.exposed_ns().items():
+        beside = sum(computed(end) - computed(start) for start, end in _merged(spans.get(category, [])))
+        if ns or beside:
+            name = KINDS.get(category, category)
+            found.append(StreamUse(name, ns + beside, None if unknown else beside, ns))
+    return found
+
+
+def overlapped_ns(rank: RankTrace, accounts: RankAccounts) -> int | None:
+    """Communication beside compute, ns; None of a rank that launches some and never says when it runs."""
+    if LAUNCH in rank.ops.name:
+        return None
+    computed = _computed(accounts)
+    spans = [span for of_kind in _communication(rank).values() for span in of_kind]
+    return sum(computed(end) - computed(start) for start, end in _merged(spans))
+
+
+def _communication(rank: RankTrace) -> dict[str, list[tuple[int, int]]]:
+    """(start, end) of the sub-operations by category: beside compute only those can run."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    subs = rank.subs
+    for group, known, start, end in zip(subs.group, subs.known, subs.start, subs.end, strict=True):
+        if known == MEASURED and end > start:
+            found.setdefault(category_of_group(group), []).append((start, end))
+    return found
+
+
+def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The union of spans, as disjoint ones."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((start, end))
+    return found
+
+
+def _computed(accounts: RankAccounts) -> Callable[[int], int]:
+    """How much the rank has computed until a moment, ns."""
+    edge = accounts.edge
+    lengths = [
+        over - begin if account < FIRST_EXPOSED else 0
+        for account, (begin, over) in zip(accounts.account, pairwise(edge), strict=True)
+    ]
+    before = list(accumulate(lengths, initial=0))
+
+    def until(time_ns: int) -> int:
+        segment = min(bisect_right(edge, time_ns), len(edge) - 1) - 1
+        if segment < 0:
+            return 0
+        inside = time_ns - edge[segment] if accounts.account[segment] < FIRST_EXPOSED else 0
+        return before[segment] + min(inside, lengths[segment])
+
+    return until
+
+
+def peak_microbatches(rank: RankTrace) -> int | None:
+    """The most micro-batches that are forward and not yet backward; None where the trace names none."""
+    held: dict[int, int] = {}
+    most = 0
+    ops = rank.ops
+    for op in rank.passes:
+        if ops.batch[op] < 0:
+            continue
+        forward = PASSES[ops.name[op]] == "forward"
+        held[ops.batch[op]] = held.get(ops.batch[op], 0) + (1 if forward else -1)
+        most = max(most, sum(count > 0 for count in held.values()))
+    return most or None
+
+
+_COMPUTE = frozenset(map(CATEGORIES.index, COMPUTE))
+_COPY = CATEGORIES.index(COPY)
+Spans = list[tuple[int, int]]
+
+
+class DeviceUse(NamedTuple):
+    """ns of one rank. comm_ns: the union of what communicates; overlapped_ns: of that beside compute.
+    exposed_ns: by the name of the group as the trace has it, and `copy`; they sum to the rank's exposed
+    accounts. streams: of each group.
+    """
+
+    comm_ns: int
+    overlapped_ns: int
+    exposed_ns: dict[str, int]
+    streams: list[StreamUse]
+
+
+class Unions(NamedTuple):
+    """Disjoint spans, ascending: what computes, what communicates by group, what copies."""
+
+    compute: Spans
+    comm: dict[str, Spans]
+    copies: Spans
+
+
+def unions_of(rank: RankTrace) -> Unions:
+    """The unions of a rank's operations by what they are."""
+    ops = rank.ops
+    compute: Spans = []
+    copies: Spans = []
+    comm: dict[str, Spans] = {}
+    for op, (start, end) in enumerate(zip(ops.start, ops.end, strict=True)):
+        kind = ops.stated[op]
+        spans = (
+            compute
+            if kind in _COMPUTE
+            else copies
+            if kind == _COPY
+            else comm.setdefault(ops.group[op] or "comm", [])
+        )
+        spans.append((start, end))
+    return Unions(merged(compute), {name: merged(spans) for name, spans in comm.items()}, merged(copies))
+
+
+def merged(spans: Iterable[tuple[int, int]]) -> Spans:
+    """Their union as disjoint spans, ascending."""
+    found: Spans = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            if end > found[-1][1]:
+                found[-1] = (found[-1][0], end)
+        elif end > start:
+            found.append((start, end))
+    return found
+
+
+def total(spans: Sequence[tuple[int, int]]) -> int:
+    """How long disjoint spans are together."""
+    return sum(end - start for start, end in spans)
+
+
+def both(one: Spans, other: Spans) -> Spans:
+    """What lies in both of two unions."""
+    found: Spans = []
+    at = 0
+    for start, end in one:
+        while at < len(other) and other[at][1] <= start:
+            at += 1
+        index = at
+        while index < len(other) and other[index][0] < end:
+            found.append((max(start, other[index][0]), min(end, other[index][1])))
+            index += 1
+    return found
+
+
+def device_use(results: MeasuredResults, rank: int) -> DeviceUse | None:
+    """Of the `rank`-th rank, in the run that is shown; None of a run that no profiler recorded."""
+    if not results.measured.of_devices:
+        return None
+    trace = results.run.ranks[rank]
+    unions = unions_of(trace)
+    comm = merged(span for spans in unions.comm.values() for span in spans)
+    exposed = dict.fromkeys(unions.comm, 0) | {COPY: 0}
+    accounts, pieces = results.accounts[rank], results.ties.pieces[rank]
+    for segment, account in enumerate(accounts.account):
+        if FIRST_EXPOSED <= account < WAIT:
+            op = pieces.op[accounts.piece[segment]]
+            name = COPY if trace.ops.stated[op] == _COPY else trace.ops.group[op] or "comm"
+            exposed[name] = exposed.get(name, 0) + accounts.edge[segment + 1] - accounts.edge[segment]
+    streams = [
+        StreamUse(name, total(spans), total(both(spans, unions.compute)), exposed[name])
+        for name, spans in unions.comm.items()
+    ]
+    return DeviceUse(total(comm), total(both(comm, unions.compute)), exposed, streams)
+
 
 _HEADINGS = {"expert dp": "exp. dp", "optimizer": "opt.", "embedding": "emb."}
 

@@ -1,20 +1,16 @@
-"""What a measured step goes to, in sentences: the largest account, who waits for whom, who is slow."""
+"""What a measured step goes to, in sentences, and how a replay differs from what was measured."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
 from simcore.kernel_names import shown_name
 from simcore.measured.vocabulary import POINT_TO_POINT
 from simcore.ranks import RankSet
+from simcore.records import Struct
 from simcore.replay.accounts import ACCOUNTS
-from simcore.replay.slow_ranks import LEAST, SLOW, compute_by_stage, slow_ranks
-from simcore.replay.stragglers import stragglers
+from simcore.replay.results import MeasuredResults
+from simcore.replay.stragglers import LEAST, SLOW, compute_by_stage, slow_ranks, stragglers
 from simcore.units import duration, percent
-
-if TYPE_CHECKING:
-    from simcore.replay.results import MeasuredResults
 
 _WAITS = 2
 _PLAIN = {
@@ -139,3 +135,40 @@ def _slow_stage(results: MeasuredResults) -> list[str]:
         f"Stage {slow} is slow: its fastest rank computes {duration(least[slow])}, that of the other stages "
         f"{duration(middle)}."
     ]
+
+
+class Difference(Struct, frozen=True):
+    """Of one rank. number: its rank. measured_ns, replayed_ns: when its last operation ends. ops: (name, ns
+    more than measured) of the operations that changed, the greatest change first; GAPS is one of them.
+    """
+
+    number: int
+    measured_ns: int
+    replayed_ns: int
+    ops: tuple[tuple[str, int], ...]
+
+
+GAPS = "host gaps"
+
+
+def differences(results: MeasuredResults) -> list[Difference]:
+    """Each rank's difference; the changes of its operations and gaps add up to it."""
+    found = []
+    for before, after in zip(results.measured.ranks, results.run.ranks, strict=True):
+        changes: dict[str, int] = {}
+        changed = after.last_ns - before.last_ns
+        seen = set()
+        for op, name in enumerate(before.ops.name):
+            span = (before.ops.start[op], before.ops.end[op])
+            if span in seen:
+                # The second line of one physical operation.
+                continue
+            seen.add(span)
+            ns = (after.ops.end[op] - after.ops.start[op]) - (span[1] - span[0])
+            changes[name] = changes.get(name, 0) + ns
+        changes[GAPS] = changed - sum(changes.values())
+        ops = sorted(
+            ((name, ns) for name, ns in changes.items() if ns), key=lambda one: (-abs(one[1]), one[0])
+        )
+        found.append(Difference(before.number, before.last_ns, after.last_ns, tuple(ops)))
+    return found

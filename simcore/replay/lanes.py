@@ -17,8 +17,8 @@ from simcore.measured.run import SLOT, MeasuredRun
 from simcore.measured.vocabulary import CATEGORIES, GROUPS, category_of_group
 from simcore.ranks import RankSet, place_words
 from simcore.replay.accounts import ACCOUNTS, OVER
+from simcore.replay.partners import waited_ns
 from simcore.replay.span_words import MeasuredSpanWords
-from simcore.replay.waits import waited_ns
 from simcore.run.axis import TIME, Axis, order_axis
 from simcore.run.lanes import (
     COMPUTE_STREAM,
@@ -32,10 +32,10 @@ from simcore.run.lanes import (
     Stretch,
     codes,
     figures_of,
+    microbatch_words,
 )
 from simcore.run.pieces import GAP
 from simcore.run.ranges import Ranges
-from simcore.run.span_words import microbatch_words
 from simcore.units import plural
 
 if TYPE_CHECKING:

@@ -26,20 +26,16 @@ from simcore.replay.accounts import (
     rank_accounts,
     who_waits,
 )
-from simcore.replay.critical_path import Segment, critical_path
+from simcore.replay.critical_path import PARTS, Segment, critical_path, legs, path_parts
 from simcore.replay.durations import Durations
-from simcore.replay.legs import PARTS, legs, path_parts
-from simcore.replay.parameters import parameters_of, scales_of
+from simcore.replay.parameters import Scales, parameters_of, scales_of
 from simcore.replay.partners import Partners, circles_note, unmatched_note
-from simcore.replay.scales import Scales
 from simcore.replay.worst import worst_places
-from simcore.run.accounts import in_same_words
 from simcore.run.findings import Leg, Place, Spot, WhatIf
-from simcore.run.flights import flights
-from simcore.run.measured import MeasuredGraph, Times
+from simcore.run.measured import MeasuredGraph, Times, flights
 from simcore.run.pieces import AWAIT, GAP, Pieces
 from simcore.run.ties import Ties, ties_of
-from simcore.run.track import StepShape, TimedPass, Track, in_order
+from simcore.run.track import StepShape, TimedPass, Track, in_order, in_same_words
 
 if TYPE_CHECKING:
     from simcore.replay.figures import MeasuredFigures

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
 from simcore.measured import MeasuredRun
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 from simcore.units import change_percent, duration, plural, signed
 
 if TYPE_CHECKING:

@@ -19,11 +19,10 @@ from simcore.measured.matching import Call
 from simcore.measured.vocabulary import COMPUTE, COPY, group_of_op
 from simcore.ranks import RankSet, place_words
 from simcore.replay.dependencies import Dependency, causes, effects, pieces_of_item
-from simcore.replay.waits import Wait, waits_by_item
+from simcore.replay.partners import Wait, waits_by_item
 from simcore.replay.worst import piece_name
-from simcore.run.lanes import COMPUTE_STREAM, RunLanes
+from simcore.run.lanes import COMPUTE_STREAM, RunLanes, Said, Step, microbatch_words
 from simcore.run.pieces import GAP
-from simcore.run.span_words import Said, Step, microbatch_words
 from simcore.units import byte_size, duration, plural
 
 if TYPE_CHECKING:

@@ -10,10 +10,8 @@ from simcore.diagnostics import Cancelled, UsageError
 from simcore.measured.vocabulary import COMPUTE
 from simcore.parameters import as_flags
 from simcore.replay.accounts import EXPOSED
-from simcore.replay.parameters import parameters_of
-from simcore.replay.scales import Scales, rounded
-from simcore.replay.slow_ranks import compute_by_stage, slow_ranks
-from simcore.replay.stragglers import own_gaps_ns, stragglers
+from simcore.replay.parameters import Scales, parameters_of, rounded
+from simcore.replay.stragglers import compute_by_stage, own_gaps_ns, slow_ranks, stragglers
 from simcore.run.findings import ON_TIME, WhatIf
 
 if TYPE_CHECKING:

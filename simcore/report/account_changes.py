@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simcore.analysis.compare.paths import Change
+from simcore.analysis.compare.parts import Change
 from simcore.report.changes import account_values, change_fields
-from simcore.report.section import Asked
-from simcore.report.table import Field, field_lines, field_values
-from simcore.run.accounts import ALIKE
-from simcore.run.track import ranks_of
+from simcore.report.section import Asked, Field, field_lines, field_values
+from simcore.run.track import ALIKE, ranks_of
 from simcore.units import column_unit
 
 if TYPE_CHECKING:

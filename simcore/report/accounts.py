@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from simcore.report.section import Asked
-from simcore.report.table import Field, field_lines, field_values, keys, more_line
+from simcore.report.section import Asked, Field, field_lines, field_values, keys, more_line
 from simcore.report.usage import OF_A_RANK
 from simcore.report.waits import short
 from simcore.run.figures import TrackUse

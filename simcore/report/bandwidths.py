@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
-from simcore.report.section import Asked
-from simcore.report.table import Field, field_lines, field_values, keys, more_line
+from simcore.report.section import Asked, Field, field_lines, field_values, keys, more_line
 from simcore.units import byte_size, duration
 
 if TYPE_CHECKING:

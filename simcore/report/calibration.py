@@ -10,7 +10,7 @@ from simcore.calibration import BandwidthFit, Calibration, KindFit
 from simcore.diagnostics import printable
 from simcore.parameters import as_dict, as_flags
 from simcore.ranks import RankSet
-from simcore.report.table import WIDTH, Field, field_lines, field_values, keys
+from simcore.report.section import WIDTH, Field, field_lines, field_values, keys
 from simcore.units import change_percent, column_unit, duration, number, plural
 
 _MOST_RANKS = 4

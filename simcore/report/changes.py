@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from simcore.report.table import Field, field_values
-from simcore.run.accounts import OF_PROFILES
+from simcore.report.section import Field, field_values
+from simcore.run.track import OF_PROFILES
 from simcore.units import duration, in_unit, number, percent
 
 if TYPE_CHECKING:

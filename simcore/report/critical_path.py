@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simcore.diagnostics import printable
 from simcore.kernel_names import shown_name
-from simcore.report.section import Asked
-from simcore.report.table import Field, field_lines, field_values, keys, listed
+from simcore.report.section import Asked, Field, field_lines, field_values, keys, listed
 from simcore.run.figures import PathSegment
 from simcore.run.findings import path_sums
 from simcore.units import duration, percent, plural

@@ -7,8 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import Diagnostic, printable
-from simcore.report.section import Asked
-from simcore.report.table import wrapped
+from simcore.report.section import Asked, wrapped
 from simcore.units import plural
 
 if TYPE_CHECKING:

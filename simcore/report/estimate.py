@@ -5,8 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from simcore.report.section import Asked
-from simcore.report.table import WIDTH
+from simcore.report.section import WIDTH, Asked
 from simcore.units import duration
 
 if TYPE_CHECKING:

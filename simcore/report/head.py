@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simcore.report.section import Asked
-from simcore.report.table import Field, field_values, keys, wrapped
+from simcore.report.section import Asked, Field, field_values, keys, wrapped
 from simcore.run.figures import Said
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
 from simcore.report.changes import change_fields, change_values
-from simcore.report.section import Asked
-from simcore.report.table import Field, field_lines, field_values
+from simcore.report.section import Asked, Field, field_lines, field_values
 from simcore.units import column_unit
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simcore.diagnostics import printable
-from simcore.report.section import Asked
-from simcore.report.table import Field, field_lines, field_values, more_line
+from simcore.report.section import Asked, Field, field_lines, field_values, more_line
 from simcore.run.figures import LayerUse
 from simcore.units import duration, percent
 

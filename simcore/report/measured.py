@@ -9,15 +9,14 @@ from simcore.diagnostics import printable
 from simcore.kernel_names import shown_name
 from simcore.report.bandwidths import bandwidth_values
 from simcore.report.operations import operation_values
-from simcore.report.section import Asked
-from simcore.report.table import Field, field_lines, field_values, more_line
+from simcore.report.section import Asked, Field, field_lines, field_values, more_line
 from simcore.report.waits import wait_values
 from simcore.units import duration, signed
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
     from simcore.measured import MeasuredRun
-    from simcore.replay.difference import Difference
+    from simcore.replay.insights import Difference
     from simcore.replay.results import MeasuredResults
 
 _RANKS, _OPS = 64, 3
@@ -47,7 +46,7 @@ def _differences(run: Run) -> list[Difference]:
     if run.scales is None or run.figures.recorded is None:
         return []
     # Imported here: only what was recorded is replayed.
-    from simcore.replay.difference import differences
+    from simcore.replay.insights import differences
 
     return differences(run.figures.recorded)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simcore.report.section import Asked
-from simcore.report.table import Field, field_lines, field_values, keys, more_line
+from simcore.report.section import Asked, Field, field_lines, field_values, keys, more_line
 
 if TYPE_CHECKING:
     from simcore.analysis.model_figures import ModelFigures

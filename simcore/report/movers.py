@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from simcore.report.section import Asked
-from simcore.report.table import Field, field_lines, field_values
+from simcore.report.section import Asked, Field, field_lines, field_values
 from simcore.units import difference, duration, signed
 
 if TYPE_CHECKING:

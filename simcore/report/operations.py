@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
 from simcore.kernel_names import shown_name
-from simcore.report.section import Asked
-from simcore.report.table import WIDTH, Field, field_lines, field_values, more_line
+from simcore.report.section import WIDTH, Asked, Field, field_lines, field_values, more_line
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
@@ -90,7 +89,7 @@ def lines(run: Run, asked: Asked) -> list[str]:
 
 
 def _waited(recorded: MeasuredResults) -> Callable[[OpFigures], int]:
-    from simcore.replay.waits import waits_by_item
+    from simcore.replay.partners import waits_by_item
 
     waits = {rank.number: waits_by_item(recorded, index) for index, rank in enumerate(recorded.run.ranks)}
     return lambda one: sum(wait.ns for wait in waits[one.most_rank].get(one.most_item, ()))

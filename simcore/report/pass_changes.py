@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simcore.report.changes import change_fields
-from simcore.report.section import Asked
-from simcore.report.table import Field, field_lines
+from simcore.report.section import Asked, Field, field_lines
 from simcore.units import column_unit, plural
 
 if TYPE_CHECKING:

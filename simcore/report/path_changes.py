@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
 from simcore.report.changes import CHANGE, change_fields
-from simcore.report.section import Asked
-from simcore.report.table import Field, field_lines, field_values
+from simcore.report.section import Asked, Field, field_lines, field_values
 from simcore.units import column_unit
 
 if TYPE_CHECKING:

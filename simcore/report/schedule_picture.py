@@ -1,10 +1,14 @@
-"""A schedule by itself, to be drawn: what each stage does when, at unit times and without communication."""
+"""A schedule by itself, to be drawn: what each stage does when, at unit times and without communication.
+
+As plain values too: each action with its times, the figures of each stage.
+"""
 
 from __future__ import annotations
 
 import os
 from array import array
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from simcore.diagnostics import UsageError, printable
 from simcore.parameters import Parameters
@@ -253,3 +257,34 @@ def _run(asked: Asked, order: Order, shape: Shape) -> Simulation:
 
 def _plain(value: float) -> str:
     return f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def pictures_json(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
+    """The pictures; times in units of a micro-batch on a whole stage."""
+    return [
+        {
+            "schedule": picture.name,
+            "stages": len(picture.lanes),
+            "microbatches": picture.microbatches,
+            "microbatch_size": picture.size,
+            "chunks": picture.parts,
+            "copies": picture.copies,
+            "length": picture.length,
+            "steady_step": picture.steady,
+            "bubble": picture.bubble,
+            "held": picture.held,
+            "lanes": [
+                {
+                    "stage": stage,
+                    "busy": lane.busy,
+                    "bubble": lane.bubble,
+                    "held": lane.held * picture.size,
+                    "held_chunks": lane.chunks,
+                    "step_ends": list(lane.ends),
+                    "actions": [box._asdict() for box in lane.boxes],
+                }
+                for stage, lane in enumerate(picture.lanes)
+            ],
+        }
+        for picture in pictures
+    ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from simcore.report.schedule_picture import Box, Lane, Picture
-from simcore.report.table import Column, table
+from simcore.report.section import Column, table
 
 # SGR of a cell by kind: blue, green, cyan and yellow under black letters; sixteen colours are enough.
 _COLOURS = {"F": "30;44", "B": "30;42", "I": "30;46", "W": "30;43"}

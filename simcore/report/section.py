@@ -1,9 +1,16 @@
-"""A section of a page: one subject, as lines of text and as keys of a JSON, of any run."""
+"""A section of a page, one subject as lines of text and as keys of a JSON, and the tables in it.
+
+Rows stand as columns under their headings and as JSON, each figure declared once; lists stand in lines.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from simcore.records import Struct
 
 Subject = TypeVar("Subject", contravariant=True)
 
@@ -56,3 +63,101 @@ def values(
     for section in sections:
         found |= section.values(of, asked)
     return {key: found[key] for key in dict.fromkeys((*first, *found)) if key in found}
+
+
+# Cells of a page.
+WIDTH = 110
+# Stands for a blank inside a part while lines are broken; `printable` leaves none in a name.
+_UNBROKEN = "\0"
+Row = TypeVar("Row")
+
+
+class Field(Struct, Generic[Row], frozen=True):
+    """One figure of a row: a column of the page, a key of the JSON, or both.
+
+    heading: over the column, whose cells are what `text` gives; None: not on the page. left: of names, else
+    the column is of figures. key: in JSON, "" not there, with what `value` gives (None: the row's attribute
+    of that name). optional: the key is left out where its value is None.
+    """
+
+    heading: str = ""
+    text: Callable[[Row], str] | None = None
+    key: str = ""
+    value: Callable[[Row], Any] | None = None
+    left: bool = False
+    optional: bool = False
+
+
+def keys(*names: str) -> list[Field[Any]]:
+    """Fields of the JSON alone, the row's attributes of these names."""
+    return [Field(key=name) for name in names]
+
+
+def field_lines(fields: Iterable[Field[Row]], rows: Iterable[Row]) -> list[str]:
+    """The rows as a table of text: what of the fields is on the page."""
+    shown = [(Column(one.heading, one.left), one.text) for one in fields if one.text is not None]
+    cells = [[text(row) for _, text in shown] for row in rows]
+    return table([column for column, _ in shown], cells)
+
+
+def field_values(fields: Sequence[Field[Row]], rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """The rows as JSON has them: what of the fields has a key."""
+    keyed = [one for one in fields if one.key]
+    names = [one.key for one in keyed]
+    if len(names) > 1 and all(one.value is None and not one.optional for one in keyed):
+        # A critical path has thousands of rows, and one call a row is a third of one a figure.
+        figures = attrgetter(*names)
+        return [dict(zip(names, figures(row), strict=True)) for row in rows]
+    columns = [one.value or attrgetter(one.key) for one in keyed]
+    found = [{name: value(row) for name, value in zip(names, columns, strict=True)} for row in rows]
+    for name in (one.key for one in keyed if one.optional):
+        for values in found:
+            if values[name] is None:
+                del values[name]
+    return found
+
+
+class Column(NamedTuple):
+    """A heading; `left` for names, else the column is of figures."""
+
+    heading: str
+    left: bool = False
+
+
+def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table: heading, then rows, two blanks before each column."""
+    widths = [
+        max([len(column.heading), *(len(row[number]) for row in rows)])
+        for number, column in enumerate(columns)
+    ]
+    return [
+        "".join(
+            "  " + (cell.ljust(width) if column.left else cell.rjust(width))
+            for cell, width, column in zip(line, widths, columns, strict=True)
+        ).rstrip()
+        for line in ([column.heading for column in columns], *rows)
+    ]
+
+
+def wrapped(text: str, first: str = "", then: str = "") -> list[str]:
+    """A text in lines of a page, broken between its words alone. first, then: what the lines begin with."""
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=then,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def listed(name: str, parts: Sequence[str]) -> list[str]:
+    """A heading and what stands behind it, lines broken between the parts alone."""
+    whole = "; ".join(part.replace(" ", _UNBROKEN) for part in parts)
+    first = f"  {name:<9} "
+    return [line.replace(_UNBROKEN, " ") for line in wrapped(whole, first, " " * len(first))]
+
+
+def more_line(left: int, of: str = "more", where: str = "") -> list[str]:
+    """`  and 12 more (--json has all)`; nothing where none are left."""
+    return [f"  and {left} {of}{where and f' ({where})'}"] if left > 0 else []

@@ -6,8 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from simcore.report.memory import figure_values
-from simcore.report.section import Asked
-from simcore.report.table import WIDTH, Field, field_values, keys, wrapped
+from simcore.report.section import WIDTH, Asked, Field, field_values, keys, wrapped
 from simcore.units import difference, duration
 
 if TYPE_CHECKING:

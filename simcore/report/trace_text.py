@@ -8,10 +8,9 @@ from simcore.diagnostics import printable
 from simcore.executing.accounts import ACCOUNTS
 from simcore.executing.executed import words_of
 from simcore.executing.results import TraceResults
-from simcore.messages.words import link_words
+from simcore.messages.network import link_words
 from simcore.report import diagnostics
-from simcore.report.section import Asked
-from simcore.report.table import Column, table
+from simcore.report.section import Asked, Column, table
 from simcore.run.findings import path_sums
 from simcore.units import byte_size, column_unit, duration, percent, plural
 

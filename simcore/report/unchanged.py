@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simcore.report.section import Asked
-from simcore.report.table import wrapped
+from simcore.report.section import Asked, wrapped
 
 if TYPE_CHECKING:
     from simcore.analysis.two_runs import Compared

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simcore.report.section import Asked
-from simcore.report.table import Field, field_lines, field_values, keys
+from simcore.report.section import Asked, Field, field_lines, field_values, keys
 from simcore.run.figures import StreamUse
 from simcore.run.track import ranks_of
 from simcore.units import byte_size, column_unit, in_unit, percent

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
 from simcore.kernel_names import shown_name
-from simcore.report.section import Asked
-from simcore.report.table import Field, field_lines, field_values, more_line
+from simcore.report.section import Asked, Field, field_lines, field_values, more_line
 from simcore.run.figures import WaitFor
 from simcore.units import duration, percent
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from simcore.diagnostics import printable
 from simcore.kernel_names import shown_name
 from simcore.records import asdict
-from simcore.report.section import Asked
-from simcore.report.table import Field, field_lines, field_values, listed
+from simcore.report.section import Asked, Field, field_lines, field_values, listed
 from simcore.run.findings import WhatIf, dimension_change
 from simcore.units import change_percent, duration
 

@@ -1,5 +1,7 @@
-"""A run as lanes of spans, whatever it came from: which lanes there are, what is in them, how much of a
-stretch is what, and what a search finds in them.
+"""A run as lanes of spans, whatever it came from, and what is said of a span.
+
+Which lanes there are, what is in them, how much of a stretch is what, and what a search finds in them; a
+span at the cursor, in full, and along what waits for what.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from simcore.records import Struct
 if TYPE_CHECKING:
     from simcore.ranks import RankSet
     from simcore.run.axis import Axis
-    from simcore.run.span_words import SpanWords
+
 
 # What a span can be drawn as: compute by what it is for, communication by kind, and not computing. The
 # last five before `wait` are of measured runs: groups of the embeddings, unknown kinds, the host.
@@ -269,3 +271,71 @@ def figures_of(kinds: Sequence[Figure], found: Sequence[int], room_ns: int, rank
     """ns by figure as `Figures`, those that there are."""
     pairs = zip(kinds, found, strict=True)
     return Figures(tuple(one._replace(ns=ns) for one, ns in pairs if ns), room_ns, ranks)
+
+
+class Said(NamedTuple):
+    """A span in few words. Text of a file in them is printable.
+
+    what: it is; "" between spans. whose: the ranks, the most words first. times: when. length: how long, ""
+    where the file has no duration. itself: (words, more words) on the transfer or collective behind a wait.
+    more: where the duration comes from, or what the file says.
+    """
+
+    what: str
+    whose: tuple[str, ...]
+    times: str = ""
+    length: str = ""
+    itself: tuple[str, str] = ("", "")
+    more: str = ""
+
+
+class Step(NamedTuple):
+    """A span to go to. number: its track; stream: of the lane that shows it. words: what it is, and why it
+    is a cause or an effect.
+    """
+
+    number: int
+    stream: str | None
+    start_ns: int
+    rank: int
+    words: str
+
+
+class SpanWords(Protocol):
+    """What a run says of its spans: `index` of the lane of a track, or of one of its streams.
+
+    rank: the one of the track's ranks that is spoken of, None for the first.
+    """
+
+    def said(self, number: int, stream: str | None, index: int | None, ranks: RankSet) -> Said:
+        """The span, or (None) that nothing runs. ranks: those that the lane stands for."""
+
+    def volume(self, number: int, stream: str | None, index: int) -> str:
+        """How many bytes a span moves, and how fast; "" for compute."""
+
+    def aside(self, number: int, stream: str | None, index: int, wide: bool, rank: int | None) -> str:
+        """What there is to say besides: its pass, for whom it waits. wide: whether there is a line for it."""
+
+    def all_of(
+        self, number: int, stream: str | None, index: int, rank: int | None
+    ) -> list[tuple[str, str]]:
+        """(label, words): all that is known of a span."""
+
+    def walk(
+        self, number: int, stream: str | None, index: int, rank: int | None, direction: int
+    ) -> Sequence[Step]:
+        """What a span waited for (-1), or holds back (1); the first one binds."""
+
+    def critical(self, time_ns: int, direction: int) -> Step | None:
+        """The segment of the critical path behind (1) or before (-1) that at a time; None past its ends."""
+
+
+def ordinal(number: int) -> str:
+    """1st, 2nd, 3rd, 4th, 11th, 21st."""
+    ending = "th" if number // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def microbatch_words(number: int, microbatches: int) -> str:
+    """`micro-batch 2 (3rd of 16)`: the number of files and JSON counts from 0, people from 1."""
+    return f"micro-batch {number} ({ordinal(number + 1)} of {microbatches})"

@@ -3,14 +3,15 @@
 Knows bytes, ports and time; nothing of ops or ranks. Import from here all that `__all__` names.
 """
 
-from simcore.sharing.flows import (
+from simcore.sharing.port_network import (
     Flow,
+    PortNetwork,
     Transmission,
+    alone_ns,
     collective_transmission,
     port_capacity,
     transfer_transmission,
 )
-from simcore.sharing.port_network import PortNetwork, alone_ns
 
 __all__ = [
     "Flow",

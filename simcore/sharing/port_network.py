@@ -1,14 +1,296 @@
-"""Transmissions under way on shared ports, timed anew at every start and end."""
+"""Transmissions under way on shared ports, timed anew at every start and end.
+
+A collective or transfer puts phases of fixed time and bytes on the ports; each of its chunks walks the
+phases, and a place serves a few at a time; ports share by max-min fairness.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import insort
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from sortedcontainers import SortedList
 
-from simcore.sharing.flows import Flow, Transmission
-from simcore.sharing.ports import Part, Port, connected, fair_speeds
-from simcore.sharing.walk import Walk
+from simcore.cluster import Cluster, GroupShape, TransferShape
+from simcore.collectives import transfer_ns
+from simcore.collectives.algorithms import algorithm_named
+from simcore.collectives.exact import floor_ns
+from simcore.collectives.loads import chain_bytes, load_ns, phase_loads
+from simcore.collectives.phases import Phase, chunk_bytes, phases
+
+
+class Flow(NamedTuple):
+    """One phase: first fixed_ns that nothing slows down, then bytes on ports.
+
+    work_ns: how long the bytes take at full speed. rate: bytes per ns then, each way, on the
+    busiest port of a member. shares: (dimension, part of that rate) of every dimension used.
+    place: the dimension whose queue of chunks serves the phase.
+    """
+
+    fixed_ns: int
+    work_ns: int
+    rate: float
+    shares: tuple[tuple[int, float], ...]
+    place: int = 0
+
+    @property
+    def whole_ns(self) -> int:
+        """How long it takes at full speed, ns."""
+        return self.fixed_ns + self.work_ns
+
+
+class Transmission(NamedTuple):
+    """One collective or transfer: `chunks` equal chunks that each walk `flows` in order.
+
+    active_chunks: how many of them a dimension serves at a time. scales: factors on all
+    durations, one after the other; the flows are those without.
+    """
+
+    flows: tuple[Flow, ...]
+    chunks: int = 1
+    active_chunks: int = 1
+    scales: tuple[float, ...] = ()
+
+    def scaled(self, scale: float) -> Transmission:
+        """All durations times `scale`."""
+        return self if scale == 1.0 else self._replace(scales=(*self.scales, scale))
+
+    def clock(self, ns: int) -> int:
+        """When it has come as far as it is after `ns` without scales, ns: rounded once a scale."""
+        for scale in self.scales:
+            ns = round(ns * scale)
+        return ns
+
+    def times(self, phase: int, since: int) -> tuple[int, int]:
+        """(fixed ns, ns of the bytes at full speed) of a phase that begins `since` ns into it without scales.
+
+        A phase lasts from one time of `clock` to another, so that what is rounded never adds up:
+        alone, phases and chunks take together what the whole takes, scaled and rounded once.
+        """
+        flow = self.flows[phase]
+        if not self.scales:
+            return flow.fixed_ns, flow.work_ns
+        whole = self.clock(since + flow.whole_ns) - self.clock(since)
+        work = min(whole, self.clock(flow.work_ns))
+        return whole - work, work
+
+
+FREE = Transmission((Flow(0, 0, 0.0, ()),))
+
+
+def collective_transmission(
+    cluster: Cluster, shape: GroupShape, collective: str, size_bytes: int
+) -> Transmission:
+    """The phases of one collective; takes and raises what `collective_ns` of simcore.collectives does."""
+    if not size_bytes or not shape.crossings:
+        return FREE
+    chunks, size = chunk_bytes(cluster, shape, collective, size_bytes)
+    flows = tuple([_flow(cluster, phase) for phase in phases(cluster, shape, collective, size)])
+    return Transmission(flows, chunks, cluster.active_chunks)
+
+
+def transfer_transmission(cluster: Cluster, shape: TransferShape, size_bytes: int) -> Transmission:
+    """A point-to-point transfer: its hops, then its bytes on each dimension in which the two ends differ."""
+    if not size_bytes or not shape:
+        return FREE
+    rate = min(cluster.dims[index].bandwidth for index, _ in shape)
+    whole = transfer_ns(cluster, shape, size_bytes)
+    work = min(whole, floor_ns(size_bytes, rate))
+    shares = tuple([(index, 1.0) for index, _ in shape])
+    return Transmission((Flow(whole - work, work, rate, shares),))
+
+
+def port_capacity(cluster: Cluster, dimension: int) -> float:
+    """Bytes per ns of one NPU's port on a dimension, each way."""
+    one = cluster.dims[dimension]
+    return one.bandwidth * (one.size - 1) if one.kind == "fully-connected" else one.bandwidth
+
+
+def _flow(cluster: Cluster, phase: Phase) -> Flow:
+    """The chain of a phase's messages as fixed time and bytes.
+
+    What the ports carry beyond the chain (the other messages of `direct`) takes port time; what
+    the chain waits for beyond its own port (the levels of a tree) stays fixed time.
+    """
+    whole = phase.ns()
+    carried = chain_bytes(phase)
+    dims = cluster.dims
+    chain_ns = min(whole, sum(floor_ns(size, dims[index].bandwidth) for index, size in carried.items()))
+    loads = phase_loads(phase)
+    if algorithm_named(phase.algorithm).port_loads is None:
+        work = chain_ns
+    else:
+        work = max(load_ns(cluster, load) for load in loads)
+    fixed_ns = whole - min(chain_ns, work)
+    place = phase.leg.dimension
+    if not work:
+        return Flow(fixed_ns, 0, 0.0, (), place)
+    rates = {}
+    for index, size, links in loads:
+        most = dims[index].bandwidth * links
+        rates[index] = most if len(loads) == 1 else min(most, size / work)
+    highest = max(rates.values())
+    shares = tuple([(index, rate / highest) for index, rate in rates.items() if rate])
+    return Flow(fixed_ns, work, highest, shares, place)
+
+
+class Walk:
+    """Where the chunks of a transmission are. A place (dimension) serves waiting chunks in turn.
+
+    All members go on together here: the same queues as those of an idle network, where ranks
+    of a tree alone differ.
+    """
+
+    __slots__ = ("missing", "running", "transmission", "waiting")
+
+    def __init__(self, transmission: Transmission) -> None:
+        self.transmission = transmission
+        self.missing = transmission.chunks
+        self.waiting: dict[int, deque[tuple[int, int]]] = {}
+        self.running: dict[int, int] = {}
+
+    def begin(self) -> list[tuple[int, int]]:
+        """(chunk, phase) of those that start at once."""
+        for chunk in range(self.transmission.chunks):
+            self._queue(chunk, 0)
+        return self._serve(self.transmission.flows[0].place)
+
+    def finish(self, chunk: int, phase: int) -> list[tuple[int, int]]:
+        """(chunk, phase) of those that start when a chunk has finished a phase."""
+        flows = self.transmission.flows
+        place = flows[phase].place
+        self.running[place] -= 1
+        if phase + 1 == len(flows):
+            self.missing -= 1
+            return self._serve(place)
+        self._queue(chunk, phase + 1)
+        following = flows[phase + 1].place
+        started = self._serve(place)
+        return started if following == place else started + self._serve(following)
+
+    def _queue(self, chunk: int, phase: int) -> None:
+        place = self.transmission.flows[phase].place
+        self.waiting.setdefault(place, deque()).append((chunk, phase))
+
+    def _serve(self, place: int) -> list[tuple[int, int]]:
+        waiting = self.waiting[place]
+        started = []
+        while waiting and self.running.get(place, 0) < self.transmission.active_chunks:
+            self.running[place] = self.running.get(place, 0) + 1
+            started.append(waiting.popleft())
+        return started
+
+
+# (stream, chunk): the order in which a port sums its flows.
+Order = tuple[int, int]
+
+
+class Port:
+    """One direction of one NPU's port on one dimension. capacity: bytes per ns.
+
+    crossing: (order, part, share) of the bytes that cross it now, in stream order.
+    """
+
+    __slots__ = ("capacity", "crossing")
+
+    def __init__(self, capacity: float) -> None:
+        self.capacity = capacity
+        self.crossing: list[tuple[Order, Part, float]] = []
+
+
+class Part:
+    """The bytes of one flow while they move.
+
+    rate: bytes per ns at full speed. ports: (port, part of that rate on it). speed: the part of
+    full speed that it has, 0 before its first share. left_ns: what is left of it at time
+    `since`, in ns at full speed.
+    """
+
+    __slots__ = ("left_ns", "order", "ports", "rate", "since", "speed")
+
+    def __init__(self, order: Order, rate: float, work_ns: int, ports: list[tuple[Port, float]]) -> None:
+        self.order = order
+        self.rate = rate
+        self.ports = ports
+        self.speed = 0.0
+        self.left_ns: float = work_ns
+        self.since = 0
+
+    def enter(self) -> None:
+        """Cross all ports from now on."""
+        for port, share in self.ports:
+            # Orders at a port differ, so that parts are never compared.
+            insort(port.crossing, (self.order, self, share))
+
+    def leave(self) -> None:
+        """Cross no port any more."""
+        for port, _ in self.ports:
+            port.crossing = [entry for entry in port.crossing if entry[1] is not self]
+
+    def run_until(self, now: int) -> None:
+        """Count what has moved since the last change of speed."""
+        self.left_ns -= (now - self.since) * self.speed
+        self.since = now
+
+    def end_ns(self) -> int:
+        """When it will be over at its speed, rounded half to even."""
+        return self.since + max(0, round(self.left_ns / self.speed))
+
+
+def connected(ports: Iterable[Port]) -> tuple[list[Part], list[Port]]:
+    """All parts, and the ports that they cross, that can feel a change at one of `ports`."""
+    parts: dict[Part, None] = {}
+    reached = dict.fromkeys(ports)
+    waiting = list(reached)
+    while waiting:
+        for _, part, _ in waiting.pop().crossing:
+            if part not in parts:
+                parts[part] = None
+                for port, _ in part.ports:
+                    if port not in reached:
+                        reached[port] = None
+                        waiting.append(port)
+    return list(parts), [port for port in reached if port.crossing]
+
+
+def fair_speeds(parts: list[Part], ports: list[Port]) -> dict[Part, float]:
+    """The part of its full speed that each part gets: max-min fair in bytes per ns.
+
+    Rates rise together, up to a part's own full rate; where a port is full, the parts that
+    cross it keep what they have, and the others go on rising. parts, ports: connected ones.
+    """
+    if len(parts) == 1:
+        return {parts[0]: 1.0}
+    rates: dict[Part, float] = {}
+    rising = parts
+    level = 0.0
+    while rising:
+        full: dict[Port, float] = {}
+        for port in ports:
+            used = weight = 0.0
+            for _, part, share in port.crossing:
+                rate = rates.get(part)
+                if rate is None:
+                    weight += share
+                else:
+                    used += rate * share
+            if weight:
+                full[port] = (port.capacity - used) / weight
+        # What rounding takes from a full port never lowers a level that was reached.
+        level = max(level, min([*full.values(), *[part.rate for part in rising]]))
+        still = []
+        for part in rising:
+            if part.rate <= level:
+                rates[part] = part.rate
+            elif any(full[port] <= level for port, _ in part.ports):
+                rates[part] = level
+            else:
+                still.append(part)
+        rising = still
+    return {part: rate / part.rate for part, rate in rates.items()}
+
 
 OUT, IN = 0, 1
 

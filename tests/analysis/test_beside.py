@@ -17,9 +17,9 @@ from simcore.diagnostics import UsageError
 from simcore.measured import read_run
 from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 from simcore.report.comparisons import comparison_json, comparison_page
-from simcore.run.accounts import ALIKE, mean_ns
+from simcore.run.track import ALIKE, mean_ns
 from simcore.simulation import simulate
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text
 from tests.measured.traces import STAMP, Op

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from simcore.analysis import Results
-from simcore.analysis.simai_beside import EstimateLine, beside_estimate
+from simcore.analysis.simai_estimate import EstimateLine, beside_estimate
 from simcore.parameters import Parameters
 from simcore.report.pages import run_json, run_page
 from simcore.simulation import simulate

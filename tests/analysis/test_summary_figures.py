@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from simcore.analysis import ACCOUNTS, Results
-from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT
+from simcore.analysis.accounts import BUBBLE, FIRST_EXPOSED, IDLE, WAIT, joined
 from simcore.analysis.dimensions import class_use
 from simcore.analysis.rank_map import MEASURES, last_end_ns
-from simcore.analysis.stages import joined
 from simcore.analysis.worst import _stages
 from simcore.program.ops import STREAMS
 from simcore.report.pages import run_json, run_page

@@ -12,7 +12,7 @@ from simcore.chakra import find_set, open_set
 from simcore.executing import TraceResults, executed_results
 from simcore.export import FORMATS, Request, save_folder
 from simcore.parameters import Parameters
-from simcore.run.accounts import ALIKE
+from simcore.run.track import ALIKE
 from simcore.simulation import simulate
 from simcore.workload import open_workload
 

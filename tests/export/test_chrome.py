@@ -18,7 +18,7 @@ from simcore import __version__
 from simcore.analysis import Results
 from simcore.diagnostics import UsageError
 from simcore.export.json_text import microseconds
-from simcore.export.rows import disjoint_rows, nested_rows
+from simcore.export.spans import disjoint_rows, nested_rows
 from simcore.layout import GROUP_KINDS
 from simcore.parameters import Parameters
 from simcore.simulation import Simulation, simulate

@@ -14,7 +14,7 @@ from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.replay import measured_results
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 from tests.kineto.corpus import NSYS, needs_corpus, union_ns
 
 _KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"

@@ -13,7 +13,7 @@ from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.replay import measured_results
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 
 _RANKS, _COLLECTIVES = 3, 5
 

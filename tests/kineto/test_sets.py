@@ -18,7 +18,7 @@ from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults, measured_results
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 from tests.kineto.corpus import DLRM, GLOO, needs_corpus, raw
 
 pytestmark = needs_corpus

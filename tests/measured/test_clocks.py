@@ -9,7 +9,7 @@ import pytest
 
 from simcore.measured import MeasuredRun, open_directory
 from simcore.replay import MeasuredResults
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 from tests.workload.texts import shared_folder
 
 from .traces import Op, Sub, later, said, write_set

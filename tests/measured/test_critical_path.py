@@ -12,7 +12,7 @@ from simcore.replay import MeasuredResults
 from simcore.replay.accounts import FIRST_EXPOSED
 from simcore.replay.critical_path import LAST, MESSAGE, QUEUED, Segment
 from simcore.replay.dependencies import causes, effects
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 from simcore.run.pieces import AWAIT, LAUNCH
 
 from .made_steps import Factors, Layout, actions, made_run, simulated, trace_text

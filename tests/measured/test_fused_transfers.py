@@ -6,7 +6,7 @@ import pytest
 
 from simcore.measured.summary import op_figures
 from simcore.replay import MeasuredResults
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 from simcore.replay.worst import piece_name
 
 from .test_replay_by_hand import MS, op, run_of

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simcore.measured import MeasuredRun
 from simcore.replay import MeasuredResults
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 from simcore.report.pages import run_json, run_page
 from simcore.run.findings import WhatIf
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import BUBBLE, IDLE, WAIT
 from simcore.replay.operations import Operations
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 from simcore.report.pages import run_json
 
 from .made_steps import Factors, Layout, actions, made_run, run_apart, simulated, trace_text

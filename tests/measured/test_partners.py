@@ -7,7 +7,7 @@ import pytest
 from simcore.measured import MeasuredRun, read_run
 from simcore.measured.matching import Call
 from simcore.replay import MeasuredResults
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 from simcore.report.pages import run_json, run_page
 
 from .test_replay_by_hand import MS, SLOW_RANK, op, run_of

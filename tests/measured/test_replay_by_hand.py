@@ -12,9 +12,8 @@ from simcore.inputs import open_input
 from simcore.measured import MeasuredRun, open_directory, read_run
 from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults, measured_results
-from simcore.replay.difference import differences
-from simcore.replay.insights import insight_lines
-from simcore.replay.scales import Scales
+from simcore.replay.insights import differences, insight_lines
+from simcore.replay.parameters import Scales
 
 from .traces import STAMP, Op, Sub, step, write_set
 

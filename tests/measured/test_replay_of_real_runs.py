@@ -15,7 +15,7 @@ from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults, measured_results
 from simcore.replay.insights import insight_lines
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 from tests.workload.texts import shared_folder
 
 from .naive_replay import fine_ns, naive_ns, read_set

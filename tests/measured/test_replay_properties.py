@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.replay import MeasuredResults
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 
 from .damaged import DAMAGED
 from .made_steps import Action, Factors, Layout, Times, actions, made_run, simulated, trace_text

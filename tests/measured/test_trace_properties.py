@@ -18,7 +18,7 @@ from simcore.measured.summary import op_figures, rank_times, sub_figures
 from simcore.measured.vocabulary import GROUPS
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import ACCOUNTS
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 from simcore.report.pages import run_json, run_page
 from simcore.run.findings import path_sums
 

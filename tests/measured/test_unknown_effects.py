@@ -5,7 +5,7 @@ from pathlib import Path
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun, open_directory
 from simcore.replay import MeasuredResults
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 from simcore.report.pages import run_json, run_page
 from simcore.run.findings import WhatIf
 from tests.measured.test_partners import LINES

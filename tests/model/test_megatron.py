@@ -338,7 +338,7 @@ def test_a_row_unfolds_into_its_ops(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("schedule", ["1f1b", "gpipe", "zb-h1"])
 def test_the_memory_lane_reaches_the_figure_and_comes_down_again(schedule: str) -> None:
     from simcore.analysis import Results
-    from simcore.analysis.memory_lane import memory_lane
+    from simcore.analysis.model_figures import memory_lane
 
     results = Results(run(EXPERTS, pp=3, world=6, ep=2, global_batch=12, schedule=schedule, gpu="h100"))
     figures = results.model_figures
@@ -354,7 +354,7 @@ def test_the_memory_lane_reaches_the_figure_and_comes_down_again(schedule: str) 
 
 def test_the_timeline_has_the_memory_of_the_lane_at_the_cursor() -> None:
     from simcore.analysis import Results
-    from simcore.analysis.memory_lane import memory_lane
+    from simcore.analysis.model_figures import memory_lane
     from tui.frame import BLOCKS
     from tui.timeline.memory_row import MemoryRow
     from tui.timeline.window import Window

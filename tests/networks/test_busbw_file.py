@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.diagnostics import InputError, printable
-from simcore.networks.busbw_file import BusbwFile
+from simcore.networks.busbw import BusbwFile
 
 INPUTS = Path(__file__).parent / "simai"
 

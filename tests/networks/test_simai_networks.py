@@ -17,15 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
-from simcore.analysis.facts import op_facts
+from simcore.analysis.origins import op_facts
 from simcore.diagnostics import InputError, UsageError, printable
 from simcore.layout import Layout
 from simcore.networks import open_network
 from simcore.networks.busbw import Busbw
 from simcore.networks.places import one_place
 from simcore.networks.simai import SimaiNetwork
-from simcore.networks.simai_auto import SimaiAuto
-from simcore.networks.simai_ratio import ratio
+from simcore.networks.simai_auto import SimaiAuto, ratio
 from simcore.parameters import Parameters
 from simcore.program.ops import TransferCost
 from simcore.simulation import Simulation, explain_alone, simulate

@@ -17,8 +17,7 @@ from simcore.model.names import MODELS
 from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults, measured_results
 from simcore.report import comparisons, pages
-from simcore.report.section import Asked, Section, page
-from simcore.report.table import Field, field_lines, field_values, keys, table
+from simcore.report.section import Asked, Field, Section, field_lines, field_values, keys, page, table
 from simcore.simulation import simulate
 from simcore.units import column_unit, in_unit
 from simcore.workload import open_workload

@@ -12,7 +12,7 @@ from simcore.diagnostics import Diagnostic, UsageError
 from simcore.layout import Layout
 from simcore.parameters import Parameters
 from simcore.report.pages import run_page
-from simcore.report.table import Column, table
+from simcore.report.section import Column, table
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration
 from simcore.workload import open_workload

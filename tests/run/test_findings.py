@@ -9,7 +9,7 @@ import pytest
 from simcore.analysis.run import Run
 from simcore.diagnostics import Cancelled
 from simcore.replay import MeasuredResults
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 from simcore.run.findings import longest_of_part, path_sums, spot_of
 from tests.measured.made_steps import Layout, run_apart
 from tests.measured.test_replay_by_hand import SLOW_RANK, SLOW_STAGE, run_of

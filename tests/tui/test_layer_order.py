@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
-from simcore.analysis.layer_places import longest_span
+from simcore.analysis.layer_order import longest_span
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import run, seed, seed_workload, small
 from tests.tui.pseudo_terminal import SEED, Terminal, wltui

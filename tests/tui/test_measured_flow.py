@@ -9,7 +9,7 @@ import pytest
 from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 from tests.measured.test_replay_by_hand import SLOW_RANK, run_of
 from tests.measured.traces import STAMP
 from tests.tui.pseudo_terminal import wltui

@@ -13,7 +13,7 @@ from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import ACCOUNTS
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 from simcore.run.lanes import COMPUTING, KINDS
 from tests.analysis.test_measured_ranges import seed
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text

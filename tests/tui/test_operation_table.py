@@ -17,7 +17,7 @@ from simcore.measured import MeasuredRun
 from simcore.measured.columns import MEASURED
 from simcore.replay import MeasuredResults
 from simcore.replay.operations import Operation, Operations
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 from tests.measured.made_steps import Layout, made_run, run_apart
 from tests.measured.test_less_work import _LAYOUTS
 from tests.measured.test_operations import four, made_step, text_of_step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcore.analysis.accounts import BUBBLE, WAIT
-from simcore.run.span_words import microbatch_words, ordinal
+from simcore.run.lanes import microbatch_words, ordinal
 from tests.strategies import Cell, Row, make_workload
 from tests.tui.made_runs import line_text, lonely, reveal, run, seed, seed_workload, small
 from tui.timeline.details import details

@@ -7,8 +7,8 @@ import pytest
 from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults
+from simcore.replay.parameters import Scales
 from simcore.replay.run_words import replay_words
-from simcore.replay.scales import Scales
 from simcore.report.comparisons import comparison_page
 from simcore.report.pages import run_page
 from tests.analysis.test_beside import beside

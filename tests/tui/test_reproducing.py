@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcore.replay import MeasuredResults
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 from tests.analysis.test_beside import made_simulation
 from tests.command_line.running import ROOT
 from tests.measured.made_steps import Layout

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from simcore.replay import MeasuredResults
-from simcore.replay.scales import Scales
+from simcore.replay.parameters import Scales
 from simcore.report.pages import run_json
 from simcore.run.findings import longest_of_part, path_sums
 from tests.measured.test_critical_path import beside

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from simcore.diagnostics import InputError, printable
 from simcore.workload import Header, Workload
-from simcore.workload.formats import simai_lines
+from simcore.workload.formats import simai_rows
 from simcore.workload.model import base_name
 
 from .texts import HEADER, POLICY, read, row, text_of
@@ -120,7 +120,7 @@ def test_a_long_line_reads_piece_by_piece_as_it_does_at_once(
     header, count, *rows = [*mutated(changes).split(b"\n"), b""]
     data = b"\n".join([header, count, between.join(rows * times)]).replace(b"optimizer1", name)
     at_once = outcome(data)
-    with mock.patch.object(simai_lines, "_LONG", long):
+    with mock.patch.object(simai_rows, "_LONG", long):
         assert outcome(data) == at_once
 
 
@@ -133,9 +133,9 @@ def test_rows_read_a_block_at_a_time_as_they_do_one_by_one(
     header, count, *rows = [*mutated(changes).split(b"\n"), b""]
     odd = [row.replace(b"-1", b"7").replace(b"ALLREDUCE", b"Allreduce_X") for row in rows]
     data = b"\n".join([header, count, *(rows + odd) * times])
-    with mock.patch.object(simai_lines, "_BLOCK", 1):
+    with mock.patch.object(simai_rows, "_BLOCK", 1):
         one_by_one = outcome(data)
-    with mock.patch.object(simai_lines, "_BLOCK", block):
+    with mock.patch.object(simai_rows, "_BLOCK", block):
         assert outcome(data) == one_by_one
 
 

@@ -123,7 +123,7 @@ def _text(collective: str, ranks: RankSet, size: int, done: Done, origin: list[s
 
 def _links_text(links: list[LinkUse], step_ns: int) -> list[str]:
     """What the links carried, the busiest first."""
-    from simcore.messages.words import link_words
+    from simcore.messages.network import link_words
 
     order = sorted(links, key=lambda one: (-one.busy_ns, one.dimension, one.source, one.target))
     lines = [f"{len(links)} links, message by message, first come first served:"]

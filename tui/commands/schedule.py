@@ -93,7 +93,7 @@ def main(words: list[str]) -> int:
     pictures += _beside(asked, pictures[0]) if arguments.equal_memory else map(picture_of, asked[1:])
     if arguments.json:
         from simcore.json_text import json_text
-        from simcore.report.schedule_json import pictures_json
+        from simcore.report.schedule_picture import pictures_json
 
         print(json_text({"schema": SCHEMA, "schedules": pictures_json(pictures)}))
     elif arguments.svg:

@@ -9,9 +9,8 @@ from simcore.analysis.beside import Beside
 from simcore.analysis.beside.words import notices, paired_words, run_words, side_facts, where_words, why_words
 from simcore.analysis.compare import Alike, Change
 from simcore.analysis.run import Run
-from simcore.run.accounts import busy_ns
 from simcore.run.lanes import KINDS
-from simcore.run.track import Track
+from simcore.run.track import Track, busy_ns
 from tui.compare.source import Row, by_difference, joined_legend
 from tui.frame import cells
 from tui.timeline.lanes import LaneSource

@@ -8,7 +8,7 @@ from functools import cached_property
 from simcore.analysis.accounts import ACCOUNTS
 from simcore.analysis.compare import Alike, Change, Comparison
 from simcore.analysis.compare.words import cost_words, matched_words, op_words, side_words
-from simcore.analysis.facts import op_facts
+from simcore.analysis.origins import op_facts
 from simcore.analysis.span_words import PHASE_WORDS
 from tui.compare.source import Row, by_difference, joined_legend
 from tui.frame import cells

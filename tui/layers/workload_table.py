@@ -9,8 +9,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from simcore.analysis import LayerGroup, Results
-from simcore.analysis.layer_order import NO_SLACK, LayerOrder
-from simcore.analysis.layer_places import longest_span
+from simcore.analysis.layer_order import NO_SLACK, LayerOrder, longest_span
 from simcore.analysis.layers import NOT_MODELLED, LayerCell, LayerRows
 from simcore.analysis.on_demand import OnDemand
 from simcore.collectives import NAMES, cell_name

@@ -18,8 +18,8 @@ from simcore.parameters import Parameters
 from simcore.policies import chosen_dialect
 from simcore.program.blocks import find_structure
 from simcore.program.building import chosen_schedule
-from simcore.program.defaults import schedule_defaults
 from simcore.program.ops import Program
+from simcore.program.plan import schedule_defaults
 from simcore.simulation import place
 from simcore.workload import Workload
 

@@ -10,7 +10,7 @@ from simcore.cluster import DEFAULT_PRESET, PRESETS, parameter_values
 from simcore.diagnostics import UsageError
 from simcore.names import WORKLOAD_DIALECTS
 from simcore.networks import NETWORKS, network_model
-from simcore.networks.simai_inputs import simai_bandwidths
+from simcore.networks.simai import simai_bandwidths
 from simcore.parameters import Flag, Parameters, least_count, parse_value, replaced
 from simcore.stated import Origin, origin_of
 from simcore.units import number

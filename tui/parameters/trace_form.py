@@ -14,8 +14,7 @@ from simcore.overrides import MOST_FACTOR
 from simcore.parameters import Flag, Parameters, flag_of, replaced
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import EXPOSED
-from simcore.replay.parameters import parameters_of, stage_word
-from simcore.replay.scales import rounded
+from simcore.replay.parameters import parameters_of, rounded, stage_word
 from simcore.replay.what_if import balanced
 from simcore.units import duration, number, plural, signed
 from tui.frame import Glyphs, Line, largest

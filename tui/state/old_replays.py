@@ -15,8 +15,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 def read_replay(value: object, where: str) -> tuple[bool, Parameters, str]:
     """(whether it was on the screen, its parameters, what of it is lost in words). Raises `Damaged`."""
-    from simcore.replay.parameters import parameters_of
-    from simcore.replay.scales import Scales
+    from simcore.replay.parameters import Scales, parameters_of
 
     found = table(value, where)
     shown = found.get("shown")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from simcore.analysis.rank_map import MapRow
     from simcore.analysis.run import Run
     from simcore.replay import MeasuredResults
-    from simcore.replay.difference import Difference
+    from simcore.replay.insights import Difference
 
 _MAP_ROLE = {"exposed": "comm", "wait": "wait", "computing": "bwd"}
 # Cells of a name that are worth a column of figures, and operations of a rank at most.
@@ -240,7 +240,7 @@ class Waits:
         """How each rank's replayed end differs from the measured one."""
         if self._differences is None:
             # Imported here: not before somebody looks at a replay.
-            from simcore.replay.difference import differences
+            from simcore.replay.insights import differences
 
             self._differences = differences(self._run.base)
         return self._differences

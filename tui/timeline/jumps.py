@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
-from simcore.run.span_words import Step, ordinal
+from simcore.run.lanes import Step, ordinal
 from simcore.units import duration, plural
 from tui.frame import in_cells
 from tui.timeline.model import TimelineModel

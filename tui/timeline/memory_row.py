@@ -9,7 +9,7 @@ from tui.timeline.window import Window
 
 if TYPE_CHECKING:
     from simcore.analysis import Results
-    from simcore.analysis.memory_lane import MemoryLane
+    from simcore.analysis.model_figures import MemoryLane
     from simcore.analysis.run import Run
 
 # What is above the limit is drawn as a full column and named by its colour's role, and by this.
@@ -30,7 +30,7 @@ class MemoryRow:
         number = max(number, 0)
         if self._kept is None or self._kept[0] is not run or self._kept[1] != number:
             # Imported here: files have no such lane.
-            from simcore.analysis.memory_lane import memory_lane
+            from simcore.analysis.model_figures import memory_lane
 
             self._kept = run, number, memory_lane(cast("Results", run), number)
         return self._kept[2]

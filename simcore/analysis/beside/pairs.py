@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from simcore.analysis.beside import words
-from simcore.analysis.beside.passes import MatchedPass, matched_passes
 from simcore.analysis.beside.words import account_of
 from simcore.analysis.compare import Change, Part
 from simcore.analysis.compare.parts import BUSY
 from simcore.analysis.run import Run
 from simcore.diagnostics import UsageError, printable
 from simcore.records import Struct
-from simcore.run.accounts import ALIKE, busy_ns, mean_ns
-from simcore.run.track import Track
+from simcore.run.track import ALIKE, TimedPass, Track, busy_ns, mean_ns
+
+
+class MatchedPass(NamedTuple):
+    """The same pass in A and in B."""
+
+    a: TimedPass
+    b: TimedPass
+
+
+def matched_passes(a: Iterable[TimedPass], b: Iterable[TimedPass]) -> list[MatchedPass]:
+    """The passes that both have: of one direction, micro-batch and part; in the order of A."""
+    of_b = {one[:3]: one for one in b}
+    return [MatchedPass(one, of_b[one[:3]]) for one in a if one[:3] in of_b]
+
 
 # A rank stands for its stage, or a stage for all, if it changes over so many times as much as the others.
 _MUCH_MORE = 4

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from simcore.analysis.compare.leading import leading_parts
 from simcore.analysis.compare.parts import BUSY
+from simcore.analysis.compare.reasons import leading_parts
 from simcore.diagnostics import printable
 from simcore.replay.run_words import replay_words
-from simcore.replay.slow_ranks import LEAST
-from simcore.run.accounts import ALIKE, COMPUTE
+from simcore.replay.stragglers import LEAST
+from simcore.run.track import ALIKE, COMPUTE
 from simcore.units import difference, duration, plural
 
 if TYPE_CHECKING:

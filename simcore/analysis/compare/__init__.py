@@ -10,13 +10,11 @@ from typing import Any, ClassVar, NamedTuple
 
 from simcore.analysis.accounts import ACCOUNTS
 from simcore.analysis.compare import words
-from simcore.analysis.compare.leading import Leading, leading_parts
 from simcore.analysis.compare.matching import ClassPair, class_pairs, rows_in
 from simcore.analysis.compare.movers import Alike, Matched, Mover, compared_ops, computed_ops
-from simcore.analysis.compare.parts import Part, difference_parts
-from simcore.analysis.compare.paths import Change, PathChanges, path_changes
-from simcore.analysis.compare.reasons import why
-from simcore.analysis.effective import effective_parameters
+from simcore.analysis.compare.parts import Change, Part, PathChanges, difference_parts, path_changes
+from simcore.analysis.compare.reasons import Leading, leading_parts, why
+from simcore.analysis.figures import effective_parameters
 from simcore.analysis.results import Results
 from simcore.analysis.sentences.model import Facts
 from simcore.diagnostics import printable

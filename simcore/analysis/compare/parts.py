@@ -1,4 +1,4 @@
-"""The parts of B - A: the difference of two critical paths by account.
+"""The parts of B - A: the difference of two critical paths by account, and what each path is made of.
 
 The path of a pipeline runs passes of micro-batches on top of those that a rank runs itself: fill and drain.
 Where these change, and not what ranks do themselves, the part is the bubble, whatever the passes consist of.
@@ -6,6 +6,7 @@ Where these change, and not what ranks do themselves, the part is the bubble, wh
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from simcore.analysis.accounts import ACCOUNTS, FIRST_EXPOSED, IDLE_OP
@@ -211,3 +212,46 @@ def _account(stream: int) -> str:
     if stream == COMPUTE:
         return BUSY
     return f"exposed {STREAMS[stream] if stream < TO_NEXT else 'pp'}"
+
+
+class Change(NamedTuple):
+    """A figure of the one run and of the other, ns."""
+
+    name: str
+    a_ns: int
+    b_ns: int
+
+    @property
+    def ns(self) -> int:
+        """How much larger it is in the other run."""
+        return self.b_ns - self.a_ns
+
+
+class PathChanges(NamedTuple):
+    """ns of both critical paths by kind of segment, by stage, and by name of rows without digits.
+
+    Names are those of `CriticalPath.by_kind` and `Results.critical_by_layer`, a stage's is its
+    number. What changes most comes first, then what is longest.
+    """
+
+    kind: list[Change]
+    stage: list[Change]
+    layer: list[Change]
+
+
+def path_changes(a: Results, b: Results) -> PathChanges:
+    """Each sums to the step times of the two runs."""
+    one, other = a.critical_path, b.critical_path
+    return PathChanges(
+        _changes(one.by_kind(), other.by_kind()),
+        _changes(one.by_stage(), other.by_stage()),
+        _changes(a.critical_by_layer, b.critical_by_layer),
+    )
+
+
+def _changes(
+    a: Mapping[str, int] | Mapping[int, int], b: Mapping[str, int] | Mapping[int, int]
+) -> list[Change]:
+    sums = [{str(name): ns for name, ns in side.items()} for side in (a, b)]
+    found = [Change(name, sums[0].get(name, 0), sums[1].get(name, 0)) for name in {**sums[0], **sums[1]}]
+    return sorted(found, key=lambda one: (-abs(one.ns), -max(one.a_ns, one.b_ns), one.name))

@@ -38,7 +38,7 @@ def side_words(comparison: Comparison, side: int) -> str:
         words.append("--no-fold" if each[side] else "equal ranks folded")
     if results.model_figures is not None:
         # Imported here: files have none.
-        from simcore.analysis.model_words import throughput_facts
+        from simcore.analysis.model_figures import throughput_facts
 
         facts = throughput_facts(results.model_figures)
         words += [facts[0], facts[3]]

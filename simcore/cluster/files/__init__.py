@@ -9,7 +9,7 @@ from simcore.cluster.files.astra_network import read_network_yml
 from simcore.cluster.files.astra_system import read_system
 from simcore.cluster.files.cluster_toml import read_cluster_toml
 from simcore.cluster.files.source import Source
-from simcore.cluster.settings import Settings
+from simcore.cluster.parsing import Settings
 
 __all__ = ["read_cluster_file", "read_system_file"]
 

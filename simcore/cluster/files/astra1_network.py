@@ -12,11 +12,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from simcore.cluster.files.astra_network import KINDS
-from simcore.cluster.files.entries import Entries, is_number, json_entries
-from simcore.cluster.files.source import Source
+from simcore.cluster.files.source import Entries, Source, is_number, json_entries
 from simcore.cluster.model import Dimension
-from simcore.cluster.parsing import BANDWIDTHS, LATENCIES, MOST_NPUS
-from simcore.cluster.settings import Settings
+from simcore.cluster.parsing import BANDWIDTHS, LATENCIES, MOST_NPUS, Settings
 from simcore.diagnostics import Diagnostic
 
 _CODE = "network-json"

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from simcore.cluster.files.source import Source, quoted
 from simcore.cluster.model import Dimension, Kind
-from simcore.cluster.parsing import BANDWIDTHS, LATENCIES, MOST_NPUS, number_within
-from simcore.cluster.settings import Settings
+from simcore.cluster.parsing import BANDWIDTHS, LATENCIES, MOST_NPUS, Settings, number_within
 from simcore.diagnostics import printable
 
 if TYPE_CHECKING:

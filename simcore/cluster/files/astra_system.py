@@ -12,11 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 from simcore.cluster.files.astra1_network import LOCAL_MEMORY
-from simcore.cluster.files.entries import Entries, is_number, json_entries, line_entries
-from simcore.cluster.files.source import Source, quoted
+from simcore.cluster.files.source import Entries, Source, is_number, json_entries, line_entries, quoted
 from simcore.cluster.model import is_algorithm
-from simcore.cluster.parsing import BANDWIDTHS, either
-from simcore.cluster.settings import Algorithms, Settings
+from simcore.cluster.parsing import BANDWIDTHS, Algorithms, Settings, either
 from simcore.diagnostics import Diagnostic
 from simcore.names import OPTIMIZATIONS
 from simcore.parameters import MOST_CHUNKS

@@ -14,8 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from simcore.cluster.files.source import Source, quoted
-from simcore.cluster.parsing import BANDWIDTHS, either, parse_algorithm, parse_dimension
-from simcore.cluster.settings import Settings
+from simcore.cluster.parsing import BANDWIDTHS, Settings, either, parse_algorithm, parse_dimension
 from simcore.diagnostics import InputError, UsageError
 from simcore.names import OPTIMIZATIONS, Optimization
 from simcore.parameters import MOST_CHUNKS

@@ -1,9 +1,15 @@
-"""The text of a cluster file, and places in it for messages."""
+"""The text of a cluster file, its top level, and places in it for messages.
+
+The top level of a JSON object, or of `key: value` lines, with the places JSON's reader does not keep.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import stat
+from typing import Any, NamedTuple
 
 from simcore.diagnostics import Diagnostic, InputError, printable
 from simcore.toml_text import place_at
@@ -60,3 +66,111 @@ class Source:
 def quoted(value: object) -> str:
     """A value of a file in backquotes, safe for a terminal."""
     return f"`{printable(str(value), 40)}`"
+
+
+_TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+)')
+_LINE = re.compile(r"^[ \t]*([\w-]+)[ \t]*:[ \t]*(\S+)[ \t]*$", re.MULTILINE)
+
+
+class Entry(NamedTuple):
+    """One value of the top level; offsets of its key, of itself and, in a list, of its items."""
+
+    value: Any
+    key_at: int
+    at: int
+    items_at: list[int]
+
+
+class Entries:
+    """The entries of one file by key. code: of its errors. what: the kind of file, for messages."""
+
+    def __init__(self, source: Source, code: str, what: str, by_key: dict[str, Entry]) -> None:
+        self.source = source
+        self.code = code
+        self.what = what
+        self.by_key = by_key
+
+    def wrong(self, key: str, expected: str, item: int | None = None) -> InputError:
+        """The error that a value does not fit, or with `item` that a list's item does not."""
+        entry = self.by_key[key]
+        value, at = (entry.value, entry.at) if item is None else (entry.value[item], entry.items_at[item])
+        shown = value if isinstance(value, str) else json.dumps(value)
+        message = f"found {quoted(shown)} {'for' if item is None else 'in'} {key}, expected {expected}"
+        return self.source.refusal(self.code, message, self.source.place(at))
+
+    def count(self, key: str, default: int, least: int, most: int) -> int:
+        """A whole number. Raises InputError."""
+        if key not in self.by_key:
+            return default
+        value = self.by_key[key].value
+        if not is_number(value) or value != int(value) or not least <= value <= most:
+            raise self.wrong(key, f"a whole number from {least} to {most}")
+        return int(value)
+
+    def list_of(self, key: str, length: int | None = None) -> list[Any]:
+        """A list that is not empty and, if given, of so many items. Raises InputError."""
+        if key not in self.by_key:
+            message = f"found no {key}, expected {self.what}: a list of values, one a dimension"
+            raise self.source.refusal(self.code, message, self.source.place(0))
+        value = self.by_key[key].value
+        if not isinstance(value, list) or not value or (length is not None and len(value) != length):
+            raise self.wrong(key, f"a list of {length or 'values'}, one a dimension")
+        if any(isinstance(item, list | dict) for item in value):
+            raise self.wrong(key, "a list of single values")
+        return value
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number, and of a size that an int takes without harm."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+
+
+def json_entries(source: Source, code: str, what: str) -> Entries:
+    """The entries of a JSON object. Raises InputError when it is none."""
+    try:
+        root = json.loads(source.text)
+    except json.JSONDecodeError as error:
+        raise source.refusal(code, f"this is not JSON: {error.msg}", source.place(error.pos)) from None
+    except RecursionError:
+        raise source.refusal(code, "found too many nested lists, expected an object") from None
+    except ValueError:  # a number of more than 4300 digits
+        raise source.refusal(code, f"found a number that is too long, expected {what}") from None
+    if not isinstance(root, dict):
+        raise source.refusal(code, f"found no object, expected {what}", source.place(0))
+    entries: dict[str, Entry] = {}
+    depth = 0
+    before = key = ""
+    for token in _TOKEN.finditer(source.text):
+        text, at = token[1], token.start(1)
+        if text in "]}":
+            depth -= 1
+        elif depth == 1 and before in ("{", ",") and text.startswith('"'):
+            key = json.loads(text)
+            key_at = at
+        elif depth == 1 and before == ":":
+            entries[key] = Entry(root[key], key_at, at, [])
+        elif depth == 2 and before in ("[", ","):
+            entries[key].items_at.append(at)
+        if text in "[{":
+            depth += 1
+        before = text
+    return Entries(source, code, what, entries)
+
+
+def line_entries(source: Source, code: str, what: str) -> Entries:
+    """The entries of `key: value` lines, numbers as numbers; other lines are an error."""
+    entries: dict[str, Entry] = {}
+    offset = 0
+    for line in source.text.split("\n"):
+        found = _LINE.match(line)
+        if found is not None:
+            text = found[2]
+            value: Any = text
+            if re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", text):
+                value = float(text) if "." in text else int(text)
+            entries[found[1]] = Entry(value, offset + found.start(1), offset + found.start(2), [])
+        elif line.strip():
+            message = f"found {quoted(line.strip())}, expected {what}: lines of `key: value`"
+            raise source.refusal(code, message, source.place(offset))
+        offset += len(line) + 1
+    return Entries(source, code, what, entries)

@@ -1,11 +1,15 @@
-"""A cell of a text file with its place, and the number that is written in it."""
+"""A cell of a text file with its place and number, and what a reader finds on its way.
+
+Diagnostics come without a flood, and errors for all bad places at once.
+"""
 
 from __future__ import annotations
 
 import re
 from itertools import islice
 
-from simcore.diagnostics import printable
+from simcore.diagnostics import Diagnostic, InputError, Severity, printable
+from simcore.records import replace
 from simcore.workload.model import LARGEST
 
 _LARGEST_DIGITS = len(str(LARGEST))
@@ -92,3 +96,118 @@ def read_number(text: str, shift: int = 0) -> Number | None:
 
 def _signed(value: int, sign: str) -> int:
     return -value if sign == "-" else value
+
+
+# A file can repeat a mistake in every one of 200,000 rows: that many of a code are shown.
+_LISTED = 20
+# Errors after which a file is not read on: it is refused by the first, and each takes its time.
+_MOST_ERRORS = 10_000
+
+_Key = tuple[str, str]
+
+
+class Findings:
+    """Collects the diagnostics of one file: equal ones once, with a count and the first place."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._first: dict[_Key, Diagnostic] = {}
+        self._count: dict[_Key, int] = {}
+        self._listed: dict[str, int] = {}
+        self._unlisted: dict[str, Diagnostic] = {}
+        self._unlisted_count: dict[str, int] = {}
+        self._errors = 0
+
+    def add(
+        self,
+        severity: Severity,
+        code: str,
+        message: str,
+        cell: Cell | None = None,
+        same: str | None = None,
+        times: int = 1,
+    ) -> None:
+        """Adds a finding at `cell`, or one that occurs `times` from there on.
+
+        Those of one code with an equal `same` (default: the message) are told once, in the
+        words of the first. Raises: InputError when it is the 10,000th error.
+        """
+        key = (code, message if same is None else same)
+        line, column = (cell.line, cell.column) if cell else (None, None)
+        if key in self._first:
+            self._count[key] += times
+        elif self._listed.get(code, 0) == _LISTED:
+            self._unlisted.setdefault(code, Diagnostic(severity, code, "", self._path, line, column))
+            self._unlisted_count[code] = self._unlisted_count.get(code, 0) + times
+        else:
+            self._first[key] = Diagnostic(severity, code, message, self._path, line, column)
+            self._count[key] = times
+            self._listed[code] = self._listed.get(code, 0) + 1
+        if severity == "error":
+            self._errors += times
+            if self._errors >= _MOST_ERRORS:
+                self.diagnostics()
+
+    def is_known(self, code: str, same: str) -> bool:
+        """Whether a finding of this code and `same` is there already: one more is only counted."""
+        return (code, same) in self._first
+
+    def count(self, code: str, same: str) -> None:
+        """Counts one more of a finding that is known."""
+        self._count[code, same] += 1
+
+    def number(
+        self, cell: Cell, what: str, expected: str, floats_as: str | None = None, lenient: bool = False
+    ) -> int | None:
+        """The number in a cell, 0 or more, rounded half to even; None after an error.
+
+        A bad cell is an error of code `not-a-number`, `negative-value` or `value-too-large`.
+        A number with a point or an exponent is a note, with `lenient` only if it is not whole;
+        `floats_as` puts these notes together, as `same` does in `add`.
+        """
+        text = cell.text
+        if text.isdigit() and text.isascii() and len(text) <= SAFE_DIGITS:
+            return int(text)
+        number = read_number(text)
+        if number is None:
+            self.add("error", "not-a-number", f"{what}: found {cell.shown()}, expected {expected}", cell)
+            return None
+        if number.below_zero:
+            self.add("error", "negative-value", f"{what}: found {cell.shown()}, expected 0 or more", cell)
+            return None
+        if number.value > LARGEST:
+            expected = f"at most {LARGEST}"
+            self.add("error", "value-too-large", f"{what}: found {cell.shown()}, expected {expected}", cell)
+            return None
+        if not (number.exact if lenient else number.integer):
+            message = f"{what}: found {cell.shown()}, expected a whole number; read as {number.value}"
+            self.add("note", "float-value", message, cell, floats_as)
+        return number.value
+
+    def has_errors(self) -> bool:
+        """Whether one of the findings is an error."""
+        return any(one.severity == "error" for one in self._first.values())
+
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """All findings in the order of their places.
+
+        Raises: InputError with the errors, if there are any.
+        """
+        found = [_counted(first, self._count[key]) for key, first in self._first.items()]
+        found.sort(key=lambda one: (one.line or 0, one.column or 0))
+        for code, one in self._unlisted.items():
+            message = f"{self._unlisted_count[code]} more of this kind from here on are not listed"
+            if self._errors >= _MOST_ERRORS:
+                message += f"; reading ends at {_MOST_ERRORS} errors"
+            found.append(replace(one, message=message))
+        errors = [one for one in found if one.severity == "error"]
+        if errors:
+            raise InputError(*errors, found=tuple(found))
+        return tuple(found)
+
+
+def _counted(first: Diagnostic, count: int) -> Diagnostic:
+    if count == 1:
+        return first
+    message = f"{first.message} ({count} times, first here)"
+    return Diagnostic(first.severity, first.code, message, first.file, first.line, first.column)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from simcore.workload.formats.cell import Cell, cells_of, quoted
-from simcore.workload.formats.findings import Findings
+from simcore.workload.formats.cell import Cell, Findings, cells_of, quoted
 from simcore.workload.formats.format import Format, Head, is_comment
 from simcore.workload.formats.op_table_rows import COLUMNS, TableRows
 from simcore.workload.formats.text import decoded, lines_of, skip_to_content, skips_comment

@@ -9,9 +9,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 
-from simcore.workload.formats.cell import Cell, read_number
+from simcore.workload.formats.cell import Cell, Findings, read_number
 from simcore.workload.formats.collectives import COLLECTIVES
-from simcore.workload.formats.findings import Findings
 from simcore.workload.model import LARGEST, Cells, GroupKind, Header, Workload
 
 _PHASES = ("forward", "backward", "weight_grad")

@@ -1,13 +1,24 @@
-"""The rows of a SimAI workload as columns, one 12-cell row at a time or a block of clean ones."""
+"""The rows of a SimAI workload as columns, one 12-cell row at a time or a block of clean ones.
+
+Where the rows are in the lines of a SimAI workload.
+
+SimAI reads its rows as a stream of cells, so a row may be broken over lines and a line may
+hold several rows. On the other hand a line may have cells after its twelfth that mean
+nothing to us (17 were seen), or a row's own policy (13, HYBRID_CUSTOMIZED). What follows a row
+is therefore the beginning of another one only if it fits as such, together with the next line.
+A line of 21 cells may have the three sizes of a matrix product after each compute time.
+"""
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterable, Sequence
 
-from simcore.workload.formats.cell import SAFE_DIGITS, Cell, read_number
-from simcore.workload.formats.collectives import KINDS, NO_COLLECTIVE, Kind
-from simcore.workload.formats.findings import Findings
+from simcore.workload.formats.cell import SAFE_DIGITS, Cell, Findings, cells_of, read_number
+from simcore.workload.formats.collectives import KINDS, NO_COLLECTIVE, Kind, looks_like_collective
+from simcore.workload.formats.format import is_comment
+from simcore.workload.formats.text import skips_comment
 from simcore.workload.model import Cells
 from simcore.workload.policies import ROW_POLICIES
 
@@ -171,3 +182,187 @@ def _whole_numbers(column: Sequence[str]) -> array[int]:
     if not (digits.isascii() and digits.isdigit()):
         raise ValueError
     return array("q", map(int, column))
+
+
+# Clean lines are taken a block at a time; one line that is not sends its block the slow way.
+_BLOCK = 128
+# Characters: no line of one row is so long, and as cells one of 100 MB would need gigabytes.
+_LONG = 1 << 16
+_BLANK = re.compile(r"\s")
+# A name, a dependency, a compute time and the first collective: less is no sign of a row.
+_TELLING_CELLS = 4
+# A fork's row: after each of the three compute times m, k and n of its matrix product.
+_GEMM_CELLS = 21
+_GEMM_SIZES = (3, 4, 5, 9, 10, 11, 15, 16, 17)
+
+
+def read_rows(lines: Sequence[str], start: int, rows: Rows, findings: Findings) -> None:
+    """Reads the rows of `lines[start:]` into `rows`; `lines[0]` is line 1."""
+    reader = _LineReader(rows, findings)
+    for first in range(start, len(lines), _BLOCK):
+        reader.take_block(lines[first : first + _BLOCK], first + 1)
+    reader.finish()
+
+
+def _fits(cells: Sequence[Cell]) -> bool:
+    """Whether the first twelve cells, or those there are, can be the beginning of a row."""
+    if cells and cells[0].text.upper() in KINDS[0]:
+        return False
+    return all(
+        looks_like_collective(cell.text) if place in TYPE else read_number(cell.text) is not None
+        for place, cell in enumerate(cells[1:ROW_CELLS], 1)
+    )
+
+
+def starts_row(cells: Sequence[Cell]) -> bool:
+    """Whether the cells are a row, or the beginning of one with its first collective."""
+    return len(cells) >= _TELLING_CELLS and _fits(cells)
+
+
+def _is_policy(cells: Sequence[Cell]) -> bool:
+    """Whether the first cell is a row's own policy, and not the name of a row."""
+    return cells[0].text.upper() in ROW_POLICIES and not starts_row(cells)
+
+
+class _LineReader:
+    """Takes lines and gives rows; holds what a line left over until the next one explains it."""
+
+    def __init__(self, rows: Rows, findings: Findings) -> None:
+        self._rows = rows
+        self._findings = findings
+        self._left: list[Cell] = []
+        self._left_by_row = False  # the leftover follows a complete row of its line
+
+    def take_block(self, lines: Sequence[str], number: int) -> None:
+        """Takes lines, of which the first is line `number`."""
+        if not self._left and max(map(len, lines)) <= _LONG:
+            split = [line.split() for line in lines]
+            rows = [cells for cells in split if cells]
+            if not rows:
+                return
+            clean = all(len(cells) == ROW_CELLS for cells in rows)
+            if clean and not any(is_comment(cells[0]) for cells in rows):
+                numbers = [number + index for index, cells in enumerate(split) if cells]
+                if self._rows.take_clean(numbers, rows):
+                    return
+        for index, line in enumerate(lines):
+            if len(line) > _LONG:
+                self._take_long_line(line, number + index)
+            else:
+                self._take_line(cells_of(line, number + index))
+
+    def finish(self) -> None:
+        """The end of the file: nothing explains what is left any more."""
+        if not self._left:
+            return
+        first, count = self._left[0], len(self._left)
+        if self._left_by_row and not starts_row(self._left):
+            message = f"found {first.shown()} after the {ROW_CELLS} cells of a row, expected no more; ignored"
+            self._findings.add("warning", "extra-cells", message, first, "row")
+        else:
+            message = f"the row {first.shown()}: found {count} cells, expected {ROW_CELLS}"
+            self._findings.add("error", "incomplete-row", message, first)
+        self._left = []
+
+    def _take_line(self, cells: list[Cell]) -> None:
+        if not cells or skips_comment(cells, self._findings):
+            return
+        if len(cells) == _GEMM_CELLS and not self._left:
+            cells = self._without_gemms(cells)
+        elif self._rows.awaits_policy() and not self._left and _is_policy(cells):
+            self._rows.take_policy(cells.pop(0))
+            if not cells:
+                return
+        if self._left:
+            if self._goes_on(cells):
+                self._note_break(self._left[0])
+                cells = self._left + cells
+                self._left = []
+            else:
+                self.finish()
+        if len(cells) < ROW_CELLS:
+            self._left, self._left_by_row = cells, False
+            return
+        start = 0
+        while start == 0 or (len(cells) - start >= ROW_CELLS and _fits(cells[start : start + ROW_CELLS])):
+            if start and cells[start].line == cells[start - 1].line:
+                self._note_break(cells[start])
+            self._rows.take(cells[start : start + ROW_CELLS])
+            start += ROW_CELLS
+            if self._rows.awaits_policy() and start < len(cells) and not starts_row(cells[start:]):
+                self._rows.take_policy(cells[start])
+                start += 1
+        self._left, self._left_by_row = cells[start:], True
+
+    def _without_gemms(self, cells: list[Cell]) -> list[Cell]:
+        """The twelve cells of a row that has matrix sizes beside them; other cells as they are."""
+        twelve = [cell for place, cell in enumerate(cells) if place not in _GEMM_SIZES]
+        if not _fits(twelve):
+            return cells
+        message = f"found m, k and n of a matrix product after each time of {cells[0].shown()}; ignored"
+        self._findings.add("note", "gemm-columns", message, cells[0], "row")
+        return twelve
+
+    def _take_long_line(self, line: str, number: int) -> None:
+        """Takes a line that may hold a million rows a piece at a time, with the outcome of `_take_line`."""
+        first = cells_of(line, number, most=2 * ROW_CELLS)
+        self._take_line(first)
+        if len(first) < 2 * ROW_CELLS or is_comment(first[0].text):
+            return
+        at = first[-1].column - 1 + len(first[-1].text)
+        size = _LONG
+        # What follows the first row goes on as long as it is rows; the leftover is read once more.
+        while len(self._left) < ROW_CELLS and at < len(line):
+            if self._left:
+                at, self._left = self._left[0].column - 1, []
+            blank = _BLANK.search(line, at + size)
+            end = blank.start() if blank else len(line)
+            piece = line[at:end]
+            tokens = piece.split()
+            rows = [tokens[cell : cell + ROW_CELLS] for cell in range(0, len(tokens), ROW_CELLS)]
+            rest = rows.pop() if rows and len(rows[-1]) < ROW_CELLS else []
+            if not rows and end < len(line):
+                size *= 2  # a cell of megabytes
+                continue
+            if not self._take_joined(piece, rows, number, at):
+                self._take_fitting(cells_of(line, number, len(rows) * ROW_CELLS, at))
+            if rest and len(self._left) < ROW_CELLS:
+                at += len(piece.rsplit(None, len(rest))[0]) if rows else 0
+                self._left = cells_of(line, number, len(rest), at)
+            if end == len(line):
+                return
+            at = end
+
+    def _take_joined(self, piece: str, rows: Sequence[Sequence[str]], number: int, at: int) -> bool:
+        """Takes rows of one line, after others, if there is nothing to say but that.
+
+        at: where `piece`, their text, begins in the line.
+        """
+        if any(row[0].upper() in KINDS[0] for row in rows):
+            return False
+        if not rows or not self._rows.take_clean([number] * len(rows), rows):
+            return not rows
+        blanks = len(piece) - len(piece.lstrip())
+        self._note_break(Cell(rows[0][0], number, at + blanks + 1), len(rows))
+        return True
+
+    def _take_fitting(self, cells: Sequence[Cell]) -> None:
+        """Takes rows of one line, after others, as long as they fit; the first that does not is left over."""
+        for start in range(0, len(cells), ROW_CELLS):
+            row = list(cells[start : start + ROW_CELLS])
+            if not _fits(row):
+                self._left = row
+                return
+            self._note_break(row[0])
+            self._rows.take(row)
+
+    def _goes_on(self, cells: list[Cell]) -> bool:
+        """Whether a line goes on with the row that the leftover begins."""
+        together = _fits((self._left + cells)[:ROW_CELLS])
+        if self._left_by_row:
+            return together and not starts_row(cells)
+        return together or not (starts_row(cells) or len(cells) >= ROW_CELLS)
+
+    def _note_break(self, cell: Cell, times: int = 1) -> None:
+        message = f"the row {cell.shown()} does not have a line of its own; read on by cells"
+        self._findings.add("note", "row-breaks", message, cell, "row", times)

@@ -10,13 +10,10 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from simcore.names import Dialect
-from simcore.workload.formats.cell import Cell, cells_of, read_number
-from simcore.workload.formats.findings import Findings
+from simcore.workload.formats.cell import Cell, Findings, cells_of, read_number
 from simcore.workload.formats.format import Format, Head
-from simcore.workload.formats.policy_header import read_policy_header
-from simcore.workload.formats.simai_header import HeaderReader
-from simcore.workload.formats.simai_lines import read_rows, starts_row
-from simcore.workload.formats.simai_rows import PROCESS, ROW_CELLS, Rows
+from simcore.workload.formats.simai_header import HeaderReader, read_policy_header
+from simcore.workload.formats.simai_rows import PROCESS, ROW_CELLS, Rows, read_rows, starts_row
 from simcore.workload.formats.text import decoded, lines_of, skip_to_content
 from simcore.workload.model import LARGEST, Cells, Workload
 from simcore.workload.policies import CUSTOMIZED, NO_POLICY, OF_BOTH_DIALECTS, TRANSFORMER

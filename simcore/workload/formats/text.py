@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simcore.workload.formats.cell import Cell, cells_of
-from simcore.workload.formats.findings import Findings
+from simcore.workload.formats.cell import Cell, Findings, cells_of
 from simcore.workload.formats.format import is_comment, without_bom
 
 

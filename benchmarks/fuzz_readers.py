@@ -183,7 +183,7 @@ def session(path: str, data: bytes) -> Any:
 def _session() -> list[bytes]:
     """A session with everything in it that one can have."""
     from simcore.parameters import Parameters
-    from tui.state.identity import Identity
+    from tui.state.files import Identity
     from tui.state.stored import Stored, StoredRun, as_text
     from tui.timeline.saved import SavedMark, SavedTimeline
 

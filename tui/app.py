@@ -13,15 +13,14 @@ from textual.events import Click, Event, Key
 from tui.background import Background
 from tui.chrome import footer, heading, tab_at
 from tui.frame import Line, cells, spread
-from tui.frame_view import FrameView
+from tui.frame_view import FrameView, ScreenView
 from tui.keys.actions import Action, Keymap, renamed
-from tui.notes.source_line import stamps_of
+from tui.notes.listing import stamps_of
 from tui.prompt import FieldScreen
 from tui.runs.runs import Runs
-from tui.screen_view import ScreenView
 from tui.screens import SCREENS, load
 from tui.session import Run, Session
-from tui.state.keeping import Keeping
+from tui.state.keeper import Keeping
 from tui.terminal.display import CellApp
 
 if TYPE_CHECKING:

@@ -1,20 +1,68 @@
-"""`E`: the run on the screen as a file for another program, or the screen as a picture."""
+"""`E`: the run on the screen as a file for another program, or the screen as a picture, SVG or text."""
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from rich.console import Console
+from textual.app import App
 from textual.worker import get_current_worker
 
 from simcore.diagnostics import Cancelled, InputError, UsageError, printable
 from tui.frame import cells
-from tui.writing import FileQuestion
 
 if TYPE_CHECKING:
     from simcore.export import Request
     from tui.app import WltuiApp
+
+
+class FileQuestion:
+    """The prompts of writing a file. write: gets the path and whether a file there is to be replaced.
+
+    refuse: gets the line that says why a path cannot be written.
+    """
+
+    def __init__(
+        self, app: WltuiApp, write: Callable[[str, bool], None], refuse: Callable[[str], None]
+    ) -> None:
+        self._app = app
+        self._write = write
+        self._refuse = refuse
+
+    def ask(self, question: str, path: str, form: str = "") -> None:
+        """Ask for the path; `path` is offered. form: what there is to say of how it is written."""
+        from tui.prompt import Prompt
+
+        self._app.push_screen(Prompt(question, path, form=form), self._typed)
+
+    def _typed(self, typed: str | None) -> None:
+        from simcore.export.saving import check_file
+        from tui.prompt import Prompt
+
+        if not typed or not typed.strip():
+            return
+        path = os.path.expanduser(typed.strip())
+        try:
+            _, mode = check_file(path, force=True)
+        except (UsageError, InputError) as error:
+            self._refuse(str(error))
+            return
+        if mode is None:
+            self._write(path, False)
+            return
+        prompt = Prompt("write over it? yes or no", "no", form=f"{cells(path, 200)} is there already")
+        self._app.push_screen(prompt, lambda answer: self._answered(path, answer))
+
+    def _answered(self, path: str, answer: str | None) -> None:
+        if (answer or "").strip().lower() in ("y", "yes"):
+            self._write(path, True)
+        else:
+            self._app.say(f"not saved: {cells(path, 100)} is as it was")
+
 
 # What a name ends in -> the format; a picture of the screen has none.
 _FORMATS = {".json": "chrome", ".json.gz": "chrome", ".csv": "csv", ".csv.gz": "csv"}
@@ -51,7 +99,6 @@ class Exporting:
 
     def _save_picture(self, path: str, force: bool) -> None:
         from simcore.export import save
-        from tui.pictures import as_svg
 
         try:
             save(path, [as_svg(self._app).encode()], force)
@@ -91,3 +138,25 @@ class Exporting:
 
         current = self._app.session.current
         return Request(current.source, current.parameters)
+
+
+# The picture is to be seen without a network: the fonts at hand do.
+_FONT_FACES = re.compile(r"\s*@font-face \{[^}]*\}")
+
+
+def as_svg(app: App[None]) -> str:
+    """The screen in colours; it names no address."""
+    return _FONT_FACES.sub("", app.export_screenshot(title="wltui"))
+
+
+def as_text(app: App[None]) -> str:
+    """The rows of the screen, blanks at their ends left out."""
+    width, height = app.size
+    console = Console(
+        width=width, height=height, file=io.StringIO(), force_terminal=True, record=True, color_system=None
+    )
+    # As `export_screenshot` does it, which has SVG alone: what lies under a prompt is seen, too.
+    picture = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
+    console.print(picture)
+    rows = console.export_text().split("\n")[:height]
+    return "\n".join(row.rstrip() for row in rows) + "\n"

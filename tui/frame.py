@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from simcore.diagnostics import in_short
 
-# A piece of a line: text and the role of its style (see tui.style).
+# A piece of a line: text and the role of its style (see tui.frame_view).
 Piece = tuple[str, str]
 Line = list[Piece]
 

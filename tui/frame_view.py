@@ -1,14 +1,78 @@
-"""A widget that shows a frame and sends the terminal only the lines that changed."""
+"""A widget that shows a frame and sends the terminal only the lines that changed; and what every screen is.
+
+Roles of text become styles: chosen in 256 colour indices first, then 16; without colour the glyph says it.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.frame import ASCII, BLOCKS, Glyphs, Line, as_ascii, fitted, shortened, width_of
-from tui.style import styles
+from tui.session import Run, Session
+
+if TYPE_CHECKING:
+    from tui.state.stored import ScreenState
+
+
+_ROLES_256 = {
+    "": "",
+    "fwd": "color(74)", "bwd": "color(71)", "wg": "color(65)", "opt": "color(139)", "recompute": "color(67)",
+    "tp": "color(215)", "dp": "color(209)", "dp_ep": "color(173)", "ep": "color(221)", "pp": "color(180)",
+    "embedding": "color(175)", "position": "color(168)", "comm": "color(216)", "host": "color(146)",
+    "kernel": "color(110)", "copy": "color(109)",
+    "all": "color(216)", "cp": "color(222)", "wait": "color(203)", "bubble": "color(240)", "idle": "",
+    "dim": "color(244)", "bright": "bold", "accent": "bold color(81)", "warn": "bold color(214)",
+    "better": "bold color(114)", "worse": "bold color(209)", "key": "bold",
+    "only-a": "color(111)", "only-b": "color(179)", "moved": "color(246)",
+    "only-a-tint": "color(18)", "only-b-tint": "color(58)",
+}  # fmt: skip
+_ROLES_16 = {
+    "": "",
+    "fwd": "blue", "bwd": "green", "wg": "dim green", "opt": "magenta", "recompute": "dim blue",
+    "tp": "yellow", "dp": "bright_yellow", "dp_ep": "bright_yellow", "ep": "yellow", "pp": "cyan",
+    "embedding": "bright_magenta", "position": "bright_magenta", "comm": "yellow", "host": "white",
+    "kernel": "bright_blue", "copy": "bright_cyan",
+    "all": "yellow", "cp": "yellow", "wait": "red", "bubble": "bright_black", "idle": "",
+    "dim": "bright_black", "bright": "bold", "accent": "bold cyan", "warn": "bold yellow",
+    "better": "bold green", "worse": "bold red", "key": "bold",
+    "only-a": "bright_blue", "only-b": "bright_yellow", "moved": "white",
+    "only-a-tint": "", "only-b-tint": "",
+}  # fmt: skip
+
+
+class Styles(dict[str, Style]):
+    """Style of each role. `A on B` (the colour of A before that of B) and `A reversed` are made when
+    first asked for.
+    """
+
+    def __missing__(self, role: str) -> Style:
+        if role.endswith(" reversed"):
+            made = self[role.removesuffix(" reversed")] + Style(reverse=True)
+        else:
+            front, on, behind = role.partition(" on ")
+            if not on:
+                raise KeyError(role)
+            made = self[front] + Style(bgcolor=self[behind].color)
+        self[role] = made
+        return made
+
+
+def styles(color_system: str | None) -> Styles:
+    """The style of each role on a terminal with this colour system.
+
+    color_system: as rich names it: truecolor, 256, standard (16 colours), None for no colour.
+    """
+    plain = _ROLES_16 if color_system == "standard" else _ROLES_256
+    found = Styles({role: Style.parse(words) for role, words in plain.items()})
+    found.update({f"{role} reversed": style + Style(reverse=True) for role, style in list(found.items())})
+    return found
 
 
 class FrameView(Widget, can_focus=False):
@@ -91,3 +155,50 @@ class FrameView(Widget, can_focus=False):
             return Strip.blank(self.size.width, self._styles[""])
         # Every segment has a style: Textual's filters fail on one without.
         return Strip([Segment(text, self._styles[role]) for text, role in self._lines[y]], self.size.width)
+
+
+class ScreenView(FrameView, can_focus=True):
+    """One screen. `hints`: what the last row says of its keys, most useful first.
+    `mouse`: what the help says of the mouse."""
+
+    hints: tuple[tuple[str, str], ...] = ()
+    mouse: tuple[tuple[str, str], ...] = ()
+
+    def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
+        super().__init__(ascii_only=ascii_only, id=id)
+        self.session = session
+
+    def takes(self, key: str) -> bool:
+        """Whether a key does something of the screen's own."""
+        return any(isinstance(one, Binding) and key in one.key.split(",") for one in self.BINDINGS)
+
+    def show_hints(self, hints: tuple[tuple[str, str], ...]) -> None:
+        """The last row says these of the keys, if it does not yet."""
+        if hints != self.hints:
+            self.hints = hints
+            for footer in self.app.query("Footer").results(FrameView):
+                footer.redraw()
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """The lines of the screen, at most `height` of them."""
+        raise NotImplementedError
+
+    def frame(self, width: int, height: int) -> list[Line]:
+        lines = self.draw(width, height)
+        return as_ascii(lines) if self.glyphs is ASCII else lines
+
+    def saved(self) -> ScreenState | None:
+        """What the session file keeps of this screen, None for nothing."""
+        return None
+
+    def restore(self, state: ScreenState, places: bool) -> None:
+        """Show what was kept. places: whether places in time mean the same as then."""
+
+    def show(self, results: Run) -> None:
+        """Another run is there to be shown."""
+        self.redraw()
+
+
+def binding(keys: str, action: str, words: str, id: str) -> Binding:
+    """A key of a screen: `id` names it in a keymap, `words` explain it in the help."""
+    return Binding(keys, action, words, show=False, id=id)

@@ -8,9 +8,9 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from tui.frame import Line, rule, wrapped
+from tui.frame_view import ScreenView
 from tui.keys.actions import Action, Keymap, actions
 from tui.panel import Panel
-from tui.screen_view import ScreenView
 
 # Where the words begin, behind the keys.
 _WORDS_AT = 26

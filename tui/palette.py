@@ -12,10 +12,9 @@ from textual.fuzzy import Matcher
 from textual.widgets import Input, Label
 
 from tui.frame import Glyphs, Line, end_cut, rule, width_of
-from tui.frame_view import FrameView
+from tui.frame_view import FrameView, ScreenView
 from tui.keys.actions import Action, Keymap, actions
 from tui.prompt import Field, FieldScreen
-from tui.screen_view import ScreenView
 from tui.screens import SCREENS, load
 
 _KEYS_WIDTH = 24

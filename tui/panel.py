@@ -1,4 +1,4 @@
-"""A panel over the screen: lines that are too many for it, scrolled; Esc closes it."""
+"""What lies over the screen until it is answered, and a panel of lines over it, scrolled; Esc closes it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,25 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen, ScreenResultType
 
 from tui.frame import Glyphs, Line, rule
 from tui.frame_view import FrameView
-from tui.modal import Modal
+
+
+class Modal(ModalScreen[ScreenResultType]):
+    """A screen over another that gives one answer and is gone."""
+
+    def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
+        """Answer with `result`. A second Enter or Esc may come before the first is done with: it is nothing.
+
+        Textual would take the screen below away for it, and end with an error where there is none.
+        """
+        if self.app.screen is not self:
+            return AwaitComplete()
+        return super().dismiss(result)
 
 
 class ScrolledLines(FrameView):

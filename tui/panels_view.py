@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, cast
 
 from textual.binding import Binding
 
+from tui.frame_view import ScreenView, binding
 from tui.panel_cursor import WHAT_IF, PanelCursor
-from tui.screen_view import ScreenView, binding
 from tui.session import Run
 
 if TYPE_CHECKING:

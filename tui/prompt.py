@@ -14,7 +14,7 @@ from textual.screen import ScreenResultType
 from textual.widgets import Input, Label
 
 from tui.frame import end_cut
-from tui.modal import Modal
+from tui.panel import Modal
 
 # Of the row of a prompt: what is typed has half of it at least beside a question, less beside an answer.
 _QUESTION_PERCENT, _ANSWER_PERCENT = 50, 70

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from textual.binding import BindingType
 
-    from tui.screen_view import ScreenView
+    from tui.frame_view import ScreenView
 
 
 class Entry(NamedTuple):

@@ -14,8 +14,8 @@ from textual.widgets import Input
 
 from simcore.diagnostics import UsageError, printable
 from tui.app import WltuiApp
+from tui.exporting import as_svg, as_text
 from tui.keys.names import key_name, key_of
-from tui.pictures import as_svg, as_text
 
 DEFAULT_SIZE = (120, 36)
 _MOST = (1000, 500)

@@ -60,7 +60,7 @@ def ratio(table: str, column: str, size: int) -> float:
 
 @lru_cache(maxsize=1)
 def _tables() -> dict[str, Table]:
-    text = Path(__file__).with_suffix(".csv").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("simai_ratio.csv").read_text(encoding="utf-8")
     rows = [line.split(",") for line in text.splitlines() if not line.startswith("#")][1:]
     tables = {}
     for name in dict.fromkeys(row[0] for row in rows):

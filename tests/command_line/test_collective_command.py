@@ -11,7 +11,7 @@ from simcore.diagnostics import UsageError
 from simcore.ranks import RankSet
 from tests.command_line.running import wltui
 from tests.command_line.test_imports import RUN, UNWANTED, loaded
-from tui.commands.amounts import parse_ranks, parse_size, parse_sizes
+from tui.commands.arguments import parse_ranks, parse_size, parse_sizes
 
 
 def test_one_size_says_when_ranks_are_done_the_bandwidths_and_what_ran() -> None:

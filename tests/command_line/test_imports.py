@@ -69,7 +69,7 @@ NAMES = {
     "simcore", "simcore.asked", "simcore.choices", "simcore.diagnostics", "simcore.names", "simcore.networks",
     "simcore.networks.model", "simcore.networks.places", "simcore.parameters", "simcore.program",
     "simcore.program.schedules", "simcore.records", "simcore.units", "tui", "tui.cli", "tui.commands",
-    "tui.commands.arguments", "tui.commands.inputs", "tui.commands.parser",
+    "tui.commands.arguments", "tui.commands.opened", "tui.commands.parser",
 }  # fmt: skip
 HELP = {
     "": {"tui.commands.view", "tui.screens", "tui.terminal", "tui.terminal.kinds"},
@@ -78,7 +78,7 @@ HELP = {
     "compare": {"tui.commands.compare", "tui.commands.opened"},
     "export": {
         "simcore.export", "simcore.export.format", "simcore.export.saving", "simcore.ranks",
-        "tui.commands.amounts", "tui.commands.export", "tui.commands.progress",
+        "tui.commands.arguments", "tui.commands.export",
     },
     "keys": {"tui.commands.keys"},
 }  # fmt: skip

@@ -108,7 +108,7 @@ def _op_slack(case: Case) -> str | None:
     from simcore.simulation import simulate
     from simcore.workload import Workload
     from tui.commands.arguments import parameters_from
-    from tui.commands.inputs import open_input
+    from tui.commands.opened import open_input
     from tui.commands.report import build_parser
 
     with _in_the_checkout(), redirect_stderr(io.StringIO()):

@@ -15,8 +15,7 @@ from tests.hostile.names import ALL, NASTY, traces, workload
 from tests.tui.pseudo_terminal import Terminal
 from tui.prompt import Field
 from tui.state.checking import Damaged
-from tui.state.files import session_path
-from tui.state.identity import identity_of
+from tui.state.files import identity_of, session_path
 from tui.state.stored import Stored, StoredRun, as_text, from_text
 from tui.timeline.saved import SavedMark, SavedTimeline
 

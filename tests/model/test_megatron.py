@@ -356,7 +356,7 @@ def test_the_timeline_has_the_memory_of_the_lane_at_the_cursor() -> None:
     from simcore.analysis import Results
     from simcore.analysis.model_figures import memory_lane
     from tui.frame import BLOCKS
-    from tui.timeline.memory_row import MemoryRow
+    from tui.timeline.above import MemoryRow
     from tui.timeline.window import Window
 
     drawn = []

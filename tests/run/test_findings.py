@@ -16,7 +16,7 @@ from tests.measured.test_replay_by_hand import SLOW_RANK, SLOW_STAGE, run_of
 from tests.tui.made_runs import lonely, run, seed, small, two_stages
 from tui.summary.model import STAGES, SummaryModel
 from tui.timeline.model import TimelineModel
-from tui.why.model import LEGS, SUMS, WhyModel
+from tui.why.frame import LEGS, SUMS, WhyModel
 
 MEASURED = MeasuredResults(run_of(SLOW_STAGE, 2, pp=2))
 RUNS: dict[str, Run] = {

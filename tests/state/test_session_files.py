@@ -19,8 +19,15 @@ from tests.tui.made_runs import lonely
 from tests.tui.pseudo_terminal import ROOT
 from tui.session import KeptRun, Session
 from tui.state.checking import Damaged
-from tui.state.files import MOST_BYTES, read_text, session_path, set_aside, state_directory, write_text
-from tui.state.identity import identity_of
+from tui.state.files import (
+    MOST_BYTES,
+    identity_of,
+    read_text,
+    session_path,
+    set_aside,
+    state_directory,
+    write_text,
+)
 from tui.state.keeper import Keeper, keeper_of
 
 # Writes sessions of different lengths as fast as it can, all of one letter.

@@ -14,7 +14,7 @@ from simcore.parameters import FLAGS, Flag, Parameters
 from simcore.program.schedules import SCHEDULES
 from tui.frame import cells
 from tui.state.checking import MOST_NS, Damaged
-from tui.state.identity import Identity
+from tui.state.files import Identity
 from tui.state.stored import FORMAT, Stored, StoredRun, as_text, from_text
 from tui.timeline.saved import SavedMark, SavedTimeline
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tui.made_runs import line_text
-from tui.boxes import box
 from tui.frame import ASCII, BLOCKS, Glyphs
+from tui.panel_cursor import box
 
 _WORDS = st.text("abc -_", max_size=60)
 

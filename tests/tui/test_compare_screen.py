@@ -17,8 +17,7 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import naive_cell, open_seed_as, run, seed
 from tests.tui.pseudo_terminal import ROOT, SEED
 from tests.tui.screen_reading import press, run_over, screen_rows
-from tui.compare.frame import draw
-from tui.compare.marks import marks
+from tui.compare.frame import draw, marks
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, MOVERS, CompareModel
 from tui.compare.simulated import SimulatedCompared
 from tui.frame import ASCII, BLOCKS, Glyphs, middle_cut, text_of

@@ -9,7 +9,7 @@ from tests.tui.made_runs import small
 from tests.tui.screen_reading import press, run_over
 from tui.panel_cursor import WHAT_IF
 from tui.panels_view import PanelsView
-from tui.parameters.knobs import label_of
+from tui.parameters.typing import label_of
 from tui.parameters.view import ParametersView
 from tui.session import Session
 

@@ -28,7 +28,7 @@ from tui.summary.view import SummaryView
 from tui.timeline.query import parse_query
 from tui.timeline.search import Search
 from tui.timeline.view import TimelineView
-from tui.why.model import LEGS
+from tui.why.frame import LEGS
 from tui.why.view import WhyView
 
 SIZE = (120, 36)

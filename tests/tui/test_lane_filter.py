@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tui.made_runs import seed
-from tui.timeline.lane_filter import matching
+from tui.timeline.filtering import matching
 from tui.timeline.lanes import LaneSource
 
 

@@ -12,7 +12,7 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import seed
 from tests.tui.screen_reading import press, screen_rows
 from tests.tui.test_text_frames import SIZES, frame_after, make_app_without_colour
-from tui.style import styles
+from tui.frame_view import styles
 from tui.timeline.view import TimelineView
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.tui.conftest import MakeApp
 from tests.tui.pseudo_terminal import ROOT, SEED, wltui
 from tests.tui.screen_reading import press, screen_rows
-from tui.modal import Modal
+from tui.panel import Modal
 from tui.timeline.view import TimelineView
 
 

@@ -21,8 +21,7 @@ from tests.tui.pseudo_terminal import wltui
 from tests.tui.screen_reading import press, screen_rows, screen_text
 from tui.app import WltuiApp
 from tui.frame import BLOCKS, text_of
-from tui.notes.listing import NoteList
-from tui.notes.source_line import SourceLines, note_lines, stamp_of
+from tui.notes.listing import NoteList, SourceLines, note_lines, stamp_of
 from tui.notes.view import NotesView
 
 MISTAKES = "001_moe_128npu_with_mistakes.txt"

@@ -18,15 +18,14 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import line_text
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_measured_screens import PLAN, app_on, four_ranks, made
-from tui.compare.choice import Choice
+from tui.compare.source import Choice
 from tui.frame import BLOCKS, text_of
 from tui.panel_cursor import WHAT_IF
 from tui.parameters.trace_form import _ends
 from tui.session import Session
 from tui.summary.frame import draw as draw_summary
 from tui.summary.model import SummaryModel
-from tui.why.frame import draw, knob_lines
-from tui.why.model import WhyModel
+from tui.why.frame import WhyModel, draw, knob_lines
 
 MANY = Scales(
     2.0, 0.5, 0.0, 1.5, ops={"forward_step": 0.9, "x\x1b[2J": 3.0}, kinds={"dp": 0.123456},

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.tui.made_runs import line_text, lonely, window_of
 from tui.frame import ASCII
+from tui.timeline.above import tick_step, ticks
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.model import TimelineModel
-from tui.timeline.ruler import tick_step, ticks
 from tui.timeline.window import Window
 
 UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}

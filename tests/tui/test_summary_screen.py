@@ -21,13 +21,11 @@ from tui.panel_cursor import WHAT_IF
 from tui.parameters.fields import fields_for
 from tui.session import Session
 from tui.summary.beside import RankMap
-from tui.summary.digits import large
 from tui.summary.model import MAP, NOTES, STAGES, WORST, SummaryModel
-from tui.summary.panels import help_line, worst_lines
+from tui.summary.panels import help_line, large, worst_lines
 from tui.summary.view import SummaryView
 from tui.timeline.view import TimelineView
-from tui.why.frame import knob_lines
-from tui.why.model import WhyModel
+from tui.why.frame import WhyModel, knob_lines
 
 SIZES = [(120, 36), (80, 24)]
 

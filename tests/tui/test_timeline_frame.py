@@ -12,7 +12,7 @@ from simcore.analysis import Results
 from tests.strategies import Cell, Row, layer, make_workload
 from tests.tui.made_runs import line_text, lonely, run, seed, small, some_runs
 from tui.frame import ASCII, BLOCKS, Glyphs, text_of, width_of
-from tui.style import styles
+from tui.frame_view import styles
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.model import TimelineModel
 

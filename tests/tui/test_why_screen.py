@@ -12,8 +12,7 @@ from tui.panel_cursor import WHAT_IF
 from tui.timeline.model import TimelineModel
 from tui.timeline.spans import ALL, LaneKey
 from tui.timeline.view import TimelineView
-from tui.why.frame import leg_lines
-from tui.why.model import LEGS, PANELS, SUMS, WhyModel
+from tui.why.frame import LEGS, PANELS, SUMS, WhyModel, leg_lines
 from tui.why.view import WhyView
 
 

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING
 
 from simcore.asked import Asked
 from simcore.diagnostics import UsageError, printable
-from tui.commands.amounts import parse_duration
-from tui.commands.arguments import Parser, add_model, add_parameters, add_run, asked_of, parameters_from
-from tui.commands.inputs import STANDARD_INPUT, open_input
+from tui.commands.arguments import (
+    Parser,
+    add_model,
+    add_parameters,
+    add_run,
+    asked_of,
+    parameters_from,
+    parse_duration,
+)
+from tui.commands.opened import STANDARD_INPUT, open_input
 
 if TYPE_CHECKING:
     import argparse

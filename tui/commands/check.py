@@ -39,7 +39,7 @@ def main(words: list[str]) -> int:
     # Not before: --help must answer at once.
     from simcore.checking import check_file_of, check_schedule
     from simcore.inputs import is_schedule_file
-    from tui.commands.inputs import STANDARD_INPUT, open_input
+    from tui.commands.opened import STANDARD_INPUT, open_input
 
     paths: list[str] = arguments.files
     if paths.count(STANDARD_INPUT) > 1:

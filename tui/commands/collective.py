@@ -17,8 +17,7 @@ from simcore.collectives import (
 from simcore.diagnostics import UsageError, printable
 from simcore.ranks import RankSet
 from simcore.units import byte_size, duration, percent
-from tui.commands.amounts import parse_ranks, parse_sizes
-from tui.commands.arguments import Parser, add_parameters, parameters_from
+from tui.commands.arguments import Parser, add_parameters, parameters_from, parse_ranks, parse_sizes
 
 if TYPE_CHECKING:
     from simcore.messages.network import LinkUse

@@ -11,8 +11,7 @@ from simcore.parameters import FLAGS, Parameters
 from simcore.records import replace
 from simcore.units import plain_number
 from tui.commands.arguments import Parser, add_parameters, add_profile, asked_of, parameters_from
-from tui.commands.inputs import open_input
-from tui.commands.opened import own_parameters, results_of, say_warnings
+from tui.commands.opened import open_input, own_parameters, results_of, say_warnings
 
 if TYPE_CHECKING:
     import argparse

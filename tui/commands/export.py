@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from types import FrameType
+from typing import TextIO
 
 from simcore.diagnostics import UsageError, printable
 from simcore.export import (
     FORMATS,
     Export,
+    Progress,
     RankFile,
     Request,
     check_file,
@@ -20,16 +23,60 @@ from simcore.export import (
     save_folder,
 )
 from simcore.units import byte_size, plural
-from tui.commands.amounts import parse_ranks
 from tui.commands.arguments import (
     Parser,
     add_model,
     add_parameters,
     add_run,
     parameters_from,
+    parse_ranks,
 )
-from tui.commands.inputs import open_given
-from tui.commands.progress import ProgressLine
+from tui.commands.opened import open_given
+
+# What takes less is over before it could be read.
+_FIRST_AFTER_S = 0.3
+_EVERY_S = 0.1
+_CLEAR = "\r\x1b[K"
+
+
+class ProgressLine:
+    """Written to stderr if that is a terminal, else nowhere. what: stands before the percentage."""
+
+    def __init__(self, what: str, progress: Progress | None, stream: TextIO | None = None) -> None:
+        self.what = what
+        self.progress = progress
+        self.stream = sys.stderr if stream is None else stream
+        self.shown = False
+        self.next = time.monotonic() + _FIRST_AFTER_S
+        self.active = progress is not None and self.stream is not None and self.stream.isatty()
+
+    def watch(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """The same pieces; the line goes on as they are taken."""
+        if not self.active:
+            yield from pieces
+            return
+        for piece in pieces:
+            yield piece
+            if time.monotonic() >= self.next:
+                self._show()
+
+    def _show(self) -> None:
+        progress = self.progress
+        if progress is None:
+            return
+        share = 100 * progress.done // progress.total if progress.total else 0
+        self.stream.write(f"{_CLEAR}{self.what}  {min(share, 100)} %")
+        self.stream.flush()
+        self.shown = True
+        self.next = time.monotonic() + _EVERY_S
+
+    def clear(self) -> None:
+        """Takes the line away."""
+        if self.shown:
+            self.stream.write(_CLEAR)
+            self.stream.flush()
+            self.shown = False
+
 
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _STANDARD_OUTPUT = "-"

@@ -14,7 +14,7 @@ from tui.commands.arguments import (
     add_run,
     parameters_from,
 )
-from tui.commands.inputs import open_given
+from tui.commands.opened import open_given
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run

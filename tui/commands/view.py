@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from simcore.asked import Asked
@@ -21,7 +22,7 @@ from tui.commands.arguments import (
     parameters_from,
     states_parameters,
 )
-from tui.commands.inputs import STANDARD_INPUT, open_given, open_input
+from tui.commands.opened import STANDARD_INPUT, open_given, open_input
 from tui.screens import SCREENS
 from tui.terminal.kinds import can_draw, speaks_utf8
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from tui.keys.keymap import UserKeys
     from tui.session import Run, Session
     from tui.state.keeper import Keeper
+
 
 _DESCRIPTION = (
     "See where the step time of a distributed-training workload goes, and what it would be with other "
@@ -155,8 +157,6 @@ def main(words: list[str]) -> int:
     first = _first(arguments)
     parameters = parameters_from(arguments)
     if arguments.file is None and arguments.model is None and arguments.aicb_args is None:
-        from tui.commands.example import example_path
-
         arguments.file = example_path()
     path = arguments.file or arguments.model or "AICB arguments"
     if arguments.snapshot is not None:
@@ -183,8 +183,7 @@ def main(words: list[str]) -> int:
     session = _opened(path, arguments, parameters)
 
     from tui.app import WltuiApp
-    from tui.terminal.driver import TerminalDriver
-    from tui.terminal.signals import end_on_signals
+    from tui.terminal.driver import TerminalDriver, end_on_signals
 
     if os.environ.get("NO_COLOR") == "":
         # Empty means unset (no-color.org); Textual takes it for set.
@@ -272,3 +271,13 @@ def _keymap() -> UserKeys:
 def _is_terminal(stream: TextIO | None) -> bool:
     """Whether a stream is a terminal; Python has None for one that was closed."""
     return stream is not None and stream.isatty()
+
+
+_NAME = "002_gpt_1024npu.txt"
+
+
+def example_path() -> str:
+    """The example's path: inside the installed package, or `fixtures/` of a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "example" / _NAME
+    return str(installed if installed.exists() else package.parent / "fixtures" / _NAME)

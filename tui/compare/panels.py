@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from simcore.analysis.compare import Change
 from simcore.units import column_unit, duration, signed
-from tui.boxes import beside, box
 from tui.compare.model import MOVERS, CompareModel
 from tui.frame import Glyphs, Line, middle_cut, rule, shortened, wrapped
+from tui.panel_cursor import beside, box
 
 # A notice may take two lines of a panel with so many rows.
 _NOTICE_LINES, _TALL_PANEL = 2, 8

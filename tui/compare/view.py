@@ -9,11 +9,11 @@ from textual.binding import BindingType
 
 from simcore.diagnostics import UsageError
 from tui.compare.calibrating import Calibrating
-from tui.compare.choice import Choice, compared
 from tui.compare.frame import draw
 from tui.compare.model import MOVERS, CompareModel
+from tui.compare.source import Choice, compared
 from tui.frame import Line, rule, wrapped
-from tui.screen_view import ScreenView, binding
+from tui.frame_view import ScreenView, binding
 from tui.session import Run, Session
 
 if TYPE_CHECKING:

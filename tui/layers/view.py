@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.binding import BindingType
 
 from tui.frame import Line, cells, end_cut, fitted, rule, width_of
+from tui.frame_view import ScreenView, binding
 from tui.layers.source import table_of
 from tui.layers.table import Column, Table
 from tui.prompt import LivePrompt
-from tui.screen_view import ScreenView, binding
 from tui.session import Run, Session
 
 if TYPE_CHECKING:

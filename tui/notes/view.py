@@ -9,11 +9,10 @@ from textual.binding import BindingType
 
 from simcore.units import plural
 from tui.frame import Line, cells, rule
-from tui.notes.listing import ROLES, NoteList
-from tui.notes.source_line import SourceLines, note_lines
+from tui.frame_view import ScreenView, binding
+from tui.notes.listing import ROLES, NoteList, SourceLines, note_lines
 from tui.panel import Panel
 from tui.prompt import LivePrompt
-from tui.screen_view import ScreenView, binding
 from tui.session import Run, Session, notes_of
 
 if TYPE_CHECKING:

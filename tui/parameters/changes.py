@@ -9,7 +9,7 @@ from typing import Any
 from simcore.analysis.run import Run
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
-from tui.parameters.field import Field
+from tui.parameters.fields import Field
 
 # Step times that are remembered while one scrubs.
 _MOST_KNOWN = 500

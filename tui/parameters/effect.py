@@ -11,7 +11,7 @@ from tui.chrome import difference
 from tui.frame import ASCII, Glyphs, Line, cells, largest, wrapped
 from tui.parameters.changes import ChangeTimes
 from tui.summary.bars import account_bar
-from tui.summary.digits import large
+from tui.summary.panels import large
 
 # Rows of the accounts of both runs and of two bars: with less room the bars are left out.
 _LEAST_BARS = 5

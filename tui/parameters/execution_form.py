@@ -15,7 +15,7 @@ from simcore.units import duration, number, signed
 from tui.frame import Glyphs, Line
 from tui.parameters.changes import ChangeTimes
 from tui.parameters.effect import change_lines, figure_lines, step_line
-from tui.parameters.field import Field, next_name, scrubbed_count
+from tui.parameters.fields import Field, next_name, scrubbed_count
 
 _NONE = "-"
 

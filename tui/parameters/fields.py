@@ -1,16 +1,459 @@
-"""The fields of the form: what each shows, and what scrubbing or typing makes of the parameters."""
+"""The fields of the form: what each shows, and what scrubbing or typing makes of the parameters.
+
+A field is over one flag, over a dimension of the cluster, or over flags that may be repeated: typed as one
+list, each item checked.
+"""
 
 from __future__ import annotations
 
-from simcore.choices import choices
-from simcore.forms import form_of
-from simcore.networks import network_model
-from simcore.parameters import FLAGS, Flag, belongs
-from tui.parameters.basis import Basis
-from tui.parameters.dimension_fields import dimension_fields, dimension_place
-from tui.parameters.field import Field, scrubbed_figure
-from tui.parameters.flag_fields import FlagField, NetworkField, TextField
-from tui.parameters.list_fields import DimensionsField, ListField
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from simcore.choices import choices, may_be_file
+from simcore.cluster import (
+    ALGORITHM_NAMES,
+    DEFAULT_PRESET,
+    PRESETS,
+    Dimension,
+    check_algorithm,
+    parameter_values,
+    parse_dimension,
+)
+from simcore.diagnostics import UsageError
+from simcore.forms import check_item, form_of
+from simcore.names import WORKLOAD_DIALECTS
+from simcore.networks import NETWORKS, network_model
+from simcore.networks.simai import simai_bandwidths
+from simcore.parameters import FLAGS, Flag, Parameters, belongs, flag_of, least_count, parse_value, replaced
+from simcore.records import replace
+from simcore.stated import Origin, origin_of
+from simcore.units import number
+from tui.parameters.basis import Basis, basis_of, is_one_loop, not_given, values_of_model
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A parameter in the form. label, unit, help: what is shown of it. option: its flag."""
+
+    group: str
+    label: str
+    unit: str
+    help: str
+    option: str
+
+    def words(self, text: str) -> str:
+        """The parameter with a value, in a few words."""
+        return " ".join(f"{self.label} {text} {self.unit}".split())
+
+    @property
+    def form(self) -> str:
+        """How the value of a list is written, for a field that is typed alone; empty for the others."""
+        return ""
+
+    def shown(self, parameters: Parameters, basis: Basis) -> str:
+        """The value as the form has it, where that is shorter than what is typed."""
+        return self.text(parameters, basis)
+
+    def is_named_by(self, words: str) -> bool:
+        """Whether a refusal begins with the flag of the field."""
+        return words.startswith((f"{self.option} ", f"{self.option}:"))
+
+    def text(self, parameters: Parameters, basis: Basis) -> str:
+        """The value now. basis: of the parameters, or of others that are near. Never raises."""
+        raise NotImplementedError
+
+    def scrubbed(self, parameters: Parameters, basis: Basis, direction: int, large: bool) -> Parameters:
+        """The parameters with the value one step (or a factor of 2, `large`) up or down."""
+        raise NotImplementedError
+
+    def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
+        """The parameters with the value that was typed. Raises `UsageError`."""
+        raise NotImplementedError
+
+    def reset(self, parameters: Parameters, opened: Basis) -> Parameters:
+        """The parameters with this value as it was when the file was opened."""
+        raise NotImplementedError
+
+    def origin(self, parameters: Parameters, basis: Basis) -> str:
+        """Where the value comes from, in a word or three."""
+        raise NotImplementedError
+
+    def differs(self, one: Basis, other: Basis) -> bool:
+        """Whether the two runs were given different values."""
+        raise NotImplementedError
+
+    def moved(self, source: Basis, target: Basis) -> Parameters:
+        """The target's parameters with this value of the source's. Raises `UsageError`."""
+        raise NotImplementedError
+
+
+def of_cluster(parameters: Parameters) -> str:
+    """Where the values of the cluster come from."""
+    if parameters.cluster is None:
+        return "default" if parameters.system is None else "the files"
+    return "preset" if parameters.cluster in PRESETS else "the file"
+
+
+def next_name(names: tuple[str, ...], name: str, direction: int) -> str:
+    """The name before or after `name`; they go round."""
+    # `direct4` is typed, not one of the choices: from it one goes on from the first.
+    return names[((names.index(name) if name in names else 0) + direction) % len(names)]
+
+
+def scrubbed_count(value: int, direction: int, large: bool, step: int, least: int) -> int:
+    """A count `step` up or down, or twice or half of it, and no less than `least`."""
+    if large:
+        return max(value * 2 if direction > 0 else value // 2, least)
+    return max(value + direction * step, least)
+
+
+def scrubbed_figure(value: float, direction: int, large: bool) -> float:
+    """A bandwidth or latency 10 % up or down, to three figures; `large`: twice or half."""
+    if large:
+        return value * 2.0**direction
+    changed = float(f"{value * 1.1**direction:.3g}")
+    return changed if changed != value else value + direction
+
+
+_DEGREES = ("world", "tp", "ep", "pp", "cp")
+# What the type of the GPU or NIC gives where it is not given.
+_OF_TYPE = ("nvlink", "nic")
+_ORIGINS: dict[Origin, str] = {"stated": "in the file", "counted": "counted", "assumed": "assumed"}
+
+
+@dataclass(frozen=True, slots=True)
+class FlagField(Field):
+    """A field over one flag of the command line."""
+
+    flag: Flag
+
+    def _value(self, parameters: Parameters, basis: Basis) -> Any:
+        value = getattr(parameters, self.flag.field)
+        if value is not None:
+            return value
+        of_model = values_of_model(parameters, basis)
+        if self.flag.field in of_model:
+            return of_model[self.flag.field]
+        basis = basis_of(parameters, basis)
+        if self.flag.field in _DEGREES:
+            return getattr(basis.layout, self.flag.field)
+        if self.flag.field == "dialect":
+            return (basis.workload.as_read or basis.workload).dialect
+        if self.flag.kind == "text":
+            return "none"
+        if self.flag.field in _OF_TYPE:
+            return simai_bandwidths(parameters)[self.flag.field]
+        values = parameter_values(basis.cluster)
+        return values[self.flag.field] if self.flag.field in values else not_given(self.flag.field, basis)
+
+    def text(self, parameters: Parameters, basis: Basis) -> str:
+        try:
+            value = self._value(parameters, basis)
+        except UsageError:
+            # What it would be taken from cannot be.
+            return "default"
+        if isinstance(value, bool):
+            return "on" if value else "off"
+        if isinstance(value, tuple):
+            return " ".join(value) or "none"
+        return number(value) if isinstance(value, int | float) else str(value)
+
+    def scrubbed(self, parameters: Parameters, basis: Basis, direction: int, large: bool) -> Parameters:
+        flag = self.flag
+        value = self._value(parameters, basis)
+        if flag.kind == "switch":
+            return replaced(parameters, flag.field, not value)
+        if flag.kind == "word":
+            return replaced(parameters, flag.field, next_name(_of_workloads(flag), value, direction))
+        if flag.field in _DEGREES:
+            return self._checked(parameters, max(value * 2 if direction > 0 else value // 2, 1))
+        if flag.kind == "count":
+            step = 10 if flag.field == "endpoint_delay" else 1
+            changed = scrubbed_count(value, direction, large, step, least_count(flag))
+            return self._checked(parameters, changed)
+        if flag.kind == "scale":
+            changed_scale = value * 2.0**direction if large else value + direction * 0.1
+            return self._checked(parameters, max(round(changed_scale, 4), 0.0))
+        return self._checked(parameters, scrubbed_figure(value, direction, large))
+
+    def origin(self, parameters: Parameters, basis: Basis) -> str:
+        field = self.flag.field
+        value = getattr(parameters, field)
+        if value is not None:
+            return "default" if value == self.flag.default else "given"
+        if basis.workload.maker is not None and (self.flag.in_file or "workload" not in self.flag.of):
+            return "assumed"
+        if self.flag.in_file:
+            here = basis_of(parameters, basis)
+            workload = here.workload.as_read or here.workload
+            in_blocks = not is_one_loop(here)
+            return _ORIGINS[origin_of(workload, field, self._value(parameters, here), in_blocks)]
+        return of_cluster(parameters) if field in parameter_values(basis.cluster) else "default"
+
+    def differs(self, one: Basis, other: Basis) -> bool:
+        return bool(getattr(one.parameters, self.flag.field) != getattr(other.parameters, self.flag.field))
+
+    def moved(self, source: Basis, target: Basis) -> Parameters:
+        value = getattr(source.parameters, self.flag.field)
+        return replaced(target.parameters, self.flag.field, value)
+
+    def _checked(self, parameters: Parameters, value: int | float) -> Parameters:
+        """The parameters with a value that the command line takes too. Raises `UsageError`."""
+        return replaced(parameters, self.flag.field, parse_value(self.flag, repr(value)))
+
+    def reset(self, parameters: Parameters, opened: Basis) -> Parameters:
+        return replaced(parameters, self.flag.field, getattr(opened.parameters, self.flag.field))
+
+    def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
+        flag = self.flag
+        if flag.kind == "switch":
+            if text not in ("on", "off"):
+                raise UsageError(f"{flag.option}: on or off is expected")
+            return replaced(parameters, flag.field, text == "on")
+        fits = text in _of_workloads(flag) or may_be_file(flag.field, text)
+        if flag.kind == "word" and not fits:
+            raise UsageError(f"{flag.option}: one of {', '.join(_of_workloads(flag))} is expected")
+        return replaced(parameters, flag.field, parse_value(flag, text))
+
+
+@dataclass(frozen=True, slots=True)
+class TextField(FlagField):
+    """A preset or a file; the presets are the choices. Dimensions that were changed go with it."""
+
+    def scrubbed(self, parameters: Parameters, basis: Basis, direction: int, large: bool) -> Parameters:
+        if self.flag.field != "cluster":
+            raise UsageError(f"{self.flag.option}: type the name of a file")
+        name = next_name(tuple(PRESETS), parameters.cluster or DEFAULT_PRESET, direction)
+        return replaced(replaced(parameters, "cluster", name), "dim", ())
+
+    def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
+        name = None if text in ("", "none") else text
+        changed = replaced(parameters, self.flag.field, name)
+        return replaced(changed, "dim", ()) if self.flag.field == "cluster" and name else changed
+
+    def reset(self, parameters: Parameters, opened: Basis) -> Parameters:
+        changed = replaced(parameters, self.flag.field, getattr(opened.parameters, self.flag.field))
+        return replaced(changed, "dim", opened.parameters.dim) if self.flag.field == "cluster" else changed
+
+    def moved(self, source: Basis, target: Basis) -> Parameters:
+        return self.reset(target.parameters, source)
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkField(FlagField):
+    """The network model; one that needs a file is typed: `busbw:FILE`."""
+
+    def scrubbed(self, parameters: Parameters, basis: Basis, direction: int, large: bool) -> Parameters:
+        names = tuple(name for name, model in NETWORKS.items() if model.argument is None)
+        return replaced(parameters, self.flag.field, next_name(names, parameters.network, direction))
+
+    def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
+        changed = replaced(parameters, self.flag.field, text)
+        network_model(changed)
+        return changed
+
+
+def _of_workloads(flag: Flag) -> tuple[str, ...]:
+    """The words of a parameter that a workload can have: one dialect is of execution traces alone."""
+    return WORKLOAD_DIALECTS if flag.field == "dialect" else choices(flag.field)
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionField(Field):
+    """Bandwidth or latency of one dimension of the cluster. attribute: of `Dimension`."""
+
+    index: int
+    attribute: str
+
+    def words(self, text: str) -> str:
+        name = "at" if self.attribute == "bandwidth" else "latency"
+        return f"dim {self.index} {name} {text} {self.unit}"
+
+    def text(self, parameters: Parameters, basis: Basis) -> str:
+        try:
+            dims = dims_of(parameters, basis)
+        except UsageError:
+            return "none"
+        # Clusters differ in their number of dimensions, and the form may stand on another run's.
+        return number(getattr(dims[self.index], self.attribute)) if self.index < len(dims) else "none"
+
+    def scrubbed(self, parameters: Parameters, basis: Basis, direction: int, large: bool) -> Parameters:
+        value = getattr(self._dims(parameters, basis)[self.index], self.attribute)
+        return self._with(parameters, basis, scrubbed_figure(value, direction, large))
+
+    def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
+        dims = [dimension.flag() for dimension in self._dims(parameters, basis)]
+        words = dims[self.index].split(":")
+        words[2 if self.attribute == "bandwidth" else 3] = text
+        dims[self.index] = parse_dimension(":".join(words)).flag()
+        return replaced(parameters, "dim", tuple(dims))
+
+    def reset(self, parameters: Parameters, opened: Basis) -> Parameters:
+        value = getattr(self._dims(opened.parameters, opened)[self.index], self.attribute)
+        changed = self._with(parameters, opened, value)
+        bare = replaced(parameters, "dim", ())
+        if not opened.parameters.dim and changed.dim == tuple(one.flag() for one in dims_of(bare, opened)):
+            # As when none was given: then a preset grows with the world again.
+            return bare
+        return changed
+
+    def origin(self, parameters: Parameters, basis: Basis) -> str:
+        return "given" if parameters.dim else of_cluster(parameters)
+
+    def differs(self, one: Basis, other: Basis) -> bool:
+        # Of other kinds, sizes or another number of dimensions the change is that of all together.
+        given = one.parameters.dim != other.parameters.dim
+        alike = given and shapes_of(one) == shapes_of(other)
+        return alike and self.text(one.parameters, one) != self.text(other.parameters, other)
+
+    def moved(self, source: Basis, target: Basis) -> Parameters:
+        text = self.text(source.parameters, source)
+        return self.typed(target.parameters, target, text)
+
+    def _with(self, parameters: Parameters, basis: Basis, value: float) -> Parameters:
+        dims = list(self._dims(parameters, basis))
+        changed = replace(dims[self.index], **{self.attribute: value})
+        dims[self.index] = parse_dimension(changed.flag())
+        return replaced(parameters, "dim", tuple(dimension.flag() for dimension in dims))
+
+    def _dims(self, parameters: Parameters, basis: Basis) -> tuple[Dimension, ...]:
+        """All dimensions, this one among them. Raises `UsageError`."""
+        dims = dims_of(parameters, basis)
+        if self.index >= len(dims):
+            raise UsageError(f"{self.label}: this cluster has {len(dims)} dimensions")
+        return dims
+
+
+@dataclass(frozen=True, slots=True)
+class AlgorithmField(Field):
+    """The collective algorithm of one dimension."""
+
+    index: int
+
+    def is_named_by(self, words: str) -> bool:
+        return words.startswith(f"{self.option} {self.index}=")
+
+    def text(self, parameters: Parameters, basis: Basis) -> str:
+        given = dict(text.partition("=")[::2] for text in parameters.algorithm)
+        return given.get(str(self.index), "default")
+
+    def scrubbed(self, parameters: Parameters, basis: Basis, direction: int, large: bool) -> Parameters:
+        names = ("default", *ALGORITHM_NAMES)
+        return self.typed(parameters, basis, next_name(names, self.text(parameters, basis), direction))
+
+    def reset(self, parameters: Parameters, opened: Basis) -> Parameters:
+        return self.typed(parameters, opened, self.text(opened.parameters, opened))
+
+    def origin(self, parameters: Parameters, basis: Basis) -> str:
+        return "by kind" if self.text(parameters, basis) == "default" else "given"
+
+    def differs(self, one: Basis, other: Basis) -> bool:
+        return self.text(one.parameters, one) != self.text(other.parameters, other)
+
+    def moved(self, source: Basis, target: Basis) -> Parameters:
+        return self.reset(target.parameters, source)
+
+    def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
+        given = f"{self.index}={text}"
+        check_algorithm(given, text, also=("default",))
+        others = [one for one in parameters.algorithm if one.split("=", 1)[0] != str(self.index)]
+        mine = [] if text == "default" else [given]
+        return replaced(parameters, "algorithm", tuple(sorted([*others, *mine])))
+
+
+def dimension_place(index: int, dims: Sequence[Dimension]) -> str:
+    """What a dimension is in a cluster of servers behind switches; empty for other clusters."""
+    if len(dims) != 2 or dims[-1].kind == "ring":
+        return ""
+    return ("inside a server", "between servers")[index]
+
+
+def dimension_fields(index: int, dims: Sequence[Dimension]) -> list[Field]:
+    """The fields of one dimension of the cluster."""
+    name, dimension = f"dim {index}", dims[index]
+    where = dimension_place(index, dims)
+    shape = f"{dimension.kind} {dimension.size}"
+    place = f"on dimension {index} ({where or 'inner first'}, {shape})"
+    dim, algorithm = flag_of("dim").option, flag_of("algorithm").option
+    bandwidth = f"{dim}  bandwidth {place}"
+    latency = f"{dim}  latency {place}"
+    name_of = f"{algorithm}  collective algorithm {place}"
+    return [
+        DimensionField("cluster", f"{name}  bandwidth", "GB/s", bandwidth, dim, index, "bandwidth"),
+        DimensionField("cluster", f"{name}  latency", "ns a hop", latency, dim, index, "latency_ns"),
+        AlgorithmField("cluster", f"{name}  algorithm", "", name_of, algorithm, index),
+    ]
+
+
+def shapes_of(basis: Basis) -> list[tuple[str, int]]:
+    """Kind and size of each dimension of a run."""
+    return [(one.kind, one.size) for one in dims_of(basis.parameters, basis)]
+
+
+def dims_of(parameters: Parameters, basis: Basis) -> tuple[Dimension, ...]:
+    """The dimensions of the network of `parameters`. Raises `UsageError` for one that cannot be."""
+    if parameters.dim:
+        return tuple(parse_dimension(text) for text in parameters.dim)
+    return basis_of(parameters, basis).cluster.dims
+
+
+@dataclass(frozen=True, slots=True)
+class ListField(FlagField):
+    """A list of items; `none` or nothing typed takes all away."""
+
+    @property
+    def form(self) -> str:
+        return form_of(self.flag.field)
+
+    def scrubbed(self, parameters: Parameters, basis: Basis, direction: int, large: bool) -> Parameters:
+        return parameters
+
+    def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
+        items: tuple[str, ...] = () if text == "none" else parse_value(self.flag, text)
+        placed = basis_of(parameters, basis)
+        world, dimensions = parameters.world or placed.layout.world, len(placed.cluster.dims)
+        for item in items:
+            check_item(self.flag.field, item, world, dimensions, "workload")
+        return replaced(parameters, self.flag.field, items)
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionsField(ListField):
+    """All dimensions of the cluster, inner first: their kinds, sizes and number, which no other field has.
+
+    With none typed they are the cluster's own.
+    """
+
+    def words(self, text: str) -> str:
+        return f"{self.label} {text}"
+
+    def text(self, parameters: Parameters, basis: Basis) -> str:
+        try:
+            dims = dims_of(parameters, basis)
+        except UsageError:
+            return " ".join(parameters.dim) or "none"
+        return " ".join(one.flag() for one in dims) or "none"
+
+    def shown(self, parameters: Parameters, basis: Basis) -> str:
+        # Bandwidths and latencies have fields of their own, which are marked when they are changed.
+        try:
+            dims = dims_of(parameters, basis)
+        except UsageError:
+            return self.text(parameters, basis)
+        return ", ".join(f"{one.kind} {one.size}" for one in dims) or "none"
+
+    def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
+        changed = ListField.typed(self, parameters, basis, text)
+        return replaced(changed, "dim", tuple(parse_dimension(item).flag() for item in changed.dim))
+
+    def origin(self, parameters: Parameters, basis: Basis) -> str:
+        return "given" if parameters.dim else of_cluster(parameters)
+
+    def differs(self, one: Basis, other: Basis) -> bool:
+        given = one.parameters.dim != other.parameters.dim
+        return given and self.shown(one.parameters, one) != self.shown(other.parameters, other)
+
 
 _KINDS: dict[str, type[FlagField]] = {"text": TextField, "words": ListField}
 # Of files alone, or of another form of the same run: a model has rows of its own.

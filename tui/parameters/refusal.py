@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from simcore.parameters import Parameters
 from tui.frame import cells
-from tui.parameters.field import Field
+from tui.parameters.fields import Field
 from tui.session import Session
 
 _LONGEST = 400

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
+from tui.exporting import FileQuestion
 from tui.frame import cells
-from tui.writing import FileQuestion
 
 if TYPE_CHECKING:
     from tui.app import WltuiApp

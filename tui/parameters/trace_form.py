@@ -20,8 +20,7 @@ from simcore.units import duration, number, plural, signed
 from tui.frame import Glyphs, Line, largest
 from tui.parameters.changes import ChangeTimes
 from tui.parameters.effect import change_lines, figure_lines, step_line
-from tui.parameters.field import Field
-from tui.parameters.flag_fields import FlagField
+from tui.parameters.fields import Field, FlagField
 
 _HEADING: Line = [(f"{'rank':>6}{'end, opened':>13}{'end, now':>11}{'difference':>12}", "dim")]
 

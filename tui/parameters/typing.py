@@ -1,4 +1,4 @@
-"""Typing a value: a prompt that says while one types why it cannot be."""
+"""Typing a value: a prompt that says while one types why it cannot be; the keys that the last row names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from simcore.diagnostics import UsageError
 from tui.frame import cells
 
 if TYPE_CHECKING:
-    from tui.parameters.field import Field
+    from tui.parameters.fields import Field
     from tui.parameters.view import ParametersView
 
 
@@ -50,3 +50,34 @@ class TypedValue:
             if typed != field.text(view.session.draft, basis):
                 view.change(field, lambda: field.typed(view.session.draft, basis, typed))
         view.redraw()
+
+
+_HINTS = (
+    ("hl", "change"), ("Enter", "type"), ("u", "undo"), ("r", "keep"), ("jk", "field"), ("Tab", "group"),
+    ("HL", "half, twice"), ("S", "save"), ("O", "load"), ("Delete", "as opened"), ("2", "timeline"),
+)  # fmt: skip
+# A list is typed whole.
+_LIST_HINTS = (("Enter", "type the list"), *(hint for hint in _HINTS if hint[0] not in ("hl", "Enter", "HL")))
+_RUNNING_HINTS = (("Esc", "stop the run"), *_HINTS)
+
+
+def hints_of(running: bool, is_list: bool = False) -> tuple[tuple[str, str], ...]:
+    """running: whether the draft is simulated; is_list: whether the cursor is on a list."""
+    if running:
+        return _RUNNING_HINTS
+    return _LIST_HINTS if is_list else _HINTS
+
+
+_SCALES = {"layer": "layer scale", "compute": "compute scale", "stream": "comm scale"}
+
+
+def label_of(knob: str) -> str:
+    """The label of the field that comes next to a knob; empty where there is none.
+
+    `dimension 1 bandwidth` has one of its own; a layer, a kind of compute and a stream are part of what
+    a field scales.
+    """
+    kind, _, rest = knob.partition(" ")
+    if kind == "dimension":
+        return "dim {}  {}".format(*rest.split(" ", 1))
+    return _SCALES.get(kind, "")

@@ -12,19 +12,17 @@ from textual.events import Click
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters, as_flags
-from tui.boxes import beside, box
 from tui.frame import Line, middle_cut, rule, wrapped
+from tui.frame_view import ScreenView, binding
+from tui.panel_cursor import beside, box
 from tui.parameters.changes import ChangeTimes, StepTimes, changes_of
 from tui.parameters.effect import state_lines
-from tui.parameters.field import Field
+from tui.parameters.fields import Field
 from tui.parameters.form import FormRow, form_lines, help_lines, is_reason, scrolled
-from tui.parameters.hints import hints_of
-from tui.parameters.knobs import label_of
 from tui.parameters.refusal import Refusal
 from tui.parameters.saved import SavedParameters
 from tui.parameters.source import form_source
-from tui.parameters.typing import TypedValue
-from tui.screen_view import ScreenView, binding
+from tui.parameters.typing import TypedValue, hints_of, label_of
 from tui.session import Run, Session
 
 if TYPE_CHECKING:

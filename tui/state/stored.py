@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from simcore.choices import choices, is_one_of, may_be_file
 from simcore.diagnostics import UsageError
 from simcore.forms import check_item
+from simcore.overrides import MOST_FACTOR
 from simcore.parameters import FLAGS, Flag, Parameters, parse_value, stated
 from tui.screens import SCREENS
 from tui.state.checking import (
@@ -22,7 +23,7 @@ from tui.state.checking import (
     whole,
     wrong,
 )
-from tui.state.identity import Identity
+from tui.state.files import Identity
 from tui.timeline.saved import SavedTimeline
 
 FORMAT = "wltui.session/1"
@@ -106,8 +107,6 @@ def from_text(given: str) -> Stored:
     runs = items(found.get("runs"), "runs", _run, MOST_RUNS)
     lost = ""
     if found.get("replay") is not None:
-        from tui.state.old_replays import read_replay
-
         shown, replay, lost = read_replay(found["replay"], "replay")
         parameters, runs = (replay, runs) if shown else (parameters, (*runs, StoredRun(replay)))
     return Stored(
@@ -190,3 +189,60 @@ def _item(flag: Flag, value: object, where: str) -> str:
 def _damage(flag: Flag, where: str, error: UsageError) -> Damaged:
     """What the command line says of a value, with its place in the file."""
     return Damaged(f"{where}: {str(error).removeprefix(flag.option + ' ')}")
+
+
+_PARTS = ("compute", "comm", "gaps", "host")
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+def read_replay(value: object, where: str) -> tuple[bool, Parameters, str]:
+    """(whether it was on the screen, its parameters, what of it is lost in words). Raises `Damaged`."""
+    from simcore.replay.parameters import Scales, parameters_of
+
+    found = table(value, where)
+    shown = found.get("shown")
+    if not isinstance(shown, bool):
+        raise wrong(shown, f"{where}.shown", "true or false")
+    where = f"{where}.scales"
+    found = table(found.get("scales"), where)
+    parts = {name: _factor(found.get(name), f"{where}.{name}") for name in _PARTS}
+    ranks = _factors(found.get("ranks"), f"{where}.ranks", _number)
+    # A rank without any compute could be asked for then; its flag takes what is above 0.
+    free = [rank for rank, factor in ranks.items() if factor == 0]
+    lost = f"not kept of the replay: rank {free[0]} x0" if free else ""
+    lost += f" and {len(free) - 1} more" if len(free) > 1 else ""
+    scales = Scales(
+        parts["compute"],
+        parts["comm"],
+        parts["gaps"],
+        parts["host"],
+        ops=_factors(found.get("ops"), f"{where}.ops", text),
+        kinds=_factors(found.get("kinds"), f"{where}.kinds", text),
+        ranks={rank: factor for rank, factor in ranks.items() if factor > 0},
+        stages=_factors(
+            found.get("stages"), f"{where}.stages", lambda one, place: optional(one, place, _number)
+        ),
+    )
+    return shown, parameters_of(scales), lost
+
+
+def _factors(value: object, where: str, key: Callable[[object, str], _Key]) -> dict[_Key, float]:
+    def pair(one: object, place: str) -> tuple[_Key, float]:
+        if not isinstance(one, list) or len(one) != 2:
+            raise wrong(one, place, "a pair")
+        return key(one[0], place), _factor(one[1], place)
+
+    return dict(items(value, where, pair))
+
+
+def _factor(value: object, where: str) -> float:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise wrong(value, where, "a factor")
+    factor = float(value)
+    if not 0 <= factor <= MOST_FACTOR:
+        raise Damaged(f"{where}: found {factor:g}, expected a factor from 0 to 1e6")
+    return factor
+
+
+def _number(value: object, where: str) -> int:
+    return whole(value, where, 0, MOST_RANKS)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from tui.boxes import beside, box
 from tui.frame import Glyphs, Line, cells, rule
-from tui.panel_cursor import WHAT_IF
+from tui.panel_cursor import WHAT_IF, beside, box
 from tui.summary import panels
 from tui.summary.model import MAP, NOTES, PANELS, STAGES, WORST, SummaryModel
 

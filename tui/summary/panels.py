@@ -11,13 +11,27 @@ from simcore.units import change_percent, duration, plural, signed, whole_percen
 from tui.change_words import UNKNOWN, change_words, gain_share
 from tui.frame import Glyphs, Line, cells, rows_around
 from tui.panel_cursor import WHAT_IF
-from tui.summary.digits import large
 from tui.summary.model import WORST, SummaryModel
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
     from simcore.cluster import Dimension
     from simcore.run.findings import WhatIf
+
+
+_DIGITS = {
+    "0": ("█▀█", "█ █", "▀▀▀"), "1": ("▄█ ", " █ ", "▀▀▀"), "2": ("▀▀█", "█▀▀", "▀▀▀"),
+    "3": ("▀▀█", "▀▀█", "▀▀▀"), "4": ("█ █", "▀▀█", "  ▀"), "5": ("█▀▀", "▀▀█", "▀▀▀"),
+    "6": ("█▀▀", "█▀█", "▀▀▀"), "7": ("▀▀█", "  █", "  ▀"), "8": ("█▀█", "█▀█", "▀▀▀"),
+    "9": ("█▀█", "▀▀█", "▀▀▀"), ".": (" ", " ", "▀"), "-": ("   ", "▀▀▀", "   "),
+}  # fmt: skip
+
+
+def large(words: str) -> list[str]:
+    """Three rows of cells for a figure with its unit: `14.774 s`. The unit stands in plain letters."""
+    figure, _, unit = words.rpartition(" ")
+    rows = [" ".join(_DIGITS[char][row] for char in figure) for row in range(3)]
+    return [rows[0], rows[1], f"{rows[2]} {unit}"]
 
 
 def step_lines(results: Run, glyphs: Glyphs, width: int, height: int) -> list[Line]:

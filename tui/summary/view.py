@@ -7,8 +7,8 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from tui.frame import Line
+from tui.frame_view import binding
 from tui.panels_view import PanelsView, panel_bindings
-from tui.screen_view import binding
 from tui.session import Session
 from tui.summary.frame import draw
 from tui.summary.model import MAP, NOTES, SummaryModel

@@ -28,10 +28,9 @@ from textual.app import App
 from textual.screen import Screen
 from textual.strip import Strip
 
-from tui.terminal.cells import CLEAR, Cells, changes
+from tui.terminal.cells import CLEAR, PLAIN, Cells, Sgr, changes, parsed
 from tui.terminal.driver import TerminalDriver
 from tui.terminal.kinds import is_remote
-from tui.terminal.sgr import PLAIN, Sgr, parsed
 
 # The versions whose updates were tested to be what `Display._take` makes of them.
 TESTED_TEXTUAL = ("8.2",)

@@ -1,7 +1,9 @@
-"""Textual's driver for a terminal that may be slow, stopped, or gone."""
+"""Textual's driver for a terminal that may be slow, stopped, or gone; mouse reports, how signals end it."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import select
 import signal
 import sys
@@ -10,15 +12,76 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
 from time import monotonic
+from types import FrameType
 from typing import Any
 
 from textual.app import App
+from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
 
-from tui.terminal.mouse import MouseDriver
 from tui.terminal.output import Output, Picture
-from tui.terminal.signals import wake_on_signals
+
+_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
+
+def end_on_signals(app: App[Any]) -> None:
+    """Let SIGTERM, SIGHUP and SIGINT end the app in order, with exit status 128 + signal.
+
+    Without this the process would die with the terminal still in raw mode.
+    """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            # Before the app runs or after it: the terminal is as it was.
+            raise SystemExit(128 + number) from None
+        # Wakes the loop, which sleeps in a system call that resumes after a signal.
+        loop.call_soon_threadsafe(app.exit, None, 128 + number)
+
+    for number in _ENDING_SIGNALS:
+        signal.signal(number, end)
+
+
+def wake_on_signals(loop: asyncio.AbstractEventLoop) -> None:
+    """Let every signal wake the event loop, whichever thread the kernel gives it to.
+
+    Python runs handlers in the main thread alone, which would sleep on: after a stop SIGCONT often
+    goes to another thread.
+    """
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    os.set_blocking(write, False)
+    loop.add_reader(read, os.read, read, 4096)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+
+
+# Buttons and the wheel; motion while a button is held; places past column 223.
+_MODES = ("1000", "1002", "1006")
+
+
+class MouseDriver(LinuxDriver):
+    """Textual's driver with motion reported only while a button is held.
+
+    Textual asks for all motion (mode 1003): every cell the pointer crosses would come over the line.
+    """
+
+    def _enable_mouse_support(self) -> None:
+        self._ask("h")
+
+    def _disable_mouse_support(self) -> None:
+        self._ask("l")
+
+    def _enable_mouse_pixels(self) -> None:
+        """By cells is enough: by pixels (1016) motion would be reported ten times as often."""
+
+    def _ask(self, ending: str) -> None:
+        if self._mouse:
+            for mode in _MODES:
+                self.write(f"\x1b[?{mode}{ending}")
+            self.flush()
+
 
 # How long the end waits for a terminal that does not take what was sent to it.
 _PATIENCE_S = 1.5

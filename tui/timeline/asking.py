@@ -8,12 +8,11 @@ from textual.widget import Widget
 
 from simcore.units import plural
 from tui.prompt import LivePrompt, Prompt
-from tui.timeline.filtering import Filter
+from tui.timeline.filtering import Filter, missing
 from tui.timeline.jumps import first_match, match_words, new_search, no_match_words, place_of, return_to
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 from tui.timeline.search import Search
-from tui.timeline.understanding import missing
 
 # A search works so long before it lets keys through.
 _PIECE_SECONDS = 0.03

@@ -11,8 +11,7 @@ from typing import NamedTuple
 from simcore.run.lanes import COMPUTING, KINDS, NAMELESS
 from tui.frame import ASCII, Glyphs, Line
 from tui.timeline.critical import PathLanes, faded, mark_fills, mark_names
-from tui.timeline.edges import Edge, edge_cells, put_edges
-from tui.timeline.names import write_names
+from tui.timeline.names import Edge, edge_cells, put_edges, write_names
 from tui.timeline.spans import SpanLane
 from tui.timeline.window import Window
 

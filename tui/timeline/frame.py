@@ -8,17 +8,13 @@ from typing import NamedTuple
 from simcore.run.lanes import COMPUTING
 from simcore.units import plural
 from tui.frame import ASCII, Glyphs, Line, as_ascii, fitted, rule, shortened, text_of, width_of
-from tui.timeline.busy_row import filled_ns
+from tui.timeline.above import MemoryRow, filled_ns, legend, ticks, view_bar, view_in
+from tui.timeline.arrangement import Row
 from tui.timeline.critical import PathLanes
 from tui.timeline.details import details
 from tui.timeline.drawing import Drawn, drawn_lane
-from tui.timeline.legend import legend
-from tui.timeline.memory_row import MemoryRow
-from tui.timeline.minimap import view_bar, view_in
 from tui.timeline.model import TimelineModel
 from tui.timeline.pointer import Area
-from tui.timeline.rows import Row
-from tui.timeline.ruler import ticks
 from tui.timeline.spans import LaneKey, SpanLane
 from tui.timeline.status import (
     filter_words,

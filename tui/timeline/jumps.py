@@ -8,9 +8,9 @@ from typing import NamedTuple
 from simcore.run.lanes import Step, ordinal
 from simcore.units import duration, plural
 from tui.frame import in_cells
+from tui.timeline.arrangement import Memory
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import Query
-from tui.timeline.rows import Memory
 from tui.timeline.search import Match, Search
 from tui.timeline.selection import Mark
 from tui.timeline.spans import ALL, LaneKey

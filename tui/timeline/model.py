@@ -9,12 +9,11 @@ from tui.timeline.arrangement import Arrangement
 from tui.timeline.critical import PathLanes
 from tui.timeline.filtering import Filter
 from tui.timeline.lanes import LaneSource
-from tui.timeline.navigation import Navigation
 from tui.timeline.query import Query
 from tui.timeline.search import Search
 from tui.timeline.selection import Marks, Selection
 from tui.timeline.spans import LaneKey, SpanLane
-from tui.timeline.window import Window
+from tui.timeline.window import Navigation, Window
 
 
 @dataclass(slots=True)

@@ -12,12 +12,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from tui.timeline.filtering import Filter
+from tui.timeline.filtering import Filter, missing, understood
 from tui.timeline.lanes import LaneSource
-from tui.timeline.matching import both
-from tui.timeline.query import Query
+from tui.timeline.query import Query, both
 from tui.timeline.spans import ALL, LaneKey, SpanLane
-from tui.timeline.understanding import missing, understood
 
 
 class Match(NamedTuple):

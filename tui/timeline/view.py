@@ -18,17 +18,17 @@ from textual.events import (
 )
 
 from tui.frame import Line
+from tui.frame_view import ScreenView, binding
 from tui.panel import Panel
-from tui.screen_view import ScreenView, binding
 from tui.session import Run, Session
 from tui.timeline import jumps, restoring
 from tui.timeline.asking import Asking
+from tui.timeline.details import full_details
 from tui.timeline.frame import TimelineFrame
-from tui.timeline.full_details import full_details
-from tui.timeline.marks_panel import MarksPanel
 from tui.timeline.model import TimelineModel
 from tui.timeline.pointer import Area, Pointer
 from tui.timeline.saved import SavedTimeline
+from tui.timeline.status import MarksPanel
 
 if TYPE_CHECKING:
     from tui.app import WltuiApp

@@ -1,8 +1,8 @@
-"""The stretch of time that the screen shows: zoom, pan, and the way back."""
+"""The stretch of time that the screen shows and where one is on it: zoom, pan, cursor, and the way back."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _HISTORY = 100
 
@@ -77,3 +77,127 @@ class History:
             return window
         self._back.append(window)
         return self._forward.pop()
+
+
+@dataclass(slots=True)
+class Navigation:
+    """window: the stretch on the screen. cursor_ns: the cursor's time. columns: of the lane area."""
+
+    window: Window = field(init=False)
+    history: History = field(init=False, default_factory=History)
+    cursor_ns: int = field(init=False, default=0)
+    columns: int = field(init=False, default=96)
+
+    @property
+    def cursor_column(self) -> int:
+        """The cursor's column in the lane area."""
+        return max(0, min(self.window.column(self.cursor_ns, self.columns), self.columns - 1))
+
+    def time_at(self, column: int) -> int:
+        """The time in the middle of a column, a time of the step wherever the column lies."""
+        column = max(0, min(column, self.columns - 1))
+        edges = self.window.edges(self.columns)
+        return (edges[column] + edges[column + 1]) // 2
+
+    def move_cursor(self, by: int) -> None:
+        """The cursor `by` columns to the right; at the edge the view moves with it."""
+        before = self.cursor_ns
+        column_ns = max(self.window.span_ns // self.columns, 1)
+        target = self.window.column(self.cursor_ns, self.columns) + by
+        if 0 <= target < self.columns:
+            # The middle of a column: what the cell mostly shows is what the details speak of.
+            self.cursor_ns = self.time_at(target)
+        else:
+            self.cursor_ns += by * column_ns
+        if self.cursor_ns == before:
+            # More columns than nanoseconds: the next column may be the same instant.
+            self.cursor_ns += 1 if by > 0 else -1
+        self.cursor_ns = max(0, min(self.cursor_ns, self.window.step_ns - 1))
+        self._keep_cursor_in_view()
+
+    def move_to(self, time_ns: int) -> None:
+        """The cursor to a time of the step; the view follows."""
+        self.cursor_ns = max(0, min(time_ns, self.window.step_ns - 1))
+        self._keep_cursor_in_view()
+
+    def jump_to(self, time_ns: int) -> None:
+        """The cursor to a time of the step; where the view has to move, `back` leads to it again."""
+        before = self.window
+        self.move_to(time_ns)
+        if self.window != before:
+            self.history.leave(before)
+
+    def zoom(self, numerator: int, denominator: int, at_ns: int | None = None) -> None:
+        """Show numerator / denominator of the span; the cursor, or another time, stays in its column."""
+        at_ns = self.cursor_ns if at_ns is None else at_ns
+        self._change(self.window.zoomed(at_ns, numerator, denominator, self.columns))
+
+    def pan(self, numerator: int, denominator: int) -> None:
+        """Move the view by a share of itself; the cursor keeps its column."""
+        self._pan_to(self.window.panned(numerator, denominator, self.columns))
+
+    def center(self, time_ns: int) -> None:
+        """Move the view so that a time is in its middle; the cursor keeps its column."""
+        window = self.window
+        self._pan_to(window.moved(time_ns - window.span_ns // 2, window.span_ns, self.columns))
+
+    def _pan_to(self, window: Window) -> None:
+        column, before = self.cursor_column, self.window
+        self._change(window)
+        if self.window != before:
+            self.cursor_ns = self.time_at(column)
+
+    def show_all(self) -> None:
+        """The whole step."""
+        self._change(Window.whole(self.window.step_ns))
+
+    def fit(self, first_ns: int, last_ns: int, margin: int = 8) -> None:
+        """A stretch over most of the width, 1/margin of it on both sides; once more, the whole step."""
+        span = last_ns - first_ns
+        target = self.window.moved(first_ns - span // margin, span + 2 * span // margin, self.columns)
+        if target == self.window:
+            self.show_all()
+            return
+        if not first_ns <= self.cursor_ns < last_ns:
+            self.cursor_ns = first_ns + span // 2
+        self._change(target)
+
+    def back(self) -> None:
+        """The view before the last zoom, pan or focus."""
+        self.window = self.history.back(self.window)
+        self._keep_cursor_in_window()
+
+    def forward(self) -> None:
+        """The view that `back` left."""
+        self.window = self.history.forward(self.window)
+        self._keep_cursor_in_window()
+
+    def show_step(self, step_ns: int) -> None:
+        """A step of another length: the place is kept as a share of it."""
+        old, new = self.window.step_ns, max(step_ns, 1)
+        whole = Window.whole(new)
+        if self.window.span_ns == old:
+            self.window = whole
+        else:
+            first, span = self.window.first_ns * new // old, self.window.span_ns * new // old
+            self.window = whole.moved(first, span, self.columns)
+        self.history = History()
+        self.move_to(self.cursor_ns * new // old)
+
+    def _change(self, window: Window) -> None:
+        if window != self.window:
+            self.history.leave(self.window)
+            self.window = window
+        self._keep_cursor_in_window()
+
+    def _keep_cursor_in_window(self) -> None:
+        self.cursor_ns = max(self.window.first_ns, min(self.cursor_ns, self.window.last_ns - 1))
+
+    def _keep_cursor_in_view(self) -> None:
+        window = self.window
+        if self.cursor_ns < window.first_ns:
+            self.window = window.moved(self.cursor_ns - window.span_ns // 10, window.span_ns, self.columns)
+        elif self.cursor_ns >= window.last_ns:
+            first = self.cursor_ns - window.span_ns * 9 // 10
+            self.window = window.moved(first, window.span_ns, self.columns)
+        self._keep_cursor_in_window()

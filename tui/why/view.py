@@ -7,12 +7,11 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from tui.frame import Line
+from tui.frame_view import binding
 from tui.panel_cursor import WHAT_IF
 from tui.panels_view import PanelsView, panel_bindings
-from tui.screen_view import binding
 from tui.session import Session
-from tui.why.frame import draw, shows_all
-from tui.why.model import SUMS, WhyModel
+from tui.why.frame import SUMS, WhyModel, draw, shows_all
 
 
 class WhyView(PanelsView):

@@ -41,7 +41,7 @@ async def test_the_details_are_those_of_the_place_that_their_title_names(make_ap
 def test_every_screen_over_the_screen_is_one_that_answers_once() -> None:
     rooms = sorted((ROOT / "tui").rglob("*.py"))
     assert [path.name for path in rooms if "(ModalScreen[" in path.read_text(encoding="utf-8")] == [
-        "modal.py"
+        "panel.py"
     ]
 
 

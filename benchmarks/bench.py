@@ -23,6 +23,7 @@ PROGRAMS = (
     "start",
     "screen",
     "scrubbing",
+    "calls",
     "engine",
     "what_if",
     "layer_table",

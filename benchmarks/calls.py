@@ -1,8 +1,8 @@
-"""How many functions of ours are called from the command to the first frame of the timeline, and by one key there.
+"""How many functions of ours a start of the timeline calls, and a key there.
 
-Counted under `sys.setprofile`: functions that are called at least once, and the files that they stand in; neither
-comprehensions nor the bodies of modules and classes. More than a figure it is a list to read: what a key goes
-through is what has to be understood to change it.
+Counted under `sys.setprofile`: functions that are called at least once, and the files that they stand in;
+neither comprehensions nor the bodies of modules and classes. More than a figure it is a list to read: what a
+key goes through is what has to be understood to change it.
 Usage: python benchmarks/calls.py [--list] [--write]; --list prints the functions, --write puts the table into
 benchmarks/README.md.
 """
@@ -18,10 +18,9 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.measuring import SEED_002, Table, finished
+from benchmarks.measuring import ROOT, SEED_002, Table, finished
 
 OURS = (str(ROOT / "simcore"), str(ROOT / "tui"))
 NOT_COUNTED = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<module>"})
@@ -85,8 +84,8 @@ def main() -> int:
         table.judge(f"files, {name}", files, BUDGETS[name][1])
         if "--list" in sys.argv:
             here = len(str(ROOT)) + 1
-            for place in sorted(f"{code.co_filename[here:]}:{code.co_firstlineno} {code.co_name}" for code in found):
-                print(place)
+            for code in sorted(found, key=lambda code: (code.co_filename, code.co_firstlineno)):
+                print(f"{code.co_filename[here:]}:{code.co_firstlineno} {code.co_name}")
     return finished(__file__, table, sys.argv)
 
 

@@ -281,7 +281,7 @@ class WltuiApp(CellApp):
 
     async def action_edit(self) -> None:
         """Screen 5, at the field of the what-if that is marked on the open screen."""
-        from tui.panels_view import PanelsView
+        from tui.panels import PanelsView
         from tui.parameters.view import ParametersView
 
         view = self.current_view

@@ -179,14 +179,6 @@ class ScreenView(FrameView, can_focus=True):
             for footer in self.app.query("Footer").results(FrameView):
                 footer.redraw()
 
-    def draw(self, width: int, height: int) -> list[Line]:
-        """The lines of the screen, at most `height` of them."""
-        raise NotImplementedError
-
-    def frame(self, width: int, height: int) -> list[Line]:
-        lines = self.draw(width, height)
-        return as_ascii(lines) if self.glyphs is ASCII else lines
-
     def saved(self) -> ScreenState | None:
         """What the session file keeps of this screen, None for nothing."""
         return None

@@ -15,7 +15,7 @@ from textual.widgets import Input
 from simcore.diagnostics import UsageError, printable
 from tui.app import WltuiApp
 from tui.exporting import as_svg, as_text
-from tui.keys.names import key_name, key_of
+from tui.keys.actions import key_name, key_of
 
 DEFAULT_SIZE = (120, 36)
 _MOST = (1000, 500)

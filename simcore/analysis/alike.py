@@ -1,17 +1,20 @@
-"""Ranks named by their figure, and who waits for whom.
+"""Ranks named by their figure, who waits for whom, and where a rank waits longest.
 
 Classes that have the same figure are named together. A class is split wherever an override comes near it,
 also where that changes nothing of the figure that is named; counted and named are the ranks. Members of a
-collective that are early wait for the one that is late.
+collective that are early wait for the one that is late. Waits, bubbles and idle times are where a rank does
+not compute and nothing is sent for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from itertools import compress, count
+from operator import itemgetter
 
-from simcore.analysis.accounts import WAIT, Accounts
+from simcore.analysis.accounts import ACCOUNTS, BUBBLE, IDLE, WAIT, Accounts
 from simcore.folding import RankClass
-from simcore.program.ops import KIND_OF_STREAM
+from simcore.program.ops import COMPUTE, KIND_OF_STREAM, TO_NEXT
 from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.timeline import Timeline
@@ -90,3 +93,58 @@ def longest_wait(classes: Sequence[RankClass], waits: Sequence[Waiting]) -> Long
         return ranks_of(classes, {number for one in same for number in of(one)})
 
     return LongestWait(ranks(lambda one: (one.early,)), ranks(lambda one: one.all_late), first.kind, first.ns)
+
+
+_WAITS = bytes(account in (WAIT, BUBBLE, IDLE) for account in range(len(ACCOUNTS))).ljust(256, b"\0")
+
+
+def longest_waits(accounts: Accounts) -> list[int]:
+    """The segments that are `wait`, `bubble` or `idle`: waits and bubbles before idle ones.
+
+    Of each the longest first; of equal ones the earliest. Idle is who has done all its work.
+    """
+    edge, account = accounts.edge, accounts.account
+    found = list(compress(count(), account.translate(_WAITS)))
+    ranks = {segment: (account[segment] == IDLE, edge[segment] - edge[segment + 1]) for segment in found}
+    return sorted(found, key=ranks.__getitem__)
+
+
+def waited_for(timeline: Timeline, accounts: list[Accounts], number: int, segment: int) -> list[int]:
+    """The classes that a `wait` of class `number` is for: the members of its collective that come last.
+
+    Those are the member classes that do not wait for the same collective themselves just before it
+    starts. Empty where all of them do (an earlier collective holds the stream), and for other accounts.
+    """
+    one = accounts[number]
+    op = one.op[segment]
+    ops, start, _ = timeline.columns(number)
+    if one.account[segment] != WAIT or not COMPUTE < ops.stream[op] < TO_NEXT:
+        return []
+    group_class = timeline.classes[number].groups[KIND_OF_STREAM[ops.stream[op]]]
+    late = []
+    stage = timeline.classes[number].stage
+    for member in timeline.folding.group_classes[group_class].members:
+        theirs = accounts[member]
+        if member == number or timeline.classes[member].stage != stage:
+            # Ops of another stage have other numbers.
+            continue
+        before = theirs.at(start[op] - 1)
+        if theirs.account[before] != WAIT or theirs.op[before] != op:
+            late.append(member)
+    return late
+
+
+def longest_of_all(accounts: list[Accounts]) -> list[tuple[int, int]]:
+    """(class, segment) of the waits of all classes, in the order of `longest_waits`; of equal ones the
+    first class's.
+    """
+    found: list[tuple[bool, int, int, int]] = []
+    for number, one in enumerate(accounts):
+        edge, account = one.edge, one.account
+        segments = compress(count(), account.translate(_WAITS))
+        found += [
+            (account[segment] == IDLE, edge[segment] - edge[segment + 1], number, segment)
+            for segment in segments
+        ]
+    found.sort()
+    return list(map(itemgetter(2, 3), found))

@@ -21,10 +21,10 @@ from simcore.analysis.span_words import PHASE_WORDS, SimulatedSpanWords, pass_wo
 from simcore.collectives import NAMES
 from simcore.program.ops import COMPUTE, IG, PHASES, STREAMS, TO_NEXT, CollectiveCost
 from simcore.ranks import RankSet, place_words
-from simcore.run.axis import TIME
 from simcore.run.lanes import (
     COMPUTE_STREAM,
     KINDS,
+    TIME,
     Figure,
     Figures,
     Order,

@@ -18,9 +18,8 @@ from simcore.analysis.accounts import (
     class_accounts,
     stage_accounts,
 )
-from simcore.analysis.alike import Waiting, who_waits
+from simcore.analysis.alike import Waiting, longest_of_all, longest_waits, who_waits
 from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
-from simcore.analysis.longest_waits import longest_of_all, longest_waits
 from simcore.analysis.microbatch_passes import Pass, class_passes
 from simcore.analysis.rank_map import MapRow, rank_map
 from simcore.analysis.streams import communication_ns, mean_use, stream_use

@@ -15,15 +15,14 @@ from simcore.analysis.accounts import (
     WAIT,
     received_op,
 )
+from simcore.analysis.alike import waited_for
 from simcore.analysis.dependencies import Dependency, op_kind
-from simcore.analysis.longest_waits import waited_for
 from simcore.analysis.microbatch_passes import Pass, pass_at
 from simcore.analysis.origins import OpFacts, op_facts
 from simcore.diagnostics import in_short
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT
 from simcore.ranks import RankSet, place_words
-from simcore.run.axis import clock
-from simcore.run.lanes import COMPUTE_STREAM, RunLanes, Said, Step, microbatch_words
+from simcore.run.lanes import COMPUTE_STREAM, RunLanes, Said, Step, clock, microbatch_words
 from simcore.units import byte_size, duration, plural
 
 if TYPE_CHECKING:

@@ -5,8 +5,12 @@ walk over them. Knows shapes of groups, nothing of who is in them or when they r
 here all that `__all__` names.
 """
 
-from simcore.collectives.bandwidth import algorithm_bandwidth, bus_bandwidth
-from simcore.collectives.explanation import explain_collective, explain_transfer
+from simcore.collectives.explanation import (
+    algorithm_bandwidth,
+    bus_bandwidth,
+    explain_collective,
+    explain_transfer,
+)
 from simcore.collectives.phases import NAMES, cell_name
 from simcore.collectives.pricing import Done, collective_done, collective_ns, transfer_ns
 

@@ -11,8 +11,7 @@ from simcore.diagnostics import in_short
 from simcore.executing.accounts import ACCOUNTS, BUBBLE, IDLE, WAIT, account_of
 from simcore.executing.span_words import NOTHING, TraceSpanWords
 from simcore.ranks import RankSet
-from simcore.run.axis import TIME
-from simcore.run.lanes import KINDS, Figure, Figures, Order, Searched, Spans, Stretch, codes, figures_of
+from simcore.run.lanes import KINDS, TIME, Figure, Figures, Order, Searched, Spans, Stretch, codes, figures_of
 from simcore.run.ranges import Ranges
 from simcore.units import plural
 

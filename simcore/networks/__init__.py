@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
-from simcore.networks.model import Network, NetworkModel, PlacedCollective, Sharing
-from simcore.networks.places import one_place, servers
+from simcore.networks.model import Network, NetworkModel, PlacedCollective, Sharing, one_place, servers
 from simcore.parameters import FLAGS, Parameters
 
 if TYPE_CHECKING:

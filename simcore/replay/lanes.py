@@ -19,11 +19,12 @@ from simcore.ranks import RankSet, place_words
 from simcore.replay.accounts import ACCOUNTS, OVER
 from simcore.replay.partners import waited_ns
 from simcore.replay.span_words import MeasuredSpanWords
-from simcore.run.axis import TIME, Axis, order_axis
 from simcore.run.lanes import (
     COMPUTE_STREAM,
     COMPUTING,
     KINDS,
+    TIME,
+    Axis,
     Figure,
     Figures,
     Order,
@@ -33,6 +34,7 @@ from simcore.run.lanes import (
     codes,
     figures_of,
     microbatch_words,
+    order_axis,
 )
 from simcore.run.pieces import GAP
 from simcore.run.ranges import Ranges

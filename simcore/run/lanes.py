@@ -1,20 +1,21 @@
 """A run as lanes of spans, whatever it came from, and what is said of a span.
 
 Which lanes there are, what is in them, how much of a stretch is what, and what a search finds in them; a
-span at the cursor, in full, and along what waits for what.
+span at the cursor, in full, and along what waits for what; how the axis is written, in times or in places
+of an order without times.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from simcore.records import Struct
+from simcore.units import duration
 
 if TYPE_CHECKING:
     from simcore.ranks import RankSet
-    from simcore.run.axis import Axis
 
 
 # What a span can be drawn as: compute by what it is for, communication by kind, and not computing. The
@@ -339,3 +340,37 @@ def ordinal(number: int) -> str:
 def microbatch_words(number: int, microbatches: int) -> str:
     """`micro-batch 2 (3rd of 16)`: the number of files and JSON counts from 0, people from 1."""
     return f"micro-batch {number} ({ordinal(number + 1)} of {microbatches})"
+
+
+def clock(time_ns: int) -> str:
+    """A time of the step in groups of three: `6.204 608 123 s`."""
+    whole, rest = divmod(time_ns, 10**9)
+    digits = f"{rest:09d}"
+    return f"{whole}.{digits[:3]} {digits[3:6]} {digits[6:]} s"
+
+
+class Axis(NamedTuple):
+    """units: (its size, its name) of the ruler's labels, the largest first. clock: a place in
+    words. length: a stretch in words. title: above the lanes, wide and narrow.
+    """
+
+    units: tuple[tuple[int, str], ...]
+    clock: Callable[[int], str]
+    length: Callable[[int], str]
+    title: tuple[str, str]
+
+
+TIME = Axis(
+    ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns")), clock, duration,
+    ("  all ranks, computing", " all ranks"),
+)  # fmt: skip
+
+
+def order_axis(slot: int) -> Axis:
+    """The axis of a schedule without times: each operation takes `slot` units, whatever it does."""
+    return Axis(
+        ((slot, "op"),),
+        lambda place: f"place {place // slot}",
+        lambda length: f"{length / slot:g} places",
+        ("  order, without times", " order"),
+    )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simcore.analysis import Results
 from simcore.analysis.accounts import ACCOUNTS, WAIT
-from simcore.analysis.longest_waits import waited_for
+from simcore.analysis.alike import waited_for
 from simcore.analysis.microbatch_passes import Pass, pass_at
 from simcore.layout import GROUP_KINDS, Layout
 from tests.strategies import degrees, layer, make_workload

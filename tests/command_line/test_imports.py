@@ -67,7 +67,7 @@ def test_a_workload_does_not_pay_for_the_room_of_the_traces(words: list[str]) ->
 # What the words of `--help` need: the parameters, and the names in the registries.
 NAMES = {
     "simcore", "simcore.asked", "simcore.choices", "simcore.diagnostics", "simcore.names", "simcore.networks",
-    "simcore.networks.model", "simcore.networks.places", "simcore.parameters", "simcore.program",
+    "simcore.networks.model", "simcore.parameters", "simcore.program",
     "simcore.program.schedules", "simcore.records", "simcore.units", "tui", "tui.cli", "tui.commands",
     "tui.commands.arguments", "tui.commands.opened", "tui.commands.parser",
 }  # fmt: skip

@@ -22,7 +22,7 @@ from simcore.diagnostics import InputError, UsageError, printable
 from simcore.layout import Layout
 from simcore.networks import open_network
 from simcore.networks.busbw import Busbw
-from simcore.networks.places import one_place
+from simcore.networks.model import one_place
 from simcore.networks.simai import SimaiNetwork
 from simcore.networks.simai_auto import SimaiAuto, ratio
 from simcore.parameters import Parameters

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.tui.made_runs import line_text
 from tui.frame import ASCII, BLOCKS, Glyphs
-from tui.panel_cursor import box
+from tui.panels import box
 
 _WORDS = st.text("abc -_", max_size=60)
 

@@ -7,8 +7,7 @@ import pytest
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import small
 from tests.tui.screen_reading import press, run_over
-from tui.panel_cursor import WHAT_IF
-from tui.panels_view import PanelsView
+from tui.panels import WHAT_IF, PanelsView
 from tui.parameters.typing import label_of
 from tui.parameters.view import ParametersView
 from tui.session import Session

@@ -18,7 +18,7 @@ from tests.tui.test_measured_screens import PLAN, app_on, four_ranks, made
 from tui.app import WltuiApp
 from tui.compare.model import PAIRS
 from tui.compare.view import CompareView
-from tui.keys.names import key_name
+from tui.keys.actions import key_name
 from tui.layers.view import LayersView
 from tui.notes.view import NotesView
 from tui.parameters.view import ParametersView

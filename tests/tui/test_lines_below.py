@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from tests.tui.made_runs import lane_of, line_text, lonely, seed, small
 from tui.frame import ASCII, BLOCKS, text_of
 from tui.session import Session
-from tui.timeline.details import details
+from tui.timeline.below import details, range_lines
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
-from tui.timeline.status import range_lines
 
 
 def rows_of(model: TimelineModel, width: int, height: int) -> list[str]:

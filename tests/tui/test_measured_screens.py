@@ -24,7 +24,7 @@ from tests.tui.test_text_frames import SIZES, frame_after
 from tui.app import WltuiApp
 from tui.frame import ASCII, BLOCKS, text_of
 from tui.session import Session
-from tui.timeline.details import details
+from tui.timeline.below import details
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.lanes import LaneSource
 from tui.timeline.model import TimelineModel

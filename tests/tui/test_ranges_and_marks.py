@@ -10,12 +10,11 @@ from simcore.analysis.accounts import ACCOUNTS
 from simcore.units import percent
 from tests.tui.made_runs import drawn, line_text, lonely, seed, small
 from tui.frame import BLOCKS
-from tui.timeline.details import full_details
+from tui.timeline.below import MarksPanel, full_details, mark_line, range_lines, range_title
 from tui.timeline.jumps import go_to_mark, set_mark, step_pass, take_more, toggle_range
 from tui.timeline.model import TimelineModel
 from tui.timeline.selection import Marks, Selection
 from tui.timeline.spans import LaneKey
-from tui.timeline.status import MarksPanel, mark_line, range_lines, range_title
 
 STEP = seed().step_time_ns
 

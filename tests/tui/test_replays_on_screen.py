@@ -20,11 +20,11 @@ from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_measured_screens import PLAN, app_on, four_ranks, made
 from tui.compare.source import Choice
 from tui.frame import BLOCKS, text_of
-from tui.panel_cursor import WHAT_IF
+from tui.panels import WHAT_IF
 from tui.parameters.trace_form import _ends
 from tui.session import Session
-from tui.summary.frame import draw as draw_summary
 from tui.summary.model import SummaryModel
+from tui.summary.panels import draw as draw_summary
 from tui.why.frame import WhyModel, draw, knob_lines
 
 MANY = Scales(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from simcore.analysis import Results
 from tests.tui.made_runs import run, seed, seed_workload, small, two_stages
 from tui.frame import BLOCKS, text_of
-from tui.timeline.details import full_details
+from tui.timeline.below import full_details
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.jumps import (
     first_match,

@@ -24,7 +24,7 @@ def python(code: str) -> str:
 @pytest.mark.parametrize(
     "module",
     ["tui", "tui.cli", "tui.commands.view", "tui.session", "tui.chrome", "tui.timeline.frame",
-     "tui.summary.frame", "tui.why.frame", "tui.compare.frame",
+     "tui.summary.panels", "tui.why.frame", "tui.compare.frame",
      "tui.layers.table", "tui.parameters.fields", "simcore.simulation"],
 )  # fmt: skip
 def test_importing_what_is_not_a_widget_imports_no_screen_library(module: str) -> None:

@@ -17,7 +17,7 @@ from tests.tui.pseudo_terminal import SEED, wltui
 from tests.tui.screen_reading import press, screen_rows, screen_text, wait_until
 from tui.change_words import change_words, why_not_tried
 from tui.frame import ASCII, BLOCKS, Glyphs, text_of
-from tui.panel_cursor import WHAT_IF
+from tui.panels import WHAT_IF
 from tui.parameters.fields import fields_for
 from tui.session import Session
 from tui.summary.beside import RankMap

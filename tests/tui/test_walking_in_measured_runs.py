@@ -16,7 +16,7 @@ from tests.measured.test_replay_by_hand import MS, SLOW_RANK, op, run_of
 from tests.measured.traces import Sub
 from tests.tui.made_runs import line_text
 from tui.timeline import jumps
-from tui.timeline.details import details, full_details
+from tui.timeline.below import details, full_details
 from tui.timeline.model import TimelineModel
 from tui.timeline.spans import LaneKey
 

@@ -8,7 +8,7 @@ from simcore.run.findings import longest_of_part
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import lonely, seed
 from tests.tui.screen_reading import press, resize, run_over, screen_rows, screen_text, wait_until
-from tui.panel_cursor import WHAT_IF
+from tui.panels import WHAT_IF
 from tui.timeline.model import TimelineModel
 from tui.timeline.spans import ALL, LaneKey
 from tui.timeline.view import TimelineView

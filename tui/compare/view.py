@@ -92,7 +92,7 @@ class CompareView(ScreenView):
         except UsageError as error:
             self.model, self.refused = None, str(error)
 
-    def draw(self, width: int, height: int) -> list[Line]:
+    def frame(self, width: int, height: int) -> list[Line]:
         if self.calibrating.is_open:
             self.calibrating.look()
             lines = self.calibrating.draw(width, height, self.glyphs)

@@ -3,8 +3,7 @@
 Import from here: `Action`, `actions`, `key_name`, `key_of`, `read_keymap`, `keymap_path`.
 """
 
-from tui.keys.actions import Action, actions
+from tui.keys.actions import Action, actions, key_name, key_of
 from tui.keys.keymap import keymap_path, read_keymap
-from tui.keys.names import key_name, key_of
 
 __all__ = ["Action", "actions", "key_name", "key_of", "keymap_path", "read_keymap"]

@@ -18,8 +18,7 @@ from textual.binding import Binding, BindingType
 
 from simcore.diagnostics import Diagnostic, InputError, printable
 from simcore.toml_text import TomlProblem, as_written, parse_toml, place_in_table, read_text
-from tui.keys.actions import Action, actions
-from tui.keys.names import key_name, key_of
+from tui.keys.actions import Action, actions, key_name, key_of
 
 # The keys that end the program work whatever a keymap says.
 FIXED = "app.quit-everywhere"

@@ -85,7 +85,7 @@ class LayersView(ScreenView):
         if self._app.layer_paths.of(table.subject, lambda _, cancelled: table.find_path(cancelled)):
             table.learn_path()
 
-    def draw(self, width: int, height: int) -> list[Line]:
+    def frame(self, width: int, height: int) -> list[Line]:
         table = self.table
         columns = table.columns_for(width)
         if any(table.sorted_by.get(one.heading, ("",))[0] in table.of_path for one in columns):

@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from simcore.diagnostics import Diagnostic, InputError
+from simcore.workload.formats.cell import lines_of
 from simcore.workload.formats.format import without_bom
-from simcore.workload.formats.text import lines_of
 from simcore.workload.opening import read_file
 from tui.frame import Glyphs, Line, cells, wrapped
 

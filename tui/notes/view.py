@@ -56,7 +56,7 @@ class NotesView(ScreenView):
         self.notes = NoteList(results.path, notes_of(self.session), self.notes.typed)
         self.action_move(0)
 
-    def draw(self, width: int, height: int) -> list[Line]:
+    def frame(self, width: int, height: int) -> list[Line]:
         notes = self.notes
         words = f"{plural(len(notes.all), 'note')} on the file and the run"
         if notes.typed:

@@ -14,7 +14,7 @@ from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters, as_flags
 from tui.frame import Line, middle_cut, rule, wrapped
 from tui.frame_view import ScreenView, binding
-from tui.panel_cursor import beside, box
+from tui.panels import beside, box
 from tui.parameters.changes import ChangeTimes, StepTimes, changes_of
 from tui.parameters.effect import state_lines
 from tui.parameters.fields import Field
@@ -163,7 +163,7 @@ class ParametersView(ScreenView):
 
     # -- drawing ---------------------------------------------------------------------
 
-    def draw(self, width: int, height: int) -> list[Line]:
+    def frame(self, width: int, height: int) -> list[Line]:
         session, glyphs = self.session, self.glyphs
         self.follow()
         if not self.fields:

@@ -6,7 +6,7 @@ from collections.abc import Sized
 from dataclasses import dataclass, field
 
 from simcore.run.findings import Spot
-from tui.panel_cursor import WHAT_IF, PanelCursor
+from tui.panels import WHAT_IF, PanelCursor
 from tui.summary.bars import Bars, bars_of
 from tui.summary.beside import Beside, beside_of
 

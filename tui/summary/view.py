@@ -8,10 +8,10 @@ from textual.binding import BindingType
 
 from tui.frame import Line
 from tui.frame_view import binding
-from tui.panels_view import PanelsView, panel_bindings
+from tui.panels import PanelsView, panel_bindings
 from tui.session import Session
-from tui.summary.frame import draw
 from tui.summary.model import MAP, NOTES, SummaryModel
+from tui.summary.panels import draw
 
 
 class SummaryView(PanelsView):
@@ -39,7 +39,7 @@ class SummaryView(PanelsView):
         if not self.model.results.timed:
             self.hints = (("jk", "note"), ("Enter", "all notes"), ("2", "timeline"))
 
-    def draw(self, width: int, height: int) -> list[Line]:
+    def frame(self, width: int, height: int) -> list[Line]:
         return draw(self.model, width, height, self.glyphs, self.look_for_changes())
 
     def action_move(self, rows: int, columns: int = 0) -> None:

@@ -14,8 +14,7 @@ from itertools import accumulate, compress, repeat
 from operator import add, sub
 from typing import TYPE_CHECKING, cast
 
-from simcore.run.axis import TIME, Axis
-from simcore.run.lanes import Spans
+from simcore.run.lanes import TIME, Axis, Spans
 from tui.frame import ASCII, Glyphs, Line, width_of
 from tui.timeline.spans import Kind
 from tui.timeline.window import Window

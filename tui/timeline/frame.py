@@ -7,16 +7,11 @@ from typing import NamedTuple
 
 from simcore.run.lanes import COMPUTING
 from simcore.units import plural
-from tui.frame import ASCII, Glyphs, Line, as_ascii, fitted, rule, shortened, text_of, width_of
+from tui.frame import Glyphs, Line, fitted, rule, shortened, text_of, width_of
 from tui.timeline.above import MemoryRow, filled_ns, legend, ticks, view_bar, view_in
 from tui.timeline.arrangement import Row
-from tui.timeline.critical import PathLanes
-from tui.timeline.details import details
-from tui.timeline.drawing import Drawn, drawn_lane
-from tui.timeline.model import TimelineModel
-from tui.timeline.pointer import Area
-from tui.timeline.spans import LaneKey, SpanLane
-from tui.timeline.status import (
+from tui.timeline.below import (
+    details,
     filter_words,
     mark_columns,
     mark_line,
@@ -24,6 +19,11 @@ from tui.timeline.status import (
     range_lines,
     range_title,
 )
+from tui.timeline.critical import PathLanes
+from tui.timeline.drawing import Drawn, drawn_lane
+from tui.timeline.model import TimelineModel
+from tui.timeline.pointer import Area
+from tui.timeline.spans import LaneKey, SpanLane
 from tui.timeline.window import Window
 
 _WIDE = 100
@@ -94,8 +94,7 @@ class TimelineFrame:
             lines.append([])
         if below:
             lines += self._below(model, width, below, told, status)
-        lines = [fitted(line, width) for line in lines[:height]]
-        return as_ascii(lines) if self.glyphs is ASCII else lines
+        return [fitted(line, width) for line in lines[:height]]
 
     # -- above the lanes -------------------------------------------------------------
 

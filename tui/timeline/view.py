@@ -23,12 +23,11 @@ from tui.panel import Panel
 from tui.session import Run, Session
 from tui.timeline import jumps, restoring
 from tui.timeline.asking import Asking
-from tui.timeline.details import full_details
+from tui.timeline.below import MarksPanel, full_details
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.model import TimelineModel
 from tui.timeline.pointer import Area, Pointer
 from tui.timeline.saved import SavedTimeline
-from tui.timeline.status import MarksPanel
 
 if TYPE_CHECKING:
     from tui.app import WltuiApp
@@ -134,7 +133,7 @@ class TimelineView(ScreenView):
         hints.append(("Enter", "details"))
         return (*hints, ("5", "change parameters"))
 
-    def draw(self, width: int, height: int) -> list[Line]:
+    def frame(self, width: int, height: int) -> list[Line]:
         if self._drawing is None:
             self._drawing = TimelineFrame(self.glyphs, self.colour)
         return self._drawing.draw(self.model, width, height)

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from simcore.run.axis import clock
 from simcore.run.findings import Leg, Spot, longest_of_part, path_sums, spot_of
+from simcore.run.lanes import clock
 from simcore.units import duration, percent
 from tui.change_words import LESS_TIME, UNKNOWN, change_share, change_words, gain_share
 from tui.frame import Glyphs, Line, cells, rows_around, rule
-from tui.panel_cursor import WHAT_IF, PanelCursor, beside, box
+from tui.panels import WHAT_IF, PanelCursor, beside, box
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

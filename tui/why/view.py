@@ -8,8 +8,7 @@ from textual.binding import BindingType
 
 from tui.frame import Line
 from tui.frame_view import binding
-from tui.panel_cursor import WHAT_IF
-from tui.panels_view import PanelsView, panel_bindings
+from tui.panels import WHAT_IF, PanelsView, panel_bindings
 from tui.session import Session
 from tui.why.frame import SUMS, WhyModel, draw, shows_all
 
@@ -36,7 +35,7 @@ class WhyView(PanelsView):
         super().__init__(session, ascii_only=ascii_only, id=id)
         self.model: WhyModel = WhyModel(session.current)
 
-    def draw(self, width: int, height: int) -> list[Line]:
+    def frame(self, width: int, height: int) -> list[Line]:
         return draw(self.model, width, height, self.glyphs, self.look_for_changes())
 
     @property

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 
-from simcore.workload.formats.cell import Cell, Findings, cells_of, quoted
+from simcore.workload.formats.cell import (
+    Cell,
+    Findings,
+    cells_of,
+    decoded,
+    lines_of,
+    quoted,
+    skip_to_content,
+    skips_comment,
+)
 from simcore.workload.formats.format import Format, Head, is_comment
 from simcore.workload.formats.op_table_rows import COLUMNS, TableRows
-from simcore.workload.formats.text import decoded, lines_of, skip_to_content, skips_comment
 from simcore.workload.model import Workload
 
 # Any real line of column names is far below; one of 100 MB must not become 50 million cells.

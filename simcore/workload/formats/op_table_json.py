@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from simcore.workload.formats.cell import Cell, Findings, quoted
+from simcore.workload.formats.cell import Cell, Findings, decoded, quoted
 from simcore.workload.formats.format import Format, Head
 from simcore.workload.formats.op_table_rows import COLUMNS, TableRows
-from simcore.workload.formats.text import decoded
 from simcore.workload.model import Workload
 
 if TYPE_CHECKING:

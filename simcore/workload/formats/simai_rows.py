@@ -15,10 +15,9 @@ import re
 from array import array
 from collections.abc import Iterable, Sequence
 
-from simcore.workload.formats.cell import SAFE_DIGITS, Cell, Findings, cells_of, read_number
+from simcore.workload.formats.cell import SAFE_DIGITS, Cell, Findings, cells_of, read_number, skips_comment
 from simcore.workload.formats.collectives import KINDS, NO_COLLECTIVE, Kind, looks_like_collective
 from simcore.workload.formats.format import is_comment
-from simcore.workload.formats.text import skips_comment
 from simcore.workload.model import Cells
 from simcore.workload.policies import ROW_POLICIES
 

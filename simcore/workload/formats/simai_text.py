@@ -10,11 +10,18 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from simcore.names import Dialect
-from simcore.workload.formats.cell import Cell, Findings, cells_of, read_number
+from simcore.workload.formats.cell import (
+    Cell,
+    Findings,
+    cells_of,
+    decoded,
+    lines_of,
+    read_number,
+    skip_to_content,
+)
 from simcore.workload.formats.format import Format, Head
 from simcore.workload.formats.simai_header import HeaderReader, read_policy_header
 from simcore.workload.formats.simai_rows import PROCESS, ROW_CELLS, Rows, read_rows, starts_row
-from simcore.workload.formats.text import decoded, lines_of, skip_to_content
 from simcore.workload.model import LARGEST, Cells, Workload
 from simcore.workload.policies import CUSTOMIZED, NO_POLICY, OF_BOTH_DIALECTS, TRANSFORMER
 

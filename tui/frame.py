@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from simcore.diagnostics import in_short
@@ -163,6 +163,23 @@ def rule(title: str, width: int, glyphs: Glyphs) -> Line:
         ],
         width,
     )
+
+
+def scrolled(top: int, count: int, rows: int, cursor: int, beside: int | None = None) -> int:
+    """The first of `count` lines to show where there is room for `rows`: that of the picture before, moved as
+    little as brings the cursor into view, and `beside` with it where there is room for both.
+    """
+    top = max(0, min(top, count - rows))
+    for place in (cursor if beside is None else beside, cursor):
+        top = min(max(top, place - rows + 1), place)
+    return max(top, 0)
+
+
+def page_of(lines: list[Line], top: int, rows: int, more: Callable[[int], Line]) -> tuple[int, list[Line]]:
+    """(first line, lines) from `top` on, as far as there are any. more: the last row, of so many below."""
+    top = max(0, min(top, len(lines) - rows))
+    below = len(lines) - top - rows
+    return top, [*lines[top:][: rows - 1], more(below + 1)] if below > 0 else lines[top:]
 
 
 def rows_around(row: int, count: int, rows: int) -> range:

@@ -11,7 +11,7 @@ from textual.containers import Horizontal
 from textual.fuzzy import Matcher
 from textual.widgets import Input, Label
 
-from tui.frame import Glyphs, Line, end_cut, rule, width_of
+from tui.frame import Glyphs, Line, end_cut, rule, scrolled, width_of
 from tui.frame_view import FrameView, ScreenView
 from tui.keys.actions import Action, Keymap, actions
 from tui.prompt import Field, FieldScreen
@@ -101,7 +101,7 @@ class ActionList(FrameView):
 
     def frame(self, width: int, height: int) -> list[Line]:
         rows = height - 1
-        self.top = min(max(self.top, self.chosen - rows + 1), self.chosen)
+        self.top = scrolled(self.top, len(self.found), rows, self.chosen)
         lines: list[Line] = []
         for index, one in enumerate(self.found[self.top : self.top + rows], self.top):
             mark, role = (">", "accent") if index == self.chosen else (" ", "")

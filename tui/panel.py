@@ -10,7 +10,7 @@ from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen, ScreenResultType
 
-from tui.frame import Glyphs, Line, rule
+from tui.frame import Glyphs, Line, page_of, rule
 from tui.frame_view import FrameView
 
 
@@ -48,12 +48,10 @@ class ScrolledLines(FrameView):
         if self.keep is not None:
             # The last row may be taken by how many are below; the title stands above the first line.
             self.top = min(max(self.top, self.keep + 3 - height), self.keep + (self.keep > 0))
-        self.top = max(0, min(self.top, len(lines) - height))
-        hidden = len(lines) - self.top - height
-        if hidden > 0:
-            more = self.more(hidden + 1)
-            return [*lines[self.top :][: height - 1], rule(more, width, self.glyphs)]
-        return lines[self.top :]
+        self.top, shown = page_of(
+            lines, self.top, height, lambda below: rule(self.more(below), width, self.glyphs)
+        )
+        return shown
 
 
 class Panel(Modal[Any]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.frame import rows_around, shortened, text_of, width_of
+from tui.frame import rows_around, scrolled, shortened, text_of, width_of
 
 
 def test_the_row_of_the_cursor_is_always_shown_and_no_room_is_left() -> None:
@@ -30,3 +30,22 @@ def test_a_line_that_is_cut_says_so(parts: list[str], width: int) -> None:
         assert text_of([found]) == whole[:width].ljust(width)
     else:
         assert text_of([found]).endswith("..."[:width])
+
+
+@given(
+    top=st.integers(0, 50),
+    count=st.integers(1, 40),
+    rows=st.integers(1, 20),
+    data=st.data(),
+)
+def test_a_scrolled_list_shows_the_cursor_and_leaves_no_row_over(
+    top: int, count: int, rows: int, data: st.DataObject
+) -> None:
+    cursor, beside = data.draw(st.integers(0, count - 1)), data.draw(st.integers(0, count - 1))
+    first = scrolled(top, count, rows, cursor, beside)
+    assert 0 <= first <= max(count - rows, 0)
+    assert first <= cursor < first + rows
+    if abs(cursor - beside) < rows:
+        assert first <= beside < first + rows
+    # As little as brings it there: a picture in which all is seen stays.
+    assert scrolled(first, count, rows, cursor, beside) == first

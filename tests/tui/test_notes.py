@@ -123,7 +123,7 @@ async def test_one_note_is_not_notes_and_none_is_said(make_app: MakeApp) -> None
     for count, words in ((0, "0 notes on"), (1, "1 note on")):
         view = NotesView(make_app(run(one)).session, ascii_only=False)
         view.notes = NoteList("f.txt", notes(count))
-        text = text_of(view.draw(80, 20))
+        text = text_of(view.frame(80, 20))
         assert words in text
         assert ("nothing was assumed or ignored" in text) == (count == 0)
 

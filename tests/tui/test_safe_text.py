@@ -92,13 +92,14 @@ def test_no_screen_shows_a_nasty_name_raw(name: str, glyphs: object) -> None:
 
 
 @pytest.mark.parametrize("name", ["größe", "naïve_layer", "слой"])
-def test_with_ascii_glyphs_every_screen_is_ascii(name: str) -> None:
+async def test_with_ascii_glyphs_every_screen_is_ascii(make_app: MakeApp, name: str) -> None:
     workload = make_workload([layer(name, 1000, 10, 10)], tp=1, pp=1, all_gpus=1)
-    session = Session(run(workload))
-    frame = TimelineFrame(ASCII, colour=True).draw(TimelineModel(session.current), 120, 33)
-    layers = LayersView(session, ascii_only=True).frame(120, 33)
-    for text in (text_of(frame), text_of(layers)):
-        assert text.isascii(), {char for char in text if not char.isascii()}
+    app = make_app(run(workload), ascii_only=True)
+    async with app.run_test(size=(120, 33)) as pilot:
+        for key in ("2", "3", "4"):
+            await press(pilot, key)
+            text = screen_text(app)
+            assert text.isascii(), {char for char in text if not char.isascii()}
 
 
 async def test_with_ascii_glyphs_the_rows_around_the_screens_are_ascii_too(make_app: MakeApp) -> None:

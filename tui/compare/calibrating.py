@@ -20,7 +20,7 @@ from simcore.report.calibration import (
 )
 from tui.background import IsCancelled, Progress
 from tui.exporting import FileQuestion
-from tui.frame import Glyphs, Line, cells, rule, wrapped
+from tui.frame import Glyphs, Line, cells, page_of, rule, wrapped
 
 if TYPE_CHECKING:
     from simcore.analysis import Results
@@ -133,13 +133,10 @@ class Calibrating:
 
         saved = self._saved[1] if self._saved is not None and self._saved[0] is found else None
         lines = calibration_lines(found, saved, width, glyphs)
-        rows = height - 1
-        self._top = max(0, min(self._top, len(lines) - rows))
-        hidden = len(lines) - self._top - rows
-        if hidden > 0:
-            shown = lines[self._top :][: rows - 1]
-            return [title, *shown, rule(f"{hidden + 1} more: j", width, glyphs)]
-        return [title, *lines[self._top :]]
+        self._top, shown = page_of(
+            lines, self._top, height - 1, lambda below: rule(f"{below} more: j", width, glyphs)
+        )
+        return [title, *shown]
 
     @property
     def _tried_here(self) -> Calibration | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from simcore.analysis.compare import Alike
 from tui.compare.source import Compared
+from tui.frame import scrolled
 from tui.timeline.window import Window
 
 PAIRS, MOVERS = "pairs", "movers"
@@ -62,8 +63,7 @@ class CompareModel:
         self._keep_in_view()
 
     def _keep_in_view(self) -> None:
-        self.top = max(0, min(self.top, self.compared.pairs - self.rows))
-        self.top = min(max(self.top, self.pair - self.rows + 1), self.pair)
+        self.top = scrolled(self.top, self.compared.pairs, self.rows, self.pair)
 
     def next_panel(self) -> None:
         """The focus to the movers, or back to the lanes."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 
-from tui.frame import Line, cells, end_cut, fitted, rule, width_of
+from tui.frame import Line, cells, end_cut, fitted, rule, scrolled, width_of
 from tui.frame_view import ScreenView, binding
 from tui.layers.source import table_of
 from tui.layers.table import Column, Table
@@ -94,10 +94,9 @@ class LayersView(ScreenView):
         origin = self._origin(width)
         rows = max(height - 3 - len(origin), 1)
         count = len(table.lines)
-        self.top = max(0, min(self.top, count - rows))
         # The name of the row at the cursor, in its first line, is on the screen too where there is room.
         first = table.first_line(self.line) if count else 0
-        self.top = max(min(self.top, first), self.line - rows + 1)
+        self.top = scrolled(self.top, count, rows, self.line, first)
         lines = [self._title(columns, width), *self._heading(columns, width)]
         in_view = range(self.top, min(self.top + rows, count))
         lines += [self._row(line, columns, width) for line in in_view]

@@ -74,14 +74,6 @@ def _row(row: FormRow, at: bool, refused: bool, width: int) -> Line:
     return [*line, (was, "warn") if was else (row.origin, "dim")]
 
 
-def scrolled(lines: list[Line], place: tuple[int, int], top: int, rows: int) -> int:
-    """The first line to show of `lines`, so that the place can be seen; `top`: that of the picture before."""
-    first, last = place
-    # The title of the first group is seen with its first field.
-    first = 0 if first == 1 and last < rows else first
-    return max(min(top, first), min(last - rows + 1, first), 0) if len(lines) > rows else 0
-
-
 def help_lines(words: str, flags: str, width: int) -> list[Line]:
     """What the field means, and the flags of the draft."""
     return [[(f" {cells(words, width - 2)}", "")], [(f" {cells(flags, width - 2)}", "dim")]]

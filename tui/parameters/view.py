@@ -12,13 +12,13 @@ from textual.events import Click
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters, as_flags
-from tui.frame import Line, middle_cut, rule, wrapped
+from tui.frame import Line, middle_cut, rule, scrolled, wrapped
 from tui.frame_view import ScreenView, binding
 from tui.panels import beside, box
 from tui.parameters.changes import ChangeTimes, StepTimes, changes_of
 from tui.parameters.effect import state_lines
 from tui.parameters.fields import Field
-from tui.parameters.form import FormRow, form_lines, help_lines, is_reason, scrolled
+from tui.parameters.form import FormRow, form_lines, help_lines, is_reason
 from tui.parameters.refusal import Refusal
 from tui.parameters.saved import SavedParameters
 from tui.parameters.source import form_source
@@ -219,7 +219,10 @@ class ParametersView(ScreenView):
         )
         lines, place = form_lines(fields, self.field, refused, self.refusal.words, width, self.glyphs)
         rows = max(height - 3, 1)
-        self.top = scrolled(lines, place, self.top, rows)
+        first, last = place
+        # The title of the first group is seen with its first field.
+        first = 0 if first == 1 and last < rows else first
+        self.top = scrolled(self.top, len(lines), rows, first, last)
         shown = lines[self.top : self.top + rows]
         # The reason stands under its field; where that cannot be seen, beside the form.
         where = f"{fields[refused].label}: " if refused >= 0 else ""

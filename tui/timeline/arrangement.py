@@ -10,6 +10,7 @@ from copy import deepcopy
 from typing import NamedTuple
 
 from simcore.run.lanes import Order
+from tui.frame import scrolled
 from tui.timeline.filtering import matching
 from tui.timeline.groups import Group, GroupLane, all_groups, grouped
 from tui.timeline.lanes import LaneSource
@@ -254,12 +255,12 @@ class Arrangement(Listing):
 
     def _keep_in_view(self) -> None:
         pinned = self.pinned_rows
-        self.top = max(0, min(self.top, len(self.rows) - self.height))
+        # The pinned rows do not scroll: the list is what is below them.
+        count, rows = len(self.rows) - pinned, self.height - pinned
         if self.focus >= pinned:
-            if self.focus < pinned + self.top:
-                self.top = self.focus - pinned
-            elif self.focus >= self.top + self.height:
-                self.top = self.focus - self.height + 1
+            self.top = scrolled(self.top, count, rows, self.focus - pinned)
+        else:
+            self.top = max(0, min(self.top, count - rows))
 
     # -- folding ---------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from simcore.kineto.recording import Recording, Step
 from simcore.measured.columns import MEASURED, Collective, DeviceColumns, OpColumns
 
 # Of a change in what is kept, or in what the reader makes of a file: what was kept before is not taken.
-_VERSION = 1
+_VERSION = 2
 # Smaller files are read as fast as their columns.
 _LEAST_BYTES = 1 << 20
 _MOST_BYTES = 1 << 30
@@ -57,7 +57,7 @@ _NUMBERS = {
     "start": "q", "end": "q", "line": "q", "stated": "B", "step": "q", "stream": "q", "correlation": "q",
     "bytes": "q", "occupancy": "h",
 }  # fmt: skip
-_TEXTS = ("name", "group", "shape", "dtype", "operation", "grid", "block")
+_TEXTS = ("name", "group", "shape", "dtype", "operation", "layer", "grid", "block")
 
 
 def directory() -> str:
@@ -155,7 +155,7 @@ def _kept(one: Recording) -> _Kept:
     texts: dict[str, int] = {}
     sources: dict[str, Sequence[str | None]] = {
         "name": ops.name, "group": ops.group, "shape": ops.shape, "dtype": ops.dtype,
-        "operation": columns.operation, "grid": columns.grid, "block": columns.block,
+        "operation": columns.operation, "layer": columns.layer, "grid": columns.grid, "block": columns.block,
     }  # fmt: skip
     places = {}
     for name, column in sources.items():
@@ -191,8 +191,8 @@ def _recording(kept: _Kept, path: str) -> Recording:
         stated=bytearray(number["stated"]),
     )  # fmt: skip
     columns = DeviceColumns(
-        number["stream"], number["correlation"], text["operation"], number["bytes"], text["grid"],
-        text["block"], number["occupancy"], kept.collectives, kept.on_device,
+        number["stream"], number["correlation"], text["operation"], text["layer"], number["bytes"],
+        text["grid"], text["block"], number["occupancy"], kept.collectives, kept.on_device,
     )  # fmt: skip
     steps = tuple(Step(*step) for step in kept.steps)
     return Recording(path, kept.rank, kept.world, kept.device, ops, columns, number["step"], steps,

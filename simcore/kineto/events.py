@@ -12,11 +12,10 @@ from simcore.diagnostics import Diagnostic, InputError, printable
 
 # A cut file is whole up to one of its last closing braces: an event or what lies in one.
 _MOST_TRIES = 12
-# Bytes of JSON that are decoded at once, and in which the end of an event is looked for.
-_BATCH, _HEAD = 8 << 20, 1 << 16
+# Bytes of JSON that are decoded at once, and in which the end of an event is looked for: what fits into a
+# processor's cache is read in three quarters of the time of 8 MiB.
+_BATCH, _HEAD = 1 << 18, 1 << 14
 _BETWEEN = re.compile(rb"\}\s*,\s*\{")
-# Cuts that were none: behind these the rest is decoded at once.
-_MOST_FAILURES = 32
 _PLACE = re.compile(r" - at `(.*)`$")
 
 
@@ -30,20 +29,31 @@ class Event(msgspec.Struct, gc=False):
     dur: int | float | None = None
     pid: int | float | str | None = None
     tid: int | float | str | None = None
+    id: int | float | str | None = None
     args: msgspec.Raw = msgspec.Raw(b"")
 
 
-class Args(msgspec.Struct, gc=False):
-    """What is looked at of an event's arguments. Those that may be a number or a text are Any."""
+class KernelArgs(msgspec.Struct, gc=False):
+    """What is looked at of the arguments of an operation of a device, in the order in which they are written.
 
-    stream: Any = None
-    device: Any = None
-    correlation: Any = None
+    Those that may be a number or a text are Any.
+    """
+
     external: Any = msgspec.field(default=None, name="External id")
+    device: Any = None
+    stream: Any = None
+    correlation: Any = None
     bytes: Any = None
     grid: msgspec.Raw = msgspec.Raw(b"")
     block: msgspec.Raw = msgspec.Raw(b"")
     occupancy: Any = msgspec.field(default=None, name="est. achieved occupancy %")
+    collective: Any = msgspec.field(default=None, name="Collective name")
+
+
+class Args(msgspec.Struct, gc=False):
+    """What is looked at of the arguments of a collective, of its call or its kernel."""
+
+    external: Any = msgspec.field(default=None, name="External id")
     collective: Any = msgspec.field(default=None, name="Collective name")
     elements_in: Any = msgspec.field(default=None, name="In msg nelems")
     elements_out: Any = msgspec.field(default=None, name="Out msg nelems")
@@ -57,15 +67,6 @@ class Args(msgspec.Struct, gc=False):
     source: Any = msgspec.field(default=None, name="Src Rank")
     target: Any = msgspec.field(default=None, name="Dst Rank")
     dims: Any = msgspec.field(default=None, name="Input Dims")
-
-
-class Group(msgspec.Struct):
-    """A process group of the job, as `pg_config` has it."""
-
-    pg_name: Any = None
-    pg_desc: Any = None
-    pg_size: Any = None
-    ranks: Any = None
 
 
 class Distributed(msgspec.Struct):
@@ -92,9 +93,9 @@ class _Correlated(msgspec.Struct, gc=False):
 _FILE = msgspec.json.Decoder(TraceFile)
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 _LIST = msgspec.json.Decoder(list[Event])
+_KERNEL_ARGS = msgspec.json.Decoder(KernelArgs)
 _ARGS = msgspec.json.Decoder(Args)
 _CORRELATED = msgspec.json.Decoder(_Correlated)
-_NO_ARGS = Args()
 
 
 def opened(path: str, data: bytes) -> tuple[TraceFile, list[Diagnostic]]:
@@ -149,14 +150,12 @@ def batches(path: str, file: TraceFile) -> Iterator[list[Event]]:
         yield _events(path, text, 0)
         return
     # Behind the bracket that opens the array.
-    at, done, failures = 1, 0, 0
+    at, done = 1, 0
     while at < len(view):
         wanted = _BATCH
         events: list[Event] | None = None
         while events is None:
             end, over = _cut(view, at + wanted)
-            if failures > _MOST_FAILURES:
-                end, over = len(view) - 1, len(view)
             try:
                 events = _decoded(b"[" + bytes(view[at:end]) + b"]")
             except msgspec.ValidationError as error:
@@ -166,8 +165,8 @@ def batches(path: str, file: TraceFile) -> Iterator[list[Event]]:
             except msgspec.DecodeError as error:
                 if over == len(view):
                     raise _refusal(path, error, done) from None
-                failures += 1
-                wanted = end - at + 1
+                # Twice as much each time: what nests in any way is decoded a few times over at most.
+                wanted = 2 * (end - at)
         done += len(events)
         yield events
         at = over
@@ -201,14 +200,22 @@ def _events(path: str, text: bytes, done: int) -> list[Event]:
         raise _refusal(path, error, done) from None
 
 
-def args_of(event: Event) -> Args:
-    """The arguments of an event; none where they are no object. Raises nothing: what cannot be read is
-    absent.
+def kernel_args_of(event: Event) -> KernelArgs:
+    """The arguments of an operation of a device; none where they are no object. Raises nothing: what cannot
+    be read is absent.
     """
     try:
-        return _ARGS.decode(event.args) if event.args else _NO_ARGS
+        return _KERNEL_ARGS.decode(event.args) if event.args else KernelArgs()
     except (ValueError, RecursionError):
-        return _NO_ARGS
+        return KernelArgs()
+
+
+def args_of(event: Event) -> Args:
+    """The arguments of a collective; none where they are no object. Raises nothing."""
+    try:
+        return _ARGS.decode(event.args) if event.args else Args()
+    except (ValueError, RecursionError):
+        return Args()
 
 
 def correlation_of(event: Event) -> int | None:

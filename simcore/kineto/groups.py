@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import median_low
+from typing import Any
 
 from simcore.diagnostics import Diagnostic, printable
+from simcore.kineto.values import ranks_of, text_of
 from simcore.kineto.vocabulary import category_of_group_name
 from simcore.measured.columns import Collective, RankTrace
 from simcore.measured.vocabulary import CATEGORIES
@@ -22,6 +24,16 @@ from simcore.units import duration, plural
 Groups = Mapping[str, tuple[str, tuple[int, ...]]]
 _PAIR = {"send": "sendrecv", "recv": "sendrecv"}
 _Signature = tuple[str, int]
+
+
+def stated_groups(config: Any) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """The groups of a rank by name, as `pg_config` has them: (description, members)."""
+    found: dict[str, tuple[str, tuple[int, ...]]] = {}
+    for one in config if isinstance(config, list) else ():
+        if isinstance(one, dict):
+            name = text_of(one.get("pg_name")) or str(len(found))
+            found[name] = (text_of(one.get("pg_desc")) or name, ranks_of(one.get("ranks")) or ())
+    return found
 
 
 def name_groups(path: str, ranks: Sequence[RankTrace], groups: Sequence[Groups]) -> list[Diagnostic]:

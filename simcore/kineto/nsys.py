@@ -16,8 +16,9 @@ from typing import Any
 from urllib.parse import quote
 
 from simcore.diagnostics import Diagnostic, InputError, Severity, printable
+from simcore.kineto.host import NOTHING, Threads, around
 from simcore.kineto.recording import NO_STEP, Recording, Step
-from simcore.kineto.vocabulary import COMMUNICATION, STEP, kernel_kind, phase_of
+from simcore.kineto.vocabulary import COMMUNICATION, STEP, kernel_kind
 from simcore.measured.columns import Collective, DeviceColumns, OpColumns
 from simcore.measured.vocabulary import CATEGORIES, COPY, KERNEL
 from simcore.units import plural
@@ -158,7 +159,7 @@ class _Reader:
                     max(_whole(size, -1), -1),
                 )  # fmt: skip
 
-    def _launches(self) -> dict[int, tuple[int, int]]:
+    def _launches(self) -> dict[int, tuple[float, object]]:
         """Correlation -> (start, thread) of what launched."""
         if _RUNTIME not in self.tables:
             return {}
@@ -169,10 +170,10 @@ class _Reader:
             if isinstance(correlation, int) and isinstance(start, int)
         }
 
-    def _ranges(self) -> tuple[list[tuple[int, int, int]], dict[int, list[tuple[int, int, str]]]]:
-        """((start, end, number) of the steps; by thread (start, -end, words) of all ranges)."""
+    def _ranges(self) -> tuple[list[tuple[int, int, int]], Threads]:
+        """((start, end, number) of the steps; all ranges by thread)."""
         steps: list[tuple[int, int, int]] = []
-        threads: dict[int, list[tuple[int, int, str]]] = {}
+        threads: Threads = {}
         if _RANGES not in self.tables:
             return steps, threads
         for start, end, text, key, thread in self._rows(
@@ -185,8 +186,8 @@ class _Reader:
             step = STEP.match(words)
             if step is not None:
                 steps.append((start, end, int(step[1])))
-            threads.setdefault(_whole(thread, -1), []).append((start, -end, words))
-        return sorted(set(steps)), {thread: sorted(ranges) for thread, ranges in threads.items()}
+            threads.setdefault(_whole(thread, -1), []).append((start, -end, words, 0))
+        return sorted(set(steps)), threads
 
     # -- a device --------------------------------------------------------------------
 
@@ -194,19 +195,20 @@ class _Reader:
         self,
         device: int,
         rows: list[tuple[int, int, int, int, int, int, str, int, str | None, str | None]],
-        launches: dict[int, tuple[int, int]],
+        launches: dict[int, tuple[float, object]],
         steps: list[tuple[int, int, int]],
-        threads: dict[int, list[tuple[int, int, str]]],
+        threads: Threads,
     ) -> Recording:
         ops, columns = OpColumns(), DeviceColumns()
-        around = _around({row[5] for row in rows}, launches, threads)
+        wanted = {row[5] for row in rows}
+        inside = around(threads, {key: launch for key, launch in launches.items() if key in wanted})
         begins = [start for start, _, _ in steps]
         ends = {number: end for _, end, number in steps}
         counts = dict.fromkeys(ends, 0)
         step = array("q")
         communicates: dict[str, bool] = {}
         for start, end, line, _, stream, correlation, name, size, grid, block in rows:
-            operation, phase = around.get(correlation, (None, None))
+            operation, phase, _, layer = inside.get(correlation, NOTHING)
             category = _KERNEL if phase is None else CATEGORIES.index(phase)
             if name.startswith(("Memcpy", "Memset")):
                 category = _COPY
@@ -227,6 +229,7 @@ class _Reader:
             columns.stream.append(stream)
             columns.correlation.append(correlation)
             columns.operation.append(operation)
+            columns.layer.append(layer)
             columns.bytes.append(size)
             columns.grid.append(grid)
             columns.block.append(block)
@@ -244,38 +247,6 @@ class _Reader:
 
     def _say(self, severity: Severity, code: str, message: str) -> None:
         self.found.append(Diagnostic(severity, code, message, self.path))
-
-
-def _around(
-    wanted: set[int],
-    launches: dict[int, tuple[int, int]],
-    threads: dict[int, list[tuple[int, int, str]]],
-) -> dict[int, tuple[str | None, str | None]]:
-    """Correlation -> (innermost range around its launch, phase)."""
-    found: dict[int, tuple[str | None, str | None]] = {}
-    by_thread: dict[int, list[tuple[int, int]]] = {}
-    for correlation in wanted:
-        if correlation in launches:
-            start, thread = launches[correlation]
-            by_thread.setdefault(thread, []).append((start, correlation))
-    for thread, some in by_thread.items():
-        ranges = threads.get(thread, [])
-        open_: list[tuple[int, str, str | None]] = []
-        at = 0
-        for start, correlation in sorted(some):
-            while at < len(ranges) and ranges[at][0] <= start:
-                begin, minus_end, words = ranges[at]
-                at += 1
-                if -minus_end < start:
-                    continue
-                while open_ and open_[-1][0] <= begin:
-                    open_.pop()
-                open_.append((-minus_end, words, phase_of(words) or (open_[-1][2] if open_ else None)))
-            while open_ and open_[-1][0] < start:
-                open_.pop()
-            if open_:
-                found[correlation] = open_[-1][1:]
-    return found
 
 
 def _whole(value: object, otherwise: int) -> int:

@@ -3,37 +3,53 @@
 from __future__ import annotations
 
 import gc
-import json
-import math
 import os
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.kineto.events import (
     Args,
     Distributed,
     Event,
+    KernelArgs,
     TraceFile,
     args_of,
     batches,
     correlation_of,
+    kernel_args_of,
     opened,
 )
+from simcore.kineto.groups import stated_groups
+from simcore.kineto.host import NOTHING, Around, Flows, Launches, Range, Threads, around, outermost
 from simcore.kineto.recording import NO_STEP, Recording, Step
+from simcore.kineto.values import (
+    MOST_NUMBER,
+    count_of,
+    elements_of,
+    key_of,
+    ranks_of,
+    stream_of,
+    text_of,
+    triple_of,
+    whole,
+)
 from simcore.kineto.vocabulary import (
     ANNOTATIONS,
+    BACKWARD_FLOW,
     COLLECTIVE_ANNOTATION,
     COMMUNICATION,
     COPIES,
     HOST_OPS,
     KERNELS,
     LAUNCHES,
+    MODULE,
+    PYTHON,
     STEP,
     category_of_group_name,
     dtype_of,
@@ -46,14 +62,19 @@ from simcore.measured.vocabulary import CATEGORIES, COMPUTE, COPY, KERNEL
 from simcore.units import plural
 from simcore.workload.model import LARGEST
 
-_NOTHING = Raw(b"")
-_MOST_NUMBER = 1 << 62
+_EMPTY = Raw(b"")
 # A time is the sum of three: of the file, of the event, and of its length.
 _MOST_US = LARGEST // 3000
 _RANK = re.compile(r"(?:rank|worker)[-_]?(\d{1,7})(?!\d)", re.IGNORECASE)
 _OF_PHASE = {name: CATEGORIES.index(name) for name in COMPUTE}
-_COPY, _KERNEL = CATEGORIES.index(COPY), CATEGORIES.index(KERNEL)
-_MOST_RANKS_LISTED = 1 << 20
+_COPY, _KERNEL, _COMM = (CATEGORIES.index(name) for name in (COPY, KERNEL, "comm"))
+# The call of a collective, which says what its kernel does.
+_CALL = "record_param_comms"
+# Of a kernel without a launch.
+_NO_LAUNCH = -1
+_NO_NAME = "(no name)"
+# Up to here a thousand times as much is exact in a float.
+_EXACT_US = 1 << 43
 
 
 def read_file_events(
@@ -79,26 +100,6 @@ def read_file_events(
             gc.enable()
 
 
-# (start, -end, name, place in the file) of an operation or annotation of the host, us as they are written.
-_Range = tuple[float, float, str, int]
-_Threads = dict[object, list[_Range]]
-
-
-class _Row(NamedTuple):
-    """An operation of a device. start, end: ns; number: place in the file."""
-
-    start: int
-    end: int
-    number: int
-    device: int
-    name: str
-    is_copy: bool
-    thread: Any
-    grid: str | None
-    block: str | None
-    args: Args
-
-
 class _Call(NamedTuple):
     """A collective's annotation of the host, us as written. elements: that go in, -1 if not known."""
 
@@ -110,42 +111,144 @@ class _Call(NamedTuple):
     elements: int
 
 
-class _Launches:
-    """What launched something: columns. time: us as written. thread: its number in `threads`."""
+class _Step(NamedTuple):
+    """A step's annotation. start, end: ns; us, us_end: the same as written."""
+
+    start: int
+    end: int
+    number: int
+    us: float
+    us_end: float
+
+
+class _Row(Struct, gc=False):
+    """An operation of a device, us as written. number: place in the file; said: what the event itself says of
+    a collective.
+    """
+
+    ts: float
+    dur: float
+    number: int
+    pid: Any
+    tid: Any
+    name: str
+    is_copy: bool
+    args: KernelArgs
+    grid: str | None
+    block: str | None
+    said: Args | None
+
+
+class _Rows:
+    """Operations of devices in the order of the file, columns. start, end: ns; external: by which the call of
+    a collective is found; said: by row what the event itself says of one.
+    """
 
     def __init__(self) -> None:
-        self.correlation, self.time, self.thread = array("q"), array("d"), array("i")
-        self.threads: dict[object, int] = {}
+        self.start, self.end, self.number = array("q"), array("q"), array("q")
+        self.device, self.stream, self.correlation = array("q"), array("q"), array("q")
+        self.bytes, self.occupancy, self.is_copy = array("q"), array("h"), bytearray()
+        self.name: list[str] = []
+        self.grid: list[str | None] = []
+        self.block: list[str | None] = []
+        self.external: list[Any] = []
+        self.said: dict[int, Args] = {}
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def take(self, rows: list[_Row], start: list[int], dur: list[int]) -> None:
+        """Adds rows, ns of each. A batch at a time, while they are in the processor's cache."""
+        done = len(self)
+        self.start.extend(start)
+        self.end.extend([begin + ns for begin, ns in zip(start, dur, strict=True)])
+        self.number.extend([row.number for row in rows])
+        self.device.extend([_device(row) for row in rows])
+        self.stream.extend([stream_of(row.args.stream, row.tid) for row in rows])
+        self.correlation.extend([_correlation(row.args.correlation) for row in rows])
+        self.bytes.extend([-1 if row.args.bytes is None else count_of(row.args.bytes) for row in rows])
+        self.occupancy.extend([_percent(row.args.occupancy) for row in rows])
+        self.is_copy.extend([row.is_copy for row in rows])
+        self.name += [row.name for row in rows]
+        self.grid += [row.grid for row in rows]
+        self.block += [row.block for row in rows]
+        self.external += [key_of(row.args.external) for row in rows]
+        for place, row in enumerate(rows, done):
+            if row.said is not None:
+                self.said[place] = row.said
+
+
+def _device(row: _Row) -> int:
+    stated = row.args.device
+    if type(stated) is int and 0 <= stated < MOST_NUMBER:
+        return stated
+    found = whole(stated)
+    if found is None:
+        found = whole(row.pid)
+    return -1 if found is None else found
+
+
+def _correlation(stated: Any) -> int:
+    if type(stated) is int and 0 <= stated < MOST_NUMBER:
+        return stated
+    found = whole(stated)
+    return _NO_LAUNCH if found is None else found
+
+
+def _percent(stated: Any) -> int:
+    found = -1 if stated is None else count_of(stated)
+    return found if found <= 100 else -1
+
+
+class _Pool(dict[str, str]):
+    """Equal names as one."""
+
+    def __missing__(self, name: str) -> str:
+        self[name] = name
+        return name
+
+
+class _Triples(dict[bytes, "str | None"]):
+    """Grids and blocks as words, each made once."""
+
+    def __missing__(self, raw: bytes) -> str | None:
+        self[raw] = words = triple_of(raw) if raw else None
+        return words
 
 
 class _Reader:
     def __init__(self, path: str, file: TraceFile, names: str | None) -> None:
         self.path = path
         self.file = file
+        self.who = file.distributedInfo or Distributed()
+        self.groups = stated_groups(self.who.pg_config)
         self.found: list[Diagnostic] = []
         self.base = file.baseTimeNanoseconds or 0
         if abs(self.base) > LARGEST // 3:
             message = f"baseTimeNanoseconds: found {self.base}, expected at most {LARGEST // 3}"
             raise InputError(Diagnostic("error", "value-too-large", message, path))
-        self.pool: dict[str, str] = {}
-        self.rows: list[_Row] = []
-        self.launches = _Launches()
-        self.threads: _Threads = {}
-        self.ranges: _Threads = {}
+        self.pool = _Pool()
+        self.rows = _Rows()
+        # Those of the batch that is read.
+        self.taken: list[_Row] = []
+        self.launches = Launches()
+        self.flows = Flows()
+        # What the host did: operations; annotations and calls of modules.
+        self.threads: Threads = {}
+        self.ranges: Threads = {}
         self.calls: dict[Any, Args] = {}
-        self.steps: list[tuple[int, int, int]] = []
+        self.steps: list[_Step] = []
         self.annotated: list[_Call] = []
-        self.phases: dict[object, list[tuple[float, float, str]]] = {}
         takers = (
             (KERNELS, self._take_kernel), (COPIES, self._take_copy), (LAUNCHES, self._take_launch),
-            (HOST_OPS, self._take_host_op), (ANNOTATIONS, self._take_annotation),
+            (HOST_OPS, self._take_host_op), (ANNOTATIONS, self._take_annotation), (PYTHON, self._take_module),
         )  # fmt: skip
         self.takers: dict[str | None, Callable[[int, Event], None]] = {
             cat: take for cats, take in takers for cat in cats
         }
         self.communicates: dict[str, bool] = {}
         self.pattern = re.compile(COMMUNICATION + (f"|(?:{names})" if names else ""))
-        self.triples: dict[bytes, str | None] = {}
+        self.triples = _Triples()
         self.negative = 0
         self.untimed = 0
 
@@ -153,41 +256,7 @@ class _Reader:
 
     def recordings(self) -> list[Recording]:
         """One a device, else of the host."""
-        number = -1
-        takers, threads, pool, numbers = self.takers, self.threads, self.pool, self.launches.threads
-        host_op, launch = (self.takers[next(iter(cats))] for cats in (HOST_OPS, LAUNCHES))
-        launches = self.launches
-        add_correlation, add_time = launches.correlation.append, launches.time.append
-        add_thread = launches.thread.append
-        for batch in batches(self.path, self.file):
-            for event in batch:
-                number += 1
-                take = takers.get(event.cat) if event.ph == "X" else None
-                if take is None:
-                    continue
-                start = event.ts
-                if start is None:
-                    self.untimed += 1
-                    continue
-                if take is launch:
-                    correlation = correlation_of(event)
-                    if correlation is not None and -_MOST_NUMBER < correlation < _MOST_NUMBER:
-                        add_correlation(correlation)
-                        add_time(start)
-                        thread = (event.pid, event.tid)
-                        add_thread(numbers.setdefault(thread, len(numbers)))
-                    continue
-                name = event.name
-                if take is not host_op or type(name) is not str or name == "record_param_comms":
-                    take(number, event)
-                    continue
-                # Most events are these: what `_take_host_op` does, without a call.
-                one = (start, -start - (event.dur or 0), pool.setdefault(name, name), number)
-                thread = (event.pid, event.tid)
-                if thread in threads:
-                    threads[thread].append(one)
-                else:
-                    threads[thread] = [one]
+        self._read()
         if not self.rows and not self.threads:
             message = "found no event of a device or of the host's operations, expected a profiler's trace"
             raise InputError(Diagnostic("error", "no-events", message, self.path))
@@ -205,22 +274,59 @@ class _Reader:
             self._say("warning", "no-time", f"{plural(self.untimed, 'event')} without a time, left out")
         return found
 
+    def _read(self) -> None:
+        """Takes each event to its columns. Half of them are operations of the host or launches, which are
+        taken here without a call each.
+        """
+        first = 0
+        takers, threads, pool, launches = self.takers, self.threads, self.pool, self.launches
+        host_op, launch = (self.takers[next(iter(cats))] for cats in (HOST_OPS, LAUNCHES))
+        add_correlation, add_time = launches.correlation.append, launches.time.append
+        add_thread, launchers = launches.thread.append, launches.threads
+        last_pid = last_tid = object()
+        add_op: Callable[[Range], None] = list[Range]().append
+        for batch in batches(self.path, self.file):
+            for number, event in enumerate(batch, first):
+                if event.ph != "X":
+                    if event.cat == BACKWARD_FLOW:
+                        self._take_flow(event)
+                    continue
+                take = takers.get(event.cat)
+                if take is None:
+                    continue
+                start = event.ts
+                if start is None:
+                    self.untimed += 1
+                elif take is launch:
+                    correlation = correlation_of(event)
+                    if correlation is not None and -MOST_NUMBER < correlation < MOST_NUMBER:
+                        add_correlation(correlation)
+                        add_time(start)
+                        add_thread(launchers.setdefault((event.pid, event.tid), len(launchers)))
+                elif take is host_op and (name := event.name) != _CALL and type(name) is str:
+                    if event.tid != last_tid or event.pid != last_pid:
+                        last_pid, last_tid = event.pid, event.tid
+                        add_op = threads.setdefault((last_pid, last_tid), []).append
+                    add_op((start, -start - (event.dur or 0), pool[name], number))
+                else:
+                    take(number, event)
+            first += len(batch)
+            self._flush()
+
     # -- events ----------------------------------------------------------------------
 
     def _take_kernel(self, number: int, event: Event, is_copy: bool = False) -> None:
-        args = args_of(event)
+        args = kernel_args_of(event)
         if args.stream == -1:
             return
-        start, end = self._times(number, event)
-        device = _whole(args.device)
-        if device is None:
-            device = _whole(event.pid)
-        grid, block = self._triple(args.grid), self._triple(args.block)
+        grid, block = self.triples[bytes(args.grid)], self.triples[bytes(args.block)]
         # What is kept of an event must not keep the bytes that it was read from.
-        args.grid = args.block = _NOTHING
-        self.rows.append(
-            _Row(start, end, number, -1 if device is None else device, self._name(event), is_copy, event.tid,
-                 grid, block, args)
+        args.grid = args.block = _EMPTY
+        name = event.name
+        self.taken.append(
+            _Row(event.ts or 0, event.dur or 0, number, event.pid, event.tid,
+                 self.pool[name] if type(name) is str and name else _NO_NAME, is_copy, args,
+                 grid, block, None if args.collective is None else args_of(event))
         )  # fmt: skip
 
     def _take_copy(self, number: int, event: Event) -> None:
@@ -230,38 +336,44 @@ class _Reader:
         """Taken where events are told apart: there are as many as kernels, twice."""
 
     def _take_host_op(self, number: int, event: Event) -> None:
-        name = self._name(event)
-        start = event.ts or 0
-        thread = (event.pid, event.tid)
-        into = self.threads.get(thread)
-        if into is None:
-            into = self.threads[thread] = []
-        into.append((start, -start - (event.dur or 0), name, number))
-        if name == "record_param_comms":
+        self._take_range(self.threads, number, event)
+        if event.name == _CALL:
             args = args_of(event)
-            args.grid = args.block = _NOTHING
-            self.calls[_key(args.external)] = args
+            self.calls[key_of(args.external)] = args
 
     def _take_annotation(self, number: int, event: Event) -> None:
         name = self._name(event)
         step = STEP.match(name)
         if step is not None:
-            self.steps.append((*self._times(number, event), int(step[1])))
+            us = event.ts or 0
+            times = (us, us + max(event.dur or 0, 0))
+            self.steps.append(_Step(*self._times(number, event), int(step[1]), *times))
         elif COLLECTIVE_ANNOTATION.match(name):
             start = event.ts or 0
             end = start + max(event.dur or 0, 0)
-            elements = _elements(args_of(event).dims)
+            elements = elements_of(args_of(event).dims)
             self.annotated.append(_Call(start, end, number, name, (event.pid, event.tid), elements))
-        elif phase_of(name) is not None:
-            start, thread = event.ts or 0, (event.pid, event.tid)
-            self.phases.setdefault(thread, []).append((start, start + (event.dur or 0), phase_of(name) or ""))
-        self._take_range(number, event, name)
+        self._take_range(self.ranges, number, event)
 
-    def _take_range(self, number: int, event: Event, name: str) -> None:
+    def _take_module(self, number: int, event: Event) -> None:
+        """The calls of modules; those of other functions say nothing that is shown."""
+        name = event.name
+        if type(name) is str and name.startswith(MODULE):
+            self._take_range(self.ranges, number, event)
+
+    def _take_range(self, threads: Threads, number: int, event: Event) -> None:
         start = event.ts or 0
-        self.ranges.setdefault((event.pid, event.tid), []).append(
-            (start, -start - (event.dur or 0), name, number)
+        threads.setdefault((event.pid, event.tid), []).append(
+            (start, -start - (event.dur or 0), self._name(event), number)
         )
+
+    def _take_flow(self, event: Event) -> None:
+        time, number = event.ts, key_of(event.id)
+        if time is not None and number is not None:
+            if event.ph == "s":
+                self.flows.forward[number] = (time, (event.pid, event.tid))
+            elif event.ph == "f":
+                self.flows.backward[(event.pid, event.tid), time] = number
 
     def _times(self, number: int, event: Event) -> tuple[int, int]:
         """(start, end) of an event, ns of an absolute clock."""
@@ -277,152 +389,162 @@ class _Reader:
         if not -_MOST_US < us < _MOST_US:
             message = f"event {number}: found a time of {us} us, expected at most {_MOST_US}"
             raise InputError(Diagnostic("error", "value-too-large", message, self.path))
-        whole = int(us)
-        return (self.base if base is None else base) + (whole * 1000 if whole == us else round(us * 1000))
+        whole_us = int(us)
+        ns = whole_us * 1000 if whole_us == us else round(us * 1000)
+        return ns + (self.base if base is None else base)
 
     # -- a device --------------------------------------------------------------------
 
+    def _flush(self) -> None:
+        """Takes the rows of a batch to their columns."""
+        base, rows = self.base, self.taken
+        start = [
+            round(row.ts * 1000) + base if -_EXACT_US < row.ts < _EXACT_US else self._ns(row.number, row.ts)
+            for row in rows
+        ]
+        dur = [
+            round(row.dur * 1000) if 0 <= row.dur < _EXACT_US else self._ns(row.number, max(row.dur, 0), 0)
+            for row in rows
+        ]
+        self.negative += sum([row.dur < 0 for row in rows])
+        self.rows.take(rows, start, dur)
+        self.taken = []
+
     def _devices(self) -> list[Recording]:
         rows = self.rows
-        rows.sort(key=lambda row: row[:3])
-        wanted = {_whole(row.args.correlation) for row in rows}
-        started: dict[int, tuple[float, object]] = {}
-        threads = list(self.launches.threads)
-        for correlation, time, thread in zip(
-            self.launches.correlation, self.launches.time, self.launches.thread, strict=True
-        ):
-            if correlation in wanted:
-                started[correlation] = (time, threads[thread])
-        for one, ranges in self.ranges.items():
-            self.threads.setdefault(one, []).extend(ranges)
-        inside = _Inside(self.threads, started)
-        devices = sorted({row.device for row in rows})
+        start, end, device = rows.start, rows.end, rows.device
+        order = sorted(range(len(rows)), key=lambda row: (start[row], end[row]))
+        started = self.launches.of(set(rows.correlation) - {_NO_LAUNCH})
+        for thread, ranges in self.ranges.items():
+            self.threads.setdefault(thread, []).extend(ranges)
+        inside = around(self.threads, started, self.flows)
+        devices = sorted(set(device))
         return [
             self._device(
-                [row for row in rows if row.device == one] if len(devices) > 1 else rows, one, started, inside
+                order if len(devices) == 1 else [row for row in order if device[row] == one],
+                one, started, inside,
             )
             for one in devices
-        ]
+        ]  # fmt: skip
 
     def _device(
-        self, rows: list[_Row], device: int, started: dict[int, tuple[float, object]], inside: _Inside
+        self,
+        order: list[int],
+        device: int,
+        started: dict[int, tuple[float, object]],
+        inside: dict[int, Around],
     ) -> Recording:
-        ops, columns = OpColumns(), DeviceColumns()
-        # Those that nothing launched, as far as the file tells, belong to the step in which they start.
-        times = []
-        found, nothing, calls = inside.found, (None, None, None), self.calls
-        # Names that are known to communicate only by what is said of a call.
-        computes: dict[str, bool] = {}
-        for row in rows:
-            args, name = row.args, row.name
-            correlation = _whole(args.correlation)
-            launch = started.get(correlation) if correlation is not None else None
-            times.append(row.start if launch is None else self._ns(row.number, launch[0]))
-            operation, phase, around = found.get(correlation, nothing)
-            op = len(ops.name)
-            collective = None
-            category = _KERNEL
-            if row.is_copy:
-                category = _COPY
-            else:
-                if around is not None or args.collective is not None or computes.get(name) is None or calls:
-                    collective = self._collective(name, args, calls.get(_key(args.external)), around)
-                    if collective is None:
-                        computes[name] = True
-                if collective is None and phase is not None:
-                    category = _OF_PHASE[phase]
-            shape = dtype = group = None
-            if collective is not None:
-                columns.collectives[op] = collective
-                group = self._pooled(collective.group or "comm")
-                category = CATEGORIES.index(category_of_group_name(collective.group))
-                dtype = dtype_of(collective.dtype)
-                most = max(collective.elements_in, collective.elements_out)
-                shape = self._pooled(f"[{most}]") if most >= 0 else None
-            ops.name.append(name)
-            ops.group.append(group)
-            ops.start.append(row.start)
-            ops.end.append(row.end)
-            ops.line.append(row.number)
-            ops.shape.append(shape)
-            ops.dtype.append(dtype)
-            ops.stated.append(category)
-            columns.stream.append(_stream(args.stream, row.thread))
-            columns.correlation.append(-1 if correlation is None else correlation)
-            columns.operation.append(operation)
-            size = _whole(args.bytes)
-            columns.bytes.append(-1 if size is None or size < 0 else size)
-            columns.grid.append(row.grid)
-            columns.block.append(row.block)
-            occupancy = _whole(args.occupancy)
-            columns.occupancy.append(-1 if occupancy is None or not 0 <= occupancy <= 100 else occupancy)
-        return self._recording(device, ops, columns, times)
+        rows, calls = self.rows, self.calls
+        name = [rows.name[row] for row in order]
+        correlation = array("q", [rows.correlation[row] for row in order])
+        surroundings = [inside.get(one, NOTHING) for one in correlation]
+        ops = OpColumns(
+            name=name, group=[None] * len(name), start=array("q", [rows.start[row] for row in order]),
+            end=array("q", [rows.end[row] for row in order]),
+            line=array("q", [rows.number[row] for row in order]), shape=[None] * len(name),
+            dtype=[None] * len(name),
+            stated=bytearray([_KERNEL if one[1] is None else _OF_PHASE[one[1]] for one in surroundings]),
+        )  # fmt: skip
+        columns = DeviceColumns(
+            stream=array("q", [rows.stream[row] for row in order]), correlation=correlation,
+            operation=[one[0] for one in surroundings], layer=[one[3] for one in surroundings],
+            bytes=array("q", [rows.bytes[row] for row in order]), grid=[rows.grid[row] for row in order],
+            block=[rows.block[row] for row in order],
+            occupancy=array("h", [rows.occupancy[row] for row in order]),
+        )  # fmt: skip
+        communicates = {one: self.pattern.search(one) is not None for one in set(name)}
+        for op, row in enumerate(order):
+            if rows.is_copy[row]:
+                ops.stated[op] = _COPY
+                continue
+            said = rows.said.get(row)
+            if said is None and calls:
+                said = calls.get(rows.external[row])
+            if said is None and not communicates[name[op]] and surroundings[op][2] is None:
+                continue
+            found = self._collective(name[op], said, surroundings[op][2])
+            if found is None:
+                continue
+            columns.collectives[op] = found
+            ops.group[op] = self.pool[found.group or "comm"]
+            ops.stated[op] = CATEGORIES.index(category_of_group_name(found.group))
+            ops.dtype[op] = dtype_of(found.dtype)
+            most = max(found.elements_in, found.elements_out)
+            ops.shape[op] = self.pool[f"[{most}]"] if most >= 0 else None
+        return self._recording(device, ops, columns, started)
 
     def _recording(
-        self, device: int | None, ops: OpColumns, columns: DeviceColumns, times: Sequence[int]
+        self,
+        device: int | None,
+        ops: OpColumns,
+        columns: DeviceColumns,
+        started: dict[int, tuple[float, object]],
     ) -> Recording:
         steps = self.steps
-        begins = [start for start, _, _ in steps]
-        step = array("q")
-        ends = {number: end for _, end, number in steps}
+        step = array("q", (NO_STEP,)) * len(ops)
+        ends = {one.number: one.end for one in steps}
         counts = dict.fromkeys(ends, 0)
-        for op, time in enumerate(times):
-            index = bisect_right(begins, time) - 1
-            number = NO_STEP
-            if index >= 0 and time < steps[index][1]:
-                number = steps[index][2]
-                ends[number] = max(ends[number], ops.end[op])
-                counts[number] += 1
-            step.append(number)
-        who = self.file.distributedInfo or Distributed()
-        rank, world = _whole(who.rank), _whole(who.world_size)
+        if steps:
+            begins, begins_us = [one.start for one in steps], [one.us for one in steps]
+            for op, correlation in enumerate(columns.correlation):
+                launch = started.get(correlation)
+                # Those that nothing launched, as far as the file tells, belong to the step in which they
+                # start.
+                if launch is None:
+                    time: float = ops.start[op]
+                    index = bisect_right(begins, time) - 1
+                    is_inside = index >= 0 and time < steps[index].end
+                else:
+                    time = launch[0]
+                    index = bisect_right(begins_us, time) - 1
+                    is_inside = index >= 0 and time < steps[index].us_end
+                if is_inside:
+                    number = steps[index].number
+                    step[op] = number
+                    if ops.end[op] > ends[number]:
+                        ends[number] = ops.end[op]
+                    counts[number] += 1
+        rank, world = whole(self.who.rank), whole(self.who.world_size)
         stated = rank is not None
         if rank is None:
-            said = _RANK.search(os.path.basename(self.path))
-            rank = int(said[1]) if said else None
-        groups = self._groups(who)
-        found = [Step(number, start, ends[number], counts[number]) for start, _, number in steps]
-        job = f"{world}/{who.backend}/{sorted({words for words, _ in groups.values()})}"
+            named = _RANK.search(os.path.basename(self.path))
+            rank = int(named[1]) if named else None
+        found = [Step(one.number, one.start, ends[one.number], counts[one.number]) for one in steps]
+        job = f"{world}/{self.who.backend}/{sorted({words for words, _ in self.groups.values()})}"
         return Recording(
-            self.path, rank, world, device, ops, columns, step, tuple(found), groups, stated, job=job
+            self.path, rank, world, device, ops, columns, step, tuple(found), self.groups, stated, job=job
         )
 
     # -- a host without a device -----------------------------------------------------
 
     def _host(self) -> Recording:
         """The outermost operations of each thread; collectives are its annotations."""
-        rows: list[tuple[int, int, int, str, object, _Call | None]] = []
+        rows: list[tuple[int, int, int, float, str, object, _Call | None]] = []
         for thread, ranges in self.threads.items():
-            outermost = -math.inf
-            for begin, minus_end, name, number in sorted(ranges):
-                if begin < outermost or name.startswith("c10d::"):
-                    continue
-                outermost = -minus_end
+            for begin, minus_end, name, number in outermost(ranges, "c10d::"):
                 start = self._ns(number, begin)
                 if -minus_end < begin:
                     self.negative += 1
-                rows.append((start, max(start, self._ns(number, -minus_end)), number, name, thread, None))
+                end = max(start, self._ns(number, -minus_end))
+                rows.append((start, end, number, begin, name, thread, None))
         for call in self.annotated:
             times = (self._ns(call.number, call.start), self._ns(call.number, call.end))
-            rows.append((*times, call.number, call.name, call.thread, call))
+            rows.append((*times, call.number, call.start, call.name, call.thread, call))
         rows.sort(key=lambda row: row[:3])
+        inside = around(self.ranges, {op: (row[3], row[5]) for op, row in enumerate(rows)})
         ops, columns = OpColumns(), DeviceColumns(on_device=False)
         threads: dict[object, int] = {}
-        within = {
-            thread: sorted((self._ns(0, start), self._ns(0, end), phase) for start, end, phase in some)
-            for thread, some in self.phases.items()
-        }
-        for start, end, number, name, thread, made in rows:
-            around = [one for one in within.get(thread, ()) if one[0] <= start < one[1]]
-            phase = max(around)[2] if around else phase_of(name)
-            category = CATEGORIES.index(phase) if phase is not None else _KERNEL
+        for op, (start, end, number, _, name, thread, made) in enumerate(rows):
+            operation, phase, _, layer = inside.get(op, NOTHING)
+            phase = phase or phase_of(name)
+            category = _KERNEL if phase is None else _OF_PHASE[phase]
             group = shape = None
             if made is not None:
                 word = COLLECTIVE_ANNOTATION.match(name)
-                operation = operation_word(word[1] if word else name)
-                columns.collectives[len(ops.name)] = Collective(operation, elements_in=made.elements)
-                group, category = "comm", CATEGORIES.index("comm")
-                shape = self._pooled(f"[{made.elements}]") if made.elements >= 0 else None
+                kind = operation_word(word[1] if word else name)
+                columns.collectives[op] = Collective(kind, elements_in=made.elements)
+                group, category = "comm", _COMM
+                shape = self.pool[f"[{made.elements}]"] if made.elements >= 0 else None
             ops.name.append(name)
             ops.group.append(group)
             ops.start.append(start)
@@ -432,176 +554,44 @@ class _Reader:
             ops.dtype.append("torch.float32" if shape else None)
             ops.stated.append(category)
             columns.stream.append(threads.setdefault(thread, len(threads)))
-            columns.correlation.append(-1)
-            columns.operation.append(None)
-            columns.bytes.append(-1)
-            columns.grid.append(None)
-            columns.block.append(None)
-            columns.occupancy.append(-1)
-        return self._recording(None, ops, columns, ops.start)
+            columns.operation.append(None if operation == name else operation)
+            columns.layer.append(layer)
+        without = array("q", (-1,)) * len(rows)
+        columns.correlation, columns.bytes = without, without[:]
+        columns.occupancy = array("h", (-1,)) * len(rows)
+        columns.grid, columns.block = [None] * len(rows), [None] * len(rows)
+        return self._recording(None, ops, columns, {})
 
     # -- values ----------------------------------------------------------------------
 
-    def _collective(self, name: str, args: Args, call: Args | None, around: str | None) -> Collective | None:
-        """What a kernel communicates; None of one that computes."""
-        said = args if args.collective is not None else call
+    def _collective(self, name: str, said: Args | None, call: str | None) -> Collective | None:
+        """What a kernel communicates; None of one that computes. said: by its event or its call; call: the
+        collective whose annotation is around its launch.
+        """
         if said is None or said.collective is None:
-            known = self.communicates.get(name)
-            if known is None:
-                known = self.communicates[name] = self.pattern.search(name) is not None
-            if not known and around is None:
+            if self.pattern.search(name) is None and call is None:
                 return None
             return Collective(kernel_kind(name))
-        who = self.file.distributedInfo or Distributed()
-        group = _text(said.description) or _text(said.group)
-        ranks = _ranks(said.ranks)
-        key = _text(said.group)
+        group = text_of(said.description) or text_of(said.group)
+        ranks = ranks_of(said.ranks)
+        key = text_of(said.group)
         if ranks is None and key is not None:
-            ranks = self._groups(who).get(key, ("", None))[1] or None
+            ranks = self.groups.get(key, ("", None))[1] or None
         operation = operation_word(str(said.collective))
         peer = -1
         if operation.startswith(("send", "recv")):
-            me = _whole(who.rank)
-            ends = (_whole(said.source), _whole(said.target))
+            me = whole(self.who.rank)
+            ends = (whole(said.source), whole(said.target))
             peer = next((one for one in ends if one is not None and one not in (me, -1)), -1)
         return Collective(
-            operation, group, ranks, _whole(said.group_size) or len(ranks or ()), _whole(said.sequence),
-            _text(said.communicator), _count(said.elements_in), _count(said.elements_out), _text(said.dtype),
-            peer,
+            operation, group, ranks, whole(said.group_size) or len(ranks or ()), whole(said.sequence),
+            text_of(said.communicator), count_of(said.elements_in), count_of(said.elements_out),
+            text_of(said.dtype), peer,
         )  # fmt: skip
-
-    def _groups(self, who: Distributed) -> dict[str, tuple[str, tuple[int, ...]]]:
-        found: dict[str, tuple[str, tuple[int, ...]]] = {}
-        for one in who.pg_config if isinstance(who.pg_config, list) else ():
-            if isinstance(one, dict):
-                ranks = _ranks(one.get("ranks")) or ()
-                name = _text(one.get("pg_name")) or str(len(found))
-                found[name] = (_text(one.get("pg_desc")) or name, ranks)
-        return found
 
     def _name(self, event: Event) -> str:
         name = event.name
-        return self._pooled(name if isinstance(name, str) and name else "(no name)")
-
-    def _pooled(self, text: str) -> str:
-        return self.pool.setdefault(text, text)
-
-    def _triple(self, raw: Raw) -> str | None:
-        """A grid or block as words; None where it is none."""
-        if not raw:
-            return None
-        key = bytes(raw)
-        if key not in self.triples:
-            self.triples[key] = _triple(key)
-        return self.triples[key]
+        return self.pool[name if isinstance(name, str) and name else _NO_NAME]
 
     def _say(self, severity: Any, code: str, message: str) -> None:
         self.found.append(Diagnostic(severity, code, message, self.path))
-
-
-class _Inside:
-    """Of each launch the innermost operation or annotation of its thread, its phase, and the collective
-    around.
-    """
-
-    def __init__(self, threads: _Threads, started: dict[int, tuple[float, object]]) -> None:
-        # Correlation -> (operation, phase, collective around it).
-        self.found: dict[int | None, tuple[str | None, str | None, str | None]] = {}
-        by_thread: dict[object, list[tuple[float, int]]] = {}
-        for correlation, (start, thread) in started.items():
-            by_thread.setdefault(thread, []).append((start, correlation))
-        words: dict[str, tuple[str | None, str | None]] = {}
-        for thread, launches in by_thread.items():
-            spans = sorted(threads.get(thread, ()))
-            launches.sort()
-            # (end, name, phase, collective around) of what is open, the innermost last.
-            open_: list[tuple[float, str, str | None, str | None]] = []
-            at = 0
-            for start, correlation in launches:
-                while at < len(spans) and spans[at][0] <= start:
-                    begin, minus_end, name, _ = spans[at]
-                    at += 1
-                    if -minus_end < start:
-                        continue
-                    while open_ and open_[-1][0] <= begin:
-                        open_.pop()
-                    if name not in words:
-                        call = COLLECTIVE_ANNOTATION.match(name)
-                        words[name] = (phase_of(name), call[1] if call else None)
-                    phase, call_word = words[name]
-                    before = open_[-1] if open_ else (0, "", None, None)
-                    open_.append((-minus_end, name, phase or before[2], call_word or before[3]))
-                while open_ and open_[-1][0] < start:
-                    open_.pop()
-                if open_:
-                    _, name, phase, call_word = open_[-1]
-                    self.found[correlation] = (name, phase, call_word)
-
-
-def _key(value: Any) -> Any:
-    """A value by which events are found; None of one that is no number and no text."""
-    return value if isinstance(value, (int, str)) else None
-
-
-def _elements(dims: Any) -> int:
-    """Elements of the first of some shapes; -1 if not known."""
-    while isinstance(dims, list) and dims and isinstance(dims[0], list):
-        dims = dims[0]
-    if not isinstance(dims, list) or not dims:
-        return -1
-    if not all(isinstance(one, int) and 0 <= one < 1 << 40 for one in dims):
-        return -1
-    elements = math.prod(dims)
-    return elements if elements < 1 << 60 else -1
-
-
-def _triple(raw: bytes) -> str | None:
-    value = json.loads(raw)
-    if not isinstance(value, list) or not 1 <= len(value) <= 3:
-        return None
-    if not all(isinstance(one, (int, float)) for one in value):
-        return None
-    return " x ".join(f"{one:g}" for one in value)
-
-
-def _whole(value: Any) -> int | None:
-    """A whole number, also one that is written as a text; None for all else."""
-    if type(value) is int:
-        return value if -_MOST_NUMBER < value < _MOST_NUMBER else None
-    if value is None:
-        return None
-    if isinstance(value, str) and len(value) < 19 and value.lstrip("-").isdecimal() and value.isascii():
-        return int(value)
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:
-        return int(value)
-    return None
-
-
-def _count(value: Any) -> int:
-    found = _whole(value)
-    return -1 if found is None or found < 0 else found
-
-
-def _stream(stated: Any, thread: Any) -> int:
-    found = _whole(stated)
-    if found is None:
-        found = _whole(thread)
-    return -1 if found is None else found
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _ranks(value: Any) -> tuple[int, ...] | None:
-    """A list of ranks, or its text; None where it was shortened."""
-    if isinstance(value, str):
-        if len(value) > _MOST_RANKS_LISTED or not re.fullmatch(r"\[[\d,\s]*\]", value):
-            return None
-        value = json.loads(value) if value.strip("[] ") else []
-    if not isinstance(value, list) or not value:
-        return None
-    found = [_whole(one) for one in value]
-    if any(one is None or one < 0 for one in found):
-        return None
-    return tuple(one for one in found if one is not None)

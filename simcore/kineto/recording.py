@@ -86,7 +86,8 @@ def _columns(columns: DeviceColumns, kept: range | list[int]) -> DeviceColumns:
     calls = columns.collectives
     return DeviceColumns(
         _taken(columns.stream, kept), _taken(columns.correlation, kept),
-        [columns.operation[op] for op in kept], _taken(columns.bytes, kept),
+        [columns.operation[op] for op in kept], [columns.layer[op] for op in kept],
+        _taken(columns.bytes, kept),
         [columns.grid[op] for op in kept], [columns.block[op] for op in kept],
         array("h", (columns.occupancy[op] for op in kept)),
         {new: calls[op] for new, op in enumerate(kept) if op in calls}, columns.on_device,

@@ -13,6 +13,11 @@ LAUNCHES = frozenset((
 ))  # fmt: skip
 HOST_OPS = frozenset(("cpu_op", "Operator", "operator"))
 ANNOTATIONS = frozenset(("user_annotation",))
+# Calls of Python; of them those of modules count.
+PYTHON = frozenset(("python_function",))
+MODULE = "nn.Module: "
+# The flow from an operation of the forward pass to the one of the backward pass that it has.
+BACKWARD_FLOW = "fwdbwd"
 DEVICE = KERNELS | COPIES
 
 # Kernels that communicate, by name: NCCL and its ports, DeepEP, and those of vLLM, SGLang and MSCCL++. HTA's
@@ -40,6 +45,20 @@ _SAME_SIZE = {1: "torch.int8", 2: "torch.bfloat16", 4: "torch.float32", 8: "torc
 _BACKWARD = re.compile(r"backward|autograd::engine", re.IGNORECASE)
 _OPTIMIZER = re.compile(r"^Optimizer\.(step|zero_grad)#|## ?optimizer|optimizer[_.]step", re.IGNORECASE)
 _FORWARD = re.compile(r"## ?forward|\.forward\b|^forward", re.IGNORECASE)
+
+# FSDP2 names the module of its annotations: `FSDP::pre_forward (layers.3)`.
+_FSDP = re.compile(r"^FSDP::[^(]*\(([^()]+)\)")
+
+
+def module_class(name: str) -> str:
+    """The class of a module's call: `nn.Module: TransformerBlock_3` is one of several."""
+    return name[len(MODULE) :].rstrip("0123456789")
+
+
+def layer_of(name: str) -> str | None:
+    """The layer that an annotation names."""
+    found = _FSDP.match(name)
+    return None if found is None else found[1]
 
 
 def phase_of(name: str) -> str | None:

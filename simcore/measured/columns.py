@@ -80,7 +80,8 @@ class DeviceColumns(Struct):
     """What a profiler tells of operations of a device beside `OpColumns`, columns as long as those.
 
     stream: of the device; of a host's operation its thread. correlation: of the launch, -1 where there is
-    none. operation: the annotation or host's operation that launched it. bytes: of a copy, else -1. grid,
+    none. operation: the annotation or host's operation that launched it; layer: the module, or what an
+    annotation names so. bytes: of a copy, else -1. grid,
     block: as written, None where there is none. occupancy: estimated, %, -1 if not told. collectives: of
     those that communicate. on_device: False of a host without a device.
     """
@@ -88,6 +89,7 @@ class DeviceColumns(Struct):
     stream: array[int] = field(default_factory=lambda: array("q"))
     correlation: array[int] = field(default_factory=lambda: array("q"))
     operation: list[str | None] = field(default_factory=list)
+    layer: list[str | None] = field(default_factory=list)
     bytes: array[int] = field(default_factory=lambda: array("q"))
     grid: list[str | None] = field(default_factory=list)
     block: list[str | None] = field(default_factory=list)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from simcore.analysis.dimensions import ClassUse, DimensionUse, PortUse
     from simcore.analysis.figures import SimulatedFigures
     from simcore.analysis.lanes import SimulatedLanes
+    from simcore.analysis.file_memory import FileMemory
     from simcore.analysis.model_figures import ModelFigures, Smaller
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
@@ -356,6 +357,13 @@ class Results(Struct, frozen=True, dict=True):
         from simcore.analysis.model_figures import model_figures
 
         return model_figures(self.simulation)
+
+    @cached_property
+    def file_memory(self) -> tuple[FileMemory, ...]:
+        """What the rows of a file say of memory, by stage; nothing where they do not."""
+        from simcore.analysis.file_memory import file_memory
+
+        return file_memory(self.simulation)
 
     @cached_property
     def interleaved_run(self) -> Simulation | None:

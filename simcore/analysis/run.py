@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from simcore.analysis.dimensions import DimensionUse, PortUse
+    from simcore.analysis.file_memory import FileMemory
     from simcore.analysis.model_figures import ModelFigures
     from simcore.analysis.rank_map import MapRow
     from simcore.analysis.simai_estimate import EstimateLine, SimaiEstimate
@@ -178,6 +179,11 @@ class Run(Protocol):
     @property
     def model_figures(self) -> ModelFigures | None:
         """Throughput and memory of the run of a model; None of any other."""
+        ...
+
+    @property
+    def file_memory(self) -> tuple[FileMemory, ...]:
+        """What the rows of a file say of memory, by stage; nothing where they do not, and of any other run."""
         ...
 
     def headline(self, wide: bool) -> list[str]:

@@ -71,6 +71,11 @@ class TraceResults(Struct, frozen=True, dict=True):
         """Of nodes no model is known."""
 
     @property
+    def file_memory(self) -> tuple[()]:
+        """Of nodes no gradients are known."""
+        return ()
+
+    @property
     def steps(self) -> int:
         """How many steps its times are of together: one."""
         return 1

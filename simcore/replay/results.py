@@ -440,6 +440,11 @@ class MeasuredResults(Struct, frozen=True, dict=True):
     def model_figures(self) -> None:
         """None: a trace says no model."""
 
+    @property
+    def file_memory(self) -> tuple[()]:
+        """Nothing: a trace says no parameters."""
+        return ()
+
     def headline(self, wide: bool) -> list[str]:
         """What the run is, in the facts of a screen's first row."""
         from simcore.replay.run_words import headline

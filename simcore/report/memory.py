@@ -1,4 +1,4 @@
-"""Of a model: its throughput, and what a rank of each stage holds in memory."""
+"""Of a model its throughput, and what a rank of each stage holds in memory; of a file what is known of that."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ from typing import TYPE_CHECKING, Any
 from simcore.report.section import Asked, Field, field_lines, field_values, keys, more_line
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from simcore.analysis.file_memory import FileMemory
     from simcore.analysis.model_figures import ModelFigures
     from simcore.analysis.run import Run
     from simcore.model.memory import StageMemory
 
 _STAGES = 32
+_OF_FILE = ("weights", "gradients", "optimizer", "total")
 _PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "work", "total")
 
 
 class _Line:
-    """Neighbouring stages that hold the same."""
+    """Neighbouring stages that hold the same. parts: of `memory`, those that are known."""
 
-    def __init__(self, memory: StageMemory) -> None:
+    def __init__(self, memory: StageMemory | FileMemory, parts: tuple[str, ...] = _PARTS) -> None:
         self.memory = memory
         self.last = memory.stage
+        self.parts = parts
 
     @property
     def stages(self) -> str:
@@ -29,29 +34,43 @@ class _Line:
 
     def cells(self) -> list[str]:
         """GB of each part, and the chunks held."""
-        return [*(f"{getattr(self.memory, part) / 1e9:.1f}" for part in _PARTS), str(self.memory.held)]
+        return [*(_gb(getattr(self.memory, part)) for part in self.parts), str(self.memory.held)]
+
+
+def _gb(size: int | None) -> str:
+    return "" if size is None else f"{size / 1e9:.1f}"
+
+
+def _merged(all_stages: list[_Line]) -> list[_Line]:
+    found: list[_Line] = []
+    for one in all_stages:
+        if found and found[-1].cells() == one.cells():
+            found[-1].last = one.last
+        else:
+            found.append(one)
+    return found
+
+
+def _fields(parts: tuple[str, ...]) -> list[Field[_Line]]:
+    def part(name: str) -> Field[_Line]:
+        return Field(name, lambda one: _gb(getattr(one.memory, name)))
+
+    return [
+        Field("stage", lambda one: one.stages),
+        *map(part, parts),
+        Field("chunks held", lambda one: str(one.memory.held)),
+    ]
 
 
 def lines(run: Run, asked: Asked) -> list[str]:
     """A line a stage, GB; neighbours that hold the same are one line."""
     figures = run.model_figures
     if figures is None:
-        return []
-    found: list[_Line] = []
-    for one in map(_Line, figures.memory):
-        if found and found[-1].cells() == one.cells():
-            found[-1].last = one.last
-        else:
-            found.append(one)
-
-    def part(name: str) -> Field[_Line]:
-        return Field(name, lambda one: f"{getattr(one.memory, name) / 1e9:.1f}")
-
+        return _file_lines(run.file_memory)
+    found = _merged([_Line(one) for one in figures.memory])
     limit = figures.limit
     fields: list[Field[_Line]] = [
-        Field("stage", lambda one: one.stages),
-        *map(part, _PARTS),
-        Field("chunks held", lambda one: str(one.memory.held)),
+        *_fields(_PARTS),
         Field("", lambda one: "" if one.memory.total <= limit else "does not fit", left=True),
     ]
     title = (
@@ -62,10 +81,35 @@ def lines(run: Run, asked: Asked) -> list[str]:
     return [title, *field_lines(fields, found[:_STAGES]), *more]
 
 
+def _file_lines(memory: Sequence[FileMemory]) -> list[str]:
+    """What the rows of a file say: no limit, nothing of the loss and of what single ops need."""
+    if not memory:
+        return []
+    about = memory[0].activations is not None
+    parts = (*_OF_FILE[:-1], "activations", "total") if about else _OF_FILE
+    found = _merged([_Line(one, parts) for one in memory])
+    title = "Memory of a rank, GB, at least: states by the gradients of the file"
+    title += "; activations about, by b s h and layers" if about else "; activations not known"
+    more = more_line(len(found) - _STAGES, "more stages", "--json has all")
+    return [title, *field_lines(_fields(parts), found[:_STAGES]), *more]
+
+
 def values(run: Run, asked: Asked) -> dict[str, Any]:
-    """`throughput`, `memory` by stage and `model`; nothing of a run that is not of a model."""
+    """`throughput`, `memory` by stage and `model`; of a file `memory` alone, where its rows say it."""
     figures = run.model_figures
-    return {} if figures is None else figure_values(figures)
+    if figures is not None:
+        return figure_values(figures)
+    memory = run.file_memory
+    return {"memory": [_file_values(one) for one in memory]} if memory else {}
+
+
+def _file_values(one: FileMemory) -> dict[str, Any]:
+    """The keys of a model's memory; None what no file says. at_least: more is needed, about: what is rough."""
+    known = {part: getattr(one, part, None) for part in _PARTS}
+    return {
+        "stage": one.stage, **known, "limit": None, "fits": None, "at_least": True,
+        "about": [] if one.activations is None else ["activations"],
+    }  # fmt: skip
 
 
 def figure_values(figures: ModelFigures) -> dict[str, Any]:

@@ -51,6 +51,7 @@ def test_the_report_has_the_keys_of_its_schema() -> None:
         "rank_classes",
         "classes",
         "mean_ns",
+        "memory",
         "layers",
         "critical_path",
         "what_if",

@@ -1,0 +1,121 @@
+"""What a SimAI file alone says of memory: weights, gradients and optimizer states of a rank by its gradient
+collectives, activations about by the size of its tensor-parallel ones (docs/models.md).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from simcore.records import Struct
+from simcore.simulation import Simulation
+from simcore.workload.model import base_name
+
+# Bytes a parameter: of weights, gradients, optimizer states (an fp32 copy and Adam's two moments).
+_WEIGHT, _GRADIENT, _STATES = 2, 4, 12
+# Numbers that a layer holds of each of its b x s x h (arXiv 2205.05198, scores not kept): all of them cut by
+# tp with sequence parallelism, else those outside the linears whole.
+_CUT, _WHOLE = 24, 10
+# What ends a layer's attention: one row a layer, whatever its attention is made of.
+_ATTENTION_ENDS = ("attention_row", "attention_o_row", "attention_layer")
+_EXPERTS = "mlp_moelayer"
+
+
+class FileMemory(Struct, frozen=True):
+    """Bytes that a rank of one stage holds at least. activations: about, None where no row says how large.
+
+    held: chunks whose activations are there at the peak. What the loss needs, and what single ops need, no
+    file says.
+    """
+
+    stage: int
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int | None
+    held: int
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.gradients + self.optimizer + (self.activations or 0)
+
+
+class _Parameters(NamedTuple):
+    """Parameters of a rank, those of experts apart. sharded: the replicas share out the optimizer states."""
+
+    dense: int
+    experts: int
+    sharded: bool
+
+
+def file_memory(simulation: Simulation) -> tuple[FileMemory, ...]:
+    """By stage; nothing of a run whose rows do not say what their gradients are."""
+    workload, layout, program = simulation.workload, simulation.layout, simulation.program
+    if workload.maker is not None and workload.stages:
+        return ()
+    found = None if program.queued or workload.is_table else _parameters(simulation)
+    if found is None:
+        return ()
+    copies = program.placement.copies
+    shares = [(found.dense, layout.dp), (found.experts, layout.group_size("dp_ep"))]
+    states = sum(_STATES * size // (ranks if found.sharded else 1) for size, ranks in shares)
+    count = copies * (found.dense + found.experts)
+    layer, layers = _layer_activations(simulation), _layers(simulation)
+    memory = []
+    for stage, one in enumerate(program.stages):
+        # A trainer without a pipeline has one micro-batch at a time, whatever layer-loop does.
+        held = one.peak_chunks if program.pipelined else 1
+        # A chunk has its share of the layers; held chunks need not be whole micro-batches.
+        about = None if layer is None else layer * layers * held // program.virtual_stages
+        memory.append(FileMemory(stage, _WEIGHT * count, _GRADIENT * count, copies * states, about, held))
+    return tuple(memory)
+
+
+def _parameters(simulation: Simulation) -> _Parameters | None:
+    """What the gradients' collectives are of: 4 bytes a parameter, those of experts in a row of their own.
+
+    AICB's plain files have one row for all.
+    """
+    workload = simulation.workload
+    wg = workload.wg
+    sizes: dict[str, int] = {}
+    sharded = False
+    for row in simulation.program.structure.prologue:
+        name = base_name(workload.name[row])
+        if wg.collective[row] in ("REDUCESCATTER", "ALLREDUCE"):
+            sizes[name] = sizes.get(name, 0) + wg.bytes[row] // _GRADIENT
+            sharded |= wg.collective[row] == "REDUCESCATTER"
+    # `moe_grad_norm2`: a name ends with its number.
+    experts = sizes.get("moe_grad_norm", 0)
+    if "grad_param_comm" in sizes:
+        return _Parameters(sizes["grad_param_comm"], experts, sharded)
+    if "grad_norm" in sizes:
+        return _Parameters(max(0, sizes["grad_norm"] - experts), experts, sharded)
+    return None
+
+
+def _layers(simulation: Simulation) -> int:
+    """Transformer layers of a stage."""
+    names, structure = simulation.workload.name, simulation.program.structure
+    blocks = structure.blocks
+    attention = sum(base_name(names[row]) in _ATTENTION_ENDS for row in blocks[0]) if blocks else 0
+    return attention or max(structure.layers_per_block, default=0)
+
+
+def _layer_activations(simulation: Simulation) -> int | None:
+    """Bytes that a layer holds of one micro-batch, about; None where no collective says how large b s h is."""
+    workload, tp = simulation.workload, simulation.layout.tp
+    blocks = simulation.program.structure.blocks
+    cells = workload.fwd
+    sizes, parallel = set(), False
+    for row in blocks[0] if blocks else ():
+        name = base_name(workload.name[row])
+        if name == _EXPERTS or not name.startswith(("attention", "mlp")):
+            continue
+        if cells.collective[row] is not None and cells.group[row] == "tp" and cells.bytes[row]:
+            sizes.add(cells.bytes[row])
+            parallel |= cells.collective[row] != "ALLREDUCE"
+    if not sizes:
+        return None
+    # Those of attention may count twice where it is run again: the least is b s h, of 2 bytes.
+    numbers = min(sizes) // 2
+    return numbers * (_CUT + _WHOLE) // tp if parallel else numbers * _WHOLE + numbers * _CUT // tp

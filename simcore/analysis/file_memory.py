@@ -102,7 +102,7 @@ def _layers(simulation: Simulation) -> int:
 
 
 def _layer_activations(simulation: Simulation) -> int | None:
-    """Bytes that a layer holds of one micro-batch, about; None where no collective says how large b s h is."""
+    """Bytes that a layer holds of one micro-batch, about; None where no collective says b s h."""
     workload, tp = simulation.workload, simulation.layout.tp
     blocks = simulation.program.structure.blocks
     cells = workload.fwd

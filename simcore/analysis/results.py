@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from simcore.analysis.dependencies import Dependencies
     from simcore.analysis.dimensions import ClassUse, DimensionUse, PortUse
     from simcore.analysis.figures import SimulatedFigures
-    from simcore.analysis.lanes import SimulatedLanes
     from simcore.analysis.file_memory import FileMemory
+    from simcore.analysis.lanes import SimulatedLanes
     from simcore.analysis.model_figures import ModelFigures, Smaller
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate

@@ -183,7 +183,7 @@ class Run(Protocol):
 
     @property
     def file_memory(self) -> tuple[FileMemory, ...]:
-        """What the rows of a file say of memory, by stage; nothing where they do not, and of any other run."""
+        """What the rows of a file say of memory, by stage; nothing where they do not."""
         ...
 
     def headline(self, wide: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""Of a model its throughput, and what a rank of each stage holds in memory; of a file what is known of that."""
+"""Throughput of a model, and what a rank of each stage holds in memory; of a file what is known of it."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def values(run: Run, asked: Asked) -> dict[str, Any]:
 
 
 def _file_values(one: FileMemory) -> dict[str, Any]:
-    """The keys of a model's memory; None what no file says. at_least: more is needed, about: what is rough."""
+    """The keys of a model's memory; None what no file says. at_least: more is needed; about: rough."""
     known = {part: getattr(one, part, None) for part in _PARTS}
     return {
         "stage": one.stage, **known, "limit": None, "fits": None, "at_least": True,

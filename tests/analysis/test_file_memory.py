@@ -1,4 +1,4 @@
-"""What a SimAI file alone says of memory: against hand figures, and against the model that the file was made of."""
+"""What a SimAI file alone says of memory: by hand, and against the model that the file was made of."""
 
 import json
 from pathlib import Path
@@ -88,7 +88,7 @@ def test_experts_are_counted_over_their_own_replicas() -> None:
 
     text = "\n".join(
         [
-            "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 1 ep: 2 pp: 1 vpp: 1 ga: 1 all_gpus: 8",
+            "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 1 ep: 2 pp: 1 ga: 1 all_gpus: 8",
             "4",
             row("grad_norm", "REDUCESCATTER", 4 * 10_000),
             row("moe_grad_norm2", "REDUCESCATTER_DP_EP", 4 * 6_000),

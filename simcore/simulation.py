@@ -103,7 +103,7 @@ def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[]
     model = network_model(parameters)
     unused = check_flags(parameters)
     # The workload of a run has its groups and sizes; another run begins with those of the file.
-    workload = workload.as_read or workload
+    workload = workload.as_written
     queued = chosen_dialect(workload, parameters) == "astra-sim-1"
     if queued:
         _check_queued(parameters)
@@ -161,7 +161,7 @@ def place(workload: Workload, parameters: Parameters) -> tuple[Layout, Cluster, 
     Without a program or times: a thousandth of the run. Raises as `simulate` does.
     """
     model = network_model(parameters)
-    workload = made(workload.as_read or workload, parameters)
+    workload = made(workload.as_written, parameters)
     given = None
     if workload.maker is not None and not parameters.dim and parameters.cluster is None:
         given = workload.maker.dims(parameters)

@@ -42,7 +42,7 @@ def who_waits(timeline: Timeline, accounts: list[Accounts]) -> list[Waiting]:
         if not one.wait_ns:
             continue
         ops, _, _ = timeline.columns(number)
-        groups = timeline.classes[number].groups
+        groups = timeline.groups_of(number)
         for segment, account in enumerate(one.account):
             if account == WAIT:
                 group = groups[KIND_OF_STREAM[ops.stream[one.op[segment]]]]
@@ -120,12 +120,12 @@ def waited_for(timeline: Timeline, accounts: list[Accounts], number: int, segmen
     ops, start, _ = timeline.columns(number)
     if one.account[segment] != WAIT or not COMPUTE < ops.stream[op] < TO_NEXT:
         return []
-    group_class = timeline.classes[number].groups[KIND_OF_STREAM[ops.stream[op]]]
+    group_class = timeline.groups_of(number)[KIND_OF_STREAM[ops.stream[op]]]
     late = []
-    stage = timeline.classes[number].stage
+    stage = timeline.stage_of(number)
     for member in timeline.folding.group_classes[group_class].members:
         theirs = accounts[member]
-        if member == number or timeline.classes[member].stage != stage:
+        if member == number or timeline.stage_of(member) != stage:
             # Ops of another stage have other numbers.
             continue
         before = theirs.at(start[op] - 1)

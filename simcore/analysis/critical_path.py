@@ -156,7 +156,7 @@ class CriticalPath:
         if by == "kind":
             return lambda number, op, rank: self._kind(number, op)
         if by == "stage":
-            return lambda number, op, rank: f"stage {timeline.classes[number].stage}"
+            return lambda number, op, rank: f"stage {timeline.stage_of(number)}"
         if by == "rank":
             return lambda number, op, rank: f"rank {rank}"
         # One entry more, for no row.
@@ -179,7 +179,7 @@ class CriticalPath:
 
     def by_stage(self) -> dict[int, int]:
         """ns of the path by stage of the pipeline."""
-        return self._sums(lambda number, op: self._simulation.timeline.classes[number].stage)
+        return self._sums(lambda number, op: self._simulation.timeline.stage_of(number))
 
     def by_rank(self) -> dict[int, int]:
         """ns of the path by rank."""

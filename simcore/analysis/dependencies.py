@@ -62,7 +62,7 @@ def reason_words(simulation: Simulation, cause: Cause, number: int, op: int, lat
     ops = simulation.timeline.stage_program(cause.number).ops
     stream = ops.stream[cause.op]
     if cause.why == RECEIVED:
-        stage = simulation.timeline.classes[cause.number].stage
+        stage = simulation.timeline.stage_of(cause.number)
         handed = "activation" if ops.phase[cause.op] in (FWD, RECOMPUTE) else "gradient"
         return f"stage {stage} sends the {handed}"
     if cause.why == BUSY:
@@ -79,7 +79,7 @@ def _target(simulation: Simulation, cause: Cause) -> str:
     timeline = simulation.timeline
     cost = timeline.program.costs[timeline.stage_program(cause.number).ops.cost[cause.op]]
     assert isinstance(cost, TransferCost)
-    return f"stage {timeline.classes[cause.number].stage + cost.step}"
+    return f"stage {timeline.stage_of(cause.number) + cost.step}"
 
 
 def _name(simulation: Simulation, number: int, op: int) -> str:
@@ -171,7 +171,7 @@ class Dependencies:
 
     def _folded_class(self, number: int, rank: int | None) -> tuple[int, int]:
         """(class of the folded run, rank) of a class of the run; its first rank by default."""
-        rank = self.simulation.timeline.classes[number].ranks.first if rank is None else rank
+        rank = self.simulation.timeline.ranks_of(number).first if rank is None else rank
         return (self.timeline.folding.class_of(rank) if self._unfolded else number), rank
 
     def _shown_class(self, number: int, rank: int) -> int:
@@ -253,7 +253,7 @@ class Dependencies:
     def _sender(self, number: int, op: int, rank: int) -> tuple[int, int, int]:
         """(class, op, rank) that sends what `rank` of class `number` waits for, as its accounts write it."""
         sender, sent = self.timeline.received(number, received_op(op))
-        stage = self.timeline.classes[sender].stage
+        stage = self.timeline.stage_of(sender)
         return sender, sent, self.folded.layout.neighbour(rank, stage)
 
     def _causes(self, number: int, op: int, rank: int) -> list[Dependency]:
@@ -290,7 +290,7 @@ class Dependencies:
         if cause.why == QUEUED:
             return late, self._in_group(rank, number, op, cause.number)
         if cause.why == RECEIVED:
-            stage = self.timeline.classes[cause.number].stage
+            stage = self.timeline.stage_of(cause.number)
             return late, self.folded.layout.neighbour(late, stage)
         return late, late
 
@@ -299,7 +299,7 @@ class Dependencies:
         if cause.why == RECEIVED:
             # The member that received; its group is that of the rank that waits.
             met = number if cause.member == NONE else cause.member
-            rank = self.folded.layout.neighbour(rank, self.timeline.classes[met].stage)
+            rank = self.folded.layout.neighbour(rank, self.timeline.stage_of(met))
         met_op = cause.member != NONE or cause.why == QUEUED
         return self._in_group(rank, number, op, number) if met_op else rank
 
@@ -308,7 +308,7 @@ class Dependencies:
 
         A rank of the class itself stands for itself.
         """
-        ranks = self.timeline.classes[wanted].ranks
+        ranks = self.timeline.ranks_of(wanted)
         if rank in ranks:
             return rank
         kind = KIND_OF_STREAM[self.timeline.stage_program(number).ops.stream[op]]
@@ -334,7 +334,7 @@ class Dependencies:
         """
         built, timeline = self.built, self.timeline
         number = timeline.times.finish.index(timeline.step_time_ns)
-        rank = timeline.classes[number].ranks.first
+        rank = timeline.ranks_of(number).first
         last = built.last(number)
         found = built.graph.held(last, built.ends, number)
         held, op = (found[0] if found else None), IDLE_OP

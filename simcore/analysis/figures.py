@@ -88,7 +88,7 @@ class SimulatedFigures:
 
     @property
     def has_slack(self) -> bool:
-        return not self.results.simulation.program.queued
+        return self.results.has_slack
 
     @property
     def said(self) -> list[Said]:
@@ -111,7 +111,7 @@ class SimulatedFigures:
         from simcore.analysis.simai_estimate import beside_estimate
 
         number, lines = beside_estimate(self.results)
-        return self.results.simulation.timeline.classes[number].ranks.text(), lines
+        return self.results.simulation.timeline.ranks_of(number).text(), lines
 
     def layers(self, grouped: bool) -> Sequence[LayerUse]:
         return _LayerUses(self.results, grouped)

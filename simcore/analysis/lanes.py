@@ -113,7 +113,7 @@ class SimulatedLanes:
         self.numbers: list[int] = list(self._ranks)
         of_stage: dict[int, int] = {}
         for number in self.numbers:
-            stage = timeline.classes[number].stage
+            stage = timeline.stage_of(number)
             of_stage[stage] = of_stage.get(stage, 0) + 1
         self._of_stage = of_stage
         self._spans: dict[tuple[int, str | None], Spans] = {}
@@ -135,7 +135,7 @@ class SimulatedLanes:
             equal.setdefault((own[number], *received), []).append(number)
         found = {}
         for numbers in equal.values():
-            found[numbers[0]] = RankSet.of(timeline.classes[number].ranks.first for number in numbers)
+            found[numbers[0]] = RankSet.of(timeline.ranks_of(number).first for number in numbers)
             for number in numbers:
                 self._first[number] = numbers[0]
         return found
@@ -187,7 +187,7 @@ class SimulatedLanes:
 
     def headings(self, number: int) -> tuple[str, ...]:
         ranks = self.ranks(number)
-        stage = f"stage {self._timeline.classes[number].stage:>2}"
+        stage = f"stage {self._timeline.stage_of(number):>2}"
         if len(ranks) > self._layout.tp:
             return (stage,)
         groups = {self._layout.position(rank)[1] for rank in ranks}
@@ -207,7 +207,7 @@ class SimulatedLanes:
         return rank if self._each_rank else self._timeline.folding.class_of(rank)
 
     def stage_of(self, number: int) -> int | None:
-        return self._timeline.classes[number].stage
+        return self._timeline.stage_of(number)
 
     def rank_words(self, rank: int) -> str:
         return f"rank {rank} = {place_words(self._layout.position(rank))}"
@@ -227,7 +227,7 @@ class SimulatedLanes:
     # -- spans -------------------------------------------------------------------------
 
     def title(self, number: int) -> str:
-        stage = self._timeline.classes[number].stage
+        stage = self._timeline.stage_of(number)
         # Several lanes in a stage: only their ranks tell them apart.
         return f"stage {stage:>2}" if self._of_stage[stage] == 1 else f"rank {self.ranks(number).text()}"
 

@@ -266,7 +266,7 @@ def memory_lane(results: Results, number: int) -> MemoryLane | None:
     if figures is None or not isinstance(maker, ModelMaker):
         return None
     timeline = simulation.timeline
-    stage = timeline.classes[number].stage
+    stage = timeline.stage_of(number)
     memory: StageMemory = figures.memory[stage]
     each = chunk_activations(maker.made(simulation.parameters).training, stage)
     ops, start, end = timeline.columns(number)

@@ -77,7 +77,7 @@ def _compute(simulation: Simulation, of: int, op: int, cost: ComputeCost) -> tup
 
 def _collective(simulation: Simulation, of: int, cost: CollectiveCost) -> tuple[str, int, list[_Factor]]:
     timeline, network = simulation.timeline, simulation.network
-    group = timeline.folding.group_classes[timeline.classes[of].groups[cost.group]]
+    group = timeline.folding.group_classes[timeline.groups_of(of)[cost.group]]
     placed = PlacedCollective.of(group, cost)
     words = network.explain_collective(placed) + _ports(simulation, group.ports)
     scale = simulation.parameters.comm_scale

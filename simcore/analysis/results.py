@@ -107,7 +107,7 @@ class Results(Struct, frozen=True, dict=True):
     @property
     def source(self) -> Workload:
         """The workload with the groups and sizes of its file."""
-        return self.simulation.workload.as_read or self.simulation.workload
+        return self.simulation.workload.as_written
 
     @property
     def as_read(self) -> Results:
@@ -454,11 +454,16 @@ class Results(Struct, frozen=True, dict=True):
         """
         return self.compute_slacks(lambda: False)
 
+    @property
+    def has_slack(self) -> bool:
+        """Whether there is any: in queues (dialect astra-sim-1) what comes first depends on times."""
+        return not self.simulation.program.queued
+
     def compute_slacks(self, cancelled: Callable[[], bool]) -> list[array[int]] | None:
         """The slacks, computed now unless they are known; `Cancelled` when that becomes true."""
         if "slacks" not in self.__dict__:
             slacks = None
-            if not self.simulation.program.queued:
+            if self.has_slack:
                 from simcore.analysis.slack import slack_columns
 
                 slacks = slack_columns(self.compute_dependencies(cancelled).built, cancelled)
@@ -507,7 +512,7 @@ class Results(Struct, frozen=True, dict=True):
     @cached_property
     def gradients(self) -> list[Gradient] | None:
         """The slopes of the step time over each scale; None where there is no slack (`slacks`)."""
-        if self.simulation.program.queued:
+        if not self.has_slack:
             return None
         from simcore.analysis.slack import gradients
 

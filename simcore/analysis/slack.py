@@ -88,7 +88,7 @@ def gradients(
         number, rest = divmod(kind - 1, per_class)
         stream, layer = divmod(rest, width)
         if stream == COMPUTE:
-            ranks = timeline.classes[number].ranks
+            ranks = timeline.ranks_of(number)
             named = [(0, "compute"), (4, f"rank{'s' if len(ranks) > 1 else ''} {ranks.text()}")]
         else:
             named = [(1, "comm"), (2, f"comm {'pp' if stream >= TO_NEXT else STREAMS[stream]}")]

@@ -128,7 +128,7 @@ class SimulatedSpanWords:
         start, end = spans.start[index], spans.end[index]
         facts = self._facts(number, stream, index)
         simulation = self._simulation
-        ranks = self._timeline.classes[number].ranks
+        ranks = self._timeline.ranks_of(number)
         rank = ranks.first if rank is None else rank
         equal = f"; {len(ranks)} equal ranks: {ranks.text()}" if len(ranks) > 1 else ""
         found = [
@@ -208,7 +208,7 @@ class SimulatedSpanWords:
             return ""
         timeline, layout, lanes = self._timeline, self._simulation.layout, self._lanes
         account = self._results.accounts[number].account[index]
-        rank = timeline.classes[number].ranks.first if rank is None else rank
+        rank = timeline.ranks_of(number).first if rank is None else rank
         if account not in (WAIT, BUBBLE):
             return ""
         facts = self._facts(number, stream, index)
@@ -221,7 +221,7 @@ class SimulatedSpanWords:
             return ""
         assert facts.group is not None
         members = list(layout.group_of(facts.group, rank))
-        ranks = [one for one in members if any(one in timeline.classes[number].ranks for number in late)]
+        ranks = [one for one in members if any(one in timeline.ranks_of(number) for number in late)]
         others = f" and {plural(len(ranks) - 1, 'other')}" if len(ranks) > 1 else ""
         return f"for {lanes.rank_words(ranks[0])}{others}: the last of {len(members)} to come"
 
@@ -291,7 +291,7 @@ class SimulatedSpanWords:
         if stream == COMPUTE_STREAM and shown_in is None:
             # Someone who looks at streams stays with streams.
             shown_in = COMPUTE_STREAM
-        stage, own = self._timeline.classes[one.number].stage, self._timeline.classes[number].stage
+        stage, own = self._timeline.stage_of(one.number), self._timeline.stage_of(number)
         where = ""
         if one.number != number:
             where = f", rank {one.rank}" + (f" of stage {stage}" if stage != own else "")

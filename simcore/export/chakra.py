@@ -230,7 +230,7 @@ def _nodes(simulation: Simulation, number: int) -> list[_Node]:
     program = timeline.stage_program(number)
     ops, start, end = timeline.columns(number)
     costs, names = simulation.program.costs, simulation.workload.name
-    stage = timeline.classes[number].stage
+    stage = timeline.stage_of(number)
     found: list[_Node] = []
     node_of: dict[int, int] = {}
     # What compute is behind, and the last node of each stream and channel.

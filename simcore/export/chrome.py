@@ -128,7 +128,7 @@ def _process(
 ) -> str:
     labels = place_words(simulation.layout.position(rank))
     name = f"rank {rank}"
-    alike = simulation.timeline.classes[number].ranks
+    alike = simulation.timeline.ranks_of(number)
     if chosen.stand_ins and len(alike) > 1:
         name += f" (x{len(alike)})"
         labels += f", ranks {printable(alike.text())} alike"
@@ -139,7 +139,7 @@ def _marks(simulation: Simulation, number: int, rank: int) -> list[tuple[bytes, 
     """What stands in a rank's events for the groups it is in."""
     layout = simulation.layout
     found = []
-    for kind in simulation.timeline.classes[number].groups:
+    for kind in simulation.timeline.groups_of(number):
         if kind == "all":
             words = f"0-{layout.world - 1}"
         else:

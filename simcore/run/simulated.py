@@ -168,7 +168,7 @@ class SimulatedGraph:
     def group(self, number: int, op: int) -> int:
         """The group class that the collective `op` of class `number` runs in."""
         stream = self.timeline.stage_program(number).ops.stream[op]
-        return self.timeline.classes[number].groups[KIND_OF_STREAM[stream]]
+        return self.timeline.groups_of(number)[KIND_OF_STREAM[stream]]
 
     def members(self, number: int, op: int) -> list[tuple[int, int]]:
         """(class, op) of each class that takes part in the collective that `op` of class `number` is.
@@ -365,7 +365,7 @@ class _Walk:
         group_classes = self.timeline.folding.group_classes
         return {
             STREAM_OF_GROUP[kind]: (group, len(group_classes[group].members))
-            for kind, group in self.timeline.classes[number].groups.items()
+            for kind, group in self.timeline.groups_of(number).items()
         }
 
     def _meeting_ops(self, number: int) -> list[int]:

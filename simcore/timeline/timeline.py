@@ -11,7 +11,9 @@ from simcore.engine import Times
 from simcore.folding import Folding, RankClass
 from simcore.program import Ops, Program, StageProgram
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT, Receive
+from simcore.ranks import RankSet
 from simcore.records import Struct
+from simcore.workload.model import GroupKind
 
 
 class Span(NamedTuple):
@@ -73,9 +75,21 @@ class Timeline(Struct, frozen=True, dict=True):
             for number, rank_class in enumerate(self.classes)
         )
 
+    def stage_of(self, number: int) -> int:
+        """The pipeline stage of class `number`."""
+        return self.classes[number].stage
+
+    def ranks_of(self, number: int) -> RankSet:
+        """The ranks of class `number`."""
+        return self.classes[number].ranks
+
+    def groups_of(self, number: int) -> dict[GroupKind, int]:
+        """By kind of group, the group class that the ranks of class `number` are in."""
+        return self.classes[number].groups
+
     def stage_program(self, number: int) -> StageProgram:
         """The program that the ranks of class `number` run."""
-        return self.program.stages[self.classes[number].stage]
+        return self.program.stages[self.stage_of(number)]
 
     def columns(self, number: int) -> tuple[Ops, array[int], array[int]]:
         """(ops, start, end) of class `number`: columns of equal length, in issue order."""

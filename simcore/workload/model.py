@@ -154,6 +154,11 @@ class Workload(Struct, frozen=True):
         return "a workload"
 
     @property
+    def as_written(self) -> Workload:
+        """The cells as the file has them: another run begins with these, whatever the dialect of this one."""
+        return self.as_read or self
+
+    @property
     def has_compute(self) -> bool:
         """Whether its compute cells are durations; else they are placeholders, as its reader has warned."""
         return all(one.code != "compute-placeholder" for one in self.diagnostics)

@@ -83,13 +83,13 @@ def _cluster_alone(parameters: Parameters, near: Basis) -> Cluster:
 
 def is_one_loop(basis: Basis) -> bool:
     """Whether the run takes all rows as one loop: an op table, and in dialect astra-sim-1 any file."""
-    return (basis.workload.as_read or basis.workload).is_table or _is_queued(basis)
+    return basis.workload.as_written.is_table or _is_queued(basis)
 
 
 def _is_queued(basis: Basis) -> bool:
     """Whether the run is one of dialect astra-sim-1."""
     with suppress(UsageError):
-        return chosen_dialect(basis.workload.as_read or basis.workload, basis.parameters) == "astra-sim-1"
+        return chosen_dialect(basis.workload.as_written, basis.parameters) == "astra-sim-1"
     return basis.program.queued
 
 
@@ -101,7 +101,7 @@ def values_of_model(parameters: Parameters, near: Basis) -> dict[str, object]:
 
 def not_given(field: str, basis: Basis) -> object:
     """What a run takes for a parameter of the schedule that was not given."""
-    workload = basis.workload.as_read or basis.workload
+    workload = basis.workload.as_written
     structure, queued = basis.program.structure, _is_queued(basis)
     if field == "microbatches" and basis.program.queued and not queued:
         # The program of the other dialect has the whole file as one block.

@@ -139,7 +139,7 @@ class FlagField(Field):
         if self.flag.field in _DEGREES:
             return getattr(basis.layout, self.flag.field)
         if self.flag.field == "dialect":
-            return (basis.workload.as_read or basis.workload).dialect
+            return basis.workload.as_written.dialect
         if self.flag.kind == "text":
             return "none"
         if self.flag.field in _OF_TYPE:
@@ -186,7 +186,7 @@ class FlagField(Field):
             return "assumed"
         if self.flag.in_file:
             here = basis_of(parameters, basis)
-            workload = here.workload.as_read or here.workload
+            workload = here.workload.as_written
             in_blocks = not is_one_loop(here)
             return _ORIGINS[origin_of(workload, field, self._value(parameters, here), in_blocks)]
         return of_cluster(parameters) if field in parameter_values(basis.cluster) else "default"

@@ -82,7 +82,7 @@ class Comparison(Struct, frozen=True, dict=True):
     def other_file(self) -> bool:
         """Whether the two are runs of different workloads."""
         one, other = self.a.simulation.workload, self.b.simulation.workload
-        return (one.as_read or one) is not (other.as_read or other)
+        return one.as_written is not other.as_written
 
     # -- in words, as `Compared` has them ----------------------------------------------------
 

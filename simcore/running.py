@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from simcore.jitter import Jitter
 
 
-class Change(NamedTuple):
+class DurationChange(NamedTuple):
     """Some durations times a factor, rounded half to even. masks: per stage, 1 for each op that changes."""
 
     masks: Sequence[bytes]
@@ -77,7 +77,7 @@ class PricedRun:
         if self._sharing is not None:
             self._moved = prices.transmissions(program, folding, self._sharing)
 
-    def durations(self, change: Change | None = None) -> list[list[int]]:
+    def durations(self, change: DurationChange | None = None) -> list[list[int]]:
         """Per rank class, ns of each op on an idle network; 0 for collectives that go through queues."""
         if change is None:
             return self._durations
@@ -93,7 +93,7 @@ class PricedRun:
             changed.append(known[key])
         return changed
 
-    def times(self, cancelled: Callable[[], bool], change: Change | None = None) -> Times:
+    def times(self, cancelled: Callable[[], bool], change: DurationChange | None = None) -> Times:
         """Start and end of every op, by the engine. Raises `Cancelled`."""
         program, folding, durations = self._program, self._folding, self.durations(change)
         if program.queued:
@@ -111,7 +111,7 @@ class PricedRun:
             traffic = Traffic(transmissions, capacities)
         return run_engine(program, folding, durations, cancelled, traffic)
 
-    def _changed(self, change: Change | None, stages: list[int]) -> Callable[[int, int], Any]:
+    def _changed(self, change: DurationChange | None, stages: list[int]) -> Callable[[int, int], Any]:
         """What op `op` of a class or group moves; stages: of each of them."""
         whole = self._moved
         if change is None:

@@ -14,7 +14,7 @@ from tui.background import Background
 from tui.chrome import footer, heading, tab_at
 from tui.frame import Line, cells, spread
 from tui.frame_view import FrameView, ScreenView
-from tui.keys.actions import Action, Keymap, renamed
+from tui.keys.actions import KeyAction, Keymap, renamed
 from tui.notes.listing import stamps_of
 from tui.prompt import FieldScreen
 from tui.runs.runs import Runs
@@ -228,7 +228,7 @@ class WltuiApp(CellApp):
 
         self.push_screen(Palette(self.current_view, self.BINDINGS, self.keymap), self.do)
 
-    async def do(self, action: Action | None) -> None:
+    async def do(self, action: KeyAction | None) -> None:
         """Do an action as its key would: of its screen, opened first, where it has it, else of the app."""
         if action is None:
             return

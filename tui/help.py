@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 
 from tui.frame import Line, rule, wrapped
 from tui.frame_view import ScreenView
-from tui.keys.actions import Action, Keymap, actions
+from tui.keys.actions import KeyAction, Keymap, actions
 from tui.panel import Panel
 
 # Where the words begin, behind the keys.
@@ -47,7 +47,7 @@ class HelpScreen(Panel):
         super().__init__(f"Keys of this screen: {view.id}", lines, view.glyphs)
 
 
-def _line(one: Action, width: int) -> list[Line]:
+def _line(one: KeyAction, width: int) -> list[Line]:
     return _explained("  ".join(one.keys), one.words, width)
 
 

@@ -13,15 +13,15 @@ from textual.widgets import Input, Label
 
 from tui.frame import Glyphs, Line, end_cut, rule, scrolled, width_of
 from tui.frame_view import FrameView, ScreenView
-from tui.keys.actions import Action, Keymap, actions
-from tui.prompt import Field, FieldScreen
+from tui.keys.actions import KeyAction, Keymap, actions
+from tui.prompt import FieldScreen, PromptInput
 from tui.screens import SCREENS, load
 
 _KEYS_WIDTH = 24
 _ENDS = {"app.quit", "app.quit-everywhere"}
 
 
-def matching(found: Sequence[Action], typed: str) -> list[Action]:
+def matching(found: Sequence[KeyAction], typed: str) -> list[KeyAction]:
     """The actions that hold what was typed, letters in order, the best first; all for nothing typed.
 
     Those of the open screen come before those of others, unless only the others' words have it as typed.
@@ -31,13 +31,13 @@ def matching(found: Sequence[Action], typed: str) -> list[Action]:
     typed = typed.strip().lower()
     matcher = Matcher(typed)
 
-    def nearness(one: Action) -> int:
+    def nearness(one: KeyAction) -> int:
         """What has all that was typed comes before letters in order, and those of words before an id's."""
         if typed in one.words.lower() or typed in one.id.partition(".")[2]:
             return 0
         return 1 if matcher.match(one.words) else 2
 
-    def place(one: Action) -> tuple[bool, bool, int, bool, float]:
+    def place(one: KeyAction) -> tuple[bool, bool, int, bool, float]:
         """An id typed whole is meant; what ends the program is not hit by chance."""
         stray = one.id in _ENDS and not one.words.startswith(typed)
         return one.id != typed, stray, nearness(one), bool(one.screen), -matcher.match(_text(one))
@@ -45,13 +45,13 @@ def matching(found: Sequence[Action], typed: str) -> list[Action]:
     return sorted((one for one in found if matcher.match(_text(one))), key=place)
 
 
-def _text(one: Action) -> str:
+def _text(one: KeyAction) -> str:
     return f"{one.words} {one.id}"
 
 
-def elsewhere(screen: str, here: Sequence[Action], keymap: Keymap) -> list[Action]:
+def elsewhere(screen: str, here: Sequence[KeyAction], keymap: Keymap) -> list[KeyAction]:
     """The actions of the screens but `screen`, without what `here`, its own ones, say in the same words."""
-    found: list[Action] = []
+    found: list[KeyAction] = []
     known = {one.id for one in here} | {one.words for one in here}
     for name in SCREENS:
         if name == screen:
@@ -70,12 +70,12 @@ class ActionList(FrameView):
 
     DEFAULT_CSS = "ActionList { width: 1fr; height: auto; max-height: 20; }"
 
-    def __init__(self, here: list[Action], others: Callable[[], list[Action]], glyphs: Glyphs) -> None:
+    def __init__(self, here: list[KeyAction], others: Callable[[], list[KeyAction]], glyphs: Glyphs) -> None:
         super().__init__()
         self.glyphs = glyphs
         self._here = self.found = here
         self._others = others
-        self._all: list[Action] = []
+        self._all: list[KeyAction] = []
         self._typed = ""
         self.chosen = 0
         self.top = 0
@@ -121,7 +121,7 @@ class ActionList(FrameView):
         return [*lines, *[[] for _ in range(rows - len(lines))], rule(title, width, self.glyphs)]
 
 
-class Palette(FieldScreen["Action | None"]):
+class Palette(FieldScreen["KeyAction | None"]):
     """Asks for an action; gives the one that is to be done, None if it is left."""
 
     CSS = """
@@ -139,7 +139,7 @@ class Palette(FieldScreen["Action | None"]):
     ]
 
     def __init__(self, view: ScreenView, everywhere: Sequence[BindingType], keymap: Keymap) -> None:
-        super().__init__(Field("", select_on_focus=False))
+        super().__init__(PromptInput("", select_on_focus=False))
         here = [*actions(view.BINDINGS, keymap), *actions(everywhere, keymap)]
         self._list = ActionList(here, lambda: elsewhere(view.id or "", here, keymap), view.glyphs)
 

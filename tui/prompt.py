@@ -22,7 +22,7 @@ _QUESTION_PERCENT, _ANSWER_PERCENT = 50, 70
 _LEAST_TYPED = 12
 
 
-class Field(Input):
+class PromptInput(Input):
     """The input. Remembers which keys it was given, so that none is lost or taken twice."""
 
     def __init__(self, value: str, *, select_on_focus: bool = True) -> None:
@@ -47,7 +47,7 @@ class Field(Input):
 class FieldScreen(Modal[ScreenResultType]):
     """A screen over the others with one field that all keys are for."""
 
-    def __init__(self, field: Field) -> None:
+    def __init__(self, field: PromptInput) -> None:
         super().__init__()
         self._field = field
 
@@ -91,7 +91,7 @@ class Prompt(FieldScreen["str | None"]):
 
     def __init__(self, question: str, value: str, *, form: str = "") -> None:
         """value: what is typed replaces it. form: how a value is written, in rows of its own above."""
-        super().__init__(Field(value))
+        super().__init__(PromptInput(value))
         self._question, self._form = question, form
 
     def compose(self) -> ComposeResult:

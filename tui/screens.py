@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tui.frame_view import ScreenView
 
 
-class Entry(NamedTuple):
+class ScreenEntry(NamedTuple):
     """key: opens the screen. short: its title on a narrow terminal. place: module:class."""
 
     key: str
@@ -22,14 +22,14 @@ class Entry(NamedTuple):
     place: str
 
 
-SCREENS: dict[str, Entry] = {
-    "summary": Entry("1", "Summary", "Summary", "tui.summary.view:SummaryView"),
-    "timeline": Entry("2", "Timeline", "Timeline", "tui.timeline.view:TimelineView"),
-    "layers": Entry("3", "Layers", "Layers", "tui.layers.view:LayersView"),
-    "why": Entry("4", "Why", "Why", "tui.why.view:WhyView"),
-    "parameters": Entry("5", "Parameters", "Params", "tui.parameters.view:ParametersView"),
-    "compare": Entry("6", "Compare", "Compare", "tui.compare.view:CompareView"),
-    "notes": Entry("!", "Notes", "Notes", "tui.notes.view:NotesView"),
+SCREENS: dict[str, ScreenEntry] = {
+    "summary": ScreenEntry("1", "Summary", "Summary", "tui.summary.view:SummaryView"),
+    "timeline": ScreenEntry("2", "Timeline", "Timeline", "tui.timeline.view:TimelineView"),
+    "layers": ScreenEntry("3", "Layers", "Layers", "tui.layers.view:LayersView"),
+    "why": ScreenEntry("4", "Why", "Why", "tui.why.view:WhyView"),
+    "parameters": ScreenEntry("5", "Parameters", "Params", "tui.parameters.view:ParametersView"),
+    "compare": ScreenEntry("6", "Compare", "Compare", "tui.compare.view:CompareView"),
+    "notes": ScreenEntry("!", "Notes", "Notes", "tui.notes.view:NotesView"),
 }
 
 

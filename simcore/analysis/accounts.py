@@ -133,10 +133,10 @@ class Accounts(Struct):
 
 def class_accounts(timeline: Timeline, number: int) -> Accounts:
     """The accounts of rank class `number`."""
-    return _Walk(timeline, number).accounts
+    return _AccountWalk(timeline, number).accounts
 
 
-class _Walk:
+class _AccountWalk:
     """Walks one class's program beside its times and books every nanosecond."""
 
     def __init__(self, timeline: Timeline, number: int) -> None:

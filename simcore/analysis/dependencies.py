@@ -37,13 +37,13 @@ from simcore.run.simulated import SimulatedGraph
 from simcore.simulation import Simulation
 from simcore.units import duration
 
-# What a `Cause` can be to what waits for it beside the words of the graph: a state change; a collective that
-# it joins and that is seen some time after its end.
+# What an `OpCause` can be to what waits for it beside the words of the graph: a state change; a collective
+# that it joins and that is seen some time after its end.
 PAUSED, SEEN = ARRIVED + 1, ARRIVED + 2
 FIRST_REASON = "the step begins"
 
 
-def reason_words(simulation: Simulation, cause: Cause, number: int, op: int, late: int) -> str:
+def reason_words(simulation: Simulation, cause: OpCause, number: int, op: int, late: int) -> str:
     """Why `op` of class `number` could not start before `cause` was over.
 
     late: the rank that came late, if the cause is another member's.
@@ -75,7 +75,7 @@ def reason_words(simulation: Simulation, cause: Cause, number: int, op: int, lat
     return "compute before it" if stream == COMPUTE else f"the {what} before it"
 
 
-def _target(simulation: Simulation, cause: Cause) -> str:
+def _target(simulation: Simulation, cause: OpCause) -> str:
     timeline = simulation.timeline
     cost = timeline.program.costs[timeline.stage_program(cause.number).ops.cost[cause.op]]
     assert isinstance(cost, TransferCost)
@@ -104,7 +104,7 @@ def op_kind(simulation: Simulation, number: int, op: int, with_group: bool = Fal
 NONE = -1
 
 
-class Cause(NamedTuple):
+class OpCause(NamedTuple):
     """What ended at the instant at which something else could start.
 
     why: of simcore.run.graph, or PAUSED, SEEN. number, op: its rank class and op, IDLE_OP for a state change.
@@ -273,13 +273,13 @@ class Dependencies:
                     break
         return found
 
-    def _dependency(self, cause: Cause, number: int, op: int, rank: int) -> Dependency:
+    def _dependency(self, cause: OpCause, number: int, op: int, rank: int) -> Dependency:
         late, other = self.ranks_of(cause, number, op, rank)
         reason = reason_words(self.folded, cause, number, op, late)
         shown = self._shown_class(cause.number, other)
         return Dependency(shown, cause.op, other, reason, cause.start_ns, cause.end_ns)
 
-    def ranks_of(self, cause: Cause, number: int, op: int, rank: int) -> tuple[int, int]:
+    def ranks_of(self, cause: OpCause, number: int, op: int, rank: int) -> tuple[int, int]:
         """Which ranks a cause of `op` is about, when `op` is that of `rank`, of class `number` (folded).
 
         (the member that came late to the collective `op`, or `rank` itself; the rank of the cause).
@@ -294,7 +294,7 @@ class Dependencies:
             return late, self.folded.layout.neighbour(late, stage)
         return late, late
 
-    def _rank_behind(self, cause: Cause, number: int, op: int, rank: int) -> int:
+    def _rank_behind(self, cause: OpCause, number: int, op: int, rank: int) -> int:
         """The rank of class `number` whose `op` waits for a cause that is of `rank`: `ranks_of` backwards."""
         if cause.why == RECEIVED:
             # The member that received; its group is that of the rank that waits.
@@ -316,13 +316,13 @@ class Dependencies:
 
     # -- the graph, in classes and ops of the folded run -------------------------------
 
-    def op_causes(self, number: int, op: int) -> list[Cause]:
+    def op_causes(self, number: int, op: int) -> list[OpCause]:
         """What ended when an op started and held it back, the binding one first."""
         built = self.built
         found = built.graph.causes(built.node(number, op), built.ends, number)
         return [self._of_node(cause, number, op) for cause in found]
 
-    def _words(self, cause: Cause, number: int, op: int, rank: int) -> str:
+    def _words(self, cause: OpCause, number: int, op: int, rank: int) -> str:
         """A cause of `op` of `rank`, of class `number` of the folded run, in words."""
         late, _ = self.ranks_of(cause, number, op, rank)
         return reason_words(self.folded, cause, number, op, late)
@@ -349,7 +349,7 @@ class Dependencies:
                 words = self._words(self._of_node(held, number, op), number, op, rank)
             yield PathStep(self._shown_class(number, rank), first, op, rank, step.start, step.end, words)
 
-    def _of_node(self, cause: GraphCause, number: int, waiting: int) -> Cause:
+    def _of_node(self, cause: GraphCause, number: int, waiting: int) -> OpCause:
         """What a node is that op `waiting` of class `number` waited for; IDLE_OP: its end waited."""
         built = self.built
         node, why, track = cause
@@ -366,15 +366,15 @@ class Dependencies:
         if op == IDLE_OP:
             joined = built.graph.second[node - 1]
             if joined == START:
-                return Cause(PAUSED, on, op, begin, over, member)
+                return OpCause(PAUSED, on, op, begin, over, member)
             # Time passes until the end of what was joined is seen.
             op, begin = built.op_of(joined, on), built.graph.start(joined, built.ends)
             why = SEEN
-        return Cause(why, on, op, begin, over, member)
+        return OpCause(why, on, op, begin, over, member)
 
-    def _whole(self, why: int, number: int, op: int) -> Cause:
+    def _whole(self, why: int, number: int, op: int) -> OpCause:
         times = self.timeline.times
-        return Cause(why, number, op, times.start[number][op], times.end[number][op])
+        return OpCause(why, number, op, times.start[number][op], times.end[number][op])
 
     def _behind(self, number: int, op: int) -> list[tuple[int, int]]:
         """(class, op) of what comes directly behind an op and starts when it, or a part of it, ends."""

@@ -27,7 +27,7 @@ from simcore.run.lanes import (
     TIME,
     Figure,
     Figures,
-    Order,
+    LaneOrder,
     Searched,
     Spans,
     Stretch,
@@ -95,9 +95,9 @@ class SimulatedLanes:
     communication_words = "exposed"
     idle_words = "idle"
     orders = (
-        Order("", "lane", "busy"), Order("busy", "least busy", "busy", least_first=True),
-        Order("bubble", "most bubble", "bubb"), Order("wait", "most wait", "wait"),
-        Order("exposed", "most exposed", "expo"), Order("end", "latest end", "end"),
+        LaneOrder("", "lane", "busy"), LaneOrder("busy", "least busy", "busy", least_first=True),
+        LaneOrder("bubble", "most bubble", "bubb"), LaneOrder("wait", "most wait", "wait"),
+        LaneOrder("exposed", "most exposed", "expo"), LaneOrder("end", "latest end", "end"),
     )  # fmt: skip
 
     def __init__(self, results: Results) -> None:
@@ -328,9 +328,7 @@ class SimulatedLanes:
             codes(self._of_each(number, "microbatch", (1).__add__, spans)),
         )  # fmt: skip
 
-    def _of_each(
-        self, number: int, column: str, value: Callable[[int], int], spans: Spans
-    ) -> Iterator[int]:
+    def _of_each(self, number: int, column: str, value: Callable[[int], int], spans: Spans) -> Iterator[int]:
         return map(value, map(self._with_sent(number, column).__getitem__, spans.op))
 
     def _searched_kinds(

@@ -19,7 +19,7 @@ from simcore.overrides import parse_overrides
 from simcore.program import StageProgram
 from simcore.run.graph import never
 from simcore.run.simulated import SimulatedGraph
-from simcore.running import Change, PricedRun, is_fixed, jitter_of
+from simcore.running import DurationChange, PricedRun, is_fixed, jitter_of
 from simcore.simulation import Simulation
 
 # Of a stage's program, 1 for each op whose duration is changed.
@@ -58,7 +58,7 @@ class Rerun:
         """The step time, ns, with the durations of the chosen ops times `factor`, rounded half to even."""
         masks = [chosen(stage) for stage in self.program.stages]
         if not self.is_fixed:
-            return self._simulated(self._run, Change(masks, factor))
+            return self._simulated(self._run, DurationChange(masks, factor))
         mask = b"\0" + b"".join(masks[one.stage] for one in self.folding.classes)
         durations = self._durations[:]
         known: dict[int, int] = {}
@@ -77,12 +77,10 @@ class Rerun:
 
     def _priced(self, cluster: Cluster, network: Network) -> PricedRun:
         parameters, overrides = self.simulation.parameters, self._overrides
-        return PricedRun(
-            cluster, network, self.program, self.folding, parameters, overrides, self._jitter
-        )
+        return PricedRun(cluster, network, self.program, self.folding, parameters, overrides, self._jitter)
 
     def _passed(self, durations: array[int]) -> int:
         return self._built.step_ns(self._built.graph.ends(durations, self.cancelled))
 
-    def _simulated(self, run: PricedRun, change: Change | None = None) -> int:
+    def _simulated(self, run: PricedRun, change: DurationChange | None = None) -> int:
         return max(run.times(self.cancelled, change).finish)

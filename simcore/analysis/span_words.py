@@ -121,9 +121,7 @@ class SimulatedSpanWords:
 
     # -- in full -----------------------------------------------------------------------
 
-    def all_of(
-        self, number: int, stream: str | None, index: int, rank: int | None
-    ) -> list[tuple[str, str]]:
+    def all_of(self, number: int, stream: str | None, index: int, rank: int | None) -> list[tuple[str, str]]:
         spans = self._lanes.spans(number, stream)
         start, end = spans.start[index], spans.end[index]
         facts = self._facts(number, stream, index)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from simcore.collectives.leg import Leg, Route
+from simcore.collectives.reach import Reach, Route
 
 
 class Messages(NamedTuple):
@@ -41,15 +41,15 @@ class Steps(NamedTuple):
         """How often the endpoint delay is paid: before the first send and after each receive."""
         return 1 + self.receives()
 
-    def messages_ns(self, leg: Leg) -> int:
+    def messages_ns(self, leg: Reach) -> int:
         """Time of all messages; each is floored for itself."""
         return sum([times * leg.message_ns(route, size) for times, route, size in self.messages])
 
-    def reductions_ns(self, leg: Leg) -> int:
+    def reductions_ns(self, leg: Reach) -> int:
         """Time of all reductions."""
         return sum([times * leg.reduction_ns(size) for times, size in self.reductions])
 
-    def ns(self, leg: Leg) -> int:
+    def ns(self, leg: Reach) -> int:
         """How long the chain takes."""
         endpoints_ns = self.endpoints() * leg.cluster.endpoint_delay_ns
         return endpoints_ns + self.messages_ns(leg) + self.reductions_ns(leg)
@@ -76,9 +76,9 @@ class Algorithm(NamedTuple):
     of a tree, and it runs an all-reduce of the bytes it is given whatever was asked for.
     """
 
-    steps: Callable[[Leg, str, int], Steps]
-    first_steps: Callable[[Leg, str, int], Steps] | None = None
-    port_loads: Callable[[Leg, str, int], list[PortLoad]] | None = None
+    steps: Callable[[Reach, str, int], Steps]
+    first_steps: Callable[[Reach, str, int], Steps] | None = None
+    port_loads: Callable[[Reach, str, int], list[PortLoad]] | None = None
     power_of_two: bool = False
     has_alltoall: bool = True
     whole: bool = False

@@ -8,9 +8,9 @@ from __future__ import annotations
 from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.collectives.algorithm import Messages
 from simcore.collectives.exact import decimal_ratio
-from simcore.collectives.leg import Leg
 from simcore.collectives.phases import NAMES, Phase, chunk_bytes, phases, rest_bytes
 from simcore.collectives.pricing import collective_ns, transfer_ns
+from simcore.collectives.reach import Reach
 from simcore.units import digits, number
 
 
@@ -93,7 +93,7 @@ def _sum(part: Phase) -> str:
     return f"{text}, + {digits(steps.reductions_ns(leg))} reducing" if steps.reductions else text
 
 
-def _bytes_and_hops(leg: Leg, dimension: int, messages: list[Messages]) -> str:
+def _bytes_and_hops(leg: Reach, dimension: int, messages: list[Messages]) -> str:
     """What all messages on one dimension take: their bytes, each message floored, and their hops."""
     sizes = [message.size for message in messages]
     size = digits(max(sizes)) if min(sizes) == max(sizes) else f"{digits(min(sizes))} to {digits(max(sizes))}"

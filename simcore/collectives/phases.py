@@ -7,7 +7,7 @@ from typing import NamedTuple
 from simcore.cluster import Cluster, GroupShape
 from simcore.collectives.algorithm import Algorithm, Steps
 from simcore.collectives.algorithms import algorithm_named
-from simcore.collectives.leg import Leg
+from simcore.collectives.reach import Reach
 from simcore.diagnostics import UsageError
 
 NAMES = {
@@ -32,7 +32,7 @@ class Phase(NamedTuple):
     one rank puts in. steps: the chain of messages of the last rank when all start together.
     """
 
-    leg: Leg
+    leg: Reach
     collective: str
     algorithm: str
     size: int
@@ -100,9 +100,9 @@ def phases(cluster: Cluster, shape: GroupShape, collective: str, size: int) -> l
     asked = cluster.algorithms_for(collective)
     whole = _whole(asked)
     if whole is not None:
-        name = _fitting(Leg(cluster, shape.crossings), collective, *whole)
-        return [_phase(Leg(cluster, shape.crossings), collective, name, size)]
-    legs = [Leg(cluster, (crossing,)) for crossing in shape.crossings]
+        name = _fitting(Reach(cluster, shape.crossings), collective, *whole)
+        return [_phase(Reach(cluster, shape.crossings), collective, name, size)]
+    legs = [Reach(cluster, (crossing,)) for crossing in shape.crossings]
     names = [_algorithm(leg, collective, asked[leg.dimension]) for leg in legs]
     found = []
     for part, index in _parts(cluster, collective, len(legs)):
@@ -135,11 +135,11 @@ def _parts(cluster: Cluster, collective: str, legs: int) -> list[tuple[str, int]
     ]
 
 
-def _phase(leg: Leg, collective: str, name: str, size: int) -> Phase:
+def _phase(leg: Reach, collective: str, name: str, size: int) -> Phase:
     return Phase(leg, collective, name, size, algorithm_named(name).steps(leg, collective, size))
 
 
-def _algorithm(leg: Leg, collective: str, asked: str | None) -> str:
+def _algorithm(leg: Reach, collective: str, asked: str | None) -> str:
     """The name of the algorithm that runs `collective` on the one dimension of `leg`."""
     if asked is not None:
         return _fitting(leg, collective, leg.dimension, asked)
@@ -167,7 +167,7 @@ def _whole(asked: tuple[str | None, ...]) -> tuple[int, str] | None:
     return first, whole
 
 
-def _fitting(leg: Leg, collective: str, index: int, asked: str) -> str:
+def _fitting(leg: Reach, collective: str, index: int, asked: str) -> str:
     """The algorithm that was asked for on dimension `index`, or what stands in for it."""
     algorithm: Algorithm = algorithm_named(asked)
     one = "one-" if algorithm.whole else ""

@@ -6,7 +6,7 @@ from array import array
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, Run, StageProgram
+from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT, OpRun, StageProgram
 
 # What the engine does with an op. A LOCAL collective's members are all of this actor's class:
 # they arrive together, so its start is known here. Others MEET.
@@ -81,7 +81,7 @@ class Actor:
         """When each pass ended."""
         return tuple(self.passed[run] for run in self.program.pass_ends)
 
-    def current_run(self) -> Run | None:
+    def current_run(self) -> OpRun | None:
         """The run that the actor is in, None after its last."""
         runs = self.program.runs
         return runs[self.run] if self.run < len(runs) else None

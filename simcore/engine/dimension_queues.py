@@ -29,7 +29,7 @@ from simcore.workload.model import LARGEST
 _INSTANTS_BETWEEN_CANCEL_CHECKS = 256
 
 
-class Phase(Protocol):
+class QueuedPhase(Protocol):
     """One phase of a chunk: the number of the queue it waits in, and its ns once it is served."""
 
     @property
@@ -44,9 +44,9 @@ class Chunked(Protocol):
     @property
     def number(self) -> int: ...
     @property
-    def each(self) -> Sequence[Phase]: ...
+    def each(self) -> Sequence[QueuedPhase]: ...
     @property
-    def last(self) -> Sequence[Phase]: ...
+    def last(self) -> Sequence[QueuedPhase]: ...
 
 
 class _Rank:
@@ -149,9 +149,7 @@ class DimensionQueues:
         return Times(
             tuple(rank.start for rank in self._ranks),
             tuple(rank.end for rank in self._ranks),
-            tuple(
-                tuple(rank.passed[run] for run in rank.program.pass_ends) for rank in self._ranks
-            ),
+            tuple(tuple(rank.passed[run] for run in rank.program.pass_ends) for rank in self._ranks),
             tuple(rank.finish for rank in self._ranks),
         )
 
@@ -222,7 +220,7 @@ class DimensionQueues:
 
     # -- queues ----------------------------------------------------------------------
 
-    def _walk(self, collective: _Collective, chunk: int) -> Sequence[Phase]:
+    def _walk(self, collective: _Collective, chunk: int) -> Sequence[QueuedPhase]:
         chunks = collective.chunks
         return chunks.last if chunk == chunks.number - 1 else chunks.each
 

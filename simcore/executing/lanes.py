@@ -11,7 +11,18 @@ from simcore.diagnostics import in_short
 from simcore.executing.accounts import ACCOUNTS, BUBBLE, IDLE, WAIT, account_of
 from simcore.executing.span_words import NOTHING, TraceSpanWords
 from simcore.ranks import RankSet
-from simcore.run.lanes import KINDS, TIME, Figure, Figures, Order, Searched, Spans, Stretch, codes, figures_of
+from simcore.run.lanes import (
+    KINDS,
+    TIME,
+    Figure,
+    Figures,
+    LaneOrder,
+    Searched,
+    Spans,
+    Stretch,
+    codes,
+    figures_of,
+)
 from simcore.run.ranges import Ranges
 from simcore.units import plural
 
@@ -61,9 +72,9 @@ class TraceLanes:
     communication_words = "communication"
     idle_words = "idle"
     orders = (
-        Order("", "lane", "busy"), Order("busy", "least busy", "busy", least_first=True),
-        Order("bubble", "most bubble", "bubb"), Order("wait", "most wait", "wait"),
-        Order("exposed", "most exposed", "expo"),
+        LaneOrder("", "lane", "busy"), LaneOrder("busy", "least busy", "busy", least_first=True),
+        LaneOrder("bubble", "most bubble", "bubb"), LaneOrder("wait", "most wait", "wait"),
+        LaneOrder("exposed", "most exposed", "expo"),
     )  # fmt: skip
 
     def __init__(self, results: TraceResults) -> None:
@@ -260,9 +271,7 @@ class TraceLanes:
     @cached_property
     def _ranges(self) -> Ranges:
         found = self.results.accounts
-        return Ranges(
-            lambda rank: (found[rank].edge, found[rank].account), [1] * len(found), len(ACCOUNTS)
-        )
+        return Ranges(lambda rank: (found[rank].edge, found[rank].account), [1] * len(found), len(ACCOUNTS))
 
     @property
     def figure_words(self) -> Sequence[str]:

@@ -59,9 +59,7 @@ class TraceSpanWords:
         slack = self._results.slack_ns[number][place]
         return f"slack {duration(slack)}" if slack else "as late as it may be"
 
-    def all_of(
-        self, number: int, stream: str | None, index: int, rank: int | None
-    ) -> list[tuple[str, str]]:
+    def all_of(self, number: int, stream: str | None, index: int, rank: int | None) -> list[tuple[str, str]]:
         place = self._place(number, stream, index)
         if place == NOTHING:
             return [("nothing", "nothing of the rank has begun and not ended")]

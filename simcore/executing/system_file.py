@@ -8,7 +8,7 @@ import json
 from typing import Any, NamedTuple
 
 from simcore.cluster.files.astra_system import ALGORITHMS_EXPECTED, algorithm_named
-from simcore.cluster.files.source import Entries, Source, is_number, json_entries, quoted
+from simcore.cluster.files.source import ClusterText, Entries, is_number, json_entries, quoted
 from simcore.cluster.parsing import either
 from simcore.executing.astra2 import Memory, System
 from simcore.parameters import MOST_CHUNKS
@@ -34,7 +34,7 @@ class AstraSystem(NamedTuple):
 
 def read_astra_system(path: str, dimensions: int) -> AstraSystem:
     """The system file of `--dialect astra-sim-2`. Raises InputError."""
-    source = Source(path)
+    source = ClusterText(path)
     entries = json_entries(source, _CODE, "a system.json of ASTRA-sim 2")
     by_key = entries.by_key
     algorithms, custom = {}, {}
@@ -97,7 +97,7 @@ def _algorithms(entries: Entries, key: str, dimensions: int) -> tuple[str, ...]:
 
 def read_memory(path: str) -> Memory:
     """The file of `--remote-memory`. Raises InputError."""
-    entries = json_entries(Source(path), "remote-memory", "a remote memory file of ASTRA-sim")
+    entries = json_entries(ClusterText(path), "remote-memory", "a remote memory file of ASTRA-sim")
     kind = entries.by_key.get("memory-type")
     if kind is None:
         raise entries.source.refusal(
@@ -125,7 +125,7 @@ def read_groups(path: str, world: int, with_zero: bool = False) -> dict[int, tup
 
     with_zero: a group 0 may be there; it is taken for all ranks, as 0 always is.
     """
-    source = Source(path)
+    source = ClusterText(path)
     try:
         root: Any = json.loads(source.text)
     except (ValueError, RecursionError) as error:

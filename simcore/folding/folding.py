@@ -61,9 +61,7 @@ def _check_memory(layout: Layout, program: Program, overrides: Overrides, every_
     own = layout.world if every_rank else 0
     class_ops = own // len(stages) * sum(stages)
     alike = every_rank and overrides.jitter == 0
-    needed = run_bytes(
-        program.stage_ops, class_ops, own, layout.world, queued=program.queued, alike=alike
-    )
+    needed = run_bytes(program.stage_ops, class_ops, own, layout.world, queued=program.queued, alike=alike)
     what = f"{plural(layout.world, 'rank')} one by one"
     if every_rank:
         what += f" have {class_ops} ops"

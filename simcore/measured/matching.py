@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from simcore.measured.columns import FUSED, MEASURED, TOLERANCE_NS, RankTrace
 from simcore.measured.names import Degrees
-from simcore.measured.places import MODEL_PARALLEL, GroupKey, Place, Places, places_of
+from simcore.measured.places import MODEL_PARALLEL, GroupKey, Places, RankPlace, places_of
 from simcore.measured.vocabulary import COMPUTE, LAUNCH, POINT_TO_POINT
 from simcore.records import Struct
 
@@ -106,7 +106,7 @@ class _Matching:
 
     # -- the calls of a rank ---------------------------------------------------------
 
-    def _rank(self, number: int, rank: RankTrace, place: Place | None) -> None:
+    def _rank(self, number: int, rank: RankTrace, place: RankPlace | None) -> None:
         seen: Counter[tuple[object, ...]] = Counter()
 
         def nth(*key: object) -> tuple[object, ...]:
@@ -141,7 +141,7 @@ class _Matching:
         self,
         call: Call,
         name: str,
-        place: Place | None,
+        place: RankPlace | None,
         batch: int,
         nth: Callable[..., tuple[object, ...]],
     ) -> None:
@@ -160,7 +160,7 @@ class _Matching:
         self,
         call: Call,
         kind: str,
-        place: Place | None,
+        place: RankPlace | None,
         nth: Callable[..., tuple[object, ...]],
         *what: object,
     ) -> None:

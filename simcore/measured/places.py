@@ -14,7 +14,7 @@ MODEL_PARALLEL = "model parallel"
 GroupKey = tuple[str, int, int]
 
 
-class Place(NamedTuple):
+class RankPlace(NamedTuple):
     """stage; seat: of the rank in its stage; tp, dp: None where the degrees are not known."""
 
     stage: int
@@ -26,15 +26,15 @@ class Place(NamedTuple):
 class Places(Struct, frozen=True):
     """places[i] is that of the i-th rank, None where it cannot be known. stages: how many there are."""
 
-    places: tuple[Place | None, ...]
+    places: tuple[RankPlace | None, ...]
     degrees: Degrees
     stages: int
 
-    def neighbour(self, place: Place, step: int) -> tuple[int, int]:
+    def neighbour(self, place: RankPlace, step: int) -> tuple[int, int]:
         """(stage, seat) of the pipeline neighbour: with virtual stages the last sends to the first."""
         return (place.stage + step) % self.stages, place.seat
 
-    def group(self, kind: str, place: Place) -> tuple[GroupKey, int | None] | None:
+    def group(self, kind: str, place: RankPlace) -> tuple[GroupKey, int | None] | None:
         """(key, number of members) of a rank's group of a trace's kind; None where it is not known.
 
         The number is None for groups over stages (`ep`, `pep`), which have the stages that call them.
@@ -54,7 +54,7 @@ class Places(Struct, frozen=True):
             return (kind, dp, 0), self.degrees.tp * self.stages
         return self._expert(kind, place) if kind in ("exp", "exp_dp") else None
 
-    def _expert(self, kind: str, place: Place) -> tuple[GroupKey, int] | None:
+    def _expert(self, kind: str, place: RankPlace) -> tuple[GroupKey, int] | None:
         """Expert groups: `exp` consecutive data-parallel ranks, or ranks of the stage where exp > dp."""
         stage, seat, tp, dp = place
         degrees = self.degrees
@@ -79,7 +79,7 @@ def places_of(ranks: Sequence[RankTrace], degrees: Degrees) -> Places:
     if degrees.pp is not None and all(position is not None for position in named):
         tp = degrees.tp or 1
         found = [
-            Place(position[2], position[1] * tp + position[0], position[0], position[1])
+            RankPlace(position[2], position[1] * tp + position[0], position[0], position[1])
             if position is not None and rank.stage in (None, position[2])
             else None
             for rank, position in zip(ranks, named, strict=True)
@@ -102,8 +102,8 @@ def _by_stage(ranks: Sequence[RankTrace], degrees: Degrees) -> Places:
     alone = sizes == {1} and [rank.number for rank in ranks] == list(range(len(ranks)))
     if alone:
         degrees = Degrees(len(ranks), 1, 1, len(stages), degrees.exp)
-    found: list[Place | None] = [None] * len(ranks)
+    found: list[RankPlace | None] = [None] * len(ranks)
     for stage, members in stages.items():
         for index, number in enumerate(members):
-            found[number] = Place(stage, index, *((0, 0) if alone else (None, None)))
+            found[number] = RankPlace(stage, index, *((0, 0) if alone else (None, None)))
     return Places(tuple(found), degrees, len(stages))

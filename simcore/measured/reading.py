@@ -50,7 +50,7 @@ class GrammarError(Exception):
         self.message = message
 
 
-class Field(NamedTuple):
+class TraceField(NamedTuple):
     """A value with the column at which it begins, from 1; of a sub-operation, the list item's column."""
 
     text: str
@@ -63,8 +63,8 @@ class TraceLine(NamedTuple):
     kind: str
     number: int
     op: str
-    fields: dict[str, Field]
-    subs: list[dict[str, Field]]
+    fields: dict[str, TraceField]
+    subs: list[dict[str, TraceField]]
 
 
 def parse_line(text: str) -> TraceLine:
@@ -78,7 +78,7 @@ def parse_line(text: str) -> TraceLine:
     kind, number, op = opening.groups()
     start, end = opening.end(), len(text.rstrip())
     marker = _LIST.search(text, start)
-    subs: list[dict[str, Field]] = []
+    subs: list[dict[str, TraceField]] = []
     if marker is None:
         if text[end - 1] != ")" or end <= start:
             raise _no_end(text, end)
@@ -104,7 +104,7 @@ def _no_end(text: str, at: int) -> GrammarError:
     return GrammarError("trace-line-end", at + 1, f"found {found}, expected ) at the end of the operation")
 
 
-def split_fields(text: str, column: int, fixed: bool = False) -> dict[str, Field]:
+def split_fields(text: str, column: int, fixed: bool = False) -> dict[str, TraceField]:
     """`key=value,key=value` as values by key; the first of a repeated key counts.
 
     column: where the text begins; `fixed`: every value gets that column. Brackets that never
@@ -114,7 +114,7 @@ def split_fields(text: str, column: int, fixed: bool = False) -> dict[str, Field
         pieces, balanced = _split(text, opening, closing)
         if balanced:
             break
-    fields: dict[str, Field] = {}
+    fields: dict[str, TraceField] = {}
     for start, piece in pieces:
         blanks = len(piece) - len(piece.lstrip())
         match = _KEY.match(piece, blanks)
@@ -124,7 +124,7 @@ def split_fields(text: str, column: int, fixed: bool = False) -> dict[str, Field
             at = column if fixed else column + start + blanks
             raise GrammarError("trace-key", at, f"found {quoted(piece.strip())}, expected key=value")
         at = column if fixed else column + start + match.end()
-        fields.setdefault(match.group(1), Field(piece[match.end() :].strip(), at))
+        fields.setdefault(match.group(1), TraceField(piece[match.end() :].strip(), at))
     return fields
 
 
@@ -368,7 +368,7 @@ class _Reader:
         self._note("warning", "operations-overlap", message, number)
         return known
 
-    def _times(self, fields: dict[str, Field], number: int) -> tuple[int, int, int]:
+    def _times(self, fields: dict[str, TraceField], number: int) -> tuple[int, int, int]:
         """(start, end, how known), ns: the timestamp is taken at the end."""
         end = self._ms(fields, "timestamp", number)
         if end is None:
@@ -388,7 +388,7 @@ class _Reader:
 
     # -- sub-operations --------------------------------------------------------------
 
-    def _sub(self, rank: _Rank, fields: dict[str, Field], number: int) -> None:
+    def _sub(self, rank: _Rank, fields: dict[str, TraceField], number: int) -> None:
         subs, parent = rank.subs, len(rank.ops) - 1
         start, end, known = self._times(fields, number)
         group = _text(fields, "group")
@@ -416,7 +416,7 @@ class _Reader:
 
     # -- values ----------------------------------------------------------------------
 
-    def _ms(self, fields: dict[str, Field], key: str, number: int) -> int | None:
+    def _ms(self, fields: dict[str, TraceField], key: str, number: int) -> int | None:
         """A value in ms as ns, None where there is none or it is an error: exact to six decimals."""
         text = _text(fields, key)
         if text is None:
@@ -440,7 +440,7 @@ class _Reader:
             return None
         return value.value
 
-    def _count(self, fields: dict[str, Field], key: str, number: int) -> int | None:
+    def _count(self, fields: dict[str, TraceField], key: str, number: int) -> int | None:
         """A whole number from 0, None where there is none or it is an error."""
         text = _text(fields, key)
         if text is None:
@@ -464,7 +464,7 @@ class _Reader:
         self.findings.add(severity, code, message, Cell("", number, 1))
 
 
-def _text(fields: dict[str, Field], key: str) -> str | None:
+def _text(fields: dict[str, TraceField], key: str) -> str | None:
     """A value as written; `None` and nothing are None."""
     field = fields.get(key)
     return None if field is None or field.text in ("", "None") else field.text

@@ -28,7 +28,7 @@ class Op(NamedTuple):
     bound: str
 
 
-class Cells(NamedTuple):
+class RowOps(NamedTuple):
     """The ops of a row: forward, input gradient, weight gradient."""
 
     fwd: list[Op]
@@ -78,15 +78,15 @@ class Costs:
 
     # -- parts of a layer ----------------------------------------------------------------
 
-    def linear(self, name: str, tokens: int, out: int, inner: int, batch: int = 1) -> Cells:
+    def linear(self, name: str, tokens: int, out: int, inner: int, batch: int = 1) -> RowOps:
         """A linear on `tokens`: its product, and those of its two gradients."""
-        return Cells(
+        return RowOps(
             [self.product(name, tokens, out, inner, batch)],
             [self.product(name, tokens, inner, out, batch)],
             [self.product(name, inner, out, tokens, batch)],
         )
 
-    def attention_core(self) -> Cells:
+    def attention_core(self) -> RowOps:
         """Attention between its linears."""
         training, gpu = self.training, self.gpu
         model = training.model
@@ -100,7 +100,7 @@ class Costs:
             twice = self._op(
                 "flash attention", 2.5 * flops / 2, 2.5 * moved, gpu.flash_backward, self.peak, 3
             )
-            return Cells([once], [twice], [])
+            return RowOps([once], [twice], [])
         dropped = 2.5 if model.dropout else 0.0  # read, write, and a mask of a byte
         forward = [
             self._op("scores and values", flops, 0.0, gpu.batched, self.peak, 2),
@@ -110,24 +110,24 @@ class Costs:
             self._op("scores and values", 2 * flops, 0.0, gpu.batched, self.peak, 4),
             self.elementwise("softmax", scores, 7 + dropped, 3),
         ]
-        return Cells(forward, backward, [])
+        return RowOps(forward, backward, [])
 
-    def norm(self) -> Cells:
+    def norm(self) -> RowOps:
         """A norm over the hidden size, of the tokens between linears."""
         numbers = self.training.tokens // self.training.shard * self.training.model.hidden
-        return Cells([self.elementwise("norm", numbers, 2)], [self.elementwise("norm", numbers, 4, 2)], [])
+        return RowOps([self.elementwise("norm", numbers, 2)], [self.elementwise("norm", numbers, 4, 2)], [])
 
-    def residual(self) -> Cells:
+    def residual(self) -> RowOps:
         """The residual's addition, with dropout where there is one."""
         numbers = self.training.tokens // self.training.shard * self.training.model.hidden
         dropout = self.training.model.dropout
-        return Cells(
+        return RowOps(
             [self.elementwise("residual", numbers, 3.5 if dropout else 3)],
             [self.elementwise("residual", numbers, 2 if dropout else 1)],
             [],
         )
 
-    def attention_in(self) -> Cells:
+    def attention_in(self) -> RowOps:
         """The projections to queries, keys and values, with rotary positions where there are."""
         training = self.training
         model, tokens = training.model, training.tokens
@@ -153,33 +153,33 @@ class Costs:
 
     def _alike(
         self, name: str, numbers: float, passes: float, kernels: int, share: float | None = None
-    ) -> Cells:
+    ) -> RowOps:
         """An elementwise op that takes as long backward."""
         op = self.elementwise(name, numbers, passes, kernels, share)
-        return Cells([op], [op], [])
+        return RowOps([op], [op], [])
 
-    def attention_out(self) -> Cells:
+    def attention_out(self) -> RowOps:
         """The projection of attention's output."""
         model, training = self.training.model, self.training
         return self.linear(
             "projection", training.tokens, model.hidden, model.heads // training.tp * model.value_dim
         )
 
-    def mlp_in(self, ffn: int, tokens: int, batch: int = 1) -> Cells:
+    def mlp_in(self, ffn: int, tokens: int, batch: int = 1) -> RowOps:
         """The first linear of a feed-forward part (both, where it is gated), and its activation."""
         width = 2 if self.training.model.gated else 1
-        activation = Cells(
+        activation = RowOps(
             [self.elementwise("activation", batch * tokens * ffn, width + 1)],
             [self.elementwise("activation", batch * tokens * ffn, 2 * width + 1)],
             [],
         )
         return joined(self.linear("up", tokens, width * ffn, self.training.model.hidden, batch), activation)
 
-    def mlp_out(self, ffn: int, tokens: int, batch: int = 1) -> Cells:
+    def mlp_out(self, ffn: int, tokens: int, batch: int = 1) -> RowOps:
         """The second linear of a feed-forward part."""
         return self.linear("down", tokens, self.training.model.hidden, ffn, batch)
 
-    def router(self) -> Cells:
+    def router(self) -> RowOps:
         """Which expert each token is sent to, and its tokens sorted by them."""
         training = self.training
         moe = training.model.moe
@@ -188,9 +188,9 @@ class Costs:
         scores = self.product("router", tokens, moe.experts, training.model.hidden)
         chosen = self.elementwise("top-k", tokens * moe.experts, 6, 6)
         sort = self.permute()
-        return Cells([scores, chosen, *sort.fwd], [scores, scores, chosen, chosen, *sort.ig], [])
+        return RowOps([scores, chosen, *sort.fwd], [scores, scores, chosen, chosen, *sort.ig], [])
 
-    def permute(self) -> Cells:
+    def permute(self) -> RowOps:
         """The tokens of an expert rank brought into the order of its experts, or back."""
         return self._alike("permute", self.routed_tokens * self.training.model.hidden, 4, 6, self.gpu.permute)
 
@@ -201,7 +201,7 @@ class Costs:
         assert moe is not None
         return self.training.tokens * moe.experts_per_token // self.training.tp
 
-    def experts(self) -> Cells:
+    def experts(self) -> RowOps:
         """The experts of a rank, as grouped products."""
         moe = self.training.model.moe
         assert moe is not None
@@ -209,33 +209,33 @@ class Costs:
         tokens = max(1, self.routed_tokens // here)
         return joined(self.mlp_in(moe.ffn, tokens, here), self.mlp_out(moe.ffn, tokens, here))
 
-    def embedding(self) -> Cells:
+    def embedding(self) -> RowOps:
         """The rows of the table taken up, and their gradients added to it."""
         numbers = self.training.tokens * self.training.model.hidden
         op = self.elementwise("embedding", numbers, 3, 3)
-        return Cells([op], [op], [self.elementwise("embedding", numbers, 2)])
+        return RowOps([op], [op], [self.elementwise("embedding", numbers, 2)])
 
-    def head(self) -> Cells:
+    def head(self) -> RowOps:
         """The output layer and the loss on its logits."""
         training = self.training
         words = training.padded_vocab // training.tp
         numbers = training.tokens * words
-        loss = Cells(
+        loss = RowOps(
             [self.elementwise("cross entropy", numbers, 8, 6, self.gpu.cross_entropy)],
             [self.elementwise("cross entropy", numbers, 4, 3, self.gpu.cross_entropy)],
             [],
         )
         return joined(self.norm(), self.linear("logits", training.tokens, words, training.model.hidden), loss)
 
-    def optimizer(self, states: float, parameters: float) -> Cells:
+    def optimizer(self, states: float, parameters: float) -> RowOps:
         """Adam over `states` numbers of this rank, its gradients read and weights written."""
         moved = states * 34 + parameters * (self.training.grad_bytes + 2)
-        return Cells([], [self._op("Adam", 0.0, moved, 0.0, self.peak)], [])
+        return RowOps([], [self._op("Adam", 0.0, moved, 0.0, self.peak)], [])
 
 
-def joined(*parts: Cells) -> Cells:
+def joined(*parts: RowOps) -> RowOps:
     """The ops of several parts, one after another."""
-    return Cells(*([op for part in parts for op in part[phase]] for phase in range(3)))
+    return RowOps(*([op for part in parts for op in part[phase]] for phase in range(3)))
 
 
 def nanoseconds(ops: list[Op]) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.model.aicb import AicbConfig, AicbTimes, aicb_text, modules
 from simcore.model.aicb_arguments import AicbArguments, check_config
-from simcore.model.costs import Cells, Costs, Op, nanoseconds
+from simcore.model.costs import Costs, Op, RowOps, nanoseconds
 from simcore.model.gpu import Gpu, find_gpu
 from simcore.model.megatron import FORMAT, POLICY, MegatronRows
 from simcore.model.sizes import Model, Moe
@@ -32,7 +32,7 @@ class Made(Struct, frozen=True):
     training: Training
     gpu: Gpu
     workload: Workload
-    ops: list[Cells]
+    ops: list[RowOps]
 
 
 class ModelMaker:

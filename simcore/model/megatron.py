@@ -10,8 +10,8 @@ import math
 from array import array
 from typing import NamedTuple
 
-from simcore.model.costs import Cells as OpCells
 from simcore.model.costs import Costs, Op, joined, nanoseconds
+from simcore.model.costs import RowOps as OpCells
 from simcore.model.training import Training
 from simcore.workload import Cells, Header, Workload
 from simcore.workload.model import PHASES, GroupKind, Phase, StageRows

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from simcore.cluster import Cluster, TransferShape
-from simcore.cluster.files.source import Source, quoted
+from simcore.cluster.files.source import ClusterText, quoted
 from simcore.cluster.parsing import BANDWIDTHS, number_within
 from simcore.collectives import NAMES
 from simcore.diagnostics import Diagnostic, InputError
@@ -35,7 +35,7 @@ _CODE = "busbw-file"
 _EMPTY = ("null", "~", "")
 
 
-class Entry(NamedTuple):
+class BusbwEntry(NamedTuple):
     """One entry of the file. gibps: None for `null`. place: its (line, column)."""
 
     gibps: float | None
@@ -49,8 +49,8 @@ class BusbwFile:
     """
 
     def __init__(self, path: str) -> None:
-        self._source = Source(path)
-        self._entries: dict[str, Entry] = {}
+        self._source = ClusterText(path)
+        self._entries: dict[str, BusbwEntry] = {}
         self._sections: dict[str, tuple[int, int]] = {}
         self._ignored: list[tuple[str, tuple[int, int]]] = []
         self.diagnostics: tuple[Diagnostic, ...] = ()
@@ -128,7 +128,7 @@ class BusbwFile:
             at = (place[0], line.index(value, line.index(":")) + 1)
             expected = "a number from 1e-6 to 1e9 (GiB/s) or null"
             raise self._wrong(f"found {quoted(value)} for {name}, expected {expected}", at)
-        self._entries[name] = Entry(gibps, place)
+        self._entries[name] = BusbwEntry(gibps, place)
 
     def _note_unused(self) -> None:
         """SimAI takes the bandwidth of a reduce-scatter from `allgather`: said where the two differ."""

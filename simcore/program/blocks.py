@@ -78,9 +78,7 @@ def _of_stages(workload: Workload) -> Structure:
     block = {row for stage in stages for chunk in stage.chunks for row in chunk}
     tail = tuple(row for row in range(len(workload)) if row not in prologue | loss | block)
     layers = workload.header.vpp or 0
-    return Structure(
-        tuple(sorted(prologue)), (tuple(sorted(block)),), tuple(sorted(loss)), tail, (layers,)
-    )
+    return Structure(tuple(sorted(prologue)), (tuple(sorted(block)),), tuple(sorted(loss)), tail, (layers,))
 
 
 def whole_file(workload: Workload) -> Structure:

@@ -98,7 +98,7 @@ def _words(program: Program, workload: Workload, stage: int, op: int | None) -> 
 
 def _circle(program: Program, workload: Workload, meetings: list[list[int]]) -> str | None:
     """Where a stage is held back in a collective by one that waits for a transfer."""
-    walk = _Walk(program, meetings)
+    walk = _MeetingWalk(program, meetings)
     while walk.advance_all():
         pass
     number = min(walk.come)
@@ -112,7 +112,7 @@ def _circle(program: Program, workload: Workload, meetings: list[list[int]]) -> 
     )
 
 
-class _Walk:
+class _MeetingWalk:
     """The stages, each as far as it gets. come: how many collectives over all ranks each has issued.
 
     source: the stage whose transfer each last waited for.

@@ -75,7 +75,7 @@ class Pause(NamedTuple):
 Wait = Receive | Join | Pause
 
 
-class Run(NamedTuple):
+class OpRun(NamedTuple):
     """Ops first..last-1, issued one after another once every wait, in order, is over."""
 
     first: int
@@ -204,7 +204,7 @@ class StageProgram(Struct, frozen=True):
     """
 
     ops: Ops
-    runs: tuple[Run, ...]
+    runs: tuple[OpRun, ...]
     peak_microbatches: int
     pass_ends: tuple[int, ...] = ()
     priority: array[int] = field(default_factory=lambda: array("q"))
@@ -247,9 +247,7 @@ class Program(Struct, frozen=True):
     @property
     def order(self) -> Order:
         """What each stage does in one step, in its order; nothing where no schedule orders micro-batches."""
-        stages = (
-            tuple(one.action for one in stage.stretches if one.step == 0) for stage in self.stages
-        )
+        stages = (tuple(one.action for one in stage.stretches if one.step == 0) for stage in self.stages)
         return Order(self.placement, tuple(stages))
 
     @property

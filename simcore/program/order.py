@@ -37,7 +37,7 @@ class Shape(NamedTuple):
     overlapped: bool = False
 
 
-class Place(NamedTuple):
+class ChunkPlace(NamedTuple):
     """A chunk of a stage."""
 
     stage: int
@@ -53,9 +53,9 @@ class Placement(Struct, frozen=True):
     """
 
     stages: int
-    routes: tuple[tuple[Place, ...], ...]
+    routes: tuple[tuple[ChunkPlace, ...], ...]
     route_of: tuple[int, ...]
-    _positions: dict[Place, int] = field(default_factory=dict)
+    _positions: dict[ChunkPlace, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for route in self.routes:
@@ -83,9 +83,9 @@ class Placement(Struct, frozen=True):
 
     def position(self, stage: int, chunk: int) -> int:
         """Where on its route a chunk lies."""
-        return self._positions[Place(stage, chunk)]
+        return self._positions[ChunkPlace(stage, chunk)]
 
-    def at(self, microbatch: int, position: int) -> Place:
+    def at(self, microbatch: int, position: int) -> ChunkPlace:
         """Where a micro-batch is at a position."""
         return self.routes[self.route_of[microbatch]][position]
 
@@ -100,7 +100,7 @@ class Placement(Struct, frozen=True):
 
 
 # A stage that is alone and has one micro-batch.
-ONE_PLACE = Placement(1, ((Place(0, 0),),), (0,))
+ONE_PLACE = Placement(1, ((ChunkPlace(0, 0),),), (0,))
 
 
 class Order(Struct, frozen=True):
@@ -121,14 +121,17 @@ class Order(Struct, frozen=True):
 
 def loop(shape: Shape) -> Placement:
     """Position chunk * P + stage: round and round."""
-    places = [Place(stage, chunk) for chunk in range(shape.chunks) for stage in range(shape.stages)]
+    places = [ChunkPlace(stage, chunk) for chunk in range(shape.chunks) for stage in range(shape.stages)]
     return Placement(shape.stages, (tuple(places),), (0,) * shape.microbatches)
 
 
 def fold_back(shape: Shape) -> Placement:
     """Two chunks a stage, down the stages and up again: embedding and loss are on stage 0."""
     stages = range(shape.stages)
-    places = [*(Place(stage, 0) for stage in stages), *(Place(stage, 1) for stage in reversed(stages))]
+    places = [
+        *(ChunkPlace(stage, 0) for stage in stages),
+        *(ChunkPlace(stage, 1) for stage in reversed(stages)),
+    ]
     return Placement(shape.stages, (tuple(places),), (0,) * shape.microbatches)
 
 
@@ -138,8 +141,8 @@ def both_ways(shape: Shape) -> Placement:
     The first half of the micro-batches goes down the stages, the other half up.
     """
     stages = range(shape.stages)
-    down = tuple(Place(stage, 0) for stage in stages)
-    up = tuple(Place(stage, 1) for stage in reversed(stages))
+    down = tuple(ChunkPlace(stage, 0) for stage in stages)
+    up = tuple(ChunkPlace(stage, 1) for stage in reversed(stages))
     half = shape.microbatches // 2
     return Placement(shape.stages, (down, up), (0,) * half + (1,) * (shape.microbatches - half))
 

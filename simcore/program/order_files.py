@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from simcore.diagnostics import Diagnostic, InputError
-from simcore.program.order import Action, Order, Place, Placement
-from simcore.program.order_text import MOST_CELLS, Cell, Transfer, Written, by_rank, read_text
+from simcore.program.order import Action, ChunkPlace, Order, Placement
+from simcore.program.order_text import MOST_CELLS, OrderCell, Transfer, Written, by_rank, read_text
 from simcore.units import plural
 from simcore.workload.opening import read_file
 
@@ -33,12 +33,12 @@ def standstill(order: Order, overlapped: bool = False) -> Standstill | None:
 
     overlapped: a pair begins when both of it have what they need.
     """
-    walk = _Walk(order, overlapped)
+    walk = _OrderWalk(order, overlapped)
     walk.go()
     return walk.ring()
 
 
-class _Walk:
+class _OrderWalk:
     def __init__(self, order: Order, overlapped: bool) -> None:
         self._order = order
         self._overlapped = overlapped
@@ -227,7 +227,7 @@ class _Check:
         self._depth = 1 + max(cell.position for cell in written.cells)
         self._microbatches = self._count()
         # By position and micro-batch: where it is, in which cells.
-        self._cells: dict[tuple[int, int], list[Cell]] = {}
+        self._cells: dict[tuple[int, int], list[OrderCell]] = {}
         for cell in written.cells:
             self._cells.setdefault((cell.position, cell.microbatch), []).append(cell)
 
@@ -250,7 +250,7 @@ class _Check:
             found += self._of_transfers()
         return iter(found)
 
-    def _error(self, code: str, message: str, cell: Cell | Transfer | None) -> Diagnostic:
+    def _error(self, code: str, message: str, cell: OrderCell | Transfer | None) -> Diagnostic:
         line, column = (cell.line, cell.column) if cell is not None else (None, None)
         return Diagnostic("error", code, message, self._path, line, column)
 
@@ -280,10 +280,10 @@ class _Check:
             for microbatch in range(count):
                 yield from self._of_microbatch(position, microbatch, of_rank)
 
-    def _of_microbatch(self, position: int, microbatch: int, of_rank: Cell) -> Iterator[Diagnostic]:
+    def _of_microbatch(self, position: int, microbatch: int, of_rank: OrderCell) -> Iterator[Diagnostic]:
         """What is missing or twice of a micro-batch at a position. of_rank: a cell of that position."""
         cells = self._cells.get((position, microbatch), [])
-        by_kind: dict[str, list[Cell]] = {}
+        by_kind: dict[str, list[OrderCell]] = {}
         for cell in cells:
             for part in ("I", "W") if cell.kind == "B" else (cell.kind,):
                 by_kind.setdefault(part, []).append(cell)
@@ -382,7 +382,7 @@ class _Check:
                             cell,
                         )
 
-    def _needs_of(self, cell: Cell) -> list[tuple[int, int, str]]:
+    def _needs_of(self, cell: OrderCell) -> list[tuple[int, int, str]]:
         position, microbatch = cell.position, cell.microbatch
         if cell.kind == "W":
             return [(position, microbatch, "I")]
@@ -464,7 +464,7 @@ def _order(written: Written) -> Order:
         met = [0] * written.ranks
         places = []
         for rank in route:
-            places.append(Place(rank, number * parts + met[rank]))
+            places.append(ChunkPlace(rank, number * parts + met[rank]))
             met[rank] += 1
         routes.append(tuple(places))
     placement = Placement(written.ranks, tuple(routes), tuple(numbers[route] for route in ranks_of))

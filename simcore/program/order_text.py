@@ -27,7 +27,7 @@ _STAGE_LINE = re.compile(r"\s*(?:stage|rank)?\s*(\d{1,9})\s*:", re.IGNORECASE)
 _WAITING = (".", "-", "_")
 
 
-class Cell(NamedTuple):
+class OrderCell(NamedTuple):
     """An action as it stands in a file: of a rank, at a position of the model. line, column: from 1."""
 
     rank: int
@@ -68,7 +68,7 @@ class Written(NamedTuple):
 
     form: str
     ranks: int
-    cells: list[Cell]
+    cells: list[OrderCell]
     transfers: list[Transfer]
     others: list[tuple[str, int, int, int, int]]
 
@@ -184,16 +184,16 @@ class _Reader:
         position = rank if match[1] is None else int(match[1])
         self._own += 1
         kind: Kind = match[2]  # type: ignore[assignment]
-        self._written.cells.append(Cell(rank, kind, int(match[3]), position, paired, line, column))
+        self._written.cells.append(OrderCell(rank, kind, int(match[3]), position, paired, line, column))
 
     def _error(self, text: str, fitting: str, line: int, column: int) -> None:
         message = f"found `{printable(text, 40)}`, expected {fitting}"
         self._errors.append(Diagnostic("error", "schedule-text", message, self._path, line, column))
 
 
-def by_rank(written: Written) -> Iterator[list[Cell]]:
+def by_rank(written: Written) -> Iterator[list[OrderCell]]:
     """The actions of each rank, in their order."""
-    found: list[list[Cell]] = [[] for _ in range(written.ranks)]
+    found: list[list[OrderCell]] = [[] for _ in range(written.ranks)]
     for cell in written.cells:
         if cell.rank < written.ranks:
             found[cell.rank].append(cell)

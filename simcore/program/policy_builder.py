@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from simcore.program.ops import FWD, IG, WG, Join, Ops, Pause, Run, StageProgram, Wait
+from simcore.program.ops import FWD, IG, WG, Join, OpRun, Ops, Pause, StageProgram, Wait
 from simcore.program.plan import Plan, RowOps
 from simcore.workload import Cells
 
@@ -31,7 +31,7 @@ class PolicyBuilder:
         self._newest_first = newest_first
         self._priority = array("q")
         self._next_priority = 0
-        self._runs: list[Run] = []
+        self._runs: list[OpRun] = []
         self._waits: list[Wait] = []
         self._run_start = 0
         self._outstanding: dict[int, None] = {}
@@ -114,7 +114,7 @@ class PolicyBuilder:
         self._waits.append(wait)
 
     def _close_run(self) -> None:
-        self._runs.append(Run(self._run_start, len(self._ops), tuple(self._waits)))
+        self._runs.append(OpRun(self._run_start, len(self._ops), tuple(self._waits)))
         self._run_start = len(self._ops)
         self._waits = []
 

@@ -13,9 +13,9 @@ from simcore.program.ops import (
     TO_PREVIOUS,
     WG,
     Join,
+    OpRun,
     Ops,
     Receive,
-    Run,
     StageProgram,
     Stretches,
     TransferCost,
@@ -48,7 +48,7 @@ class StageBuilder:
         self.stages = plan.layout.pp
         self.ops = Ops()
         self._row_ops = RowOps(plan, self.ops)
-        self._runs: list[Run] = []
+        self._runs: list[OpRun] = []
         self._waits: list[Wait] = []
         self._run_start = 0
         self._outstanding: list[int] = []
@@ -548,7 +548,7 @@ class StageBuilder:
         self._waits.append(wait)
 
     def _close_run(self) -> None:
-        self._runs.append(Run(self._run_start, len(self.ops), tuple(self._waits)))
+        self._runs.append(OpRun(self._run_start, len(self.ops), tuple(self._waits)))
         self._run_start = len(self.ops)
         self._waits = []
 

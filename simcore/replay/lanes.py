@@ -27,7 +27,7 @@ from simcore.run.lanes import (
     Axis,
     Figure,
     Figures,
-    Order,
+    LaneOrder,
     Searched,
     Spans,
     Stretch,
@@ -168,15 +168,16 @@ class MeasuredLanes:
         return dict.fromkeys(self.numbers, 1) if alike else {}
 
     @property
-    def orders(self) -> tuple[Order, ...]:
-        natural = Order("", "lane", "busy")
+    def orders(self) -> tuple[LaneOrder, ...]:
+        natural = LaneOrder("", "lane", "busy")
         if not self.run.timed:
             return (natural,)
-        waiting = (Order("bubble", "most bubble", "bubb"), Order("wait", "most wait", "wait"))
+        waiting = (LaneOrder("bubble", "most bubble", "bubb"), LaneOrder("wait", "most wait", "wait"))
         return (
-            natural, Order("busy", "least busy", "busy", least_first=True),
+            natural, LaneOrder("busy", "least busy", "busy", least_first=True),
             *(waiting if self.run.concurrent else ()),
-            Order("exposed", "most exposed", "expo"), Order("end", "latest end", "over", least_first=True),
+            LaneOrder("exposed", "most exposed", "expo"),
+            LaneOrder("end", "latest end", "over", least_first=True),
         )  # fmt: skip
 
     def measure_ns(self, order: str, number: int) -> int:

@@ -10,7 +10,7 @@ from simcore.diagnostics import Diagnostic, printable
 from simcore.kernel_names import shown_name
 from simcore.measured.lanes import timed_ops
 from simcore.measured.matching import OPTIMIZER, Call, Matches, name_of, times_of
-from simcore.measured.places import MODEL_PARALLEL, GroupKey, Place
+from simcore.measured.places import MODEL_PARALLEL, GroupKey, RankPlace
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import POINT_TO_POINT, RECEIVES, category_of_group
 from simcore.ranks import RankSet
@@ -120,7 +120,7 @@ class Partners(Struct, frozen=True, dict=True):
         """`rank 2 is missing`; "" where none is."""
         return _are_missing(self.run.missing) if len(self.run.missing) else ""
 
-    def _of_transfer(self, name: str, place: Place | None) -> str:
+    def _of_transfer(self, name: str, place: RankPlace | None) -> str:
         receives = name in RECEIVES
         whose = "its sender" if receives else "its receiver"
         if place is not None:
@@ -136,7 +136,7 @@ class Partners(Struct, frozen=True, dict=True):
                     return f"{whose}, rank {number}, is missing"
         return f"{whose} is not known{self._and_missing()}"
 
-    def _of_collective(self, kind: str, place: Place | None) -> str:
+    def _of_collective(self, kind: str, place: RankPlace | None) -> str:
         places = self.matches.places
         group = None if place is None else places.group(kind, place)
         if group is None:
@@ -154,7 +154,7 @@ class Partners(Struct, frozen=True, dict=True):
         if position is None:
             return False
         tp, dp, stage = position
-        found = self.matches.places.group(kind, Place(stage, dp * (degrees.tp or 1) + tp, tp, dp))
+        found = self.matches.places.group(kind, RankPlace(stage, dp * (degrees.tp or 1) + tp, tp, dp))
         return found is not None and found[0] == group
 
     def _and_missing(self) -> str:

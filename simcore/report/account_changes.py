@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simcore.analysis.compare.parts import Change
+from simcore.analysis.compare.parts import AccountChange
 from simcore.report.changes import account_values, change_fields
-from simcore.report.section import Asked, Field, field_lines, field_values
+from simcore.report.section import Field, PageAsked, field_lines, field_values
 from simcore.run.track import ALIKE, ranks_of
 from simcore.units import column_unit
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from simcore.run.track import Track
 
 # An account of the mean rank, and of those that are worst.
-_Pair = tuple[Change, Change]
+_Pair = tuple[AccountChange, AccountChange]
 _PASS: list[Field[MatchedPass]] = [
     Field(key="direction", value=lambda one: one.a.direction),
     Field(key="microbatch", value=lambda one: one.a.microbatch),
@@ -34,9 +34,9 @@ _STAGE: list[Field[StagePair]] = [
 ]
 
 
-def lines(found: Compared, asked: Asked) -> list[str]:
+def lines(found: Compared, asked: PageAsked) -> list[str]:
     """The accounts that there are, those that change most where there is no room for all, and the step."""
-    step = Change("step", found.a.step_time_ns, found.b.step_time_ns)
+    step = AccountChange("step", found.a.step_time_ns, found.b.step_time_ns)
     unit_ns, unit = column_unit(max(step[1:]))
     there = [pair for pair in found.account_pairs if any((*pair[0][1:], *pair[1][1:]))]
     kept = sorted(there, key=lambda pair: -max(abs(one.ns) for one in pair))[: asked.rows]
@@ -53,7 +53,7 @@ def lines(found: Compared, asked: Asked) -> list[str]:
     return [f"Accounts: {found.accounts_title}{more}", *field_lines(fields, shown)]
 
 
-def values(found: Compared, asked: Asked) -> dict[str, Any]:
+def values(found: Compared, asked: PageAsked) -> dict[str, Any]:
     """`accounts`, and `worst`, of the ranks that compute least, or `stages` and `lanes` that are paired."""
     accounts = {"accounts": account_values([mean for mean, _ in found.account_pairs])}
     if found.worst is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from simcore.report.section import Asked, Field, field_lines, field_values, keys, more_line
+from simcore.report.section import Field, PageAsked, field_lines, field_values, keys, more_line
 from simcore.report.usage import OF_A_RANK
 from simcore.report.waits import short
 from simcore.run.figures import TrackUse
@@ -94,7 +94,7 @@ def bar_text(parts: Iterable[tuple[str, int]], whole: int, width: int) -> str:
     return bar.ljust(width)
 
 
-def lines(run: Run, asked: Asked) -> list[str]:
+def lines(run: Run, asked: PageAsked) -> list[str]:
     """A line a track: compute, what of the communication is exposed, waits, bubble, idle, as a bar too."""
     if not run.timed:
         return []
@@ -132,7 +132,7 @@ def lines(run: Run, asked: Asked) -> list[str]:
             *([_HOST_WORDS] if "host" in known else [])]  # fmt: skip
 
 
-def values(run: Run, asked: Asked) -> dict[str, Any]:
+def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`classes`: the ranks of each track, whose accounts sum to the step; `mean_ns`: of all ranks."""
     classes = field_values(_CLASS, run.figures.track_uses)
     mean_ns = dict(run.mean_ns) if run.timed else {}

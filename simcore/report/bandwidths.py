@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
-from simcore.report.section import Asked, Field, field_lines, field_values, keys, more_line
+from simcore.report.section import Field, PageAsked, field_lines, field_values, keys, more_line
 from simcore.units import byte_size, duration
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _found(run: Run) -> list[Bandwidth]:
     return bandwidths(recorded)
 
 
-def lines(run: Run, asked: Asked) -> list[str]:
+def lines(run: Run, asked: PageAsked) -> list[str]:
     """A line for collectives of one operation, group and size, those that take most first."""
     found = _found(run)
     if not found:
@@ -82,6 +82,6 @@ def bandwidth_values(run: Run) -> list[dict[str, Any]]:
     return field_values(_FIELDS, _found(run))
 
 
-def values(run: Run, asked: Asked) -> dict[str, Any]:
+def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`measured` has them."""
     return {}

@@ -10,39 +10,39 @@ from simcore.run.track import OF_PROFILES
 from simcore.units import duration, in_unit, number, percent
 
 if TYPE_CHECKING:
-    from simcore.analysis.compare import Change
+    from simcore.analysis.compare import AccountChange
 
 Row = TypeVar("Row")
 # The keys of a change.
-CHANGE: list[Field[Change]] = [
+CHANGE: list[Field[AccountChange]] = [
     Field(key="a_ns"), Field(key="b_ns"), Field(key="difference_ns", value=lambda one: one.ns)
 ]  # fmt: skip
 
 
-def change_values(change: Change) -> dict[str, Any]:
+def change_values(change: AccountChange) -> dict[str, Any]:
     """A change as JSON has it."""
     return field_values(CHANGE, (change,))[0]
 
 
-def account_values(changes: Sequence[Change]) -> list[dict[str, Any]]:
+def account_values(changes: Sequence[AccountChange]) -> list[dict[str, Any]]:
     """Changes of accounts as JSON has them; those of a profiler alone where there are any."""
     told = [one for one in changes if one.a_ns or one.b_ns or one.name not in OF_PROFILES]
     return field_values([Field(key="account", value=lambda one: one.name), *CHANGE], told)
 
 
 def change_fields(
-    change: Callable[[Row], Change | None], unit_ns: int, first: str, none: str = ""
+    change: Callable[[Row], AccountChange | None], unit_ns: int, first: str, none: str = ""
 ) -> list[Field[Row]]:
     """A, B and B - A in a unit, an `=` where they are equal. first: heading of A; none: without a change."""
 
-    def cell(figure: Callable[[Change], str]) -> Callable[[Row], str]:
+    def cell(figure: Callable[[AccountChange], str]) -> Callable[[Row], str]:
         def text(row: Row) -> str:
             found = change(row)
             return none if found is None else figure(found)
 
         return text
 
-    def b_less_a(one: Change) -> str:
+    def b_less_a(one: AccountChange) -> str:
         if one.ns == 0:
             return "="
         return f"{one.ns / unit_ns:+.3f}" if unit_ns > 1 else f"{one.ns:+d}"

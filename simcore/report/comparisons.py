@@ -16,7 +16,7 @@ from simcore.report import (
     sides,
     unchanged,
 )
-from simcore.report.section import Asked, Section, page, values
+from simcore.report.section import PageAsked, Section, page, values
 
 if TYPE_CHECKING:
     from simcore.analysis.two_runs import Compared
@@ -51,19 +51,19 @@ def comparison_page(found: Compared, everything: bool = False) -> str:
     everything: all that there is.
     """
     if everything:
-        return page(SECTIONS, found, Asked(everything=True))
+        return page(SECTIONS, found, PageAsked(everything=True))
     others = [one for one in SECTIONS if one not in (account_changes, movers)]
-    left = _LINES - sum(len(lines) + 1 for one in others if (lines := one.lines(found, Asked()))) + 1
+    left = _LINES - sum(len(lines) + 1 for one in others if (lines := one.lines(found, PageAsked()))) + 1
     some = bool(found.op_movers or found.kind_movers)
     accounts = max(left - (_LEAST_MOVERS + _BESIDE if some else 0) - _BESIDE - 1, _LEAST_ACCOUNTS)
-    left -= len(account_changes.lines(found, Asked(rows=accounts))) + 1 + _BESIDE
+    left -= len(account_changes.lines(found, PageAsked(rows=accounts))) + 1 + _BESIDE
     rows = {
         account_changes: accounts,
         movers: max(_LEAST_MOVERS, min(left, _MOST_MOVERS)),
     }
-    return page(SECTIONS, found, Asked(), rows)
+    return page(SECTIONS, found, PageAsked(), rows)
 
 
 def comparison_json(found: Compared) -> dict[str, Any]:
     """The comparison as plain values; times in ns, differences B - A."""
-    return values(SECTIONS, found, Asked(everything=True), _FIRST_KEYS)
+    return values(SECTIONS, found, PageAsked(everything=True), _FIRST_KEYS)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simcore.diagnostics import printable
 from simcore.kernel_names import shown_name
-from simcore.report.section import Asked, Field, field_lines, field_values, keys, listed
+from simcore.report.section import Field, PageAsked, field_lines, field_values, keys, listed
 from simcore.run.figures import PathSegment
 from simcore.run.findings import path_sums
 from simcore.units import duration, percent, plural
@@ -44,7 +44,7 @@ _SEGMENT: list[Field[PathSegment]] = keys(
 )
 
 
-def lines(run: Run, asked: Asked) -> list[str]:
+def lines(run: Run, asked: PageAsked) -> list[str]:
     """Its sums by each grouping that the run has, and the longest segments, alike ones on one line."""
     if not run.timed:
         return []
@@ -89,7 +89,7 @@ def _alike(run: Run) -> list[list[int]]:
     return [one for _, one in sorted(by_key.items(), key=lambda item: (item[0][0], item[1][0]))]
 
 
-def values(run: Run, asked: Asked) -> dict[str, Any]:
+def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`critical_path`: its segments in the order of time; null for what a segment has not."""
     segments = run.figures.path_segments() if run.timed else ()
     return {"critical_path": field_values(_SEGMENT, segments)}

@@ -7,14 +7,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import Diagnostic, printable
-from simcore.report.section import Asked, wrapped
+from simcore.report.section import PageAsked, wrapped
 from simcore.units import plural
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
 
 
-def lines(run: Run, asked: Asked) -> list[str]:
+def lines(run: Run, asked: PageAsked) -> list[str]:
     """A line a diagnostic; those of another file than the one that was opened name theirs."""
     counts = Counter(one.severity for one in run.diagnostics)
     words = [plural(counts[one], one) for one in ("error", "warning", "note") if counts[one]]
@@ -31,6 +31,6 @@ def _lines(found: Diagnostic, path: str) -> list[str]:
     return wrapped(f"{of_file}{found.message}  [{found.code}]", first, " " * len(first))
 
 
-def values(run: Run, asked: Asked) -> dict[str, Any]:
+def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`diagnostics`."""
     return {"diagnostics": [one.values() for one in run.diagnostics]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from simcore.report.section import WIDTH, Asked
+from simcore.report.section import WIDTH, PageAsked
 from simcore.units import duration
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ _US = (
 )  # fmt: skip
 
 
-def lines(run: Run, asked: Asked) -> list[str]:
+def lines(run: Run, asked: PageAsked) -> list[str]:
     """A line of figures for each line of SimAI's summary, with the sentence that explains it; nothing unless
     the network is one of SimAI's.
     """
@@ -45,7 +45,7 @@ def lines(run: Run, asked: Asked) -> list[str]:
     return text
 
 
-def values(run: Run, asked: Asked) -> dict[str, Any]:
+def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`estimates`: us to the ns."""
     found = run.simai_estimate
     if found is None:

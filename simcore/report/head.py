@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simcore.report.section import Asked, Field, field_values, keys, wrapped
+from simcore.report.section import Field, PageAsked, field_values, keys, wrapped
 from simcore.run.figures import Said
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _DIMENSION: list[Field[Dimension]] = [
 _WORKLOAD = keys("format", "policy", "rows", "declared_rows", "microbatches", "degrees")
 
 
-def lines(run: Run, asked: Asked) -> list[str]:
+def lines(run: Run, asked: PageAsked) -> list[str]:
     """The step time, a sentence a line, the main cause first, and a line a fact."""
     figures = run.figures
     said = [line for one in figures.said for line in wrapped(one.text, "  ", "    ")] if run.timed else []
@@ -26,7 +26,7 @@ def lines(run: Run, asked: Asked) -> list[str]:
     return [*figures.title.split("\n"), "", *(["In words", *said, ""] if said else []), *facts]
 
 
-def values(run: Run, asked: Asked) -> dict[str, Any]:
+def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """The step, the sentences, `workload`, `cluster`, `parameters` and how much there is of the run."""
     origin = run.figures.origin
     return {

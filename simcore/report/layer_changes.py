@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
 from simcore.report.changes import change_fields, change_values
-from simcore.report.section import Asked, Field, field_lines, field_values
+from simcore.report.section import Field, PageAsked, field_lines, field_values
 from simcore.units import column_unit
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def _fields(unit_ns: int, unit: str) -> list[Field[LayerChange]]:
     ]
 
 
-def lines(found: Compared, asked: Asked) -> list[str]:
+def lines(found: Compared, asked: PageAsked) -> list[str]:
     """A line a layer that changes; nothing where none does."""
     moved = [one for one in found.layers if one.moved_ns]
     if not moved:
@@ -39,6 +39,6 @@ def lines(found: Compared, asked: Asked) -> list[str]:
     return [f"Layers that change most{more}", *field_lines(_fields(*column_unit(largest)), shown)]
 
 
-def values(found: Compared, asked: Asked) -> dict[str, Any]:
+def values(found: Compared, asked: PageAsked) -> dict[str, Any]:
     """`layers`, of runs that were matched op by op."""
     return {} if found.matched is None else {"layers": field_values(_fields(1, "ns"), found.layers)}

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simcore.diagnostics import printable
-from simcore.report.section import Asked, Field, field_lines, field_values, more_line
+from simcore.report.section import Field, PageAsked, field_lines, field_values, more_line
 from simcore.run.figures import LayerUse
 from simcore.units import duration, percent
 
@@ -131,7 +131,7 @@ def _lines_of(row: LayerUse) -> Iterator[_Line]:
         yield _Line(None, phase, cells[phase])
 
 
-def lines(run: Run, asked: Asked) -> list[str]:
+def lines(run: Run, asked: PageAsked) -> list[str]:
     """The groups of equal rows that cost most, or all rows.
 
     Of all rows, compute and alone: of one run of the cell. exposed: of all runs of the row in a step, on the
@@ -152,7 +152,7 @@ def lines(run: Run, asked: Asked) -> list[str]:
     return [title, *field_lines(_groups(run), shown), *more_line(len(groups) - len(shown))]
 
 
-def values(run: Run, asked: Asked) -> dict[str, Any]:
+def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`layers`: each row of the file, or operation, with its share of the critical path and its slack."""
     rows = list(run.figures.layers(grouped=False))
     return {"layers": field_values(_keys(rows), rows)}

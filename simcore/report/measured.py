@@ -9,7 +9,7 @@ from simcore.diagnostics import printable
 from simcore.kernel_names import shown_name
 from simcore.report.bandwidths import bandwidth_values
 from simcore.report.operations import operation_values
-from simcore.report.section import Asked, Field, field_lines, field_values, more_line
+from simcore.report.section import Field, PageAsked, field_lines, field_values, more_line
 from simcore.report.waits import wait_values
 from simcore.units import duration, signed
 
@@ -51,7 +51,7 @@ def _differences(run: Run) -> list[Difference]:
     return differences(run.figures.recorded)
 
 
-def lines(run: Run, asked: Asked) -> list[str]:
+def lines(run: Run, asked: PageAsked) -> list[str]:
     """A line a rank: when it ends, measured and replayed, and the operations that explain it."""
     found = _differences(run)
     if not found:
@@ -60,7 +60,7 @@ def lines(run: Run, asked: Asked) -> list[str]:
     return ["When each rank ends, measured and replayed", *field_lines(_FIELDS, found[:_RANKS]), *more]
 
 
-def values(run: Run, asked: Asked) -> dict[str, Any]:
+def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`measured`: the step and the ranks as they were measured and, of a replay, as they are replayed."""
     recorded = run.figures.recorded
     if recorded is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simcore.report.section import Asked, Field, field_lines, field_values, keys, more_line
+from simcore.report.section import Field, PageAsked, field_lines, field_values, keys, more_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,7 @@ def _fields(parts: tuple[str, ...]) -> list[Field[_Line]]:
     ]
 
 
-def lines(run: Run, asked: Asked) -> list[str]:
+def lines(run: Run, asked: PageAsked) -> list[str]:
     """A line a stage, GB; neighbours that hold the same are one line."""
     figures = run.model_figures
     if figures is None:
@@ -94,7 +94,7 @@ def _file_lines(memory: Sequence[FileMemory]) -> list[str]:
     return [title, *field_lines(_fields(parts), found[:_STAGES]), *more]
 
 
-def values(run: Run, asked: Asked) -> dict[str, Any]:
+def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`throughput`, `memory` by stage and `model`; of a file `memory` alone, where its rows say it."""
     figures = run.model_figures
     if figures is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from simcore.report.section import Asked, Field, field_lines, field_values
+from simcore.report.section import Field, PageAsked, field_lines, field_values
 from simcore.units import difference, duration, signed
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ _KIND: list[Field[_Kind]] = [
 ]  # fmt: skip
 
 
-def lines(found: Compared, asked: Asked) -> list[str]:
+def lines(found: Compared, asked: PageAsked) -> list[str]:
     """A line an op, or a kind of time of a stage or a rank."""
     if found.op_movers:
         return ["Ops that differ most", *field_lines(_OP, _chosen(found.op_movers, asked.rows))]
@@ -72,7 +72,7 @@ def _chosen(movers: Sequence[_Op], most: int | None) -> list[_Op]:
     return [one for one in movers if one in in_turn[:most]]
 
 
-def values(found: Compared, asked: Asked) -> dict[str, Any]:
+def values(found: Compared, asked: PageAsked) -> dict[str, Any]:
     """`movers`."""
     ops = field_values(_OP, found.op_movers or ())
     return {"movers": [*ops, *field_values(_KIND, found.kind_movers or ())]}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
 from simcore.kernel_names import shown_name
-from simcore.report.section import WIDTH, Asked, Field, field_lines, field_values, more_line
+from simcore.report.section import WIDTH, Field, PageAsked, field_lines, field_values, more_line
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
@@ -62,7 +62,7 @@ def _fields(run: MeasuredRun, waited: Callable[[OpFigures], int] | None) -> list
     ]  # fmt: skip
 
 
-def lines(run: Run, asked: Asked) -> list[str]:
+def lines(run: Run, asked: PageAsked) -> list[str]:
     """The operations and sub-operations, the ones that take most first; an order without times as it is."""
     recorded = run.figures.recorded
     if recorded is None:
@@ -124,6 +124,6 @@ def operation_values(recorded: MeasuredResults) -> dict[str, Any]:
     }
 
 
-def values(run: Run, asked: Asked) -> dict[str, Any]:
+def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`measured` has them."""
     return {}

@@ -23,7 +23,7 @@ from simcore.report import (
     waits,
     what_if,
 )
-from simcore.report.section import Asked, Section, page, values
+from simcore.report.section import PageAsked, Section, page, values
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
@@ -63,7 +63,7 @@ def run_page(
         from simcore.report.trace_text import trace_text
 
         return trace_text(cast("TraceResults", run), ascii_only, with_what_if, every_layer)
-    return page(SECTIONS, run, Asked(ascii_only, with_what_if, every_layer))
+    return page(SECTIONS, run, PageAsked(ascii_only, with_what_if, every_layer))
 
 
 def run_json(run: Run, with_what_if: bool = False) -> dict[str, Any]:
@@ -75,4 +75,4 @@ def run_json(run: Run, with_what_if: bool = False) -> dict[str, Any]:
         from simcore.report.trace_json import trace_json
 
         return {"schema": SCHEMA} | trace_json(cast("TraceResults", run), with_what_if)
-    return {"schema": SCHEMA} | values(SECTIONS, run, Asked(what_if=with_what_if), _FIRST_KEYS)
+    return {"schema": SCHEMA} | values(SECTIONS, run, PageAsked(what_if=with_what_if), _FIRST_KEYS)

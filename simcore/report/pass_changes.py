@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simcore.report.changes import change_fields
-from simcore.report.section import Asked, Field, field_lines
+from simcore.report.section import Field, PageAsked, field_lines
 from simcore.units import column_unit, plural
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def _moved(stage: StagePair) -> int:
     return sum(abs(change.ns) for change in changes if change is not None)
 
 
-def lines(found: Compared, asked: Asked) -> list[str]:
+def lines(found: Compared, asked: PageAsked) -> list[str]:
     """A line a stage, those that change most; nothing where no passes are paired."""
     there = [one for one in found.stages if any(one.pass_ns(way) is not None for way in _DIRECTIONS)]
     if not there:
@@ -42,6 +42,6 @@ def lines(found: Compared, asked: Asked) -> list[str]:
     return [title, *field_lines(fields, shown)]
 
 
-def values(found: Compared, asked: Asked) -> dict[str, Any]:
+def values(found: Compared, asked: PageAsked) -> dict[str, Any]:
     """`stages` of the accounts has them."""
     return {}

@@ -7,28 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
 from simcore.report.changes import CHANGE, change_fields
-from simcore.report.section import Asked, Field, field_lines, field_values
+from simcore.report.section import Field, PageAsked, field_lines, field_values
 from simcore.units import column_unit
 
 if TYPE_CHECKING:
-    from simcore.analysis.compare import Change
+    from simcore.analysis.compare import AccountChange
     from simcore.analysis.two_runs import Compared
 
 _PATH = 5
 _NAME_CELLS = 28
 _NO_LAYER = "no layer"
 # A kind, and a stage or a layer beside it.
-_Line = tuple["Change | None", "Change | None"]
+_Line = tuple["AccountChange | None", "AccountChange | None"]
 
 
-def lines(found: Compared, asked: Asked) -> list[str]:
+def lines(found: Compared, asked: PageAsked) -> list[str]:
     """What the two are made of: by kind and, where that moves more, by stage or by layer."""
     paths = found.paths
     if paths is None or not any(one.ns for changes in paths for one in changes):
         return []
     most = None if asked.everything else _PATH
 
-    def moved(changes: list[Change]) -> int:
+    def moved(changes: list[AccountChange]) -> int:
         return sum(abs(one.ns) for one in changes[:most])
 
     by_stage = moved(paths.stage) > moved(paths.layer)
@@ -48,13 +48,13 @@ def lines(found: Compared, asked: Asked) -> list[str]:
     return [f"Critical paths, what changes most{more}", *field_lines(fields, rows)]
 
 
-def values(found: Compared, asked: Asked) -> dict[str, Any]:
+def values(found: Compared, asked: PageAsked) -> dict[str, Any]:
     """`critical_path`, of runs that were matched op by op."""
     paths = found.paths
     if paths is None:
         return {}
 
-    def changes(name: str, of: list[Change], value: Any) -> list[dict[str, Any]]:
+    def changes(name: str, of: list[AccountChange], value: Any) -> list[dict[str, Any]]:
         return field_values([Field(key=name, value=value), *CHANGE], of)
 
     return {

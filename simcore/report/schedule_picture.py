@@ -27,7 +27,7 @@ MOST_ACTIONS = 400_000
 CHUNKS = 2
 
 
-class Times(NamedTuple):
+class UnitTimes(NamedTuple):
     """Units of forward, input gradient and weight gradient of a micro-batch on a whole stage."""
 
     forward: float = 1.0
@@ -35,7 +35,7 @@ class Times(NamedTuple):
     weight: float = 1.0
 
 
-class Asked(NamedTuple):
+class PictureAsked(NamedTuple):
     """What is to be drawn. microbatches: twice the stages by default. chunks: where a schedule needs to be
     told. size: of its micro-batches, in those of the others.
     """
@@ -44,7 +44,7 @@ class Asked(NamedTuple):
     stages: int | None = None
     microbatches: int | None = None
     chunks: int | None = None
-    times: Times = Times()
+    times: UnitTimes = UnitTimes()
     steps: int = 1
     overlapped: bool = False
     size: float = 1.0
@@ -114,7 +114,7 @@ class Picture(NamedTuple):
         return words
 
 
-def picture_of(asked: Asked) -> Picture:
+def picture_of(asked: PictureAsked) -> Picture:
     """Run a schedule alone. Raises `UsageError` or `InputError` for one that is not there or does not fit."""
     order, shape = _order(asked)
     actions = sum(map(len, order.stages)) * asked.steps
@@ -164,7 +164,7 @@ def picture_of(asked: Asked) -> Picture:
     )
 
 
-def at_equal_memory(asked: Asked, most_held: float, batch: int) -> Asked | None:
+def at_equal_memory(asked: PictureAsked, most_held: float, batch: int) -> PictureAsked | None:
     """The same batch in the largest micro-batches with which no stage holds more than `most_held`.
 
     batch: in micro-batches of size 1. None where there are none: a schedule that holds all of them.
@@ -195,7 +195,7 @@ def _held(order: Order) -> float:
     return most / order.placement.parts
 
 
-def _order(asked: Asked) -> tuple[Order, Shape]:
+def _order(asked: PictureAsked) -> tuple[Order, Shape]:
     rules, given = chosen_schedule(asked.schedule)
     if not rules.pipelined:
         fitting = ", ".join(name for name, one in SCHEDULES.items() if one.pipelined)
@@ -221,7 +221,7 @@ def _order(asked: Asked) -> tuple[Order, Shape]:
     return rules.order(shape), shape
 
 
-def _run(asked: Asked, order: Order, shape: Shape) -> Simulation:
+def _run(asked: PictureAsked, order: Order, shape: Shape) -> Simulation:
     """The step of a model of one layer a part, whose communication is free."""
     parts, stages = order.placement.parts, order.placement.stages
     columns = []

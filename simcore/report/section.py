@@ -15,7 +15,7 @@ from simcore.records import Struct
 Subject = TypeVar("Subject", contravariant=True)
 
 
-class Asked(NamedTuple):
+class PageAsked(NamedTuple):
     """What a page is asked for beside what all have. what_if: what would help; every_layer: all rows, or
     operations, in their table. everything: of a comparison, as long as it is; rows: how many of a table that
     gives way to others, None for all.
@@ -31,17 +31,17 @@ class Asked(NamedTuple):
 class Section(Protocol[Subject]):
     """A module of this room: `lines` of nothing are no part of the page."""
 
-    def lines(self, of: Subject, asked: Asked, /) -> Sequence[str]:
+    def lines(self, of: Subject, asked: PageAsked, /) -> Sequence[str]:
         """The lines of text, the first its title."""
         ...
 
-    def values(self, of: Subject, asked: Asked, /) -> dict[str, Any]:
+    def values(self, of: Subject, asked: PageAsked, /) -> dict[str, Any]:
         """The keys of the JSON."""
         ...
 
 
 def page(
-    sections: Iterable[Section[Subject]], of: Subject, asked: Asked, rows: Mapping[Any, int] | None = None
+    sections: Iterable[Section[Subject]], of: Subject, asked: PageAsked, rows: Mapping[Any, int] | None = None
 ) -> str:
     """The text of the sections that say something, a blank line between two. rows: of `asked`, of sections
     that give way.
@@ -54,7 +54,7 @@ def page(
 
 
 def values(
-    sections: Iterable[Section[Subject]], of: Subject, asked: Asked, first: Sequence[str]
+    sections: Iterable[Section[Subject]], of: Subject, asked: PageAsked, first: Sequence[str]
 ) -> dict[str, Any]:
     """The keys of all sections. first: those that come first, in this order, whatever the order of the page;
     the others are in it.

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from simcore.report.memory import figure_values
-from simcore.report.section import WIDTH, Asked, Field, field_values, keys, wrapped
+from simcore.report.section import WIDTH, Field, PageAsked, field_values, keys, wrapped
 from simcore.units import difference, duration
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _PAIRED: list[Field[Run]] = [
 ]
 
 
-def lines(found: Compared, asked: Asked) -> list[str]:
+def lines(found: Compared, asked: PageAsked) -> list[str]:
     """A line a side, B - A, and why."""
     a_ns, b_ns = found.a.step_time_ns, found.b.step_time_ns
     text = [found.title] if found.title else []
@@ -59,7 +59,7 @@ def lines(found: Compared, asked: Asked) -> list[str]:
     return text + (wrapped(found.parts_words, _THEN, _THEN) if found.parts_words else [])
 
 
-def values(found: Compared, asked: Asked) -> dict[str, Any]:
+def values(found: Compared, asked: PageAsked) -> dict[str, Any]:
     """`schema`, `a`, `b`, `difference_ns`, `why`, `parts`, and what of the two is not alike."""
     a_ns, b_ns = found.a.step_time_ns, found.b.step_time_ns
     side = _PAIRED

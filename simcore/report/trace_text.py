@@ -10,7 +10,7 @@ from simcore.executing.executed import words_of
 from simcore.executing.results import TraceResults
 from simcore.messages.network import link_words
 from simcore.report import diagnostics
-from simcore.report.section import Asked, Column, table
+from simcore.report.section import Column, PageAsked, table
 from simcore.run.findings import path_sums
 from simcore.units import byte_size, column_unit, duration, percent, plural
 
@@ -29,7 +29,7 @@ def trace_text(
     parts += [_links(results), _path(results)]
     if with_what_if:
         parts.append(_what_if(results))
-    parts.append("\n".join([*diagnostics.lines(results, Asked()), ""]))
+    parts.append("\n".join([*diagnostics.lines(results, PageAsked()), ""]))
     return "\n".join(part for part in parts if part)
 
 

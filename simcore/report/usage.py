@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simcore.report.section import Asked, Field, field_lines, field_values, keys
+from simcore.report.section import Field, PageAsked, field_lines, field_values, keys
 from simcore.run.figures import StreamUse
 from simcore.run.track import ranks_of
 from simcore.units import byte_size, column_unit, in_unit, percent
@@ -78,7 +78,7 @@ def _dimensions(run: Run) -> list[Field[DimensionUse]]:
     ]  # fmt: skip
 
 
-def lines(run: Run, asked: Asked) -> list[str]:
+def lines(run: Run, asked: PageAsked) -> list[str]:
     """A line a stream, where something communicates; a line a dimension, where something is sent over it, and
     the port that is busy longest.
     """
@@ -95,7 +95,7 @@ def lines(run: Run, asked: Asked) -> list[str]:
     return found
 
 
-def values(run: Run, asked: Asked) -> dict[str, Any]:
+def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`streams`, `dimensions`, `worst_link`: the port that is busy longest, the factor on its bandwidth."""
     port, worst = run.busiest_port, None
     if port is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.diagnostics import printable
 from simcore.kernel_names import shown_name
-from simcore.report.section import Asked, Field, field_lines, field_values, more_line
+from simcore.report.section import Field, PageAsked, field_lines, field_values, more_line
 from simcore.run.figures import WaitFor
 from simcore.units import duration, percent
 
@@ -41,7 +41,7 @@ def short(text: str, cells: int) -> str:
     return text if len(text) <= cells else text[: cells - 3] + "..."
 
 
-def lines(run: Run, asked: Asked) -> list[str]:
+def lines(run: Run, asked: PageAsked) -> list[str]:
     """A line a wait, the longest ones; nothing where nobody is known to wait."""
     found = run.figures.waits_for
     if not found:
@@ -55,6 +55,6 @@ def wait_values(run: Run) -> list[dict[str, Any]]:
     return field_values(_fields(run), run.figures.waits_for)
 
 
-def values(run: Run, asked: Asked) -> dict[str, Any]:
+def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """Of measured runs `measured` has them."""
     return {}

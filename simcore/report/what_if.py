@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from simcore.diagnostics import printable
 from simcore.kernel_names import shown_name
 from simcore.records import asdict
-from simcore.report.section import Asked, Field, field_lines, field_values, listed
+from simcore.report.section import Field, PageAsked, field_lines, field_values, listed
 from simcore.run.findings import WhatIf, dimension_change
 from simcore.units import change_percent, duration
 
@@ -100,7 +100,7 @@ def _named(one: WhatIf, run: Run) -> str:
     return shown_name(one.knob) if dimension is None else f"{one.knob} ({dimension[1]})"
 
 
-def lines(run: Run, asked: Asked) -> list[str]:
+def lines(run: Run, asked: PageAsked) -> list[str]:
     """The changes that gain; then a line for each thing that is seen in the step time, the others by name.
     The greatest gain comes first.
     """
@@ -149,7 +149,7 @@ def _base_lines(run: Run) -> list[str]:
     ]
 
 
-def values(run: Run, asked: Asked) -> dict[str, Any]:
+def values(run: Run, asked: PageAsked) -> dict[str, Any]:
     """`what_if`, the greatest gain first, `what_if_base_ns`, and `gradients`, its slopes."""
     gradients = run.gradients if run.timed else None
     return {

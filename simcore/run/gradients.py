@@ -69,9 +69,7 @@ class Chains:
     total: ns of a chain. kinds: by kind of duration, ns by chain.
     """
 
-    def __init__(
-        self, graph: Graph, durations: array[int], kind_of: array[int], last: Iterable[int]
-    ) -> None:
+    def __init__(self, graph: Graph, durations: array[int], kind_of: array[int], last: Iterable[int]) -> None:
         """durations: of `Graph.flat`. kind_of: of each duration the number of its kind. last: the nodes with
         which the tracks are over.
         """
@@ -104,9 +102,7 @@ class Chains:
         self.step_ns = max(self._ends[chain] for chain in self.last)
         self._critical = self._tight()
 
-    def _sums(
-        self, numbers: array[int], durations: array[int], kind_of: array[int]
-    ) -> dict[int, int]:
+    def _sums(self, numbers: array[int], durations: array[int], kind_of: array[int]) -> dict[int, int]:
         """ns by kind of the durations with these numbers."""
         first, after = numbers[0], numbers[-1] + 1
         if first < 1 or after - first != len(numbers):

@@ -44,7 +44,7 @@ class Spans(Struct, frozen=True):
     category: bytearray
 
 
-class Order(NamedTuple):
+class LaneOrder(NamedTuple):
     """A way to order lanes. id: of the measure. words: in the heading, in at most twelve cells.
     column: what the share beside each lane is then of, in four. least_first: whether the smallest comes
     first, else the largest.
@@ -158,7 +158,7 @@ class RunLanes(Protocol):
         """The tracks whose compute adds up over the ranks, each with how many they count for."""
 
     @property
-    def orders(self) -> Sequence[Order]:
+    def orders(self) -> Sequence[LaneOrder]:
         """The ways to order lanes, the natural one first."""
 
     def measure_ns(self, order: str, number: int) -> int:
@@ -317,9 +317,7 @@ class SpanWords(Protocol):
     def aside(self, number: int, stream: str | None, index: int, wide: bool, rank: int | None) -> str:
         """What there is to say besides: its pass, for whom it waits. wide: whether there is a line for it."""
 
-    def all_of(
-        self, number: int, stream: str | None, index: int, rank: int | None
-    ) -> list[tuple[str, str]]:
+    def all_of(self, number: int, stream: str | None, index: int, rank: int | None) -> list[tuple[str, str]]:
         """(label, words): all that is known of a span."""
 
     def walk(

@@ -58,7 +58,7 @@ class MeasuredGraph:
         self.waited = [array("i", (NONE,)) * count for count in counts]
         self.circles: list[tuple[int, int]] = []
         self.measured = [0]
-        _Walk(self).run()
+        _RankWalk(self).run()
         self.first_ns = tuple(array("q", one) for one in ties.first_ns)
         for rank, piece in self._alone():
             self.first_ns[rank][piece] = ties.pieces[rank].end[piece] - ties.pieces[rank].start[piece]
@@ -186,7 +186,7 @@ class MeasuredGraph:
         return found if found and (found[0].track != rank or found[0].why == BUSY) else []
 
 
-class _Walk:
+class _RankWalk:
     """Puts the pieces of all ranks in an order in which each comes behind what it waits for.
 
     A rank goes on until it waits for a message or a collective that has no node yet. now: the node at which

@@ -80,10 +80,10 @@ class Links(Struct, frozen=True):
 
 def pieces_of(number: int, rank: RankTrace, links: Links) -> Pieces:
     """The pieces of the rank that is the `number`-th of its run, from 0 ns to its last operation's end."""
-    return _Walk(number, rank, links).pieces
+    return _PieceWalk(number, rank, links).pieces
 
 
-class _Walk:
+class _PieceWalk:
     def __init__(self, number: int, rank: RankTrace, links: Links) -> None:
         self.number = number
         self.rank = rank

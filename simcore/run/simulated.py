@@ -156,7 +156,7 @@ class SimulatedGraph:
         self._nodes = [array("i", (NONE,)) * count + array("i", (START,)) for count in counts]
         self.graph = Graph(len(classes), self.classes_of)
         self._parts: dict[tuple[int, int], list[int]] = {}
-        walk = _QueuedWalk(self, dimensions) if timeline.program.queued else _Walk(self)
+        walk = _QueuedWalk(self, dimensions) if timeline.program.queued else _ClassWalk(self)
         self._last = walk.run(cancelled)
 
     # -- what nodes are --------------------------------------------------------------
@@ -321,7 +321,7 @@ def _between(ops: Sequence[int], first: int, last: int) -> Sequence[int]:
 _BUSY = bytes((BUSY,))
 
 
-class _Walk:
+class _ClassWalk:
     """Puts the ops of all classes in an order in which each comes behind what it waits for.
 
     A class goes on until it waits for an op that has no node yet. now: the node at which its compute is.
@@ -480,7 +480,7 @@ class _Walk:
             self._ready += self._parked.pop((number, op), ())
 
 
-class _QueuedWalk(_Walk):
+class _QueuedWalk(_ClassWalk):
     """The same in dialect astra-sim-1: no streams; which collective was served first is read off the times.
 
     A collective that was issued before it began stood behind another: of those of its members that ran then

@@ -45,7 +45,7 @@ def device_pieces(number: int, rank: RankTrace, meetings: Mapping[Call, int]) ->
 
     meetings: the number of each collective's calls.
     """
-    walk = _Walk(rank)
+    walk = _DeviceWalk(rank)
     # What lies before the step begins on this rank is no gap of it.
     walk.until(rank.first_ns)
     kinds = rank.ops.stated
@@ -74,7 +74,7 @@ def device_pieces(number: int, rank: RankTrace, meetings: Mapping[Call, int]) ->
     return walk.pieces
 
 
-class _Walk:
+class _DeviceWalk:
     def __init__(self, rank: RankTrace) -> None:
         self.rank = rank
         self.pieces = Pieces()

@@ -136,7 +136,7 @@ def _flow(cluster: Cluster, phase: Phase) -> Flow:
     return Flow(fixed_ns, work, highest, shares, place)
 
 
-class Walk:
+class ChunkWalk:
     """Where the chunks of a transmission are. A place (dimension) serves waiting chunks in turn.
 
     All members go on together here: the same queues as those of an idle network, where ranks
@@ -301,7 +301,7 @@ class _Running:
     __slots__ = ("receivers", "senders", "stream", "token", "walk")
 
     def __init__(
-        self, token: object, walk: Walk, senders: Sequence[int], receivers: Sequence[int], stream: int
+        self, token: object, walk: ChunkWalk, senders: Sequence[int], receivers: Sequence[int], stream: int
     ) -> None:
         self.token = token
         self.walk = walk
@@ -365,7 +365,7 @@ class PortNetwork:
         senders, receivers: the places whose ports it leaves and enters by. stream: orders it
         at a port, where no two of a stream are at a time.
         """
-        walk = Walk(transmission)
+        walk = ChunkWalk(transmission)
         running = _Running(token, walk, senders, receivers, stream)
         for chunk, phase in walk.begin():
             self._begin(now, running, chunk, phase, 0)

@@ -18,8 +18,8 @@ from simcore.cluster import (
 from simcore.cluster.placement import hops
 from simcore.collectives import collective_done, collective_ns, explain_collective, transfer_ns
 from simcore.collectives.exact import decimal_ratio, floor_ns
-from simcore.collectives.leg import Leg
 from simcore.collectives.phases import chunk_bytes
+from simcore.collectives.reach import Reach
 from simcore.names import OPTIMIZATIONS
 
 KINDS = ("ring", "switch", "fully-connected")
@@ -199,7 +199,7 @@ def test_a_ring_costs_what_its_packets_take(
 def test_the_farthest_members_of_a_ring_are_found(group: tuple[Cluster, list[int]]) -> None:
     cluster, ranks = group
     dimension = cluster.dims[0]
-    leg = Leg(cluster, group_shape(cluster, ranks).crossings)
+    leg = Reach(cluster, group_shape(cluster, ranks).crossings)
     pairs = [(low, high) for low in ranks for high in ranks if low < high]
     assert leg.farthest(1).hops == max(hops(dimension, high - low) for low, high in pairs)
 
@@ -220,4 +220,4 @@ def test_a_full_ring_of_any_size_is_even() -> None:
         cluster = Cluster((Dimension("ring", nodes, 50.0, 500.0),), (None,))
         shape = group_shape(cluster, range(nodes))
         assert shape.crossings == (Crossing(0, nodes, (1,) * nodes),)
-        assert Leg(cluster, shape.crossings).is_even_ring()
+        assert Reach(cluster, shape.crossings).is_even_ring()

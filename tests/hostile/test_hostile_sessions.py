@@ -13,7 +13,7 @@ from textual.app import App
 from simcore.parameters import Parameters
 from tests.hostile.names import ALL, NASTY, traces, workload
 from tests.tui.pseudo_terminal import Terminal
-from tui.prompt import Field
+from tui.prompt import PromptInput
 from tui.state.checking import Damaged
 from tui.state.files import identity_of, session_path
 from tui.state.stored import Stored, StoredRun, as_text, from_text
@@ -115,5 +115,5 @@ async def test_a_prompt_offers_no_character_that_steers_a_terminal() -> None:
     app: App[None] = App()
     async with app.run_test():
         for name in NASTY.values():
-            assert Field(name).value.isprintable()
-        assert Field(NASTY["csi"]).value == "[31;5;7mX[2J[?1049l"
+            assert PromptInput(name).value.isprintable()
+        assert PromptInput(NASTY["csi"]).value == "[31;5;7mX[2J[?1049l"

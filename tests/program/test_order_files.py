@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters
-from simcore.program.order import Action, Order, Place, Placement, Shape
+from simcore.program.order import Action, ChunkPlace, Order, Placement, Shape
 from simcore.program.order_files import check_order, open_order
 from simcore.program.order_text import as_text
 from simcore.program.schedules import SCHEDULES
@@ -329,7 +329,7 @@ def orders(draw: st.DrawFn) -> Order:
     met = [0] * stages
     route = []
     for rank in ranks:
-        route.append(Place(rank, met[rank]))
+        route.append(ChunkPlace(rank, met[rank]))
         met[rank] += 1
     placement = Placement(stages, (tuple(route),), (0,) * microbatches)
     depth = len(route)

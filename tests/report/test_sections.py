@@ -9,7 +9,7 @@ import pytest
 
 from simcore.analysis.run import Run
 from simcore.analysis.two_runs import compared
-from simcore.asked import Asked as Choice
+from simcore.asked import PageAsked as Choice
 from simcore.json_text import json_text
 from simcore.kineto import read_profile
 from simcore.model.maker import ModelMaker
@@ -17,7 +17,7 @@ from simcore.model.names import MODELS
 from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults, measured_results
 from simcore.report import comparisons, pages
-from simcore.report.section import Asked, Field, Section, field_lines, field_values, keys, page, table
+from simcore.report.section import Field, PageAsked, Section, field_lines, field_values, keys, page, table
 from simcore.simulation import simulate
 from simcore.units import column_unit, in_unit
 from simcore.workload import open_workload
@@ -66,7 +66,7 @@ def of(kind: str) -> Run:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_key_is_of_one_section_and_every_run_has_all_keys_but_those_of_its_files(kind: str) -> None:
-    asked = Asked()
+    asked = PageAsked()
     of_sections = [section.values(of(kind), asked) for section in pages.SECTIONS]
     found = [key for values in of_sections for key in values]
     assert len(found) == len(set(found))
@@ -83,13 +83,13 @@ def test_a_key_is_of_one_section_and_every_run_has_all_keys_but_those_of_its_fil
 def test_a_section_begins_with_words_and_ends_without_a_blank_line(kind: str) -> None:
     for section in pages.SECTIONS:
         for every in (False, True):
-            lines = section.lines(of(kind), Asked(every_layer=every))
+            lines = section.lines(of(kind), PageAsked(every_layer=every))
             assert not lines or (lines[0] and lines[-1])
             assert not any("\n" in line for line in lines)
 
 
 def test_every_section_says_something_of_some_run() -> None:
-    asked = Asked(what_if=True)
+    asked = PageAsked(what_if=True)
     for section in pages.SECTIONS:
         assert any(section.lines(of(kind), asked) for kind in KINDS if kind != "untimed"), section
 
@@ -100,8 +100,8 @@ def test_the_text_and_the_json_have_the_same_figures(kind: str) -> None:
     from simcore.report import usage
 
     found = of(kind)
-    lines = [line.split() for line in usage.lines(found, Asked())]
-    streams = usage.values(found, Asked())["streams"]
+    lines = [line.split() for line in usage.lines(found, PageAsked())]
+    streams = usage.values(found, PageAsked())["streams"]
     unit_ns, unit = column_unit(max(one["most_busy_ns"] for one in streams))
     assert lines[1][:3] == ["stream", "busy", unit]
     resolution = found.figures.resolution_ns
@@ -129,15 +129,15 @@ def test_a_section_more_is_a_line_in_the_list() -> None:
     class Ranks:
         """How many ranks there are."""
 
-        def lines(self, found: Run, asked: Asked) -> list[str]:
+        def lines(self, found: Run, asked: PageAsked) -> list[str]:
             return [f"Ranks: {sum(len(track.ranks) for track in found.tracks)}"]
 
-        def values(self, found: Run, asked: Asked) -> dict[str, object]:
+        def values(self, found: Run, asked: PageAsked) -> dict[str, object]:
             return {"ranks": sum(len(track.ranks) for track in found.tracks)}
 
     more: list[Section[Run]] = [*pages.SECTIONS, Ranks()]
     for kind, ranks in (("simulated", 8), ("measured", 2)):
-        text = page(more, of(kind), Asked())
+        text = page(more, of(kind), PageAsked())
         assert text == f"{pages.run_page(of(kind))}\nRanks: {ranks}\n"
 
 
@@ -146,7 +146,7 @@ def test_a_section_more_is_a_line_in_the_list() -> None:
 )
 def test_a_comparison_of_any_two_kinds_has_each_key_once_and_fits_a_screen(a: str, b: str) -> None:
     found = compared(of(a), of(b))
-    keys_of = [list(section.values(found, Asked())) for section in comparisons.SECTIONS]
+    keys_of = [list(section.values(found, PageAsked())) for section in comparisons.SECTIONS]
     assert len({key for some in keys_of for key in some}) == sum(map(len, keys_of))
     assert sum(map(len, keys_of)) == len(comparisons.comparison_json(found))
     assert comparisons.comparison_page(found).count("\n") <= 40

@@ -10,7 +10,7 @@ from rich.color import ColorSystem
 from rich.style import Style
 
 from tests.tui.terminal_cells import differences, seen_cells
-from tui.terminal.cells import CLEAR, PLAIN, Cells, change, changes, parsed
+from tui.terminal.cells import CLEAR, PLAIN, CellGrid, change, changes, parsed
 
 STYLES = [
     "", "1", "7", "4", "31", "97", "38;5;81", "1;38;5;81", "1;4;38;2;1;2;3", "48;5;52", "7;38;5;81", "1;7;41",
@@ -44,12 +44,12 @@ def rows(draw: st.DrawFn, width: int) -> list[tuple[int, str, str]]:
 
 
 @st.composite
-def films(draw: st.DrawFn) -> list[Cells]:
+def films(draw: st.DrawFn) -> list[CellGrid]:
     """Pictures of one size that follow one another; many rows stay as they were."""
     width, height = draw(st.integers(1, 24)), draw(st.integers(1, 5))
-    pictures = [Cells(width, height)]
+    pictures = [CellGrid(width, height)]
     for _ in range(draw(st.integers(1, 4))):
-        picture = Cells(width, height)
+        picture = CellGrid(width, height)
         picture.take(pictures[-1])
         for y in range(height):
             if draw(st.booleans()):
@@ -69,7 +69,7 @@ def terminal(width: int, height: int) -> tuple[pyte.Screen, pyte.Stream]:
     return screen, stream
 
 
-def whole(picture: Cells) -> pyte.Screen:
+def whole(picture: CellGrid) -> pyte.Screen:
     """A picture cell by cell, each with a place and a style of its own."""
     screen, stream = terminal(picture.width, picture.height)
     for y in range(picture.height):
@@ -82,8 +82,8 @@ def whole(picture: Cells) -> pyte.Screen:
 
 @given(films())
 @settings(max_examples=400, deadline=None)
-def test_each_difference_makes_the_next_picture(film: list[Cells]) -> None:
-    shown = Cells(film[0].width, film[0].height)
+def test_each_difference_makes_the_next_picture(film: list[CellGrid]) -> None:
+    shown = CellGrid(film[0].width, film[0].height)
     screen, stream = terminal(shown.width, shown.height)
     stream.feed(f"\x1b[31mrubbish{CLEAR}")
     cursor: tuple[int, int] | None = (0, 0)
@@ -140,7 +140,7 @@ def test_equal_styles_are_one_object() -> None:
     ],
 )
 def test_the_shortest_of_several_ways_is_taken(before: list[str], after: list[str], sent: str) -> None:
-    old, new = Cells(len(before[0]), len(before)), Cells(len(before[0]), len(before))
+    old, new = CellGrid(len(before[0]), len(before)), CellGrid(len(before[0]), len(before))
     for picture, lines in ((old, before), (new, after)):
         for y, line in enumerate(lines):
             picture.put(y, 0, [(line, PLAIN)])
@@ -148,13 +148,13 @@ def test_the_shortest_of_several_ways_is_taken(before: list[str], after: list[st
 
 
 def test_a_style_is_said_once_for_cells_side_by_side_and_blanks_between_them() -> None:
-    old, new = Cells(20, 1), Cells(20, 1)
+    old, new = CellGrid(20, 1), CellGrid(20, 1)
     new.put(0, 2, [("two words", parsed("1;38;5;81")), (" ", PLAIN), ("more", parsed("1;38;5;74"))])
     assert changes(old, new) == "\x1b[1;3H\x1b[1;38;5;81mtwo words \x1b[38;5;74mmore\x1b[m"
 
 
 def test_characters_that_act_on_the_terminal_are_not_sent() -> None:
-    old, new = Cells(10, 1), Cells(10, 1)
+    old, new = CellGrid(10, 1), CellGrid(10, 1)
     new.put(0, 0, [("a\x1b[2Jb\r\n\tc\x9b", PLAIN)])
     assert "".join(new.chars[0]).rstrip() == "a[2Jbc"
     sent = changes(old, new)
@@ -166,7 +166,7 @@ def test_characters_that_act_on_the_terminal_are_not_sent() -> None:
 def test_a_row_of_doubtful_width_is_sent_whole_and_placed_anew_behind_such_a_character(
     before: str, after: str
 ) -> None:
-    old, new = Cells(4, 1), Cells(4, 1)
+    old, new = CellGrid(4, 1), CellGrid(4, 1)
     old.put(0, 0, [(before, PLAIN)])
     new.put(0, 0, [(after, PLAIN)])
     sent = f"\x1b[1;1H{after}"

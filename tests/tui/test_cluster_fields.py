@@ -8,7 +8,7 @@ from simcore.diagnostics import UsageError
 from simcore.parameters import Parameters
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
-from tui.parameters.fields import Field, fields_for
+from tui.parameters.fields import FormField, fields_for
 
 SEED = str(Path(__file__).parents[2] / "fixtures" / "002_gpt_1024npu.txt")
 
@@ -18,7 +18,7 @@ def simulation() -> Simulation:
     return simulate(open_workload(SEED), Parameters(world=128, tp=8, pp=1, microbatches=1))
 
 
-def field(simulation: Simulation, label: str) -> Field:
+def field(simulation: Simulation, label: str) -> FormField:
     return next(one for one in fields_for(simulation) if one.label == label)
 
 

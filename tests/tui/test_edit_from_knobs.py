@@ -23,9 +23,7 @@ FIELDS = {
 
 
 def test_every_knob_has_a_field() -> None:
-    labels = {
-        field.label for field in ParametersView(Session(small()), ascii_only=False).fields
-    }
+    labels = {field.label for field in ParametersView(Session(small()), ascii_only=False).fields}
     for knob in small().what_if():
         if knob.parameters is None:
             assert label_of(knob.knob) in labels, knob.knob

@@ -12,7 +12,7 @@ from threading import Thread
 
 import pytest
 
-from tui.terminal.output import Output, Picture
+from tui.terminal.output import Output, SentPicture
 
 
 class Watched:
@@ -67,7 +67,7 @@ def test_a_long_text_is_written_as_it_is_taken_and_then_said_to_be(terminal: Wat
 
 
 def test_a_picture_that_nobody_takes_can_be_dropped_and_what_follows_is_written(terminal: Watched) -> None:
-    thread = terminal.send(Picture("x" * 200_000), Picture("y" * 200_000), "restored")
+    thread = terminal.send(SentPicture("x" * 200_000), SentPicture("y" * 200_000), "restored")
     time.sleep(0.1)
     terminal.output.drop_pictures()
     begun = b""

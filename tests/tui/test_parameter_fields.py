@@ -14,7 +14,7 @@ from simcore.simulation import Simulation
 from simcore.workload import open_workload
 from tests.tui.made_runs import run, seed, two_stages
 from tests.tui.pseudo_terminal import ROOT
-from tui.parameters.fields import Field, fields_for, scrubbed_figure
+from tui.parameters.fields import FormField, fields_for, scrubbed_figure
 
 BUSBW = f"busbw:{Path(__file__).parents[1] / 'networks' / 'simai' / 'busbw_fixed.yaml'}"
 DIMS = ("switch:2:4:50", "ring:4:2:300")
@@ -25,7 +25,7 @@ def simulation_of(**parameters: object) -> Simulation:
     return run(two_stages(), **{"dim": DIMS, **parameters}).simulation
 
 
-def field_named(label: str, simulation: Simulation) -> Field:
+def field_named(label: str, simulation: Simulation) -> FormField:
     """The field with this label."""
     return next(field for field in fields_for(simulation) if field.label == label)
 

@@ -47,7 +47,6 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-
 def asked_of(arguments: argparse.Namespace) -> Asked:
     """Which of a directory's measured runs is asked for, and what of it."""
     given = {name: getattr(arguments, name, None) for name in ("run", "step", "comm_names")}

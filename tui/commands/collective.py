@@ -46,7 +46,8 @@ def build_parser() -> Parser:
         "one server, rack or torus plane of a preset)",
     )  # fmt: skip
     parser.add_argument(
-        "--network", metavar="MODEL",
+        "--network",
+        metavar="MODEL",
         help="analytical, in closed form (default), or links: message by message, each link a FIFO",
     )
     parser.add_argument("--json", action="store_true", help=f"the figures as JSON (schema {SCHEMA})")

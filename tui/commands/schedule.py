@@ -12,7 +12,7 @@ from simcore.program.schedules import SCHEDULES
 from tui.commands.parser import Parser
 
 if TYPE_CHECKING:
-    from simcore.report.schedule_picture import Asked, Picture, Times
+    from simcore.report.schedule_picture import Picture, PictureAsked, UnitTimes
 
 SCHEMA = "wltui.schedule/1"
 _NAMES = ", ".join(name for name, one in SCHEDULES.items() if one.pipelined)
@@ -68,7 +68,7 @@ def main(words: list[str]) -> int:
     """Draw schedules. Exit status 0; errors raise."""
     arguments = build_parser().parse_args(words)
     # Not before: --help must answer at once.
-    from simcore.report.schedule_picture import Asked, picture_of
+    from simcore.report.schedule_picture import PictureAsked, picture_of
 
     names = [*arguments.schedules, *filter(None, (arguments.compare or "").split(","))]
     if not names:
@@ -77,7 +77,7 @@ def main(words: list[str]) -> int:
         raise UsageError("--json and --svg: one of them is expected")
     times = _times(arguments.times)
     asked = [
-        Asked(
+        PictureAsked(
             name,
             _count("--stages", arguments.stages, _MOST_STAGES),
             _count("--microbatches", arguments.microbatches, _MOST_COUNT),
@@ -106,7 +106,7 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def _beside(asked: list[Asked], first: Picture) -> list[Picture]:
+def _beside(asked: list[PictureAsked], first: Picture) -> list[Picture]:
     """The others with the memory of the first."""
     from simcore.report.schedule_picture import at_equal_memory, picture_of
 
@@ -143,18 +143,18 @@ def _count(option: str, text: str | None, most: int) -> int | None:
     return int(text)
 
 
-def _times(text: str | None) -> Times:
-    from simcore.report.schedule_picture import Times
+def _times(text: str | None) -> UnitTimes:
+    from simcore.report.schedule_picture import UnitTimes
     from simcore.units import plain_number
 
     if text is None:
-        return Times()
+        return UnitTimes()
     values = [plain_number(one) for one in text.split(",")]
     if len(values) != 3 or any(one is None or one > _MOST_TIME for one in values) or not any(values):
         raise UsageError(
             f"--times {printable(text, 40)}: three numbers are expected, of 0 or more, up to 1000: F,B,W"
         )
-    return Times(*(float(one or 0) for one in values))
+    return UnitTimes(*(float(one or 0) for one in values))
 
 
 def _width(text: str | None) -> int:

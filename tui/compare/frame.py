@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from simcore.analysis.compare import Change
+from simcore.analysis.compare import AccountChange
 from simcore.run.lanes import COMPUTING, clock
 from simcore.units import column_unit, difference, duration, plural, signed, whole_percent
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, MOVERS, PAIRS, CompareModel
@@ -71,7 +71,7 @@ def _accounts(model: CompareModel, width: int, rows: int, told: int) -> tuple[li
     most = max([abs(one.ns) for one in there] + [1])
     bar = max(width - 49, 0)
     lines: list[Line] = []
-    for one in [*there, Change("step", *steps)]:
+    for one in [*there, AccountChange("step", *steps)]:
         name = f"{one.name}, {unit}" if one.name == "step" else one.name
         figures = f" {name:<17}{one.a_ns / unit_ns:>9.3f}{one.b_ns / unit_ns:>9.3f}"
         diff = f"{one.ns / unit_ns:>+10.3f} " if one.ns else f"{'=':>10} "

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from simcore.analysis.beside import Beside
 from simcore.analysis.beside.words import notices, paired_words, run_words, side_facts, where_words, why_words
-from simcore.analysis.compare import Alike, Change
+from simcore.analysis.compare import AccountChange, Alike
 from simcore.analysis.run import Run
 from simcore.run.lanes import KINDS
 from simcore.run.track import Track, busy_ns
@@ -118,7 +118,7 @@ class MeasuredCompared:
         return why_words(self.beside)
 
     @property
-    def accounts(self) -> Sequence[Change]:
+    def accounts(self) -> Sequence[AccountChange]:
         return [one for one in self.beside.whole.accounts if one.a_ns or one.b_ns]
 
     @cached_property

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from simcore.analysis.accounts import ACCOUNTS
-from simcore.analysis.compare import Alike, Change, Comparison
+from simcore.analysis.compare import AccountChange, Alike, Comparison
 from simcore.analysis.compare.words import cost_words, matched_words, op_words, side_words
 from simcore.analysis.origins import op_facts
 from simcore.analysis.span_words import PHASE_WORDS
@@ -119,7 +119,7 @@ class SimulatedCompared:
         return self.comparison.why
 
     @property
-    def accounts(self) -> Sequence[Change]:
+    def accounts(self) -> Sequence[AccountChange]:
         return [
             one._replace(name=_COMPUTE.get(one.name, one.name))
             for one in self.comparison.accounts

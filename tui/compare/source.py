@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from simcore.analysis import two_runs
-from simcore.analysis.compare import Alike, Change
+from simcore.analysis.compare import AccountChange, Alike
 from simcore.units import whole_percent
 from tui.frame import cells
 from tui.session import KeptRun, Run, Session
@@ -75,7 +75,7 @@ class Compared(Protocol):
         """What explains B - A and what causes it, a sentence without its full stop."""
 
     @property
-    def accounts(self) -> Sequence[Change]:
+    def accounts(self) -> Sequence[AccountChange]:
         """The accounts that are there, by the names of the screen."""
 
     @property

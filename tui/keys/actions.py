@@ -59,7 +59,7 @@ def _is_function_key(name: str) -> bool:
 Keymap = Mapping[str, str]
 
 
-class Action(NamedTuple):
+class KeyAction(NamedTuple):
     """id: names it in a keymap, `screen.action`. words: what it does. keys: as people write them.
     call: what Textual runs, `zoom(1, 2)`. screen: the screen that is opened first, none for "".
     """
@@ -71,7 +71,7 @@ class Action(NamedTuple):
     screen: str = ""
 
 
-def actions(bindings: Iterable[BindingType], keymap: Keymap, screen: str = "") -> list[Action]:
+def actions(bindings: Iterable[BindingType], keymap: Keymap, screen: str = "") -> list[KeyAction]:
     """The actions of these bindings, in their order, with the keys that they have now.
 
     screen: where the bindings are those of a screen that is not open.
@@ -82,7 +82,7 @@ def actions(bindings: Iterable[BindingType], keymap: Keymap, screen: str = "") -
         if one.id is None:  # a key that is part of another action, as a digit of typing a value is
             continue
         keys = (keymap.get(one.id) or one.key).split(",")
-        found.append(Action(one.id, one.description, tuple(map(key_name, keys)), one.action, screen))
+        found.append(KeyAction(one.id, one.description, tuple(map(key_name, keys)), one.action, screen))
     return found
 
 

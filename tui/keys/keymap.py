@@ -18,7 +18,7 @@ from textual.binding import Binding, BindingType
 
 from simcore.diagnostics import Diagnostic, InputError, printable
 from simcore.toml_text import TomlProblem, as_written, parse_toml, place_in_table, read_text
-from tui.keys.actions import Action, actions, key_name, key_of
+from tui.keys.actions import KeyAction, actions, key_name, key_of
 
 # The keys that end the program work whatever a keymap says.
 FIXED = "app.quit-everywhere"
@@ -155,7 +155,9 @@ class _Reader:
         return _refusal(self.path, message, place_in_table(self.text, table, name))
 
 
-def _clash(found: list[Action], mapped: Mapping[str, str], own: list[Action]) -> tuple[str, str, str] | None:
+def _clash(
+    found: list[KeyAction], mapped: Mapping[str, str], own: list[KeyAction]
+) -> tuple[str, str, str] | None:
     """(action, action, key) of two of one screen that have the same key, but not without a keymap. The first
     is one of the keymap.
 

@@ -12,7 +12,7 @@ from simcore.replay.operations import WORK, Operation, Operations
 from simcore.units import percent, plural
 from tui.frame import cells
 from tui.layers.op_words import origin_words
-from tui.layers.table import Column, Place, figure, found_from
+from tui.layers.table import Column, TablePlace, figure, found_from
 
 # A name's cells: as many where the other columns of a width leave no more, as many where they do.
 _LEAST_NAME, _LEAST_NAME_OF_RANK, _MOST_NAME = 26, 20, 48
@@ -329,10 +329,10 @@ class OpTable:
     def first_line(self, line: int) -> int:
         return line
 
-    def place(self, line: int) -> Place | None:
+    def place(self, line: int) -> TablePlace | None:
         rank, start, end, stream = self._operations.place(self.operation(line))
         # An instant is drawn 1 ns wide.
-        return Place(rank, start, max(end, start + 1), stream)
+        return TablePlace(rank, start, max(end, start + 1), stream)
 
     def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
         one = self.operation(line)

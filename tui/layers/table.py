@@ -14,7 +14,7 @@ class Column(NamedTuple):
     left: bool
 
 
-class Place(NamedTuple):
+class TablePlace(NamedTuple):
     """A stretch of the timeline, ns. number: of the class of ranks, or the rank's index. stream: whose lane
     it is on, None for the ranks' own.
     """
@@ -122,7 +122,7 @@ class Table(Protocol):
         """The line with the name of what a line is of."""
         ...
 
-    def place(self, line: int) -> Place | None:
+    def place(self, line: int) -> TablePlace | None:
         """The longest span of a line; None where it takes no time in the step."""
         ...
 

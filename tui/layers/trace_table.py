@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from simcore.executing.results import NameUse, TraceResults
 from simcore.units import duration, percent, plural
 from tui.frame import cells
-from tui.layers.table import Column, Place, figure, fitting, found_from
+from tui.layers.table import Column, TablePlace, figure, fitting, found_from
 
 # Heading, cells, whether left-aligned, from which width on, what it sorts by, whether the largest comes
 # first.
@@ -136,10 +136,10 @@ class TraceTable:
     def first_line(self, line: int) -> int:
         return line
 
-    def place(self, line: int) -> Place | None:
+    def place(self, line: int) -> TablePlace | None:
         one, executed = self._all[self.lines[line]], self._results.executed
         start, end = executed.start[one.rank][one.place], executed.end[one.rank][one.place]
-        return Place(one.rank, start, max(end, start + 1))
+        return TablePlace(one.rank, start, max(end, start + 1))
 
     def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
         one, results = self._all[self.lines[line]], self._results

@@ -17,7 +17,7 @@ from simcore.simulation import explain_alone
 from simcore.units import duration, percent, plural
 from simcore.workload.model import PHASES
 from tui.frame import cells, wrapped
-from tui.layers.table import Column, Place, figure, fitting
+from tui.layers.table import Column, TablePlace, figure, fitting
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,12 +319,12 @@ class WorkloadTable:
             line -= 1
         return line
 
-    def place(self, line: int) -> Place | None:
+    def place(self, line: int) -> TablePlace | None:
         """The longest span of a line's phase, else of its rows."""
         one = self.lines[line]
         rows, timeline = frozenset(one.group.rows.indices), self._results.simulation.timeline
         seen = longest_span(timeline, rows, one.phase) or longest_span(timeline, rows)
-        return None if seen is None else Place(*seen)
+        return None if seen is None else TablePlace(*seen)
 
     def origin(self, line: int, width: int) -> tuple[str, list[tuple[str, str]]]:
         one = self.lines[line]

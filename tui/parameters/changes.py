@@ -9,14 +9,14 @@ from typing import Any
 from simcore.analysis.run import Run
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
-from tui.parameters.fields import Field
+from tui.parameters.fields import FormField
 
 # Step times that are remembered while one scrubs.
 _MOST_KNOWN = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FieldChange:
     """One changed field in words. alone: the opened run's parameters with it; without: those of the
     run without it; None where the value does not fit there."""
 
@@ -34,17 +34,17 @@ class ChangeTimes:
     without_ns: int | None
 
 
-def changes_of(fields: Sequence[Field], opened: Any, now: Any) -> list[Change]:
+def changes_of(fields: Sequence[FormField], opened: Any, now: Any) -> list[FieldChange]:
     """What was changed in the run since it was opened, in the order of the form. opened, now: their bases."""
     found = []
     for field in fields:
         if field.differs(opened, now):
             words = field.words(field.text(now.parameters, now))
-            found.append(Change(words, _moved(field, now, opened), _moved(field, opened, now)))
+            found.append(FieldChange(words, _moved(field, now, opened), _moved(field, opened, now)))
     return found
 
 
-def _moved(field: Field, source: Any, target: Any) -> Parameters | None:
+def _moved(field: FormField, source: Any, target: Any) -> Parameters | None:
     try:
         return field.moved(source, target)
     except UsageError:
@@ -63,7 +63,7 @@ class StepTimes:
 
     def of(
         self,
-        changes: Sequence[Change],
+        changes: Sequence[FieldChange],
         now: Run,
         progress: Callable[[int, int], None],
         cancelled: Callable[[], bool],

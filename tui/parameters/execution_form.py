@@ -15,7 +15,7 @@ from simcore.units import duration, number, signed
 from tui.frame import Glyphs, Line
 from tui.parameters.changes import ChangeTimes
 from tui.parameters.effect import change_lines, figure_lines, step_line
-from tui.parameters.fields import Field, next_name, scrubbed_count
+from tui.parameters.fields import FormField, next_name, scrubbed_count
 
 _NONE = "-"
 
@@ -27,7 +27,7 @@ class ExecutionBasis(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionField(Field):
+class ExecutionField(FormField):
     """One parameter, typed as on the command line; `-` takes it back."""
 
     flag: Flag
@@ -90,7 +90,7 @@ class ExecutionForm:
         """Of a draft."""
         return ExecutionBasis(parameters)
 
-    def fields(self, basis: ExecutionBasis) -> list[Field]:
+    def fields(self, basis: ExecutionBasis) -> list[FormField]:
         """Those of the table whose flag says so."""
         return [
             ExecutionField(

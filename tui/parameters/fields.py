@@ -33,7 +33,7 @@ from tui.parameters.basis import Basis, basis_of, is_one_loop, not_given, values
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FormField:
     """A parameter in the form. label, unit, help: what is shown of it. option: its flag."""
 
     group: str
@@ -123,7 +123,7 @@ _ORIGINS: dict[Origin, str] = {"stated": "in the file", "counted": "counted", "a
 
 
 @dataclass(frozen=True, slots=True)
-class FlagField(Field):
+class FlagField(FormField):
     """A field over one flag of the command line."""
 
     flag: Flag
@@ -260,7 +260,7 @@ def _of_workloads(flag: Flag) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class DimensionField(Field):
+class DimensionField(FormField):
     """Bandwidth or latency of one dimension of the cluster. attribute: of `Dimension`."""
 
     index: int
@@ -326,7 +326,7 @@ class DimensionField(Field):
 
 
 @dataclass(frozen=True, slots=True)
-class AlgorithmField(Field):
+class AlgorithmField(FormField):
     """The collective algorithm of one dimension."""
 
     index: int
@@ -369,7 +369,7 @@ def dimension_place(index: int, dims: Sequence[Dimension]) -> str:
     return ("inside a server", "between servers")[index]
 
 
-def dimension_fields(index: int, dims: Sequence[Dimension]) -> list[Field]:
+def dimension_fields(index: int, dims: Sequence[Dimension]) -> list[FormField]:
     """The fields of one dimension of the cluster."""
     name, dimension = f"dim {index}", dims[index]
     where = dimension_place(index, dims)
@@ -466,13 +466,13 @@ _SHORT = {
 }
 
 
-def fields_for(basis: Basis) -> list[Field]:
+def fields_for(basis: Basis) -> list[FormField]:
     """The fields of a run or a draft, in the groups of the command line.
 
     Choices of one are left out, what the run's network has no use for, and the layers of a file
     that is no op table. Raises `UsageError` for a network that there is not.
     """
-    found: list[Field] = []
+    found: list[FormField] = []
     model = network_model(basis.parameters)
     # What a model is made with stands beside its degrees.
     of_model = ("layout", "model") if basis.workload.maker is not None else ()
@@ -510,4 +510,4 @@ def _is_left_out(flag: Flag, basis: Basis) -> bool:
     return flag.field == "algorithm" or (flag.kind == "word" and len(choices(flag.field)) == 1)
 
 
-__all__ = ["Field", "dimension_place", "fields_for", "scrubbed_figure"]
+__all__ = ["FormField", "dimension_place", "fields_for", "scrubbed_figure"]

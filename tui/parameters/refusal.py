@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from simcore.parameters import Parameters
 from tui.frame import cells
-from tui.parameters.fields import Field
+from tui.parameters.fields import FormField
 from tui.session import Session
 
 _LONGEST = 400
@@ -51,7 +51,7 @@ class Refusal:
         """Why the last value or the draft cannot be, in one line; empty when they can."""
         return cells((self.value or self._session.error).replace("\n", "; "), _LONGEST)
 
-    def place(self, fields: Sequence[Field], changed: Mapping[str, str]) -> int:
+    def place(self, fields: Sequence[FormField], changed: Mapping[str, str]) -> int:
         """Of which of the fields the value cannot be: -1 for none, or for what is of none of them.
 
         changed: label and value of the fields that are not as opened. What names a flag or a file is of

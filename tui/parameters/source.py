@@ -11,7 +11,7 @@ from tui.frame import Glyphs, Line
 from tui.parameters.basis import basis_of
 from tui.parameters.changes import ChangeTimes
 from tui.parameters.effect import compact_lines, effect_lines
-from tui.parameters.fields import Field, fields_for
+from tui.parameters.fields import FormField, fields_for
 from tui.parameters.form import cluster_title
 from tui.session import Run
 
@@ -25,7 +25,7 @@ class FormSource(Protocol):
     def near(self, parameters: Parameters, basis: Any) -> Any:
         """Of a draft that has not been run; basis: one that is near. Never raises."""
 
-    def fields(self, basis: Any) -> list[Field]:
+    def fields(self, basis: Any) -> list[FormField]:
         """The fields, in the order of the form. Raises `UsageError` where a draft has none."""
 
     def title(self, group: str, basis: Any, width: int) -> str:

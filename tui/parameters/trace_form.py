@@ -20,7 +20,7 @@ from simcore.units import duration, number, plural, signed
 from tui.frame import Glyphs, Line, largest
 from tui.parameters.changes import ChangeTimes
 from tui.parameters.effect import change_lines, figure_lines, step_line
-from tui.parameters.fields import Field, FlagField
+from tui.parameters.fields import FlagField, FormField
 
 _HEADING: Line = [(f"{'rank':>6}{'end, opened':>13}{'end, now':>11}{'difference':>12}", "dim")]
 
@@ -33,7 +33,7 @@ class TraceBasis(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class FactorField(Field):
+class FactorField(FormField):
     """A factor: of a flag of its own (key ""), or the one that a list has for a key."""
 
     flag: Flag
@@ -113,7 +113,7 @@ class TraceForm:
     def __init__(self) -> None:
         # Of the runs that were asked for last: the form asks several times a picture.
         self._known: list[tuple[MeasuredResults, TraceBasis]] = []
-        self._fields: tuple[MeasuredRun | None, list[Field]] = (None, [])
+        self._fields: tuple[MeasuredRun | None, list[FormField]] = (None, [])
 
     def basis(self, run: MeasuredResults) -> TraceBasis:
         """Of a run that is there."""
@@ -127,7 +127,7 @@ class TraceForm:
         """Of a draft."""
         return basis._replace(parameters=parameters)
 
-    def fields(self, basis: TraceBasis) -> list[Field]:
+    def fields(self, basis: TraceBasis) -> list[FormField]:
         """None of an order without times. They are those of the trace, whatever its parameters."""
         if self._fields[0] is not basis.results.measured:
             self._fields = (basis.results.measured, _fields_of(basis.results))
@@ -175,13 +175,13 @@ class TraceForm:
         return [*lines, *_ends(opened, now, height - len(lines))]
 
 
-def _fields_of(results: MeasuredResults) -> list[Field]:
+def _fields_of(results: MeasuredResults) -> list[FormField]:
     """Its parts, then its operations, group kinds, stages and ranks."""
     if not results.timed:
         return []
     run = results.measured
     replay = flag_of("replay")
-    found: list[Field] = [
+    found: list[FormField] = [
         _part("compute_scale", "compute", "forward, backward and optimizer times X"),
         _part("comm_scale", "communication", "all communication times X"),
         _part("gap_scale", "host gaps", "the host's time between operations times X; 0 removes the gaps"),
@@ -227,12 +227,12 @@ def _ends(opened: MeasuredResults, now: MeasuredResults, rows: int) -> list[Line
     return [*lines, [(f"  and {plural(left, 'more rank')}", "dim")]] if left else lines
 
 
-def _part(field: str, label: str, help: str) -> Field:
+def _part(field: str, label: str, help: str) -> FormField:
     flag = flag_of(field)
     return FactorField("all of it", label, "x", f"{flag.option}  {help}", flag.option, flag)
 
 
-def _entry(group: str, label: str, field: str, key: str, help: str) -> Field:
+def _entry(group: str, label: str, field: str, key: str, help: str) -> FormField:
     flag = flag_of(field)
     words = f"{flag.option} {printable(key, 60)}=X  {help}"
     return FactorField(group, printable(label, 40), "x", words, flag.option, flag, key)

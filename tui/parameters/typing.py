@@ -8,7 +8,7 @@ from simcore.diagnostics import UsageError
 from tui.frame import cells
 
 if TYPE_CHECKING:
-    from tui.parameters.fields import Field
+    from tui.parameters.fields import FormField
     from tui.parameters.view import ParametersView
 
 
@@ -33,7 +33,7 @@ class TypedValue:
         prompt = LivePrompt(question, value, changed)
         self._view.app.push_screen(prompt, self._taken)
 
-    def _unfit(self, field: Field, text: str) -> str:
+    def _unfit(self, field: FormField, text: str) -> str:
         """Why a text is no value of the field; nothing if it is."""
         try:
             field.typed(self._view.session.draft, self._view.follow(), text)

@@ -17,7 +17,7 @@ from tui.frame_view import ScreenView, binding
 from tui.panels import beside, box
 from tui.parameters.changes import ChangeTimes, StepTimes, changes_of
 from tui.parameters.effect import state_lines
-from tui.parameters.fields import Field
+from tui.parameters.fields import FormField
 from tui.parameters.form import FormRow, form_lines, help_lines, is_reason
 from tui.parameters.refusal import Refusal
 from tui.parameters.saved import SavedParameters
@@ -102,7 +102,7 @@ class ParametersView(ScreenView):
         return not self.fields
 
     @property
-    def at(self) -> Field:
+    def at(self) -> FormField:
         """The field of the cursor."""
         return self.fields[self.field]
 
@@ -122,7 +122,7 @@ class ParametersView(ScreenView):
             self.field = self._place(here)
         return found
 
-    def _place(self, field: Field | None) -> int:
+    def _place(self, field: FormField | None) -> int:
         """Where a field is now, or the one with its label; operations may be called alike."""
         if field in self.fields:
             return self.fields.index(field)
@@ -389,7 +389,7 @@ class ParametersView(ScreenView):
         self.redraw()
         self._saved.load()
 
-    def change(self, field: Field, change: Callable[[], Parameters]) -> None:
+    def change(self, field: FormField, change: Callable[[], Parameters]) -> None:
         """Make a change of a field."""
         self.refusal.touched = field.label
         self.take(change)
@@ -428,6 +428,6 @@ def _how(session: Session) -> str:
     return "opened" if session.history[0].label == session.opened.label else "measured"
 
 
-def _cut(field: Field) -> str:
+def _cut(field: FormField) -> str:
     """The label in its column: names of operations may be longer."""
     return middle_cut(field.label, 20)

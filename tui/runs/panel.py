@@ -100,7 +100,7 @@ def _step(run: KeptRun, first: KeptRun) -> Line:
 _KEYS = "Enter shows, n names, Space marks, c compares, Delete removes"
 
 
-class Chosen(NamedTuple):
+class ChosenRuns(NamedTuple):
     """What is to be done: show `run`, or compare it (B) with `beside` (A)."""
 
     run: KeptRun
@@ -202,7 +202,7 @@ class RunsPanel(Panel, inherit_bindings=False):
         self._redraw()
 
     def action_show(self) -> None:
-        self.dismiss(Chosen(self._run))
+        self.dismiss(ChosenRuns(self._run))
 
     def action_name(self) -> None:
         run = self._run
@@ -227,7 +227,7 @@ class RunsPanel(Panel, inherit_bindings=False):
         if one is other:
             self._redraw("mark another run with Space first: it is compared with this one")
         else:
-            self.dismiss(Chosen(other, one))
+            self.dismiss(ChosenRuns(other, one))
 
     def action_remove(self) -> None:
         run = self._run

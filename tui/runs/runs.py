@@ -15,7 +15,7 @@ from tui.session import KeptRun, Run, Session
 if TYPE_CHECKING:
     from simcore.run.findings import WhatIf
     from tui.app import WltuiApp
-    from tui.runs.panel import Chosen
+    from tui.runs.panel import ChosenRuns
 
 # The table is of the run on the screen: a change of it would take away what is being looked for.
 STILL_RUNNING = "a run is being made: wait for it, or stop it (5, Esc), then t tries the change"
@@ -217,7 +217,7 @@ class Runs:
         panel = RunsPanel(self._session, self._app.current_view.glyphs)
         self._app.push_screen(panel, self._chosen)
 
-    def _chosen(self, chosen: Chosen | None) -> None:
+    def _chosen(self, chosen: ChosenRuns | None) -> None:
         """Show a run of the history, or two beside each other: each is found when it is first shown."""
         self._app.redraw_chrome()
         # Runs may have been named and removed.

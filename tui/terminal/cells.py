@@ -109,7 +109,7 @@ CLEAR = "\x1b[m\x1b[H\x1b[2J"
 _TO_END = "\x1b[K"
 
 
-class Cells:
+class CellGrid:
     """A picture of width x height cells: characters and styles, row by row.
 
     A character that fills two cells is followed by an empty string; one that fills none is in
@@ -125,7 +125,7 @@ class Cells:
     def size(self) -> tuple[int, int]:
         return self.width, self.height
 
-    def take(self, other: Cells) -> None:
+    def take(self, other: CellGrid) -> None:
         """Become equal to a picture of the same size."""
         for y in range(self.height):
             self.chars[y][:] = other.chars[y]
@@ -168,7 +168,7 @@ def _put_odd(text: str, chars: list[str]) -> None:
             chars[-1] += char
 
 
-def changes(old: Cells, new: Cells, cursor: tuple[int, int] | None = None) -> str:
+def changes(old: CellGrid, new: CellGrid, cursor: tuple[int, int] | None = None) -> str:
     """The sequences that make `new` of `old` on a terminal, "" when nothing differs.
 
     Both have one size. The terminal's style is the default before and after, and it does not

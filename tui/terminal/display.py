@@ -28,7 +28,7 @@ from textual.app import App
 from textual.screen import Screen
 from textual.strip import Strip
 
-from tui.terminal.cells import CLEAR, PLAIN, Cells, Sgr, changes, parsed
+from tui.terminal.cells import CLEAR, PLAIN, CellGrid, Sgr, changes, parsed
 from tui.terminal.driver import TerminalDriver
 from tui.terminal.kinds import is_remote
 
@@ -98,8 +98,8 @@ class Display:
     def __init__(self, app: App[Any]) -> None:
         self._app = app
         self._driver: TerminalDriver | None = None
-        self._wanted = Cells(0, 0)
-        self._shown: Cells | None = None
+        self._wanted = CellGrid(0, 0)
+        self._shown: CellGrid | None = None
         self._cursor: tuple[int, int] | None = None
         self._sgr: dict[Style | None, Sgr] = {None: PLAIN}
         # Whoever sets TEXTUAL_FPS has chosen a rate, which Textual itself keeps.
@@ -152,7 +152,7 @@ class Display:
 
     def _sized(self, width: int, height: int) -> None:
         if self._wanted.size != (width, height):
-            self._wanted = Cells(width, height)
+            self._wanted = CellGrid(width, height)
             self._shown = None
 
     def _pieces(self, strip: Iterable[Segment]) -> Iterator[tuple[str, Sgr]]:
@@ -188,7 +188,7 @@ class Display:
             return
         self._is_current = True
         if self._shown is None:
-            self._shown = Cells(*wanted.size)
+            self._shown = CellGrid(*wanted.size)
             sequences = CLEAR + changes(self._shown, wanted, (0, 0))
         else:
             sequences = changes(self._shown, wanted, self._cursor)

@@ -20,7 +20,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
 
-from tui.terminal.output import Output, Picture
+from tui.terminal.output import Output, SentPicture
 
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
@@ -151,7 +151,7 @@ class TerminalDriver(MouseDriver):
             self._answers = False
             self._asked_at = monotonic()
             sequences += _QUESTION
-        self.write(Picture(sequences))
+        self.write(SentPicture(sequences))
 
     def write(self, data: str) -> None:
         self._output.expect()

@@ -22,7 +22,7 @@ def _own_descriptor(shared: int) -> int:
         return shared
 
 
-class Picture(str):
+class SentPicture(str):
     """Sequences that draw: what may be left out when the program ends before they are written."""
 
 
@@ -63,7 +63,7 @@ class Output:
     def flush(self) -> None:
         """Write what is held. A terminal that is gone takes everything."""
         held, self._held = self._held, []
-        for is_picture, texts in groupby(held, lambda text: isinstance(text, Picture)):
+        for is_picture, texts in groupby(held, lambda text: isinstance(text, SentPicture)):
             if not self._is_gone and not (is_picture and self._drops_pictures):
                 try:
                     self._write_all("".join(texts).encode(self._encoding, self._errors), is_picture)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from typing import NamedTuple
 
-from simcore.run.lanes import Order
+from simcore.run.lanes import LaneOrder
 from tui.frame import scrolled
 from tui.timeline.filtering import matching
 from tui.timeline.groups import Group, GroupLane, all_groups, grouped
@@ -49,7 +49,7 @@ class Listing:
     """
 
     source: LaneSource
-    order: Order
+    order: LaneOrder
     _groups: dict[LaneKey, Group]
     _group_lanes: dict[LaneKey, GroupLane]
     _open: set[LaneKey]
@@ -96,7 +96,7 @@ class Listing:
             else:
                 yield from self._ranks_rows(one, depth)
 
-    def _measure(self, order: Order, one: Group | int) -> int:
+    def _measure(self, order: LaneOrder, one: Group | int) -> int:
         """A group goes where the first of its lanes does."""
         if not order.id:
             return 0
@@ -161,7 +161,7 @@ class Arrangement(Listing):
     def __init__(self, source: LaneSource, height: int = 20) -> None:
         self.source = source
         self.height = height
-        self.order: Order = source.orders[0]
+        self.order: LaneOrder = source.orders[0]
         self.rows: list[Row] = []
         self.focus = 0
         self.top = 0

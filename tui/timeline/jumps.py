@@ -18,7 +18,7 @@ from tui.timeline.spans import ALL, LaneKey
 NO_PATH = "no critical path: the ranks of this run have no common time"
 
 
-class Place(NamedTuple):
+class JumpPlace(NamedTuple):
     """Where one was, to come back to."""
 
     arranged: Memory
@@ -27,13 +27,13 @@ class Place(NamedTuple):
     span_ns: int
 
 
-def place_of(model: TimelineModel) -> Place:
+def place_of(model: TimelineModel) -> JumpPlace:
     """Where the model is."""
     window = model.window
-    return Place(model.arrangement.memory(), model.cursor_ns, window.first_ns, window.span_ns)
+    return JumpPlace(model.arrangement.memory(), model.cursor_ns, window.first_ns, window.span_ns)
 
 
-def return_to(model: TimelineModel, place: Place) -> None:
+def return_to(model: TimelineModel, place: JumpPlace) -> None:
     """Back to a place, as if one had not been away."""
     model.arrangement.recall(place.arranged)
     model.cursor_ns = place.cursor_ns

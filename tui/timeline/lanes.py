@@ -8,7 +8,7 @@ from functools import cached_property
 
 from simcore.analysis.shares import Shares
 from simcore.ranks import Block, RankSet
-from simcore.run.lanes import COMPUTE_STREAM, Order, RunLanes, Searched, Spans
+from simcore.run.lanes import COMPUTE_STREAM, LaneOrder, RunLanes, Searched, Spans
 from simcore.units import percent
 from tui.frame import Line, cells, in_cells, width_of, wrapped
 from tui.session import Run
@@ -216,7 +216,7 @@ class LaneSource:
         """Each kind of cell that occurs."""
         return legend_of(self.of.kinds, self.of.communication_words, self.of.idle_words)
 
-    def measure(self, order: Order, number: int) -> int:
+    def measure(self, order: LaneOrder, number: int) -> int:
         """What an order goes by, of a group of ranks; the smallest comes first."""
         ns = self.of.measure_ns(order.id, number)
         return ns if order.least_first else -ns

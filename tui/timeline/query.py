@@ -226,15 +226,3 @@ def table(values: Iterable[int]) -> bytes:
     for value in values:
         found[value] = 1
     return bytes(found)
-
-
-
-
-
-
-
-
-
-
-
-

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from simcore.analysis.beside import words
 from simcore.analysis.beside.words import account_of
-from simcore.analysis.compare import Change, Part
+from simcore.analysis.compare import AccountChange, Part
 from simcore.analysis.compare.parts import BUSY
 from simcore.analysis.run import Run
 from simcore.diagnostics import UsageError, printable
@@ -51,16 +51,16 @@ class StagePair(NamedTuple):
     """
 
     stage: int | None
-    accounts: list[Change]
+    accounts: list[AccountChange]
     passes: list[MatchedPass]
 
-    def pass_ns(self, direction: str) -> Change | None:
+    def pass_ns(self, direction: str) -> AccountChange | None:
         """What a pass takes, the mean of those that both have; None where there is none."""
         alike = [one for one in self.passes if one.a.direction == direction]
         if not alike:
             return None
         sums = (sum(one.a.ns for one in alike), sum(one.b.ns for one in alike))
-        return Change(direction, *(ns // len(alike) for ns in sums))
+        return AccountChange(direction, *(ns // len(alike) for ns in sums))
 
 
 class KindChange(NamedTuple):
@@ -69,7 +69,7 @@ class KindChange(NamedTuple):
     """
 
     stage: int | None
-    change: Change
+    change: AccountChange
     rank: int | None = None
 
 
@@ -147,7 +147,7 @@ class Beside(Struct, frozen=True, dict=True):
         return f"the mean of the paired stages, then stage {self._most_changed.stage}, which changes most"
 
     @property
-    def account_pairs(self) -> list[tuple[Change, Change]]:
+    def account_pairs(self) -> list[tuple[AccountChange, AccountChange]]:
         """The mean of the paired stages, and of the stage that changes most."""
         return list(zip(self.whole.accounts, self._most_changed.accounts, strict=True))
 
@@ -217,9 +217,7 @@ class Beside(Struct, frozen=True, dict=True):
         return [LanePair(stage, firsts[0][stage], firsts[1][stage], 1) for stage in known]
 
     def _numbered(self) -> list[LanePair]:
-        sides = [
-            {rank: track for track in side.tracks for rank in track.ranks} for side in (self.a, self.b)
-        ]
+        sides = [{rank: track for track in side.tracks for rank in track.ranks} for side in (self.a, self.b)]
         found: dict[tuple[Track, Track], int] = {}
         for rank in sorted(sides[0].keys() & sides[1].keys()):
             pair = sides[0][rank], sides[1][rank]
@@ -267,7 +265,7 @@ class Beside(Struct, frozen=True, dict=True):
                     of_one = side.common_ns(track)
                     sums = [one + count * ns for one, ns in zip(sums, of_one, strict=True)]
             means.append(mean_ns(sums, ranks))
-        accounts = [Change(name, *ns) for name, *ns in zip(ALIKE, *means, strict=True)]
+        accounts = [AccountChange(name, *ns) for name, *ns in zip(ALIKE, *means, strict=True)]
         first = next((pair for pair in self.pairs if pair.stage == stage), None)
         return StagePair(stage, accounts, [] if first is None else self.passes(first))
 
@@ -292,7 +290,7 @@ class Beside(Struct, frozen=True, dict=True):
             ranks = self._ranks_of(stage.stage)
             for number, change in enumerate(stage.accounts):
                 of_ranks = [
-                    KindChange(stage.stage, Change(change.name, a_ns[number], b_ns[number]), rank)
+                    KindChange(stage.stage, AccountChange(change.name, a_ns[number], b_ns[number]), rank)
                     for rank, a_ns, b_ns in ranks
                 ]
                 alone = _alone(of_ranks)
@@ -361,10 +359,10 @@ def _alone(changes: list[KindChange]) -> KindChange | None:
     return ordered[0]
 
 
-def _compute(a_ns: Sequence[int], b_ns: Sequence[int]) -> Change:
+def _compute(a_ns: Sequence[int], b_ns: Sequence[int]) -> AccountChange:
     """What is computed, of ns by ALIKE."""
-    return Change(BUSY, busy_ns(a_ns), busy_ns(b_ns))
+    return AccountChange(BUSY, busy_ns(a_ns), busy_ns(b_ns))
 
 
-def _compute_of(stage: StagePair) -> Change:
+def _compute_of(stage: StagePair) -> AccountChange:
     return _compute([one.a_ns for one in stage.accounts], [one.b_ns for one in stage.accounts])

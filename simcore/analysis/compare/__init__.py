@@ -12,7 +12,7 @@ from simcore.analysis.accounts import ACCOUNTS
 from simcore.analysis.compare import words
 from simcore.analysis.compare.matching import ClassPair, class_pairs, rows_in
 from simcore.analysis.compare.movers import Alike, Matched, Mover, compared_ops, computed_ops
-from simcore.analysis.compare.parts import Change, Part, PathChanges, difference_parts, path_changes
+from simcore.analysis.compare.parts import AccountChange, Part, PathChanges, difference_parts, path_changes
 from simcore.analysis.compare.reasons import Leading, leading_parts, why
 from simcore.analysis.figures import effective_parameters
 from simcore.analysis.results import Results
@@ -29,8 +29,8 @@ class LayerChange(NamedTuple):
     """All rows of one name without their number: what they compute and expose in a step, ns."""
 
     name: str
-    compute: Change
-    exposed: Change
+    compute: AccountChange
+    exposed: AccountChange
 
     @property
     def moved_ns(self) -> int:
@@ -123,7 +123,7 @@ class Comparison(Struct, frozen=True, dict=True):
         return f"the mean of all ranks, then {where}, where most time is lost"
 
     @property
-    def account_pairs(self) -> list[tuple[Change, Change]]:
+    def account_pairs(self) -> list[tuple[AccountChange, AccountChange]]:
         """The mean of all ranks, and of those that compute least."""
         return list(zip(self.accounts, self.worst_accounts, strict=True))
 
@@ -168,9 +168,12 @@ class Comparison(Struct, frozen=True, dict=True):
         return self._ops[1]
 
     @cached_property
-    def accounts(self) -> list[Change]:
+    def accounts(self) -> list[AccountChange]:
         """Every account, the mean of all ranks."""
-        return [Change(name, self.facts_a.mean_ns[name], self.facts_b.mean_ns[name]) for name in self._names]
+        return [
+            AccountChange(name, self.facts_a.mean_ns[name], self.facts_b.mean_ns[name])
+            for name in self._names
+        ]
 
     @cached_property
     def worst(self) -> ClassPair:
@@ -183,11 +186,11 @@ class Comparison(Struct, frozen=True, dict=True):
         return max(self.pairs, key=lambda pair: (standing(pair), [-place for place in pair.first]))
 
     @cached_property
-    def worst_accounts(self) -> list[Change]:
+    def worst_accounts(self) -> list[AccountChange]:
         """Every account of those ranks."""
         a, b = self.a.accounts[self.worst.a], self.b.accounts[self.worst.b]
         index = ACCOUNTS.index
-        return [Change(name, a.total_ns[index(name)], b.total_ns[index(name)]) for name in self._names]
+        return [AccountChange(name, a.total_ns[index(name)], b.total_ns[index(name)]) for name in self._names]
 
     @property
     def _names(self) -> list[str]:
@@ -221,7 +224,7 @@ class Comparison(Struct, frozen=True, dict=True):
                 ns[side] += compute_ns
                 ns[2 + side] += exposed_ns
         found = [
-            LayerChange(name, Change("compute", *ns[:2]), Change("exposed", *ns[2:]))
+            LayerChange(name, AccountChange("compute", *ns[:2]), AccountChange("exposed", *ns[2:]))
             for name, ns in sums.items()
         ]
         return sorted(found, key=lambda one: (-one.moved_ns, one.name))
@@ -276,8 +279,8 @@ def _kept(results: Results) -> dict[int, int]:
 
 
 __all__ = [
+    "AccountChange",
     "Alike",
-    "Change",
     "ClassPair",
     "Comparison",
     "Cost",

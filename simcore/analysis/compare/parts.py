@@ -214,7 +214,7 @@ def _account(stream: int) -> str:
     return f"exposed {STREAMS[stream] if stream < TO_NEXT else 'pp'}"
 
 
-class Change(NamedTuple):
+class AccountChange(NamedTuple):
     """A figure of the one run and of the other, ns."""
 
     name: str
@@ -234,9 +234,9 @@ class PathChanges(NamedTuple):
     number. What changes most comes first, then what is longest.
     """
 
-    kind: list[Change]
-    stage: list[Change]
-    layer: list[Change]
+    kind: list[AccountChange]
+    stage: list[AccountChange]
+    layer: list[AccountChange]
 
 
 def path_changes(a: Results, b: Results) -> PathChanges:
@@ -251,7 +251,9 @@ def path_changes(a: Results, b: Results) -> PathChanges:
 
 def _changes(
     a: Mapping[str, int] | Mapping[int, int], b: Mapping[str, int] | Mapping[int, int]
-) -> list[Change]:
+) -> list[AccountChange]:
     sums = [{str(name): ns for name, ns in side.items()} for side in (a, b)]
-    found = [Change(name, sums[0].get(name, 0), sums[1].get(name, 0)) for name in {**sums[0], **sums[1]}]
+    found = [
+        AccountChange(name, sums[0].get(name, 0), sums[1].get(name, 0)) for name in {**sums[0], **sums[1]}
+    ]
     return sorted(found, key=lambda one: (-abs(one.ns), -max(one.a_ns, one.b_ns), one.name))

@@ -65,9 +65,7 @@ def _cheaper(rerun: Rerun, knob: Cheaper, on_path: set[tuple[int, int]], step: i
         # The path takes what it took, and nothing takes longer.
         return WhatIf(knob.name, step, step)
     free, better = knob.step_ns(0.0), knob.step_ns(BETTER)
-    return WhatIf(
-        knob.name, free, better, anomaly=max(free, better) > step, parameters=knob.parameters
-    )
+    return WhatIf(knob.name, free, better, anomaly=max(free, better) > step, parameters=knob.parameters)
 
 
 def _is_on(on_path: set[tuple[int, int]], rerun: Rerun, chosen: Chosen) -> bool:

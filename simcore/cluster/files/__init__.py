@@ -8,7 +8,7 @@ from simcore.cluster.files.astra1_network import read_network_json
 from simcore.cluster.files.astra_network import read_network_yml
 from simcore.cluster.files.astra_system import read_system
 from simcore.cluster.files.cluster_toml import read_cluster_toml
-from simcore.cluster.files.source import Source
+from simcore.cluster.files.source import ClusterText
 from simcore.cluster.parsing import Settings
 
 __all__ = ["read_cluster_file", "read_system_file"]
@@ -16,7 +16,7 @@ __all__ = ["read_cluster_file", "read_system_file"]
 
 def read_cluster_file(path: str) -> Settings:
     """The settings in wltui's own TOML or in ASTRA-sim's network file, 2.0 or 1.0. Raises InputError."""
-    source = Source(path)
+    source = ClusterText(path)
     first = re.search(r"^[ \t]*([^#\s].*)$", source.text, re.MULTILINE)
     if first is None:
         raise source.refusal("not-a-cluster-file", "the file is empty, expected a cluster")
@@ -31,4 +31,4 @@ def read_cluster_file(path: str) -> Settings:
 
 def read_system_file(path: str, dimensions: int) -> Settings:
     """The settings in an ASTRA-sim system file, 2.0 or 1.0. Raises InputError."""
-    return read_system(Source(path), dimensions)
+    return read_system(ClusterText(path), dimensions)

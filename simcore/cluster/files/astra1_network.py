@@ -12,7 +12,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from simcore.cluster.files.astra_network import KINDS
-from simcore.cluster.files.source import Entries, Source, is_number, json_entries
+from simcore.cluster.files.source import ClusterText, Entries, is_number, json_entries
 from simcore.cluster.model import Dimension
 from simcore.cluster.parsing import BANDWIDTHS, LATENCIES, MOST_NPUS, Settings
 from simcore.diagnostics import Diagnostic
@@ -27,7 +27,7 @@ _UNPRICED = ("nic-latency", "router-latency", "hbm-latency", "hbm-scale")
 _SILENT = ("topology-name", "dimension-type", "dimensions-count", "hbm-bandwidth", *_UNPRICED)
 
 
-def read_network_json(source: Source) -> Settings:
+def read_network_json(source: ClusterText) -> Settings:
     """The dimensions of a 1.0 network, bandwidths in bytes per ns. Raises InputError."""
     entries = json_entries(source, _CODE, _WHAT)
     topologies = entries.list_of(_TOPOLOGIES)

@@ -12,7 +12,7 @@ import re
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from simcore.cluster.files.source import Source, quoted
+from simcore.cluster.files.source import ClusterText, quoted
 from simcore.cluster.model import Dimension, Kind
 from simcore.cluster.parsing import BANDWIDTHS, LATENCIES, MOST_NPUS, Settings, number_within
 from simcore.diagnostics import printable
@@ -35,7 +35,7 @@ class _Item(NamedTuple):
     place: tuple[int, int]
 
 
-def read_network_yml(source: Source) -> Settings:
+def read_network_yml(source: ClusterText) -> Settings:
     """The dimensions of a `network.yml`, bandwidths in bytes per ns. Raises InputError."""
     lists, ignored = _lists(source)
     counts = {key: len(lists[key]) for key in _KEYS}
@@ -70,7 +70,7 @@ def bytes_per_ns(gibps: str) -> float:
     return float(Fraction(gibps) * 2**30 / 10**9)
 
 
-def _lists(source: Source) -> tuple[dict[str, list[_Item]], list[tuple[str, tuple[int, int]]]]:
+def _lists(source: ClusterText) -> tuple[dict[str, list[_Item]], list[tuple[str, tuple[int, int]]]]:
     """The four lists, and the other keys with their places."""
     root = _root(source)
     lists: dict[str, list[_Item]] = {}
@@ -98,7 +98,7 @@ def _lists(source: Source) -> tuple[dict[str, list[_Item]], list[tuple[str, tupl
     return lists, ignored
 
 
-def _root(source: Source) -> yaml.Node | None:
+def _root(source: ClusterText) -> yaml.Node | None:
     """The file as nodes with places; nothing of it is constructed."""
     # Imported here: only a network.yml needs it, and it takes longer than a price.
     import yaml
@@ -126,5 +126,5 @@ def _place(node: yaml.Node) -> tuple[int, int]:
     return node.start_mark.line + 1, node.start_mark.column + 1
 
 
-def _wrong(source: Source, key: str, item: _Item, expected: str) -> Exception:
+def _wrong(source: ClusterText, key: str, item: _Item, expected: str) -> Exception:
     return source.refusal(_CODE, f"found {quoted(item.text)} in {key}, expected {expected}", item.place)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from simcore.cluster.files.astra1_network import LOCAL_MEMORY
-from simcore.cluster.files.source import Entries, Source, is_number, json_entries, line_entries, quoted
+from simcore.cluster.files.source import ClusterText, Entries, is_number, json_entries, line_entries, quoted
 from simcore.cluster.model import is_algorithm
 from simcore.cluster.parsing import BANDWIDTHS, Algorithms, Settings, either
 from simcore.diagnostics import Diagnostic
@@ -44,7 +44,7 @@ _KEYS = (
 )  # fmt: skip
 
 
-def read_system(source: Source, dimensions: int) -> Settings:
+def read_system(source: ClusterText, dimensions: int) -> Settings:
     """The settings of a system file for a network of so many dimensions. Raises InputError.
 
     Algorithms of an all-to-all that are given here get the whole bandwidth for each message,

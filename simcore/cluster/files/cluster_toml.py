@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simcore.cluster.files.source import Source, quoted
+from simcore.cluster.files.source import ClusterText, quoted
 from simcore.cluster.parsing import BANDWIDTHS, Settings, either, parse_algorithm, parse_dimension
 from simcore.diagnostics import InputError, UsageError
 from simcore.names import OPTIMIZATIONS, Optimization
@@ -27,7 +27,7 @@ _KEYS = (
 )  # fmt: skip
 
 
-def read_cluster_toml(source: Source) -> Settings:
+def read_cluster_toml(source: ClusterText) -> Settings:
     """The settings of a cluster file; only `dim` must be there. Raises InputError."""
     table = _table(source)
     for key in table:
@@ -59,14 +59,14 @@ def read_cluster_toml(source: Source) -> Settings:
     )
 
 
-def _table(source: Source) -> dict[str, Any]:
+def _table(source: ClusterText) -> dict[str, Any]:
     try:
         return parse_toml(source.text, "single values")
     except TomlProblem as problem:
         raise source.refusal(_CODE, problem.message, problem.place) from None
 
 
-def _texts(source: Source, table: dict[str, Any], key: str) -> list[str]:
+def _texts(source: ClusterText, table: dict[str, Any], key: str) -> list[str]:
     value = table.get(key)
     if value is None:
         return []
@@ -75,7 +75,7 @@ def _texts(source: Source, table: dict[str, Any], key: str) -> list[str]:
     return value
 
 
-def _parsed(source: Source, key: str, text: str, parse: Any) -> Any:
+def _parsed(source: ClusterText, key: str, text: str, parse: Any) -> Any:
     """`text` as the flag of the same name takes it; its complaint gets a place here."""
     try:
         return parse(text)
@@ -84,7 +84,7 @@ def _parsed(source: Source, key: str, text: str, parse: Any) -> Any:
         raise source.refusal(_CODE, message, place_of_key(source.text, key, text)) from None
 
 
-def _count(source: Source, table: dict[str, Any], key: str, least: int, most: int) -> int | None:
+def _count(source: ClusterText, table: dict[str, Any], key: str, least: int, most: int) -> int | None:
     value = table.get(key)
     if value is None:
         return None
@@ -97,7 +97,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _wrong(source: Source, key: str, value: object, expected: str) -> InputError:
+def _wrong(source: ClusterText, key: str, value: object, expected: str) -> InputError:
     return source.refusal(
         _CODE, f"found {quoted(value)} for {key}, expected {expected}", place_of_key(source.text, key)
     )

@@ -18,7 +18,7 @@ from simcore.toml_text import place_at
 _MOST_BYTES = 1 << 20
 
 
-class Source:
+class ClusterText:
     """The text of the file at `path`. Raises InputError when there is no such text."""
 
     def __init__(self, path: str) -> None:
@@ -72,7 +72,7 @@ _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+)')
 _LINE = re.compile(r"^[ \t]*([\w-]+)[ \t]*:[ \t]*(\S+)[ \t]*$", re.MULTILINE)
 
 
-class Entry(NamedTuple):
+class KeyEntry(NamedTuple):
     """One value of the top level; offsets of its key, of itself and, in a list, of its items."""
 
     value: Any
@@ -84,7 +84,7 @@ class Entry(NamedTuple):
 class Entries:
     """The entries of one file by key. code: of its errors. what: the kind of file, for messages."""
 
-    def __init__(self, source: Source, code: str, what: str, by_key: dict[str, Entry]) -> None:
+    def __init__(self, source: ClusterText, code: str, what: str, by_key: dict[str, KeyEntry]) -> None:
         self.source = source
         self.code = code
         self.what = what
@@ -125,7 +125,7 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
 
-def json_entries(source: Source, code: str, what: str) -> Entries:
+def json_entries(source: ClusterText, code: str, what: str) -> Entries:
     """The entries of a JSON object. Raises InputError when it is none."""
     try:
         root = json.loads(source.text)
@@ -137,7 +137,7 @@ def json_entries(source: Source, code: str, what: str) -> Entries:
         raise source.refusal(code, f"found a number that is too long, expected {what}") from None
     if not isinstance(root, dict):
         raise source.refusal(code, f"found no object, expected {what}", source.place(0))
-    entries: dict[str, Entry] = {}
+    entries: dict[str, KeyEntry] = {}
     depth = 0
     before = key = ""
     for token in _TOKEN.finditer(source.text):
@@ -148,7 +148,7 @@ def json_entries(source: Source, code: str, what: str) -> Entries:
             key = json.loads(text)
             key_at = at
         elif depth == 1 and before == ":":
-            entries[key] = Entry(root[key], key_at, at, [])
+            entries[key] = KeyEntry(root[key], key_at, at, [])
         elif depth == 2 and before in ("[", ","):
             entries[key].items_at.append(at)
         if text in "[{":
@@ -157,9 +157,9 @@ def json_entries(source: Source, code: str, what: str) -> Entries:
     return Entries(source, code, what, entries)
 
 
-def line_entries(source: Source, code: str, what: str) -> Entries:
+def line_entries(source: ClusterText, code: str, what: str) -> Entries:
     """The entries of `key: value` lines, numbers as numbers; other lines are an error."""
-    entries: dict[str, Entry] = {}
+    entries: dict[str, KeyEntry] = {}
     offset = 0
     for line in source.text.split("\n"):
         found = _LINE.match(line)
@@ -168,7 +168,7 @@ def line_entries(source: Source, code: str, what: str) -> Entries:
             value: Any = text
             if re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", text):
                 value = float(text) if "." in text else int(text)
-            entries[found[1]] = Entry(value, offset + found.start(1), offset + found.start(2), [])
+            entries[found[1]] = KeyEntry(value, offset + found.start(1), offset + found.start(2), [])
         elif line.strip():
             message = f"found {quoted(line.strip())}, expected {what}: lines of `key: value`"
             raise source.refusal(code, message, source.place(offset))

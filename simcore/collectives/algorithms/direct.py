@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from simcore.collectives.algorithm import Algorithm, Messages, PortLoad, Reductions, Steps
-from simcore.collectives.leg import Leg, Route
+from simcore.collectives.reach import Reach, Route
 
 
-def direct_steps(leg: Leg, collective: str, size: int) -> Steps:
+def direct_steps(leg: Reach, collective: str, size: int) -> Steps:
     """Direct on N members with S bytes: messages of floor(S / N), of S in an all-gather.
 
     One round, waited for until the farthest peer's message is in; an all-reduce takes two.
@@ -24,12 +24,12 @@ def direct_steps(leg: Leg, collective: str, size: int) -> Steps:
     return Steps([Messages(1, leg.farthest(packet), packet)], [Reductions(1, packet)] if reduces else [])
 
 
-def direct_loads(leg: Leg, collective: str, size: int) -> list[PortLoad]:
+def direct_loads(leg: Reach, collective: str, size: int) -> list[PortLoad]:
     """What a member's ports carry each way: a message for each other member, two in an all-reduce."""
     return windowed_loads(leg.members, leg, collective, size)
 
 
-def windowed_loads(window: int, leg: Leg, collective: str, size: int) -> list[PortLoad]:
+def windowed_loads(window: int, leg: Reach, collective: str, size: int) -> list[PortLoad]:
     """The same with at most `window` messages in flight, which use as many links at most."""
     packet = size if collective == "ALLGATHER" else size // leg.members
     rounds = 2 if collective == "ALLREDUCE" else 1
@@ -39,7 +39,7 @@ def windowed_loads(window: int, leg: Leg, collective: str, size: int) -> list[Po
     ]
 
 
-def _all_reduce(leg: Leg, packet: int) -> Steps:
+def _all_reduce(leg: Reach, packet: int) -> Steps:
     """Two rounds; on an evenly spaced ring near peers may release the second one early.
 
     A rank holds its second-round sends until all packets of the first have arrived. The next

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from simcore.collectives.algorithm import Algorithm, Messages, Reductions, Steps
-from simcore.collectives.leg import Leg
+from simcore.collectives.reach import Reach
 
 
-def halving_doubling_steps(leg: Leg, collective: str, size: int) -> Steps:
+def halving_doubling_steps(leg: Reach, collective: str, size: int) -> Steps:
     """Halving-doubling on N = 2^k members with S bytes.
 
     Reduce-scatter: k rounds, the j-th with floor(S / 2^j) bytes at distance 2^(j-1).
@@ -25,7 +25,7 @@ def halving_doubling_steps(leg: Leg, collective: str, size: int) -> Steps:
     return Steps(messages, reductions)
 
 
-def _round(leg: Leg, distance: int, size: int) -> Messages:
+def _round(leg: Reach, distance: int, size: int) -> Messages:
     return Messages(1, leg.farthest_partners(distance), size)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from simcore.collectives.algorithm import Algorithm, Messages, Reductions, Steps
-from simcore.collectives.leg import Leg
+from simcore.collectives.reach import Reach
 
 
-def ring_steps(leg: Leg, collective: str, size: int) -> Steps:
+def ring_steps(leg: Reach, collective: str, size: int) -> Steps:
     """The ring on N members with S bytes: messages of floor(S / N), of S in an all-gather.
 
     Reduce-scatter and all-gather take N-1 steps, an all-reduce both after each other. The

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 
 from simcore.collectives.algorithm import Algorithm, Messages, Reductions, Steps
 from simcore.collectives.algorithms.direct import direct_steps, windowed_loads
-from simcore.collectives.leg import Leg, Route
+from simcore.collectives.reach import Reach, Route
 
 
 def windowed_direct(window: int) -> Algorithm:
@@ -16,7 +16,7 @@ def windowed_direct(window: int) -> Algorithm:
     return Algorithm(partial(windowed_direct_steps, window), port_loads=partial(windowed_loads, window))
 
 
-def windowed_direct_steps(window: int, leg: Leg, collective: str, size: int) -> Steps:
+def windowed_direct_steps(window: int, leg: Reach, collective: str, size: int) -> Steps:
     """Direct on N members with S bytes, each rank with at most `window` messages in flight.
 
     A rank sends to the members after it, in order; each message that has come in lets the next

@@ -19,7 +19,7 @@ class Route(NamedTuple):
     hops: int
 
 
-class Leg(NamedTuple):
+class Reach(NamedTuple):
     """The members of a group on the dimensions that one algorithm runs over, as it sees them.
 
     One dimension, but for the algorithms that take a whole grid as one flat group: then members

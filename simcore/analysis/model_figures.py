@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -18,14 +18,8 @@ from simcore.model.flops import step_flops
 from simcore.model.maker import Made, ModelMaker
 from simcore.model.memory import StageMemory, chunk_activations, memory_limit, stage_memory
 from simcore.model.sizes import Model
-from simcore.model.training import Training
-from simcore.parameters import Parameters
-from simcore.program import build_program
 from simcore.records import Struct, replace
-from simcore.simulation import Simulation, made, place, simulate
-
-# So many ways of several changes are enough.
-_ENOUGH = 2
+from simcore.simulation import Simulation, simulate
 
 
 class Throughput(NamedTuple):
@@ -36,15 +30,6 @@ class Throughput(NamedTuple):
     model_tflops_per_gpu: float
     mfu: float
     hfu: float
-
-
-class Smaller(NamedTuple):
-    """A change with which less memory is needed. words: like `recompute full`."""
-
-    words: str
-    parameters: Parameters
-    most: int
-    fits: bool
 
 
 class ModelFigures(Struct, frozen=True, dict=True):
@@ -67,7 +52,7 @@ class ModelFigures(Struct, frozen=True, dict=True):
 
 def model_figures(simulation: Simulation) -> ModelFigures | None:
     """The figures of a run; None unless it is of a model in Megatron's dialect."""
-    found = _made(simulation)
+    found = made_of(simulation)
     if found is None:
         return None
     training, step = found.training, simulation.step_time_ns
@@ -82,46 +67,13 @@ def model_figures(simulation: Simulation) -> ModelFigures | None:
     return ModelFigures(training.model, throughput, memory, limit)
 
 
-def smaller_runs(simulation: Simulation, limit: int) -> Iterator[Smaller]:
-    """Changes with which the run needs less memory, those that can be: each alone, and if none of them is
-    enough several at once.
-
-    Each is built as far as it takes to know what its schedule holds, and not run.
-    """
-    training, alone = _training(simulation), []
-    now = max(one.total for one in _figures(simulation).memory)
-    changes = _changes(training)
-    for words, values in changes:
-        found = _smaller(simulation, words, values, limit)
-        if found is not None and found.most < now:
-            alone.append(found)
-    yield from alone
-    if any(one.fits for one in alone):
-        return
-    together: dict[str, object] = {}
-    said: list[str] = []
-    enough = 0
-    for words, values in (*changes, *_further(training)):
-        # Full recompute takes the place of selective, a longer pipeline that of a shorter one.
-        said = [one for one in said if one.split()[0] != words.split()[0]] + [words]
-        together |= values
-        if len(said) < 2:
-            continue
-        found = _smaller(simulation, " + ".join(said), dict(together), limit)
-        if found is not None and found.fits:
-            yield found
-            enough += 1
-            if enough == _ENOUGH:
-                return
-
-
 def interleaved_run(simulation: Simulation) -> Simulation | None:
     """A run of the same model with as many virtual stages as fit, its gradients reduced as backward goes.
 
     None where a schedule, virtual stages or overlap were given, on one stage, and where no number of virtual
     stages fits.
     """
-    found, parameters = _made(simulation), simulation.parameters
+    found, parameters = made_of(simulation), simulation.parameters
     given = (parameters.schedule, parameters.virtual_stages)
     if found is None or found.training.pp == 1 or given != (None, None):
         return None
@@ -144,63 +96,12 @@ def interleaved_run(simulation: Simulation) -> Simulation | None:
         return None
 
 
-def _changes(training: Training) -> list[tuple[str, dict[str, object]]]:
-    changes: list[tuple[str, dict[str, object]]] = []
-    if training.recompute == "none" and not training.flash:
-        changes.append(("recompute selective", {"recompute": "selective"}))
-    if training.recompute != "full":
-        changes.append(("recompute full", {"recompute": "full"}))
-    if training.zero == 0 and training.dp * training.cp > 1:
-        changes.append(("zero 1", {"zero": "1"}))
-    for name in ("pp", "tp"):
-        twice = 2 * getattr(training, name)
-        changes.append((f"{name} {twice}", {name: twice}))
-    return changes
-
-
-def _further(training: Training) -> list[tuple[str, dict[str, object]]]:
-    return [(f"pp {times * training.pp}", {"pp": times * training.pp}) for times in (4, 8, 16)]
-
-
-def _smaller(simulation: Simulation, words: str, values: dict[str, object], limit: int) -> Smaller | None:
-    # Where nobody said how many GPUs there are, a longer pipeline has more of them.
-    parameters = replace(simulation.parameters, **values)
-    try:
-        most = _most(simulation, parameters)
-    except UsageError:
-        return None
-    return Smaller(words, parameters, most, most <= limit)
-
-
-def _most(simulation: Simulation, parameters: Parameters) -> int:
-    """Bytes of the stage that needs most under other parameters."""
-    workload = made(simulation.workload, parameters)
-    layout, _, _ = place(workload, parameters)
-    program, _ = build_program(workload, layout, parameters)
-    assert isinstance(workload.maker, ModelMaker)
-    training = workload.maker.made(parameters).training
-    return max(
-        stage_memory(training, stage, program.stages[stage].held).total for stage in range(training.pp)
-    )
-
-
-def _made(simulation: Simulation) -> Made | None:
+def made_of(simulation: Simulation) -> Made | None:
+    """What the rows of a model's run were made of; None unless it is in Megatron's dialect."""
     maker = simulation.workload.maker
     if not isinstance(maker, ModelMaker) or simulation.parameters.as_aicb is not None:
         return None
     return maker.made(simulation.parameters)
-
-
-def _training(simulation: Simulation) -> Training:
-    found = _made(simulation)
-    assert found is not None, "asked of a model alone"
-    return found.training
-
-
-def _figures(simulation: Simulation) -> ModelFigures:
-    found = model_figures(simulation)
-    assert found is not None, "asked of a model alone"
-    return found
 
 
 def throughput_facts(figures: ModelFigures) -> list[str]:

@@ -43,8 +43,9 @@ if TYPE_CHECKING:
     from simcore.analysis.dimensions import ClassUse, DimensionUse, PortUse
     from simcore.analysis.figures import SimulatedFigures
     from simcore.analysis.file_memory import FileMemory
+    from simcore.analysis.fitting import Smaller
     from simcore.analysis.lanes import SimulatedLanes
-    from simcore.analysis.model_figures import ModelFigures, Smaller
+    from simcore.analysis.model_figures import ModelFigures
     from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import SimaiEstimate
     from simcore.cluster import Dimension
@@ -380,9 +381,9 @@ class Results(Struct, frozen=True, dict=True):
         figures = self.model_figures
         if figures is None or figures.fits:
             return ()
-        from simcore.analysis.model_figures import smaller_runs
+        from simcore.analysis.fitting import smaller_runs
 
-        return tuple(smaller_runs(self.simulation, figures.limit))
+        return tuple(smaller_runs(self.simulation))
 
     @cached_property
     def mean_ns(self) -> dict[str, int]:

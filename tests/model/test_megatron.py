@@ -215,6 +215,58 @@ def test_what_does_not_fit_says_what_would() -> None:
         assert again.fullest.total == one.most
 
 
+def test_several_changes_at_once_where_none_is_enough() -> None:
+    given = {"world": 8, "tp": 2, "global_batch": 64, "gpu": "a100-40"}
+    ways = Results(run(MODELS["llama-3-8b"], **given)).smaller_runs
+    fitting = [one for one in ways if one.fits]
+    assert len(fitting) == 3
+    assert {len(one.words.split(" + ")) for one in fitting} == {2}
+    for one in fitting:
+        other = run(MODELS["llama-3-8b"], **(given | one.fields))
+        again = model_figures(other)
+        assert again is not None
+        assert (again.fits, again.fullest.total) == (True, one.most)
+        assert other.workload.header.ga is not None
+        # As many sequences in the step.
+        assert other.workload.header.ga * other.layout.dp == 64
+
+
+def test_runs_that_would_fit_are_the_first_of_the_changes_and_can_be_tried() -> None:
+    results = Results(run(MODELS["llama-3-8b"], world=8, tp=2, global_batch=64, gpu="a100-40"))
+    fitting = [one for one in results.smaller_runs if one.fits]
+    first = results.what_if()[: len(fitting)]
+    assert [one.list for one in first] == ["change"] * len(fitting)
+    assert [one.better10_ns for one in first] == sorted(one.better10_ns for one in first)
+    assert {one.parameters for one in first} == {one.parameters for one in fitting}
+    for one in first:
+        assert one.parameters is not None
+        again = Results(simulate(results.source, one.parameters))
+        assert again.step_time_ns == one.better10_ns
+        assert again.model_figures is not None
+        assert f"(fits: {again.model_figures.fullest.total / 1e9:.1f} GB)" in one.name
+        # No way is offered out of what fits: neither the sentence nor the changes.
+        assert not again.smaller_runs
+        assert all(sentence.rule != "memory" for sentence in again.sentences)
+
+
+def test_no_change_that_does_not_fit_is_offered_to_a_run_that_fits() -> None:
+    given: dict[str, Any] = {"world": 4, "pp": 4, "global_batch": 8, "gpu": "h100"}
+    roomy = Results(run(SMALL, **given))
+    wanted = {one.flags for one in roomy.what_if() if one.list == "change"}
+    assert roomy.model_figures is not None
+    tight = Results(run(SMALL, **given, memory_limit=f"{roomy.model_figures.fullest.total}B"))
+    assert tight.model_figures is not None
+    assert tight.model_figures.fits
+    left = {one.flags for one in tight.what_if() if one.list == "change"}
+    assert left < wanted
+    for one in tight.what_if():
+        if one.list == "change":
+            assert one.parameters is not None
+            figures = model_figures(simulate(tight.source, one.parameters))
+            assert figures is not None
+            assert figures.fits
+
+
 def test_own_constants_of_a_gpu_count(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('[gpu]\nbase = "h100"\nmatmul = 0.39\n', "utf-8")

@@ -178,15 +178,45 @@ def changes(simulation: Simulation, step: Callable[[Change], int | None]) -> lis
     ]
 
 
+def _has_room(simulation: Simulation) -> bool:
+    """Whether a model fits into memory; of what is no model nobody knows, and it does."""
+    if simulation.workload.maker is None:
+        return True
+    # Imported here, as below: files have none.
+    from simcore.analysis.model_figures import model_figures
+
+    figures = model_figures(simulation)
+    return figures is None or figures.fits
+
+
+def fitting(simulation: Simulation, step: Callable[[Change], int | None]) -> list[WhatIf]:
+    """The changes with which a model that does not fit into memory does, the fastest first."""
+    if _has_room(simulation):
+        return []
+    from simcore.analysis.fitting import smaller_runs
+
+    rows = []
+    for one in smaller_runs(simulation):
+        change = Change(one.fields)
+        ns = step(change) if one.fits else None
+        if ns is not None:
+            words = f"{change.flags} (fits: {one.most / 1e9:.1f} GB)"
+            rows.append(WhatIf(words, None, ns, flags=change.flags, parameters=one.parameters))
+    return sorted(rows, key=lambda one: one.better10_ns)
+
+
 def stepped(simulation: Simulation, cancelled: Callable[[], bool]) -> Callable[[Change], int | None]:
-    """The step time with a change, ns; None where it cannot be: more ops than are simulated, or what it
-    needs is not there.
+    """The step time with a change, ns; None where it cannot be: more ops than are simulated, what it needs
+    is not there, or a model that fits into memory does not with it.
     """
+    has_room = _has_room(simulation)
 
     def step(change: Change) -> int | None:
         try:
-            other = replace(simulation.parameters, **change.fields)
-            return simulate(simulation.workload, other, cancelled).step_time_ns
+            other = simulate(
+                simulation.workload, replace(simulation.parameters, **change.fields), cancelled
+            )
+            return other.step_time_ns if not has_room or _has_room(other) else None
         except (InputError, UsageError):
             return None
 

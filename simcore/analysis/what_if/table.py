@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from simcore.analysis.critical_path import CriticalPath
 from simcore.analysis.rerun import Chosen, Rerun
-from simcore.analysis.what_if.changes import Change, changes, stepped
+from simcore.analysis.what_if.changes import Change, changes, fitting, stepped
 from simcore.analysis.what_if.knobs import BETTER, Cheaper, knobs
 from simcore.diagnostics import Cancelled
 from simcore.run.findings import WhatIf
@@ -24,8 +24,9 @@ def what_if(
     progress: Callable[[int, int], None] = lambda done, total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> list[WhatIf]:
-    """The changes that a user can make to a run, those that gain most first; then its sensitivity: every
-    knob, by what 10 % less time on it gains, then by what it takes, else in the order of the families.
+    """The changes that a user can make to a run, those that gain most first, before them those with which a
+    model fits into memory that does not; then its sensitivity: every knob, by what 10 % less time on it
+    gains, then by what it takes, else in the order of the families.
 
     simulation: with equal ranks folded; built: its graph. progress(done, total): called before each knob,
     before each change, and when all are done. Raises `Cancelled` when `cancelled()` becomes true.
@@ -55,7 +56,7 @@ def what_if(
         tell()
         return simulated(change)
 
-    first = changes(simulation, asked)
+    first = [*fitting(simulation, asked), *changes(simulation, asked)]
     progress(tried, tried)
     return [*first, *sorted(found, key=lambda one: (one.better10_ns, one.free_ns))]
 

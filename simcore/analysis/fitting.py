@@ -1,0 +1,143 @@
+"""With which changes the run of a model needs less memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from simcore.analysis.model_figures import made_of, model_figures
+from simcore.diagnostics import UsageError
+from simcore.model.maker import ModelMaker
+from simcore.model.memory import stage_memory
+from simcore.model.training import Training, resolve
+from simcore.parameters import Parameters
+from simcore.program import build_program
+from simcore.records import replace
+from simcore.simulation import Simulation, made, place
+
+# So many ways of several changes are enough, of so many at once.
+_ENOUGH, _TOGETHER = 3, 3
+# A change of some parameters and its words, like `recompute full`.
+_Change = tuple[str, dict[str, Any]]
+
+
+class Smaller(NamedTuple):
+    """A change with which less memory is needed: words like `recompute full`, the fields that it changes.
+
+    most: bytes of the fullest stage with it.
+    """
+
+    words: str
+    fields: dict[str, Any]
+    parameters: Parameters
+    most: int
+    fits: bool
+
+
+def smaller_runs(simulation: Simulation) -> Iterator[Smaller]:
+    """Changes with which a run needs less memory, those that can be: each alone, and if none of them is
+    enough two at once, then three, then all of them. The global batch stays what it is.
+
+    Each is built as far as it takes to know what its schedule holds, and not run.
+    """
+    found, figures = made_of(simulation), model_figures(simulation)
+    assert found is not None, "asked of a model alone"
+    assert figures is not None
+    search, same = _Search(simulation, figures.limit), _same_batch(simulation, found.training)
+    now, enough = figures.fullest.total, 0
+    changes, further = _changes(found.training, same), _further(found.training, same)
+    for change in changes:
+        one = search.with_changes((change,))
+        if one is not None and one.most < now:
+            yield one
+            enough += one.fits
+    for count in range(2, _TOGETHER + 1):
+        if enough:
+            return
+        for together in combinations([*changes, *further], count):
+            one = search.with_changes(together)
+            if one is not None and one.fits:
+                yield one
+                enough += 1
+                if enough == _ENOUGH:
+                    return
+    for longest in further if not enough else ():
+        one = search.with_changes((*changes, longest))
+        if one is not None and one.fits:
+            yield one
+            return
+
+
+class _Search:
+    """What runs with other parameters need. limit: bytes of a GPU."""
+
+    def __init__(self, simulation: Simulation, limit: int) -> None:
+        self.simulation = simulation
+        self.limit = limit
+        # What a schedule holds of its chunks: whatever they weigh, it is the same.
+        self._held: dict[object, list[Sequence[tuple[int, int, int]]]] = {}
+
+    def with_changes(self, changes: Sequence[_Change]) -> Smaller | None:
+        """A run with these; None where it cannot be, or some of them change the same."""
+        fields: dict[str, Any] = {}
+        names = [words.split()[0] for words, _ in changes]
+        if len(set(names)) < len(names) and len(names) <= _TOGETHER:
+            return None
+        for _, values in changes:
+            fields |= values
+        # Where nobody said how many GPUs there are, a longer pipeline has more of them.
+        parameters = replace(self.simulation.parameters, **fields)
+        try:
+            most = self._most(parameters)
+        except UsageError:
+            return None
+        said = {words.split()[0]: words for words, _ in changes}
+        return Smaller(" + ".join(said.values()), fields, parameters, most, most <= self.limit)
+
+    def _most(self, parameters: Parameters) -> int:
+        """Bytes of the stage that needs most under other parameters."""
+        maker = self.simulation.workload.maker
+        assert isinstance(maker, ModelMaker)
+        assert maker.model is not None
+        training = resolve(maker.model, parameters)
+        key = (training.pp, training.chunks, training.microbatches, parameters.schedule)
+        if key not in self._held:
+            workload = made(self.simulation.workload, parameters)
+            program, _ = build_program(workload, place(workload, parameters)[0], parameters)
+            self._held[key] = [stage.held for stage in program.stages]
+        held = self._held[key]
+        return max(stage_memory(training, stage, held[stage]).total for stage in range(training.pp))
+
+
+def _changes(training: Training, same: dict[str, Any]) -> list[_Change]:
+    """What costs little time first. same: what keeps the batch with other degrees."""
+    changes: list[_Change] = []
+    if training.tp > 1 and not training.sequence_parallel:
+        changes.append(("sequence-parallel on", {"sequence_parallel": "on"}))
+    if training.zero == 0 and training.dp * training.cp > 1:
+        changes.append(("zero 1", {"zero": "1"}))
+    if training.recompute == "none" and not training.flash:
+        changes.append(("recompute selective", {"recompute": "selective"}))
+    if training.microbatch_size > 1:
+        half = training.microbatch_size // 2
+        changes.append((f"microbatch-size {half}", {"microbatch_size": half}))
+    for name in ("pp", "tp"):
+        twice = 2 * getattr(training, name)
+        changes.append((f"{name} {twice}", {name: twice, **same}))
+    if training.recompute != "full":
+        changes.append(("recompute full", {"recompute": "full"}))
+    return changes
+
+
+def _further(training: Training, same: dict[str, Any]) -> list[_Change]:
+    counts = [times * training.pp for times in (4, 8, 16)]
+    return [(f"pp {count}", {"pp": count, **same}) for count in counts]
+
+
+def _same_batch(simulation: Simulation, training: Training) -> dict[str, Any]:
+    """Fewer replicas have as many sequences in a step: nothing to change where their number was given."""
+    given = simulation.parameters
+    if given.global_batch is not None and given.microbatches is None:
+        return {}
+    return {"global_batch": training.global_batch, "microbatches": None}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -19,12 +19,14 @@ from simcore.kineto.recording import Recording, Step
 from simcore.measured.columns import MEASURED, Collective, DeviceColumns, OpColumns
 
 # Of a change in what is kept, or in what the reader makes of a file: what was kept before is not taken.
-_VERSION = 2
+_VERSION = 3
 # Smaller files are read as fast as their columns.
 _LEAST_BYTES = 1 << 20
 _MOST_BYTES = 1 << 30
 _ENDS = 1 << 16
 _SUFFIX = ".columns"
+# Behind the name of a file: of the same the last step alone.
+LAST = ".last"
 
 Read = tuple[list[Recording], list[Diagnostic]]
 
@@ -45,6 +47,10 @@ class _Kept(msgspec.Struct):
     texts: list[str]
     places: dict[str, bytes]
     collectives: dict[int, Collective]
+    first: int
+    last: int
+    count: int
+    held: int | None
 
 
 class _File(msgspec.Struct):
@@ -66,18 +72,6 @@ def directory() -> str:
     if not os.path.isabs(base):
         base = os.path.expanduser("~/.local/state")
     return os.path.join(base, "wltui", "traces")
-
-
-def cached(path: str, names: str | None, read: Callable[[], Read]) -> Read:
-    """What `read` makes of the file at `path`, or what it made the last time. names: see `read_one`."""
-    place = place_of(path, names)
-    if place is None:
-        return read()
-    found = load(place, path)
-    if found is None:
-        found = read()
-        _keep(place, found)
-    return found
 
 
 def place_of(path: str, names: str | None) -> str | None:
@@ -115,7 +109,14 @@ def load(place: str, path: str) -> Read | None:
     return recordings, said
 
 
-def _keep(place: str, found: Read) -> None:
+def is_kept(path: str, names: str | None) -> bool:
+    """Whether there is something of the file at `path`. names: see `Part`."""
+    place = place_of(path, names)
+    return place is not None and os.path.exists(place)
+
+
+def keep(place: str, found: Read) -> None:
+    """Keeps what was read; says nothing where that cannot be."""
     recordings, said = found
     kept = _File(
         _VERSION, [_kept(one) for one in recordings], [(one.severity, one.code, one.message) for one in said]
@@ -171,6 +172,7 @@ def _kept(one: Recording) -> _Kept:
         {name: column.tobytes() for name, column in numbers.items()} | {"stated": bytes(ops.stated)},
         # A text of a file may hold what is no text in UTF-8.
         [text.encode("utf-8", "replace").decode() for text in texts], places, columns.collectives,
+        one.first_ns, one.last_ns, one.count, one.held,
     )  # fmt: skip
 
 
@@ -196,4 +198,5 @@ def _recording(kept: _Kept, path: str) -> Recording:
     )  # fmt: skip
     steps = tuple(Step(*step) for step in kept.steps)
     return Recording(path, kept.rank, kept.world, kept.device, ops, columns, number["step"], steps,
-                     kept.groups, kept.stated, kept.cut, kept.job)  # fmt: skip
+                     kept.groups, kept.stated, kept.cut, kept.job, kept.first, kept.last, kept.count,
+                     kept.held)  # fmt: skip

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.kineto.cache import cached, load, place_of
+from simcore.kineto.cache import LAST, Read, is_kept, keep, load, place_of
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
 from simcore.kineto.sets import Found
@@ -43,24 +44,52 @@ def most_bytes() -> int:
     return _MOST_FILE if free is None else min(_MOST_FILE, max(free // _PEAK, MOST_BYTES // 8))
 
 
-def read_one(path: str, names: str | None, keep: bool) -> tuple[list[Recording], list[Diagnostic]]:
-    """The recordings of a file, and what was found. names: a pattern of kernels that communicate. keep:
-    whether what was read the last time is taken, and what is read now kept.
+class Part(NamedTuple):
+    """How files are read. names: a pattern of kernels that communicate. keep: whether what was read the last
+    time is taken, and what is read now kept. step: the operations of this step alone are held, None of the
+    last one that is whole; whole: all of them.
     """
+
+    names: str | None = None
+    keep: bool = True
+    step: int | None = None
+    whole: bool = True
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the last step of each file is all that is held."""
+        return self.step is None and not self.whole
+
+
+def read_one(path: str, part: Part) -> Read:
+    """The recordings of a file, and what was found."""
+    place = place_of(path, part.names) if part.keep else None
+    if place is not None and part.is_last:
+        found = load(place + LAST, path)
+        if found is not None:
+            return found
+    found = None if place is None else load(place, path)
+    if found is None:
+        found = _read(path, part)
+        if place is not None:
+            keep(place, found)
+    if part.whole:
+        return found
+    held = [one.with_step(part.step) for one in found[0]], found[1]
+    if place is not None and part.is_last and any(one.held is not None for one in held[0]):
+        keep(place + LAST, held)
+    return held
+
+
+def _read(path: str, part: Part) -> Read:
     if form_of(read_beginning(path)[:16]) == "nsys":
         from simcore.kineto.nsys import read_nsys
 
-        return read_nsys(path, names)
-
-    def read() -> tuple[list[Recording], list[Diagnostic]]:
-        return read_file_events(path, read_file(path, most_bytes()), names)
-
-    return cached(path, names, read) if keep else read()
+        return read_nsys(path, part.names)
+    return read_file_events(path, read_file(path, most_bytes()), part.names)
 
 
-def read_all(
-    files: Sequence[Found], names: str | None, keep: bool
-) -> tuple[list[Recording], list[Diagnostic]]:
+def read_all(files: Sequence[Found], part: Part) -> Read:
     """The recordings of all files in their order, and what was found; what cannot be read is a warning.
 
     Raises InputError when none can be read, UsageError when the largest does not fit into the memory that is
@@ -69,20 +98,17 @@ def read_all(
     found: list[Recording] = []
     said: list[Diagnostic] = []
     errors: list[Diagnostic] = []
-    known = _known(files, names) if keep else {}
-    left = [file for file in files if file.path not in known]
+    kept = {file.path for file in files if part.keep and is_kept(file.path, part.names)}
+    left = [file for file in files if file.path not in kept]
     workers = _workers(left)
     done = (
-        _in_processes(left, names, keep, workers)
-        if workers > 1
-        else (_guarded(one.path, names, keep) for one in left)
+        _in_processes(left, part, workers) if workers > 1 else (_guarded(one.path, part) for one in left)
     )
     total = sum(file.bytes for file in left)
     read = 0
     for file in files:
-        if file.path in known:
-            recordings, more = known[file.path]
-            wrong: tuple[Diagnostic, ...] = ()
+        if file.path in kept:
+            recordings, more, wrong = _guarded(file.path, part)
         else:
             recordings, more, wrong = next(done)
             read += file.bytes
@@ -96,17 +122,6 @@ def read_all(
     # One rank that cannot be read hides nothing of the others; that it is missing is said with the reason.
     said += [Diagnostic("warning", one.code, one.message, one.file, one.line, one.column) for one in errors]
     return found, said
-
-
-def _known(files: Sequence[Found], names: str | None) -> dict[str, tuple[list[Recording], list[Diagnostic]]]:
-    """What was kept of files that were read before."""
-    found = {}
-    for file in files:
-        place = place_of(file.path, names)
-        kept = None if place is None else load(place, file.path)
-        if kept is not None:
-            found[file.path] = kept
-    return found
 
 
 def _workers(files: Sequence[Found]) -> int:
@@ -137,16 +152,16 @@ def _unpacked(file: Found) -> int:
     return file.bytes * (_PACKED if file.path.endswith(".gz") else 1)
 
 
-def _guarded(path: str, names: str | None, keep: bool) -> _One:
+def _guarded(path: str, part: Part) -> _One:
     """`read_one`, with what is wrong in the file beside it."""
     try:
-        recordings, said = read_one(path, names, keep)
+        recordings, said = read_one(path, part)
     except InputError as error:
         return [], [], error.diagnostics
     return recordings, said, ()
 
 
-def _in_processes(files: Sequence[Found], names: str | None, keep: bool, workers: int) -> Iterator[_One]:
+def _in_processes(files: Sequence[Found], part: Part, workers: int) -> Iterator[_One]:
     # Imported here: a small set starts no process.
     import multiprocessing
     import threading
@@ -158,8 +173,7 @@ def _in_processes(files: Sequence[Found], names: str | None, keep: bool, workers
     context = multiprocessing.get_context("fork" if alone else "spawn")
     try:
         with ProcessPoolExecutor(workers, mp_context=context) as pool:
-            count = len(files)
-            yield from pool.map(_guarded, [file.path for file in files], [names] * count, [keep] * count)
+            yield from pool.map(_guarded, [file.path for file in files], [part] * len(files))
     except BrokenProcessPool:
         message = "a process that reads ended before it was through: too little memory, or it was killed"
         raise InputError(Diagnostic("error", "reading-ended", message, files[0].path)) from None

@@ -10,7 +10,7 @@ from typing import Literal
 from simcore.asked import Asked
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.kineto.groups import name_groups
-from simcore.kineto.loading import read_all, read_one
+from simcore.kineto.loading import Part, read_all, read_one
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
 from simcore.kineto.sets import Job, jobs_of, profiler_files
@@ -19,7 +19,6 @@ from simcore.measured.columns import RankTrace
 from simcore.measured.device_run import make_device_run
 from simcore.measured.run import RecordedStep
 from simcore.ranks import RankSet
-from simcore.records import replace
 from simcore.units import plural
 
 ALL_STEPS = "all"
@@ -32,7 +31,7 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
     """
     _check(asked)
     if not os.path.isdir(path):
-        found, said = read_one(path, asked.comm_names, asked.cache)
+        found, said = read_one(path, Part(asked.comm_names, asked.cache))
         return _run(path, found, said, asked, is_set=False)
     files, others = profiler_files(path)
     if asked.ranks is not None:
@@ -42,7 +41,9 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
             raise UsageError(
                 f"--ranks {printable(asked.ranks, 40)}: no file of these ranks in {printable(path)}"
             )
-    found, said = read_all(files, asked.comm_names, asked.cache)
+    step = _step_asked(asked)
+    number = None if step in (None, ALL_STEPS) else int(step or 0)
+    found, said = read_all(files, Part(asked.comm_names, asked.cache, number, whole=step == ALL_STEPS))
     if others:
         message = f"{plural(others, 'other file')} of the directory left aside: no profiler traces"
         said.append(Diagnostic("note", "other-files", message, path))
@@ -56,6 +57,13 @@ def read_profile(path: str, data: bytes, asked: Asked) -> MeasuredRun:
     return _run(path, found, said, asked, is_set=False)
 
 
+def _step_asked(asked: Asked) -> str | None:
+    """The step that is asked for, by itself or as a run among those of its job:
+    `--run 20240923205004#12`.
+    """
+    return asked.step or (asked.run or "").partition("#")[2] or None
+
+
 def _check(asked: Asked) -> None:
     if asked.comm_names is not None:
         try:
@@ -63,8 +71,10 @@ def _check(asked: Asked) -> None:
         except (re.error, RecursionError) as error:
             message = f"--comm-names: found {printable(asked.comm_names, 60)}, expected a regular expression"
             raise UsageError(f"{message} ({error})") from None
-    if asked.step is not None and asked.step != ALL_STEPS and not re.fullmatch(r"\d{1,12}", asked.step):
-        raise UsageError(f"--step: found {printable(asked.step, 40)}, expected a step's number or all")
+    step = _step_asked(asked)
+    if step is not None and step != ALL_STEPS and not re.fullmatch(r"\d{1,12}", step):
+        option = "--run" if asked.step is None else "--step"
+        raise UsageError(f"{option}: found {printable(step, 40)}, expected a step's number or all")
 
 
 def _wanted_ranks(text: str) -> set[int]:
@@ -80,7 +90,7 @@ def _wanted_ranks(text: str) -> set[int]:
 def _run(
     path: str, recordings: Sequence[Recording], said: list[Diagnostic], asked: Asked, is_set: bool
 ) -> MeasuredRun:
-    recordings = [one for one in recordings if len(one.ops)]
+    recordings = [one for one in recordings if one.count]
     if not recordings:
         message = "found no event with a time, expected a profiler's trace"
         raise InputError(Diagnostic("error", "no-events", message, path))
@@ -94,11 +104,7 @@ def _run(
     elif len(paths) < len(recordings):
         recordings = _one_device_each(path, recordings, said)
     jobs = jobs_of(recordings)
-    # A step is a run of its own among those of its job: `--run 20240923205004#12`.
-    name, _, number = (asked.run or "").partition("#")
-    if number and asked.step is None:
-        asked = replace(asked, step=number)
-    job = _chosen(jobs, name or None, path)
+    job = _chosen(jobs, (asked.run or "").partition("#")[0] or None, path)
     left = [other for other in jobs if other is not job]
     labels = _labels(jobs)
     if left:
@@ -117,7 +123,12 @@ def _run(
     groups = []
     for rank, some in sorted(job.ranks.items()):
         one = next((one for one in some if any(step == other.number for other in one.steps)), some[-1])
-        trace = one.trace(rank, step if any(step == other.number for other in one.steps) else None)
+        wanted = step if any(step == other.number for other in one.steps) else None
+        if not one.has(wanted):
+            # It has another last step than the rest of its job.
+            again = read_one(one.path, Part(asked.comm_names, asked.cache))[0]
+            one = next(other for other in again if other.device == one.device)
+        trace = one.trace(rank, wanted)
         if len(trace.ops):
             traces.append(trace)
             groups.append(one.groups)
@@ -144,7 +155,7 @@ def _one_device_each(path: str, recordings: Sequence[Recording], said: list[Diag
     best: dict[str, Recording] = {}
     for one in recordings:
         known = best.get(one.path)
-        if known is None or len(one.ops) > len(known.ops):
+        if known is None or one.count > known.count:
             best[one.path] = one
     left = len(recordings) - len(best)
     message = (
@@ -198,7 +209,8 @@ def _steps(
             for step in whole:
                 lengths.setdefault(step.number, {})[rank] = step.end - step.start
     steps = tuple(RecordedStep(number, lengths[number]) for number in sorted(lengths))
-    if asked.step is None:
+    wanted = _step_asked(asked)
+    if wanted is None:
         whole_on_all = [one.number for one in steps if len(one.ns) == len(job.ranks)]
         with_ops = [
             number for number in whole_on_all
@@ -212,12 +224,12 @@ def _steps(
         why = "there is no ProfilerStep" if not steps else "no step is whole on every rank"
         said.append(Diagnostic("note", "no-steps", f"{why}: all that was recorded is one step", path))
         return None, steps
-    if asked.step == ALL_STEPS:
+    if wanted == ALL_STEPS:
         if any(len(some) > 1 for some in job.ranks.values()):
             message = "ranks have several windows: the last one is shown, --step opens a step of another"
             said.append(Diagnostic("note", "several-windows", message, path))
         return None, steps
-    number = int(asked.step)
+    number = int(wanted)
     if number not in lengths:
         there = RankSet.of(sorted(lengths)).text() if lengths else "none"
         raise UsageError(f"--step {number}: no such step in {printable(path)}, found {there}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from simcore.measured.columns import MEASURED, DeviceColumns, OpColumns, RankTrace, SubColumns
-from simcore.records import Struct, field
+from simcore.records import Struct, field, replace
 
 # A step that none of the annotations covers.
 NO_STEP = -1
@@ -29,6 +29,8 @@ class Recording(Struct):
     ranks, None if not told. device: None of a host without one. groups: the process groups by name, with
     description and members. step: of each operation the number of its step, NO_STEP outside of all.
     cut: whether the file ends in the middle. job: what tells the job from others in the same directory.
+    first_ns, last_ns, count: when the first operation starts and the last one ends, how many there are. held:
+    the only step whose operations are here, None of all.
     """
 
     path: str
@@ -43,16 +45,33 @@ class Recording(Struct):
     stated: bool = True
     cut: bool = False
     job: str = ""
+    first_ns: int = 0
+    last_ns: int = 0
+    count: int = 0
+    held: int | None = None
 
-    @property
-    def first_ns(self) -> int:
-        """When the first operation of the device starts."""
-        return self.ops.start[0] if len(self.ops) else 0
+    def __post_init__(self) -> None:
+        if not self.count:
+            self.count = len(self.ops)
+            self.first_ns = self.ops.start[0] if self.count else 0
+            self.last_ns = max(self.ops.end, default=0)
 
-    @property
-    def last_ns(self) -> int:
-        """When the last operation of the device ends."""
-        return max(self.ops.end, default=0)
+    def has(self, wanted: int | None) -> bool:
+        """Whether the operations of a step are here, None for all that was recorded."""
+        return self.held is None or self.held == wanted
+
+    def with_step(self, wanted: int | None) -> Recording:
+        """The same with the operations of one step alone, None for the last one that is whole: a small part
+        of what was recorded. All of them where it has no such step.
+        """
+        whole = self.steps[: len(self.steps) - self.cut]
+        if wanted is None:
+            wanted = next((one.number for one in reversed(whole) if one.ops), None)
+        if wanted is None:
+            return self
+        kept = [op for op, step in enumerate(self.step) if step == wanted]
+        return replace(self, ops=_ops(self.ops, kept), columns=_columns(self.columns, kept),
+                       step=_taken(self.step, kept), held=wanted)  # fmt: skip
 
     def trace(self, number: int, wanted: int | None) -> RankTrace:
         """The step `wanted`, None for all that was recorded, as the trace of rank `number`.

@@ -9,7 +9,7 @@ import pytest
 
 from simcore.analysis.run import Run
 from simcore.analysis.two_runs import compared
-from simcore.asked import PageAsked as Choice
+from simcore.asked import Asked as Choice
 from simcore.json_text import json_text
 from simcore.kineto import read_profile
 from simcore.model.maker import ModelMaker

@@ -14,18 +14,15 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from itertools import compress
 from operator import ne
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from simcore.analysis.accounts import IDLE_OP
 from simcore.analysis.dependencies import FIRST_REASON, Dependencies, op_kind
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT
 from simcore.records import Struct
 from simcore.run.findings import Leg
+from simcore.timeline import Timeline
 from simcore.workload.model import base_name
-
-if TYPE_CHECKING:
-    from simcore.analysis.results import Results
-
 
 IDLE_KIND = "idle"
 # What the path can be summed by.
@@ -70,7 +67,7 @@ class CriticalPath:
 
     def __init__(self, dependencies: Dependencies, cancelled: Callable[[], bool] = lambda: False) -> None:
         self._dependencies = dependencies
-        self._simulation = dependencies.simulation
+        self.simulation = dependencies.simulation
         self.edge = array("q")
         self.number = array("i")
         self.op = array("i")
@@ -81,8 +78,8 @@ class CriticalPath:
 
     def _walk(self, cancelled: Callable[[], bool]) -> None:
         """From the end of the step back to its start; the columns are turned round at the end."""
-        self.edge.append(self._simulation.step_time_ns)
-        ends = self._simulation.timeline.times.end
+        self.edge.append(self.simulation.step_time_ns)
+        ends = self.simulation.timeline.times.end
         for step in self._dependencies.path(cancelled):
             if step.start_ns == step.end_ns:
                 continue
@@ -111,7 +108,7 @@ class CriticalPath:
     def segment(self, index: int) -> Segment:
         """Segment `index`, with its words."""
         number, op, rank = self.number[index], self.op[index], self.rank[index]
-        simulation = self._simulation
+        simulation = self.simulation
         start, end = self.edge[index], self.edge[index + 1]
         kind, reason = op_kind(simulation, number, op), self.reason(index)
         if op == IDLE_OP:
@@ -135,7 +132,7 @@ class CriticalPath:
 
     def stage_ops(self) -> set[tuple[int, int]]:
         """(stage, op) of all that the path is made of."""
-        classes = self._simulation.timeline.classes
+        classes = self.simulation.timeline.classes
         pairs = zip(self.number, self.op, strict=True)
         return {(classes[number].stage, op) for number, op in pairs if op != IDLE_OP}
 
@@ -152,7 +149,7 @@ class CriticalPath:
 
     def _part_of(self, by: str) -> Callable[[int, int, int], str]:
         """The part of a segment, by its class, op and rank."""
-        timeline = self._simulation.timeline
+        timeline = self.simulation.timeline
         if by == "kind":
             return lambda number, op, rank: self._kind(number, op)
         if by == "stage":
@@ -160,7 +157,7 @@ class CriticalPath:
         if by == "rank":
             return lambda number, op, rank: f"rank {rank}"
         # One entry more, for no row.
-        names = [*(base_name(name) or NO_LAYER for name in self._simulation.workload.name), NO_LAYER]
+        names = [*(base_name(name) or NO_LAYER for name in self.simulation.workload.name), NO_LAYER]
         return lambda number, op, rank: (
             NO_LAYER if op == IDLE_OP else names[timeline.stage_program(number).ops.row[op]]
         )
@@ -173,13 +170,13 @@ class CriticalPath:
         """ns of the path by row of the file; -1 for transfers and what is idle."""
         return self._sums(
             lambda number, op: (
-                -1 if op == IDLE_OP else self._simulation.timeline.stage_program(number).ops.row[op]
+                -1 if op == IDLE_OP else self.simulation.timeline.stage_program(number).ops.row[op]
             )
         )
 
     def by_stage(self) -> dict[int, int]:
         """ns of the path by stage of the pipeline."""
-        return self._sums(lambda number, op: self._simulation.timeline.stage_of(number))
+        return self._sums(lambda number, op: self.simulation.timeline.stage_of(number))
 
     def by_rank(self) -> dict[int, int]:
         """ns of the path by rank."""
@@ -198,7 +195,7 @@ class CriticalPath:
     def _kind(self, number: int, op: int) -> str:
         if op == IDLE_OP:
             return IDLE_KIND
-        ops = self._simulation.timeline.stage_program(number).ops
+        ops = self.simulation.timeline.stage_program(number).ops
         stream = ops.stream[op]
         if stream == COMPUTE:
             return f"compute {PHASES[ops.phase[op]]}"
@@ -209,16 +206,16 @@ class CriticalPath:
 _PASS = {"fwd": "forward", "ig": "backward", "wg": "backward", "opt": "optimizer", "recompute": "recompute"}
 
 
-def legs(results: Results) -> list[Leg]:
+def legs(path: CriticalPath) -> list[Leg]:
     """The legs of the critical path, in the order of time: they cover 0..step time.
 
     what: `forward`, `backward`, `optimizer`, `recompute`, `idle`, or the kind of group of a collective
     outside micro-batches; a transfer stands alone as `pp`.
     """
-    path, classes = results.critical_path, results.simulation.timeline.classes
+    timeline = path.simulation.timeline
     found: list[Leg] = []
     keys = [
-        (rank, *_pass_of(results, number, op))
+        (rank, *_pass_of(timeline, number, op))
         for number, op, rank in zip(path.number, path.op, path.rank, strict=True)
     ]
     first = 0
@@ -226,17 +223,17 @@ def legs(results: Results) -> list[Leg]:
         if index == len(keys) or keys[index] != keys[first]:
             rank, what, microbatch = keys[first]
             start, end, number = path.edge[first], path.edge[index], path.number[first]
-            stage, reason = classes[number].stage, path.reason(first)
+            stage, reason = timeline.stage_of(number), path.reason(first)
             found.append(Leg(first, index, start, end, number, rank, stage, what, microbatch, reason))
             first = index
     return found
 
 
-def _pass_of(results: Results, number: int, op: int) -> tuple[str, int]:
+def _pass_of(timeline: Timeline, number: int, op: int) -> tuple[str, int]:
     """What a segment is a part of, and of which micro-batch."""
     if op == IDLE_OP:
         return "idle", -1
-    ops = results.simulation.timeline.stage_program(number).ops
+    ops = timeline.stage_program(number).ops
     stream, microbatch = ops.stream[op], ops.microbatch[op]
     if stream >= TO_NEXT:
         return "pp", microbatch

@@ -5,7 +5,7 @@ See `simcore/run/figures.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,8 @@ from simcore.units import duration
 from simcore.workload.model import base_name
 
 if TYPE_CHECKING:
-    from simcore.analysis.results import Results
+    from simcore.analysis.finished import Finished
+    from simcore.analysis.sentences import Sentence
     from simcore.analysis.simai_estimate import EstimateLine
     from simcore.layout import Layout
     from simcore.run.findings import Place
@@ -64,8 +65,10 @@ class SimulatedFigures:
     resolution_ns = 1
     recorded = None
 
-    def __init__(self, results: Results) -> None:
+    def __init__(self, results: Finished, sentences: Callable[[], list[Sentence]]) -> None:
+        """sentences: those of the run, kept there: they take other runs beside it."""
         self.results = results
+        self._sentences = sentences
 
     @property
     def title(self) -> str:
@@ -96,7 +99,7 @@ class SimulatedFigures:
 
     @property
     def said(self) -> list[Said]:
-        return [Said(one.rule, one.lead + one.text, one.ns) for one in self.results.sentences]
+        return [Said(one.rule, one.lead + one.text, one.ns) for one in self._sentences()]
 
     @property
     def track_uses(self) -> list[TrackUse]:
@@ -208,7 +211,7 @@ class SimulatedFigures:
 class _LayerUses(OnDemand[LayerUse]):
     """Made when they are asked for: of 100,000 rows a page shows ten."""
 
-    def __init__(self, results: Results, grouped: bool) -> None:
+    def __init__(self, results: Finished, grouped: bool) -> None:
         self._groups = results.layer_groups if grouped else None
         self._rows = results.layers
         super().__init__(len(results.layers if self._groups is None else self._groups))

@@ -37,7 +37,7 @@ from simcore.run.lanes import (
 from simcore.units import plural
 
 if TYPE_CHECKING:
-    from simcore.analysis.results import Results
+    from simcore.analysis.finished import Finished
 
 # What a phase of PHASES is drawn as, where input and weight gradient are not told apart.
 _DRAWN_PHASE = {"fwd": "fwd", "ig": "bwd", "wg": "bwd", "opt": "opt", "recompute": "recompute"}
@@ -100,7 +100,7 @@ class SimulatedLanes:
         LaneOrder("exposed", "most exposed", "expo"), LaneOrder("end", "latest end", "end"),
     )  # fmt: skip
 
-    def __init__(self, results: Results) -> None:
+    def __init__(self, results: Finished) -> None:
         self.results = results
         self._timeline = timeline = results.simulation.timeline
         self._layout = results.simulation.layout

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from simcore.analysis.results import Results
 from simcore.diagnostics import UsageError, printable
 from simcore.model.flops import step_flops
 from simcore.model.maker import Made, ModelMaker
@@ -156,13 +155,12 @@ class MemoryLane(NamedTuple):
         return found
 
 
-def memory_lane(results: Results, number: int) -> MemoryLane | None:
-    """The lane of class `number`; None unless the run is of a model in Megatron's dialect.
+def memory_lane(figures: ModelFigures | None, simulation: Simulation, number: int) -> MemoryLane | None:
+    """The lane of class `number` of a run with these figures; None unless it is of a model in Megatron's dialect.
 
     Its maximum is the total of the stage: weights, gradients and optimizer states are there all the time,
     logits and what single ops need as long as any activations are.
     """
-    figures, simulation = results.model_figures, results.simulation
     maker = simulation.workload.maker
     if figures is None or not isinstance(maker, ModelMaker):
         return None

@@ -11,7 +11,7 @@ from simcore.simulation import Simulation
 from simcore.units import digits, duration, plural
 
 if TYPE_CHECKING:
-    from simcore.analysis.results import Results
+    from simcore.analysis.finished import Finished
 
 
 def layout_words(layout: Layout) -> str:
@@ -51,7 +51,7 @@ def structure_words(simulation: Simulation) -> str:
     return f"{len(structure.prologue)} before, {middle}, {len(structure.loss) + len(structure.tail)} after"
 
 
-def headline(results: Results, wide: bool) -> list[str]:
+def headline(results: Finished, wide: bool) -> list[str]:
     """Ranks, schedule and, where there is room, network: what the run is, the most important first."""
     simulation = results.simulation
     program, layout = simulation.program, simulation.layout
@@ -72,7 +72,7 @@ def headline(results: Results, wide: bool) -> list[str]:
     return [ranks, schedule_words(program), printable(simulation.parameters.network, 40)]
 
 
-def facts(results: Results) -> list[tuple[str, str]]:
+def facts(results: Finished) -> list[tuple[str, str]]:
     """(name, words) of what was read and simulated, in the order of a page."""
     simulation = results.simulation
     workload, timeline = simulation.workload, simulation.timeline

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from simcore.analysis.results import Results
+from simcore.analysis.finished import Finished
 from simcore.diagnostics import InputError, UsageError
 from simcore.networks.simai import (
     SimaiNetwork,
@@ -144,12 +144,12 @@ class EstimateLine(NamedTuple):
     text: str
 
 
-def beside_estimate(results: Results) -> tuple[int, list[EstimateLine]]:
+def beside_estimate(results: Finished) -> tuple[int, list[EstimateLine]]:
     """(rank class, lines): SimAI's estimate beside the class that is idle least, the first of them.
 
     No lines where there is no estimate.
     """
-    estimate = results.simai_estimate
+    estimate = None if results.simulation.has_dimensions else simai_estimate(results.simulation)
     if estimate is None:
         return 0, []
     number_ = min(range(len(results.accounts)), key=lambda one: results.accounts[one].idle_ns)
@@ -177,7 +177,7 @@ def _ns(us: float) -> int:
     return round(us * 1000)
 
 
-def _compute(results: Results, estimate: SimaiEstimate, ours: int) -> EstimateLine:
+def _compute(results: Finished, estimate: SimaiEstimate, ours: int) -> EstimateLine:
     difference = ours - _ns(estimate.compute_us)
     if not difference:
         text = "both add up the same cells"
@@ -187,7 +187,7 @@ def _compute(results: Results, estimate: SimaiEstimate, ours: int) -> EstimateLi
     return EstimateLine("compute", estimate.compute_us, ours, text)
 
 
-def _work_differs(results: Results, kind: str | None = None) -> list[str]:
+def _work_differs(results: Finished, kind: str | None = None) -> list[str]:
     """Why a rank of this run does other work than SimAI adds up, as far as the run says it.
 
     kind: of the collectives that are asked about (None: compute); only rows that have one are a reason.
@@ -229,7 +229,7 @@ def _kinds_of(workload: Workload, row: int) -> set[str | None]:
     return {cells.group[row] for cells in columns if cells.collective[row] and cells.bytes[row]}
 
 
-def _rounding(results: Results, kind: str, simai_ns: int) -> float:
+def _rounding(results: Finished, kind: str, simai_ns: int) -> float:
     """How far SimAI's sum for a kind may be from ours by rounding alone, ns.
 
     Each of its collectives is cut to whole ns, and before that has the 24 bits of a single-precision number.
@@ -241,7 +241,7 @@ def _rounding(results: Results, kind: str, simai_ns: int) -> float:
 
 
 def _collectives(
-    results: Results, kind: str, simai_us: float, ours: int, streams: list[StreamUse]
+    results: Finished, kind: str, simai_us: float, ours: int, streams: list[StreamUse]
 ) -> EstimateLine:
     busy, beside, _ = _sums(streams, kind)
     simai_ns = _ns(simai_us)
@@ -267,7 +267,7 @@ def _collectives(
     return EstimateLine(kind, simai_us, ours, text)
 
 
-def _hidden(results: Results, kind: str) -> float:
+def _hidden(results: Finished, kind: str) -> float:
     network = results.simulation.network
     assert isinstance(network, SimaiNetwork)
     return network.overlap["dp" if kind == "dp_ep" else kind]
@@ -284,7 +284,7 @@ def _sums(streams: list[StreamUse], kind: str) -> tuple[int, int, int]:
 
 
 def _transfers(
-    results: Results, estimate: SimaiEstimate, ours: int, streams: list[StreamUse]
+    results: Finished, estimate: SimaiEstimate, ours: int, streams: list[StreamUse]
 ) -> EstimateLine:
     busy = _sums(streams, "pp")[0]
     if not busy:
@@ -299,7 +299,7 @@ def _transfers(
     return EstimateLine("pp", estimate.pp_us, ours, text)
 
 
-def _bubble(results: Results, estimate: SimaiEstimate, ours: int) -> EstimateLine:
+def _bubble(results: Finished, estimate: SimaiEstimate, ours: int) -> EstimateLine:
     simulation = results.simulation
     workload, program, stages = simulation.workload, simulation.program, simulation.layout.pp
     if stages == 1:
@@ -323,7 +323,7 @@ def _bubble(results: Results, estimate: SimaiEstimate, ours: int) -> EstimateLin
     return EstimateLine("bubble", estimate.bubble_us, ours, text)
 
 
-def _total(results: Results, estimate: SimaiEstimate, lines: list[EstimateLine]) -> EstimateLine:
+def _total(results: Finished, estimate: SimaiEstimate, lines: list[EstimateLine]) -> EstimateLine:
     step, total = results.step_time_ns, _ns(estimate.total_us)
     single = [one for one in lines if one.line != "exposed"]
     most = max(single, key=lambda one: abs(one.ours_ns - _ns(one.simai_us or 0)))

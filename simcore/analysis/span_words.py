@@ -26,7 +26,7 @@ from simcore.run.lanes import COMPUTE_STREAM, RunLanes, Said, Step, clock, micro
 from simcore.units import byte_size, duration, plural
 
 if TYPE_CHECKING:
-    from simcore.analysis.results import Results
+    from simcore.analysis.finished import Finished
 
 PHASE_WORDS = {
     "fwd": "forward", "ig": "input grad", "wg": "weight grad", "opt": "optimizer", "recompute": "recompute",
@@ -43,7 +43,7 @@ def pass_words(one: Pass, microbatches: int) -> str:
 class SimulatedSpanWords:
     """`SpanWords` of a simulated run, over its lanes."""
 
-    def __init__(self, results: Results, lanes: RunLanes) -> None:
+    def __init__(self, results: Finished, lanes: RunLanes) -> None:
         self._results, self._lanes = results, lanes
         self._simulation, self._timeline = results.simulation, results.simulation.timeline
         # Of each class, when its passes begin.

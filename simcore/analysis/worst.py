@@ -16,12 +16,12 @@ from simcore.run.findings import Place
 from simcore.units import duration, percent
 
 if TYPE_CHECKING:
-    from simcore.analysis.results import Results
+    from simcore.analysis.finished import Finished
 
 _NAME = 32
 
 
-def worst_places(results: Results) -> list[Place]:
+def worst_places(results: Finished) -> list[Place]:
     """The worst rank, wait, bubble, layer, exposed collective and link, as far as there are, in this
     order.
     """
@@ -33,12 +33,12 @@ def _ranks(ranks: RankSet) -> str:
     return f"rank {text}" if text.isdigit() else f"ranks {text}"
 
 
-def _who(results: Results, numbers: Collection[int]) -> str:
+def _who(results: Finished, numbers: Collection[int]) -> str:
     """`stages 0-15 alike` or `ranks 0-63`: the classes with these numbers."""
     return _stages(results, numbers) or _ranks(ranks_of(results.simulation.timeline.classes, numbers))
 
 
-def _rank(results: Results) -> Place | None:
+def _rank(results: Finished) -> Place | None:
     """The ranks that end last."""
     ends = [last_end_ns(one) for one in results.accounts]
     if not ends or not max(ends):
@@ -51,13 +51,13 @@ def _rank(results: Results) -> Place | None:
     return Place("rank", words, number, found.edge[last], found.edge[last + 1], ends[number])
 
 
-def _stages(results: Results, numbers: Collection[int]) -> str:
+def _stages(results: Finished, numbers: Collection[int]) -> str:
     """`stages 0-15 alike`, where the classes with these numbers are several stages; else ""."""
     stages = whole_stages(results.simulation.timeline.classes, numbers)
     return f"stages {stages.text()} alike" if stages is not None and len(stages) > 1 else ""
 
 
-def _longest(results: Results, account: int) -> tuple[int, int, int] | None:
+def _longest(results: Finished, account: int) -> tuple[int, int, int] | None:
     """(class, start, end) of the longest stretch with one account; the first of equal ones."""
     best: tuple[int, int, int] | None = None
     for number, found in enumerate(results.accounts):
@@ -68,7 +68,7 @@ def _longest(results: Results, account: int) -> tuple[int, int, int] | None:
     return best
 
 
-def _wait(results: Results) -> Place | None:
+def _wait(results: Finished) -> Place | None:
     """Who waits longest in all for a slower member."""
     if not results.waiting:
         return None
@@ -81,7 +81,7 @@ def _wait(results: Results) -> Place | None:
     return Place("wait", words, early, found.edge[first], found.edge[first + 1], one.ns)
 
 
-def _bubble(results: Results) -> Place | None:
+def _bubble(results: Finished) -> Place | None:
     """The longest bubble at a stretch."""
     best = _longest(results, BUBBLE)
     if best is None:
@@ -103,7 +103,7 @@ def _bubble(results: Results) -> Place | None:
     return Place("bubble", words, number, start, end, end - start)
 
 
-def _layer(results: Results) -> Place | None:
+def _layer(results: Finished) -> Place | None:
     """The dearest layer: compute and exposed communication together."""
     groups = results.layer_groups
     if not groups or not groups[0].cost_ns:
@@ -116,7 +116,7 @@ def _layer(results: Results) -> Place | None:
     return None if seen is None else Place("layer", words, *seen, group.cost_ns)
 
 
-def _collective(results: Results) -> Place | None:
+def _collective(results: Finished) -> Place | None:
     """The row whose collectives are exposed longest."""
     groups = [group for group in results.layer_groups if group.exposed_ns]
     if not groups:
@@ -140,7 +140,7 @@ def _collective(results: Results) -> Place | None:
     return None
 
 
-def worst_link(results: Results) -> Place | None:
+def worst_link(results: Finished) -> Place | None:
     """The port that is busy longest, and the longest that it carries."""
     from simcore.analysis.dimensions import longest_over
 
@@ -158,6 +158,6 @@ def worst_link(results: Results) -> Place | None:
     return Place("link", words, number, begins, ends, port.busy_ns, op, stream)
 
 
-_RULES: tuple[Callable[[Results], Place | None], ...] = (
+_RULES: tuple[Callable[[Finished], Place | None], ...] = (
     _rank, _wait, _bubble, _layer, _collective, worst_link
 )  # fmt: skip

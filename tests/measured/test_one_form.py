@@ -74,7 +74,8 @@ def test_the_parts_of_a_real_step_sum_to_it(name: str, stamp: str) -> None:
 
 def test_what_a_simulated_run_fills_a_measured_one_fills() -> None:
     measured, simulated_one = run_json(MeasuredResults(run_of(SLOW_RANK, 2))), seed_report()
-    assert simulated_one.keys() - measured.keys() == set()
+    # No trace says what is held in memory.
+    assert simulated_one.keys() - measured.keys() == {"memory"}
     for key in ("classes", "layers", "streams", "critical_path"):
         assert measured[key], key
         assert simulated_one[key][0].keys() - measured[key][0].keys() == set(), key

@@ -396,7 +396,7 @@ def test_the_memory_lane_reaches_the_figure_and_comes_down_again(schedule: str) 
     figures = results.model_figures
     assert figures is not None
     for number, one in enumerate(results.simulation.timeline.classes):
-        lane, stage = memory_lane(results, number), figures.memory[one.stage]
+        lane, stage = memory_lane(figures, results.simulation, number), figures.memory[one.stage]
         assert lane is not None
         assert (max(lane.held), lane.held[0], lane.held[-1]) == (stage.total, stage.static, stage.static)
         assert list(lane.time_ns) == sorted(lane.time_ns)
@@ -414,7 +414,7 @@ def test_the_timeline_has_the_memory_of_the_lane_at_the_cursor() -> None:
     drawn = []
     for limit in ("80GB", "1GB"):
         results = Results(run(SMALL, pp=2, world=2, global_batch=4, gpu="h100", memory_limit=limit))
-        lane = memory_lane(results, 1)
+        lane = memory_lane(results.model_figures, results.simulation, 1)
         row = MemoryRow(BLOCKS)
         assert row.lane(results, 1) == lane
         assert lane is not None

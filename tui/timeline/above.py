@@ -150,7 +150,7 @@ class MemoryRow:
             # Imported here: files have no such lane.
             from simcore.analysis.model_figures import memory_lane
 
-            self._kept = run, number, memory_lane(cast("Results", run), number)
+            self._kept = run, number, memory_lane(run.model_figures, cast("Results", run).simulation, number)
         return self._kept[2]
 
     def line(self, lane: MemoryLane, window: Window, left: int, columns: int) -> Line:

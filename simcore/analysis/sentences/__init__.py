@@ -24,7 +24,7 @@ from simcore.analysis.sentences.pipeline import bubble, idle, unbalanced
 from simcore.records import replace
 
 if TYPE_CHECKING:
-    from simcore.analysis.results import Results
+    from simcore.analysis.finished import Finished
 
 # Compute that takes this share of the step leaves no other cause to name.
 _BOUND = 0.8
@@ -51,7 +51,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def sentences_of(results: Results) -> list[Sentence]:
+def sentences_of(results: Finished) -> list[Sentence]:
     """What there is to say of a run, the main cause first; nothing of a step of 0 ns.
 
     Faults come before all causes, then the cause that costs the step most, what the step would be

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simcore.analysis.run_words import other_model
 from simcore.analysis.sentences.model import Facts, Sentence
 from simcore.diagnostics import printable
 from simcore.units import percent
@@ -25,7 +26,7 @@ def no_compute(facts: Facts) -> Sentence | None:
 
 def another_model(facts: Facts) -> Sentence | None:
     """That degrees other than the file's make it another model, before its step is held against anything."""
-    words = facts.results.other_model
+    words = other_model(facts.simulation)
     if not words:
         return None
     text = f"{words[0].upper()}{words[1:]}."

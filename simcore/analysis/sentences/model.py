@@ -16,7 +16,7 @@ from simcore.simulation import Simulation
 from simcore.units import change_percent, duration, percent
 
 if TYPE_CHECKING:
-    from simcore.analysis.results import Results
+    from simcore.analysis.finished import Finished
 
 
 _GRADIENT_KINDS = ("dp", "dp_ep", "all")
@@ -76,7 +76,7 @@ class Sentence(Struct, frozen=True):
 class Facts(Struct, frozen=True, dict=True):
     """A run as the rules ask about it: its results and a few sums over them."""
 
-    results: Results
+    results: Finished
 
     @property
     def simulation(self) -> Simulation:

@@ -1,0 +1,436 @@
+"""A finished simulation, and all that is computed of it, each figure once and when it is first asked for."""
+
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from simcore.analysis.accounts import (
+    ACCOUNTS,
+    IDLE_OP,
+    Accounts,
+    StageAccounts,
+    class_accounts,
+    stage_accounts,
+)
+from simcore.analysis.alike import Waiting, longest_of_all, longest_waits, who_waits
+from simcore.analysis.layers import LayerGroups, LayerRows, layer_groups, layer_table
+from simcore.analysis.microbatch_passes import Pass, class_passes
+from simcore.analysis.rank_map import MapRow, rank_map
+from simcore.analysis.streams import communication_ns, mean_use, stream_use
+from simcore.analysis.variants import Variants
+from simcore.diagnostics import Cancelled, Diagnostic, UsageError
+from simcore.parameters import replaced
+from simcore.program.ops import COMPUTE, STREAMS, TO_NEXT
+from simcore.records import Struct
+from simcore.run.figures import StreamUse
+from simcore.run.ranges import Ranges
+from simcore.run.track import Track, in_order
+from simcore.simulation import Simulation, simulate
+from simcore.workload.model import base_name
+
+if TYPE_CHECKING:
+    from simcore.analysis.critical_path import CriticalPath
+    from simcore.analysis.dependencies import Dependencies
+    from simcore.analysis.dimensions import ClassUse, DimensionUse, PortUse
+    from simcore.analysis.file_memory import FileMemory
+    from simcore.analysis.fitting import Smaller
+    from simcore.analysis.model_figures import ModelFigures
+    from simcore.run.gradients import Gradient
+
+
+
+Figure = TypeVar("Figure")
+
+
+class Finished(Struct, frozen=True, dict=True):
+    """The figures of a simulation: `Results` is this and what every kind of run answers."""
+
+    simulation: Simulation
+
+    @property
+    def path(self) -> str:
+        """The workload's file, as the user gave it."""
+        return self.simulation.workload.path
+
+    @property
+    def step_time_ns(self) -> int:
+        """When the last rank has joined all its work, ns."""
+        return self.simulation.step_time_ns
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Of the file, then of the run."""
+        return self.simulation.diagnostics
+
+    @cached_property
+    def tracks(self) -> tuple[Track, ...]:
+        """A track for each rank class, by stage and then by rank."""
+        classes = self.simulation.timeline.classes
+        return in_order([Track(number, one.stage, one.ranks) for number, one in enumerate(classes)])
+
+    @cached_property
+    def rank_map(self) -> list[MapRow]:
+        """The ranks by their coordinates, those that are alike in one row."""
+        return rank_map(self.simulation.layout, self.simulation.timeline.classes)
+
+    def stream_at(self, number: int, op: int, start_ns: int, end_ns: int) -> str | None:
+        """The stream whose lane shows an op of class `number`; None for the lane of the class, where compute
+        does it or stands still for it.
+        """
+        if op == IDLE_OP:
+            return None
+        accounts = self.accounts[number]
+        segment = accounts.at(start_ns)
+        if accounts.op[segment] == op and accounts.edge[segment] <= start_ns < end_ns:
+            return None
+        stream = self.simulation.timeline.stage_program(number).ops.stream[op]
+        if stream == COMPUTE:
+            return None
+        return STREAMS[stream] if stream < TO_NEXT else "pp"
+
+    @cached_property
+    def accounts(self) -> list[Accounts]:
+        """Accounts of each rank class, by its number."""
+        return self.compute_accounts(lambda: False)
+
+    def compute_accounts(self, cancelled: Callable[[], bool]) -> list[Accounts]:
+        """The accounts, computed now unless they are known; `Cancelled` when that becomes true."""
+        if "accounts" not in self.__dict__:
+            timeline = self.simulation.timeline
+
+            def of_class(number: int) -> Accounts:
+                if cancelled():
+                    raise Cancelled
+                return class_accounts(timeline, number)
+
+            self.__dict__["accounts"] = self.each_class(of_class)
+        accounts: list[Accounts] = self.__dict__["accounts"]
+        return accounts
+
+    def each_class(self, of_class: Callable[[int], Figure]) -> list[Figure]:
+        """What `of_class` gives for each rank class; asked once of classes whose times are equal."""
+        found: list[Figure] = []
+        for number, first in enumerate(self.simulation.timeline.first_alike):
+            found.append(of_class(number) if first == number else found[first])
+        return found
+
+    @cached_property
+    def communication(self) -> list[tuple[int, int]]:
+        """(comm_ns, overlapped_ns) of each rank class: see `communication_ns`."""
+        timeline = self.simulation.timeline
+        return self.each_class(lambda number: communication_ns(timeline, number, self.accounts[number]))
+
+    @cached_property
+    def layers(self) -> LayerRows:
+        """A line for each row of the file."""
+        return layer_table(self.simulation, self.accounts)
+
+    @cached_property
+    def layer_groups(self) -> LayerGroups:
+        """Equal rows together, the most expensive group first."""
+        return layer_groups(self.layers)
+
+    @cached_property
+    def waiting(self) -> list[Waiting]:
+        """Who waits for whom in collectives, the longest first."""
+        return who_waits(self.simulation.timeline, self.accounts)
+
+    @cached_property
+    def critical_by_layer(self) -> dict[str, int]:
+        """ns of the critical path by name of the rows without digits, the longest first; "" for no row."""
+        names = self.simulation.workload.name
+        found: dict[str, int] = {}
+        for row, ns in self.critical_path.by_row().items():
+            name = base_name(names[row]) if row >= 0 else ""
+            found[name] = found.get(name, 0) + ns
+        return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+
+    def mean_of_ranks(self, by_class: Iterable[int]) -> int:
+        """A figure of each rank class as the mean of all ranks, rounded."""
+        classes = self.simulation.timeline.classes
+        whole = sum(ns * len(one.ranks) for one, ns in zip(classes, by_class, strict=True))
+        return round(whole / sum(len(one.ranks) for one in classes))
+
+    @cached_property
+    def model_figures(self) -> ModelFigures | None:
+        """Throughput and memory of the run of a model; None of a file."""
+        if self.simulation.workload.maker is None:
+            return None
+        # Imported here: files have none.
+        from simcore.analysis.model_figures import model_figures
+
+        return model_figures(self.simulation)
+
+    @cached_property
+    def file_memory(self) -> tuple[FileMemory, ...]:
+        """What the rows of a file say of memory, by stage; nothing where they do not."""
+        from simcore.analysis.file_memory import file_memory
+
+        return file_memory(self.simulation)
+
+    @cached_property
+    def interleaved_run(self) -> Simulation | None:
+        """A model without a given schedule, run with virtual stages and overlap; None of any other run."""
+        if self.simulation.workload.maker is None:
+            return None
+        from simcore.analysis.model_figures import interleaved_run
+
+        return interleaved_run(self.simulation)
+
+    @cached_property
+    def smaller_runs(self) -> tuple[Smaller, ...]:
+        """Changes with which a model that does not fit needs less memory; none where it fits."""
+        figures = self.model_figures
+        if figures is None or figures.fits:
+            return ()
+        from simcore.analysis.fitting import smaller_runs
+
+        return tuple(smaller_runs(self.simulation))
+
+    @cached_property
+    def mean_ns(self) -> dict[str, int]:
+        """Each account, the mean of all ranks, ns."""
+        return {
+            name: self.mean_of_ranks(found.total_ns[index] for found in self.accounts)
+            for index, name in enumerate(ACCOUNTS)
+        }
+
+    @cached_property
+    def mean_busy_ns(self) -> int:
+        """Compute of a rank, the mean of all ranks, ns."""
+        return self.mean_of_ranks(found.busy_ns for found in self.accounts)
+
+    @cached_property
+    def stages(self) -> list[StageAccounts]:
+        """The accounts of each pipeline stage."""
+        return stage_accounts(self.simulation.timeline.classes, self.accounts)
+
+    @cached_property
+    def dependencies(self) -> Dependencies:
+        """What each op waited for, and what it holds back."""
+        # Imported here and below: the screen opens without them.
+        return self.compute_dependencies(lambda: False)
+
+    def compute_dependencies(self, cancelled: Callable[[], bool]) -> Dependencies:
+        """The graph of the run, made now unless it is there; `Cancelled` when that becomes true."""
+        if "dependencies" not in self.__dict__:
+            from simcore.analysis.dependencies import Dependencies
+
+            found = Dependencies(self.simulation, self.folded(cancelled), cancelled)
+            self.__dict__["dependencies"] = found
+        dependencies: Dependencies = self.__dict__["dependencies"]
+        return dependencies
+
+    def folded(self, cancelled: Callable[[], bool] = lambda: False) -> Simulation:
+        """The run with equal ranks folded: of `--no-fold` simulated anew, with the same times to the ns.
+
+        Jitter leaves no ranks equal: that run as it is.
+        """
+        if "_folded" not in self.__dict__:
+            simulation = self.simulation
+            if simulation.parameters.no_fold and not simulation.parameters.jitter:
+                folded = replaced(simulation.parameters, "no_fold", False)
+                simulation = simulate(simulation.workload, folded, cancelled)
+            self.__dict__["_folded"] = simulation
+        found: Simulation = self.__dict__["_folded"]
+        return found
+
+    @cached_property
+    def critical_path(self) -> CriticalPath:
+        """The chain of segments that the step time is made of."""
+        return self.compute_critical_path(lambda: False)
+
+    def compute_critical_path(self, cancelled: Callable[[], bool]) -> CriticalPath:
+        """The critical path, computed now unless it is known; `Cancelled` when that becomes true."""
+        if "critical_path" not in self.__dict__:
+            from simcore.analysis.critical_path import CriticalPath
+
+            self.__dict__["critical_path"] = CriticalPath(self.compute_dependencies(cancelled), cancelled)
+        path: CriticalPath = self.__dict__["critical_path"]
+        return path
+
+    @cached_property
+    def slacks(self) -> list[array[int]] | None:
+        """Per rank class, ns by which each op may take longer before the step does; see `slack_columns`.
+
+        None in dialect astra-sim-1, whose queues serve first what their times decide.
+        """
+        return self.compute_slacks(lambda: False)
+
+    @property
+    def has_slack(self) -> bool:
+        """Whether there is any: in queues (dialect astra-sim-1) what comes first depends on times."""
+        return not self.simulation.program.queued
+
+    def compute_slacks(self, cancelled: Callable[[], bool]) -> list[array[int]] | None:
+        """The slacks, computed now unless they are known; `Cancelled` when that becomes true."""
+        if "slacks" not in self.__dict__:
+            slacks = None
+            if self.has_slack:
+                from simcore.analysis.slack import slack_columns
+
+                slacks = slack_columns(self.compute_dependencies(cancelled).built, cancelled)
+                if self.folded() is not self.simulation:
+                    class_of = self.folded().timeline.folding.class_of
+                    classes = self.simulation.timeline.classes
+                    slacks = [slacks[class_of(one.ranks.first)] for one in classes]
+            self.__dict__["slacks"] = slacks
+        found: list[array[int]] | None = self.__dict__["slacks"]
+        return found
+
+    def slack(self, number: int) -> array[int] | None:
+        """The slack of each op of class `number`, ns; None where there is none (`slacks`)."""
+        return None if self.slacks is None else self.slacks[number]
+
+    @cached_property
+    def layer_critical_ns(self) -> list[int]:
+        """Per row of the file, ns of the critical path that its spans are."""
+        by_row = self.critical_path.by_row()
+        return [by_row.get(row, 0) for row in range(len(self.simulation.workload))]
+
+    @cached_property
+    def layer_slack_ns(self) -> list[int | None] | None:
+        """Per row of the file the least slack of its spans, ns: None for a row without any.
+
+        None as a whole where there is no slack (`slacks`).
+        """
+        if self.slacks is None:
+            return None
+        from simcore.analysis.slack import least_by_row
+
+        return least_by_row(self.simulation.timeline, self.slacks, len(self.simulation.workload))
+
+    @property
+    def layer_path_known(self) -> bool:
+        """Whether `layer_critical_ns` and `layer_slack_ns` are there without a wait."""
+        return "layer_critical_ns" in self.__dict__ and "layer_slack_ns" in self.__dict__
+
+    @cached_property
+    def gradients(self) -> list[Gradient] | None:
+        """The slopes of the step time over each scale; None where there is no slack (`slacks`)."""
+        if not self.has_slack:
+            return None
+        from simcore.analysis.slack import gradients
+
+        return gradients(self.folded(), self.dependencies.built)
+
+    @cached_property
+    def streams(self) -> list[list[StreamUse]]:
+        """Of each rank class, how busy each of its streams is."""
+        timeline = self.simulation.timeline
+        return self.each_class(lambda number: stream_use(timeline, number, self.accounts[number]))
+
+    @cached_property
+    def mean_streams(self) -> list[tuple[StreamUse, int]]:
+        """Each stream as the mean of all ranks, with the busy ns of the rank that is busy longest on it."""
+        return mean_use(self.streams, self.mean_of_ranks)
+
+    @cached_property
+    def class_uses(self) -> list[ClassUse]:
+        """What a rank of each class sends over the dimensions of the network."""
+        from simcore.analysis.dimensions import class_uses
+
+        return class_uses(self.simulation)
+
+    @cached_property
+    def dimensions(self) -> list[DimensionUse]:
+        """What crosses each dimension of the network; nothing on SimAI's, which have none."""
+        from simcore.analysis.dimensions import dimension_use
+
+        return dimension_use(self.simulation, self.class_uses)
+
+    @cached_property
+    def busiest_port(self) -> PortUse | None:
+        """The port that is busy longest, None where nothing is sent over dimensions."""
+        from simcore.analysis.dimensions import busiest_port
+
+        return busiest_port(self.simulation, self.class_uses)
+
+    @cached_property
+    def variants(self) -> Variants:
+        """The same workload with other parameters."""
+        return Variants(self.folded(), lambda: self.dependencies.built)
+
+    @cached_property
+    def ranges(self) -> Ranges:
+        """The accounts of any stretch of the step."""
+        accounts = self.accounts
+        ranks = [len(rank_class.ranks) for rank_class in self.simulation.timeline.classes]
+        return Ranges(lambda one: (accounts[one].edge, accounts[one].account), ranks, len(ACCOUNTS))
+
+    @cached_property
+    def _passes(self) -> dict[int, list[Pass]]:
+        return {}
+
+    def passes(self, number: int) -> list[Pass]:
+        """When class `number` does the forward and backward of each micro-batch: see `Pass`."""
+        if number not in self._passes:
+            self._passes[number] = class_passes(self.simulation.timeline, number)
+        return self._passes[number]
+
+    @cached_property
+    def _waits(self) -> dict[int, list[int]]:
+        return {}
+
+    def waits(self, number: int) -> list[int]:
+        """The segments of class `number` that are wait, bubble or idle, the longest first."""
+        if number not in self._waits:
+            self._waits[number] = longest_waits(self.accounts[number])
+        return self._waits[number]
+
+    @cached_property
+    def all_waits(self) -> list[tuple[int, int]]:
+        """(class, segment) of the waits, bubbles and idle times of all classes, the longest first."""
+        return longest_of_all(self.accounts)
+
+    @cached_property
+    def megatron_step_ns(self) -> int | None:
+        """The step time with Megatron's stage layout, ns.
+
+        None where it is used, where it cannot be (the rows it leaves out of stages may hold collectives
+        over all ranks), where there is no pipeline, and under jitter, which makes the second run as long
+        as the first.
+        """
+        simulation = self.simulation
+        if not simulation.program.has_pipeline_schedule or simulation.layout.pp == 1:
+            return None
+        megatron = bool(simulation.workload.stages) or simulation.parameters.stage_layout == "megatron"
+        if megatron or simulation.parameters.jitter > 0:
+            return None
+        # Folding gives the same figure at a fraction of the cost.
+        other = replaced(replaced(simulation.parameters, "stage_layout", "megatron"), "no_fold", False)
+        try:
+            return simulate(simulation.workload, other).step_time_ns
+        except UsageError:
+            return None
+
+    @property
+    def steps(self) -> int:
+        """How many steps its times are of together."""
+        return self.simulation.program.steps
+
+    @property
+    def step_end_ns(self) -> list[int]:
+        """When each step of a pipeline was over on its last rank, ns; none where there is one alone."""
+        timeline = self.simulation.timeline
+        if timeline.program.steps == 1 or not timeline.program.has_pipeline_schedule:
+            return []
+        return [max(ends) for ends in zip(*timeline.times.pass_ends, strict=True)]
+
+    @property
+    def steady_step_ns(self) -> int | None:
+        """The end of the last step less the end of the one before, over all ranks; None of one step alone."""
+        ends = self.step_end_ns
+        return ends[-1] - ends[-2] if ends else None
+
+    @property
+    def pass_end_ns(self) -> list[int]:
+        """layer-loop: when each pass's loop was over (asynchronous collectives may still run)."""
+        timeline = self.simulation.timeline
+        if timeline.program.schedule != "layer-loop":
+            return []
+        return [max(ends) for ends in zip(*timeline.times.pass_ends, strict=True)]

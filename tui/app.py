@@ -17,11 +17,10 @@ from tui.frame_view import FrameView, ScreenView
 from tui.keys.actions import KeyAction, Keymap, renamed
 from tui.notes.listing import stamps_of
 from tui.prompt import FieldScreen
-from tui.runs.runs import Runs
+from tui.runs.runs import Runs, RunsHost
 from tui.screens import SCREENS, load
 from tui.session import Run, Session
 from tui.state.keeper import Keeping
-from tui.terminal.display import CellApp
 
 if TYPE_CHECKING:
     from tui.exporting import Exporting
@@ -64,7 +63,7 @@ class Footer(FrameView):
         return [footer(app.hints(), width)]
 
 
-class WltuiApp(CellApp):
+class WltuiApp(RunsHost):
     """The explorer over the runs of one workload, or of one directory of traces."""
 
     CSS = "Screen { layout: vertical; overflow: hidden; }"

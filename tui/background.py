@@ -11,7 +11,7 @@ from textual.worker import get_current_worker
 from simcore.diagnostics import Cancelled
 
 if TYPE_CHECKING:
-    from tui.app import WltuiApp
+    from tui.host import Host
 
 # Progress is worth a picture this often, s.
 _PROGRESS_EVERY = 0.2
@@ -42,7 +42,7 @@ class Background:
     Asking for another subject cancels the finding that is under way.
     """
 
-    def __init__(self, app: WltuiApp, name: str) -> None:
+    def __init__(self, app: Host, name: str) -> None:
         self._app = app
         self._name = name
         self._subject: object = None

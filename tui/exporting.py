@@ -17,7 +17,7 @@ from tui.frame import cells
 
 if TYPE_CHECKING:
     from simcore.export import Request
-    from tui.app import WltuiApp
+    from tui.host import Host
 
 
 class FileQuestion:
@@ -27,7 +27,7 @@ class FileQuestion:
     """
 
     def __init__(
-        self, app: WltuiApp, write: Callable[[str, bool], None], refuse: Callable[[str], None]
+        self, app: Host, write: Callable[[str, bool], None], refuse: Callable[[str], None]
     ) -> None:
         self._app = app
         self._write = write
@@ -73,7 +73,7 @@ _NAMES = ".json.gz for Perfetto, .csv, or .svg of this screen"
 class Exporting:
     """Of the run that is shown, as it is: changed, replayed, or as opened."""
 
-    def __init__(self, app: WltuiApp) -> None:
+    def __init__(self, app: Host) -> None:
         self._app = app
         self._path = os.path.basename(os.path.normpath(app.session.opened.path)).split(".")[0] + ".json.gz"
 

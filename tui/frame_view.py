@@ -5,7 +5,7 @@ Roles of text become styles: chosen in 256 colour indices first, then 16; withou
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from rich.segment import Segment
 from rich.style import Style
@@ -16,10 +16,6 @@ from textual.widget import Widget
 
 from tui.frame import ASCII, BLOCKS, Glyphs, Line, as_ascii, fitted, shortened, width_of
 from tui.session import Run, Session
-
-if TYPE_CHECKING:
-    from tui.state.stored import ScreenState
-
 
 _ROLES_256 = {
     "": "",
@@ -155,6 +151,13 @@ class FrameView(Widget, can_focus=False):
             return Strip.blank(self.size.width, self._styles[""])
         # Every segment has a style: Textual's filters fail on one without.
         return Strip([Segment(text, self._styles[role]) for text, role in self._lines[y]], self.size.width)
+
+
+class ScreenState(Protocol):
+    """A screen's part of a session, as the session file keeps it."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As JSON takes it."""
 
 
 class ScreenView(FrameView, can_focus=True):

@@ -19,7 +19,7 @@ from tui.session import Run
 if TYPE_CHECKING:
     from simcore.cluster import Dimension
     from simcore.run.findings import Spot, WhatIf
-    from tui.app import WltuiApp
+    from tui.runs.runs import RunsHost
 
 
 # The panel of the what-if table.
@@ -153,8 +153,8 @@ class PanelsView(ScreenView):
     model: PanelCursor
 
     @property
-    def _app(self) -> WltuiApp:
-        return cast("WltuiApp", self.app)
+    def _app(self) -> RunsHost:
+        return cast("RunsHost", self.app)
 
     def look_for_changes(self) -> str:
         """The what-if table into the model, once it is there; how far it is."""

@@ -156,7 +156,7 @@ class MemoryLane(NamedTuple):
 
 
 def memory_lane(figures: ModelFigures | None, simulation: Simulation, number: int) -> MemoryLane | None:
-    """The lane of class `number` of a run with these figures; None unless it is of a model in Megatron's dialect.
+    """The lane of class `number` of a run with these figures; None unless of a model in Megatron's dialect.
 
     Its maximum is the total of the stage: weights, gradients and optimizer states are there all the time,
     logits and what single ops need as long as any activations are.

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from simcore.analysis import Results
 from simcore.analysis.beside import Beside
-from simcore.analysis.beside.words import notices, why_words
+from simcore.analysis.beside.pairs import notices, why_words
 from simcore.diagnostics import UsageError
 from simcore.measured import read_run
 from simcore.parameters import Parameters

@@ -8,8 +8,7 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import small
 from tests.tui.screen_reading import press, run_over
 from tui.panels import WHAT_IF, PanelsView
-from tui.parameters.typing import label_of
-from tui.parameters.view import ParametersView
+from tui.parameters.view import ParametersView, label_of
 from tui.session import Session
 
 FIELDS = {

@@ -18,7 +18,7 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import line_text
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
 from tests.tui.test_measured_screens import PLAN, app_on, four_ranks, made
-from tui.compare.source import Choice
+from tui.compare.choice import Choice
 from tui.frame import BLOCKS, text_of
 from tui.panels import WHAT_IF
 from tui.parameters.trace_form import _ends

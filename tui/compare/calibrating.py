@@ -25,7 +25,7 @@ from tui.frame import Glyphs, Line, cells, page_of, rule, wrapped
 if TYPE_CHECKING:
     from simcore.analysis import Results
     from simcore.measured import MeasuredRun
-    from tui.app import WltuiApp
+    from tui.runs.runs import RunsHost
 
 
 _OPEN_BOTH = "To fit a workload to a trace open both: wltui WORKLOAD --against DIR"
@@ -43,7 +43,7 @@ _RUNNING_HINTS = (("Esc", "stop"),)
 class Calibrating:
     """is_open: whether the panel covers the comparison. It is of the two that are open."""
 
-    def __init__(self, app: WltuiApp) -> None:
+    def __init__(self, app: RunsHost) -> None:
         self._app = app
         self.is_open = False
         self._top = 0

@@ -9,15 +9,15 @@ from textual.binding import BindingType
 
 from simcore.diagnostics import UsageError
 from tui.compare.calibrating import Calibrating
+from tui.compare.choice import Choice, compared
 from tui.compare.frame import draw
 from tui.compare.model import MOVERS, CompareModel
-from tui.compare.source import Choice, compared
 from tui.frame import Line, rule, wrapped
 from tui.frame_view import ScreenView, binding
 from tui.session import Run, Session
 
 if TYPE_CHECKING:
-    from tui.app import WltuiApp
+    from tui.runs.runs import RunsHost
 
 _ONE_RUN = "There is one run: change a parameter (5), or try a change (t on 1 or 4)."
 _ONE_OF_MORE = "There is one run here: R has the other runs of the directory, Space and c there compare two."
@@ -123,8 +123,8 @@ class CompareView(ScreenView):
         return _ONE_OF_MORE if self.session.opened.others else _ONE_RUN
 
     @property
-    def _app(self) -> WltuiApp:
-        return cast("WltuiApp", self.app)
+    def _app(self) -> RunsHost:
+        return cast("RunsHost", self.app)
 
     def show(self, results: Run) -> None:
         self._compare()

@@ -15,7 +15,7 @@ from tui.prompt import LivePrompt
 from tui.session import Run, Session
 
 if TYPE_CHECKING:
-    from tui.app import WltuiApp
+    from tui.runs.runs import RunsHost
 
 
 class LayersView(ScreenView):
@@ -53,8 +53,8 @@ class LayersView(ScreenView):
         self.hints = self._hints()
 
     @property
-    def _app(self) -> WltuiApp:
-        return cast("WltuiApp", self.app)
+    def _app(self) -> RunsHost:
+        return cast("RunsHost", self.app)
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
         """Only keys that do something here and now."""

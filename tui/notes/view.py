@@ -16,7 +16,7 @@ from tui.prompt import LivePrompt
 from tui.session import Run, Session, notes_of
 
 if TYPE_CHECKING:
-    from tui.app import WltuiApp
+    from tui.host import Host
 
 
 class NotesView(ScreenView):
@@ -43,8 +43,8 @@ class NotesView(ScreenView):
         self.hints = self._hints()
 
     @property
-    def _app(self) -> WltuiApp:
-        return cast("WltuiApp", self.app)
+    def _app(self) -> Host:
+        return cast("Host", self.app)
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
         """Only keys that do something here and now."""

@@ -1,7 +1,12 @@
-"""The form on the screen: fields left, the effect of the draft right."""
+"""Screen 5: the form left, the effect of the draft right; how a value is typed, and parameters as files.
+
+While one types, the prompt says why a value cannot be; the last row names the keys. The draft is saved for
+`--params`, and such a file loaded as a draft.
+"""
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,7 +17,8 @@ from textual.events import Click
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.parameters import Parameters, as_flags
-from tui.frame import Line, middle_cut, rule, scrolled, wrapped
+from tui.exporting import FileQuestion
+from tui.frame import Line, cells, middle_cut, rule, scrolled, wrapped
 from tui.frame_view import ScreenView, binding
 from tui.panels import beside, box
 from tui.parameters.changes import ChangeTimes, StepTimes, changes_of
@@ -20,15 +26,143 @@ from tui.parameters.effect import state_lines
 from tui.parameters.fields import FormField
 from tui.parameters.form import FormRow, form_lines, help_lines, is_reason
 from tui.parameters.refusal import Refusal
-from tui.parameters.saved import SavedParameters
 from tui.parameters.source import form_source
-from tui.parameters.typing import TypedValue, hints_of, label_of
 from tui.session import Run, Session
 
 if TYPE_CHECKING:
     from simcore.run.findings import WhatIf
-    from tui.app import WltuiApp
-    from tui.runs.runs import Runs
+    from tui.runs.runs import Runs, RunsHost
+
+
+class TypedValue:
+    """The prompt for the value at the cursor of a form."""
+
+    def __init__(self, view: ParametersView) -> None:
+        self._view = view
+
+    def ask(self, value: str) -> None:
+        """Ask for the value; what is typed replaces the one that there is."""
+        from tui.prompt import LivePrompt
+
+        field = self._view.at
+        question = f"{field.label} [{field.unit}]" if field.unit else field.label
+        # A list is long: it keeps a good part of the line.
+        room = max(self._view.size.width - len(question) - 40, 24) if field.form else 80
+
+        def changed(text: str) -> None:
+            prompt.say(cells(self._unfit(field, text.strip()), room))
+
+        prompt = LivePrompt(question, value, changed)
+        self._view.app.push_screen(prompt, self._taken)
+
+    def _unfit(self, field: FormField, text: str) -> str:
+        """Why a text is no value of the field; nothing if it is."""
+        try:
+            field.typed(self._view.session.draft, self._view.follow(), text)
+        except UsageError as error:
+            return str(error).rpartition(": ")[2]
+        return ""
+
+    def _taken(self, text: str | None) -> None:
+        view = self._view
+        field = view.at
+        if text is not None:
+            typed, basis = text.strip(), view.follow()
+            view.refusal.clear()
+            if typed != field.text(view.session.draft, basis):
+                view.change(field, lambda: field.typed(view.session.draft, basis, typed))
+        view.redraw()
+
+
+_HINTS = (
+    ("hl", "change"), ("Enter", "type"), ("u", "undo"), ("r", "keep"), ("jk", "field"), ("Tab", "group"),
+    ("HL", "half, twice"), ("S", "save"), ("O", "load"), ("Delete", "as opened"), ("2", "timeline"),
+)  # fmt: skip
+# A list is typed whole.
+_LIST_HINTS = (("Enter", "type the list"), *(hint for hint in _HINTS if hint[0] not in ("hl", "Enter", "HL")))
+_RUNNING_HINTS = (("Esc", "stop the run"), *_HINTS)
+
+
+def hints_of(running: bool, is_list: bool = False) -> tuple[tuple[str, str], ...]:
+    """running: whether the draft is simulated; is_list: whether the cursor is on a list."""
+    if running:
+        return _RUNNING_HINTS
+    return _LIST_HINTS if is_list else _HINTS
+
+
+_SCALES = {"layer": "layer scale", "compute": "compute scale", "stream": "comm scale"}
+
+
+def label_of(knob: str) -> str:
+    """The label of the field that comes next to a knob; empty where there is none.
+
+    `dimension 1 bandwidth` has one of its own; a layer, a kind of compute and a stream are part of what
+    a field scales.
+    """
+    kind, _, rest = knob.partition(" ")
+    if kind == "dimension":
+        return "dim {}  {}".format(*rest.split(" ", 1))
+    return _SCALES.get(kind, "")
+
+
+_HEAD = "# Parameters of wltui: wltui FILE --params THIS_FILE\n"
+_FIRST_NAME = "parameters.toml"
+
+
+class SavedParameters:
+    """The prompts of saving and loading. The path that was used last is offered again."""
+
+    def __init__(self, view: ParametersView) -> None:
+        self._view = view
+        self._path = _FIRST_NAME
+
+    @property
+    def _app(self) -> RunsHost:
+        return cast("RunsHost", self._view.app)
+
+    def save(self) -> None:
+        """Ask where to, and before anything is written over."""
+        FileQuestion(self._app, self._write, self._view.say_of_file).ask("save the parameters as", self._path)
+
+    def _write(self, path: str, force: bool) -> None:
+        from simcore.export.saving import save
+        from simcore.parameters_file import parameters_toml
+
+        text = _HEAD + parameters_toml(self._view.session.draft)
+        try:
+            save(path, [text.encode()], force)
+        except (UsageError, InputError) as error:
+            self._view.say_of_file(str(error))
+            return
+        self._path = path
+        refused = cells(self._view.session.error.replace("\n", "; "), 200)
+        more = f" as shown, which cannot be simulated: {refused}" if refused else ""
+        self._app.say(f"saved: {cells(path, 200)}{more}")
+
+    def load(self) -> None:
+        """Ask which file, and make it the draft."""
+        from tui.prompt import Prompt
+
+        self._app.push_screen(Prompt("load parameters from", self._path), self._load_from)
+
+    def _load_from(self, typed: str | None) -> None:
+        from simcore.choices import choices
+        from simcore.parameters_file import read_parameters
+
+        if not typed or not typed.strip():
+            return
+        path = os.path.expanduser(typed.strip())
+
+        def read() -> Parameters:
+            # What the file does not name is at its default, as it is with --params alone.
+            found = Parameters(**read_parameters(path, choices))
+            self._path = path
+            if found == self._view.session.draft:
+                self._app.say("the parameters are those of the file already")
+            return found
+
+        self._view.take(read)
+
 
 # From here on form and effect stand beside each other.
 _WIDE = 118
@@ -87,8 +221,8 @@ class ParametersView(ScreenView):
         self._typed = TypedValue(self)
 
     @property
-    def _app(self) -> WltuiApp:
-        return cast("WltuiApp", self.app)
+    def _app(self) -> RunsHost:
+        return cast("RunsHost", self.app)
 
     @property
     def _runs(self) -> Runs:

@@ -8,23 +8,34 @@ from typing import TYPE_CHECKING
 from simcore.diagnostics import Cancelled, InputError, UsageError
 from simcore.parameters import Parameters
 from simcore.units import duration
-from tui.background import Watched
+from tui.background import Background, Watched
 from tui.frame import cells
+from tui.host import Host
 from tui.session import KeptRun, Run, Session
 
 if TYPE_CHECKING:
     from simcore.run.findings import WhatIf
-    from tui.app import WltuiApp
     from tui.runs.panel import ChosenRuns
 
 # The table is of the run on the screen: a change of it would take away what is being looked for.
 STILL_RUNNING = "a run is being made: wait for it, or stop it (5, Esc), then t tries the change"
 
 
+class RunsHost(Host):
+    """The app with its runs, and what is looked for of them behind the picture."""
+
+    runs: Runs
+    what_ifs: Background
+    comparisons: Background
+    layer_paths: Background
+    change_times: Background
+    calibrations: Background
+
+
 class Runs:
     """seconds: how long the draft has been looked for, s."""
 
-    def __init__(self, app: WltuiApp, session: Session) -> None:
+    def __init__(self, app: RunsHost, session: Session) -> None:
         self._app = app
         self._session = session
         self.seconds = 0.0

@@ -18,10 +18,10 @@ from tui.state.checking import Damaged
 from tui.state.files import Identity, identity_of, read_text, session_path, set_aside, write_text
 
 if TYPE_CHECKING:
-    from tui.app import WltuiApp
-    from tui.frame_view import ScreenView
+    from tui.frame_view import ScreenState, ScreenView
+    from tui.host import Host
     from tui.runs.runs import Runs
-    from tui.state.stored import ScreenState, Stored
+    from tui.state.stored import Stored
 
 
 class Keeper:
@@ -189,7 +189,7 @@ _ACTING = (Key, MouseUp, MouseScrollUp, MouseScrollDown)
 class Keeping:
     """Restores an app's session and keeps it; without a keeper nothing of that is done."""
 
-    def __init__(self, app: WltuiApp, keeper: Keeper | None) -> None:
+    def __init__(self, app: Host, keeper: Keeper | None) -> None:
         self._app = app
         self._keeper = keeper
         self._touched = False

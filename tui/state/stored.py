@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from simcore.choices import choices, is_one_of, may_be_file
 from simcore.diagnostics import UsageError
@@ -26,18 +26,14 @@ from tui.state.checking import (
 from tui.state.files import Identity
 from tui.timeline.saved import SavedTimeline
 
+if TYPE_CHECKING:
+    from tui.frame_view import ScreenState
+
 FORMAT = "wltui.session/1"
 # Of the runs that were kept, the newest so many are kept in the file.
 MOST_RUNS = 200
 MOST_NAME = 60
 _MOST_VALUES = 1000
-
-
-class ScreenState(Protocol):
-    """A screen's part of a session."""
-
-    def as_json(self) -> dict[str, Any]:
-        """As JSON takes it."""
 
 
 # The screens that have a part, with its reader. Raises `Damaged`.

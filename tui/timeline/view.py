@@ -30,8 +30,8 @@ from tui.timeline.pointer import Area, Pointer
 from tui.timeline.saved import SavedTimeline
 
 if TYPE_CHECKING:
-    from tui.app import WltuiApp
-    from tui.state.stored import ScreenState
+    from tui.frame_view import ScreenState
+    from tui.host import Host
 
 _NO_EQUAL_RANKS = "this lane is of one rank: there are no equal ranks to show one by one"
 _ONE_ORDER = "these lanes have one order"
@@ -283,7 +283,7 @@ class TimelineView(ScreenView):
 
     async def action_leave(self) -> None:
         """The range off, else the filter, else back to the screen that led here."""
-        model, app = self.model, cast("WltuiApp", self.app)
+        model, app = self.model, cast("Host", self.app)
         origin = app.came_from
         if origin and not model.selection.is_there and not model.filter.is_on:
             await app.action_open(origin)

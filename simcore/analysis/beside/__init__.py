@@ -4,8 +4,7 @@ Two simulated runs have more in common, op by op: see `simcore.analysis.compare`
 `Beside` and what it consists of.
 """
 
-from simcore.analysis.beside.pairs import Beside, KindChange, LanePair, MatchedPass, StagePair
-from simcore.analysis.beside.words import account_of
+from simcore.analysis.beside.pairs import Beside, KindChange, LanePair, MatchedPass, StagePair, account_of
 
 __all__ = [
     "Beside",

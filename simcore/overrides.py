@@ -11,6 +11,8 @@ from simcore.records import Struct, field
 # The greatest factor on a duration or bandwidth: more is a mistyped figure.
 MOST_FACTOR = 1e6
 _LAYER_PHASES = ("fwd", "ig", "wg")
+# In place of a row's name: every row that has no factor by its name.
+ANY_ROW = "*"
 # How the factors of a trace are written.
 TRACE_FORMS = {
     "layer_scale": "of a trace OP=X, for example forward_step=0.9",

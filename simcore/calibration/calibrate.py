@@ -1,16 +1,17 @@
 """The calibration: which ranks and kinds are compared, what is minimised, and what was found.
 
 * Which rank of a simulation a rank of a trace is; steps that cannot be compared are refused here.
-* Compute scale: the X that makes the sum over ranks of |measured - X simulated| compute least, of the
-  kinds that both steps have. That is a weighted median of the ranks' ratios: a single slow rank moves it
-  little.
+* Compute: of a model one factor for each of its kinds, forward, backward and optimizer (`--layer-scale
+  *:fwd=X` ...); of a file one compute scale. A factor is the X that makes the sum over ranks of |measured -
+  X simulated| compute least, of the kinds that both steps have. That is a weighted median of the ranks'
+  ratios: a single slow rank moves it little.
 * Bandwidths: see `bandwidths`.
 * What is found: the fitted parameters, what decided each, and what is left per kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from simcore.calibration.bandwidths import Target, fit_bandwidths
@@ -30,6 +31,7 @@ from simcore.layout import Layout
 from simcore.measured import MeasuredRun
 from simcore.measured.names import Degrees
 from simcore.networks import Sharing
+from simcore.overrides import ANY_ROW, layer_scales
 from simcore.parameters import Parameters
 from simcore.records import Struct, replace
 from simcore.replay.results import MeasuredResults
@@ -39,12 +41,16 @@ from simcore.workload import Workload
 
 
 class ComputeFit(Struct, frozen=True):
-    """compute_scale before and after. by: the kinds that decided. why: it was not fitted, "" if it was."""
+    """compute_scale before and after. by: the kinds that decided. why: it was not fitted, "" if it was.
+
+    factors: of a model, by kind, over the scale, which stays as it was.
+    """
 
     before: float
     after: float
     by: tuple[str, ...]
     why: str = ""
+    factors: dict[str, float] = {}
 
 
 class BandwidthFit(Struct, frozen=True):
@@ -167,9 +173,10 @@ def matching_ranks(simulation: Simulation, results: MeasuredResults) -> MatchedR
     _check_layout(layout, degrees)
     ranks = _ranks(layout, degrees, run, path)
     microbatches = program.microbatches * simulation.parameters.passes
-    if microbatches != run.microbatches:
+    # A profiler knows of none.
+    if run.microbatches and microbatches != run.microbatches:
         found = [plural(count, "micro-batch") for count in (run.microbatches, microbatches)]
-        hint = f" (--microbatches {run.microbatches})" if program.pipelined and run.microbatches else ""
+        hint = f" (--microbatches {run.microbatches})" if program.pipelined else ""
         raise UsageError(f"calibrate: the trace has {found[0]}, the simulated step {found[1]}{hint}")
     return MatchedRanks(ranks, is_assumed)
 
@@ -211,6 +218,11 @@ def _check_layout(layout: Layout, degrees: Degrees) -> None:
 _OFF = 0.1
 # That with what was fitted, and that with the ranks that are off it.
 _RUNS = 2
+# A factor that is this near to what was measured stays; so often it is sought again.
+_CLOSE, _REFITS = 1e-4, 6
+_KIND_OF_PHASE = {"fwd": "forward", "ig": "backward", "wg": "backward"}
+# The row of a model whose input-gradient cell is the optimizer.
+_OPTIMIZER = "grad_param_compute"
 
 
 def calibrate(workload: Workload, parameters: Parameters, measured: MeasuredRun) -> Calibration:
@@ -238,13 +250,27 @@ def calibrate_run(
     simulated_ranks = [simulated for _, simulated in ranks]
     times = measured_times(results)
     measured_compute = [times.compute_ns[index] for index, _ in ranks]
-    compute = _fit_compute(
-        before.parameters.compute_scale, measured_compute, compute_of_ranks(before, simulated_ranks)
-    )
+    simulated_compute = compute_of_ranks(before, simulated_ranks)
+    compute = _fit_compute(before.parameters.compute_scale, measured_compute, simulated_compute)
+    if before.workload.stages and not compute.why:
+        ratios = _kind_ratios(compute.by, measured_compute, simulated_compute)
+        compute = ComputeFit(compute.before, compute.before, tuple(ratios), factors=ratios)
     kinds_before = simulated_kinds(before, simulated_ranks)
     refused = _refused(times, kinds_before)
     bandwidths = _fit_bandwidths(before, times, kinds_before, refused, cancelled)
     after = _fitted_run(before, compute, bandwidths, cancelled)
+    tried: dict[str, tuple[float, float]] = {}
+    for _ in range(_REFITS if compute.factors else 0):
+        # What backward runs forward again goes by the factor of forward.
+        left = _kind_ratios(compute.by, measured_compute, compute_of_ranks(after, simulated_ranks))
+        if all(abs(ratio - 1) < _CLOSE for ratio in left.values()):
+            break
+        factors = {
+            kind: _next_factor(factor, left.get(kind, 1.0), kind, tried)
+            for kind, factor in compute.factors.items()
+        }
+        compute = replace(compute, factors=factors)
+        after = _fitted_run(before, compute, bandwidths, cancelled)
     progress(1, _RUNS)
     numbers = [measured.ranks[index].number for index, _ in ranks]
     slowdowns = [_slowdown(before, rank) for rank in simulated_ranks]
@@ -260,6 +286,53 @@ def calibrate_run(
         off, _slowed_step_ns(after, off, cancelled), times.host_ns, times.gaps_ns,
         _notes(before, measured, is_assumed),
     )  # fmt: skip
+
+
+def _kind_ratios(
+    kinds: Sequence[str], measured: Sequence[dict[str, int]], simulated: Sequence[dict[str, int]]
+) -> dict[str, float]:
+    """Measured over simulated compute of each kind, the weighted median of the ranks."""
+    found = {}
+    for kind in kinds:
+        ranks = zip(measured, simulated, strict=True)
+        pairs = [(own[kind] / model[kind], model[kind]) for own, model in ranks if model[kind]]
+        ratio = _weighted_median(pairs)
+        if ratio:
+            found[kind] = ratio
+    return found
+
+
+def _next_factor(factor: float, ratio: float, kind: str, tried: dict[str, tuple[float, float]]) -> float:
+    """A factor with which a kind takes what was measured. ratio: measured over simulated with the last one.
+
+    tried: (factor, simulated over measured) of the one before: what a kind takes is a line in its factor.
+    """
+    share = 1 / ratio
+    before = tried.get(kind)
+    tried[kind] = factor, share
+    if before is not None and before[1] != share:
+        found = factor + (1 - share) * (factor - before[0]) / (share - before[1])
+        if found > 0:
+            return found
+    return factor * ratio
+
+
+def _layer_scales(parameters: Parameters, factors: Mapping[str, float]) -> tuple[str, ...]:
+    """`--layer-scale` with the factor of each kind on all rows, over what was given."""
+    scales = layer_scales(parameters)
+    for phase, kind in _KIND_OF_PHASE.items():
+        if kind in factors:
+            scales.setdefault((ANY_ROW, phase), 1.0)
+    if "optimizer" in factors:
+        scales.setdefault((_OPTIMIZER, "ig"), scales.get((ANY_ROW, "ig"), 1.0))
+    return tuple(
+        f"{name}:{phase}={factor * factors.get(_kind_of(name, phase), 1.0):.6g}"
+        for (name, phase), factor in scales.items()
+    )
+
+
+def _kind_of(name: str, phase: str) -> str:
+    return "optimizer" if name == _OPTIMIZER else _KIND_OF_PHASE[phase]
 
 
 def _fit_compute(
@@ -354,6 +427,8 @@ def _fitted_run(
 ) -> Simulation:
     """The run with what was fitted, its parameters in it."""
     fitted = replace(before.parameters, compute_scale=compute.after)
+    if compute.factors:
+        fitted = replace(fitted, layer_scale=_layer_scales(before.parameters, compute.factors))
     if any(not one.why for one in bandwidths):
         dims = zip(before.cluster.dims, bandwidths, strict=True)
         flags = tuple(replace(dimension, bandwidth=one.after).flag() for dimension, one in dims)
@@ -428,6 +503,8 @@ def _slowed_step_ns(after: Simulation, off: Sequence[RankFit], cancelled: Callab
 
 def _notes(before: Simulation, measured: MeasuredRun, is_assumed: bool) -> tuple[str, ...]:
     notes = []
+    if not measured.microbatches:
+        notes.append("the trace does not say how many micro-batches its step has: taken to be as simulated")
     if is_assumed:
         notes.append("the trace does not say how its ranks are laid out: taken to be as in the workload")
     if not measured.concurrent:

@@ -22,7 +22,7 @@ from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.layout import Layout
 from simcore.memory import check_memory, run_bytes
 from simcore.names import STAGE_LAYOUTS
-from simcore.overrides import layer_scales
+from simcore.overrides import ANY_ROW, layer_scales
 from simcore.parameters import FLAGS, Parameters
 from simcore.program.blocks import Structure, find_structure, is_layer, whole_file
 from simcore.program.op_table import build_table_program, find_layer
@@ -509,7 +509,7 @@ def layer_scales_of(workload: Workload, parameters: Parameters) -> dict[tuple[st
     scales = layer_scales(parameters)
     names = {*workload.name, *map(base_name, workload.name)} if scales else set()
     for name, _ in scales:
-        if name not in names:
+        if name not in names and name != ANY_ROW:
             raise UsageError(f"--layer-scale {printable(name, 60)}: no row of the file has this name")
     return scales
 

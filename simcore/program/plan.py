@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from simcore.layout import Layout
+from simcore.overrides import ANY_ROW
 from simcore.program.blocks import Structure, is_embedding, is_layer
 from simcore.program.ops import (
     COMPUTE,
@@ -142,14 +143,15 @@ class Plan(Struct):
         return found
 
     def layer_scale(self, row: int, cells: Cells) -> float:
-        """The factor of `--layer-scale` on a row's compute: its own name's, else its base name's."""
+        """The factor of `--layer-scale` on a row's compute: its own name's, its base name's, or that of all."""
         if not self.layer_scales:
             return 1.0
         workload = self.workload
         phase = "fwd" if cells is workload.fwd else "ig" if cells is workload.ig else "wg"
         name = workload.name[row]
-        by_name = self.layer_scales.get((name, phase))
-        return by_name if by_name is not None else self.layer_scales.get((base_name(name), phase), 1.0)
+        scales = self.layer_scales
+        names = (name, base_name(name), ANY_ROW)
+        return next((scales[one, phase] for one in names if (one, phase) in scales), 1.0)
 
     def is_optimizer(self, row: int) -> bool:
         """Whether a row's compute is the optimizer's, whatever cell it stands in."""

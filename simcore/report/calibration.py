@@ -62,6 +62,7 @@ def calibration_json(calibration: Calibration) -> dict[str, Any]:
             "after": compute.after,
             "by": list(compute.by),
             "not_fitted": compute.why or None,
+            "factors": compute.factors or None,
         },
         "dimensions": field_values(_BANDWIDTH, calibration.bandwidths),
         "kinds": field_values(_kind_fields(calibration), calibration.kinds),
@@ -151,6 +152,9 @@ def fitted_lines(calibration: Calibration, width: int) -> list[str]:
     else:
         words = f"{number(compute.before)} -> {number(compute.after)}, by {_words(compute.by)}"
     rows = [("compute scale", words)]
+    if compute.factors:
+        # A model's kinds each have one: the scale of all stays.
+        rows = [(kind, f"x {factor:.6g}") for kind, factor in compute.factors.items()]
     rows += [(f"dimension {one.dimension}", _bandwidth(one)) for one in calibration.bandwidths]
     column = max(len(name) for name, _ in rows)
     lines = []

@@ -164,7 +164,7 @@ def test_json_has_the_keys_of_its_schema(tmp_path: Path) -> None:
         "gaps_ns": 6_000_000,
     }  # fmt: skip
     assert found["compute_scale"] == {
-        "before": 1.0, "after": 2.0, "by": ["forward", "backward"], "not_fitted": None
+        "before": 1.0, "after": 2.0, "by": ["forward", "backward"], "not_fitted": None, "factors": None,
     }  # fmt: skip
     assert found["dimensions"][0] == {
         "index": 0, "before_gbps": 20.0, "after_gbps": 9.00003, "by": ["dp"], "together": [],

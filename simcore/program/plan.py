@@ -143,7 +143,7 @@ class Plan(Struct):
         return found
 
     def layer_scale(self, row: int, cells: Cells) -> float:
-        """The factor of `--layer-scale` on a row's compute: its own name's, its base name's, or that of all."""
+        """The factor of `--layer-scale` on a row's compute: of its own name, its base name, or of all."""
         if not self.layer_scales:
             return 1.0
         workload = self.workload

@@ -216,8 +216,8 @@ FLAGS: tuple[Flag, ...] = (
     Flag("compute_scale", "scale", "scale", "x", "X", "compute durations times X", of=_ALL),
     Flag("comm_scale", "scale", "scale", "x", "X", "communication durations times X", of=_ALL),
     Flag("layer_scale", "scale", "words", "", "NAME:PHASE=X",
-         "compute of the rows of that name (without digits: all such rows, *: all others) times X; of a trace "
-         "OP=X, the operations of that name (repeatable)", of=_BOTH, named=True),
+         "compute of the rows of that name (without digits: all such rows, *: all others) times X; of a "
+         "trace OP=X, the operations of that name (repeatable)", of=_BOTH, named=True),
     Flag("slow_rank", "faults", "words", "", "R=X", "compute of rank R times X (repeatable)", of=_ALL),
     Flag("slow_link", "faults", "words", "", "DIM:R=X",
          "bandwidth of rank R's port on dimension DIM times X (repeatable)"),

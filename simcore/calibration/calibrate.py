@@ -33,7 +33,7 @@ from simcore.measured.names import Degrees
 from simcore.networks import Sharing
 from simcore.overrides import ANY_ROW, layer_scales
 from simcore.parameters import Parameters
-from simcore.records import Struct, replace
+from simcore.records import Struct, field, replace
 from simcore.replay.results import MeasuredResults
 from simcore.simulation import Simulation, simulate
 from simcore.units import number, plural
@@ -50,7 +50,7 @@ class ComputeFit(Struct, frozen=True):
     after: float
     by: tuple[str, ...]
     why: str = ""
-    factors: dict[str, float] = {}
+    factors: dict[str, float] = field(default_factory=dict)
 
 
 class BandwidthFit(Struct, frozen=True):

@@ -8,11 +8,16 @@ from simcore.measured.vocabulary import POINT_TO_POINT
 from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.replay.accounts import ACCOUNTS
+from simcore.replay.parameters import Scales
 from simcore.replay.results import MeasuredResults
-from simcore.replay.stragglers import LEAST, SLOW, compute_by_stage, slow_ranks, stragglers
-from simcore.units import duration, percent
+from simcore.replay.stragglers import LEAST, SLOW, compute_by_stage, on_time, slow_ranks, stragglers
+from simcore.units import change_percent, duration, percent
 
 _WAITS = 2
+# A wait is named beside the longest one of its kind from this share of it on.
+_OF_LONGEST = 0.1
+# A gain is named from this share of the step on: what a percentage with one decimal shows.
+_LEAST_GAIN = 0.0005
 _PLAIN = {
     "exposed copy": "copies of memory beside nothing else",
     "wait": "waiting for the last member of a collective",
@@ -71,6 +76,8 @@ def _waits(results: MeasuredResults) -> list[str]:
         ns = max(waits)[0]
         if ns < results.step_time_ns * LEAST:
             continue
+        # Who waits shortly for somebody else there hides who holds all of them up.
+        waits = [one for one in waits if one[0] >= ns * _OF_LONGEST]
         for_whom = RankSet.of({rank for _, _, rank in waits}).text()
         who = RankSet.of({rank for _, rank, _ in waits}).text()
         lines.append(
@@ -117,8 +124,19 @@ def _stragglers(results: MeasuredResults) -> list[str]:
             )
         if one.host_ns > 0:
             why.append(f"has {duration(one.host_ns)} more of the host's gaps")
-        lines.append(f"{words}; before them it {' and '.join(why)} than the others." if why else f"{words}.")
+        words += f"; before them it {' and '.join(why)} than the others." if why else "."
+        lines.append(words + _gain(results, on_time(results, one)))
     return lines
+
+
+def _gain(results: MeasuredResults, scales: Scales) -> str:
+    """What the step would take with a late rank on time, as a replay says it; "" where that gains nothing."""
+    before = results.base.step_time_ns
+    after = results.with_scales((results.base.scales or Scales()).times(scales)).step_time_ns
+    if before - after < before * _LEAST_GAIN:
+        return ""
+    change = change_percent(before, after)
+    return f" On time, with its peers' compute and gaps, the step would take {duration(after)} ({change})."
 
 
 def _slow_stage(results: MeasuredResults) -> list[str]:

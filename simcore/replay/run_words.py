@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
 from simcore.measured import MeasuredRun
+from simcore.ranks import RankSet
 from simcore.replay.parameters import Scales
 from simcore.units import change_percent, duration, plural, signed
 
@@ -55,10 +56,12 @@ def format_words(run: MeasuredRun) -> str:
     if run.recorded is None:
         return f"rank-trace, {'Megatron' if run.unit == 'rank' else 'Megatron schedule plan'}"
     who = "PyTorch profiler (Kineto)" if run.format == "kineto" else "Nsight Systems"
-    steps = len(run.recorded.steps)
+    numbers = [step.number for step in run.recorded.steps]
+    which = f"{plural(len(numbers), 'step')} ({RankSet.of(numbers).text()})"
     if run.recorded.step is None:
-        return f"{who}; all that was recorded" + (f", {plural(steps, 'step')}" if steps else "")
-    return f"{who}; step {run.recorded.step} of {plural(steps, 'step')}"
+        return f"{who}; all that was recorded" + (f", {which}" if numbers else "")
+    alone = "the only one" if len(numbers) == 1 else f"of {which}"
+    return f"{who}; step {run.recorded.step}, {alone}"
 
 
 def headline(results: MeasuredResults, wide: bool) -> list[str]:

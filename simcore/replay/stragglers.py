@@ -6,6 +6,7 @@ from statistics import median_low
 from typing import TYPE_CHECKING, NamedTuple
 
 from simcore.replay.accounts import FIRST_EXPOSED, IDLE
+from simcore.replay.parameters import Scales, rounded
 from simcore.run.pieces import GAP
 from simcore.run.ties import NONE
 
@@ -70,6 +71,19 @@ def stragglers(results: MeasuredResults) -> list[Straggler]:
             )
         )
     return sorted(found, key=lambda one: (-one.last, one.rank))
+
+
+def on_time(results: MeasuredResults, late: Straggler) -> Scales:
+    """What gives a late rank the compute and the host's gaps of the others' middle one, where it has more."""
+    place = next(place for place, rank in enumerate(results.measured.ranks) if rank.number == late.rank)
+    gaps, accounts = own_gaps_ns(results), results.base.accounts
+    middle = median_low(ns for other, ns in enumerate(gaps) if other != place)
+    busy = median_low(one.busy_ns for other, one in enumerate(accounts) if other != place)
+    own = accounts[place].busy_ns
+    return Scales(
+        rank_gaps={late.rank: min(1.0, rounded(middle / gaps[place])) if gaps[place] else 1.0},
+        ranks={late.rank: min(1.0, rounded(busy / own)) if own else 1.0},
+    )
 
 
 def own_gaps_ns(results: MeasuredResults) -> list[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import median_low
 from typing import TYPE_CHECKING, NamedTuple
 
 from simcore.diagnostics import Cancelled, UsageError
@@ -11,7 +10,7 @@ from simcore.measured.vocabulary import COMPUTE
 from simcore.parameters import as_flags
 from simcore.replay.accounts import EXPOSED
 from simcore.replay.parameters import Scales, parameters_of, rounded
-from simcore.replay.stragglers import compute_by_stage, own_gaps_ns, slow_ranks, stragglers
+from simcore.replay.stragglers import compute_by_stage, on_time, slow_ranks, stragglers
 from simcore.run.findings import ON_TIME, WhatIf
 
 if TYPE_CHECKING:
@@ -141,18 +140,10 @@ def _asks(results: MeasuredResults) -> list[_Ask]:
     for one in slow_ranks(results):
         as_peers = Scales(ranks={one.rank: rounded(one.peers_ns / one.ns)})
         asks.append(_Ask(f"rank {one.rank}{AS_PEERS}", None, as_peers, meaning=_PEERS))
-    gaps = own_gaps_ns(results)
-    for late in stragglers(results):
-        place = next(place for place, rank in enumerate(run.ranks) if rank.number == late.rank)
-        middle = median_low(ns for other, ns in enumerate(gaps) if other != place)
-        busy = median_low(one.busy_ns for other, one in enumerate(replay.accounts) if other != place)
-        own = replay.accounts[place].busy_ns
-        on_time = Scales(
-            rank_gaps={late.rank: min(1.0, rounded(middle / gaps[place])) if gaps[place] else 1.0},
-            ranks={late.rank: min(1.0, rounded(busy / own)) if own else 1.0},
-        )
-        asks.append(_Ask(f"rank {late.rank}{ON_TIME}", None, on_time, meaning=_ON_TIME))
-    return asks
+    return asks + [
+        _Ask(f"rank {late.rank}{ON_TIME}", None, on_time(results, late), meaning=_ON_TIME)
+        for late in stragglers(results)
+    ]
 
 
 def _most(results: MeasuredResults, names: dict[str, str]) -> dict[str, str]:

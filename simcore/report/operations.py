@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from simcore.diagnostics import printable
 from simcore.kernel_names import shown_name
 from simcore.report.section import WIDTH, Field, PageAsked, field_lines, field_values, more_line
+from simcore.units import percent
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
@@ -21,12 +22,14 @@ _NAME_CELLS = 34
 _MOST_ROWS = 60
 
 
-def _ms(ns: float) -> str:
-    return f"{ns / 1e6:.2f}"
-
-
-def _fields(run: MeasuredRun, waited: Callable[[OpFigures], int] | None) -> list[Field[OpFigures]]:
-    """waited: how much of the longest is waiting for others; None where nobody is known to wait."""
+def _fields(
+    run: MeasuredRun, waited: Callable[[OpFigures], int] | None, every_ns: int = 0
+) -> list[Field[OpFigures]]:
+    """waited: how much of the longest is waiting for others; None where nobody is known to wait. every_ns: of
+    all operations together.
+    """
+    # A kernel takes microseconds.
+    unit_ns, decimals = (1e3, 1) if run.of_devices else (1e6, 2)
 
     def name(one: OpFigures) -> str:
         name = shown_name(one.name) if one.parent is None else f"{one.name} in {one.parent}"
@@ -38,7 +41,12 @@ def _fields(run: MeasuredRun, waited: Callable[[OpFigures], int] | None) -> list
 
     def of_time(ns: Callable[[OpFigures], float] | None) -> Callable[[OpFigures], str] | None:
         """A cell of ms; no column in an order without times."""
-        return None if ns is None or not run.timed else lambda one: _ms(ns(one)) if one.measured else "-"
+        return None if ns is None or not run.timed else lambda one: (
+            f"{ns(one) / unit_ns:.{decimals}f}" if one.measured else "-"
+        )
+
+    def share(one: OpFigures) -> str:
+        return percent(one.total_ns, every_ns) if one.measured and every_ns else "-"
 
     def of_most(figure: Callable[[OpFigures], int]) -> Callable[[OpFigures], int | None]:
         return lambda one: figure(one) if one.measured and figure(one) >= 0 else None
@@ -49,7 +57,8 @@ def _fields(run: MeasuredRun, waited: Callable[[OpFigures], int] | None) -> list
         Field("kind", lambda one: one.category, "kind", lambda one: one.category, left=True),
         Field("count", lambda one: str(one.count), "count"),
         Field(key="measured"),
-        Field(key="total_ns"),
+        Field("total", of_time(lambda one: one.total_ns) if run.of_devices else None, "total_ns"),
+        Field("% of all", share if run.of_devices else None),
         Field("mean", of_time(lambda one: one.total_ns / one.measured)),
         Field("least", of_time(lambda one: one.least_ns), "least_ns"),
         Field("most", of_time(lambda one: one.most_ns), "most_ns"),
@@ -72,13 +81,15 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
 
     shown = recorded.run
     waited = _waited(recorded) if run.timed and recorded.waiting else None
-    unit = (", ms" if run.timed else "") + ("; waits: part of the most" if waited is not None else "")
+    unit = "" if not run.timed else ", us" if shown.of_devices else ", ms"
+    unit += "; waits: part of the most" if waited is not None else ""
 
     def rows(figures: list[OpFigures]) -> list[str]:
         ordered = sorted(figures, key=lambda one: -one.total_ns)
         kept = ordered if asked.every_layer else ordered[:_MOST_ROWS]
         more = more_line(len(ordered) - len(kept), where="--all-layers has all")
-        return [*field_lines(_fields(shown, waited), kept), *more]
+        every_ns = sum(one.total_ns for one in ordered)
+        return [*field_lines(_fields(shown, waited, every_ns), kept), *more]
 
     found = [] if run.timed else [*order_lines(shown, WIDTH), ""]
     found += [f"Operations of all ranks, by name{unit}", *rows(op_figures(shown))]

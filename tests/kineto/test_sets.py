@@ -19,6 +19,9 @@ from simcore.measured import MeasuredRun
 from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults, measured_results
 from simcore.replay.parameters import Scales
+from simcore.replay.run_words import format_words
+from simcore.replay.stragglers import on_time, stragglers
+from simcore.units import duration
 from tests.kineto.corpus import DLRM, GLOO, needs_corpus, raw
 
 pytestmark = needs_corpus
@@ -78,9 +81,44 @@ def test_shifted_clocks_change_no_account(tmp_path: Path) -> None:
         assert all(abs(ns - of) <= _NEAR_NS for ns, of in zip(one, other, strict=True))
 
 
-def test_the_rank_that_comes_last_is_named_with_how_often() -> None:
-    words = " ".join(_results(DLRM).words)
+def test_the_rank_that_comes_last_is_named_with_how_often_and_what_it_costs() -> None:
+    results = _results(DLRM)
+    words = " ".join(results.words)
     assert "Rank 7 comes last to 5 of 8 collectives" in words
+    (late,) = stragglers(results)
+    again = results.with_scales(on_time(results, late))
+    assert again.step_time_ns < results.step_time_ns
+    assert f"the step would take {duration(again.step_time_ns)}" in words
+    assert "Ranks 0-6 wait up to 8.896 ms in ncclKernel_SendRecv_RING_SIMPLE_Sum_i... for rank 7." in words
+
+
+def test_no_rank_is_late_where_all_come_together(tmp_path: Path) -> None:
+    alike = json.dumps(raw(next(DLRM.glob("worker0*"))))
+    for rank in range(8):
+        (tmp_path / f"rank{rank}.json").write_text(alike.replace('"rank": 0', f'"rank": {rank}'))
+    words = " ".join(_results(tmp_path).words)
+    assert "comes last" not in words
+    assert "On time" not in words
+
+
+def test_which_step_it_is_is_said_in_words() -> None:
+    assert "step 10, the only one" in format_words(_opened(DLRM))
+    assert "step 4, of 3 steps (2-4)" in format_words(_opened(GLOO))
+    assert "all that was recorded, 3 steps (2-4)" in format_words(_opened(GLOO, step="all"))
+
+
+def test_a_set_holds_the_step_that_is_shown_and_reads_again_for_another(tmp_path: Path) -> None:
+    def without_the_last(number: int, data: dict[str, Any]) -> None:
+        if number == 2:
+            data["traceEvents"] = [
+                event for event in data["traceEvents"] if event.get("name") != "ProfilerStep#4"
+            ]
+
+    found = _opened(_copy(tmp_path, without_the_last, GLOO))
+    assert found.recorded is not None
+    assert found.recorded.step == 3
+    for one, other in zip(found.ranks, _opened(GLOO, step="3").ranks, strict=True):
+        assert (one.ops.name, one.ops.start, one.ops.end) == (other.ops.name, other.ops.start, other.ops.end)
 
 
 @pytest.mark.parametrize("path", [DLRM, GLOO], ids=["dlrm", "gloo"])

@@ -153,10 +153,9 @@ def busbw(path: str, data: bytes) -> Any:
 
 
 def parameters(path: str, data: bytes) -> Any:
-    from simcore.choices import choices
     from simcore.parameters_file import read_parameters
 
-    return read_parameters(path, choices)
+    return read_parameters(path)
 
 
 def keymap(path: str, data: bytes) -> Any:

@@ -9,27 +9,22 @@ cluster = "h200-8"                    # a path is as on the command line: from w
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
 from typing import Any
 
-from simcore.choices import is_one_of, may_be_file
-from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
-from simcore.forms import check_item
-from simcore.parameters import FLAGS, Flag, Parameters, parse_value, stated
+from simcore.diagnostics import Diagnostic, InputError, printable
+from simcore.parameters import FLAGS, Flag, Parameters, stated
 from simcore.toml_text import TomlProblem, as_written, parse_toml, place_of_key, read_text
+from simcore.values import Unfit, plain_value
 
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
-_EXPECTED = {"count": "a whole number", "positive": "a number", "scale": "a number", "word": "a text",
-             "text": "a text", "words": "a list of texts", "switch": "true or false"}  # fmt: skip
 
 
-def read_parameters(path: str, choices: Callable[[str], tuple[str, ...]]) -> dict[str, Any]:
+def read_parameters(path: str) -> dict[str, Any]:
     """Field -> value, of the parameters that the file states.
 
-    choices: what a parameter that is a word may be.
     Raises InputError with the place of what cannot be.
     """
-    return _File(path, _text(path), choices).values()
+    return _File(path, _text(path)).values()
 
 
 def parameters_toml(parameters: Parameters) -> str:
@@ -71,10 +66,9 @@ def _refusal(path: str, message: str, place: tuple[int, int] | None = None) -> I
 
 
 class _File:
-    def __init__(self, path: str, text: str, choices: Callable[[str], tuple[str, ...]]) -> None:
+    def __init__(self, path: str, text: str) -> None:
         self.path = path
         self.text = text
-        self.choices = choices
 
     def values(self) -> dict[str, Any]:
         """Every key checked and parsed."""
@@ -95,44 +89,14 @@ class _File:
             raise _refusal(self.path, problem.message, problem.place) from None
 
     def _value(self, flag: Flag, value: object) -> Any:
-        if flag.kind == "switch":
-            if not isinstance(value, bool):
-                raise self._unfit(flag, value)
-            return value
-        if flag.kind == "words":
-            if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
-                raise self._unfit(flag, value)
-            return tuple(word for one in value for word in self._parsed(flag, one, one))
-        wanted = str if flag.kind in ("word", "text") else (int, float)
-        if not isinstance(value, wanted) or isinstance(value, bool):
-            raise self._unfit(flag, value)
-        text = value if isinstance(value, str) else repr(value)
-        parsed = self._parsed(flag, text, "")
-        if flag.kind == "word":
-            self._check_word(flag, text)
-        return parsed
-
-    def _parsed(self, flag: Flag, text: str, item: str) -> Any:
-        """`text` as the flag takes it; its complaint gets a place here."""
         try:
-            value = parse_value(flag, text)
-            if flag.kind == "words":
-                for word in value:
-                    check_item(flag.field, word)
-            return value
-        except UsageError as error:
-            message = f"{flag.field} {str(error).removeprefix(flag.option + ' ')}"
+            return plain_value(flag, value)
+        except Unfit as unfit:
+            message = f"found {_quoted(unfit.found)} for {flag.field}, expected {unfit.expected}"
+            if unfit.said:
+                message = f"{flag.field} {unfit.said}"
+            item = unfit.found if unfit.item is not None and isinstance(unfit.found, str) else ""
             raise self._wrong(flag.field, message, item) from None
-
-    def _check_word(self, flag: Flag, text: str) -> None:
-        known = self.choices(flag.field)
-        if not is_one_of(text, known) and not may_be_file(flag.field, text):
-            message = f"found {_quoted(text)} for {flag.field}, expected one of {', '.join(known)}"
-            raise self._wrong(flag.field, message)
-
-    def _unfit(self, flag: Flag, value: object) -> InputError:
-        message = f"found {_quoted(value)} for {flag.field}, expected {_EXPECTED[flag.kind]}"
-        return self._wrong(flag.field, message)
 
     def _wrong(self, key: str, message: str, item: str = "") -> InputError:
         return _refusal(self.path, message, place_of_key(self.text, key, item))

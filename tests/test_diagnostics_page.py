@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from simcore.choices import choices
 from simcore.cluster import choose_cluster
 from simcore.diagnostics import Diagnostic, InputError
 from simcore.export import FORMATS, save
@@ -179,7 +178,7 @@ def cluster_folder(_: Path) -> list[Diagnostic]:
 def parameters_file(folder: Path) -> list[Diagnostic]:
     (folder / "p.toml").write_text("splits = 0\n")
     with pytest.raises(InputError) as caught:
-        read_parameters(str(folder / "p.toml"), choices)
+        read_parameters(str(folder / "p.toml"))
     return relative(caught.value.diagnostics, folder)
 
 

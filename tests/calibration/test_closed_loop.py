@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from simcore.calibration import calibrate, calibrate_run
-from simcore.choices import choices
 from simcore.diagnostics import Cancelled
 from simcore.parameters import Parameters
 from simcore.parameters_file import parameters_toml, read_parameters
@@ -107,7 +106,7 @@ def test_what_is_saved_is_read_as_the_same_parameters(tmp_path: Path) -> None:
     found = calibrate(workload, begun, measured_of(workload, true, 1))
     path = tmp_path / "fitted.toml"
     path.write_text(parameters_toml(found.parameters))
-    assert Parameters(**read_parameters(str(path), choices)) == found.parameters
+    assert Parameters(**read_parameters(str(path))) == found.parameters
     assert found.parameters.cluster == "a100-8", "its memory still counts"
 
 

@@ -37,7 +37,7 @@ def test_a_file_of_parameters_is_read_and_the_command_line_counts_more(tmp_path:
 def read(text: str, folder: Path) -> dict[str, object]:
     path = folder / "p.toml"
     path.write_text(text, encoding="utf-8")
-    return read_parameters(str(path), choices)
+    return read_parameters(str(path))
 
 
 NAME = "expected the name of a parameter"
@@ -121,10 +121,10 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"p.toml:2:6: error parameters-file found byte 0xff, expected UTF-8 text"
     ):
-        read_parameters(str(bad), choices)
+        read_parameters(str(bad))
     bad.write_bytes(b"#" * (1 << 20) + b"\n")
     with pytest.raises(InputError, match="found more than 1 MiB, expected a file of parameters"):
-        read_parameters(str(bad), choices)
+        read_parameters(str(bad))
 
 
 _WORD = st.text(st.characters(blacklist_categories=("Cs", "Z", "Cc")), min_size=1, max_size=8)

@@ -6,8 +6,8 @@ import pytest
 from textual.widgets import Label
 
 from simcore.diagnostics import UsageError
-from simcore.forms import FORMS, check_item
 from simcore.parameters import FLAGS, Parameters, flag_of
+from simcore.values import FORMS, check_item
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import run, small, two_stages
 from tests.tui.screen_reading import press, run_over, screen_rows, screen_text

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from simcore import inputs
-from simcore.choices import choices
 from simcore.parameters import Parameters
 from simcore.parameters_file import read_parameters
 from tests.tui.conftest import MakeApp
@@ -76,6 +75,6 @@ async def test_the_session_of_a_trace(
 
 
 def test_a_file_of_parameters() -> None:
-    assert Parameters(**read_parameters(str(SAVED / "parameters.toml"), choices)) == Parameters(
+    assert Parameters(**read_parameters(str(SAVED / "parameters.toml"))) == Parameters(
         tp=8, schedule="gpipe", compute_scale=0.9, layer_scale=("mlp:fwd=0.5",), slow_rank=("3=1.5",)
     )

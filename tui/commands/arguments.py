@@ -116,7 +116,7 @@ def parameters_from(arguments: argparse.Namespace) -> Parameters:
         # Imported here: most runs have no such file.
         from simcore.parameters_file import read_parameters
 
-        values = read_parameters(arguments.params, choices)
+        values = read_parameters(arguments.params)
     for flag in FLAGS:
         given = getattr(arguments, flag.field, None)
         if given is None:

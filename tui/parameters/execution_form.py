@@ -10,12 +10,12 @@ from simcore.choices import choices
 from simcore.diagnostics import UsageError
 from simcore.executing.results import TraceResults
 from simcore.names import ASTRA_SIM_2
-from simcore.parameters import FLAGS, Flag, Parameters, parse_value, replaced
+from simcore.parameters import FLAGS, Flag, Parameters, replaced
 from simcore.units import duration, number, signed
 from tui.frame import Glyphs, Line
 from tui.parameters.changes import ChangeTimes
 from tui.parameters.effect import change_lines, figure_lines, step_line
-from tui.parameters.fields import FormField, next_name, scrubbed_count
+from tui.parameters.fields import FormField, next_name, scrubbed_count, typed_value
 
 _NONE = "-"
 
@@ -64,7 +64,8 @@ class ExecutionField(FormField):
     def typed(self, parameters: Parameters, basis: Any, text: str) -> Parameters:
         if text.strip() in ("", _NONE):
             return replaced(parameters, self.flag.field, self.flag.default)
-        return replaced(parameters, self.flag.field, parse_value(self.flag, text.strip()))
+        value = typed_value(self.flag, text.strip(), self._names() if self.flag.kind == "word" else ())
+        return replaced(parameters, self.flag.field, value)
 
     def reset(self, parameters: Parameters, opened: Any) -> Parameters:
         return replaced(parameters, self.flag.field, getattr(opened.parameters, self.flag.field))

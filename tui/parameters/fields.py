@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simcore.choices import choices, may_be_file
+from simcore.choices import choices
 from simcore.cluster import (
     ALGORITHM_NAMES,
     DEFAULT_PRESET,
@@ -21,7 +21,6 @@ from simcore.cluster import (
     parse_dimension,
 )
 from simcore.diagnostics import UsageError
-from simcore.forms import check_item, form_of
 from simcore.names import WORKLOAD_DIALECTS
 from simcore.networks import NETWORKS, network_model
 from simcore.networks.simai import simai_bandwidths
@@ -29,6 +28,7 @@ from simcore.parameters import FLAGS, Flag, Parameters, belongs, flag_of, least_
 from simcore.records import replace
 from simcore.stated import Origin, origin_of
 from simcore.units import number
+from simcore.values import Unfit, check_item, form_of, text_value
 from tui.parameters.basis import Basis, basis_of, is_one_loop, not_given, values_of_model
 
 
@@ -206,15 +206,17 @@ class FlagField(FormField):
         return replaced(parameters, self.flag.field, getattr(opened.parameters, self.flag.field))
 
     def typed(self, parameters: Parameters, basis: Basis, text: str) -> Parameters:
-        flag = self.flag
-        if flag.kind == "switch":
-            if text not in ("on", "off"):
-                raise UsageError(f"{flag.option}: on or off is expected")
-            return replaced(parameters, flag.field, text == "on")
-        fits = text in _of_workloads(flag) or may_be_file(flag.field, text)
-        if flag.kind == "word" and not fits:
-            raise UsageError(f"{flag.option}: one of {', '.join(_of_workloads(flag))} is expected")
-        return replaced(parameters, flag.field, parse_value(flag, text))
+        value = typed_value(self.flag, text, _of_workloads(self.flag))
+        return replaced(parameters, self.flag.field, value)
+
+
+def typed_value(flag: Flag, text: str, known: tuple[str, ...]) -> Any:
+    """What is typed as a value of `flag`. known: of a word, what it may be. Raises `UsageError`."""
+    try:
+        return text_value(flag, text, known)
+    except Unfit as unfit:
+        said = f" {unfit.said}" if unfit.said else f": {unfit.expected} is expected"
+        raise UsageError(f"{flag.option}{said}") from None
 
 
 @dataclass(frozen=True, slots=True)

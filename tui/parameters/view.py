@@ -146,7 +146,6 @@ class SavedParameters:
         self._app.push_screen(Prompt("load parameters from", self._path), self._load_from)
 
     def _load_from(self, typed: str | None) -> None:
-        from simcore.choices import choices
         from simcore.parameters_file import read_parameters
 
         if not typed or not typed.strip():
@@ -155,7 +154,7 @@ class SavedParameters:
 
         def read() -> Parameters:
             # What the file does not name is at its default, as it is with --params alone.
-            found = Parameters(**read_parameters(path, choices))
+            found = Parameters(**read_parameters(path))
             self._path = path
             if found == self._view.session.draft:
                 self._app.say("the parameters are those of the file already")

@@ -6,11 +6,9 @@ from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from simcore.choices import choices, is_one_of, may_be_file
-from simcore.diagnostics import UsageError
-from simcore.forms import check_item
 from simcore.overrides import MOST_FACTOR
-from simcore.parameters import FLAGS, Flag, Parameters, parse_value, stated
+from simcore.parameters import FLAGS, Flag, Parameters, stated
+from simcore.values import Unfit, plain_value
 from tui.screens import SCREENS
 from tui.state.checking import (
     MOST_RANKS,
@@ -149,42 +147,17 @@ def _parameters(value: object, where: str) -> Parameters:
 
 def _value(flag: Flag, value: object, where: str) -> Any:
     """A value of a parameter, as the command line would take it."""
-    if flag.kind == "switch":
-        if not isinstance(value, bool):
-            raise wrong(value, where, "true or false")
-        return value
     if flag.kind == "words":
-        return items(value, where, lambda one, place: _item(flag, one, place), _MOST_VALUES)
-    if flag.kind == "word":
-        word = text(value, where)
-        if not is_one_of(word, choices(flag.field)) and not may_be_file(flag.field, word):
-            raise wrong(word, where, f"one of {', '.join(choices(flag.field))}")
-        return word
-    if flag.kind == "text":
-        return text(value, where)
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise wrong(value, where, "a number")
-    if flag.kind == "count":
-        value = whole(value, where, -MOST_RANKS, MOST_RANKS)
+        value = items(value, where, text, _MOST_VALUES)
+    elif flag.kind in ("word", "text"):
+        value = text(value, where)
     try:
-        return parse_value(flag, repr(value))
-    except UsageError as error:
-        raise _damage(flag, where, error) from None
-
-
-def _item(flag: Flag, value: object, where: str) -> str:
-    """An item of a list parameter, as the command line would take it."""
-    item = text(value, where)
-    try:
-        check_item(flag.field, item)
-    except UsageError as error:
-        raise _damage(flag, where, error) from None
-    return item
-
-
-def _damage(flag: Flag, where: str, error: UsageError) -> Damaged:
-    """What the command line says of a value, with its place in the file."""
-    return Damaged(f"{where}: {str(error).removeprefix(flag.option + ' ')}")
+        return plain_value(flag, value)
+    except Unfit as unfit:
+        place = where if unfit.item is None else f"{where}[{unfit.item}]"
+        if unfit.said:
+            raise Damaged(f"{place}: {unfit.said}") from None
+        raise wrong(unfit.found, place, unfit.expected) from None
 
 
 _PARTS = ("compute", "comm", "gaps", "host")

@@ -1,16 +1,21 @@
-"""What an item of a list parameter looks like, and whether one is such an item, whatever run it is for."""
+"""A value of a parameter, read and checked by one rule wherever it is written: TOML, JSON, the form.
+
+What is written as text is read by `parse_value` of `simcore/parameters.py`, which loads nothing; what words a
+parameter may be, and what an item of a list looks like, is checked here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
+from simcore.choices import choices, is_one_of, may_be_file
 from simcore.cluster import algorithm_words, parse_dimension
 from simcore.diagnostics import UsageError, printable
 from simcore.layout import MOST_RANKS
 from simcore.networks.simai import overlap_ratios
 from simcore.overrides import TRACE_FORMS, layer_scales, parse_factor, parse_overrides
-from simcore.parameters import Input, Parameters, flag_of, replaced
+from simcore.parameters import Flag, Input, Parameters, flag_of, parse_value, replaced
 
 # Of a run that is not known.
 _MOST_DIMENSIONS = 10**6
@@ -89,3 +94,67 @@ def check_item(
     """
     form = FORMS[field] if of == "workload" else _OF_EITHER.get(field, FORMS[field])
     form.check(text, world, dimensions)
+
+
+class Unfit(ValueError):
+    """A value that a parameter cannot have.
+
+    found: it, or the item of a list that is none; expected: what fits, "" where `said` says both. item: the
+    place of the item in its list, None for the whole.
+    """
+
+    def __init__(self, found: object, expected: str, said: str = "", item: int | None = None) -> None:
+        super().__init__(said or expected)
+        self.found, self.expected, self.said, self.item = found, expected, said, item
+
+
+# By kind of flag, what a file writes for it.
+_EXPECTED = {"count": "a whole number", "positive": "a number", "scale": "a number", "word": "a text",
+             "text": "a text", "words": "a list of texts", "switch": "true or false"}  # fmt: skip
+
+
+def plain_value(flag: Flag, value: object) -> Any:
+    """What `flag` has of a plain value, as TOML and JSON give them. Raises `Unfit`."""
+    if flag.kind == "switch":
+        if not isinstance(value, bool):
+            raise Unfit(value, _EXPECTED[flag.kind])
+        return value
+    if flag.kind == "words":
+        if not isinstance(value, list | tuple) or not all(isinstance(one, str) and one for one in value):
+            raise Unfit(value, _EXPECTED[flag.kind])
+        return tuple(word for place, one in enumerate(value) for word in _items(flag, one, place))
+    wanted = str if flag.kind in ("word", "text") else (int, float)
+    if not isinstance(value, wanted) or isinstance(value, bool):
+        raise Unfit(value, _EXPECTED[flag.kind])
+    return text_value(flag, value if isinstance(value, str) else repr(value))
+
+
+def text_value(flag: Flag, text: str, known: tuple[str, ...] | None = None) -> Any:
+    """What `flag`, which is no list, has of a text. known: of a word, what it may be. Raises `Unfit`."""
+    if flag.kind == "switch":
+        if text not in ("on", "off"):
+            raise Unfit(text, "on or off")
+        return text == "on"
+    if flag.kind == "word":
+        known = choices(flag.field) if known is None else known
+        if not is_one_of(text, known) and not may_be_file(flag.field, text):
+            raise Unfit(text, f"one of {', '.join(known)}")
+    try:
+        return parse_value(flag, text)
+    except UsageError as error:
+        raise Unfit(text, "", _said(flag, error)) from None
+
+
+def _items(flag: Flag, value: str, place: int) -> Iterator[str]:
+    """The words of one item of a list."""
+    try:
+        for word in parse_value(flag, value):
+            check_item(flag.field, word)
+            yield word
+    except UsageError as error:
+        raise Unfit(value, "", _said(flag, error), place) from None
+
+
+def _said(flag: Flag, error: UsageError) -> str:
+    """What the command line says of a value, without its option."""
+    return str(error).removeprefix(flag.option + " ")

@@ -59,7 +59,7 @@ def _export(folder: Path) -> list[Diagnostic]:
     return relative(caught.value.diagnostics, folder)
 
 
-def _killed(path: str, names: str | None, keep: bool) -> NoReturn:
+def _killed(path: str, part: object) -> NoReturn:
     os._exit(9)
 
 
@@ -74,8 +74,9 @@ def _ended(folder: Path) -> list[Diagnostic]:
         path.write_text(_trace(_event()))
     loading._guarded = _killed
     try:
+        files = [Found(str(path), "kineto", 0, 1) for path in paths]
         with pytest.raises(InputError) as caught:
-            list(loading._in_processes([Found(str(path), "kineto", 0, 1) for path in paths], None, False, 2))
+            list(loading._in_processes(files, loading.Part(), 2))
     finally:
         loading._guarded = kept
     return relative(caught.value.diagnostics, folder)

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from simcore.measured.matching import Call, is_asynchronous
 from simcore.measured.places import MODEL_PARALLEL
+from simcore.measured.run import MeasuredRun
 from simcore.measured.summary import OpFigures, op_figures_of, sub_figures_of
 from simcore.measured.vocabulary import COMPUTE, LAUNCH, buffer_bytes
-from simcore.records import Struct
+from simcore.records import Struct, replace
 from simcore.replay.accounts import FIRST_EXPOSED, HOST, IDLE, WAIT
 from simcore.replay.partners import Wait, waits_by_item
 from simcore.replay.results import MeasuredResults
@@ -137,6 +138,34 @@ def _keys(results: MeasuredResults, rank: int) -> list[OpKey | None]:
 
 
 WORK = ("compute", "communication", "host")
+# What the lines of the table of a profiler's run are: kernels by name, the operations of the host that
+# launched them, the layers that these belong to.
+GROUPINGS = ("kernel", "operation", "layer")
+_WITHOUT = {"operation": "(no operation around)", "layer": "(no layer)"}
+
+
+def groupings(run: MeasuredRun) -> tuple[str, ...]:
+    """Those of GROUPINGS that say something of a run."""
+    devices = [rank.device for rank in run.ranks if rank.device is not None]
+    told = {
+        "kernel": True,
+        "operation": any(name is not None for one in devices for name in one.operation),
+        "layer": any(name is not None for one in devices for name in one.layer),
+    }
+    return tuple(by for by in GROUPINGS if told[by]) if devices else GROUPINGS[:1]
+
+
+def grouped(run: MeasuredRun, by: str) -> MeasuredRun:
+    """The run with each operation under the name of what it is grouped by, one of GROUPINGS."""
+    if by == GROUPINGS[0]:
+        return run
+    ranks = []
+    for rank in run.ranks:
+        assert rank.device is not None
+        column = rank.device.operation if by == "operation" else rank.device.layer
+        names = [_WITHOUT[by] if name is None else name for name in column]
+        ranks.append(replace(rank, ops=replace(rank.ops, name=names)))
+    return replace(run, ranks=tuple(ranks))
 
 
 class Operation(Struct, frozen=True):
@@ -214,10 +243,16 @@ class Moved(NamedTuple):
 class Operations:
     """All operations of a run, measured or replayed, with what a table shows of them; each figure found once.
 
-    Of an order without times there are counts alone.
+    Of an order without times there are counts alone. by: what they are grouped by; whole: the run as it is.
     """
 
-    def __init__(self, results: MeasuredResults) -> None:
+    def __init__(self, results: MeasuredResults, by: str = GROUPINGS[0]) -> None:
+        self.by = by
+        self.whole = results
+        if by != GROUPINGS[0]:
+            results = MeasuredResults(
+                grouped(results.measured, by), results.scales, results.durations, results.asked
+            )
         self.results = results
         self.timed = results.run.timed
         # Of each key the figures of each rank: several where its runs are of different groups.

@@ -78,6 +78,7 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
         return []
     # Imported here and below: other runs have no such table.
     from simcore.measured.summary import op_figures, sub_figures
+    from simcore.replay.operations import grouped
 
     shown = recorded.run
     waited = _waited(recorded) if run.timed and recorded.waiting else None
@@ -93,10 +94,19 @@ def lines(run: Run, asked: PageAsked) -> list[str]:
 
     found = [] if run.timed else [*order_lines(shown, WIDTH), ""]
     found += [f"Operations of all ranks, by name{unit}", *rows(op_figures(shown))]
+    if _has_layers(shown):
+        of_layers = f"Layers of all ranks, each phase alone, us{'' if waited is None else unit[4:]}"
+        found += ["", of_layers, *rows(op_figures(grouped(shown, "layer")))]
     subs = sub_figures(shown)
     if subs:
         found += ["", f"Sub-operations, inside the operations above{unit}", *rows(subs)]
     return found
+
+
+def _has_layers(run: MeasuredRun) -> bool:
+    from simcore.replay.operations import groupings
+
+    return "layer" in groupings(run)
 
 
 def _waited(recorded: MeasuredResults) -> Callable[[OpFigures], int]:
@@ -123,8 +133,11 @@ def order_lines(run: MeasuredRun, width: int) -> list[str]:
 
 
 def operation_values(recorded: MeasuredResults) -> dict[str, Any]:
-    """`operations`, with the least slack of each, and `sub_operations` of the times of the files."""
+    """`operations`, with the least slack of each, `sub_operations`, and `layers` where a profiler's trace
+    tells them, of the times of the files.
+    """
     from simcore.measured.summary import op_figures, sub_figures
+    from simcore.replay.operations import grouped
 
     run, slack = recorded.measured, recorded.least_slack_ns if recorded.timed else {}
     fields = _fields(run, None)
@@ -132,6 +145,9 @@ def operation_values(recorded: MeasuredResults) -> dict[str, Any]:
     return {
         "operations": field_values([*fields, slacks], op_figures(run)),
         "sub_operations": field_values(fields, sub_figures(run)),
+        **(
+            {"layers": field_values(fields, op_figures(grouped(run, "layer")))} if _has_layers(run) else {}
+        ),
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from simcore.analysis.layer_order import NO_SLACK
 from simcore.kernel_names import shown_name
-from simcore.replay.operations import WORK, Operation, Operations
+from simcore.replay.operations import WORK, Operation, Operations, groupings
 from simcore.units import percent, plural
 from tui.frame import cells
 from tui.layers.op_words import origin_words
@@ -128,6 +128,17 @@ class OpTable:
     def apart(self, each: bool) -> OpTable:
         return OpTable(self._operations, each)
 
+    @cached_property
+    def can_regroup(self) -> bool:
+        return len(groupings(self._operations.whole.measured)) > 1
+
+    def regrouped(self) -> OpTable | None:
+        there = groupings(self._operations.whole.measured)
+        if len(there) < 2:
+            return None
+        after = there[(there.index(self._operations.by) + 1) % len(there)]
+        return OpTable(Operations(self._operations.whole, after), self.each)
+
     def operation(self, line: int) -> Operation:
         """What a line is of."""
         return self._all[self.lines[line]]
@@ -201,10 +212,16 @@ class OpTable:
 
     def counted(self) -> str:
         if self.each:
-            return f"{plural(len(self._all), 'operation')}, each {self._unit}'s alone"
+            return f"{self._count}, each {self._unit}'s alone"
         inside = sum(one.sub is not None for one in self._all)
         others = f" ({inside} inside others)" if inside else ""
-        return f"{plural(len(self._all), 'operation')}{others}, {self._whose()}"
+        return f"{self._count}{others}, {self._whose()}"
+
+    @property
+    def _count(self) -> str:
+        """How many there are of what the lines are."""
+        noun = {"operation": "launching operation", "layer": "layer"}.get(self._operations.by, "operation")
+        return plural(len(self._all), noun)
 
     def _whose(self) -> str:
         if not self._several:
@@ -213,7 +230,7 @@ class OpTable:
 
     def left(self) -> str:
         whose = f"each {self._unit}'s alone" if self.each else self._whose()
-        return f"{len(self.lines)} of {plural(len(self._all), 'operation')}, {whose}"
+        return f"{len(self.lines)} of {self._count}, {whose}"
 
     def order(self) -> tuple[str, str]:
         if not self._operations.timed:

@@ -60,6 +60,15 @@ class Table(Protocol):
         """The table of the same run, equal ones together or each with a line of its own."""
         ...
 
+    @property
+    def can_regroup(self) -> bool:
+        """Whether `regrouped` has another table."""
+        ...
+
+    def regrouped(self) -> Table | None:
+        """The table of the same run grouped by the next thing that it can be by; None where there is none."""
+        ...
+
     def columns_for(self, width: int) -> list[Column]:
         """The columns that fit a screen of this width."""
         ...

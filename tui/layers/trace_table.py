@@ -54,6 +54,13 @@ class TraceTable:
     def apart(self, each: bool) -> TraceTable:
         return TraceTable(self._results)
 
+    @property
+    def can_regroup(self) -> bool:
+        return False
+
+    def regrouped(self) -> None:
+        return None
+
     def columns_for(self, width: int) -> list[Column]:
         return fitting([one[:4] for one in _COLUMNS], width)
 

@@ -37,6 +37,7 @@ class LayersView(ScreenView):
         binding("N", "match(-1)", "match before", "layers.previous-match"),
         binding("backslash", "filter", "show only what has these words", "layers.filter"),
         binding("space", "each_row", "each row or rank alone, or equal ones together", "layers.unfold"),
+        binding("o", "group", "by kernel, launching operation or layer", "layers.group"),
         binding("enter", "go", "the timeline at its longest span", "layers.go"),
         binding("escape", "leave", "remove the filter; again: back to the timeline", "layers.leave"),
     ]
@@ -62,6 +63,8 @@ class LayersView(ScreenView):
         hints.append(("Esc", "no filter") if self.table.typed else ("\\", "filter"))
         hints.append(("n N", "match") if self._found else ("/", "find"))
         hints.append(("Enter", "timeline"))
+        if self.table.can_regroup:
+            hints.append(("o", "group by"))
         return (*hints, ("Space", self.table.hint)) if self.table.hint else tuple(hints)
 
     def show(self, results: Run) -> None:
@@ -178,6 +181,15 @@ class LayersView(ScreenView):
         self._take(self.table.apart(not self.table.each))
         self._go_back(here)
         self.redraw()
+
+    def action_group(self) -> None:
+        new = self.table.regrouped()
+        if new is None:
+            self._app.say("what launched these, and in which layer, is not in the file")
+            return
+        new.filter(self.table.typed)
+        self.table, self.line = new, 0
+        self.changed()
 
     def _here(self) -> Hashable | None:
         """What the line of the cursor is of."""

@@ -255,6 +255,13 @@ class WorkloadTable:
     def apart(self, each: bool) -> WorkloadTable:
         return WorkloadTable(self._results, each)
 
+    @property
+    def can_regroup(self) -> bool:
+        return False
+
+    def regrouped(self) -> None:
+        return None
+
     def columns_for(self, width: int) -> list[Column]:
         return columns_for(width)
 

@@ -6,17 +6,16 @@ import re
 import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from simcore.diagnostics import in_short
+from simcore.records import Struct
 
 # A piece of a line: text and the role of its style (see tui.frame_view).
 Piece = tuple[str, str]
 Line = list[Piece]
 
 
-@dataclass(frozen=True, slots=True)
-class Glyphs:
+class Glyphs(Struct, frozen=True):
     """One set of drawing characters. fills: by category of the drawing code."""
 
     fills: dict[str, str]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from array import array
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import compress
 
+from simcore.records import replace
 from simcore.run.lanes import Spans
 from tui.frame import Line
 from tui.timeline.lanes import LaneSource

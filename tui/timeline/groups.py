@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from simcore.analysis.shares import Shares
+from simcore.records import Struct
 from simcore.run.lanes import Spans
 from simcore.units import plural
 from tui.frame import Line
@@ -14,8 +14,7 @@ from tui.timeline.query import Query
 from tui.timeline.spans import LaneKey, SpanLane, busy_words
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Lanes under one heading. path: the headings down to it. below: groups, or numbers of lanes."""
 
     path: tuple[str, ...]

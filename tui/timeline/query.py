@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from operator import sub
 from typing import NamedTuple
 
 from simcore.diagnostics import printable
+from simcore.records import Struct
 from simcore.run.lanes import Searched, Spans
 from simcore.units import plain_number
 
@@ -66,8 +66,7 @@ class Word(NamedTuple):
         return re.search(rf"(?<![0-9a-z]){re.escape(self.whole)}", name.lower()) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """What spans must be: all of it. Fields are None where nothing was said.
 
     least_ns, most_ns: of their length. problem: why the text cannot be understood, "" if it can.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from simcore.records import Struct
+
 _HISTORY = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """first_ns..first_ns + span_ns of a step of step_ns."""
 
     first_ns: int

@@ -5,14 +5,17 @@ walk over them. Knows shapes of groups, nothing of who is in them or when they r
 here all that `__all__` names.
 """
 
-from simcore.collectives.explanation import (
+from simcore.collectives.phases import NAMES, cell_name
+from simcore.collectives.pricing import (
+    Done,
     algorithm_bandwidth,
     bus_bandwidth,
+    collective_done,
+    collective_ns,
     explain_collective,
     explain_transfer,
+    transfer_ns,
 )
-from simcore.collectives.phases import NAMES, cell_name
-from simcore.collectives.pricing import Done, collective_done, collective_ns, transfer_ns
 
 __all__ = [
     "NAMES",

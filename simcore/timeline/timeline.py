@@ -53,7 +53,7 @@ class Timeline(Struct, frozen=True, dict=True):
     folding: Folding
     times: Times
 
-    @property
+    @cached_property
     def classes(self) -> tuple[RankClass, ...]:
         return self.folding.classes
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from simcore.analysis import ACCOUNTS, Results
-from simcore.analysis.origins import OpFacts, op_facts
+from simcore.analysis.span_words import OpFacts, op_facts
 from simcore.parameters import Parameters
 from simcore.simulation import Simulation, simulate
 from tests.strategies import Row, make_workload

@@ -141,7 +141,7 @@ def test_the_group_of_a_rank_is_the_one_that_lists_it(sizes: object, order: str)
 
 
 def test_bandwidths_are_those_of_nccl_tests() -> None:
-    from simcore.analysis.origins import op_facts
+    from simcore.analysis.span_words import op_facts
 
     simulation = seed().simulation
     ops, start, end = simulation.timeline.columns(0)

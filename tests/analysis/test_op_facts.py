@@ -4,7 +4,7 @@ from hypothesis import given, settings
 
 from simcore.analysis import Results
 from simcore.analysis.accounts import IDLE_OP
-from simcore.analysis.origins import OpFacts, op_facts
+from simcore.analysis.span_words import OpFacts, op_facts
 from simcore.program.ops import PHASES
 from simcore.simulation import simulate
 from tests.analysis.booking import facts, pair_ns, run

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from simcore.analysis.origins import OpFacts
+from simcore.analysis.span_words import OpFacts
 from simcore.program.ops import TransferCost
 from simcore.simulation import Simulation, simulate
 from simcore.units import duration

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from simcore.analysis import Results
-from simcore.analysis.origins import op_facts
+from simcore.analysis.span_words import op_facts
 from simcore.networks import Sharing
 from simcore.overrides import parse_overrides
 from simcore.parameters import Parameters

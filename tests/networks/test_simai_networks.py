@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
-from simcore.analysis.origins import op_facts
+from simcore.analysis.span_words import op_facts
 from simcore.diagnostics import InputError, UsageError, printable
 from simcore.layout import Layout
 from simcore.networks import open_network

@@ -14,9 +14,8 @@ from tests.tui.pseudo_terminal import ROOT, SEED
 from tui.frame import BLOCKS, Line, text_of
 from tui.timeline.arrangement import Arrangement
 from tui.timeline.frame import TimelineFrame
-from tui.timeline.lanes import Lane, LaneSource
+from tui.timeline.lanes import Lane, LaneKey, LaneSource
 from tui.timeline.model import TimelineModel
-from tui.timeline.spans import LaneKey
 from tui.timeline.window import Window
 
 

@@ -19,8 +19,7 @@ from tests.strategies import layer, make_workload
 from tests.tui.made_runs import reveal, run, seed, small, two_stages
 from tui.timeline.arrangement import Arrangement
 from tui.timeline.groups import Group, grouped
-from tui.timeline.lanes import LaneSource
-from tui.timeline.spans import ALL, OTHERS
+from tui.timeline.lanes import ALL, OTHERS, LaneSource
 
 
 @cache

@@ -14,9 +14,8 @@ from tests.tui.test_arrangement import SOURCES, groups_of, measured, opened
 from tui.frame import ASCII, BLOCKS, Glyphs, text_of, width_of
 from tui.timeline.arrangement import Arrangement
 from tui.timeline.frame import TimelineFrame
-from tui.timeline.lanes import LaneSource
+from tui.timeline.lanes import ALL, LaneKey, LaneSource
 from tui.timeline.model import TimelineModel
-from tui.timeline.spans import ALL, LaneKey
 
 
 @pytest.mark.parametrize("pins", [0, 1, 2, 3, 5])

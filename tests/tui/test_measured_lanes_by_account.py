@@ -25,10 +25,9 @@ from tui.frame import ASCII, BLOCKS, text_of
 from tui.timeline.drawing import draw_lane
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.jumps import longest_wait
-from tui.timeline.lanes import LaneSource
+from tui.timeline.lanes import LaneKey, LaneSource
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
-from tui.timeline.spans import LaneKey
 from tui.timeline.window import Window
 
 _LAYOUTS = st.builds(

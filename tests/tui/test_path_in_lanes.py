@@ -31,8 +31,8 @@ from tui.timeline.critical import OFF_PATH, TRACE, PathLanes
 from tui.timeline.drawing import drawn_lane
 from tui.timeline.frame import TimelineFrame
 from tui.timeline.groups import GroupLane
+from tui.timeline.lanes import LaneKey
 from tui.timeline.model import TimelineModel
-from tui.timeline.spans import LaneKey
 from tui.timeline.window import Window
 
 

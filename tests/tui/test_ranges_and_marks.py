@@ -12,9 +12,9 @@ from tests.tui.made_runs import drawn, line_text, lonely, seed, small
 from tui.frame import BLOCKS
 from tui.timeline.below import MarksPanel, full_details, mark_line, range_lines, range_title
 from tui.timeline.jumps import go_to_mark, set_mark, step_pass, take_more, toggle_range
+from tui.timeline.lanes import LaneKey
 from tui.timeline.model import TimelineModel
-from tui.timeline.selection import Marks, Selection
-from tui.timeline.spans import LaneKey
+from tui.timeline.window import Marks, Selection
 
 STEP = seed().step_time_ns
 

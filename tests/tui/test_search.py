@@ -21,10 +21,10 @@ from tui.timeline.jumps import (
     step_pass,
     take_more,
 )
+from tui.timeline.lanes import LaneKey
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 from tui.timeline.search import Match, Search
-from tui.timeline.spans import LaneKey
 
 
 def search(model: TimelineModel, text: str, seconds: float = 10.0) -> Search:

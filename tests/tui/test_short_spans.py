@@ -22,8 +22,7 @@ from tests.tui.made_runs import all_lanes, lane_of, line_text, run, seed
 from tui.frame import ASCII, BLOCKS, Glyphs
 from tui.timeline.drawing import Drawn, drawn_lane
 from tui.timeline.filtering import FilteredLane
-from tui.timeline.lanes import LaneSource
-from tui.timeline.spans import SpanLane
+from tui.timeline.lanes import LaneSource, SpanLane
 from tui.timeline.window import Window
 
 WAITING = {KINDS.index(name) for name in ("idle", "wait", "bubble")}

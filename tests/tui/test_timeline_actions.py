@@ -11,10 +11,10 @@ from tests.tui.made_runs import lonely, seed, small, some_runs
 from tui.frame import BLOCKS, text_of, width_of
 from tui.timeline import jumps
 from tui.timeline.frame import TimelineFrame
+from tui.timeline.lanes import ALL, LaneKey
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 from tui.timeline.search import Search
-from tui.timeline.spans import ALL, LaneKey
 
 Action = Callable[[TimelineModel], None]
 RUNS = len(some_runs())

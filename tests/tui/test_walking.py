@@ -11,8 +11,8 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import lonely, seed
 from tests.tui.screen_reading import press, screen_text
 from tui.timeline import jumps
+from tui.timeline.lanes import ALL, LaneKey, SpanLane
 from tui.timeline.model import TimelineModel
-from tui.timeline.spans import ALL, LaneKey, SpanLane
 from tui.timeline.view import TimelineView
 
 

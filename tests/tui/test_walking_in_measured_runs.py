@@ -17,8 +17,8 @@ from tests.measured.traces import Sub
 from tests.tui.made_runs import line_text
 from tui.timeline import jumps
 from tui.timeline.below import details, full_details
+from tui.timeline.lanes import LaneKey
 from tui.timeline.model import TimelineModel
-from tui.timeline.spans import LaneKey
 
 # The second of two stages waits for what the first one sends.
 TWO_STAGES = (

@@ -9,8 +9,8 @@ from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import lonely, seed
 from tests.tui.screen_reading import press, resize, run_over, screen_rows, screen_text, wait_until
 from tui.panels import WHAT_IF
+from tui.timeline.lanes import ALL, LaneKey
 from tui.timeline.model import TimelineModel
-from tui.timeline.spans import ALL, LaneKey
 from tui.timeline.view import TimelineView
 from tui.why.frame import LEGS, PANELS, SUMS, WhyModel, leg_lines
 from tui.why.view import WhyView

@@ -15,7 +15,7 @@ from tui.frame import Glyphs, Line, middle_cut, rule, shortened, width_of, wrapp
 from tui.panels import beside, box
 from tui.timeline.above import legend, ticks
 from tui.timeline.drawing import draw_lane, kinds_of
-from tui.timeline.spans import SpanLane, busy_words
+from tui.timeline.lanes import SpanLane, busy_words
 
 # A notice may take two lines of a panel with so many rows.
 _NOTICE_LINES, _TALL_PANEL = 2, 8

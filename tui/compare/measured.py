@@ -13,8 +13,7 @@ from simcore.run.lanes import KINDS
 from simcore.run.track import Track, busy_ns
 from tui.compare.source import Row, by_difference, joined_legend
 from tui.frame import cells
-from tui.timeline.lanes import LaneSource
-from tui.timeline.spans import Kind, SpanLane
+from tui.timeline.lanes import Kind, LaneSource, SpanLane
 
 _WORDS = {"fwd": "forward", "bwd": "backward", "wg": "weight grad", "opt": "optimizer"}
 _NOT_NAMED = ("wait", "bubble", "idle")

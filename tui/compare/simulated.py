@@ -8,12 +8,10 @@ from functools import cached_property
 from simcore.analysis.accounts import ACCOUNTS
 from simcore.analysis.compare import AccountChange, Alike, Comparison
 from simcore.analysis.compare.words import cost_words, matched_words, op_words, side_words
-from simcore.analysis.origins import op_facts
-from simcore.analysis.span_words import PHASE_WORDS
+from simcore.analysis.span_words import PHASE_WORDS, op_facts
 from tui.compare.source import Row, by_difference, joined_legend
 from tui.frame import cells
-from tui.timeline.lanes import Lane, LaneSource
-from tui.timeline.spans import Kind
+from tui.timeline.lanes import Kind, Lane, LaneSource
 
 # Beyond so many ops the lists of all lanes are not made ahead, only those of the lane at the cursor.
 _MOST_OPS_AHEAD = 500_000

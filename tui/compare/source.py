@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from simcore.analysis.compare import AccountChange, Alike
 from simcore.units import whole_percent
-from tui.timeline.spans import Kind, SpanLane
+from tui.timeline.lanes import Kind, SpanLane
 
 
 class Row(NamedTuple):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from simcore.run.lanes import TIME, Axis, Spans
 from tui.frame import ASCII, Glyphs, Line, width_of
-from tui.timeline.spans import Kind
+from tui.timeline.lanes import Kind
 from tui.timeline.window import Window
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from simcore.run.lanes import LaneOrder
 from tui.frame import scrolled
 from tui.timeline.filtering import matching
 from tui.timeline.groups import Group, GroupLane, all_groups, grouped
-from tui.timeline.lanes import LaneSource
-from tui.timeline.spans import ALL, OTHERS, LaneKey, SpanLane
+from tui.timeline.lanes import ALL, OTHERS, LaneKey, LaneSource, SpanLane
 
 
 class Row(NamedTuple):

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from tui.frame import Glyphs, Line
 from tui.timeline.groups import GroupLane
+from tui.timeline.lanes import SpanLane
 from tui.timeline.names import Named
-from tui.timeline.spans import SpanLane
 
 # Cells that are not on the path, and those on it in which mostly something else, or nothing, is done.
 OFF_PATH, TRACE = "bubble", "bright"

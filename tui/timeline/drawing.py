@@ -11,8 +11,8 @@ from typing import NamedTuple
 from simcore.run.lanes import COMPUTING, KINDS, NAMELESS
 from tui.frame import ASCII, Glyphs, Line
 from tui.timeline.critical import PathLanes, faded, mark_fills, mark_names
+from tui.timeline.lanes import SpanLane
 from tui.timeline.names import Edge, edge_cells, put_edges, write_names
-from tui.timeline.spans import SpanLane
 from tui.timeline.window import Window
 
 _IDLE, _BWD, _WG = (KINDS.index(name) for name in ("idle", "bwd", "wg"))

@@ -11,9 +11,8 @@ from itertools import compress
 from simcore.records import replace
 from simcore.run.lanes import Spans
 from tui.frame import Line
-from tui.timeline.lanes import LaneSource
+from tui.timeline.lanes import LaneKey, LaneSource, SpanLane
 from tui.timeline.query import Query, Word
-from tui.timeline.spans import LaneKey, SpanLane
 
 
 class FilteredLane(SpanLane):

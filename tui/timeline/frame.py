@@ -21,9 +21,9 @@ from tui.timeline.below import (
 )
 from tui.timeline.critical import PathLanes
 from tui.timeline.drawing import Drawn, drawn_lane
+from tui.timeline.lanes import LaneKey, SpanLane
 from tui.timeline.model import TimelineModel
 from tui.timeline.pointer import Area
-from tui.timeline.spans import LaneKey, SpanLane
 from tui.timeline.window import Window
 
 _WIDE = 100
@@ -114,9 +114,9 @@ class TimelineFrame:
         heading = _heading(model, wide)
         ruler: Line = [(heading.ljust(left), "dim"), (glyphs.vertical, "dim"), (labels, "")]
         under = glyphs.horizontal * left
-        if model.top:
+        if model.arrangement.top:
             # Beside the lanes that they are above of; behind the pinned ones, that stay.
-            words = f" {plural(model.top, 'lane')} above " if wide else f" {model.top} above "
+            words = f" {plural(model.arrangement.top, 'lane')} above " if wide else f" {model.arrangement.top} above "
             under = f"{glyphs.horizontal * 2}{words}".ljust(left, glyphs.horizontal)[:left]
         line: Line = [(f"{under}{glyphs.cross}", "dim"), *self._marked(model, marks)]
         return [heat, view, ruler, line] if tall else [heat, ruler, line]

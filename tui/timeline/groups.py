@@ -9,9 +9,8 @@ from simcore.records import Struct
 from simcore.run.lanes import Spans
 from simcore.units import plural
 from tui.frame import Line
-from tui.timeline.lanes import LaneSource
+from tui.timeline.lanes import LaneKey, LaneSource, SpanLane, busy_words
 from tui.timeline.query import Query
-from tui.timeline.spans import LaneKey, SpanLane, busy_words
 
 
 class Group(Struct, frozen=True):

@@ -9,11 +9,11 @@ from simcore.run.lanes import Step, ordinal
 from simcore.units import duration, plural
 from tui.frame import in_cells
 from tui.timeline.arrangement import Memory
+from tui.timeline.lanes import ALL, LaneKey
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import Query
 from tui.timeline.search import Match, Search
-from tui.timeline.selection import Mark
-from tui.timeline.spans import ALL, LaneKey
+from tui.timeline.window import Mark
 
 NO_PATH = "no critical path: the ranks of this run have no common time"
 

@@ -8,12 +8,10 @@ from tui.session import Run
 from tui.timeline.arrangement import Arrangement
 from tui.timeline.critical import PathLanes
 from tui.timeline.filtering import Filter
-from tui.timeline.lanes import LaneSource
+from tui.timeline.lanes import LaneKey, LaneSource, SpanLane
 from tui.timeline.query import Query
 from tui.timeline.search import Search
-from tui.timeline.selection import Marks, Selection
-from tui.timeline.spans import LaneKey, SpanLane
-from tui.timeline.window import Navigation, Window
+from tui.timeline.window import Marks, Navigation, Selection, Window
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from simcore.run.lanes import KINDS, NAMELESS
 from tui.frame import Glyphs
-from tui.timeline.spans import SpanLane
+from tui.timeline.lanes import SpanLane
 from tui.timeline.window import Window
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"

@@ -7,13 +7,11 @@ from collections.abc import Iterable
 from tui.timeline.arrangement import Memory
 from tui.timeline.filtering import missing
 from tui.timeline.groups import all_groups, grouped
-from tui.timeline.lanes import LaneSource
+from tui.timeline.lanes import OTHERS, LaneKey, LaneSource
 from tui.timeline.model import TimelineModel
 from tui.timeline.query import parse_query
 from tui.timeline.saved import Key, SavedMark, SavedTimeline
-from tui.timeline.selection import Mark
-from tui.timeline.spans import OTHERS, LaneKey
-from tui.timeline.window import Window
+from tui.timeline.window import Mark, Window
 
 
 def saved(model: TimelineModel) -> SavedTimeline:

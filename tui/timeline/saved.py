@@ -14,7 +14,7 @@ _MOST_CELLS = 10_000
 
 
 class SavedMark(NamedTuple):
-    """As `tui.timeline.selection.Mark`."""
+    """As `tui.timeline.window.Mark`."""
 
     letter: str
     time_ns: int

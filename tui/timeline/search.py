@@ -13,9 +13,8 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from tui.timeline.filtering import Filter, missing, understood
-from tui.timeline.lanes import LaneSource
+from tui.timeline.lanes import ALL, LaneKey, LaneSource, SpanLane
 from tui.timeline.query import Query, both
-from tui.timeline.spans import ALL, LaneKey, SpanLane
 
 
 class Match(NamedTuple):

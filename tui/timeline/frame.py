@@ -114,9 +114,10 @@ class TimelineFrame:
         heading = _heading(model, wide)
         ruler: Line = [(heading.ljust(left), "dim"), (glyphs.vertical, "dim"), (labels, "")]
         under = glyphs.horizontal * left
-        if model.arrangement.top:
+        above = model.arrangement.top
+        if above:
             # Beside the lanes that they are above of; behind the pinned ones, that stay.
-            words = f" {plural(model.arrangement.top, 'lane')} above " if wide else f" {model.arrangement.top} above "
+            words = f" {plural(above, 'lane')} above " if wide else f" {above} above "
             under = f"{glyphs.horizontal * 2}{words}".ljust(left, glyphs.horizontal)[:left]
         line: Line = [(f"{under}{glyphs.cross}", "dim"), *self._marked(model, marks)]
         return [heat, view, ruler, line] if tall else [heat, ruler, line]

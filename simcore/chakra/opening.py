@@ -7,13 +7,14 @@ import stat
 from collections.abc import Sequence
 from typing import Literal
 
+from simcore.chakra.alike import Reader
 from simcore.chakra.files import SetFiles
 from simcore.chakra.nodes import Kinds, Nodes, order
 from simcore.chakra.schema import SCHEMAS, schema_of, translated
-from simcore.chakra.wire import Columns, Table, messages, read_columns
+from simcore.chakra.wire import Columns, Table, messages
 from simcore.diagnostics import Diagnostic, InputError, printable
 from simcore.ranks import RankSet
-from simcore.records import Struct
+from simcore.records import Struct, replace
 from simcore.units import plural
 from simcore.workload.opening import read_file
 from simcore.workload.source import GZIP
@@ -77,13 +78,24 @@ class TraceSet(Struct, frozen=True, dict=True):
 
     def ordered(self) -> list[Nodes]:
         """The nodes of each rank by id."""
-        return [order(file.columns) for file in self.files]
+        by_shape: dict[int, Nodes] = {}
+        found = []
+        for file in self.files:
+            columns = file.columns
+            same = by_shape.get(columns.shape)
+            if same is None or same.problems:
+                same = order(columns)
+                if columns.shape >= 0:
+                    by_shape[columns.shape] = same
+            found.append(same if same.columns is columns else replace(same, columns=columns))
+        return found
 
 
 def open_set(found: SetFiles) -> TraceSet:
     """The set in these files. Raises InputError for one that cannot be read at all."""
     table = Table()
-    files = [_read(rank, found.by_rank[rank], table) for rank in sorted(found.by_rank)]
+    reader = Reader(table)
+    files = [_read(rank, found.by_rank[rank], table, reader) for rank in sorted(found.by_rank)]
     schema = schema_of([file.columns for file in files])
     said = []
     if schema != SCHEMAS[0]:
@@ -117,7 +129,7 @@ def _with_columns(file: TraceFile, columns: Columns) -> TraceFile:
     return TraceFile(file.rank, file.path, file.packed, file.headed, columns)
 
 
-def _read(rank: int, path: str, table: Table) -> TraceFile:
+def _read(rank: int, path: str, table: Table, reader: Reader) -> TraceFile:
     packed = _begins_with_gzip(path)
     data = read_file(path)
     if data[:1] in (b"{", b"[") and path.removesuffix(".gz").endswith(".json"):
@@ -125,7 +137,7 @@ def _read(rank: int, path: str, table: Table) -> TraceFile:
 
         return TraceFile(rank, path, packed, True, read_json(path, data, table))
     headed = has_metadata(data)
-    return TraceFile(rank, path, packed, headed, read_columns(data, table, 1 if headed else 0))
+    return TraceFile(rank, path, packed, headed, reader.columns(path, data, 1 if headed else 0))
 
 
 def has_metadata(data: bytes) -> bool:
@@ -133,7 +145,7 @@ def has_metadata(data: bytes) -> bool:
 
     An empty one is metadata too, as it is one message of every file.
     """
-    spans, _ = messages(data[: 1 << 20])
+    spans, _ = messages(data[: 1 << 20], most=1)
     if not spans:
         return True
     begin, end = spans[0]

@@ -48,6 +48,7 @@ class Columns(Struct):
     those of a node end. others: of a node that has any, (field, wire type, value) of fields that schema 0.0.4
     does not have or has as something else.
     cut: what was wrong at the end of what was read, as (byte, words), None where the file was whole.
+    shape: files of one set with the same number, not -1, share all columns but `attributes` and `at`.
     """
 
     id: array[int] = field(default_factory=lambda: array("Q"))
@@ -62,6 +63,7 @@ class Columns(Struct):
     ctrl_to: array[int] = field(default_factory=lambda: array("i"))
     others: dict[int, list[tuple[int, int, int | bytes]]] = field(default_factory=dict)
     cut: tuple[int, str] | None = None
+    shape: int = -1
 
     def __len__(self) -> int:
         return len(self.id)
@@ -83,14 +85,16 @@ def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     raise WireError(first, "the file ends within a number" if end == len(data) else "a number is cut")
 
 
-def messages(data: bytes, at: int = 0) -> tuple[list[tuple[int, int]], tuple[int, str] | None]:
-    """((first byte, byte behind) of each message from `at`, what is wrong at the end or None).
+def messages(
+    data: bytes, at: int = 0, most: int = 1 << 62
+) -> tuple[list[tuple[int, int]], tuple[int, str] | None]:
+    """((first byte, byte behind) of `most` messages from `at`, what is wrong at the end or None).
 
     The last message may be cut: it is there as far as it goes.
     """
     found: list[tuple[int, int]] = []
     size = len(data)
-    while at < size:
+    while at < size and len(found) < most:
         length = data[at]
         begin = at
         at += 1
@@ -138,6 +142,28 @@ def fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int | bytes]]
         if number == 0:
             raise WireError(begin, "found a field of number 0")
         found.append((number, kind, value))
+    return found
+
+
+def places_of(data: bytes, at: int, end: int, number: int) -> list[tuple[int, int]]:
+    """(first byte, byte behind) of the values of a message's field of bytes. Raises `WireError`."""
+    found: list[tuple[int, int]] = []
+    while at < end:
+        tag, at = varint(data, at, end)
+        kind = tag & 7
+        if kind == VARINT:
+            _, at = varint(data, at, end)
+            continue
+        length = 8 if kind == FIXED64 else 4
+        if kind == BYTES:
+            length, at = varint(data, at, end)
+        elif kind not in (FIXED64, FIXED32):
+            raise WireError(at, f"found wire type {kind}, expected 0, 1, 2 or 5")
+        if length > end - at:
+            raise WireError(at, f"field {tag >> 3} is cut")
+        if kind == BYTES and tag >> 3 == number:
+            found.append((at, at + length))
+        at += length
     return found
 
 

@@ -18,7 +18,7 @@ from simcore.chakra.wire import Columns, read_columns
 from simcore.cluster import Cluster, choose_cluster
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.executing.astra2 import FREE, AstraRun, Memory, Outcome, System
-from simcore.executing.executed import Executed, group_name, pair_messages
+from simcore.executing.executed import Executed, alone, group_name, pair_messages
 from simcore.executing.fifo import NEVER
 from simcore.executing.system_file import AstraSystem, read_astra_system, read_groups, read_memory
 from simcore.messages.clock import Clock, Fault
@@ -223,7 +223,7 @@ def _astra_executed(
     world = tuple(range(cluster.npus))
     meetings = [array("i", (NEVER,)) * len(one) for one in nodes]
     numbers: dict[tuple[str, int], int] = {}
-    named: list[tuple[str, tuple[int, ...]]] = []
+    named: dict[str, tuple[int, ...]] = {}
     sends = [array("q", (NEVER,)) * len(one) for one in nodes]
     if not astra.replay:
         for rank, one in enumerate(nodes):
@@ -242,9 +242,9 @@ def _astra_executed(
                 counts[name] = number + 1
                 key = (name, number)
                 if key not in numbers:
-                    numbers[key] = len(named)
+                    numbers[key] = len(numbers)
                     listed = None if groups is None or not name.isdigit() else groups.get(int(name))
-                    named.append((name, world if name in ("", "0") or listed is None else listed))
+                    named[name] = world if name in ("", "0") or listed is None else listed
                 meetings[rank][place] = numbers[key]
         pair_messages(nodes, traces.kinds, outcome.start, sends)
     order_of = [
@@ -257,12 +257,12 @@ def _astra_executed(
         )
     ]
     order_of = _behind_parents(nodes, outcome, order_of, sends)
-    begin = _begins(outcome.start, outcome.end, meetings, sends, len(named))
+    begin = _begins(outcome.start, outcome.end, meetings, sends, len(numbers))
     lanes = [bytearray(255 if slot == FREE else slot for slot in rank.slot_of) for rank in run.ranks]
     return Executed(
-        traces, parameters, cluster, ASTRA_SIM_2, nodes, outcome.start, begin, outcome.end, order_of, lanes,
-        meetings, None, sends, named, sorted(outcome.finished), links.uses() if links is not None else None,
-        found, astra,
+        traces, parameters, cluster, ASTRA_SIM_2, nodes, outcome.start, begin, outcome.end, alone(len(nodes)),
+        order_of, lanes, meetings, None, sends, named, sorted(outcome.finished),
+        links.uses() if links is not None else None, found, astra,
     )  # fmt: skip
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
+from simcore.chakra.attributes import Attributes, Value
 from simcore.chakra.nodes import (
     RECV,
     SEND,
@@ -22,15 +24,35 @@ from simcore.parameters import Parameters
 from simcore.records import Struct
 
 WLTUI = "wltui"
+_Column = TypeVar("_Column")
+
+
+class Units(NamedTuple):
+    """Classes of ranks that run alike. first: the lowest rank of each, which was run. of: of each rank its
+    class.
+    """
+
+    first: tuple[int, ...]
+    of: array[int]
+
+    def spread(self, by_unit: Sequence[_Column]) -> list[_Column]:
+        """What each class has as what each rank has."""
+        return [by_unit[number] for number in self.of]
+
+
+def alone(world: int) -> Units:
+    """Every rank is its own class."""
+    return Units(tuple(range(world)), array("i", range(world)))
 
 
 class Executed(Struct, frozen=True, dict=True):
     """A set of execution traces that has run.
 
     nodes: of each rank by ascending id. start, begin, end: ns of each node; begin: when what it waited for
-    was there. order: (rank, place) by ends, each behind what it waited for. lanes: what a node held: a slot
-    or a stream, 255 nothing. meetings: of each node its collective, -1 for none; before: see `build_graph`.
-    sends: of each receive its send, `rank << 32 | place`. groups: of each collective (name, its ranks).
+    was there; ranks of a class share these columns. lanes: what a node held: a slot or a stream, 255 nothing.
+    meetings: of each node its collective, -1 for none, numbered for the classes; before: see `build_graph`.
+    units: the classes. order: (class, place) by ends, each behind what it waited for. sends: of each class
+    and receive its send, `class << 32 | place`. groups: the ranks of each group by name.
     ranks: (rank, end, exposed) ns. links: what each link carried, under `--network links`.
     """
 
@@ -42,12 +64,13 @@ class Executed(Struct, frozen=True, dict=True):
     start: list[array[int]]
     begin: list[array[int]]
     end: list[array[int]]
+    units: Units
     order: list[tuple[int, int]]
     lanes: list[bytearray]
     meetings: list[array[int]]
     before: Sequence[int] | None
     sends: list[array[int]]
-    groups: list[tuple[str, tuple[int, ...]]]
+    groups: Mapping[str, tuple[int, ...]]
     ranks: list[tuple[int, int, int]]
     links: list[LinkUse] | None
     diagnostics: tuple[Diagnostic, ...]
@@ -63,11 +86,53 @@ class Executed(Struct, frozen=True, dict=True):
         """When the last rank ends, ns."""
         return max((end for _, end, _ in self.ranks), default=0)
 
+    def attributes(self, rank: int, place: int) -> Attributes:
+        """The attributes of a node by name."""
+        one = self.nodes[rank]
+        return self.kinds.attributes(one.columns.attributes[one.row[place]])
+
+    def group_of(self, rank: int, place: int) -> tuple[str, tuple[int, ...]] | None:
+        """(name, ranks) of the group of a collective, None for any other node."""
+        if self.meetings[rank][place] < 0:
+            return None
+        name = group_name(self.attributes(rank, place))
+        return name, self.groups[name]
+
+    def send_of(self, rank: int, place: int) -> tuple[int, int] | None:
+        """(rank, place) of the send that a receive waits for, None for any other node."""
+        sent = self.sends[self.units.of[rank]][place]
+        if sent < 0:
+            return None
+        source = integer(self.attributes(rank, place).get("comm_src"))
+        return (self.units.first[sent >> 32] if source is None else source), sent & 0xFFFFFFFF
+
+    def receives_of(self, rank: int, place: int) -> list[tuple[int, int]]:
+        """(rank, place) of the receives that wait for a send."""
+        code = self.units.of[rank] << 32 | place
+        target = integer(self.attributes(rank, place).get("comm_dst"))
+        if target is None or not 0 <= target < len(self.nodes):
+            return []
+        column = self.sends[self.units.of[target]]
+        return [(target, at) for at, sent in enumerate(column) if sent == code]
+
 
 def group_name(attributes: Mapping[str, object]) -> str:
     value = attributes.get("pg_name")
     name = getattr(value, "value", "")
     return name if isinstance(name, str) and name != "0" else ""
+
+
+def message_key(
+    rank: int, attributes: Mapping[str, Value], receives: bool
+) -> tuple[int, int, int, int] | None:
+    """What a send and a receive match by: (tag, from, to, bytes); None of a node without a partner."""
+    peer = integer(attributes.get("comm_src" if receives else "comm_dst"))
+    if peer is None:
+        return None
+    tag = integer(attributes.get("comm_tag")) or 0
+    size = integer(attributes.get("comm_size")) or 0
+    ends = (peer, rank) if receives else (rank, peer)
+    return (tag % 500_000_000, *ends, size)
 
 
 def pair_messages(
@@ -86,15 +151,9 @@ def pair_messages(
             kind = types[rows[place]]
             if kind not in (SEND, RECV):
                 continue
-            attributes = kinds.attributes(sets[rows[place]])
-            peer = integer(attributes.get("comm_dst" if kind == SEND else "comm_src"))
-            tag = integer(attributes.get("comm_tag")) or 0
-            size = integer(attributes.get("comm_size")) or 0
-            if peer is None:
-                continue
-            ends = (rank, peer) if kind == SEND else (peer, rank)
-            lists = waiting.setdefault((tag % 500_000_000, *ends, size), ([], []))
-            lists[kind == RECV].append((rank, place))
+            key = message_key(rank, kinds.attributes(sets[rows[place]]), kind == RECV)
+            if key is not None:
+                waiting.setdefault(key, ([], []))[kind == RECV].append((rank, place))
     for sent, received in waiting.values():
         for (rank, place), (who, at) in zip(sent, received, strict=False):
             sends[who][at] = rank << 32 | place

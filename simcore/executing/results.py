@@ -20,7 +20,7 @@ from simcore.chakra.nodes import (
 )  # fmt: skip
 from simcore.diagnostics import Cancelled, Diagnostic
 from simcore.executing.accounts import ACCOUNTS, IN_ALIKE, RankAccounts, account_of, rank_accounts
-from simcore.executing.executed import Executed
+from simcore.executing.executed import Executed, group_name
 from simcore.executing.graph import COLLECTIVE, GAP, MESSAGE, NONE, OWN, TraceGraph, build_graph
 from simcore.executing.run import execute
 from simcore.names import ASTRA_SIM_2
@@ -219,8 +219,7 @@ class TraceResults(Struct, frozen=True, dict=True):
 
     def group_of(self, rank: int, place: int) -> tuple[str, tuple[int, ...]] | None:
         """(name, ranks) of the group of a collective, None for any other node."""
-        number = self.executed.meetings[rank][place]
-        return None if number == NONE else self.executed.groups[number]
+        return self.executed.group_of(rank, place)
 
     def group_word(self, rank: int, place: int) -> str:
         """`all ranks`, `group 3`; "" for what is no collective."""
@@ -244,12 +243,14 @@ class TraceResults(Struct, frozen=True, dict=True):
     def last_member(self, rank: int, place: int) -> tuple[int, int] | None:
         """(rank, place) of the member that came last to a node's collective, the lowest rank of several."""
         number = self.executed.meetings[rank][place]
-        if number == NONE:
+        group = self.group_of(rank, place)
+        if group is None:
             return None
-        begun = self.executed.begin[rank][place]
-        for who, column in enumerate(self._place_in):
-            at = column.get(number, NONE)
-            if at != NONE and self.executed.start[who][at] == begun:
+        executed = self.executed
+        begun = executed.begin[rank][place]
+        for who in sorted(group[1]):
+            at = self._place_in[executed.units.of[who]].get(number, NONE)
+            if at != NONE and executed.start[who][at] == begun:
                 return who, at
         return None
 
@@ -267,7 +268,8 @@ class TraceResults(Struct, frozen=True, dict=True):
     @cached_property
     def accounts(self) -> list[RankAccounts]:
         """Of each rank; each sums to the step time."""
-        return [rank_accounts(self.executed, rank) for rank in self.ranks]
+        units = self.executed.units
+        return units.spread([rank_accounts(self.executed, rank) for rank in units.first])
 
     def compute_accounts(self, cancelled: Callable[[], bool]) -> list[RankAccounts]:
         """The accounts, computed now unless they are known."""
@@ -284,6 +286,34 @@ class TraceResults(Struct, frozen=True, dict=True):
     def account_ns(self, tracks: Iterable[Track]) -> dict[str, int]:
         """ns by account of the ranks of some tracks together."""
         return dict(zip(ACCOUNTS, self.sum_ns([track.number for track in tracks]), strict=True))
+
+    @cached_property
+    def unit_sizes(self) -> list[int]:
+        """How many ranks each class of ranks has."""
+        sizes = [0] * len(self.executed.units.first)
+        for unit in self.executed.units.of:
+            sizes[unit] += 1
+        return sizes
+
+    @cached_property
+    def stream_ns(self) -> dict[str, int]:
+        """What each stream is busy, all ranks together, ns."""
+        one = self.executed
+        classes: list[dict[str, list[int]]] = []
+        for rank in one.units.first:
+            mine: dict[str, list[int]] = {}
+            begin = one.begin[rank]
+            for place, end in enumerate(one.end[rank]):
+                if end >= 0:
+                    row = mine.setdefault(self.stream_of(rank, place), [place, 0])
+                    row[1] += end - begin[place]
+            classes.append(mine)
+        found: dict[str, int] = {}
+        for rank, unit in enumerate(one.units.of):
+            for place, ns in classes[unit].values():
+                stream = self.stream_of(rank, place)
+                found[stream] = found.get(stream, 0) + ns
+        return found
 
     @cached_property
     def mean_ns(self) -> dict[str, int]:
@@ -306,9 +336,12 @@ class TraceResults(Struct, frozen=True, dict=True):
     def graph(self) -> TraceGraph:
         """Who waits for whom."""
         one = self.executed
+        first = one.units.first
         return build_graph(
-            one.nodes, one.start, one.end, one.order, one.lanes, one.meetings, one.sends, one.before
-        )
+            [one.nodes[rank] for rank in first], [one.start[rank] for rank in first],
+            [one.end[rank] for rank in first], one.order, [one.lanes[rank] for rank in first],
+            [one.meetings[rank] for rank in first], one.sends, one.before,
+        )  # fmt: skip
 
     @cached_property
     def _flat(self) -> array[int]:
@@ -319,10 +352,10 @@ class TraceResults(Struct, frozen=True, dict=True):
         """How much later each node of each rank may end before the step is longer, ns, in this order."""
         built = self.graph
         late = built.graph.latest(self._flat, max(built.ends))
-        return [
+        return self.executed.units.spread([
             array("q", (late[node] - built.ends[node] if node > 0 else 0 for node in nodes))
             for nodes in built.over
-        ]
+        ])  # fmt: skip
 
     @cached_property
     def critical_path(self) -> list[Segment]:
@@ -336,43 +369,47 @@ class TraceResults(Struct, frozen=True, dict=True):
         place = max(range(len(ends[rank])), key=lambda at: (ends[rank][at], -at))
         found: list[Segment] = []
         until = step
-        for walked in built.graph.path(built.over[rank][place], built.ends, rank):
+        unit = one.units.of[rank]
+        for walked in built.graph.path(built.over[unit][place], built.ends, unit):
             if walked.start >= until:
                 continue
-            who, where = built.place_of(walked.node, walked.track)
-            who, where = self._member(walked, who, where)
+            unit, where = built.place_of(walked.node, walked.track)
+            unit, where = self._member(walked, unit, where)
+            who = one.units.first[unit]
             kind = ACCOUNTS[account_of(one, who, where)]
             found.append(Segment(walked.start, until, who, where, kind, self._reason(walked)))
             until = walked.start
         found.reverse()
         return found
 
-    def _member(self, walked: Step, rank: int, place: int) -> tuple[int, int]:
-        """Of a collective the node of the rank that the path goes through."""
-        number = self.executed.meetings[rank][place]
-        if number == NONE or walked.track == rank:
-            return rank, place
+    def _member(self, walked: Step, unit: int, place: int) -> tuple[int, int]:
+        """Of a collective the node of the class of ranks that the path goes through."""
+        number = self.executed.meetings[self.executed.units.first[unit]][place]
+        if number == NONE or walked.track == unit:
+            return unit, place
         return walked.track, self._place_in[walked.track].get(number, place)
 
     @cached_property
     def _place_in(self) -> list[dict[int, int]]:
-        """Of each rank the node that each collective is there."""
+        """Of each class of ranks the node that each collective is there."""
+        one = self.executed
         return [
-            {number: place for place, number in enumerate(column) if number != NONE}
-            for column in self.executed.meetings
+            {number: place for place, number in enumerate(one.meetings[rank]) if number != NONE}
+            for rank in one.units.first
         ]
 
     def _reason(self, walked: Step) -> str:
         cause = walked.cause
         if cause is None:
             return "the step begins"
-        rank, place = self.graph.place_of(cause.node, cause.track)
+        first = self.executed.units.first
+        unit, place = self.graph.place_of(cause.node, cause.track)
         if cause.why == RECEIVED:
-            return f"it needs the message that rank {rank} sends"
+            return f"it needs the message that rank {first[unit]} sends"
         if cause.why == ARRIVED or cause.track != walked.track:
-            return f"rank {cause.track} came last"
+            return f"rank {first[cause.track]} came last"
         mine = self.graph.place_of(walked.first, walked.track)
-        return self.why_after(mine[0], mine[1], rank, place)
+        return self.why_after(first[mine[0]], mine[1], first[unit], place)
 
     def why_after(self, rank: int, place: int, other: int, before: int) -> str:
         """Why a node came after another of its rank: data, ctrl, or what it held."""
@@ -435,7 +472,7 @@ class TraceResults(Struct, frozen=True, dict=True):
         rank, end, _ = max(one.ranks, key=lambda item: (item[1], -item[0]))
         found.append(Place("rank", f"{duration(end)}: rank {rank} ends last", rank, 0, max(end, 1), end))
         best: dict[str, tuple[int, int, int]] = {}
-        for who in self.ranks:
+        for who in one.units.first:
             start, begin, ends = one.start[who], one.begin[who], one.end[who]
             for place in range(len(ends)):
                 if start[place] < 0 or ends[place] < 0:
@@ -500,9 +537,10 @@ class TraceResults(Struct, frozen=True, dict=True):
         found: dict[str, list[int]] = {}
         names: dict[str, list[int]] = {}
         sums: dict[str, int] = {}
-        for number, (kind, (rank, place)) in enumerate(zip(built.kinds, built.of, strict=True), 1):
+        for number, (kind, (unit, place)) in enumerate(zip(built.kinds, built.of, strict=True), 1):
             if kind == GAP:
                 continue
+            rank = self.executed.units.first[unit]
             stream = self.stream_of(rank, place)
             is_compute = kind == OWN and stream == "compute"
             found.setdefault(
@@ -525,8 +563,9 @@ class TraceResults(Struct, frozen=True, dict=True):
         one = self.executed
         sums: dict[tuple[str, str], list[int]] = {}
         spots: dict[tuple[str, str], tuple[int, int]] = {}
+        longest: dict[tuple[str, str], int] = {}
         slack: dict[tuple[str, str], int] = {}
-        for rank in self.ranks:
+        for rank, count in zip(one.units.first, self.unit_sizes, strict=True):
             ends, begin, start, mine = one.end[rank], one.begin[rank], one.start[rank], self.slack_ns[rank]
             for place, end in enumerate(ends):
                 if end < 0 or start[place] < 0:
@@ -534,12 +573,11 @@ class TraceResults(Struct, frozen=True, dict=True):
                 key = (pattern_of(self.name_of(rank, place)), self.what(rank, place))
                 own = end - begin[place]
                 row = sums.setdefault(key, [0, 0, 0])
-                row[0] += 1
-                row[1] += own
-                row[2] += begin[place] - start[place]
-                if key not in spots or (
-                    own > ends[spots[key][1]] - begin[spots[key][1]] and spots[key][0] == rank
-                ):
+                row[0] += count
+                row[1] += own * count
+                row[2] += (begin[place] - start[place]) * count
+                if own > longest.get(key, NONE):
+                    longest[key] = own
                     spots[key] = (rank, place)
                 slack[key] = min(slack.get(key, mine[place]), mine[place])
         critical: dict[tuple[str, str], int] = {}
@@ -555,21 +593,37 @@ class TraceResults(Struct, frozen=True, dict=True):
     @cached_property
     def group_table(self) -> list[GroupUse]:
         """What the collectives of each group take, the most first."""
-        one = self.executed
         sums: dict[tuple[str, tuple[int, ...]], list[int]] = {}
-        seen: set[int] = set()
-        for rank in self.ranks:
+        one = self.executed
+        # Of each class of ranks the groups that its lowest rank is in: a place of one of each, and its sums.
+        classes: list[list[list[int]]] = []
+        for rank in one.units.first:
+            mine: dict[int, list[int]] = {}
+            by_name: dict[str, list[int]] = {}
+            begin, start, end = one.begin[rank], one.start[rank], one.end[rank]
+            sets, rows = one.nodes[rank].columns.attributes, one.nodes[rank].row
             for place, number in enumerate(one.meetings[rank]):
-                if number == NONE or one.end[rank][place] < 0:
+                if number == NONE or end[place] < 0:
                     continue
-                row = sums.setdefault(one.groups[number], [0, 0, 0, 0])
-                if number not in seen:
-                    seen.add(number)
-                    row[0] += 1
-                    size = self.attributes_of(rank, place).get("comm_size")
-                    row[1] += size if isinstance(size, int) else 0
-                row[2] += one.end[rank][place] - one.begin[rank][place]
-                row[3] += one.begin[rank][place] - one.start[rank][place]
+                values = sets[rows[place]]
+                row = mine.get(values)
+                if row is None:
+                    attributes = one.attributes(rank, place)
+                    row = mine[values] = by_name.setdefault(group_name(attributes), [place, 0, 0, 0, 0])
+                size = self.attributes_of(rank, place).get("comm_size")
+                row[1] += 1
+                row[2] += size if isinstance(size, int) else 0
+                row[3] += end[place] - begin[place]
+                row[4] += begin[place] - start[place]
+            classes.append(list(by_name.values()))
+        for rank, unit in enumerate(one.units.of):
+            for place, count, size, own, waits in classes[unit]:
+                group = one.group_of(rank, place)
+                assert group is not None
+                # As many collectives as its first rank has.
+                row = sums.setdefault(group, [count, size, 0, 0])
+                row[2] += own
+                row[3] += waits
         table = [
             GroupUse(name or "all ranks", RankSet.of(sorted(ranks)).text(), row[0], row[1], row[2], row[3])
             for (name, ranks), row in sums.items()
@@ -605,7 +659,7 @@ def executed_results(traces: TraceSet, parameters: Parameters) -> TraceResults:
 
 
 class NameUse(NamedTuple):
-    """Nodes of one name pattern and kind, of all ranks. own_ns: without waiting. rank, place: a long one."""
+    """Nodes of one name pattern and kind, of all ranks. own_ns: without waiting. rank, place: the longest."""
 
     name: str
     what: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from simcore.chakra.nodes import (
@@ -25,8 +25,9 @@ from simcore.cluster import GroupShape, choose_cluster, group_shape, transfer_sh
 from simcore.collectives import collective_ns, transfer_ns
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.executing.astra2 import Memory, System
-from simcore.executing.executed import WLTUI, Executed, group_name, pair_messages
+from simcore.executing.executed import WLTUI, Executed, Units, alone, group_name, pair_messages
 from simcore.executing.fifo import MEETING, MESSAGE, NEVER, RECEIVE, STREAM, Timed, Work, run_fifo
+from simcore.executing.folded import units_of
 from simcore.executing.system_file import read_astra_system, read_groups, read_memory
 from simcore.names import ASTRA_SIM_2
 from simcore.overrides import slow_ranks_of
@@ -77,7 +78,14 @@ def _by_wltui(traces: TraceSet, parameters: Parameters) -> Executed:
     found = structure_of(traces)
     if found.errors:
         raise first_errors(found.errors)
-    return _Pricing(traces, parameters, found.nodes, found.orders).executed()
+    pricing = _Pricing(traces, parameters, found.nodes, found.orders)
+    units = None if parameters.no_fold else pricing.units()
+    if units is not None:
+        try:
+            return pricing.executed(units)
+        except InputError:
+            pass  # Rank by rank the error names all ranks that it is of.
+    return pricing.executed(alone(len(found.nodes)))
 
 
 def _refuse_astra_flags(parameters: Parameters) -> None:
@@ -126,22 +134,34 @@ class _Pricing:
         self.keeps_times = not any(flag.field in networked for flag in stated(parameters))
         self.slow = slow_ranks_of(parameters, self.world)
         self._what: dict[tuple[int, int], _What] = {}
+        # The first node of a rank that names a group.
+        self._names_it: dict[tuple[str, int], int] = {}
+        self.ranks: tuple[int, ...] = ()
         self._shapes: dict[tuple[int, ...], GroupShape] = {}
 
-    def executed(self) -> Executed:
-        """The run. Raises InputError for what waits for ever."""
-        nodes = self.nodes
+    def units(self) -> Units | None:
+        """The classes of ranks that run alike, None where every rank is run."""
+
+        def members(name: str, there: Sequence[int]) -> tuple[int, ...]:
+            return tuple(range(self.world)) if name == "" else self.group_ranks.get(name, tuple(there))
+
+        return units_of(self.nodes, self.traces.kinds, self.cluster, self.slow, members)
+
+    def executed(self, units: Units) -> Executed:
+        """The run, one rank of each class. Raises InputError for what waits for ever."""
+        self.ranks = units.first
+        nodes = [self.nodes[rank] for rank in units.first]
         kind = [bytearray(len(one)) for one in nodes]
         stream = [bytearray(len(one)) for one in nodes]
         took = [array("q", bytes(8 * len(one))) for one in nodes]
         partner = [array("i", (NEVER,)) * len(one) for one in nodes]
         lists: dict[str, dict[int, list[int]]] = {}
-        for rank, one in enumerate(nodes):
-            factor = self.parameters.compute_scale * self.slow.get(rank, 1.0)
+        for unit, one in enumerate(nodes):
+            factor = self.parameters.compute_scale * self.slow.get(units.first[unit], 1.0)
             types, sets, micros = one.columns.type, one.columns.attributes, one.columns.duration
-            kinds_of, streams_of, times_of = kind[rank], stream[rank], took[rank]
+            kinds_of, streams_of, times_of = kind[unit], stream[unit], took[unit]
             rows = one.row
-            for place in self.orders[rank]:
+            for place in self.orders[units.first[unit]]:
                 row = rows[place]
                 key = (types[row], sets[row])
                 what = self._what.get(key)
@@ -155,14 +175,14 @@ class _Pricing:
                         ns = round(ns * factor)
                     times_of[place] = ns
                 elif what.kind == MEETING:
-                    lists.setdefault(what.group, {}).setdefault(rank, []).append(place)
-        meetings, groups, group, meeting_ns, members = self._meetings(lists, partner)
-        sends = [array("q", (NEVER,)) * len(one) for one in nodes]
-        pair_messages(nodes, self.traces.kinds, None, sends)
+                    lists.setdefault(what.group, {}).setdefault(unit, []).append(place)
+        groups = self._groups(units)
+        meetings, named, group, meeting_ns, members = self._meetings(lists, partner, groups, units)
+        sends = self._sends(units)
         channel = self._messages(kind, took, partner, sends)
         work = Work(nodes, kind, stream, took, partner, members, meeting_ns, group, channel)
         timed = run_fifo(work)
-        self._check_ended(timed, work, groups)
+        self._check_ended(timed, work, named)
         lanes = [
             bytearray(line if one == STREAM else 255 for one, line in zip(kinds_of, lines, strict=True))
             for kinds_of, lines in zip(kind, stream, strict=True)
@@ -172,32 +192,74 @@ class _Pricing:
             self.parameters,
             self.cluster,
             WLTUI,
-            nodes,
-            timed.start,
-            timed.begin,
-            timed.end,
+            self.nodes,
+            units.spread(timed.start),
+            units.spread(timed.begin),
+            units.spread(timed.end),
+            units,
             timed.order,
-            lanes,
-            meetings,
+            units.spread(lanes),
+            units.spread(meetings),
             timed.before,
             sends,
             groups,
-            self._ranks(timed),
+            self._ended(timed, units),
             None,
             tuple(self.found),
             self.system,
         )
 
-    def _ranks(self, timed: Timed) -> list[tuple[int, int, int]]:
+    def _ended(self, timed: Timed, units: Units) -> list[tuple[int, int, int]]:
+        """(rank, end, exposed) of all ranks."""
         found = []
-        for rank, one in enumerate(self.nodes):
-            end = max(timed.end[rank], default=0)
+        for unit, rank in enumerate(units.first):
+            one = self.nodes[rank]
+            end = max(timed.end[unit], default=0)
             types, sets = one.columns.type, one.columns.attributes
             computed = 0
             for place, row in enumerate(one.row):
                 if types[row] == COMP and not self._what[types[row], sets[row]].is_cpu:
-                    computed += timed.end[rank][place] - timed.start[rank][place]
-            found.append((rank, end, end - computed))
+                    computed += timed.end[unit][place] - timed.start[unit][place]
+            found.append((end, end - computed))
+        return [(rank, *found[unit]) for rank, unit in enumerate(units.of)]
+
+    def _groups(self, units: Units) -> dict[str, tuple[int, ...]]:
+        """The ranks of each group that a node of a collective names. Raises InputError."""
+        by_name: dict[str, list[int]] = {}
+        self._names_it.clear()
+        # Of each class the places at which its ranks name their groups.
+        places: list[list[int]] = []
+        for rank in units.first:
+            one = self.nodes[rank]
+            types, sets = one.columns.type, one.columns.attributes
+            seen: dict[int, int] = {}
+            for place, row in enumerate(one.row):
+                if types[row] == COLL and sets[row] not in seen:
+                    seen[sets[row]] = place
+            kinds = self.traces.kinds
+            places.append([place for number, place in seen.items()
+                           if integer(kinds.attributes(number).get("comm_type")) is not None])  # fmt: skip
+        for rank, unit in enumerate(units.of):
+            one = self.nodes[rank]
+            sets, rows = one.columns.attributes, one.row
+            for place in places[unit]:
+                name = group_name(self.traces.kinds.attributes(sets[rows[place]]))
+                if (name, rank) not in self._names_it:
+                    self._names_it[name, rank] = place
+                    by_name.setdefault(name, []).append(rank)
+        return {name: self._members(name, ranks) for name, ranks in sorted(by_name.items())}
+
+    def _sends(self, units: Units) -> list[array[int]]:
+        """Of each class and receive the send that it waits for, `class << 32 | place`."""
+        sends = [array("q", (NEVER,)) * len(one) for one in self.nodes]
+        pair_messages(self.nodes, self.traces.kinds, None, sends)
+        found = []
+        for rank in units.first:
+            column = sends[rank]
+            for place, sent in enumerate(column):
+                if sent >= 0:
+                    column[place] = units.of[sent >> 32] << 32 | sent & 0xFFFFFFFF
+            found.append(column)
         return found
 
     # -- nodes -------------------------------------------------------------------------
@@ -241,44 +303,78 @@ class _Pricing:
     # -- collectives -------------------------------------------------------------------
 
     def _meetings(
-        self, lists: Mapping[str, Mapping[int, list[int]]], partner: list[array[int]]
+        self,
+        lists: Mapping[str, Mapping[int, list[int]]],
+        partner: list[array[int]],
+        groups: Mapping[str, tuple[int, ...]],
+        units: Units,
     ) -> tuple[list[array[int]], list[tuple[str, tuple[int, ...]]], array[int], array[int], array[int]]:
-        """The i-th collective of a group is the i-th of each member, in the order of `topological`."""
-        found = [array("i", (NEVER,)) * len(one) for one in self.nodes]
-        groups: list[tuple[str, tuple[int, ...]]] = []
+        """The i-th collective of a group is the i-th of each member, in the order of `topological`.
+
+        Of ranks of one class one comes for all: a group of a class is that of its lowest rank, and the other
+        classes in it come to that one.
+        """
+        found = [array("i", (NEVER,)) * len(self.nodes[rank]) for rank in units.first]
+        named: list[tuple[str, tuple[int, ...]]] = []
         group, took, members = array("i"), array("q"), array("i")
+        done: set[tuple[int, str]] = set()
         for index, name in enumerate(sorted(lists)):
-            by_rank = lists[name]
-            ranks = self._members(name, by_rank)
-            most = max(len(places) for places in by_rank.values())
+            if any((unit, name) in done for unit in lists[name]):
+                continue
+            ranks = groups[name]
+            members_of, absent = self._classes_in(name, ranks, units)
+            done.update(members_of.items())
+            most = max(len(lists[mine][unit]) for unit, mine in members_of.items())
             for number in range(most):
                 there = [
-                    (rank, by_rank[rank][number]) for rank in ranks if number < len(by_rank.get(rank, ()))
+                    (unit, lists[mine][unit][number])
+                    for unit, mine in members_of.items()
+                    if number < len(lists[mine][unit])
                 ]
-                meeting = len(groups)
-                for rank, place in there:
-                    found[rank][place] = partner[rank][place] = meeting
-                groups.append((name, ranks))
-                members.append(len(ranks))
+                for unit, place in there:
+                    found[unit][place] = partner[unit][place] = len(named)
+                named.append((name, ranks))
+                members.append(len(members_of) + absent)
+                there = [(units.first[unit], place) for unit, place in there]
                 took.append(self._meeting_ns(there, name, ranks))
                 group.append(index)
-        return found, groups, group, took, members
+        return found, named, group, took, members
 
-    def _members(self, name: str, by_rank: Mapping[int, list[int]]) -> tuple[int, ...]:
+    def _classes_in(
+        self, name: str, ranks: tuple[int, ...], units: Units
+    ) -> tuple[dict[int, str], int]:
+        """(of each class in a group what its lowest rank calls its own such group, how many ranks are not
+        there).
+        """
+        found: dict[int, str] = {}
+        absent = 0
+        for rank in ranks:
+            place = self._names_it.get((name, rank))
+            if place is None:
+                absent += 1
+                continue
+            unit = units.of[rank]
+            if unit not in found:
+                first = self.nodes[units.first[unit]]
+                sets = first.columns.attributes
+                found[unit] = group_name(self.traces.kinds.attributes(sets[first.row[place]]))
+        return found, absent
+
+    def _members(self, name: str, there: list[int]) -> tuple[int, ...]:
         if name == "":
             return tuple(range(self.world))
         ranks = self.group_ranks.get(name)
         if ranks is None:
-            ranks = tuple(sorted(by_rank))
+            ranks = tuple(there)
             if self.parameters.comm_groups:
                 message = f"communicator group {printable(name, 40)} is in no file of groups"
                 raise InputError(Diagnostic("error", "group-missing", message, self.parameters.comm_groups))
             self._say_derived()
             return ranks
-        outside = sorted(set(by_rank) - set(ranks))
+        outside = sorted(set(there) - set(ranks))
         if outside:
             file = self.traces.files[outside[0]]
-            node = self.nodes[outside[0]].id[by_rank[outside[0]][0]]
+            node = self.nodes[outside[0]].id[self._names_it[name, outside[0]]]
             message = (
                 f"rank {outside[0]}, node {node}: it is not in its communicator group {printable(name, 40)}"
             )
@@ -348,8 +444,9 @@ class _Pricing:
         channels: dict[tuple[int, int], int] = {}
         channel = array("i")
         errors = []
-        for rank, one in enumerate(self.nodes):
-            for place, what in enumerate(kind[rank]):
+        for unit, rank in enumerate(self.ranks):
+            one = self.nodes[rank]
+            for place, what in enumerate(kind[unit]):
                 if what != MESSAGE:
                     continue
                 row = one.row[place]
@@ -364,36 +461,38 @@ class _Pricing:
                     errors.append(Diagnostic("error", "no-partner", message, self.traces.files[rank].path))
                     continue
                 known = self._what[one.columns.type[row], one.columns.attributes[row]]
-                partner[rank][place] = len(channel)
+                partner[unit][place] = len(channel)
                 channel.append(channels.setdefault((rank, peer), len(channels)))
                 ns = known.ns
                 if ns < 0 or not self.keeps_times:
                     ns = transfer_ns(self.cluster, transfer_shape(self.cluster, rank, peer), known.size)
-                took[rank][place] = (
+                took[unit][place] = (
                     round(ns * self.parameters.comm_scale) if self.parameters.comm_scale != 1 else ns
                 )
         if errors:
             raise first_errors(errors)
-        for rank, column in enumerate(sends):
+        for unit, column in enumerate(sends):
             for place, sent in enumerate(column):
                 if sent >= 0:
-                    partner[rank][place] = partner[sent >> 32][sent & 0xFFFFFFFF]
+                    partner[unit][place] = partner[sent >> 32][sent & 0xFFFFFFFF]
         return channel
 
     def _check_ended(self, timed: Timed, work: Work, groups: list[tuple[str, tuple[int, ...]]]) -> None:
         """Raises InputError that names, of each rank, the first node that waits for ever and for what."""
         errors = []
-        for rank, ends in enumerate(timed.end):
+        for unit, ends in enumerate(timed.end):
             stuck = [place for place, end in enumerate(ends) if end < 0]
             if not stuck:
                 continue
-            place = next((at for at in stuck if timed.start[rank][at] >= 0), stuck[0])
+            place = next((at for at in stuck if timed.start[unit][at] >= 0), stuck[0])
+            rank = self.ranks[unit]
             one = self.nodes[rank]
-            what = work.kind[rank][place]
+            what = work.kind[unit][place]
             why = f"a {TYPE_WORDS[min(one.columns.type[one.row[place]], 7)]}"
             if what == MEETING:
-                name, ranks = groups[work.partner[rank][place]]
-                came = {who for who, column in enumerate(work.partner) if work.partner[rank][place] in column}
+                name, ranks = groups[work.partner[unit][place]]
+                number = work.partner[unit][place]
+                came = {self.ranks[who] for who, column in enumerate(work.partner) if number in column}
                 absent = RankSet.of(sorted(set(ranks) - came)).text()
                 why = f"a collective of group {printable(name, 40) or 'all'}"
                 why += f" that rank {absent} has not" if absent else " that not all of its members come to"

@@ -98,9 +98,9 @@ class TraceSpanWords:
         one = executed.nodes[rank]
         found = [(rank, parent, "it needs its data") for parent in one.data[place]]
         found += [(rank, parent, "it is ordered behind it (ctrl)") for parent in one.ctrl[place]]
-        sent = executed.sends[rank][place]
-        if sent >= 0:
-            found.append((sent >> 32, sent & 0xFFFFFFFF, "it receives its message"))
+        sent = executed.send_of(rank, place)
+        if sent is not None:
+            found.append((*sent, "it receives its message"))
         late = results.last_member(rank, place)
         if late is not None and late[0] != rank:
             found.append((*late, _LAST))
@@ -123,12 +123,7 @@ class TraceSpanWords:
             (rank, child, "needs its data" if place in one.data[child] else "is ordered behind it (ctrl)")
             for child in one.children_of(place)
         ]
-        code = rank << 32 | place
-        found += [
-            (who, column.index(code), "receives its message")
-            for who, column in enumerate(executed.sends)
-            if code in column
-        ]
+        found += [(*one, "receives its message") for one in executed.receives_of(rank, place)]
         return sorted(found, key=lambda item: executed.start[item[0]][item[1]])
 
     def _step(self, number: int, stream: str | None, rank: int, place: int, why: str) -> Step:

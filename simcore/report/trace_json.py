@@ -42,8 +42,8 @@ def trace_json(results: TraceResults, with_what_if: bool = False) -> dict[str, A
         "step_time_ns": results.step_time_ns,
         "pass_end_ns": [],
         "spans": nodes,
-        "ops_simulated": nodes,
-        "rank_classes": len(one.nodes),
+        "ops_simulated": sum(len(one.nodes[rank]) for rank in one.units.first),
+        "rank_classes": len(one.units.first),
         "ranks": [{"rank": rank, "end_ns": end, "exposed_ns": exposed} for rank, end, exposed in one.ranks],
         "classes": [_class(rank, accounts) for rank, accounts in enumerate(results.accounts)],
         "mean_ns": results.mean_ns,
@@ -98,17 +98,10 @@ def _class(rank: int, one: RankAccounts) -> dict[str, Any]:
 
 def _streams(results: TraceResults) -> list[dict[str, Any]]:
     """Each stream, the mean of all ranks; share: of the step that it is busy."""
-    sums: dict[str, int] = {}
-    one = results.executed
-    for rank in results.ranks:
-        for place, end in enumerate(one.end[rank]):
-            if end >= 0:
-                stream = results.stream_of(rank, place)
-                sums[stream] = sums.get(stream, 0) + end - one.begin[rank][place]
     count, step = len(results.ranks), results.step_time_ns
     return [
         {"stream": name, "busy_ns": round(ns / count), "share": ns / count / step if step else 0.0}
-        for name, ns in sorted(sums.items())
+        for name, ns in sorted(results.stream_ns.items())
     ]
 
 

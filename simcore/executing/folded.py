@@ -1,0 +1,206 @@
+"""Which ranks of a set of execution traces run alike, so that one of each class is run for all.
+
+Ranks are alike whose nodes are equal but for the names of groups, partners and tags, whose groups cost the
+same and have alike members, and whose messages go between alike ranks. Classes are split until that holds of
+all (the coarsest stable partition). By wltui's rules nothing that happens at an instant depends on the number
+of a rank, so alike ranks have equal times: a rank of a class waits for one member of each class of its group
+instead of for all, and for the sender of its class.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+from simcore.chakra.nodes import COLL, RECV, SEND, Kinds, Nodes, integer
+from simcore.cluster import Cluster, GroupShape, group_shape, transfer_shape
+from simcore.executing.executed import Units, group_name, message_key
+
+NEVER = -1
+_OWN = ("pg_name", "comm_src", "comm_dst", "comm_tag")
+
+
+class _Content(NamedTuple):
+    """What ranks with equal nodes have in common. slots: of each group of a rank, in the order in which its
+    nodes name them, the attributes (an index into the rank's own) that name it. messages: (place, index).
+    """
+
+    slots: tuple[int, ...]
+    messages: tuple[tuple[int, int], ...]
+
+
+def units_of(
+    nodes: Sequence[Nodes],
+    kinds: Kinds,
+    cluster: Cluster,
+    factors: Mapping[int, float],
+    members: Callable[[str, Sequence[int]], tuple[int, ...]],
+) -> Units | None:
+    """The classes of ranks. members: the ranks of a group by its name and those that name it.
+
+    None where no two ranks are alike, and where what is there does not fit together: that is run rank by
+    rank, for its errors.
+    """
+    world = len(nodes)
+    if world < 2 or all(one.columns.shape == NEVER for one in nodes):
+        return None
+    contents, content_of, own = _contents(nodes, kinds, factors)
+    if len(contents) == world:
+        return None
+    colour = [content_of[rank] for rank in range(world)]
+    names = [
+        [group_name(kinds.attributes(own[rank][index])) for index in contents[colour[rank]].slots]
+        for rank in range(world)
+    ]
+    of_name: dict[str, dict[int, int]] = {}
+    for rank, mine in enumerate(names):
+        for slot, name in enumerate(mine):
+            of_name.setdefault(name, {})[rank] = slot
+    group_number = {name: number for number, name in enumerate(of_name)}
+    shapes: dict[GroupShape | int, int] = {}
+    fixed: list[int] = []
+    slots: list[list[tuple[int, int]]] = []
+    for name, there in of_name.items():
+        ranks = members(name, sorted(there))
+        if set(ranks) != set(there):
+            return None
+        shape = group_shape(cluster, sorted(ranks)) if len(ranks) > 1 else 1
+        fixed.append(shapes.setdefault(shape, len(shapes)))
+        slots.append(list(there.items()))
+    groups_of = [[group_number[name] for name in mine] for mine in names]
+    paired = _partners(kinds, cluster, contents, colour, own)
+    if paired is None:
+        return None
+    static, partners = paired
+    colour = _numbered([(one, there) for one, there in zip(colour, static, strict=True)])
+    count = 0
+    while True:
+        group_colour = _numbered([
+            (shape, tuple(sorted([(colour[rank], slot) for rank, slot in there])))
+            for shape, there in zip(fixed, slots, strict=True)
+        ])  # fmt: skip
+        found = len(set(colour))
+        if found == count:
+            break
+        count = found
+        colour = _numbered([
+            (one, tuple([group_colour[number] for number in groups]), tuple([colour[who] for who in whom]))
+            for one, groups, whom in zip(colour, groups_of, partners, strict=True)
+        ])  # fmt: skip
+    if count == world:
+        return None
+    first: dict[int, int] = {}
+    for rank, one in enumerate(colour):
+        first.setdefault(one, rank)
+    for rank in first.values():
+        alike = [group_colour[number] for number in groups_of[rank]]
+        if len(set(alike)) < len(alike):
+            return None  # two groups of a rank that are alike would become one
+    unit = {one: number for number, one in enumerate(first)}
+    return Units(tuple(first.values()), array("i", (unit[one] for one in colour)))
+
+
+def _numbered(keys: Sequence[Hashable]) -> list[int]:
+    known: dict[Hashable, int] = {}
+    return [known.setdefault(key, len(known)) for key in keys]
+
+
+def _contents(
+    nodes: Sequence[Nodes], kinds: Kinds, factors: Mapping[int, float]
+) -> tuple[list[_Content], list[int], list[tuple[int, ...]]]:
+    """(what each class of ranks with equal nodes has, of each rank its class, the attributes it has each
+    once).
+    """
+    alike: dict[int, int] = {}
+    known_sets: dict[tuple[tuple[str, object], ...], int] = {}
+    classes: dict[Hashable, int] = {}
+    contents: list[_Content] = []
+    content_of: list[int] = []
+    own: list[tuple[int, ...]] = []
+    for rank, one in enumerate(nodes):
+        index: dict[int, int] = {}
+        sets = one.columns.attributes
+        pattern = array("i", [index.setdefault(number, len(index)) for number in sets])
+        mine = tuple(index)
+        for number in mine:
+            if number not in alike:
+                values = kinds.attributes(number)
+                rest = tuple((name, repr(value)) for name, value in values.items() if name not in _OWN)
+                alike[number] = known_sets.setdefault(rest, len(known_sets))
+        own.append(mine)
+        key: Hashable
+        if one.columns.shape == NEVER or one.problems:
+            key = ("alone", rank)
+        else:
+            names: dict[str, int] = {}
+            which = tuple([names.setdefault(group_name(kinds.attributes(number)), len(names))
+                           for number in mine])  # fmt: skip
+            key = (one.columns.shape, pattern.tobytes(), tuple([alike[number] for number in mine]), which,
+                   factors.get(rank, 1.0))  # fmt: skip
+        number = classes.get(key, NEVER)
+        if number == NEVER:
+            number = classes[key] = len(contents)
+            contents.append(_content(one, kinds, pattern, mine))
+        content_of.append(number)
+    return contents, content_of, own
+
+
+def _content(one: Nodes, kinds: Kinds, pattern: array[int], mine: tuple[int, ...]) -> _Content:
+    slots: dict[str, int] = {}
+    messages = []
+    types = one.columns.type
+    for place, row in enumerate(one.row):
+        kind = types[row]
+        if kind == COLL:
+            values = kinds.attributes(mine[pattern[row]])
+            if integer(values.get("comm_type")) is not None:
+                slots.setdefault(group_name(values), pattern[row])
+        elif kind in (SEND, RECV):
+            messages.append((place, pattern[row] << 1 | (kind == RECV)))
+    return _Content(tuple(slots.values()), tuple(messages))
+
+
+def _partners(
+    kinds: Kinds,
+    cluster: Cluster,
+    contents: Sequence[_Content],
+    content_of: Sequence[int],
+    own: Sequence[tuple[int, ...]],
+) -> tuple[list[Hashable], list[list[int]]] | None:
+    """(what is fixed of a rank's messages: the places they go to and come from, their hops; of each rank the
+    ranks at the other ends, each once). None for a message without another end.
+    """
+    waiting: dict[tuple[int, int, int, int], tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}
+    keys: dict[tuple[int, int, bool], tuple[int, int, int, int] | None] = {}
+    for rank, number in enumerate(content_of):
+        mine = own[rank]
+        for order, (_, code) in enumerate(contents[number].messages):
+            asked = (rank, mine[code >> 1], bool(code & 1))
+            if asked in keys:
+                key = keys[asked]
+            else:
+                key = keys[asked] = message_key(rank, kinds.attributes(asked[1]), asked[2])
+            if key is None or not 0 <= key[2] < len(content_of) or not 0 <= key[1] < len(content_of):
+                return None
+            lists = waiting.setdefault(key, ([], []))
+            lists[code & 1].append((rank, order))
+    ends: list[list[tuple[int, int]]] = [
+        [(NEVER, NEVER)] * len(contents[number].messages) for number in content_of
+    ]
+    for sent, received in waiting.values():
+        if len(sent) != len(received):
+            return None
+        for here, there in zip(sent, received, strict=True):
+            ends[here[0]][here[1]] = there
+            ends[there[0]][there[1]] = here
+    static: list[Hashable] = []
+    partners: list[list[int]] = []
+    for rank, mine_ends in enumerate(ends):
+        whom: dict[int, int] = {}
+        turns = [whom.setdefault(other, len(whom)) for other, _ in mine_ends]
+        places = [contents[content_of[other]].messages[order][0] for other, order in mine_ends]
+        hops = tuple(transfer_shape(cluster, rank, other) for other in whom)
+        static.append((tuple(turns), tuple(places), hops))
+        partners.append(list(whom))
+    return static, partners

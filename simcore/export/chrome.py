@@ -20,8 +20,8 @@ from simcore.analysis.accounts import FIRST_EXPOSED, IDLE_OP, class_accounts, re
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
 from simcore.diagnostics import printable
 from simcore.export.format import Chosen, Export, Progress, Request, choose, left_out, of_run, ranks_in_words
-from simcore.export.json_text import microseconds, quoted_json
 from simcore.export.spans import ClassSpans, Fact
+from simcore.json_text import microseconds, quoted_json
 from simcore.layout import GROUP_KINDS
 from simcore.parameters import as_flags
 from simcore.program.ops import RANK_STREAMS, STREAMS

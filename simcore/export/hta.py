@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from simcore import __version__
 from simcore.diagnostics import printable
 from simcore.export.format import Chosen, Export, Progress, RankFile, Request, choose, left_out, of_run
-from simcore.export.json_text import microseconds, quoted_json
 from simcore.export.spans import ClassSpans, Fact
+from simcore.json_text import microseconds, quoted_json
 from simcore.program.ops import COMPUTE, RANK_STREAMS, STREAMS
 from simcore.simulation import Simulation, simulate
 from simcore.units import plural

@@ -17,8 +17,7 @@ from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.collectives import transfer_ns
 from simcore.collectives.algorithms import algorithm_named
 from simcore.collectives.exact import floor_ns
-from simcore.collectives.loads import chain_bytes, load_ns, phase_loads
-from simcore.collectives.phases import Phase, chunk_bytes, phases
+from simcore.collectives.phases import Phase, chain_bytes, chunk_bytes, load_ns, phase_loads, phases
 
 
 class Flow(NamedTuple):

@@ -19,8 +19,7 @@ from simcore.analysis import Results
 from simcore.analysis.dimensions import class_use, dimension_use
 from simcore.analysis.streams import stream_use
 from simcore.cluster import Cluster, Dimension, group_shape
-from simcore.collectives.loads import collective_loads
-from simcore.collectives.phases import chunk_bytes
+from simcore.collectives.phases import chunk_bytes, collective_loads
 from simcore.parameters import Parameters, replaced
 from simcore.program.ops import COMPUTE
 from simcore.report.pages import run_json, run_page

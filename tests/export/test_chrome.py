@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from simcore import __version__
 from simcore.analysis import Results
 from simcore.diagnostics import UsageError
-from simcore.export.json_text import microseconds
 from simcore.export.spans import disjoint_rows, nested_rows
+from simcore.json_text import microseconds
 from simcore.layout import GROUP_KINDS
 from simcore.parameters import Parameters
 from simcore.simulation import Simulation, simulate

@@ -2,10 +2,10 @@
 
 import pytest
 
-from simcore.stated import origin_of
 from simcore.workload import open_workload
 from tests.strategies import Cell, Row, make_workload
 from tests.workload.texts import FIXTURES
+from tui.parameters.basis import origin_of
 
 ROWS = [Row("mlp", Cell(1))]
 DEGREES = [("world", "all_gpus"), ("tp", "tp"), ("ep", "ep"), ("pp", "pp"), ("microbatches", "ga")]

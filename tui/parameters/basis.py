@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from simcore.cluster import Cluster, choose_cluster
 from simcore.diagnostics import InputError, UsageError
@@ -22,6 +22,7 @@ from simcore.program.ops import Program
 from simcore.program.plan import schedule_defaults
 from simcore.simulation import place
 from simcore.workload import Workload
+from simcore.workload.policies import NO_POLICY
 
 
 class Basis(Protocol):
@@ -118,3 +119,30 @@ def not_given(field: str, basis: Basis) -> object:
             if field == "virtual_stages" and rules.chunks is not None:
                 return rules.chunks
     return getattr(defaults, field)
+
+
+Origin = Literal["stated", "counted", "assumed"]
+
+
+def origin_of(workload: Workload, field: str, value: object, in_blocks: bool) -> Origin:
+    """How a file says that its run takes `value` for a field of `Parameters`.
+
+    workload: as it was read. field: `world`, `tp`, `ep`, `pp`, `microbatches` or `dialect`. in_blocks:
+    whether the run takes the blocks of its rows for micro-batches, which are counted. What the file
+    has no key for is assumed, and so is what is taken instead of what its key says (an ep that was
+    clamped). The dialect is known from what only one of the two programs writes: an op table is
+    neither's, and rows without a header state no policy.
+    """
+    header = workload.header
+    if field == "dialect":
+        return "assumed" if workload.format == "op-table" or workload.policy == NO_POLICY else "stated"
+    keys = {
+        "world": header.all_gpus,
+        "tp": header.tp,
+        "ep": header.ep,
+        "pp": header.pp,
+        "microbatches": header.ga,
+    }
+    if keys[field] == value:
+        return "stated"
+    return "counted" if field == "microbatches" and in_blocks else "assumed"

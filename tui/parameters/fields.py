@@ -26,10 +26,9 @@ from simcore.networks import NETWORKS, network_model
 from simcore.networks.simai import simai_bandwidths
 from simcore.parameters import FLAGS, Flag, Parameters, belongs, flag_of, least_count, parse_value, replaced
 from simcore.records import replace
-from simcore.stated import Origin, origin_of
 from simcore.units import number
 from simcore.values import Unfit, check_item, form_of, text_value
-from tui.parameters.basis import Basis, basis_of, is_one_loop, not_given, values_of_model
+from tui.parameters.basis import Basis, Origin, basis_of, is_one_loop, not_given, origin_of, values_of_model
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,76 @@
 `what_if` gives all knobs of a run, those that gain most first; `Results.what_if` keeps them.
 """
 
-from simcore.analysis.what_if.table import what_if
+from __future__ import annotations
 
-__all__ = ["what_if"]
+from collections.abc import Callable
+
+from simcore.analysis.critical_path import CriticalPath
+from simcore.analysis.rerun import Chosen, Rerun
+from simcore.analysis.what_if.changes import Change, changes, fitting, stepped
+from simcore.analysis.what_if.knobs import BETTER, Cheaper, knobs
+from simcore.diagnostics import Cancelled
+from simcore.run.findings import WhatIf
+from simcore.run.simulated import SimulatedGraph
+from simcore.simulation import Simulation
+
+# About as many changes as a run of a pipeline has, for the progress.
+_CHANGES = 15
+
+
+def what_if(
+    simulation: Simulation,
+    built: SimulatedGraph,
+    path: CriticalPath,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> list[WhatIf]:
+    """The changes that a user can make to a run, those that gain most first, before them those with which a
+    model fits into memory that does not; then its sensitivity: every knob, by what 10 % less time on it
+    gains, then by what it takes, else in the order of the families.
+
+    simulation: with equal ranks folded; built: its graph. progress(done, total): called before each knob,
+    before each change, and when all are done. Raises `Cancelled` when `cancelled()` becomes true.
+    """
+    step = simulation.step_time_ns
+    on_path = path.stage_ops()
+    rerun = Rerun(simulation, built, cancelled)
+    all_knobs = knobs(rerun)
+    found: list[WhatIf] = []
+    tried = 0
+
+    def tell() -> None:
+        nonlocal tried
+        # How many changes there will be shows as they are tried: which pairs depends on what each gains.
+        progress(tried, max(len(all_knobs) + _CHANGES, tried + 1))
+        tried += 1
+        if cancelled():
+            raise Cancelled
+
+    # What a pass of the graph answers comes before what is simulated.
+    for knob in all_knobs:
+        tell()
+        found.append(_cheaper(rerun, knob, on_path, step))
+    simulated = stepped(simulation, cancelled)
+
+    def asked(change: Change) -> int | None:
+        tell()
+        return simulated(change)
+
+    first = [*fitting(simulation, asked), *changes(simulation, asked)]
+    progress(tried, tried)
+    return [*first, *sorted(found, key=lambda one: (one.better10_ns, one.free_ns))]
+
+
+def _cheaper(rerun: Rerun, knob: Cheaper, on_path: set[tuple[int, int]], step: int) -> WhatIf:
+    if rerun.is_fixed and knob.chosen is not None and not _is_on(on_path, rerun, knob.chosen):
+        # The path takes what it took, and nothing takes longer.
+        return WhatIf(knob.name, step, step)
+    free, better = knob.step_ns(0.0), knob.step_ns(BETTER)
+    return WhatIf(knob.name, free, better, anomaly=max(free, better) > step, parameters=knob.parameters)
+
+
+def _is_on(on_path: set[tuple[int, int]], rerun: Rerun, chosen: Chosen) -> bool:
+    """Whether any of the chosen ops is on the critical path."""
+    masks = [chosen(stage) for stage in rerun.program.stages]
+    return any(masks[stage][op] for stage, op in on_path)

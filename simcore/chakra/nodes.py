@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from simcore.chakra.attributes import INTEGERS, Attributes, Value, parse
 from simcore.chakra.wire import Columns, Table
-from simcore.records import Struct
+from simcore.records import Struct, replace
 
 INVALID, METADATA, MEM_LOAD, MEM_STORE, COMP, SEND, RECV, COLL = range(8)
 TYPE_WORDS = ("INVALID", "METADATA", "MEM_LOAD", "MEM_STORE", "COMP", "COMM_SEND", "COMM_RECV", "COMM_COLL")
@@ -146,6 +146,16 @@ def order(columns: Columns) -> Nodes:
     return Nodes(
         columns, array("Q", (ids[row] for row in kept)), array("i", kept), data, ctrl, children, to, problems
     )
+
+
+def ordered(columns: Columns, by_shape: dict[int, Nodes]) -> Nodes:
+    """As `order`; of files of one shape, which `by_shape` is kept of, it is done once."""
+    same = by_shape.get(columns.shape)
+    if same is None or same.problems:
+        same = order(columns)
+        if columns.shape >= 0:
+            by_shape[columns.shape] = same
+    return same if same.columns is columns else replace(same, columns=columns)
 
 
 class Kinds:

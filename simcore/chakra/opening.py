@@ -9,12 +9,12 @@ from typing import Literal
 
 from simcore.chakra.alike import Reader
 from simcore.chakra.files import SetFiles
-from simcore.chakra.nodes import Kinds, Nodes, order
+from simcore.chakra.nodes import Kinds, Nodes, ordered
 from simcore.chakra.schema import SCHEMAS, schema_of, translated
 from simcore.chakra.wire import Columns, Table, messages
 from simcore.diagnostics import Diagnostic, InputError, printable
 from simcore.ranks import RankSet
-from simcore.records import Struct, replace
+from simcore.records import Struct
 from simcore.units import plural
 from simcore.workload.opening import read_file
 from simcore.workload.source import GZIP
@@ -79,16 +79,7 @@ class TraceSet(Struct, frozen=True, dict=True):
     def ordered(self) -> list[Nodes]:
         """The nodes of each rank by id."""
         by_shape: dict[int, Nodes] = {}
-        found = []
-        for file in self.files:
-            columns = file.columns
-            same = by_shape.get(columns.shape)
-            if same is None or same.problems:
-                same = order(columns)
-                if columns.shape >= 0:
-                    by_shape[columns.shape] = same
-            found.append(same if same.columns is columns else replace(same, columns=columns))
-        return found
+        return [ordered(file.columns, by_shape) for file in self.files]
 
 
 def open_set(found: SetFiles) -> TraceSet:

@@ -12,6 +12,7 @@ from simcore.chakra.nodes import (
     Nodes,
     integer,
     order,
+    ordered,
 )
 from simcore.chakra.opening import TraceFile, TraceSet, first_errors
 from simcore.chakra.wire import Columns, read_columns
@@ -46,7 +47,8 @@ def by_astra(traces: TraceSet, parameters: Parameters) -> Executed:
                                  "fully-connected")  # fmt: skip
     found: list[Diagnostic] = [*traces.diagnostics]
     by_rank = {file.rank: file for file in traces.files}
-    nodes = []
+    nodes: list[Nodes] = []
+    by_shape: dict[int, Nodes] = {}
     for rank in range(cluster.npus):
         file = by_rank.get(rank)
         if file is None:
@@ -55,7 +57,7 @@ def by_astra(traces: TraceSet, parameters: Parameters) -> Executed:
                 f"rank {rank}: there is no such file; the network has {plural(cluster.npus, 'NPU')} (R1.1)"
             )
             raise InputError(Diagnostic("error", "ranks-missing", message, path))
-        nodes.append(order(_as_there(file, traces)))
+        nodes.append(ordered(_as_there(file, traces), by_shape))
         if file.columns.cut is not None:
             at, words = file.columns.cut
             message = f"byte {at}: {words}; what there is of it is taken, as in ASTRA-sim (R1.3)"

@@ -65,11 +65,17 @@ class Clock:
             raise Stop(rank, None, "an event of 0 ns at the start of the run", "aborts")
         own = self._own[rank]
         there = own.get(time)
-        if there is None:
-            own[time] = [(call, argument)]
-            self.put(delay, self._run_own, rank)
-        else:
+        if there is not None:
             there.append((call, argument))
+            return
+        own[time] = [(call, argument)]
+        # As `put`: nearly every message comes through here.
+        at = self._lists.get(time)
+        if at is None:
+            self._lists[time] = [(self._run_own, rank)]
+            heappush(self._times, time)
+        else:
+            at.append((self._run_own, rank))
 
     def _run_own(self, rank: int) -> None:
         own = self._own[rank]

@@ -129,6 +129,15 @@ class Chunk:
         owner = self.collective.owner
         owner.clock.put_own(self.rank, owner.reduction_ns(size), _token, machine)
 
+    @property
+    def clock(self) -> Clock:
+        """The clock of the run."""
+        return self.collective.owner.clock
+
+    def delays(self, size: int) -> tuple[int, int]:
+        """(endpoint delay of the phase, reduction of so many bytes), ns."""
+        return self._delay, self.collective.owner.reduction_ns(size)
+
     def ended(self) -> None:
         """The phase is over on this rank."""
         self.advance()

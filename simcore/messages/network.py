@@ -102,6 +102,28 @@ class Matching:
     def _transmit(self, key: Key, over: _Call | None, argument: Any) -> None:
         raise NotImplementedError
 
+    def constant_ns(self, source: int, target: int, size: int) -> int:
+        """What each such message takes, ns, whatever else is on its way; 0 where that cannot be said."""
+        return 0
+
+    def exchange(self, ns: int, message: tuple[Key, None, None], received: Key, call: _Call) -> None:
+        """Sends a message of `constant_ns`, and posts a receive."""
+        clock = self.clock
+        clock.put(ns, self._arrive, message)
+        arrived = self._arrived.get(received)
+        if arrived:
+            if arrived == 1:
+                del self._arrived[received]
+            else:
+                self._arrived[received] = arrived - 1
+            clock.put(0, call, None)
+            return
+        posted = self._posted.get(received)
+        if posted is None:
+            self._posted[received] = deque(((call, None),))
+        else:
+            posted.append((call, None))
+
 
 class Unshared(Matching):
     """Every message has the whole bandwidth: floor(hops * latency + bytes / bandwidth) ns."""
@@ -117,6 +139,9 @@ class Unshared(Matching):
         if known is None:
             known = self._known[source, target, size] = self._message_ns(source, target, size)
         return known
+
+    def constant_ns(self, source: int, target: int, size: int) -> int:
+        return 0 if self.rendezvous else self.message_ns(source, target, size)
 
     def _message_ns(self, source: int, target: int, size: int) -> int:
         for kind, npus, bandwidth, latency in self._dims:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 
 from simcore.chakra.nodes import (
     BROADCAST,
@@ -19,8 +20,9 @@ from simcore.chakra.wire import Columns, read_columns
 from simcore.cluster import Cluster, choose_cluster
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.executing.astra2 import FREE, AstraRun, Memory, Outcome, System
-from simcore.executing.executed import Executed, alone, group_name, pair_messages
+from simcore.executing.executed import Executed, alone, group_name, sends_of
 from simcore.executing.fifo import NEVER
+from simcore.executing.folded import units_of
 from simcore.executing.system_file import AstraSystem, read_astra_system, read_groups, read_memory
 from simcore.messages.clock import Clock, Fault
 from simcore.messages.collectives import Rules
@@ -223,53 +225,69 @@ def _astra_executed(
 ) -> Executed:  # fmt: skip
     nodes = [rank.nodes for rank in run.ranks]
     world = tuple(range(cluster.npus))
-    meetings = [array("i", (NEVER,)) * len(one) for one in nodes]
-    numbers: dict[tuple[str, int], int] = {}
-    named: dict[str, tuple[int, ...]] = {}
-    sends = [array("q", (NEVER,)) * len(one) for one in nodes]
+
+    def members(name: str, there: Sequence[int]) -> tuple[int, ...]:
+        listed = None if groups is None or not name.isdigit() else groups.get(int(name))
+        return world if name in ("", "0") or listed is None else listed
+
+    # Which ranks ran alike is seen by their times: what is computed of the run is computed once for them.
+    apart = {
+        rank: blake2b(start.tobytes() + end.tobytes(), digest_size=16).digest()
+        for rank, (start, end) in enumerate(zip(outcome.start, outcome.end, strict=True))
+    }
+    units = alone(len(nodes))
+    if not parameters.no_fold:
+        units = units_of(nodes, traces.kinds, cluster, apart, members, outcome.start) or units
+    firsts = [nodes[rank] for rank in units.first]
+    starts, ends = ([times[rank] for rank in units.first] for times in (outcome.start, outcome.end))
+    meetings = [array("i", (NEVER,)) * len(one) for one in firsts]
+    numbers: dict[tuple[str | int, int], int] = {}
+    named: dict[str, tuple[int, ...]] = {name: members(name, ()) for name in units.groups}
+    sends = [array("q", (NEVER,)) * len(one) for one in firsts]
     if not astra.replay:
-        for rank, one in enumerate(nodes):
+        for unit, one in enumerate(firsts):
             counts: dict[str, int] = {}
             # Collectives are matched in the order in which a rank starts them (R4.7).
-            started = sorted(range(len(one)), key=outcome.start[rank].__getitem__)
-            for place in started:
+            for place in sorted(range(len(one)), key=starts[unit].__getitem__):
                 row = one.row[place]
-                if one.columns.type[row] != COLL or outcome.start[rank][place] < 0:
+                if one.columns.type[row] != COLL or starts[unit][place] < 0:
                     continue
                 attributes = traces.kinds.attributes(one.columns.attributes[row])
                 if integer(attributes.get("comm_type")) == BROADCAST:
                     continue
                 name = group_name(attributes)
+                named.setdefault(name, members(name, ()))
                 number = counts.get(name, 0)
                 counts[name] = number + 1
-                key = (name, number)
-                if key not in numbers:
-                    numbers[key] = len(numbers)
-                    listed = None if groups is None or not name.isdigit() else groups.get(int(name))
-                    named[name] = world if name in ("", "0") or listed is None else listed
-                meetings[rank][place] = numbers[key]
-        pair_messages(nodes, traces.kinds, outcome.start, sends)
+                key = (units.groups.get(name, name), number)
+                meetings[unit][place] = numbers.setdefault(key, len(numbers))
+        sends = sends_of(nodes, traces.kinds, outcome.start, units)
     order_of = [
-        (rank, place)
-        for _, rank, place in sorted(
-            (end, rank, place)
-            for rank, ends in enumerate(outcome.end)
-            for place, end in enumerate(ends)
+        (unit, place)
+        for _, unit, place in sorted(
+            (end, unit, place)
+            for unit, column in enumerate(ends)
+            for place, end in enumerate(column)
             if end >= 0
         )
     ]
-    order_of = _behind_parents(nodes, outcome, order_of, sends)
-    begin = _begins(outcome.start, outcome.end, meetings, sends, len(numbers))
-    lanes = [bytearray(255 if slot == FREE else slot for slot in rank.slot_of) for rank in run.ranks]
+    order_of = _behind_parents(firsts, ends, order_of, sends)
+    begin = _begins(starts, ends, meetings, sends, len(numbers))
+    lanes = [
+        bytearray(255 if slot == FREE else slot for slot in run.ranks[rank].slot_of) for rank in units.first
+    ]
     return Executed(
-        traces, parameters, cluster, ASTRA_SIM_2, nodes, outcome.start, begin, outcome.end, alone(len(nodes)),
-        order_of, lanes, meetings, None, sends, named, sorted(outcome.finished),
-        links.uses() if links is not None else None, found, astra,
+        traces, parameters, cluster, ASTRA_SIM_2, nodes, units.spread(starts), units.spread(begin),
+        units.spread(ends), units, order_of, units.spread(lanes), units.spread(meetings), None, sends, named,
+        sorted(outcome.finished), links.uses() if links is not None else None, found, astra,
     )  # fmt: skip
 
 
 def _behind_parents(
-    nodes: Sequence[Nodes], outcome: Outcome, ended: list[tuple[int, int]], sends: Sequence[array[int]]
+    nodes: Sequence[Nodes],
+    ends: Sequence[array[int]],
+    ended: list[tuple[int, int]],
+    sends: Sequence[array[int]],
 ) -> list[tuple[int, int]]:
     """Nodes by their ends; of those that end at one instant what others wait for comes first."""
     found: list[tuple[int, int]] = []
@@ -283,13 +301,13 @@ def _behind_parents(
                 continue
             asked = [
                 (rank, parent) for parent in (*nodes[rank].data[place], *nodes[rank].ctrl[place])
-                if not done[rank][parent] and outcome.end[rank][parent] >= 0
+                if not done[rank][parent] and ends[rank][parent] >= 0
             ]  # fmt: skip
             sent = sends[rank][place]
             if (
                 sent >= 0
                 and not done[sent >> 32][sent & 0xFFFFFFFF]
-                and outcome.end[sent >> 32][sent & 0xFFFFFFFF] >= 0
+                and ends[sent >> 32][sent & 0xFFFFFFFF] >= 0
             ):
                 asked.append((sent >> 32, sent & 0xFFFFFFFF))
             if asked:

@@ -28,12 +28,13 @@ _Column = TypeVar("_Column")
 
 
 class Units(NamedTuple):
-    """Classes of ranks that run alike. first: the lowest rank of each, which was run. of: of each rank its
-    class.
+    """Classes of ranks that run alike. first: the lowest rank of each. of: of each rank its class. groups: of
+    each group by name a number that those have in common which are alike; {} where every rank is a class.
     """
 
     first: tuple[int, ...]
     of: array[int]
+    groups: Mapping[str, int]
 
     def spread(self, by_unit: Sequence[_Column]) -> list[_Column]:
         """What each class has as what each rank has."""
@@ -42,7 +43,7 @@ class Units(NamedTuple):
 
 def alone(world: int) -> Units:
     """Every rank is its own class."""
-    return Units(tuple(range(world)), array("i", range(world)))
+    return Units(tuple(range(world)), array("i", range(world)), {})
 
 
 class Executed(Struct, frozen=True, dict=True):
@@ -135,28 +136,50 @@ def message_key(
     return (tag % 500_000_000, *ends, size)
 
 
-def pair_messages(
-    nodes: Sequence[Nodes], kinds: Kinds, start: Sequence[array[int]] | None, sends: list[array[int]]
+def sends_of(
+    nodes: Sequence[Nodes], kinds: Kinds, start: Sequence[array[int]] | None, units: Units
+) -> list[array[int]]:
+    """Of each class and receive its send, `class << 32 | place`, else -1: the i-th of a key, in order of
+    start, else of id.
+    """
+    firsts = set(units.first)
+    sends: dict[tuple[int, int, int, int], list[tuple[int, int]]] = {}
+    receives: dict[tuple[int, int, int, int], list[tuple[int, int]]] = {}
+    asked = firsts
+    done: set[int] = set()
+    while asked:
+        # The lowest ranks of the classes, then those that send to them.
+        for rank in sorted(asked):
+            _messages_of(rank, nodes[rank], kinds, None if start is None else start[rank], sends, receives)
+        done |= asked
+        asked = {key[1] for key, ends in receives.items() if ends[0][0] in firsts} - done
+        asked = {rank for rank in asked if 0 <= rank < len(nodes)}
+    found = [array("q", (-1,)) * len(nodes[rank]) for rank in units.first]
+    for key, received in receives.items():
+        for (rank, place), (who, at) in zip(sends.get(key, ()), received, strict=False):
+            if who in firsts:
+                found[units.of[who]][at] = units.of[rank] << 32 | place
+    return found
+
+
+def _messages_of(
+    rank: int,
+    one: Nodes,
+    kinds: Kinds,
+    start: array[int] | None,
+    sends: dict[tuple[int, int, int, int], list[tuple[int, int]]],
+    receives: dict[tuple[int, int, int, int], list[tuple[int, int]]],
 ) -> None:
-    """Fills in the send of each receive: the i-th of a key, in order of start, else of id."""
-    waiting: dict[tuple[int, int, int, int], tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}
-    for rank, one in enumerate(nodes):
-        places = list(range(len(one)))
-        if start is not None:
-            # Of those that start at one instant the lower id first: the sort is stable.
-            times = start[rank]
-            places = sorted((place for place in places if times[place] >= 0), key=times.__getitem__)
-        types, sets, rows = one.columns.type, one.columns.attributes, one.row
-        for place in places:
-            kind = types[rows[place]]
-            if kind not in (SEND, RECV):
-                continue
-            key = message_key(rank, kinds.attributes(sets[rows[place]]), kind == RECV)
-            if key is not None:
-                waiting.setdefault(key, ([], []))[kind == RECV].append((rank, place))
-    for sent, received in waiting.values():
-        for (rank, place), (who, at) in zip(sent, received, strict=False):
-            sends[who][at] = rank << 32 | place
+    types, sets, rows = one.columns.type, one.columns.attributes, one.row
+    places = [place for place, row in enumerate(rows) if types[row] in (SEND, RECV)]
+    if start is not None:
+        # Of those that start at one instant the lower id first: the sort is stable.
+        places = sorted((place for place in places if start[place] >= 0), key=start.__getitem__)
+    for place in places:
+        row = rows[place]
+        key = message_key(rank, kinds.attributes(sets[row]), types[row] == RECV)
+        if key is not None:
+            (receives if types[row] == RECV else sends).setdefault(key, []).append((rank, place))
 
 
 def words_of(executed: Executed) -> str:

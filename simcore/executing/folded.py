@@ -34,10 +34,13 @@ def units_of(
     nodes: Sequence[Nodes],
     kinds: Kinds,
     cluster: Cluster,
-    factors: Mapping[int, float],
+    apart: Mapping[int, Hashable],
     members: Callable[[str, Sequence[int]], tuple[int, ...]],
+    start: Sequence[array[int]] | None = None,
 ) -> Units | None:
-    """The classes of ranks. members: the ranks of a group by its name and those that name it.
+    """The classes of ranks. members: the ranks of a group by its name and those that name it. apart: what
+    else ranks are told apart by. start: where messages match in the order in which they begin, when each
+    node does.
 
     None where no two ranks are alike, and where what is there does not fit together: that is run rank by
     rank, for its errors.
@@ -45,7 +48,7 @@ def units_of(
     world = len(nodes)
     if world < 2 or all(one.columns.shape == NEVER for one in nodes):
         return None
-    contents, content_of, own = _contents(nodes, kinds, factors)
+    contents, content_of, own = _contents(nodes, kinds, apart, start)
     if len(contents) == world:
         return None
     colour = [content_of[rank] for rank in range(world)]
@@ -98,7 +101,10 @@ def units_of(
         if len(set(alike)) < len(alike):
             return None  # two groups of a rank that are alike would become one
     unit = {one: number for number, one in enumerate(first)}
-    return Units(tuple(first.values()), array("i", (unit[one] for one in colour)))
+    return Units(
+        tuple(first.values()), array("i", (unit[one] for one in colour)),
+        dict(zip(of_name, group_colour, strict=True)),
+    )  # fmt: skip
 
 
 def _numbered(keys: Sequence[Hashable]) -> list[int]:
@@ -107,7 +113,10 @@ def _numbered(keys: Sequence[Hashable]) -> list[int]:
 
 
 def _contents(
-    nodes: Sequence[Nodes], kinds: Kinds, factors: Mapping[int, float]
+    nodes: Sequence[Nodes],
+    kinds: Kinds,
+    apart: Mapping[int, Hashable],
+    start: Sequence[array[int]] | None,
 ) -> tuple[list[_Content], list[int], list[tuple[int, ...]]]:
     """(what each class of ranks with equal nodes has, of each rank its class, the attributes it has each
     once).
@@ -137,16 +146,18 @@ def _contents(
             which = tuple([names.setdefault(group_name(kinds.attributes(number)), len(names))
                            for number in mine])  # fmt: skip
             key = (one.columns.shape, pattern.tobytes(), tuple([alike[number] for number in mine]), which,
-                   factors.get(rank, 1.0))  # fmt: skip
+                   apart.get(rank))  # fmt: skip
         number = classes.get(key, NEVER)
         if number == NEVER:
             number = classes[key] = len(contents)
-            contents.append(_content(one, kinds, pattern, mine))
+            contents.append(_content(one, kinds, pattern, mine, None if start is None else start[rank]))
         content_of.append(number)
     return contents, content_of, own
 
 
-def _content(one: Nodes, kinds: Kinds, pattern: array[int], mine: tuple[int, ...]) -> _Content:
+def _content(
+    one: Nodes, kinds: Kinds, pattern: array[int], mine: tuple[int, ...], start: array[int] | None
+) -> _Content:
     slots: dict[str, int] = {}
     messages = []
     types = one.columns.type
@@ -158,6 +169,8 @@ def _content(one: Nodes, kinds: Kinds, pattern: array[int], mine: tuple[int, ...
                 slots.setdefault(group_name(values), pattern[row])
         elif kind in (SEND, RECV):
             messages.append((place, pattern[row] << 1 | (kind == RECV)))
+    if start is not None:
+        messages.sort(key=lambda message: start[message[0]])
     return _Content(tuple(slots.values()), tuple(messages))
 
 

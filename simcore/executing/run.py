@@ -25,7 +25,7 @@ from simcore.cluster import GroupShape, choose_cluster, group_shape, transfer_sh
 from simcore.collectives import collective_ns, transfer_ns
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.executing.astra2 import Memory, System
-from simcore.executing.executed import WLTUI, Executed, Units, alone, group_name, pair_messages
+from simcore.executing.executed import WLTUI, Executed, Units, alone, group_name, sends_of
 from simcore.executing.fifo import MEETING, MESSAGE, NEVER, RECEIVE, STREAM, Timed, Work, run_fifo
 from simcore.executing.folded import units_of
 from simcore.executing.system_file import read_astra_system, read_groups, read_memory
@@ -178,7 +178,7 @@ class _Pricing:
                     lists.setdefault(what.group, {}).setdefault(unit, []).append(place)
         groups = self._groups(units)
         meetings, named, group, meeting_ns, members = self._meetings(lists, partner, groups, units)
-        sends = self._sends(units)
+        sends = sends_of(self.nodes, self.traces.kinds, None, units)
         channel = self._messages(kind, took, partner, sends)
         work = Work(nodes, kind, stream, took, partner, members, meeting_ns, group, channel)
         timed = run_fifo(work)
@@ -248,19 +248,6 @@ class _Pricing:
                     self._names_it[name, rank] = place
                     by_name.setdefault(name, []).append(rank)
         return {name: self._members(name, ranks) for name, ranks in sorted(by_name.items())}
-
-    def _sends(self, units: Units) -> list[array[int]]:
-        """Of each class and receive the send that it waits for, `class << 32 | place`."""
-        sends = [array("q", (NEVER,)) * len(one) for one in self.nodes]
-        pair_messages(self.nodes, self.traces.kinds, None, sends)
-        found = []
-        for rank in units.first:
-            column = sends[rank]
-            for place, sent in enumerate(column):
-                if sent >= 0:
-                    column[place] = units.of[sent >> 32] << 32 | sent & 0xFFFFFFFF
-            found.append(column)
-        return found
 
     # -- nodes -------------------------------------------------------------------------
 

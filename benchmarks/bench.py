@@ -28,6 +28,7 @@ PROGRAMS = (
     "what_if",
     "layer_table",
     "reading",
+    "execution_traces",
     "profiles",
     "shared_network",
     "accuracy",

@@ -134,6 +134,42 @@ def profile(path: str, data: bytes) -> Any:
     return found
 
 
+def traces(path: str, data: bytes) -> Any:
+    """An execution trace of one rank, read and run by both rules, with its page."""
+    from simcore.chakra import find_set, open_set
+    from simcore.diagnostics import InputError
+    from simcore.executing import executed_results
+    from simcore.parameters import Parameters
+    from simcore.report.pages import run_page
+
+    Path(f"{path}.0.et").write_bytes(data)
+    files = find_set(f"{path}.0.et")
+    assert files is not None
+    found = open_set(files)
+    try:
+        executed_results(found, Parameters(dialect="astra-sim-2"))
+    except InputError as error:
+        str(error)
+    run_page(executed_results(found, Parameters()))
+    return found
+
+
+def _traces() -> list[bytes]:
+    """Small execution traces: of one rank, with all kinds of nodes, and of the older schemas."""
+    from tests.executing.encoding import COLL, COMP, LOAD, et_bytes, field
+    from tests.executing.old_schemas import OLD
+
+    nodes = [
+        {"id": 4, "name": "fwd", "type": COMP, "micros": 7, "attributes": {"is_cpu_op": False, "num_ops": 9}},
+        {"id": 7, "type": COLL, "data": [4], "attributes": {"comm_type": 0, "comm_size": 4096, "pg_name": "1",
+                                                            "involved_dim": [True, False]}},
+        {"id": 9, "type": LOAD, "ctrl": [4, 7], "attributes": {"tensor_size": 1 << 40}},
+        {"id": 12, "name": "cpu", "type": COMP, "micros": 1, "attributes": {"is_cpu_op": True, "x": 0.5}},
+    ]  # fmt: skip
+    bare = et_bytes(nodes, packed=False, head=field(2, b""))
+    return [et_bytes(nodes), bare, *OLD.values()]
+
+
 def cluster(path: str, data: bytes) -> Any:
     from simcore.cluster.files import read_cluster_file
 
@@ -236,6 +272,7 @@ TARGETS: dict[str, tuple[Callable[[str, bytes], Any], Callable[[], list[bytes]]]
     "rank-trace": (workload, lambda: [_fixture("004"), _fixture("004", 2000)]),
     "kineto": (profile, lambda: [KINETO, KINETO.replace(b'"cat": "kernel"', b'"cat": "cpu_op"')]),
     "nsys": (profile, _export),
+    "execution-trace": (traces, _traces),
     "cluster-toml": (cluster, lambda: [CLUSTER]),
     "astra-network": (cluster, lambda: [NETWORK, NETWORK_1]),
     "astra-system": (system, lambda: [SYSTEM, SYSTEM_1]),

@@ -72,11 +72,12 @@ def translated(data: bytes, headed: bool, table: Table, schema: str) -> Columns:
     for begin, end in spans[1 if headed and schema == "0.0.3" and _is_header(data, spans) else 0 :]:
         try:
             parts = fields(data, begin, end)
+            _add(found, parts, begin, table, schema)
         except WireError as error:
-            if found.cut is None or error.at < found.cut[0]:
-                found.cut = (error.at, error.message)
-            continue
-        _add(found, parts, begin, table, schema)
+            # What is wrong within a field has its place in it: the node is told.
+            at = max(error.at, begin)
+            if found.cut is None or at < found.cut[0]:
+                found.cut = (at, error.message)
     return found
 
 
@@ -92,6 +93,7 @@ def _add(
     name = b""
     attributes: list[bytes] = []
     involved: list[int] = []
+    ctrl: list[int] = []
     for number, wire, value in parts:
         if isinstance(value, int):
             if number == 1:
@@ -99,7 +101,7 @@ def _add(
             elif number == 3:
                 kind = value
             elif number == 4:
-                found.ctrl.append(value)
+                ctrl.append(value)
             elif schema == "0.0.1" and number == 7:
                 duration = value
             elif schema == "0.0.1" and number == 14:
@@ -113,7 +115,7 @@ def _add(
         elif number == 2 and wire == BYTES:
             name = value
         elif number == 4 and wire == BYTES:
-            found.ctrl.extend(packed(value))
+            ctrl.extend(packed(value))
         elif number == 14 and schema == "0.0.1":
             involved.extend(packed(value))
         elif number == 11 and schema != "0.0.1":
@@ -136,6 +138,7 @@ def _add(
     found.name.append(table.names.setdefault(name, len(table.names)))
     found.attributes.append(table.attributes.setdefault(key_of, len(table.attributes)))
     found.at.append(at)
+    found.ctrl.extend(ctrl)
     found.data_to.append(len(found.data))
     found.ctrl_to.append(len(found.ctrl))
 
@@ -153,7 +156,7 @@ def _attribute(blob: bytes, schema: str) -> tuple[str, int | bytes | None]:
             value = one
         elif wire == 5 and isinstance(one, bytes) and value is None and number in (4, 5):
             number_of = struct.unpack("<f", one)[0]
-            value = int(number_of) if number_of == int(number_of) else None
+            value = int(number_of) if number_of.is_integer() else None
     return name, value
 
 

@@ -33,7 +33,8 @@ def _with_attributes(schema: str, header: bool, packed: bool) -> bytes:
         found = field(1, name.encode())
         if isinstance(value, bool):
             # 0.0.2 has none: a float.
-            return found + (field(truth, int(value)) if truth else varint(4 << 3 | 5) + struct.pack("<f", value))
+            number = varint(4 << 3 | 5) + struct.pack("<f", value)
+            return found + (field(truth, int(value)) if truth else number)
         if isinstance(value, str):
             return found + field(text, value.encode())
         return found + (field(2, 2) if schema == "0.0.2" else b"") + field(whole, value)

@@ -118,3 +118,21 @@ def test_bad_json_is_an_error_with_its_place(text: str, said: str, tmp_path: Pat
     (tmp_path / "bad.0.json").write_text(text)
     with pytest.raises(InputError, match=said):
         opened(str(tmp_path / "bad"))
+
+
+@pytest.mark.parametrize("schema", [one for one in OLD if not one.startswith("0.0.4")])
+def test_an_old_file_that_is_damaged_anywhere_is_read_or_refused(schema: str, tmp_path: Path) -> None:
+    """The fuzzer found numbers and attributes cut within a field that went up as exceptions."""
+    path = tmp_path / "old.0.et"
+    said = []
+    for at in range(len(OLD[schema])):
+        for change in (0xFF, 0x80, 0x01):
+            data = bytearray(OLD[schema])
+            data[at] ^= change
+            path.write_bytes(data)
+            try:
+                opened(str(tmp_path / "old"))
+            except InputError as error:
+                said.append(str(error))
+    assert len(said) > 20
+    assert all("old.0.et" in one for one in said)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from simcore.parameters import Parameters
     from simcore.replay.parameters import Scales
     from simcore.replay.partners import Partners
-    from simcore.replay.results import MeasuredResults
+    from simcore.replay.timed import Timed
     from simcore.run.figures import LayerUse, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
     from simcore.run.findings import Leg, Place, Spot, WhatIf
     from simcore.run.gradients import Gradient
@@ -231,7 +231,7 @@ class Figures(Protocol):
     @property
     def origin(self) -> Origin: ...
     @property
-    def recorded(self) -> MeasuredResults | None: ...
+    def recorded(self) -> Timed | None: ...
     @property
     def has_slack(self) -> bool: ...
     @property

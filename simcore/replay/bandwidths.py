@@ -6,7 +6,7 @@ from statistics import median_low
 from typing import NamedTuple
 
 from simcore.measured.vocabulary import buffer_bytes
-from simcore.replay.results import MeasuredResults
+from simcore.replay.timed import Timed
 from simcore.run.ties import NONE
 
 
@@ -37,7 +37,7 @@ class Bandwidth(NamedTuple):
         return self.algbw(ns) * self.factor
 
 
-def bandwidths(results: MeasuredResults) -> list[Bandwidth]:
+def bandwidths(results: Timed) -> list[Bandwidth]:
     """By operation, group and size, the most time in all first; none of runs that no profiler recorded."""
     if not results.measured.of_devices:
         return []

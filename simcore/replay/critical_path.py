@@ -6,21 +6,14 @@ nodes become pieces and its causes words. A leg is one rank doing one thing of o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from simcore.records import Struct, replace
 from simcore.replay.accounts import ACCOUNTS, own_account
-from simcore.replay.worst import GAP_NAME, piece_name
-from simcore.run.findings import Leg
 from simcore.run.graph import BUSY, RECEIVED, Cause, Step
 from simcore.run.measured import MeasuredGraph
 from simcore.run.pieces import AWAIT
 from simcore.run.ties import NONE
-
-if TYPE_CHECKING:
-    from simcore.replay.results import MeasuredResults
-
 
 START, BEFORE, MESSAGE, LAST, QUEUED = "start", "before", "message", "last", "queued"
 # Why a segment could not start earlier, by its reason, as reports say it.
@@ -104,49 +97,3 @@ def cause_reason(graph: MeasuredGraph, meeting: int, rank: int, cause: Cause) ->
     if cause.why == RECEIVED:
         return MESSAGE, graph.graph.track_of(cause)
     return BEFORE, rank
-
-
-def legs(results: MeasuredResults) -> list[Leg]:
-    """The legs of the critical path, in the order of time: they cover 0..step time.
-
-    what: the operation's name, raw text of the file; GAP_NAME between two. number: the rank's index.
-    """
-    found: list[Leg] = []
-    last: tuple[int, str, int] | None = None
-    for index, one in enumerate(results.critical_path):
-        pieces, trace = results.ties.pieces[one.rank], results.measured.ranks[one.rank]
-        op = pieces.op[one.piece]
-        is_gap = piece_name(results, one.rank, one.piece) == GAP_NAME
-        # A gap is of no operation; what lies inside an operation is a part of it.
-        key = (one.rank, GAP_NAME, -1) if is_gap else (one.rank, trace.ops.name[op], op)
-        if key == last:
-            found[-1] = replace(found[-1], last=index + 1, end_ns=one.end)
-            continue
-        last = key
-        reason = REASONS[one.reason].format(rank=results.measured.ranks[one.of].number)
-        batch = -1 if is_gap else trace.ops.batch[op]
-        who = one.rank, trace.number, trace.stage
-        found.append(Leg(index, index + 1, one.start, one.end, *who, key[1], batch, reason))
-    return found
-
-
-# What the path can be summed by.
-PARTS = ("kind", "op", "stage", "rank")
-
-
-def path_parts(results: MeasuredResults, by: str) -> Iterator[tuple[str, int]]:
-    """(part, ns) of each segment of the critical path, in the order of time.
-
-    by: `kind` (as accounts say it), `op` (operation or sub-operation), `stage` or `rank`.
-    """
-    for one in results.critical_path:
-        trace = results.measured.ranks[one.rank]
-        if by == "kind":
-            part = one.kind
-        elif by == "stage":
-            part = "no stage" if trace.stage is None else f"stage {trace.stage}"
-        elif by == "rank":
-            part = f"rank {trace.number}"
-        else:
-            part = piece_name(results, one.rank, one.piece)
-        yield part, one.end - one.start

@@ -11,7 +11,7 @@ from simcore.run.pieces import GAP
 from simcore.run.ties import NONE
 
 if TYPE_CHECKING:
-    from simcore.replay.results import MeasuredResults
+    from simcore.replay.timed import Timed
 
 _WAITS = "rank {rank} waits for it there"
 _RECEIVES = "rank {rank} receives it"
@@ -27,7 +27,7 @@ class Dependency(Struct, frozen=True):
     reason: str
 
 
-def pieces_of_item(results: MeasuredResults, rank: int, item: int, span: tuple[int, int]) -> list[int]:
+def pieces_of_item(results: Timed, rank: int, item: int, span: tuple[int, int]) -> list[int]:
     """The pieces of an item of a lane (`LaneSpans`), ascending; of a gap those that lie in its span."""
     pieces, count = results.ties.pieces[rank], len(results.measured.ranks[rank].ops)
     if item >= count:
@@ -42,7 +42,7 @@ def pieces_of_item(results: MeasuredResults, rank: int, item: int, span: tuple[i
     ]
 
 
-def causes(results: MeasuredResults, rank: int, own: list[int]) -> list[Dependency]:
+def causes(results: Timed, rank: int, own: list[int]) -> list[Dependency]:
     """What the pieces of one operation waited for: first what its begin waited for."""
     if not own:
         return []
@@ -51,7 +51,7 @@ def causes(results: MeasuredResults, rank: int, own: list[int]) -> list[Dependen
     return [*first, *before, *(one for found in inner for one in found)]
 
 
-def effects(results: MeasuredResults, rank: int, own: list[int]) -> list[Dependency]:
+def effects(results: Timed, rank: int, own: list[int]) -> list[Dependency]:
     """What the pieces of one operation hold back: other ranks first, then what its rank does next."""
     if not own:
         return []
@@ -71,7 +71,7 @@ def effects(results: MeasuredResults, rank: int, own: list[int]) -> list[Depende
     return list(dict.fromkeys(found))
 
 
-def _waited_for(results: MeasuredResults, rank: int, piece: int) -> list[Dependency]:
+def _waited_for(results: Timed, rank: int, piece: int) -> list[Dependency]:
     """What had to be done before a piece could end: as the critical path has it."""
     graph, meeting = results.graph, results.ties.pieces[rank].meeting[piece]
     found = []
@@ -82,7 +82,7 @@ def _waited_for(results: MeasuredResults, rank: int, piece: int) -> list[Depende
     return found
 
 
-def _received(results: MeasuredResults, rank: int, piece: int) -> list[Dependency]:
+def _received(results: Timed, rank: int, piece: int) -> list[Dependency]:
     """The receive of what a piece sends."""
     sent = results.ties.pieces[rank].sent[piece]
     if sent == NONE:
@@ -91,7 +91,7 @@ def _received(results: MeasuredResults, rank: int, piece: int) -> list[Dependenc
     return [Dependency(receiver, receiving, _RECEIVES.format(rank=_number(results, receiver)))]
 
 
-def _held(results: MeasuredResults, rank: int, node: int, meeting: int) -> list[Dependency]:
+def _held(results: Timed, rank: int, node: int, meeting: int) -> list[Dependency]:
     """The members of a collective, a node, that wait in it because a node of this rank ended."""
     graph, ends = results.graph, results.ends
     number = graph.meeting_of(meeting)
@@ -108,5 +108,5 @@ def _held(results: MeasuredResults, rank: int, node: int, meeting: int) -> list[
     return found
 
 
-def _number(results: MeasuredResults, rank: int) -> int:
+def _number(results: Timed, rank: int) -> int:
     return results.measured.ranks[rank].number

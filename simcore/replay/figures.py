@@ -26,7 +26,7 @@ from simcore.run.pieces import GAP
 
 if TYPE_CHECKING:
     from simcore.measured.run import MeasuredRun
-    from simcore.replay.results import MeasuredResults
+    from simcore.replay.timed import Timed
     from simcore.run.track import Track
 
 
@@ -202,7 +202,7 @@ def both(one: Spans, other: Spans) -> Spans:
     return found
 
 
-def device_use(results: MeasuredResults, rank: int) -> DeviceUse | None:
+def device_use(results: Timed, rank: int) -> DeviceUse | None:
     """Of the `rank`-th rank, in the run that is shown; None of a run that no profiler recorded."""
     if not results.measured.of_devices:
         return None
@@ -242,8 +242,10 @@ class MeasuredFigures:
     worst_link = None
     simai_beside = ("", ())
 
-    def __init__(self, results: MeasuredResults) -> None:
+    def __init__(self, results: Timed, words: Callable[[], list[str]]) -> None:
+        """words: the run in sentences, which replays of it are made for."""
         self.results = results
+        self._words = words
 
     @property
     def title(self) -> str:
@@ -254,7 +256,7 @@ class MeasuredFigures:
         return facts(self.results)
 
     @property
-    def recorded(self) -> MeasuredResults:
+    def recorded(self) -> Timed:
         return self.results
 
     @property
@@ -263,7 +265,7 @@ class MeasuredFigures:
 
     @property
     def said(self) -> list[Said]:
-        return [Said("measured", line) for line in self.results.words]
+        return [Said("measured", line) for line in self._words()]
 
     @property
     def track_uses(self) -> list[TrackUse]:

@@ -9,8 +9,8 @@ from simcore.ranks import RankSet
 from simcore.records import Struct
 from simcore.replay.accounts import ACCOUNTS
 from simcore.replay.parameters import Scales
-from simcore.replay.results import MeasuredResults
 from simcore.replay.stragglers import LEAST, SLOW, compute_by_stage, on_time, slow_ranks, stragglers
+from simcore.replay.timed import Timed
 from simcore.units import change_percent, duration, percent
 
 _WAITS = 2
@@ -27,7 +27,7 @@ _PLAIN = {
 }
 
 
-def insight_lines(results: MeasuredResults) -> list[str]:
+def insight_lines(results: Timed) -> list[str]:
     """One sentence a line, the largest account first; no more than a dozen."""
     if not results.step_time_ns:
         return []
@@ -36,7 +36,7 @@ def insight_lines(results: MeasuredResults) -> list[str]:
     return lines + _waits(results) if results.graph.together else lines
 
 
-def _largest(results: MeasuredResults) -> str:
+def _largest(results: Timed) -> str:
     """What the ranks' time goes to: compute as a whole, and the largest account besides."""
     accounts = results.accounts
     totals = results.sum_ns(results.all_ranks)
@@ -61,7 +61,7 @@ def _largest(results: MeasuredResults) -> str:
     return f"{begin} {words}; most of it on rank {rank} ({duration(accounts[most].total_ns[number])})."
 
 
-def _waits(results: MeasuredResults) -> list[str]:
+def _waits(results: Timed) -> list[str]:
     """The longest waits by operation, stage that waits and stage waited for: receives, then collectives."""
     stages = {rank.number: rank.stage for rank in results.measured.ranks}
     pairs: dict[tuple[str, int | None, int | None], list[tuple[int, int, int]]] = {}
@@ -99,7 +99,7 @@ def _of_stage(stage: int | None) -> str:
     return "" if stage is None else f" (stage {stage})"
 
 
-def _slow_ranks(results: MeasuredResults) -> list[str]:
+def _slow_ranks(results: Timed) -> list[str]:
     """Ranks that compute much longer than the median of the other ranks of their stage."""
     return [
         f"Rank {one.rank} is slow: it computes {duration(one.ns)}, the other ranks{_of_stage(one.stage)} "
@@ -108,7 +108,7 @@ def _slow_ranks(results: MeasuredResults) -> list[str]:
     ]
 
 
-def _stragglers(results: MeasuredResults) -> list[str]:
+def _stragglers(results: Timed) -> list[str]:
     """Ranks that come last to most collectives, and why, as far as the trace shows it."""
     lines = []
     for one in stragglers(results)[:_WAITS]:
@@ -129,7 +129,7 @@ def _stragglers(results: MeasuredResults) -> list[str]:
     return lines
 
 
-def _gain(results: MeasuredResults, scales: Scales) -> str:
+def _gain(results: Timed, scales: Scales) -> str:
     """What the step would take with a late rank on time, as a replay says it; "" where that gains nothing."""
     before = results.base.step_time_ns
     after = results.with_scales((results.base.scales or Scales()).times(scales)).step_time_ns
@@ -139,7 +139,7 @@ def _gain(results: MeasuredResults, scales: Scales) -> str:
     return f" On time, with its peers' compute and gaps, the step would take {duration(after)} ({change})."
 
 
-def _slow_stage(results: MeasuredResults) -> list[str]:
+def _slow_stage(results: Timed) -> list[str]:
     """The stage whose ranks compute much longer than those of the other stages, by their fastest rank."""
     least = {stage: min(ranks.values()) for stage, ranks in compute_by_stage(results).items()}
     if len(least) < 2 or None in least:
@@ -169,7 +169,7 @@ class Difference(Struct, frozen=True):
 GAPS = "host gaps"
 
 
-def differences(results: MeasuredResults) -> list[Difference]:
+def differences(results: Timed) -> list[Difference]:
     """Each rank's difference; the changes of its operations and gaps add up to it."""
     found = []
     for before, after in zip(results.measured.ranks, results.run.ranks, strict=True):

@@ -17,8 +17,8 @@ from simcore.measured.run import SLOT, MeasuredRun
 from simcore.measured.vocabulary import CATEGORIES, GROUPS, category_of_group
 from simcore.ranks import RankSet, place_words
 from simcore.replay.accounts import ACCOUNTS, OVER
-from simcore.replay.partners import waited_ns
 from simcore.replay.span_words import MeasuredSpanWords
+from simcore.replay.waits import waited_ns
 from simcore.run.lanes import (
     COMPUTE_STREAM,
     COMPUTING,
@@ -41,7 +41,7 @@ from simcore.run.ranges import Ranges
 from simcore.units import plural
 
 if TYPE_CHECKING:
-    from simcore.replay.results import MeasuredResults
+    from simcore.replay.timed import Timed
 
 _DRAWN_CATEGORY = {
     "forward": "fwd", "backward": "bwd", "optimizer": "opt", "expert": "ep", "expert dp": "dp_ep",
@@ -115,7 +115,7 @@ class MeasuredLanes:
     communication_words = "communication"
     idle_words = "gap"
 
-    def __init__(self, results: MeasuredResults) -> None:
+    def __init__(self, results: Timed) -> None:
         self.results = results
         self.run = run = results.run
         self.numbers = range(len(run.ranks))

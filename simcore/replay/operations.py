@@ -16,8 +16,8 @@ from simcore.measured.summary import OpFigures, op_figures_of, sub_figures_of
 from simcore.measured.vocabulary import COMPUTE, LAUNCH, buffer_bytes
 from simcore.records import Struct, replace
 from simcore.replay.accounts import FIRST_EXPOSED, HOST, IDLE, WAIT
-from simcore.replay.partners import Wait, waits_by_item
-from simcore.replay.results import MeasuredResults
+from simcore.replay.timed import Timed
+from simcore.replay.waits import Wait, waits_by_item
 from simcore.run.pieces import GAP
 from simcore.run.ties import NONE
 
@@ -59,7 +59,7 @@ class Spent(NamedTuple):
         return self.compute_ns + self.exposed_ns + self.host_ns
 
 
-def op_uses(results: MeasuredResults) -> list[OpUse]:
+def op_uses(results: Timed) -> list[OpUse]:
     """Each operation and sub-operation by name, in the order in which they first come; host gaps are none."""
     critical, slack, uses = critical_ns(results), slack_ns(results), spent(results)
     found = []
@@ -77,7 +77,7 @@ def most_used(uses: Iterable[Spent]) -> Spent:
     return max(uses, key=lambda one: one.compute_ns + one.exposed_ns)
 
 
-def spent(results: MeasuredResults) -> dict[OpKey, dict[int, Spent]]:
+def spent(results: Timed) -> dict[OpKey, dict[int, Spent]]:
     """What each operation and sub-operation takes of the step of each rank (its index) that has it.
 
     In the order in which they first come. All of a rank sum to its step without `idle`.
@@ -102,7 +102,7 @@ def spent(results: MeasuredResults) -> dict[OpKey, dict[int, Spent]]:
     return {key: {rank: Spent(*ns) for rank, ns in by_rank.items()} for key, by_rank in sums.items()}
 
 
-def critical_ns(results: MeasuredResults) -> ByRank:
+def critical_ns(results: Timed) -> ByRank:
     """What the critical path has of each operation and sub-operation on each rank, ns; host gaps left out."""
     found: ByRank = {}
     names = [_keys(results, rank) for rank in results.all_ranks]
@@ -114,7 +114,7 @@ def critical_ns(results: MeasuredResults) -> ByRank:
     return found
 
 
-def slack_ns(results: MeasuredResults) -> ByRank:
+def slack_ns(results: Timed) -> ByRank:
     """The least slack of each by rank, ns; an operation's is that of all that lies in it."""
     found: ByRank = {}
     for rank, column in enumerate(results.slack_ns):
@@ -127,7 +127,7 @@ def slack_ns(results: MeasuredResults) -> ByRank:
     return found
 
 
-def _keys(results: MeasuredResults, rank: int) -> list[OpKey | None]:
+def _keys(results: Timed, rank: int) -> list[OpKey | None]:
     """The operation of each piece of a rank (its index); None where no operation runs."""
     pieces, trace = results.ties.pieces[rank], results.measured.ranks[rank]
     names, subs = trace.ops.name, trace.subs.name
@@ -246,11 +246,11 @@ class Operations:
     Of an order without times there are counts alone. by: what they are grouped by; whole: the run as it is.
     """
 
-    def __init__(self, results: MeasuredResults, by: str = GROUPINGS[0]) -> None:
+    def __init__(self, results: Timed, by: str = GROUPINGS[0]) -> None:
         self.by = by
         self.whole = results
         if by != GROUPINGS[0]:
-            results = MeasuredResults(
+            results = Timed(
                 grouped(results.measured, by), results.scales, results.durations, results.asked
             )
         self.results = results

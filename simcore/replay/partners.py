@@ -1,29 +1,20 @@
-"""Communication and its partners: what has none, and why; what each operation waits, and for whom."""
+"""Communication without a partner: who would have been it, and why it is none."""
 
 from __future__ import annotations
 
 import itertools
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from simcore.diagnostics import Diagnostic, printable
 from simcore.kernel_names import shown_name
-from simcore.measured.lanes import timed_ops
 from simcore.measured.matching import OPTIMIZER, Call, Matches, name_of, times_of
 from simcore.measured.places import MODEL_PARALLEL, GroupKey, RankPlace
 from simcore.measured.run import MeasuredRun
 from simcore.measured.vocabulary import POINT_TO_POINT, RECEIVES, category_of_group
 from simcore.ranks import RankSet
 from simcore.records import Struct
-from simcore.replay.accounts import Late, waits_of
-from simcore.replay.worst import piece_name
 from simcore.run.measured import MeasuredGraph
-from simcore.run.pieces import GAP, TRANSFER
 from simcore.units import plural
-
-if TYPE_CHECKING:
-    from simcore.replay.results import MeasuredResults
-
 
 _LISTED = 6
 # A world may be huge: so many missing ranks are looked at for those of a group.
@@ -164,64 +155,3 @@ class Partners(Struct, frozen=True, dict=True):
 
 def _are_missing(ranks: RankSet) -> str:
     return f"rank {ranks.text()} is missing" if len(ranks) == 1 else f"ranks {ranks.text()} are missing"
-
-
-class Wait(Struct, frozen=True):
-    """Time that an operation waits. ns: in all; times: how often. late: index of the rank that it waits for.
-
-    name: the operation or sub-operation that waits. sends: whether the late rank sends what is received
-    there, else it comes last to a collective. after: what it did before, "" where that is not known.
-    """
-
-    late: int
-    name: str
-    sends: bool
-    after: str
-    ns: int
-    times: int
-
-
-def waits_by_item(results: MeasuredResults, rank: int) -> dict[int, list[Wait]]:
-    """The waits of a rank (its index) by item of its lanes (`LaneSpans`), the longest first: of an operation
-    those of its sub-operations too. They sum to the accounts `wait` and `bubble` of the rank.
-    """
-    pieces = results.ties.pieces[rank]
-    count = len(results.measured.ranks[rank].ops)
-    found: dict[int, dict[tuple[int, str, bool, str], list[int]]] = {}
-    for wait in waits_of(results.graph, results.ends, rank, results.accounts[rank]):
-        key = _key(results, rank, wait)
-        sub = pieces.sub[wait.piece]
-        for item in (pieces.op[wait.piece], *([count + sub] if sub >= 0 else [])):
-            sums = found.setdefault(item, {}).setdefault(key, [0, 0])
-            sums[0] += wait.ns
-            sums[1] += 1
-    return {
-        item: sorted((Wait(*key, *sums) for key, sums in waits.items()), key=lambda wait: -wait.ns)
-        for item, waits in found.items()
-    }
-
-
-def waited_ns(results: MeasuredResults, rank: int, waits: dict[int, list[Wait]]) -> dict[int, int]:
-    """How long each operation of a rank (its index) waits, ns, by its item; those that do not are left out.
-
-    waits: of `waits_by_item`. A receive of which no send is known counts in whole: its wait is not known.
-    """
-    trace = results.run.ranks[rank]
-    ops, pieces = trace.ops, results.ties.pieces[rank]
-    found = {item: sum(one.ns for one in some) for item, some in waits.items() if item < len(ops)}
-    known = {op for piece, op in enumerate(pieces.op) if results.graph.waits(rank, piece)}
-    for start, end, op, _ in timed_ops(trace):
-        if ops.name[op] in RECEIVES and end > start and op not in known:
-            found[op] = end - start
-    return found
-
-
-def _key(results: MeasuredResults, rank: int, wait: Late) -> tuple[int, str, bool, str]:
-    """Who is late, where it is waited for, whether it sends, and what it did before."""
-    pieces, before = results.ties.pieces[wait.rank], wait.came - 1
-    # A gap says nothing of what took so long.
-    while before >= 0 and pieces.kind[before] == GAP:
-        before -= 1
-    after = piece_name(results, wait.rank, before) if before >= 0 else ""
-    sends = results.ties.pieces[rank].kind[wait.piece] == TRANSFER
-    return wait.rank, piece_name(results, rank, wait.piece), sends, after

@@ -11,13 +11,13 @@ from simcore.replay.parameters import Scales
 from simcore.units import change_percent, duration, plural, signed
 
 if TYPE_CHECKING:
-    from simcore.replay.results import MeasuredResults
+    from simcore.replay.timed import Timed
 
 # Cells for what a replay changes: on a page, in a wide row of the screen, in a narrow one.
 _ON_A_PAGE, _IN_A_ROW, _SHORT = 80, 34, 11
 
 
-def title(results: MeasuredResults) -> str:
+def title(results: Timed) -> str:
     """What was measured or replayed, and its step time; of an order without times, that it is one."""
     run = results.run
     if not run.timed:
@@ -30,7 +30,7 @@ def order_title(run: MeasuredRun) -> str:
     return f"{'Planned order' if run.unit == 'stage' else 'Order of the operations'}, no times"
 
 
-def facts(results: MeasuredResults) -> list[tuple[str, str]]:
+def facts(results: Timed) -> list[tuple[str, str]]:
     """(name, words) of what was read and replayed, in the order of a page."""
     run = results.run
     subs = f"; {plural(run.subs, 'sub-operation')} inside them" if run.subs else ""
@@ -64,7 +64,7 @@ def format_words(run: MeasuredRun) -> str:
     return f"{who}; step {run.recorded.step}, {alone}"
 
 
-def headline(results: MeasuredResults, wide: bool) -> list[str]:
+def headline(results: Timed, wide: bool) -> list[str]:
     """Ranks, and what its replay changes: what the run is, the most important first."""
     run, scales = results.run, results.scales
     what = "schedule plan" if not run.timed else "replayed" if run.replayed else "measured"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simcore.collectives import algorithm_bandwidth
@@ -19,14 +20,16 @@ from simcore.measured.matching import Call
 from simcore.measured.vocabulary import COMPUTE, COPY, group_of_op
 from simcore.ranks import RankSet, place_words
 from simcore.replay.dependencies import Dependency, causes, effects, pieces_of_item
-from simcore.replay.partners import Wait, waits_by_item
+from simcore.replay.legs import legs
+from simcore.replay.waits import Wait, waits_by_item
 from simcore.replay.worst import piece_name
+from simcore.run.findings import Leg
 from simcore.run.lanes import COMPUTE_STREAM, RunLanes, Said, Step, microbatch_words
 from simcore.run.pieces import GAP
 from simcore.units import byte_size, duration, plural
 
 if TYPE_CHECKING:
-    from simcore.replay.results import MeasuredResults
+    from simcore.replay.timed import Timed
 
 _UNKNOWN_LENGTH = {
     INSTANT: "an instant: no duration in the file",
@@ -37,10 +40,14 @@ _UNKNOWN_LENGTH = {
 class MeasuredSpanWords:
     """`SpanWords` of a measured or replayed run, over its lanes."""
 
-    def __init__(self, results: MeasuredResults, lanes: RunLanes) -> None:
+    def __init__(self, results: Timed, lanes: RunLanes) -> None:
         self._results, self._lanes, self._run = results, lanes, results.run
         # Of each rank, what each of its items waits.
         self._items: dict[int, dict[int, list[Wait]]] = {}
+
+    @cached_property
+    def _legs(self) -> list[Leg]:
+        return legs(self._results)
 
     def _item(self, number: int, stream: str | None, index: int) -> int:
         return self._lanes.spans(number, stream).op[index]
@@ -235,14 +242,14 @@ class MeasuredSpanWords:
         """By the legs of the path: its segments are pieces of operations."""
         if not self._run.timed:
             return None
-        legs = self._results.legs
-        index = bisect_right([leg.start_ns for leg in legs], time_ns) - 1 + direction
-        if not 0 <= index < len(legs):
+        path = self._legs
+        index = bisect_right([leg.start_ns for leg in path], time_ns) - 1 + direction
+        if not 0 <= index < len(path):
             return None
-        leg = legs[index]
+        leg = path[index]
         segments = plural(len(self._results.critical_path), "segment")
         words = (
-            f"path leg {index + 1} of {len(legs)} ({segments}): {in_short(shown_name(leg.what), 40)}, "
+            f"path leg {index + 1} of {len(path)} ({segments}): {in_short(shown_name(leg.what), 40)}, "
             f"{duration(leg.ns)}; {leg.reason}"
         )
         return Step(leg.number, None, leg.start_ns, leg.rank, words)

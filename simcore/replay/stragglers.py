@@ -11,7 +11,7 @@ from simcore.run.pieces import GAP
 from simcore.run.ties import NONE
 
 if TYPE_CHECKING:
-    from simcore.replay.results import MeasuredResults
+    from simcore.replay.timed import Timed
 
 
 # Of fewer collectives chance tells as much; and a rank that comes last as often as its peers is no straggler.
@@ -37,7 +37,7 @@ class Straggler(NamedTuple):
     operation: str | None
 
 
-def stragglers(results: MeasuredResults) -> list[Straggler]:
+def stragglers(results: Timed) -> list[Straggler]:
     """Ranks that come last to half of their collectives or more, the most often first; of devices alone."""
     if not results.measured.of_devices or not results.graph.together:
         return []
@@ -73,7 +73,7 @@ def stragglers(results: MeasuredResults) -> list[Straggler]:
     return sorted(found, key=lambda one: (-one.last, one.rank))
 
 
-def on_time(results: MeasuredResults, late: Straggler) -> Scales:
+def on_time(results: Timed, late: Straggler) -> Scales:
     """What gives a late rank the compute and the host's gaps of the others' middle one, where it has more."""
     place = next(place for place, rank in enumerate(results.measured.ranks) if rank.number == late.rank)
     gaps, accounts = own_gaps_ns(results), results.base.accounts
@@ -86,7 +86,7 @@ def on_time(results: MeasuredResults, late: Straggler) -> Scales:
     )
 
 
-def own_gaps_ns(results: MeasuredResults) -> list[int]:
+def own_gaps_ns(results: Timed) -> list[int]:
     """What each rank's host takes between operations, and before its step begins, ns."""
     return [
         sum(end - start for kind, start, end in zip(one.kind, one.start, one.end, strict=True) if kind == GAP)
@@ -94,7 +94,7 @@ def own_gaps_ns(results: MeasuredResults) -> list[int]:
     ]
 
 
-def _before(results: MeasuredResults, rank: int, numbers: set[int]) -> tuple[tuple[int, int], str | None]:
+def _before(results: Timed, rank: int, numbers: set[int]) -> tuple[tuple[int, int], str | None]:
     """((compute, gaps) that a rank takes longer before these collectives than others, ns; the operation)."""
     ties = results.ties
     compute = host = 0
@@ -115,7 +115,7 @@ def _before(results: MeasuredResults, rank: int, numbers: set[int]) -> tuple[tup
     return (compute, host), operation
 
 
-def _spent_before(results: MeasuredResults, rank: int) -> dict[int, tuple[int, int, dict[str, int]]]:
+def _spent_before(results: Timed, rank: int) -> dict[int, tuple[int, int, dict[str, int]]]:
     """Collective -> (compute, gaps, compute by operation) of a rank since the collective before it, ns."""
     ties, accounts = results.ties, results.accounts[rank]
     pieces, names = ties.pieces[rank], results.measured.ranks[rank].ops.name
@@ -163,7 +163,7 @@ class SlowRank(NamedTuple):
     peers_ns: int
 
 
-def slow_ranks(results: MeasuredResults) -> list[SlowRank]:
+def slow_ranks(results: Timed) -> list[SlowRank]:
     """Ranks that compute over a tenth longer than the median of the others of their stage, and over 1 % of
     the step; by stage, in the run's order. Of an even number of others the upper of the two in the middle.
     """
@@ -179,7 +179,7 @@ def slow_ranks(results: MeasuredResults) -> list[SlowRank]:
     return found
 
 
-def compute_by_stage(results: MeasuredResults) -> dict[int | None, dict[int, int]]:
+def compute_by_stage(results: Timed) -> dict[int | None, dict[int, int]]:
     """Stage -> rank number -> what it computes, ns."""
     found: dict[int | None, dict[int, int]] = {}
     for rank, one in zip(results.measured.ranks, results.accounts, strict=True):

@@ -14,7 +14,7 @@ from simcore.replay.stragglers import compute_by_stage, on_time, slow_ranks, str
 from simcore.run.findings import ON_TIME, WhatIf
 
 if TYPE_CHECKING:
-    from simcore.replay.results import MeasuredResults
+    from simcore.replay.timed import Timed
 
 # Time divided by this is what is 10 % faster; a slowed rank takes 10 % longer.
 _BETTER, _WORSE = 0.9, 1.1
@@ -45,7 +45,7 @@ class _Ask(NamedTuple):
 
 
 def what_if(
-    results: MeasuredResults,
+    results: Timed,
     progress: Callable[[int, int], None] = lambda done, total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> list[WhatIf]:
@@ -104,7 +104,7 @@ def what_if(
     return sorted(found, key=lambda one: (one.list, one.better10_ns, one.best_ns, one.name))
 
 
-def _asks(results: MeasuredResults) -> list[_Ask]:
+def _asks(results: Timed) -> list[_Ask]:
     """The changes that there are in a run."""
     run, replay = results.measured, results.base
     asks = [
@@ -146,7 +146,7 @@ def _asks(results: MeasuredResults) -> list[_Ask]:
     ]
 
 
-def _most(results: MeasuredResults, names: dict[str, str]) -> dict[str, str]:
+def _most(results: Timed, names: dict[str, str]) -> dict[str, str]:
     """The operations that are asked: of a device, which has a thousand kernels, those that take most time."""
     if not results.measured.of_devices:
         return names
@@ -159,7 +159,7 @@ def _most(results: MeasuredResults, names: dict[str, str]) -> dict[str, str]:
     return {name: names[name] for name in most}
 
 
-def balanced(results: MeasuredResults) -> Scales:
+def balanced(results: Timed) -> Scales:
     """The scales of a run and, beside them, those that make all stages compute equally long.
 
     Raises `UsageError` where there is one stage alone.

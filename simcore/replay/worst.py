@@ -14,20 +14,20 @@ from simcore.run.pieces import GAP
 from simcore.units import duration, percent
 
 if TYPE_CHECKING:
-    from simcore.replay.results import MeasuredResults
+    from simcore.replay.timed import Timed
 
 GAP_NAME = "host gap"
 _NAME = 32
 
 
-def worst_places(results: MeasuredResults) -> list[Place]:
+def worst_places(results: Timed) -> list[Place]:
     """The worst rank, wait, bubble, operation, communication and gap, as far as there are, in this order."""
     if not results.step_time_ns:
         return []
     return [place for rule in _RULES if (place := rule(results)) is not None]
 
 
-def piece_name(results: MeasuredResults, rank: int, piece: int) -> str:
+def piece_name(results: Timed, rank: int, piece: int) -> str:
     """The operation or sub-operation of a piece, as the file has it; `host gap` between two."""
     pieces, trace = results.ties.pieces[rank], results.measured.ranks[rank]
     if not 0 <= piece < len(pieces) or pieces.kind[piece] == GAP:
@@ -35,7 +35,7 @@ def piece_name(results: MeasuredResults, rank: int, piece: int) -> str:
     return name_of(trace, Call(rank, pieces.op[piece], pieces.sub[piece]))
 
 
-def longest_wait(results: MeasuredResults, early: int, name: str) -> tuple[int, int] | None:
+def longest_wait(results: Timed, early: int, name: str) -> tuple[int, int] | None:
     """(start, end) of the longest time that a rank (its index) waits in an operation of this name."""
     one = results.accounts[early]
     waits = [
@@ -46,11 +46,11 @@ def longest_wait(results: MeasuredResults, early: int, name: str) -> tuple[int, 
     return min(waits)[1:] if waits else None
 
 
-def _number(results: MeasuredResults, rank: int) -> int:
+def _number(results: Timed, rank: int) -> int:
     return results.measured.ranks[rank].number
 
 
-def _rank(results: MeasuredResults) -> Place | None:
+def _rank(results: Timed) -> Place | None:
     """The rank that ends last."""
     ends = [rank.last_ns for rank in results.run.ranks]
     number = ends.index(max(ends))
@@ -61,17 +61,17 @@ def _rank(results: MeasuredResults) -> Place | None:
     return Place("rank", words, number, start, ends[number], ends[number])
 
 
-def _wait(results: MeasuredResults) -> Place | None:
+def _wait(results: Timed) -> Place | None:
     """Who waits longest in all for another rank in a collective."""
     return _waiting(results, WAIT, "wait")
 
 
-def _bubble(results: MeasuredResults) -> Place | None:
+def _bubble(results: Timed) -> Place | None:
     """The longest bubble at a stretch."""
     return _waiting(results, BUBBLE, "bubble")
 
 
-def _waiting(results: MeasuredResults, account: int, what: str) -> Place | None:
+def _waiting(results: Timed, account: int, what: str) -> Place | None:
     found = _longest(results, lambda one: one == account)
     if found is None:
         return None
@@ -82,7 +82,7 @@ def _waiting(results: MeasuredResults, account: int, what: str) -> Place | None:
     return Place(what, words, number, start, end, end - start)
 
 
-def _op(results: MeasuredResults) -> Place | None:
+def _op(results: Timed) -> Place | None:
     """The operation that computes longest, communication and waiting left out; the first of equal ones."""
     computing: dict[tuple[int, int], int] = {}
     for number, found in enumerate(results.accounts):
@@ -100,13 +100,13 @@ def _op(results: MeasuredResults) -> Place | None:
     return Place("op", words, number, ops.start[op], ops.end[op], ns)
 
 
-def _exposed(results: MeasuredResults) -> Place | None:
+def _exposed(results: Timed) -> Place | None:
     """The longest communication at a stretch."""
     found = _longest(results, lambda one: FIRST_EXPOSED <= one < WAIT)
     return None if found is None else _place(results, "exposed", *found)
 
 
-def _gap(results: MeasuredResults) -> Place | None:
+def _gap(results: Timed) -> Place | None:
     """The longest time that a rank is idle: a host gap, or before its first operation or behind its last."""
     found = _longest(results, lambda one: one == IDLE)
     if found is None:
@@ -116,13 +116,13 @@ def _gap(results: MeasuredResults) -> Place | None:
     return Place("idle", words, number, start, end, end - start)
 
 
-def _place(results: MeasuredResults, what: str, number: int, start: int, end: int, piece: int) -> Place:
+def _place(results: Timed, what: str, number: int, start: int, end: int, piece: int) -> Place:
     name = printable(shown_name(piece_name(results, number, piece)), _NAME)
     words = f"{duration(end - start)}: {name} of rank {_number(results, number)}"
     return Place(what, words, number, start, end, end - start)
 
 
-def _longest(results: MeasuredResults, is_one: Callable[[int], bool]) -> tuple[int, int, int, int] | None:
+def _longest(results: Timed, is_one: Callable[[int], bool]) -> tuple[int, int, int, int] | None:
     """(rank, start, end, piece) of the longest segment with such an account; the first of equal ones."""
     best: tuple[int, int, int, int] | None = None
     for number, found in enumerate(results.accounts):
@@ -133,4 +133,4 @@ def _longest(results: MeasuredResults, is_one: Callable[[int], bool]) -> tuple[i
     return best
 
 
-_RULES: tuple[Callable[[MeasuredResults], Place | None], ...] = (_rank, _wait, _bubble, _op, _exposed, _gap)
+_RULES: tuple[Callable[[Timed], Place | None], ...] = (_rank, _wait, _bubble, _op, _exposed, _gap)

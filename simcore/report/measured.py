@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from simcore.analysis.run import Run
     from simcore.measured import MeasuredRun
     from simcore.replay.insights import Difference
-    from simcore.replay.results import MeasuredResults
+    from simcore.replay.timed import Timed
 
 _RANKS, _OPS = 64, 3
 _NAME_CELLS = 34
@@ -110,7 +110,7 @@ def _told(run: MeasuredRun, ns: Mapping[str, int]) -> dict[str, int]:
     return {name: one for name, one in ns.items() if one or run.of_devices or name not in _PROFILED}
 
 
-def _recorded(shown: Run, results: MeasuredResults) -> dict[str, Any]:
+def _recorded(shown: Run, results: Timed) -> dict[str, Any]:
     """What is known of profiler traces alone; nothing of others."""
     run, one = results.measured, results.measured.recorded
     if one is None:

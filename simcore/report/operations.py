@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from simcore.analysis.run import Run
     from simcore.measured import MeasuredRun
     from simcore.measured.summary import OpFigures
-    from simcore.replay import MeasuredResults
+    from simcore.replay.timed import Timed
 
 _NAME_CELLS = 34
 # Nobody reads more rows than these; the first are the ones that take most.
@@ -109,8 +109,8 @@ def _has_layers(run: MeasuredRun) -> bool:
     return "layer" in groupings(run)
 
 
-def _waited(recorded: MeasuredResults) -> Callable[[OpFigures], int]:
-    from simcore.replay.partners import waits_by_item
+def _waited(recorded: Timed) -> Callable[[OpFigures], int]:
+    from simcore.replay.waits import waits_by_item
 
     waits = {rank.number: waits_by_item(recorded, index) for index, rank in enumerate(recorded.run.ranks)}
     return lambda one: sum(wait.ns for wait in waits[one.most_rank].get(one.most_item, ()))
@@ -132,7 +132,7 @@ def order_lines(run: MeasuredRun, width: int) -> list[str]:
     return found
 
 
-def operation_values(recorded: MeasuredResults) -> dict[str, Any]:
+def operation_values(recorded: Timed) -> dict[str, Any]:
     """`operations`, with the least slack of each, `sub_operations`, and `layers` where a profiler's trace
     tells them, of the times of the files.
     """

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from simcore.replay import MeasuredResults
 from simcore.replay.accounts import BUBBLE, WAIT
-from simcore.replay.partners import Wait, waits_by_item
+from simcore.replay.waits import Wait, waits_by_item
 from simcore.report.operations import lines as op_lines
 from simcore.report.section import PageAsked
 from tests.measured.made_steps import Factors, Layout, actions, made_run, simulated, trace_text

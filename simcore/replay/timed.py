@@ -1,0 +1,343 @@
+"""A timed run of a trace, as it was measured or replayed, and what is computed of it, each figure once."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Collection, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from simcore.diagnostics import Diagnostic
+from simcore.measured.columns import FUSED, RankTrace
+from simcore.measured.places import places_of
+from simcore.measured.run import MeasuredRun
+from simcore.parameters import Parameters
+from simcore.ranks import RankSet
+from simcore.records import Struct, replace
+from simcore.replay.accounts import (
+    ACCOUNTS,
+    FIRST_EXPOSED,
+    PROFILED,
+    SHARED,
+    RankAccounts,
+    Waiting,
+    rank_accounts,
+    who_waits,
+)
+from simcore.replay.critical_path import Segment, critical_path
+from simcore.replay.durations import Durations
+from simcore.replay.parameters import Scales, parameters_of
+from simcore.replay.partners import Partners, circles_note, unmatched_note
+from simcore.run.measured import MeasuredGraph, Times, flights
+from simcore.run.pieces import AWAIT, GAP, Pieces
+from simcore.run.ties import Ties, ties_of
+from simcore.run.track import Track, in_order
+
+if TYPE_CHECKING:
+    from simcore.run.gradients import Gradient
+
+
+
+class Timed(Struct, frozen=True, dict=True):
+    """A run as measured or, with `scales`, replayed; `MeasuredResults` is this and what every run answers.
+
+    measured: the run of the files. scales: None to take the times as they were measured. asked: the
+    parameters that asked for them, as they were given.
+    """
+
+    measured: MeasuredRun
+    scales: Scales | None = None
+    # Many questions are asked of one graph.
+    known: Durations | None = None
+    asked: Parameters | None = None
+
+    @cached_property
+    def durations(self) -> Durations:
+        """What everything takes, under any scales."""
+        return self.known or Durations(MeasuredGraph(ties_of(self.measured)))
+
+    @property
+    def ties(self) -> Ties:
+        """The pieces of the run, and which of them belong together."""
+        return self.durations.ties
+
+    @cached_property
+    def graph(self) -> MeasuredGraph:
+        """Who waits for whom: measured ranks that did not run together for nobody."""
+        if self.scales is None and not self.measured.concurrent:
+            return MeasuredGraph(self.ties, together=False)
+        return self.durations.graph
+
+    @cached_property
+    def _taken(self) -> array[int]:
+        """What the nodes of the replay's graph take, ns."""
+        return self.durations.scaled(self.scales or Scales())
+
+    @cached_property
+    def ends(self) -> array[int]:
+        """When each node of the graph ends, ns. Raises OverflowError for 2^63 ns or more."""
+        return array("q", self.graph.measured if self.scales is None else self.graph.graph.ends(self._taken))
+
+    @cached_property
+    def times(self) -> Times:
+        """When the pieces start and end."""
+        return self.graph.times(self.ends)
+
+    @cached_property
+    def base(self) -> Timed:
+        """The replay with nothing changed beside the scales of the run: what what-if starts from."""
+        return self if self.scales is not None else self.with_scales(Scales())
+
+    @cached_property
+    def gradients(self) -> list[Gradient]:
+        """The slopes of the step time of `base` over each scale; a scale that nothing is on is left out."""
+        from simcore.run.gradients import Chains, Gradient
+
+        kind_of, scales = self.durations.scales()
+        last = [nodes[-1] for nodes in self.graph.over if nodes]
+        chains = Chains(self.graph.graph, self.base._taken, kind_of, last)
+        there = [name for name, kinds in scales.items() if not chains.kinds.keys().isdisjoint(kinds)]
+        families = ("compute", "comm", "host", "op", "rank")
+        there.sort(key=lambda name: families.index(name.split(" ")[0]))
+        return [Gradient(name, *chains.slopes(scales[name])) for name in there]
+
+    @cached_property
+    def slack_ns(self) -> tuple[array[int], ...]:
+        """How much later each piece of each rank may end in `base` before the step is longer, ns.
+
+        Of a send its message ends with it.
+        """
+        base = self.base
+        graph, ends = base.graph, base.ends
+        late = graph.graph.latest(base._taken, base.step_time_ns)
+        found = tuple(array("q", (late[node] - ends[node] for node in nodes)) for nodes in graph.over)
+        for node, ((rank, piece), _) in zip(graph.messages, self.ties.transfers, strict=True):
+            found[rank][piece] = min(found[rank][piece], late[node] - ends[node])
+        return found
+
+    @cached_property
+    def op_slack_ns(self) -> tuple[dict[int, int], ...]:
+        """The slack of each operation of each rank, ns: the least of its pieces'. Of those that have any."""
+        found: tuple[dict[int, int], ...] = tuple({} for _ in self.all_ranks)
+        for pieces, slack, by_op in zip(self.ties.pieces, self.slack_ns, found, strict=True):
+            for op, kind, ns in zip(pieces.op, pieces.kind, slack, strict=True):
+                if kind != GAP:
+                    by_op[op] = min(ns, by_op.get(op, ns))
+        return found
+
+    @property
+    def timed(self) -> bool:
+        """Whether it has times: a plan has none."""
+        return self.measured.timed
+
+    @property
+    def together(self) -> bool:
+        """Whether its ranks have a common time, so that one can be seen to wait for another."""
+        return self.graph.together
+
+    @cached_property
+    def tracks(self) -> tuple[Track, ...]:
+        """A track for each rank, by stage and then by rank."""
+        run = self.measured
+        found = []
+        for number, seat in enumerate(places_of(run.ranks, run.degrees).places):
+            rank = run.ranks[number]
+            place = None
+            if seat is not None and seat.dp is not None and seat.tp is not None:
+                place = (seat.stage, seat.dp, seat.tp)
+            stage = rank.stage if seat is None else seat.stage
+            found.append(Track(number, stage, RankSet.of([rank.number]), place))
+        return in_order(found)
+
+    @cached_property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Of the files, and what becomes of communication without a partner."""
+        if not self.measured.timed:
+            return self.measured.diagnostics
+        replayed = self.scales is not None
+        found = unmatched_note(self.measured, self.ties.matches, replayed)
+        return (*self.measured.diagnostics, *found, *circles_note(self.graph))
+
+    @cached_property
+    def partners(self) -> Partners:
+        """Who would have been the partner of communication that has none."""
+        matches = self.ties.matches
+        return Partners(self.measured, matches, frozenset(matches.unmatched))
+
+    @cached_property
+    def least_slack_ns(self) -> dict[str, int]:
+        """The least slack of all operations of a name, ns."""
+        found: dict[str, int] = {}
+        for rank, by_op in zip(self.measured.ranks, self.op_slack_ns, strict=True):
+            for op, ns in by_op.items():
+                name = rank.ops.name[op]
+                found[name] = min(ns, found.get(name, ns))
+        return found
+
+    @property
+    def steps(self) -> int:
+        """How many steps its times are of together: one."""
+        return 1
+
+    @property
+    def step_time_ns(self) -> int:
+        """When the last rank's last operation ends, ns; 0 of an order without times."""
+        if self.scales is None:
+            return self.measured.step_time_ns
+        return max(self.ends[nodes[-1]] if nodes else 0 for nodes in self.graph.over)
+
+    @cached_property
+    def run(self) -> MeasuredRun:
+        """The run with these times: what the lanes show."""
+        if self.scales is None:
+            return self.measured
+        beside: list[dict[int, tuple[int, int]]] = [{} for _ in self.all_ranks]
+        if self.measured.of_devices:
+            beside = [
+                {one.op: (one.start, one.end) for one in flights(self.graph, self.ends, rank)}
+                for rank in self.all_ranks
+            ]
+        ranks = tuple(
+            _moved(rank, pieces, start, end, known)
+            for rank, pieces, start, end, known in zip(
+                self.measured.ranks, self.ties.pieces, self.times.start, self.times.end, beside, strict=True
+            )
+        )
+        return replace(
+            self.measured, ranks=ranks, concurrent=True, diagnostics=self.diagnostics, replayed=True
+        )
+
+    @cached_property
+    def accounts(self) -> list[RankAccounts]:
+        """Of each rank, in the run's order; each sums to the step time."""
+        step = self.step_time_ns
+        return [rank_accounts(self.graph, self.ends, rank, step) for rank in self.all_ranks]
+
+    @cached_property
+    def mean_ns(self) -> dict[str, int]:
+        """Each account, the mean of the ranks, ns, rounded."""
+        sums, ranks = self.sum_ns(self.all_ranks), len(self.all_ranks)
+        means = {name: round(ns / ranks) for name, ns in zip(ACCOUNTS, sums, strict=True)}
+        return {
+            name: ns
+            for name, ns in means.items()
+            if ns or self.measured.of_devices or not name.endswith(PROFILED)
+        }
+
+    @cached_property
+    def mean_busy_ns(self) -> int:
+        """Compute of a rank, the mean of the ranks, ns, rounded."""
+        return round(sum(self.sum_ns(self.all_ranks)[:FIRST_EXPOSED]) / len(self.all_ranks))
+
+    @property
+    def all_ranks(self) -> range:
+        """All ranks by their places in the run."""
+        return range(len(self.measured.ranks))
+
+    def sum_ns(self, ranks: Collection[int]) -> list[int]:
+        """ns by index into ACCOUNTS of some ranks together. ranks: their places in the run."""
+        return [sum(ns) for ns in zip(*(self.accounts[rank].total_ns for rank in ranks), strict=True)]
+
+    def parts_ns(self, ranks: Collection[int]) -> dict[str, int]:
+        """Compute, exposed, wait, bubble, host, idle of some ranks together, ns. They sum to a step each.
+
+        ranks: their places in the run.
+        """
+        sums = self.sum_ns(ranks)
+        return {name: sum(sums[first:last]) for name, first, last in SHARED}
+
+    @cached_property
+    def waiting(self) -> list[Waiting]:
+        """Who waits for whom, the longest first; empty where the ranks have no common time."""
+        return who_waits(self.graph, self.ends, self.accounts)
+
+    @cached_property
+    def critical_path(self) -> list[Segment]:
+        """What the step time is made of, 0 to the end; of the longest rank where clocks differ."""
+        return critical_path(self.graph, self.ends)
+
+    @property
+    def parameters(self) -> Parameters:
+        """Those that ask for this run."""
+        return parameters_of(self.scales) if self.asked is None else self.asked
+
+    def with_scales(self, scales: Scales) -> Timed:
+        """The replay of the same run with other scales."""
+        return type(self)(self.measured, scales, self.durations)
+
+    @property
+    def microbatches(self) -> int:
+        """How many micro-batches the step has, 0 where the trace does not tell."""
+        return self.measured.microbatches
+
+
+def _moved(
+    rank: RankTrace,
+    pieces: Pieces,
+    start: array[int],
+    end: array[int],
+    beside: Mapping[int, tuple[int, int]],
+) -> RankTrace:
+    """A rank with the times of its pieces; what has no piece of its own keeps its place inside one.
+
+    beside: (start, end) of the operations that run beside the pieces.
+    """
+    moves = _Moves(pieces, start, end)
+    ops, subs = rank.ops, rank.subs
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    sub_times: dict[int, tuple[int, int]] = {}
+    for piece, op in enumerate(pieces.op):
+        if pieces.kind[piece] == GAP:
+            continue
+        first.setdefault(op, start[piece])
+        last[op] = end[piece]
+        sub = pieces.sub[piece]
+        if sub >= 0:
+            begin = sub_times[sub][0] if pieces.kind[piece] == AWAIT and sub in sub_times else start[piece]
+            sub_times[sub] = (begin, end[piece])
+    spans = {(ops.start[op], ops.end[op]): (first[op], last[op]) for op in first}
+    op_times = []
+    for op, known in enumerate(ops.known):
+        measured = (ops.start[op], ops.end[op])
+        if op in beside:
+            op_times.append(beside[op])
+        elif op in first:
+            op_times.append((first[op], last[op]))
+        elif known == FUSED and measured in spans:
+            op_times.append(spans[measured])
+        else:
+            op_times.append((moves.time(measured[0]), moves.time(measured[1])))
+    all_subs = [
+        sub_times.get(sub) or (moves.time(begin), moves.time(over))
+        for sub, (begin, over) in enumerate(zip(subs.start, subs.end, strict=True))
+    ]
+    op_start, op_end = _columns(op_times)
+    sub_start, sub_end = _columns(all_subs)
+    moved = replace(ops, start=op_start, end=op_end)
+    window = None if rank.window is None else (moves.time(rank.window[0]), end[-1] if end else 0)
+    return replace(rank, ops=moved, subs=replace(subs, start=sub_start, end=sub_end), window=window)
+
+
+def _columns(spans: list[tuple[int, int]]) -> tuple[array[int], array[int]]:
+    return array("q", (start for start, _ in spans)), array("q", (end for _, end in spans))
+
+
+class _Moves:
+    """Where a time of the measured rank is in the replay: pieces grow and shrink evenly."""
+
+    def __init__(self, pieces: Pieces, start: array[int], end: array[int]) -> None:
+        self.pieces = pieces
+        self.start = start
+        self.end = end
+
+    def time(self, ns: int) -> int:
+        """The replayed time of a measured one."""
+        piece = bisect_right(self.pieces.start, ns) - 1
+        if piece < 0:
+            return ns
+        begin, over = self.pieces.start[piece], self.pieces.end[piece]
+        inside = min(ns, over) - begin
+        length = self.end[piece] - self.start[piece]
+        return self.start[piece] + (inside * length // (over - begin) if over > begin else 0)

@@ -1,0 +1,76 @@
+"""What each operation of a rank waits: how long, for whom, and what that rank was at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simcore.measured.lanes import timed_ops
+from simcore.measured.vocabulary import RECEIVES
+from simcore.records import Struct
+from simcore.replay.accounts import Late, waits_of
+from simcore.replay.worst import piece_name
+from simcore.run.pieces import GAP, TRANSFER
+
+if TYPE_CHECKING:
+    from simcore.replay.timed import Timed
+
+
+class Wait(Struct, frozen=True):
+    """Time that an operation waits. ns: in all; times: how often. late: index of the rank that it waits for.
+
+    name: the operation or sub-operation that waits. sends: whether the late rank sends what is received
+    there, else it comes last to a collective. after: what it did before, "" where that is not known.
+    """
+
+    late: int
+    name: str
+    sends: bool
+    after: str
+    ns: int
+    times: int
+
+
+def waits_by_item(results: Timed, rank: int) -> dict[int, list[Wait]]:
+    """The waits of a rank (its index) by item of its lanes (`LaneSpans`), the longest first: of an operation
+    those of its sub-operations too. They sum to the accounts `wait` and `bubble` of the rank.
+    """
+    pieces = results.ties.pieces[rank]
+    count = len(results.measured.ranks[rank].ops)
+    found: dict[int, dict[tuple[int, str, bool, str], list[int]]] = {}
+    for wait in waits_of(results.graph, results.ends, rank, results.accounts[rank]):
+        key = _key(results, rank, wait)
+        sub = pieces.sub[wait.piece]
+        for item in (pieces.op[wait.piece], *([count + sub] if sub >= 0 else [])):
+            sums = found.setdefault(item, {}).setdefault(key, [0, 0])
+            sums[0] += wait.ns
+            sums[1] += 1
+    return {
+        item: sorted((Wait(*key, *sums) for key, sums in waits.items()), key=lambda wait: -wait.ns)
+        for item, waits in found.items()
+    }
+
+
+def waited_ns(results: Timed, rank: int, waits: dict[int, list[Wait]]) -> dict[int, int]:
+    """How long each operation of a rank (its index) waits, ns, by its item; those that do not are left out.
+
+    waits: of `waits_by_item`. A receive of which no send is known counts in whole: its wait is not known.
+    """
+    trace = results.run.ranks[rank]
+    ops, pieces = trace.ops, results.ties.pieces[rank]
+    found = {item: sum(one.ns for one in some) for item, some in waits.items() if item < len(ops)}
+    known = {op for piece, op in enumerate(pieces.op) if results.graph.waits(rank, piece)}
+    for start, end, op, _ in timed_ops(trace):
+        if ops.name[op] in RECEIVES and end > start and op not in known:
+            found[op] = end - start
+    return found
+
+
+def _key(results: Timed, rank: int, wait: Late) -> tuple[int, str, bool, str]:
+    """Who is late, where it is waited for, whether it sends, and what it did before."""
+    pieces, before = results.ties.pieces[wait.rank], wait.came - 1
+    # A gap says nothing of what took so long.
+    while before >= 0 and pieces.kind[before] == GAP:
+        before -= 1
+    after = piece_name(results, wait.rank, before) if before >= 0 else ""
+    sends = results.ties.pieces[rank].kind[wait.piece] == TRANSFER
+    return wait.rank, piece_name(results, rank, wait.piece), sends, after

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -24,3 +25,44 @@ def test_each_file_that_the_page_names_is_there() -> None:
     assert len(named) > 40
     missing = {name for name in named if not any((ROOT / first / name).exists() for first in FROM)}
     assert missing == set()
+
+
+def test_no_two_files_import_each_other() -> None:
+    # Those for types and those inside of functions count: who reads one of the two has to know both.
+    files = {str(path.relative_to(ROOT)) for top in ("simcore", "tui") for path in (ROOT / top).rglob("*.py")}
+    modules = {re.sub(r"(/__init__)?\.py$", "", name).replace("/", "."): name for name in files}
+    left = {module: imported(ROOT / name, modules) - {module} for module, name in modules.items()}
+    assert sum(map(len, left.values())) > 1000
+    # What imports nothing that is left is no part of a circle.
+    while True:
+        over = {module for module, found in left.items() if not found}
+        if not over:
+            break
+        left = {module: found - over for module, found in left.items() if module not in over}
+    assert circle_of(left) == []
+
+
+def imported(path: Path, modules: dict[str, str]) -> set[str]:
+    """The modules that a file imports, wherever it does; a package for what it hands on."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{one.name}" for one in node.names]
+        for name in names:
+            while name and name not in modules:
+                name = name.rpartition(".")[0]
+            found.add(name)
+    mine = str(path.relative_to(ROOT)).removesuffix(".py").replace("/", ".")
+    # A package and what lies in it are one.
+    return {name for name in found - {""} if not mine.startswith(f"{name}.")}
+
+
+def circle_of(left: dict[str, set[str]]) -> list[str]:
+    """One circle among modules each of which imports another of them; none among none."""
+    if not left:
+        return []
+    way = [min(left)]
+    while way[-1] not in way[:-1]:
+        way.append(min(left[way[-1]]))
+    return way[way.index(way[-1]) :]

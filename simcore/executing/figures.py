@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from simcore.run.figures import LayerUse, Origin, PathSegment, Said, StreamUse, 
 from simcore.units import duration
 
 if TYPE_CHECKING:
-    from simcore.executing.results import TraceResults
+    from simcore.executing.ran import RanTraces
 
 
 class TraceFigures:
@@ -28,8 +28,10 @@ class TraceFigures:
     mean_streams: tuple[tuple[StreamUse, int], ...] = ()
     track_uses: tuple[TrackUse, ...] = ()
 
-    def __init__(self, results: TraceResults) -> None:
+    def __init__(self, results: RanTraces, words: Callable[[], list[str]]) -> None:
+        """words: the run in sentences."""
         self.results = results
+        self._words = words
 
     @property
     def title(self) -> str:
@@ -41,7 +43,7 @@ class TraceFigures:
 
     @property
     def said(self) -> list[Said]:
-        return [Said("execution", line) for line in self.results.words]
+        return [Said("execution", line) for line in self._words()]
 
     @cached_property
     def origin(self) -> Origin:

@@ -9,12 +9,12 @@ from simcore.messages.network import link_words
 from simcore.units import byte_size, duration, plural
 
 if TYPE_CHECKING:
-    from simcore.executing.results import TraceResults
+    from simcore.executing.ran import RanTraces
 
 _NAMES = 2
 
 
-def sentences(results: TraceResults) -> list[str]:
+def sentences(results: RanTraces) -> list[str]:
     """The run in sentences, the main cause first."""
     step = results.step_time_ns
     if not step:
@@ -24,13 +24,13 @@ def sentences(results: TraceResults) -> list[str]:
     return found
 
 
-def _accounts(results: TraceResults) -> str:
+def _accounts(results: RanTraces) -> str:
     means = sorted(results.mean_ns.items(), key=lambda pair: -pair[1])
     parts = [f"{name} {results.share(ns)}" for name, ns in means[:3] if ns]
     return f"Of the step ({duration(results.step_time_ns)}) the mean rank spends {', '.join(parts)}."
 
 
-def _path(results: TraceResults) -> str:
+def _path(results: RanTraces) -> str:
     sums: dict[str, int] = {}
     for part, ns in results.path_parts("op"):
         sums[part] = sums.get(part, 0) + ns
@@ -39,7 +39,7 @@ def _path(results: TraceResults) -> str:
     return f"Most of the critical path is {words}."
 
 
-def _groups(results: TraceResults) -> str:
+def _groups(results: RanTraces) -> str:
     sums: dict[str, int] = {}
     for part, ns in results.path_parts("group"):
         sums[part] = sums.get(part, 0) + ns
@@ -53,7 +53,7 @@ def _groups(results: TraceResults) -> str:
     )
 
 
-def _late(results: TraceResults) -> str:
+def _late(results: RanTraces) -> str:
     """Who comes late to collectives, where waiting for members takes more than a hundredth of the ranks'
     time.
     """
@@ -63,7 +63,7 @@ def _late(results: TraceResults) -> str:
     return f"Ranks wait {duration(waits)} together for the last members of collectives."
 
 
-def _links(results: TraceResults) -> str:
+def _links(results: RanTraces) -> str:
     links = results.executed.links
     if not links:
         return ""

@@ -27,7 +27,7 @@ from simcore.run.ranges import Ranges
 from simcore.units import plural
 
 if TYPE_CHECKING:
-    from simcore.executing.results import TraceResults
+    from simcore.executing.ran import RanTraces
 
 _KIND_OF = {"forward": "fwd", "backward": "bwd", "optimizer": "opt", "expert": "ep", "expert dp": "dp_ep"}
 _SHORT = {"forward": "fwd", "backward": "bwd", "optimizer": "opt"}
@@ -77,7 +77,7 @@ class TraceLanes:
         LaneOrder("exposed", "most exposed", "expo"),
     )  # fmt: skip
 
-    def __init__(self, results: TraceResults) -> None:
+    def __init__(self, results: RanTraces) -> None:
         self.results = results
         self.numbers: Sequence[int] = results.ranks
         self._spans: dict[tuple[int, str | None], Spans] = {}

@@ -1,36 +1,25 @@
-"""What is computed of a set of execution traces that has run, each figure once: a `Run` as every other."""
+"""Execution traces that have run, as every kind of run is asked; the figures are those of `RanTraces`."""
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from simcore.chakra.nodes import (
-    COLL,
-    COLLECTIVE_WORDS,
     COMP,
-    RECV,
-    SEND,
-    TYPE_WORDS,
-    Kinds,
-    integer,
 )  # fmt: skip
-from simcore.diagnostics import Cancelled, Diagnostic
-from simcore.executing.accounts import ACCOUNTS, IN_ALIKE, RankAccounts, account_of, rank_accounts
-from simcore.executing.executed import Executed, group_name
-from simcore.executing.graph import COLLECTIVE, GAP, MESSAGE, NONE, OWN, TraceGraph, build_graph
+from simcore.diagnostics import Cancelled
+from simcore.executing.accounts import ACCOUNTS, IN_ALIKE
+from simcore.executing.graph import COLLECTIVE, GAP, MESSAGE, OWN
+from simcore.executing.ran import RanTraces, pattern_of
 from simcore.executing.run import execute
 from simcore.names import ASTRA_SIM_2
 from simcore.parameters import Parameters
-from simcore.ranks import RankSet
-from simcore.records import Struct
-from simcore.run.findings import Leg, Place, Spot, WhatIf
-from simcore.run.graph import ARRIVED, RECEIVED, Step
+from simcore.run.findings import Place, Spot, WhatIf
 from simcore.run.track import StepShape, TimedPass, Track, in_same_words
-from simcore.units import duration, percent, plural
+from simcore.units import duration, plural
 
 if TYPE_CHECKING:
     from simcore.chakra.opening import TraceSet
@@ -43,23 +32,8 @@ _BETTER = 0.9
 _MOST_NAMES = 12
 
 
-class Segment(NamedTuple):
-    """A part of the critical path: a node of a rank, and why it could not start earlier."""
-
-    start: int
-    end: int
-    rank: int
-    place: int
-    kind: str
-    reason: str
-
-
-class TraceResults(Struct, frozen=True, dict=True):
-    """A set of execution traces that has run: screen and report take figures from here."""
-
-    executed: Executed
-
-    # -- what it is ------------------------------------------------------------------------
+class TraceResults(RanTraces, frozen=True, dict=True):
+    """What execution traces gave: screen, report and JSON take it from here and nowhere else."""
 
     @property
     def other_model(self) -> str:
@@ -97,7 +71,7 @@ class TraceResults(Struct, frozen=True, dict=True):
         """What a page states of it."""
         from simcore.executing.figures import TraceFigures
 
-        return TraceFigures(self)
+        return TraceFigures(self, lambda: self.words)
 
     def headline(self, wide: bool) -> list[str]:
         """Ranks, how they were run and on which network."""
@@ -113,57 +87,41 @@ class TraceResults(Struct, frozen=True, dict=True):
         return self.executed.traces
 
     stamp = None
+
     label = None
+
     others: tuple[str, ...] = ()
+
     origin = "executed"
+
     doing = "simulating"
+
     timed = True
+
     together = True
+
     scales = None
+
     partners = None
+
     measured_step_ns = None
+
     microbatches = 0
+
     rank_map = None
+
     gradients = None
+
     dimensions = ()
+
     busiest_port = None
+
     simai_estimate = None
-    # A class of plain data has no annotations here: these are constants of the kind of run.
-
-    @property
-    def kinds(self) -> Kinds:
-        """The attributes of nodes."""
-        return self.executed.kinds
-
-    @property
-    def parameters(self) -> Parameters:
-        """Those that ask for this run."""
-        return self.executed.parameters
-
-    @property
-    def held_ops(self) -> int:
-        """Nodes that it holds in memory."""
-        return self.executed.traces.count
-
-    @property
-    def is_astra(self) -> bool:
-        """Whether it ran by ASTRA-sim's rules."""
-        return self.executed.rules == ASTRA_SIM_2
-
-    @property
-    def step_time_ns(self) -> int:
-        """When the last rank ends, ns."""
-        return self.executed.step_time_ns
 
     @property
     def as_read(self) -> TraceResults:
         """It is itself."""
         return self
-
-    @property
-    def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What was found in reading and running."""
-        return self.executed.diagnostics
 
     @property
     def shape(self) -> StepShape:
@@ -183,281 +141,26 @@ class TraceResults(Struct, frozen=True, dict=True):
             raise Cancelled
         return TraceResults(execute(self.executed.traces, parameters))
 
-    # -- nodes -----------------------------------------------------------------------------
-
-    @property
-    def ranks(self) -> range:
-        """All ranks."""
-        return range(len(self.executed.nodes))
-
-    def type_of(self, rank: int, place: int) -> int:
-        """The type of a node."""
-        one = self.executed.nodes[rank]
-        return one.columns.type[one.row[place]]
-
-    def name_of(self, rank: int, place: int) -> str:
-        """The name of a node, raw text of the file; its type and id where it has none."""
-        one = self.executed.nodes[rank]
-        name = self.kinds.name(one.columns.name[one.row[place]])
-        return name or f"{self.what(rank, place)} {one.id[place]}"
-
-    def attributes_of(self, rank: int, place: int) -> dict[str, object]:
-        """The attributes of a node by name, with their values."""
-        one = self.executed.nodes[rank]
-        found = self.kinds.attributes(one.columns.attributes[one.row[place]])
-        return {name: value.value for name, value in found.items()}
-
-    def what(self, rank: int, place: int) -> str:
-        """What a node is in a word: `ALL_REDUCE`, `COMP`, `COMM_SEND`."""
-        kind = self.type_of(rank, place)
-        if kind == COLL:
-            one = self.executed.nodes[rank]
-            number = integer(self.kinds.attributes(one.columns.attributes[one.row[place]]).get("comm_type"))
-            if number is not None and 0 <= number < len(COLLECTIVE_WORDS):
-                return COLLECTIVE_WORDS[number]
-        return TYPE_WORDS[min(kind, 7)]
-
-    def group_of(self, rank: int, place: int) -> tuple[str, tuple[int, ...]] | None:
-        """(name, ranks) of the group of a collective, None for any other node."""
-        return self.executed.group_of(rank, place)
-
-    def group_word(self, rank: int, place: int) -> str:
-        """`all ranks`, `group 3`; "" for what is no collective."""
-        if self.type_of(rank, place) != COLL:
-            return ""
-        group = self.group_of(rank, place)
-        if group is None:
-            return "alone"
-        return f"group {group[0]}" if group[0] else "all ranks"
-
-    def stream_of(self, rank: int, place: int) -> str:
-        """The lane of a node: compute, cpu, memory, messages, or that of its group."""
-        kind = self.type_of(rank, place)
-        if kind == COMP or kind in (0, 1):
-            attributes = self.attributes_of(rank, place)
-            return "cpu" if attributes.get("is_cpu_op") else "compute"
-        if kind == COLL:
-            return self.group_word(rank, place)
-        return "messages" if kind in (SEND, RECV) else "memory"
-
-    def last_member(self, rank: int, place: int) -> tuple[int, int] | None:
-        """(rank, place) of the member that came last to a node's collective, the lowest rank of several."""
-        number = self.executed.meetings[rank][place]
-        group = self.group_of(rank, place)
-        if group is None:
-            return None
-        executed = self.executed
-        begun = executed.begin[rank][place]
-        for who in sorted(group[1]):
-            at = self._place_in[executed.units.of[who]].get(number, NONE)
-            if at != NONE and executed.start[who][at] == begun:
-                return who, at
-        return None
-
-    # -- tracks and accounts ---------------------------------------------------------------
-
-    @cached_property
-    def tracks(self) -> tuple[Track, ...]:
-        """A track for each rank."""
-        return tuple(Track(rank, None, RankSet.of([rank])) for rank in self.ranks)
-
     def track_at(self, place: tuple[int, int, int]) -> Track | None:
         """None: the layout is not known."""
         return None
-
-    @cached_property
-    def accounts(self) -> list[RankAccounts]:
-        """Of each rank; each sums to the step time."""
-        units = self.executed.units
-        return units.spread([rank_accounts(self.executed, rank) for rank in units.first])
-
-    def compute_accounts(self, cancelled: Callable[[], bool]) -> list[RankAccounts]:
-        """The accounts, computed now unless they are known."""
-        return self.accounts
 
     def common_ns(self, track: Track) -> list[int]:
         """ns of the rank of a track by ALIKE: they sum to the step."""
         return in_same_words(self.accounts[track.number].total_ns, IN_ALIKE)
 
-    def sum_ns(self, ranks: Iterable[int]) -> list[int]:
-        """ns by index into ACCOUNTS of some ranks together."""
-        return [sum(ns) for ns in zip(*(self.accounts[rank].total_ns for rank in ranks), strict=True)]
-
     def account_ns(self, tracks: Iterable[Track]) -> dict[str, int]:
         """ns by account of the ranks of some tracks together."""
         return dict(zip(ACCOUNTS, self.sum_ns([track.number for track in tracks]), strict=True))
-
-    @cached_property
-    def unit_sizes(self) -> list[int]:
-        """How many ranks each class of ranks has."""
-        sizes = [0] * len(self.executed.units.first)
-        for unit in self.executed.units.of:
-            sizes[unit] += 1
-        return sizes
-
-    @cached_property
-    def stream_ns(self) -> dict[str, int]:
-        """What each stream is busy, all ranks together, ns."""
-        one = self.executed
-        classes: list[dict[str, list[int]]] = []
-        for rank in one.units.first:
-            mine: dict[str, list[int]] = {}
-            begin = one.begin[rank]
-            for place, end in enumerate(one.end[rank]):
-                if end >= 0:
-                    row = mine.setdefault(self.stream_of(rank, place), [place, 0])
-                    row[1] += end - begin[place]
-            classes.append(mine)
-        found: dict[str, int] = {}
-        for rank, unit in enumerate(one.units.of):
-            for place, ns in classes[unit].values():
-                stream = self.stream_of(rank, place)
-                found[stream] = found.get(stream, 0) + ns
-        return found
-
-    @cached_property
-    def mean_ns(self) -> dict[str, int]:
-        """Each account, the mean of the ranks, ns, rounded."""
-        count = len(self.ranks)
-        return {name: round(ns / count) for name, ns in zip(ACCOUNTS, self.sum_ns(self.ranks), strict=True)}
-
-    @cached_property
-    def mean_busy_ns(self) -> int:
-        """Compute of a rank, the mean of the ranks, ns."""
-        return sum(ns for name, ns in self.mean_ns.items() if name.startswith("compute "))
 
     def timed_passes(self, track: Track) -> list[TimedPass]:
         """Passes of micro-batches are not in execution traces."""
         return []
 
-    # -- the graph -------------------------------------------------------------------------
-
-    @cached_property
-    def graph(self) -> TraceGraph:
-        """Who waits for whom."""
-        one = self.executed
-        first = one.units.first
-        return build_graph(
-            [one.nodes[rank] for rank in first], [one.start[rank] for rank in first],
-            [one.end[rank] for rank in first], one.order, [one.lanes[rank] for rank in first],
-            [one.meetings[rank] for rank in first], one.sends, one.before,
-        )  # fmt: skip
-
-    @cached_property
-    def _flat(self) -> array[int]:
-        return self.graph.graph.flat([self.graph.durations])
-
-    @cached_property
-    def slack_ns(self) -> list[array[int]]:
-        """How much later each node of each rank may end before the step is longer, ns, in this order."""
-        built = self.graph
-        late = built.graph.latest(self._flat, max(built.ends))
-        return self.executed.units.spread([
-            array("q", (late[node] - built.ends[node] if node > 0 else 0 for node in nodes))
-            for nodes in built.over
-        ])  # fmt: skip
-
-    @cached_property
-    def critical_path(self) -> list[Segment]:
-        """What the step time is made of, 0 to the end, in time order."""
-        built, one = self.graph, self.executed
-        step = self.step_time_ns
-        if not step:
-            return []
-        ends = one.end
-        rank = next(number for number, end, _ in one.ranks if end == step)
-        place = max(range(len(ends[rank])), key=lambda at: (ends[rank][at], -at))
-        found: list[Segment] = []
-        until = step
-        unit = one.units.of[rank]
-        for walked in built.graph.path(built.over[unit][place], built.ends, unit):
-            if walked.start >= until:
-                continue
-            unit, where = built.place_of(walked.node, walked.track)
-            unit, where = self._member(walked, unit, where)
-            who = one.units.first[unit]
-            kind = ACCOUNTS[account_of(one, who, where)]
-            found.append(Segment(walked.start, until, who, where, kind, self._reason(walked)))
-            until = walked.start
-        found.reverse()
-        return found
-
-    def _member(self, walked: Step, unit: int, place: int) -> tuple[int, int]:
-        """Of a collective the node of the class of ranks that the path goes through."""
-        number = self.executed.meetings[self.executed.units.first[unit]][place]
-        if number == NONE or walked.track == unit:
-            return unit, place
-        return walked.track, self._place_in[walked.track].get(number, place)
-
-    @cached_property
-    def _place_in(self) -> list[dict[int, int]]:
-        """Of each class of ranks the node that each collective is there."""
-        one = self.executed
-        return [
-            {number: place for place, number in enumerate(one.meetings[rank]) if number != NONE}
-            for rank in one.units.first
-        ]
-
-    def _reason(self, walked: Step) -> str:
-        cause = walked.cause
-        if cause is None:
-            return "the step begins"
-        first = self.executed.units.first
-        unit, place = self.graph.place_of(cause.node, cause.track)
-        if cause.why == RECEIVED:
-            return f"it needs the message that rank {first[unit]} sends"
-        if cause.why == ARRIVED or cause.track != walked.track:
-            return f"rank {first[cause.track]} came last"
-        mine = self.graph.place_of(walked.first, walked.track)
-        return self.why_after(first[mine[0]], mine[1], first[unit], place)
-
-    def why_after(self, rank: int, place: int, other: int, before: int) -> str:
-        """Why a node came after another of its rank: data, ctrl, or what it held."""
-        one = self.executed.nodes[rank]
-        if rank == other and before in one.data[place]:
-            return "data"
-        if rank == other and before in one.ctrl[place]:
-            return "ctrl"
-        return "slot" if self.is_astra else "stream"
-
-    # -- what it is told by ----------------------------------------------------------------
-
-    @cached_property
-    def legs(self) -> list[Leg]:
-        """The critical path, a leg for each node."""
-        return [
-            Leg(
-                index,
-                index + 1,
-                one.start,
-                one.end,
-                one.rank,
-                one.rank,
-                None,
-                self.name_of(one.rank, one.place),
-                -1,
-                one.reason,
-            )
-            for index, one in enumerate(self.critical_path)
-        ]
-
     @property
     def path_groupings(self) -> tuple[str, ...]:
         """What the critical path can be summed by."""
         return ("kind", "op", "group", "rank")
-
-    def path_parts(self, by: str) -> Iterator[tuple[str, int]]:
-        """(part, ns) of each segment of the critical path."""
-        for one in self.critical_path:
-            if by == "kind":
-                part = one.kind
-            elif by == "rank":
-                part = f"rank {one.rank}"
-            elif by == "group":
-                part = self.stream_of(one.rank, one.place)
-            else:
-                part = pattern_of(self.name_of(one.rank, one.place))
-            yield part, one.end - one.start
 
     def path_spot(self, index: int) -> Spot:
         """Where a segment of the critical path is seen."""
@@ -496,8 +199,6 @@ class TraceResults(Struct, frozen=True, dict=True):
         from simcore.executing.insights import sentences
 
         return sentences(self)
-
-    # -- what if ---------------------------------------------------------------------------
 
     @property
     def what_if_base_ns(self) -> int:
@@ -555,145 +256,7 @@ class TraceResults(Struct, frozen=True, dict=True):
             found[name] = names[name]
         return found
 
-    # -- the table of nodes ----------------------------------------------------------------
-
-    @cached_property
-    def name_table(self) -> list[NameUse]:
-        """What nodes take by name pattern, all ranks together, the most first."""
-        one = self.executed
-        sums: dict[tuple[str, str], list[int]] = {}
-        spots: dict[tuple[str, str], tuple[int, int]] = {}
-        longest: dict[tuple[str, str], int] = {}
-        slack: dict[tuple[str, str], int] = {}
-        for rank, count in zip(one.units.first, self.unit_sizes, strict=True):
-            ends, begin, start, mine = one.end[rank], one.begin[rank], one.start[rank], self.slack_ns[rank]
-            for place, end in enumerate(ends):
-                if end < 0 or start[place] < 0:
-                    continue
-                key = (pattern_of(self.name_of(rank, place)), self.what(rank, place))
-                own = end - begin[place]
-                row = sums.setdefault(key, [0, 0, 0])
-                row[0] += count
-                row[1] += own * count
-                row[2] += (begin[place] - start[place]) * count
-                if own > longest.get(key, NONE):
-                    longest[key] = own
-                    spots[key] = (rank, place)
-                slack[key] = min(slack.get(key, mine[place]), mine[place])
-        critical: dict[tuple[str, str], int] = {}
-        for part in self.critical_path:
-            key = (pattern_of(self.name_of(part.rank, part.place)), self.what(part.rank, part.place))
-            critical[key] = critical.get(key, 0) + part.end - part.start
-        table = [
-            NameUse(*key, row[0], row[1], row[2], critical.get(key, 0), slack[key], *spots[key])
-            for key, row in sums.items()
-        ]
-        return sorted(table, key=lambda use: (-use.own_ns, use.name, use.what))
-
-    @cached_property
-    def group_table(self) -> list[GroupUse]:
-        """What the collectives of each group take, the most first."""
-        sums: dict[tuple[str, tuple[int, ...]], list[int]] = {}
-        one = self.executed
-        # Of each class of ranks the groups that its lowest rank is in: a place of one of each, and its sums.
-        classes: list[list[list[int]]] = []
-        for rank in one.units.first:
-            mine: dict[int, list[int]] = {}
-            by_name: dict[str, list[int]] = {}
-            begin, start, end = one.begin[rank], one.start[rank], one.end[rank]
-            sets, rows = one.nodes[rank].columns.attributes, one.nodes[rank].row
-            for place, number in enumerate(one.meetings[rank]):
-                if number == NONE or end[place] < 0:
-                    continue
-                values = sets[rows[place]]
-                row = mine.get(values)
-                if row is None:
-                    attributes = one.attributes(rank, place)
-                    row = mine[values] = by_name.setdefault(group_name(attributes), [place, 0, 0, 0, 0])
-                size = self.attributes_of(rank, place).get("comm_size")
-                row[1] += 1
-                row[2] += size if isinstance(size, int) else 0
-                row[3] += end[place] - begin[place]
-                row[4] += begin[place] - start[place]
-            classes.append(list(by_name.values()))
-        for rank, unit in enumerate(one.units.of):
-            for place, count, size, own, waits in classes[unit]:
-                group = one.group_of(rank, place)
-                assert group is not None
-                # As many collectives as its first rank has.
-                row = sums.setdefault(group, [count, size, 0, 0])
-                row[2] += own
-                row[3] += waits
-        table = [
-            GroupUse(name or "all ranks", RankSet.of(sorted(ranks)).text(), row[0], row[1], row[2], row[3])
-            for (name, ranks), row in sums.items()
-        ]
-        return sorted(table, key=lambda use: (-use.own_ns, use.group))
-
-    def at(self, rank: int, time_ns: int) -> int:
-        """The last node of a rank that began at or before a time, -1 for none."""
-        starts = self._by_start[rank][0]
-        index = bisect_right(starts, time_ns) - 1
-        return -1 if index < 0 else self._by_start[rank][1][index]
-
-    @cached_property
-    def _by_start(self) -> list[tuple[list[int], list[int]]]:
-        found = []
-        for start in self.executed.start:
-            places = sorted((at for at in range(len(start)) if start[at] >= 0), key=start.__getitem__)
-            found.append(([start[at] for at in places], places))
-        return found
-
-    def share(self, ns: int) -> str:
-        """A share of the step in words."""
-        return f"{percent(ns, self.step_time_ns)} %" if self.step_time_ns else "-"
-
-    def counted(self) -> str:
-        """Ranks and nodes in words."""
-        return f"{plural(len(self.ranks), 'rank')}, {plural(self.held_ops, 'node')}"
-
 
 def executed_results(traces: TraceSet, parameters: Parameters) -> TraceResults:
     """A set that has run with these parameters. Raises `UsageError`, InputError."""
     return TraceResults(execute(traces, parameters))
-
-
-class NameUse(NamedTuple):
-    """Nodes of one name pattern and kind, of all ranks. own_ns: without waiting. rank, place: the longest."""
-
-    name: str
-    what: str
-    nodes: int
-    own_ns: int
-    waits_ns: int
-    critical_ns: int
-    slack_ns: int
-    rank: int
-    place: int
-
-
-class GroupUse(NamedTuple):
-    """Collectives of a group, summed over its ranks. bytes: as comm_size has them. own_ns: without
-    waiting.
-    """
-
-    group: str
-    ranks: str
-    collectives: int
-    bytes: int
-    own_ns: int
-    waits_ns: int
-
-
-def pattern_of(name: str) -> str:
-    """A name with `#` for each number in it: `layer.12.fwd` and `layer.13.fwd` are one pattern."""
-    if not any(one.isdigit() for one in name):
-        return name
-    found: list[str] = []
-    for one in name:
-        if one.isascii() and one.isdigit():
-            if not found or found[-1] != "#":
-                found.append("#")
-        else:
-            found.append(one)
-    return "".join(found)

@@ -13,7 +13,7 @@ from simcore.run.lanes import RunLanes, Said, Step
 from simcore.units import byte_size, duration, plural
 
 if TYPE_CHECKING:
-    from simcore.executing.results import TraceResults
+    from simcore.executing.ran import RanTraces
 
 # What no node is: time in which a rank has nothing to do.
 NOTHING = -1
@@ -25,7 +25,7 @@ _LAST = "its rank came last to the collective"
 class TraceSpanWords:
     """`SpanWords` of execution traces, over their lanes."""
 
-    def __init__(self, results: TraceResults, lanes: RunLanes) -> None:
+    def __init__(self, results: RanTraces, lanes: RunLanes) -> None:
         self._results, self._lanes = results, lanes
 
     def _place(self, number: int, stream: str | None, index: int) -> int:
@@ -145,7 +145,7 @@ class TraceSpanWords:
         return Step(leg.number, None, leg.start_ns, leg.rank, words)
 
 
-def facts_of(results: TraceResults, rank: int, place: int) -> list[str]:
+def facts_of(results: RanTraces, rank: int, place: int) -> list[str]:
     """What the trace says of a node: its group, size, partner, other attributes."""
     values = results.attributes_of(rank, place)
     said = []

@@ -6,7 +6,8 @@ from typing import Any
 
 from simcore.cluster import parameter_values
 from simcore.executing.accounts import ACCOUNTS, FIRST_EXPOSED, WAIT, RankAccounts
-from simcore.executing.results import Segment, TraceResults
+from simcore.executing.ran import Segment
+from simcore.executing.results import TraceResults
 from simcore.parameters import as_dict
 
 

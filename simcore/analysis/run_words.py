@@ -62,9 +62,9 @@ def headline(results: Finished, wide: bool) -> list[str]:
 
         total, each, flops, mfu, hfu = throughput_facts(figures)
         if not wide:
-            return [mfu, "fits" if figures.fits else "does not fit", plural(layout.world, "rank")]
+            return ["fits" if figures.fits else "does not fit", mfu, plural(layout.world, "rank")]
         ranks = plural(layout.world, "rank")
-        return [total, each, flops, mfu, hfu, memory_words(figures), ranks, program.schedule]
+        return [memory_words(figures), total, each, flops, mfu, hfu, ranks, program.schedule]
     if not wide:
         count = f" x{program.microbatches}" if program.has_pipeline_schedule else ""
         return [plural(layout.world, "rank"), f"{printable(program.schedule, 20)}{count}"]

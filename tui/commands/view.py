@@ -46,6 +46,10 @@ _EXAMPLES = (
     ("wltui workload.txt", "where does the step go? q ends it, ? has the keys"),
     ("wltui workload.txt --schedule interleaved --virtual-stages 4", "the same with other parameters"),
     ("wltui traces/", "a measured run: a directory of rank traces"),
+    (
+        "wltui config.json --gpu h100 --world 64 --tp 4 --pp 2",
+        "a model on a layout: its step, and does it fit",
+    ),
 )
 _COMMANDS = (
     "other commands: wltui report FILE  (text or --json; wltui report --help); "
@@ -55,6 +59,8 @@ _COMMANDS = (
     "wltui check FILE...  (what is wrong in files); "
     "wltui export FILE --format simai -o OUT  (the workload as parameters make it); "
     "wltui collective all-reduce --size 64MiB  (one collective alone; wltui collective --help); "
+    "wltui models  (models that are known by name; wltui models FILE counts the parameters of a config.json); "
+    "wltui schedule 1f1b --pp 4 --microbatches 8  (a pipeline's schedule alone); "
     "wltui keys  (every action with its keys, and where your own are read from)"
 )
 
@@ -109,7 +115,10 @@ def build_parser() -> Parser:
     """The words that `wltui` takes without a command."""
     parser = Parser(prog="wltui", description=_DESCRIPTION, epilog=_COMMANDS, examples=_EXAMPLES)
     parser.add_argument(
-        "file", metavar="FILE", nargs="?", help="a workload file, a rank trace, or a directory of rank traces"
+        "file",
+        metavar="FILE",
+        nargs="?",
+        help="a workload file, a trace, a directory of traces, or a model's config.json or name",
     )
     add_model(parser)
     add_run(parser)

@@ -42,7 +42,7 @@ def effect_lines(
     progress: of looking for the changes' times; empty when there are none, or all are there.
     """
     width, height = size
-    lines = [*figure_lines(opened, now, glyphs), *state]
+    lines = [*figure_lines(opened, now, glyphs), *model_lines(opened, now, width), *state]
     # A cell stays free before the frame of the panel.
     alone = change_lines(changes, progress, opened.step_time_ns, width - 1)
     lines += [[], *alone] if alone else []
@@ -67,7 +67,7 @@ def compact_lines(
     Of what has no room that which changes most is shown, and how many there are more.
     """
     width, height = size
-    lines = [step_line(opened, now), *state]
+    lines = [step_line(opened, now), *model_lines(opened, now, width), *state]
     alone = change_lines(changes, progress, opened.step_time_ns, width)
     if alone:
         # What is not possible alone is news.
@@ -98,6 +98,23 @@ def step_line(opened: Run, now: Run) -> Line:
         head += [("   was ", "dim"), (duration(opened.step_time_ns), ""), ("   ", ""),
                  *difference(opened.step_time_ns, now.step_time_ns)]  # fmt: skip
     return head
+
+
+def model_lines(opened: Run, now: Run, width: int) -> list[Line]:
+    """Of a model whether it fits, and the share of the peak it reaches, in a line; no line of other runs."""
+    figures, before = now.model_figures, opened.model_figures
+    if figures is None or before is None:
+        return []
+    from simcore.analysis.model_figures import memory_words
+
+    reaches = f"MFU {100 * figures.throughput.mfu:.1f} %"
+    was = f", was {100 * before.throughput.mfu:.1f} %" if now is not opened else ""
+    words = memory_words(figures)
+    short = "fits" if figures.fits else "does not fit"
+    room = width - len(reaches) - len(was) - 3
+    memory = next((one for one in (f"memory {words}", words, short) if len(one) <= room), short)
+    role = "" if figures.fits else "worse"
+    return [[(memory, role), (f"   {reaches}", ""), (was, "dim")]]
 
 
 def figure_lines(opened: Run, now: Run, glyphs: Glyphs) -> list[Line]:

@@ -70,7 +70,9 @@ def _row(row: FormRow, at: bool, refused: bool, width: int) -> Line:
         form = next((one for one in (row.form, row.form.partition(",")[0]) if len(one) <= room), "")
         return [*line, (form, "dim")]
     # Words have no unit: their old value may begin where the unit would stand.
-    line += [(f"{row.unit:<{max(27 - max(len(value), 18), 0)}}", "dim")] if row.unit or not row.was else []
+    if row.unit or not row.was:
+        gap = " " if row.unit else ""
+        line.append((f"{row.unit + gap:<{max(27 - max(len(value), 18), 0)}}", "dim"))
     return [*line, (was, "warn") if was else (row.origin, "dim")]
 
 

@@ -44,7 +44,8 @@ def run_lines(session: Session, chosen: int, marked: list[KeptRun], width: int) 
         sign = ">" if place == chosen else " "
         letter = "AB"[marked.index(run)] if run in marked else " "
         shown = "*" if run is here else " "
-        name = cells(run.name or words.get(place, "as opened" if run is first else ""), _NAME)
+        known = _of_model(run) or words.get(place, "as opened" if run is first else "")
+        name = cells(run.name or known, _NAME)
         role = "accent" if place == chosen else ""
         head: Line = [(f"{sign} {letter}", "key"), (f"{shown}{place + 1:>3}  ", role)]
         head += [(f"{name:<{_NAME}} ", role or "bright" if run.name else role or "dim"), *_step(run, first)]
@@ -62,6 +63,15 @@ def _flags(run: KeptRun, of_several: bool) -> str:
     if of_several and run.label is not None:
         words = ["--run", run.label, *words]
     return " ".join(map(shlex.quote, words)) or "(as in the file)"
+
+
+def _of_model(run: KeptRun) -> str:
+    """Of a model's run that is there whether it fits and what share of the peak it reaches; "" of others."""
+    figures = run.results.model_figures if run.results is not None else None
+    if figures is None:
+        return ""
+    reaches = 100 * figures.throughput.mfu
+    return f"fits, MFU {reaches:.1f} %" if figures.fits else f"does not fit, MFU {reaches:.0f} %"
 
 
 def _extremes(history: Sequence[KeptRun]) -> dict[int, str]:

@@ -1,0 +1,68 @@
+"""Whole screens of a model on a layout as text. After a wanted change: `pytest tests/tui --snapshot-update`."""
+
+from __future__ import annotations
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from simcore.analysis import Results
+from simcore.model.maker import ModelMaker
+from simcore.model.names import MODELS
+from simcore.parameters import Parameters
+from simcore.simulation import simulate
+from tests.tui.conftest import MakeApp
+from tests.tui.screen_reading import press, run_over, screen_rows
+from tests.tui.test_text_frames import frame_after
+
+SIZES = [(80, 24), (200, 50)]
+# It fits, and with smaller memory it does not.
+FRAMES = {
+    "summary": ("80GB", ()),
+    "summary, does not fit": ("40GB", ()),
+    "summary, what fits tried": ("40GB", ("t",)),
+    "timeline, memory": ("80GB", ("2", "j")),
+    "timeline, too full": ("40GB", ("2", "j", *"www")),
+    "layers, a row as its ops": ("80GB", ("3", "j")),
+    "why": ("40GB", ("4",)),
+    "parameters": ("80GB", ("5",)),
+    "parameters, changed": ("40GB", ("5", *"jjj", "L")),
+    "parameters, refused": ("80GB", ("5", "j", "enter", "backspace", "3", "enter")),
+    "runs": ("40GB", ("t", "R")),
+    "compare": ("40GB", ("t", "6")),
+    "notes": ("80GB", ("exclamation_mark",)),
+}
+
+
+def llama(limit: str) -> Results:
+    opened = ModelMaker("llama-3-8b", MODELS["llama-3-8b"]).opened()
+    return Results(simulate(opened, Parameters(gpu="h100", world=16, tp=2, pp=2, global_batch=64,
+                                               memory_limit=limit)))  # fmt: skip
+
+
+@pytest.mark.parametrize("size", SIZES, ids=["80x24", "200x50"])
+@pytest.mark.parametrize("name", FRAMES)
+async def test_the_screen_of_a_model_is_drawn_as_before(
+    make_app: MakeApp, snapshot: SnapshotAssertion, name: str, size: tuple[int, int]
+) -> None:
+    limit, keys = FRAMES[name]
+    app = make_app(llama(limit), first="summary")
+    async with app.run_test(size=size) as pilot:
+        # What would help is looked for behind the picture; `t` tries what has been found.
+        await run_over(pilot)
+        await press(pilot, *keys)
+        await run_over(pilot)
+        rows = screen_rows(app)
+    assert [len(row) for row in rows] == [size[0]] * size[1]
+    assert "\n".join(row.rstrip() for row in rows) == snapshot
+
+
+@pytest.mark.parametrize(
+    "name", ["summary, does not fit", "timeline, too full", "parameters, refused", "layers, a row as its ops"]
+)
+async def test_the_screen_of_a_model_in_ascii_is_drawn_as_before(
+    make_app: MakeApp, snapshot: SnapshotAssertion, name: str
+) -> None:
+    limit, keys = FRAMES[name]
+    text = await frame_after(make_app(llama(limit), first="summary", ascii_only=True), (80, 24), keys)
+    assert text.isascii()
+    assert text == snapshot

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,7 @@ def find_gpu(name: str) -> Gpu:
         raise _refusal(name, message, place) from None
 
 
+@cache
 def _known() -> dict[str, dict[str, Any]]:
     return parse_toml((Path(__file__).parent / "gpus.toml").read_text("utf-8"), _EXPECTED)
 

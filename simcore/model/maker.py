@@ -22,6 +22,8 @@ from simcore.workload import Header, Workload
 from simcore.workload.model import Phase
 
 _AICB = "AICB arguments"
+# A form asks for the rows of the draft, of the run on the screen and of the opened one, in turn.
+_KEPT = 4
 # What `--aicb-args` is given in place of.
 _IN_AICB_ARGS = tuple(flag.field for flag in FLAGS if flag.of == ("model",) and "aicb" not in flag.field)
 
@@ -45,7 +47,7 @@ class ModelMaker:
         self.path = path
         self.model = model
         self.diagnostics = diagnostics
-        self._made: tuple[Parameters, Made] | None = None
+        self._made: dict[Parameters, Made] = {}
         self._of_aicb: tuple[Parameters, Workload] | None = None
 
     def opened(self) -> Workload:
@@ -76,8 +78,9 @@ class ModelMaker:
         return self._of_aicb[1]
 
     def made(self, parameters: Parameters) -> Made:
-        """The rows in dialect megatron, and what they were made of; those of the last parameters are kept."""
-        if self._made is None or self._made[0] != parameters:
+        """The rows in dialect megatron, and what they were made of; those made last are kept."""
+        made = self._made.get(parameters)
+        if made is None:
             self._check(parameters)
             assert self.model is not None
             training = resolve(self.model, parameters)
@@ -91,8 +94,10 @@ class ModelMaker:
                     f"--seq {training.seq} in micro-batches of {training.microbatch_size}: a cell would have "
                     "2^63 bytes or ns or more; shorter sequences or smaller micro-batches would fit"
                 ) from None
-            self._made = parameters, Made(training, gpu, workload, rows.ops)
-        return self._made[1]
+            made = Made(training, gpu, workload, rows.ops)
+            # In one assignment: a worker makes rows, too.
+            self._made = dict([*self._made.items(), (parameters, made)][-_KEPT:])
+        return made
 
     def dims(self, parameters: Parameters) -> tuple[tuple[str, ...], float] | None:
         """The network of the GPU, as `--dim` has it, and its memory's GB/s."""

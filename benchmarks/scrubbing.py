@@ -28,7 +28,10 @@ from benchmarks.terminal import COLUMNS, QUESTION, ROWS, Terminal
 CHANGE_MS = 300.0
 BURST = 10
 _FORM = ("--screen", "parameters", "--no-session")
-_MODEL = "gpt-3-175b --gpu h100 --world 1024 --tp 8 --pp 8 --global-batch 1536 --seq 2048".split()
+_MODEL = (
+    "gpt-3-175b", "--gpu", "h100", "--world", "1024", "--tp", "8", "--pp", "8", "--global-batch", "1536",
+    "--seq", "2048",
+)  # fmt: skip
 
 
 class Scrubbed(NamedTuple):
@@ -44,7 +47,7 @@ class Scrubbed(NamedTuple):
 RUNS = {
     "one change": Scrubbed((SEED_002,), "jjjjjj", "microbatches", 16),
     "two others": Scrubbed((SEED_002,), "jjjjjll" + "j" * 13 + "L" + "k" * 12, "microbatches", 16),
-    "a model": Scrubbed(tuple(_MODEL), "j" * 9, "seq", 2048),
+    "a model": Scrubbed(_MODEL, "j" * 9, "seq", 2048),
 }
 _STEP = re.compile(r"step (\d[\d.]* \w+)")
 

@@ -173,13 +173,13 @@ class Finished(Struct, frozen=True, dict=True):
         return file_memory(self.simulation)
 
     @cached_property
-    def interleaved_run(self) -> Simulation | None:
-        """A model without a given schedule, run with virtual stages and overlap; None of any other run."""
+    def fastest_ns(self) -> int | None:
+        """What a model without a given schedule takes at least, ns; None of any other run."""
         if self.simulation.workload.maker is None:
             return None
-        from simcore.analysis.model_figures import interleaved_run
+        from simcore.analysis.model_figures import fastest_ns
 
-        return interleaved_run(self.simulation)
+        return fastest_ns(self.simulation, self.accounts)
 
     @cached_property
     def smaller_runs(self) -> tuple[Smaller, ...]:

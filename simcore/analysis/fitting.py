@@ -12,9 +12,10 @@ from simcore.model.maker import ModelMaker
 from simcore.model.memory import stage_memory
 from simcore.model.training import Training, resolve
 from simcore.parameters import Parameters
-from simcore.program import build_program
+from simcore.program.building import chosen_schedule
+from simcore.program.order import Shape
 from simcore.records import replace
-from simcore.simulation import Simulation, made, place
+from simcore.simulation import Simulation
 
 # So many ways of several changes are enough, of so many at once.
 _ENOUGH, _TOGETHER = 3, 3
@@ -39,7 +40,7 @@ def smaller_runs(simulation: Simulation) -> Iterator[Smaller]:
     """Changes with which a run needs less memory, those that can be: each alone, and if none of them is
     enough two at once, then three, then all of them. The global batch stays what it is.
 
-    Each is built as far as it takes to know what its schedule holds, and not run.
+    None is run: what a schedule holds is known from its order.
     """
     found, figures = made_of(simulation), model_figures(simulation)
     assert found is not None, "asked of a model alone"
@@ -76,7 +77,7 @@ class _Search:
         self.simulation = simulation
         self.limit = limit
         # What a schedule holds of its chunks: whatever they weigh, it is the same.
-        self._held: dict[object, list[Sequence[tuple[int, int, int]]]] = {}
+        self._held: dict[object, list[list[tuple[int, int, int]]]] = {}
 
     def with_changes(self, changes: Sequence[_Change]) -> Smaller | None:
         """A run with these; None where it cannot be, or some of them change the same."""
@@ -101,13 +102,33 @@ class _Search:
         assert isinstance(maker, ModelMaker)
         assert maker.model is not None
         training = resolve(maker.model, parameters)
-        key = (training.pp, training.chunks, training.microbatches, parameters.schedule)
+        key = (training.pp, training.chunks, training.microbatches)
         if key not in self._held:
-            workload = made(self.simulation.workload, parameters)
-            program, _ = build_program(workload, place(workload, parameters)[0], parameters)
-            self._held[key] = [stage.held for stage in program.stages]
+            self._held[key] = held_chunks(training, parameters)
         held = self._held[key]
         return max(stage_memory(training, stage, held[stage]).total for stage in range(training.pp))
+
+
+def held_chunks(training: Training, parameters: Parameters) -> list[list[tuple[int, int, int]]]:
+    """When each stage holds and frees a chunk, as `StageProgram` has it, by the order of its actions alone.
+
+    Raises `UsageError` for a schedule that cannot be.
+    """
+    name = parameters.schedule or ("interleaved" if training.chunks > 1 else "1f1b")
+    schedule, given = chosen_schedule(name)
+    shape = Shape(training.pp, training.microbatches, training.chunks, parameters.overlap_fwd_bwd)
+    misfit = schedule.misfit(training.pp, training.microbatches)
+    if misfit:
+        raise UsageError(f"--schedule {name}: {misfit}")
+    stages = []
+    for stage in range(training.pp):
+        actions = schedule.actions(shape, stage) if given is None else given.order.stages[stage]
+        held: list[tuple[int, int, int]] = []
+        for place, action in enumerate(actions):
+            if action.kind != "I":
+                held.append((place, action.chunk, 1 if action.kind == "F" else -1))
+        stages.append(held)
+    return stages
 
 
 def _changes(training: Training, same: dict[str, Any]) -> list[_Change]:

@@ -12,13 +12,17 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from simcore.diagnostics import UsageError, printable
+from simcore.analysis.accounts import Accounts
+from simcore.diagnostics import printable
 from simcore.model.flops import step_flops
 from simcore.model.maker import Made, ModelMaker
 from simcore.model.memory import StageMemory, chunk_activations, memory_limit, stage_memory
 from simcore.model.sizes import Model
-from simcore.records import Struct, replace
-from simcore.simulation import Simulation, simulate
+from simcore.records import Struct
+from simcore.simulation import Simulation
+
+# What a schedule can hide, by kind of group.
+_HIDDEN = ("dp", "dp_ep", "pp")
 
 
 class Throughput(NamedTuple):
@@ -66,33 +70,22 @@ def model_figures(simulation: Simulation) -> ModelFigures | None:
     return ModelFigures(training.model, throughput, memory, limit)
 
 
-def interleaved_run(simulation: Simulation) -> Simulation | None:
-    """A run of the same model with as many virtual stages as fit, its gradients reduced as backward goes.
+def fastest_ns(simulation: Simulation, accounts: Sequence[Accounts]) -> int | None:
+    """What a step of the same rows takes at least, ns, whatever its schedule: the rank that has most to do
+    without any bubble, with gradients, weights and transfers hidden. accounts: of each rank class.
 
-    None where a schedule, virtual stages or overlap were given, on one stage, and where no number of virtual
-    stages fits.
+    None where a schedule, virtual stages or overlap were given, and on one stage.
     """
     found, parameters = made_of(simulation), simulation.parameters
     given = (parameters.schedule, parameters.virtual_stages)
-    if found is None or found.training.pp == 1 or given != (None, None):
+    if found is None or found.training.pp == 1 or given != (None, None) or parameters.steps > 1:
         return None
     if parameters.overlap_grad_reduce or parameters.overlap_param_gather or parameters.jitter:
         return None
-    training = found.training
-    layers, rest = divmod(training.model.layers, training.pp)
-    if rest or training.microbatches % training.pp or len(set(training.stage_layers)) > 1 or layers == 1:
-        return None
-    other = replace(
-        parameters,
-        virtual_stages=layers,
-        overlap_grad_reduce=training.dp * training.cp > 1,
-        overlap_param_gather=training.dp * training.cp > 1 and training.zero > 0,
-        no_fold=False,
+    return max(
+        one.busy_ns + sum(ns for kind, ns in one.exposed_ns().items() if kind not in _HIDDEN)
+        for one in accounts
     )
-    try:
-        return simulate(simulation.workload, other)
-    except UsageError:
-        return None
 
 
 def made_of(simulation: Simulation) -> Made | None:

@@ -171,6 +171,11 @@ def _left_out(workload: Workload, parameters: Parameters) -> list[Diagnostic]:
 
 # Beyond this lies a slip of the keyboard: no reader opens such a file in a minute.
 _MOST_ROWS = 10_000_000
+# What each micro-batch of a file begins with; rows without cells that stand for it where a stage has none,
+# and behind the last layer.
+_BLOCK = "embedding_layer"
+_FIRST, _LAST = -1, -2
+_MARKS = {_FIRST: _BLOCK, _LAST: "final_none"}
 
 
 def of_stage(workload: Workload, stage: int) -> Workload:
@@ -189,17 +194,23 @@ def of_stage(workload: Workload, stage: int) -> Workload:
     if len(block) * batches > _MOST_ROWS:
         raise UsageError(f"{batches} micro-batches: a file of more than {_MOST_ROWS} rows is not written")
     for cells in (workload.fwd, workload.ig):
-        if any(row in cells.asynchronous for row in block):
+        if any(row in cells.asynchronous or cells.group[row] == "cp" for row in block):
             raise UsageError(
                 "--format simai: collectives beside compute (--cp, --zero 3) have no word in SimAI text"
             )
+    if not any(workload.name[row].startswith(_BLOCK) for row in block):
+        # A reader tells the micro-batches by it: without any cell it costs nothing.
+        block = [_FIRST, *block]
+    if block[-1] in workload.recomputed:
+        # Something behind the layer has to initiate that it runs again.
+        block = [*block, _LAST]
     order = [*mine.prologue, *block * batches, *mine.loss, *tail]
     checkpoints, initiates = _marked(workload, block, len(mine.prologue), batches)
     header = replace(workload.header, checkpoints=checkpoints, checkpoint_initiates=initiates)
     return replace(
         workload,
         header=header,
-        name=[workload.name[row] for row in order],
+        name=[_MARKS[row] if row in _MARKS else workload.name[row] for row in order],
         line=array("q", range(1, len(order) + 1)),
         fwd=_picked(workload.fwd, order),
         ig=_picked(workload.ig, order),
@@ -207,6 +218,7 @@ def of_stage(workload: Workload, stage: int) -> Workload:
         process_ns=array("q", [100]) * len(order),
         stages=(),
         recomputed={},
+        waits={},
         maker=None,
     )
 
@@ -231,10 +243,10 @@ def _marked(
 
 def _picked(cells: Cells, order: list[int]) -> Cells:
     return Cells(
-        array("q", [cells.compute_ns[row] for row in order]),
-        [cells.collective[row] for row in order],
-        [cells.group[row] for row in order],
-        array("q", [cells.bytes[row] for row in order]),
+        array("q", [0 if row in _MARKS else cells.compute_ns[row] for row in order]),
+        [None if row in _MARKS else cells.collective[row] for row in order],
+        [None if row in _MARKS else cells.group[row] for row in order],
+        array("q", [0 if row in _MARKS else cells.bytes[row] for row in order]),
     )
 
 

@@ -307,18 +307,28 @@ def test_the_network_is_cleared_where_free_communication_changes_little() -> Non
 def of_model(**parameters: str | int) -> Simulation:
     """A small model on four GPUs."""
     model = Model("small", 4, 1024, 8, 8, 128, 4096, True, 32000, 2048, tied_embeddings=False)
-    given = Parameters(world=4, tp=2, pp=2, global_batch=4, gpu="h100", **parameters)  # type: ignore[arg-type]
+    given = Parameters(**{"world": 4, "tp": 2, "pp": 2, "global_batch": 4, "gpu": "h100", **parameters})  # type: ignore[arg-type]
     return simulate(ModelMaker("small", model).opened(), given)
 
 
-def test_the_range_of_a_step_without_a_schedule_is_that_of_the_run_it_names() -> None:
-    given = said(of_model())["schedule-range"]
-    other = of_model(virtual_stages=2)
-    ends = sorted((of_model().step_time_ns, other.step_time_ns))
-    assert given == (
-        f"No schedule was given: the step is between {duration(ends[0])} and {duration(ends[1])}, "
-        f"{duration(other.step_time_ns)} with --virtual-stages 2."
+def test_the_range_of_a_step_without_a_schedule_holds_whatever_is_given() -> None:
+    step_ns, least_ns = of_model().step_time_ns, Results(of_model()).fastest_ns
+    assert least_ns is not None
+    assert said(of_model())["schedule-range"] == (
+        f"No schedule was given: the step is between {duration(least_ns)}, without a bubble and with "
+        f"gradients and transfers hidden, and {duration(step_ns)}, as 1f1b (--virtual-stages, "
+        "--overlap-grad-reduce)."
     )
+    hidden = {"overlap_grad_reduce": True, "overlap_param_gather": True}
+    others = [
+        of_model(virtual_stages=2), of_model(schedule="zb-h1"), of_model(schedule="zb-h2"),
+        of_model(**hidden), of_model(virtual_stages=2, **hidden),
+    ]  # fmt: skip
+    assert all(least_ns <= other.step_time_ns for other in others)
+    # Of many micro-batches the bubble is little: the end is near what can be reached.
+    many = Results(of_model(global_batch=64))
+    assert many.fastest_ns is not None
+    assert many.fastest_ns > 0.95 * of_model(global_batch=64, schedule="zb-h2").step_time_ns
 
 
 def without_compute(**cells: int) -> Simulation:

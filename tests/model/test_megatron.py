@@ -9,12 +9,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import Results
-from simcore.analysis.model_figures import model_figures
+from simcore.analysis.fitting import held_chunks
+from simcore.analysis.model_figures import made_of, model_figures
 from simcore.diagnostics import UsageError
 from simcore.model.maker import ModelMaker
 from simcore.model.megatron import stage_parameters
 from simcore.model.names import MODELS
 from simcore.model.sizes import Mla, Model, Moe
+from simcore.model.toml_file import model_toml
 from simcore.parameters import Parameters
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
@@ -166,6 +168,28 @@ def test_more_stages_are_a_file_each(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["check", str(tmp_path / "out" / "stage-1.txt")]) == 0
 
 
+@pytest.mark.parametrize("recompute", ["none", "full"])
+def test_the_file_of_any_stage_is_read_with_its_micro_batches(tmp_path: Path, recompute: str) -> None:
+    """Each as a stage of its own: what it computes is what the stage of the model does."""
+    given = {"gpu": "h100", "global_batch": 12, "recompute": recompute, "tp": 2}
+    model = run(SMALL, world=8, pp=4, **given)
+    words = ["--world", "8", "--tp", "2", "--pp", "4", "--global-batch", "12", "--recompute", recompute]
+    toml = tmp_path / "model.toml"
+    toml.write_text(model_toml(SMALL), "utf-8")
+    out = tmp_path / "out"
+    command = ["export", "--model", str(toml), "--gpu", "h100", *words, "--format", "simai", "--per-rank"]
+    assert main([*command, "-o", str(out)]) == 0
+    accounts = zip(model.timeline.classes, Results(model).accounts, strict=True)
+    busy = {one.stage: found.busy_ns for one, found in accounts}
+    for stage in range(4):
+        file = simulate(
+            open_workload(str(out / f"stage-{stage}.txt")),
+            Parameters(pp=1, world=2, schedule="1f1b", microbatches=None),
+        )
+        assert len(file.program.structure.blocks) == 12
+        assert Results(file).accounts[0].busy_ns == busy[stage]
+
+
 @pytest.mark.parametrize(
     ("parameters", "says"),
     [
@@ -213,6 +237,20 @@ def test_what_does_not_fit_says_what_would() -> None:
         again = model_figures(simulate(results.source, one.parameters))
         assert again is not None
         assert again.fullest.total == one.most
+
+
+@pytest.mark.parametrize(
+    ("schedule", "chunks"),
+    [(None, None), ("gpipe", None), ("zb-h1", None), ("zb-h2", None), (None, 2), ("looped-bfs", 2)],
+)
+def test_what_a_schedule_holds_is_known_from_its_order(schedule: str | None, chunks: int | None) -> None:
+    given = {"world": 4, "pp": 4, "global_batch": 8, "schedule": schedule, "virtual_stages": chunks}
+    simulation = run(SMALL, **given)
+    made = made_of(simulation)
+    assert made is not None
+    held = held_chunks(made.training, simulation.parameters)
+    ours = [[one[1:] for one in stage] for stage in held]
+    assert ours == [[one[1:] for one in stage.held] for stage in simulation.program.stages]
 
 
 def test_several_changes_at_once_where_none_is_enough() -> None:

@@ -1,4 +1,4 @@
-"""Whole screens of a model on a layout as text. After a wanted change: `pytest tests/tui --snapshot-update`."""
+"""Whole screens of a model on a layout as text. After a wanted change: `--snapshot-update`."""
 
 from __future__ import annotations
 

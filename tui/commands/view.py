@@ -59,7 +59,7 @@ _COMMANDS = (
     "wltui check FILE...  (what is wrong in files); "
     "wltui export FILE --format simai -o OUT  (the workload as parameters make it); "
     "wltui collective all-reduce --size 64MiB  (one collective alone; wltui collective --help); "
-    "wltui models  (models that are known by name; wltui models FILE counts the parameters of a config.json); "
+    "wltui models  (models that are known by name; wltui models FILE counts a config.json's parameters); "
     "wltui schedule 1f1b --pp 4 --microbatches 8  (a pipeline's schedule alone); "
     "wltui keys  (every action with its keys, and where your own are read from)"
 )

@@ -7,20 +7,14 @@ from simcore.units import duration
 
 
 def schedule_range(facts: Facts) -> Sentence | None:
-    """Said of a model on several stages without a schedule: the step with virtual stages and overlap, too."""
-    other = facts.results.interleaved_run
-    if other is None:
+    """Said of a model on several stages without a schedule: what the step is at least, whatever it is."""
+    least_ns = facts.results.fastest_ns
+    if least_ns is None:
         return None
-    simulation, step_ns = other, facts.step_ns
-    least, most = sorted((simulation.step_time_ns, step_ns))
-    parameters = simulation.parameters
-    words = f"--virtual-stages {parameters.virtual_stages}"
-    if parameters.overlap_grad_reduce:
-        words += " --overlap-grad-reduce"
-    if parameters.overlap_param_gather:
-        words += " --overlap-param-gather"
+    schedule = facts.simulation.program.schedule
     text = (
-        f"No schedule was given: the step is between {duration(least)} and {duration(most)}, "
-        f"{duration(simulation.step_time_ns)} with {words}."
+        f"No schedule was given: the step is between {duration(least_ns)}, without a bubble and with "
+        f"gradients and transfers hidden, and {duration(facts.step_ns)}, as {schedule} "
+        "(--virtual-stages, --overlap-grad-reduce)."
     )
-    return Sentence("schedule-range", text, simulation.step_time_ns)
+    return Sentence("schedule-range", text, least_ns)

@@ -49,9 +49,9 @@ class _Fields:
         """The whole number under the first of the names that is there. Raises InputError for any other."""
         for name in names:
             value = self.table.get(name)
+            self.used.add(name)
             if value is None:
                 continue
-            self.used.add(name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise refusal(self.path, f"{name}: found {shown(value)}, expected a whole number")
             return value
@@ -128,6 +128,12 @@ def _deepseek(fields: _Fields) -> Model:
     from simcore.records import replace
 
     model = _llama(fields)
+    frequency = fields.count("moe_layer_freq", default=1)
+    if frequency != 1:
+        raise refusal(
+            fields.path,
+            f"moe_layer_freq: found {frequency}, expected 1: dense layers come first or not at all",
+        )
     mla = Mla(
         fields.count("q_lora_rank", default=0),
         fields.count("kv_lora_rank"),

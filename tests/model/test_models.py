@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from simcore.diagnostics import InputError, UsageError
 from simcore.inputs import open_input
-from simcore.model.huggingface import read_config
+from simcore.model.huggingface import _KINDS, read_config
 from simcore.model.names import MODELS
 from simcore.model.opening import find_model, named_model
 from simcore.model.sizes import Mla, Model, Moe
@@ -27,6 +27,13 @@ LLAMA = {
     "model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8,
     "num_hidden_layers": 32, "intermediate_size": 14336, "vocab_size": 128256,
     "max_position_embeddings": 8192, "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+}  # fmt: skip
+DEEPSEEK = LLAMA | {
+    "model_type": "deepseek_v2", "hidden_size": 5120, "num_attention_heads": 128, "num_hidden_layers": 60,
+    "intermediate_size": 12288, "vocab_size": 102400, "q_lora_rank": 1536, "kv_lora_rank": 512,
+    "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "n_routed_experts": 160,
+    "num_experts_per_tok": 6, "moe_intermediate_size": 1536, "n_shared_experts": 2,
+    "first_k_dense_replace": 1, "moe_layer_freq": 1,
 }  # fmt: skip
 # Configurations of other kinds, and their parameters as published, billions.
 CONFIGS: list[tuple[dict[str, Any], float]] = [
@@ -54,14 +61,27 @@ CONFIGS: list[tuple[dict[str, Any], float]] = [
                  "num_experts": 128, "num_experts_per_tok": 8, "vocab_size": 151936},
         30.53,
     ),
+    (DEEPSEEK, 235.74),
+    # Queries projected at once: `q_lora_rank` is null.
     (
-        LLAMA | {"model_type": "deepseek_v2", "hidden_size": 5120, "num_attention_heads": 128,
-                 "num_hidden_layers": 60, "intermediate_size": 12288, "vocab_size": 102400,
-                 "q_lora_rank": 1536,
-                 "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
-                 "n_routed_experts": 160, "num_experts_per_tok": 6, "moe_intermediate_size": 1536,
-                 "n_shared_experts": 2, "first_k_dense_replace": 1},
-        235.74,
+        DEEPSEEK | {"hidden_size": 2048, "num_attention_heads": 16, "num_hidden_layers": 27,
+                    "intermediate_size": 10944, "moe_intermediate_size": 1408, "n_routed_experts": 64,
+                    "q_lora_rank": None},
+        15.71,
+    ),
+    (
+        DEEPSEEK | {"model_type": "deepseek_v3", "hidden_size": 7168, "num_hidden_layers": 61,
+                    "intermediate_size": 18432, "vocab_size": 129280, "n_routed_experts": 256,
+                    "num_experts_per_tok": 8, "moe_intermediate_size": 2048, "n_shared_experts": 1,
+                    "first_k_dense_replace": 3},
+        671.03,
+    ),
+    (
+        LLAMA | {"model_type": "qwen2_moe", "hidden_size": 2048, "num_attention_heads": 16,
+                 "num_key_value_heads": 16, "num_hidden_layers": 24, "intermediate_size": 5632,
+                 "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632,
+                 "num_experts": 60, "num_experts_per_tok": 4, "vocab_size": 151936},
+        14.316,
     ),
     (
         {"model_type": "gpt2", "n_embd": 1600, "n_head": 25, "n_layer": 48, "n_positions": 1024,
@@ -88,6 +108,16 @@ def test_a_config_has_its_published_parameters(config: dict[str, Any], billions:
     assert model.parameters / 1e9 == pytest.approx(billions, rel=1e-3)
 
 
+def test_every_kind_of_config_has_a_published_one() -> None:
+    assert {config["model_type"] for config, _ in CONFIGS} == set(_KINDS)
+
+
+@pytest.mark.parametrize(("config", "billions"), CONFIGS, ids=lambda one: str(one)[:30])
+def test_no_field_of_a_published_config_is_unknown(config: dict[str, Any], billions: float) -> None:
+    _, found = read_config("config.json", json.dumps(config).encode())
+    assert all(one.code != "model-field-unknown" for one in found)
+
+
 def test_what_changes_nothing_and_what_is_not_known_is_said() -> None:
     config = LLAMA | {"num_nextn_predict_layers": 1, "sliding_window": 4096, "my_field": 1}
     _, found = read_config("config.json", json.dumps(config).encode())
@@ -105,6 +135,11 @@ def test_what_changes_nothing_and_what_is_not_known_is_said() -> None:
         ({"model_type": "bert"}, "expected one of llama"),
         ({"hidden_size": 4096, "num_hidden_layers": 3}, "model_type: found `None`"),
         ({"model_type": "llama"}, "expected a configuration with its sizes"),
+        (LLAMA | {"num_hidden_layers": 10**12}, "layers: found 1000000000000, expected 1 to 10000"),
+        (LLAMA | {"hidden_size": -1}, "hidden_size: found `-1`, expected a whole number"),
+        (LLAMA | {"vocab_size": "many"}, "vocab_size: found `many`, expected a whole number"),
+        (DEEPSEEK | {"moe_layer_freq": 2}, "moe_layer_freq: found 2, expected 1"),
+        (DEEPSEEK | {"num_experts_per_tok": 999}, "experts_per_token: found 999, expected 1 to experts 160"),
         (LLAMA | {"hidden_size": "big"}, "hidden_size: found `big`, expected a whole number"),
         (LLAMA | {"num_hidden_layers": 10**12}, "layers: found 1000000000000, expected 1 to"),
         (LLAMA | {"num_key_value_heads": 5}, "kv_heads: 5 does not divide heads 32"),

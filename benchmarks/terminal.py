@@ -34,14 +34,16 @@ class Answer(NamedTuple):
 
 
 class Terminal:
-    """A program in a pseudo-terminal that is read as fast as it comes."""
+    """A program in a pseudo-terminal that is read as fast as it comes. state: the folder of what it keeps,
+    a new one where none is given.
+    """
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], state: str | None = None) -> None:
         self.begun = time.perf_counter()
         self.pid, self.master = pty.fork()
         if self.pid == 0:
             # Each begins without a session, and none is kept for who runs this.
-            state = f"{STATE.name}/{os.getpid()}"
+            state = state or f"{STATE.name}/{os.getpid()}"
             changed = environment() | {"TERM": "xterm-256color", "XDG_STATE_HOME": state}
             for name in ("COLORTERM", "NO_COLOR", "SSH_CONNECTION", "TEXTUAL_FPS"):
                 changed.pop(name, None)

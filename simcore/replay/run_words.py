@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from simcore.diagnostics import printable
 from simcore.measured import MeasuredRun
+from simcore.measured.run import RecordedStep
 from simcore.ranks import RankSet
 from simcore.replay.parameters import Scales
 from simcore.units import change_percent, duration, plural, signed
@@ -13,6 +15,8 @@ from simcore.units import change_percent, duration, plural, signed
 if TYPE_CHECKING:
     from simcore.replay.timed import Timed
 
+# So many steps are listed, of more so many of the slowest.
+_MOST_STEPS, _SLOWEST = 6, 3
 # Cells for what a replay changes: on a page, in a wide row of the screen, in a narrow one.
 _ON_A_PAGE, _IN_A_ROW, _SHORT = 80, 34, 11
 
@@ -34,11 +38,13 @@ def facts(results: Timed) -> list[tuple[str, str]]:
     """(name, words) of what was read and replayed, in the order of a page."""
     run = results.run
     subs = f"; {plural(run.subs, 'sub-operation')} inside them" if run.subs else ""
+    steps = run.recorded.steps if run.recorded is not None else ()
     batches = f", {plural(run.microbatches, 'micro-batch')}" if run.microbatches else ""
     found = [
         ("file", printable(run.path)),
         ("format", format_words(run)),
         *([("run", run.stamp)] if run.stamp is not None else []),
+        *([("steps", steps_words(steps))] if len(steps) > 1 else []),
         ("ranks", f"{ranks_words(run)}; {clock_words(run)}"),
         ("read", f"{plural(run.ops, 'operation')}{batches}{subs}"),
     ]
@@ -62,6 +68,17 @@ def format_words(run: MeasuredRun) -> str:
         return f"{who}; all that was recorded" + (f", {which}" if numbers else "")
     alone = "the only one" if len(numbers) == 1 else f"of {which}"
     return f"{who}; step {run.recorded.step}, {alone}"
+
+
+def steps_words(steps: Sequence[RecordedStep]) -> str:
+    """How long each step lasts on the rank where it takes longest; of many the middle one and the slowest."""
+    slowest = sorted(steps, key=lambda step: -step.longest_ns)
+    if len(steps) <= _MOST_STEPS:
+        each = ", ".join(f"{step.number} {duration(step.longest_ns)}" for step in steps)
+        return f"{each}; the slowest is {slowest[0].number}"
+    middle = slowest[len(slowest) // 2].longest_ns
+    some = ", ".join(f"{step.number} {duration(step.longest_ns)}" for step in slowest[:_SLOWEST])
+    return f"{duration(middle)} in the middle; the slowest: {some}"
 
 
 def headline(results: Timed, wide: bool) -> list[str]:

@@ -1,6 +1,6 @@
 """The accounts of a device beside what HolisticTraceAnalysis says of the same file.
 
-Runs where WLTUI_HTA_PYTHON names a Python with HolisticTraceAnalysis 0.5.0 (tests/export/test_other_readers.py
+Runs where WLTUI_HTA_PYTHON names a Python with HolisticTraceAnalysis 0.5.0 (test_other_readers.py of exports
 says how). Its expression for communication (`^nccl.*Kernel`) knows no kernels of DeepEP, RCCL, MSCCL++ or
 NVSHMEM: there it counts as compute what is none. None of the corpus has any.
 """

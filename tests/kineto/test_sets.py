@@ -13,16 +13,21 @@ from typing import Any
 import pytest
 
 from simcore.asked import Asked
+from simcore.calibration import calibrate
 from simcore.diagnostics import InputError, UsageError
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
+from simcore.measured.run import RecordedStep
 from simcore.parameters import Parameters
 from simcore.replay import MeasuredResults, measured_results
 from simcore.replay.parameters import Scales
-from simcore.replay.run_words import format_words
+from simcore.replay.run_words import facts, format_words, steps_words
 from simcore.replay.stragglers import on_time, stragglers
 from simcore.units import duration
+from simcore.workload.model import Workload
+from tests.export.reading import exported
 from tests.kineto.corpus import DLRM, GLOO, needs_corpus, raw
+from tests.workload.texts import REPOSITORY
 
 pytestmark = needs_corpus
 _NEAR_NS = 10_000
@@ -105,6 +110,44 @@ def test_which_step_it_is_is_said_in_words() -> None:
     assert "step 10, the only one" in format_words(_opened(DLRM))
     assert "step 4, of 3 steps (2-4)" in format_words(_opened(GLOO))
     assert "all that was recorded, 3 steps (2-4)" in format_words(_opened(GLOO, step="all"))
+
+
+def test_the_steps_are_listed_with_their_times_and_the_slowest() -> None:
+    found = _opened(GLOO)
+    assert found.recorded is not None
+    words = steps_words(found.recorded.steps)
+    assert words == "2 118.3 ms, 3 128.8 ms, 4 155.1 ms; the slowest is 4"
+    many = [RecordedStep(number, {0: 10**6 * (number % 7 + 1)}) for number in range(20)]
+    assert steps_words(many) == "4.000 ms in the middle; the slowest: 6 7.000 ms, 13 7.000 ms, 5 6.000 ms"
+    assert ("steps", words) in facts(measured_results(found, Parameters()))
+    assert not any(name == "steps" for name, _ in facts(_results(DLRM)))
+
+
+def test_all_ranks_are_one_file_for_other_viewers_with_flows_between_the_members(tmp_path: Path) -> None:
+    drawn = random.Random(5)
+    run = _opened(_copy(tmp_path, lambda number, data: _shift(data, drawn.randint(-20_000, 20_000))))
+    events = json.loads(b"".join(exported("chrome", run).pieces))["traceEvents"]
+    arrows = [one for one in events if one["ph"] in "sf"]
+    # Of each of 8 collectives an arrow from the last to come to each of 7 others.
+    assert len(arrows) == 2 * 8 * 7
+    ends: dict[str, list[float]] = {}
+    for one in events:
+        if one["ph"] == "X" and one["cat"] == "comm":
+            ends.setdefault(f"{one['pid']}", []).append(one["ts"] + one["dur"])
+    # On one clock the members of a collective end together, whatever their hosts' clocks said.
+    for together in zip(*map(sorted, ends.values()), strict=True):
+        assert max(together) - min(together) <= 10
+
+
+def test_bandwidths_are_fitted_to_the_groups_of_a_profile() -> None:
+    workload = open_input(str(REPOSITORY / "fixtures" / "002_gpt_1024npu.txt"))
+    assert isinstance(workload, Workload)
+    given = Parameters(world=4, tp=2, pp=1)
+    fitted = calibrate(workload, given, _opened(GLOO))
+    (within, _) = fitted.bandwidths
+    assert within.after != within.before
+    kinds = {one.name: one for one in fitted.kinds}
+    assert kinds["dp"].measured_ns
 
 
 def test_a_set_holds_the_step_that_is_shown_and_reads_again_for_another(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from simcore.export.spans import MeasuredSpan, measured_export, measured_spans, 
 from simcore.json_text import microseconds, quoted_json
 from simcore.measured import MeasuredRun
 from simcore.measured.columns import RankTrace
-from simcore.measured.device_facts import stream_word
 from simcore.measured.device_matching import match_devices
+from simcore.measured.facts import stream_word
 
 _EVENTS_A_PIECE = 1024
 

@@ -8,12 +8,12 @@ refused before anything is read.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.kineto.cache import LAST, Read, is_kept, keep, load, place_of
+from simcore.kineto.progress import LEAST_BYTES, Progress
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
 from simcore.kineto.sets import Found
@@ -28,8 +28,6 @@ from simcore.workload.source import MOST_BYTES
 _PEAK = 3
 # JSON of traces over its gzip: 10 to 25 in the corpus.
 _PACKED = 20
-# Smaller sets are read before a process has begun.
-_LEAST_BYTES = 8 * 2**20
 _MOST_FILE = 16 * 2**30
 _MOST_ERRORS = 40
 # What a process of its own takes, the interpreter and what is imported.
@@ -101,22 +99,24 @@ def read_all(files: Sequence[Found], part: Part) -> Read:
     kept = {file.path for file in files if part.keep and is_kept(file.path, part.names)}
     left = [file for file in files if file.path not in kept]
     workers = _workers(left)
-    done = (
-        _in_processes(left, part, workers) if workers > 1 else (_guarded(one.path, part) for one in left)
-    )
-    total = sum(file.bytes for file in left)
     read = 0
-    for file in files:
-        if file.path in kept:
-            recordings, more, wrong = _guarded(file.path, part)
-        else:
-            recordings, more, wrong = next(done)
-            read += file.bytes
-            _tell(file, read, total)
-        found += recordings
-        said += more
-        errors += wrong
-    _tell(None, 0, total)
+    with Progress(sum(file.bytes for file in left)) as progress:
+        done = (
+            _in_processes(left, part, workers, progress.looks_for_keys)
+            if workers > 1
+            else (_guarded(one.path, part) for one in left)
+        )
+        progress.tell("reading", 0)
+        for file in files:
+            if file.path in kept:
+                recordings, more, wrong = _guarded(file.path, part)
+            else:
+                recordings, more, wrong = next(done)
+                read += file.bytes
+                progress.tell(f"read rank {file.rank}", read)
+            found += recordings
+            said += more
+            errors += wrong
     if not found:
         raise InputError(*errors[:_MOST_ERRORS])
     # One rank that cannot be read hides nothing of the others; that it is missing is said with the reason.
@@ -137,7 +137,7 @@ def _workers(files: Sequence[Found]) -> int:
             f"reading {printable(os.path.basename(largest.path), 80)} would need about {byte_size(needed)} "
             f"of memory and {byte_size(free)} are free (--ranks 0-7 opens a part of the ranks)"
         )
-    if len(files) < 2 or sum(sizes) < _LEAST_BYTES:
+    if len(files) < 2 or sum(sizes) < LEAST_BYTES:
         return 1
     fitting = len(files) if free is None else free // (needed + _PROCESS)
     return max(1, min(len(files), _cores(), fitting))
@@ -161,7 +161,10 @@ def _guarded(path: str, part: Part) -> _One:
     return recordings, said, ()
 
 
-def _in_processes(files: Sequence[Found], part: Part, workers: int) -> Iterator[_One]:
+def _in_processes(
+    files: Sequence[Found], part: Part, workers: int, watched: bool = False
+) -> Iterator[_One]:
+    """watched: whether a thread of ours looks for keys: it holds nothing that a fork could miss."""
     # Imported here: a small set starts no process.
     import multiprocessing
     import threading
@@ -169,7 +172,7 @@ def _in_processes(files: Sequence[Found], part: Part, workers: int) -> Iterator[
     from concurrent.futures.process import BrokenProcessPool
 
     # A fork beside other threads can inherit a lock that nobody gives back.
-    alone = threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods()
+    alone = threading.active_count() == 1 + watched and "fork" in multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("fork" if alone else "spawn")
     try:
         with ProcessPoolExecutor(workers, mp_context=context) as pool:
@@ -177,11 +180,3 @@ def _in_processes(files: Sequence[Found], part: Part, workers: int) -> Iterator[
     except BrokenProcessPool:
         message = "a process that reads ended before it was through: too little memory, or it was killed"
         raise InputError(Diagnostic("error", "reading-ended", message, files[0].path)) from None
-
-
-def _tell(file: Found | None, read: int, total: int) -> None:
-    """How far it is, on a terminal's standard error, over itself; nothing stays of it."""
-    if total < _LEAST_BYTES or sys.stderr is None or not sys.stderr.isatty():
-        return
-    words = "" if file is None else f"read rank {file.rank}: {byte_size(read)} of {byte_size(total)}"
-    print(f"\r{words:<60}" if words else f"\r{' ' * 60}\r", end="", file=sys.stderr, flush=True)

@@ -11,6 +11,7 @@ from simcore.asked import Asked
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.kineto.groups import name_groups
 from simcore.kineto.loading import Part, read_all, read_one
+from simcore.kineto.progress import Progress
 from simcore.kineto.reading import read_file_events
 from simcore.kineto.recording import Recording
 from simcore.kineto.sets import Job, jobs_of, profiler_files
@@ -31,7 +32,10 @@ def open_profile(path: str, asked: Asked) -> MeasuredRun:
     """
     _check(asked)
     if not os.path.isdir(path):
-        found, said = read_one(path, Part(asked.comm_names, asked.cache))
+        size = os.path.getsize(path) if os.path.isfile(path) else 0
+        with Progress(size) as progress:
+            progress.tell(f"reading {os.path.basename(path)}", 0)
+            found, said = read_one(path, Part(asked.comm_names, asked.cache))
         return _run(path, found, said, asked, is_set=False)
     files, others = profiler_files(path)
     if asked.ranks is not None:

@@ -7,7 +7,9 @@ from bisect import bisect_left, bisect_right
 from simcore.measured.columns import MEASURED, RankTrace
 from simcore.measured.lanes import timed_ops
 from simcore.measured.vocabulary import buffer_bytes, category_of_group
+from simcore.ranks import RankSet
 from simcore.records import Struct
+from simcore.units import byte_size
 
 
 class SpanFacts(Struct, frozen=True):
@@ -65,3 +67,41 @@ def neighbours(rank: RankTrace, item: int) -> tuple[str | None, str | None]:
     order = [index for _, _, index, _ in sorted(timed_ops(rank))]
     place = order.index(after) if after < len(rank.ops) else len(order)
     return (name[order[place - 1]] if place else None), (name[after] if place < len(order) else None)
+
+
+def device_facts(rank: RankTrace, item: int) -> list[tuple[str, str]]:
+    """(what, words) of the operation `item` of a rank, raw text of the file in them; none of other traces."""
+    device = rank.device
+    if device is None or not 0 <= item < len(rank.ops):
+        return []
+    found = [(stream_word(rank), str(device.stream[item]))]
+    if device.operation[item] is not None:
+        found.append(("launched in", device.operation[item] or ""))
+    if device.layer[item] is not None:
+        found.append(("layer", device.layer[item] or ""))
+    if device.grid[item] is not None:
+        found.append(("grid", device.grid[item] or ""))
+    if device.block[item] is not None:
+        found.append(("block", device.block[item] or ""))
+    if device.occupancy[item] >= 0:
+        found.append(("occupancy", f"{device.occupancy[item]} %"))
+    if device.bytes[item] >= 0:
+        found.append(("bytes", byte_size(device.bytes[item])))
+    if device.correlation[item] >= 0:
+        found.append(("correlation", str(device.correlation[item])))
+    said = device.collectives.get(item)
+    if said is not None:
+        found.append(("collective", said.operation))
+        if said.group is not None:
+            found.append(("group", said.group))
+        if said.ranks is not None:
+            found.append(("ranks", RankSet.of(said.ranks).text()))
+        if said.sequence is not None:
+            found.append(("sequence", str(said.sequence)))
+    return found
+
+
+def stream_word(rank: RankTrace) -> str:
+    """What its streams are: of a host without a device its threads."""
+    device = rank.device
+    return "thread" if device is not None and not device.on_device else "stream"

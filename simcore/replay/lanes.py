@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from simcore.diagnostics import in_short
 from simcore.kernel_names import shown_name
-from simcore.measured.device_facts import stream_word
+from simcore.measured.facts import stream_word
 from simcore.measured.lanes import NO_GROUP, STREAM_LANE, lane_kinds, lane_spans, rank_segments, rank_spans
 from simcore.measured.run import SLOT, MeasuredRun
 from simcore.measured.vocabulary import CATEGORIES, GROUPS, category_of_group

@@ -13,8 +13,7 @@ from simcore.collectives import algorithm_bandwidth
 from simcore.diagnostics import in_short
 from simcore.kernel_names import shown_name
 from simcore.measured.columns import FUSED, INSTANT, MEASURED, PLACED, RankTrace
-from simcore.measured.device_facts import device_facts
-from simcore.measured.facts import SpanFacts, neighbours, span_facts
+from simcore.measured.facts import SpanFacts, device_facts, neighbours, span_facts
 from simcore.measured.lanes import COPIES_LANE, NO_GROUP
 from simcore.measured.matching import Call
 from simcore.measured.vocabulary import COMPUTE, COPY, group_of_op

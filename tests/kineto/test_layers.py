@@ -10,6 +10,7 @@ import pytest
 
 from simcore.inputs import open_input
 from simcore.measured import MeasuredRun
+from simcore.measured.facts import device_facts
 from simcore.parameters import Parameters
 from simcore.replay import measured_results
 from simcore.replay.operations import Operations, groupings
@@ -97,6 +98,8 @@ def test_what_a_module_calls_is_forward_and_what_launched_is_no_module(tmp_path:
     assert rank.device is not None
     kinds = [rank.ops.category(op) for op in range(5)]
     assert kinds == ["forward", "forward", "forward", "backward", "kernel"]
+    assert ("layer", "Block_0") in device_facts(rank, 0)
+    assert "layer" not in dict(device_facts(rank, 4))
     assert rank.device.operation == ["aten::linear", "aten::linear", None, "AddmmBackward0", None]
 
 

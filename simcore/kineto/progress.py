@@ -1,0 +1,90 @@
+"""How far the reading of large files is, on a terminal's standard error; the key Esc, which ends it.
+
+On a terminal alone: nothing is written to a pipe, and no key is looked for without the line that names it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+from select import select
+from types import TracebackType
+from typing import Any
+
+from simcore.diagnostics import printable
+from simcore.units import byte_size
+
+# Less is read before a line could be.
+LEAST_BYTES = 8 * 2**20
+_ESCAPE = b"\x1b"
+_LOOKED_S = 0.1
+_CELLS = 78
+
+
+class Progress:
+    """A line that is written over itself while files of `total` bytes are read; nothing stays of it."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.is_shown = total >= LEAST_BYTES and sys.stderr is not None and sys.stderr.isatty()
+        self._kept: list[Any] | None = None
+        self._over = threading.Event()
+
+    def __enter__(self) -> Progress:
+        if self.is_shown and sys.stdin is not None and sys.stdin.isatty():
+            # Imported here: Windows has none, and a pipe needs none.
+            with suppress(ImportError, OSError):
+                self._look_for_keys()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        if self._kept is not None:
+            import termios
+
+            with suppress(OSError, termios.error):
+                termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, self._kept)
+        if self.is_shown:
+            print(f"\r{' ' * _CELLS}\r", end="", file=sys.stderr, flush=True)
+
+    @property
+    def looks_for_keys(self) -> bool:
+        """Whether a thread waits for Esc."""
+        return self._kept is not None
+
+    def tell(self, what: str, read: int) -> None:
+        """Says what is read, and how many bytes of all are."""
+        if not self.is_shown:
+            return
+        stops = "  Esc stops" if self.looks_for_keys else ""
+        line = f"{printable(what, 36)}: {byte_size(read)} of {byte_size(self.total)}{stops}"
+        print(f"\r{line[:_CELLS]:<{_CELLS}}", end="", file=sys.stderr, flush=True)
+
+    def _look_for_keys(self) -> None:
+        """Has a key come without Enter, and a thread look at it."""
+        import termios
+
+        terminal = sys.stdin.fileno()
+        kept = termios.tcgetattr(terminal)
+        changed = [*kept]
+        changed[3] &= ~(termios.ICANON | termios.ECHO)
+        termios.tcsetattr(terminal, termios.TCSADRAIN, changed)
+        self._kept = kept
+        threading.Thread(target=self._watch, args=(terminal,), daemon=True).start()
+
+    def _watch(self, terminal: int) -> None:
+        while not self._over.is_set():
+            try:
+                there = select([terminal], [], [], _LOOKED_S)[0]
+                # Alone it is the key; with more behind it an arrow or another key that sends several bytes.
+                if there and os.read(terminal, 32) == _ESCAPE:
+                    # What Ctrl+C does: the processes that read end too.
+                    os.kill(0, signal.SIGINT)
+                    return
+            except OSError:
+                return

@@ -1,0 +1,85 @@
+"""The line that says how far the reading is, and Esc, which ends it as Ctrl+C does."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from simcore.kineto import progress
+from simcore.kineto.progress import LEAST_BYTES, Progress
+
+
+@contextmanager
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """The far end of a terminal that the program is in. No fixture: pytest puts its own back before each."""
+    far, near = pty.openpty()
+    with os.fdopen(near, "r", closefd=False) as stdin, os.fdopen(near, "w", closefd=False) as stderr:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        monkeypatch.setattr(sys, "stderr", stderr)
+        yield far
+    monkeypatch.undo()
+    os.close(near)
+    os.close(far)
+
+
+@pytest.fixture
+def ended(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """What was sent to end the reading, in place of ending the tests."""
+    found: list[tuple[int, int]] = []
+    monkeypatch.setattr(progress.os, "kill", lambda pid, number: found.append((pid, number)))
+    return found
+
+
+def wait_for(found: list[tuple[int, int]], seconds: float) -> None:
+    """Until something was sent, no longer than that."""
+    until = time.monotonic() + seconds
+    while not found and time.monotonic() < until:
+        time.sleep(0.02)
+
+
+def test_escape_ends_the_reading_and_no_other_key_does(
+    monkeypatch: pytest.MonkeyPatch, ended: list[tuple[int, int]]
+) -> None:
+    with terminal(monkeypatch) as far, Progress(LEAST_BYTES) as shown:
+        shown.tell("read rank 3", 1000)
+        for key in (b"x", b"\x1b[A", b"\n"):
+            os.write(far, key)
+            wait_for(ended, 0.3)
+            assert not ended, key
+        os.write(far, b"\x1b")
+        wait_for(ended, 5)
+    assert ended == [(0, signal.SIGINT)]
+
+
+def test_the_line_says_what_is_read_and_is_gone_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with terminal(monkeypatch) as far:
+        before = termios.tcgetattr(far)
+        with Progress(2 * LEAST_BYTES) as shown:
+            shown.tell("read rank \x1b[31m3", 5_000_000)
+            assert not termios.tcgetattr(far)[3] & termios.ICANON
+            said = os.read(far, 10_000).decode()
+        said += os.read(far, 10_000).decode()
+        assert "5.0 MB of 16.8 MB  Esc stops" in said
+        assert "\x1b" not in said
+        assert said.endswith("\r")
+        assert termios.tcgetattr(far) == before
+
+
+def test_small_files_and_pipes_have_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    with terminal(monkeypatch):
+        with Progress(LEAST_BYTES - 1) as shown:
+            shown.tell("read rank 0", 1)
+            assert not shown.looks_for_keys
+        with open(os.devnull, "w") as nowhere:
+            monkeypatch.setattr(sys, "stderr", nowhere)
+            with Progress(LEAST_BYTES) as shown:
+                assert not shown.is_shown
+                assert not shown.looks_for_keys

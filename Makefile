@@ -48,11 +48,13 @@ shell: $(VENV)/.stamp-test
 	$(BIN)/python -m shell.generate
 
 $(VENV)/.stamp-run: pyproject.toml constraints.txt
+	@echo "setting up wltui in $(VENV): once, about a minute"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -e .
 	@touch $@
 
 $(VENV)/.stamp-test: pyproject.toml constraints.txt
+	@echo "setting up the tests in $(VENV): once, about a minute"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@ $(VENV)/.stamp-run

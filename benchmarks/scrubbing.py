@@ -46,7 +46,7 @@ class Scrubbed(NamedTuple):
 # The others put a schedule and twice the bandwidth between servers.
 RUNS = {
     "one change": Scrubbed((SEED_002,), "jjjjjj", "microbatches", 16),
-    "two others": Scrubbed((SEED_002,), "jjjjjll" + "j" * 13 + "L" + "k" * 12, "microbatches", 16),
+    "two others": Scrubbed((SEED_002,), "jjjjjll" + "j" * 13 + ">" + "k" * 12, "microbatches", 16),
     "a model": Scrubbed(_MODEL, "j" * 9, "seq", 2048),
 }
 _STEP = re.compile(r"step (\d[\d.]* \w+)")

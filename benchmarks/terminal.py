@@ -44,6 +44,9 @@ class Terminal:
         if self.pid == 0:
             # Each begins without a session, and none is kept for who runs this.
             state = state or f"{STATE.name}/{os.getpid()}"
+            # Not the tour of the first start: what is measured is everybody's screen.
+            os.makedirs(f"{state}/wltui", exist_ok=True)
+            open(f"{state}/wltui/tour-seen", "w").close()
             changed = environment() | {"TERM": "xterm-256color", "XDG_STATE_HOME": state}
             for name in ("COLORTERM", "NO_COLOR", "SSH_CONNECTION", "TEXTUAL_FPS"):
                 changed.pop(name, None)

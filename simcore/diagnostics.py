@@ -6,6 +6,7 @@ A diagnostic names file, line and column, what was found, and what was done abou
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 from typing import Literal
 
 from simcore.records import Struct
@@ -65,6 +66,16 @@ def _escape(char: str) -> str:
     if number < 0x100:
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def meant(text: str, names: Iterable[str]) -> str:
+    """What a mistyped word may have been meant for: `; did you mean 1f1b?`, "" where nothing is near."""
+    # Imported here: nothing is mistyped in most runs.
+    from difflib import get_close_matches
+
+    known = {name.lower(): name for name in names if name != text}
+    close = get_close_matches(text.lower()[:100], known, 1)
+    return f"; did you mean {known[close[0]]}?" if close else ""
 
 
 class Diagnostic(Struct, frozen=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, printable
+from simcore.diagnostics import Diagnostic, InputError, Severity, UsageError, meant, printable
 from simcore.names import RANK_ORDERS
 from simcore.parameters import Parameters
 from simcore.records import Struct
@@ -225,7 +225,8 @@ def check_rank_order(parameters: Parameters) -> None:
     """Raises `UsageError` for a rank order that there is not."""
     if parameters.rank_order not in RANK_ORDERS:
         given = printable(parameters.rank_order, 60)
-        raise UsageError(f"--rank-order {given}: one of {', '.join(RANK_ORDERS)} is expected")
+        raise UsageError(f"--rank-order {given}: one of {', '.join(RANK_ORDERS)} is expected"
+                         f"{meant(parameters.rank_order, RANK_ORDERS)}")  # fmt: skip
 
 
 def of_header(

@@ -10,6 +10,7 @@ from simcore.records import Struct, field
 
 # The greatest factor on a duration or bandwidth: more is a mistyped figure.
 MOST_FACTOR = 1e6
+_PARTS = ("compute", "layer", "stream")
 _LAYER_PHASES = ("fwd", "ig", "wg")
 # In place of a row's name: every row that has no factor by its name.
 ANY_ROW = "*"
@@ -17,6 +18,7 @@ ANY_ROW = "*"
 TRACE_FORMS = {
     "layer_scale": "of a trace OP=X, for example forward_step=0.9",
     "kind_scale": "KIND=X, for example dp=0.5",
+    "slow_host": "R=X, for example 37=0.5",
     "stage_scale": "STAGE=X, for example 3=0.9",
 }
 
@@ -75,6 +77,22 @@ def layer_scales(parameters: Parameters) -> dict[tuple[str, str], float]:
             )
         scales[name, phase] = factor
     return scales
+
+
+def time_scales(parameters: Parameters) -> list[tuple[str, float]]:
+    """(part, factor) of each `--time-scale WHAT=X`, WHAT a phase, layer or stream. Raises `UsageError`."""
+    found = []
+    for text in parameters.time_scale:
+        form = "WHAT=X, for example stream tp=0.9"
+        words, factor = _split(text, "--time-scale", form, zero=True)
+        kind, _, name = words.partition(" ")
+        if kind not in _PARTS or not name:
+            raise UsageError(
+                f"--time-scale {printable(text, 60)}: {form} is expected, WHAT compute PHASE, layer NAME or "
+                "stream KIND"
+            )
+        found.append((words, factor))
+    return found
 
 
 def parse_factor(text: str, option: str, form: str, zero: bool = False) -> tuple[str, float]:

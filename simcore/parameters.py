@@ -48,10 +48,11 @@ class Parameters(Struct, frozen=True):
     system file. dim: `KIND:SIZE:GBPS:NS`, inner first. algorithm: `DIM=NAME`. splits,
     active_chunks: chunks of a collective. endpoint_delay: ns. local_mem_bw: GB/s. nvlink, nic:
     GiB/s, over those of gpu_type and nic_type. overlap: `KIND=RATIO,...`, of SimAI's estimate.
-    compute_scale, comm_scale: durations times X. no_fold: simulate every rank, not one of
-    each class. gap_scale, host_scale: a trace's host time between operations and its operations
-    that neither compute nor communicate, times X. kind_scale, stage_scale: `KIND=X` of a trace's
-    communication, `STAGE=X` of its compute. replay: run a trace's operations again, none of them changed.
+    compute_scale, comm_scale: durations times X. time_scale: `WHAT=X`, of a phase, layer or stream.
+    no_fold: simulate every rank, not one of each class. gap_scale, slow_host (`R=X`), host_scale: a
+    trace's host time between operations and its operations that neither compute nor communicate, times X.
+    kind_scale, stage_scale: `KIND=X` of a trace's communication, `STAGE=X` of its compute. replay: run a
+    trace's operations again, none of them changed.
     Of a model: cp: ranks that share a sequence; cp_comm_type: how they exchange keys and values.
     microbatch_size, global_batch: sequences. seq: tokens.
     sequence_parallel, flash, pp_scatter: `on` or `off`. gpu: a name or the path of a file. memory_limit:
@@ -96,6 +97,7 @@ class Parameters(Struct, frozen=True):
     compute_scale: float = 1.0
     comm_scale: float = 1.0
     layer_scale: tuple[str, ...] = ()
+    time_scale: tuple[str, ...] = ()
     slow_rank: tuple[str, ...] = ()
     slow_link: tuple[str, ...] = ()
     jitter: float = 0.0
@@ -103,6 +105,7 @@ class Parameters(Struct, frozen=True):
     no_fold: bool = False
     replay: bool = False
     gap_scale: float = 1.0
+    slow_host: tuple[str, ...] = ()
     host_scale: float = 1.0
     kind_scale: tuple[str, ...] = ()
     stage_scale: tuple[str, ...] = ()
@@ -218,6 +221,9 @@ FLAGS: tuple[Flag, ...] = (
     Flag("layer_scale", "scale", "words", "", "NAME:PHASE=X",
          "compute of the rows of that name (without digits: all such rows, *: all others) times X; of a "
          "trace OP=X, the operations of that name (repeatable)", of=_BOTH, named=True),
+    Flag("time_scale", "scale", "words", "", "WHAT=X",
+         "all that WHAT takes times X, WHAT `compute fwd`, `layer NAME` or `stream tp` (repeatable): what "
+         "`t` on a row of the what-if table runs", named=True),
     Flag("slow_rank", "faults", "words", "", "R=X", "compute of rank R times X (repeatable)", of=_ALL),
     Flag("slow_link", "faults", "words", "", "DIM:R=X",
          "bandwidth of rank R's port on dimension DIM times X (repeatable)"),
@@ -228,6 +234,9 @@ FLAGS: tuple[Flag, ...] = (
     Flag("replay", "replay of a trace", "switch", "", "",
          "run the measured operations again and compare; each scale of a trace does so too", of=_TRACE),
     Flag("gap_scale", "replay of a trace", "scale", "x", "X", "host gaps between operations times X",
+         of=_TRACE),
+    Flag("slow_host", "replay of a trace", "words", "", "R=X",
+         "host gaps of rank R, and what its host does before its step begins, times X (repeatable)",
          of=_TRACE),
     Flag("host_scale", "replay of a trace", "scale", "x", "X",
          "operations that neither compute nor communicate times X", of=_TRACE),

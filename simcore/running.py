@@ -55,8 +55,11 @@ class PricedRun:
         parameters: Parameters,
         overrides: Overrides,
         jitter: Jitter | None = None,
+        changes: Sequence[DurationChange] = (),
     ) -> None:
-        """jitter: by default that of `overrides`; a run of the same program and folding may have it."""
+        """jitter: by default that of `overrides`; a run of the same program and folding may have it.
+        changes: of durations that the run begins with, one after the other.
+        """
         self._program = program
         self._folding = folding
         self._active_chunks = cluster.active_chunks
@@ -71,11 +74,19 @@ class PricedRun:
             queued = QueuePrices(cluster, parameters, jitter, program, folding)
             queued.check_size()
             self._durations, self._moved = queued.compute(), queued.collective
+            self._begin_with(changes)
             return
         prices = Prices(network, parameters.compute_scale, parameters.comm_scale, jitter)
         self._durations = prices.durations(program, folding)
         if self._sharing is not None:
             self._moved = prices.transmissions(program, folding, self._sharing)
+        self._begin_with(changes)
+
+    def _begin_with(self, changes: Sequence[DurationChange]) -> None:
+        for change in changes:
+            self._durations = self.durations(change)
+            if self._program.queued or self._sharing is not None:
+                self._moved = self._changed(change)
 
     def durations(self, change: DurationChange | None = None) -> list[list[int]]:
         """Per rank class, ns of each op on an idle network; 0 for collectives that go through queues."""
@@ -99,23 +110,25 @@ class PricedRun:
         if program.queued:
             from simcore.engine.dimension_queues import DimensionQueues
 
-            # One program, whatever the rank.
-            chunks = self._changed(change, [0] * len(folding.group_classes))
+            chunks = self._changed(change)
             return DimensionQueues(program, folding, durations, chunks, self._active_chunks).run(cancelled)
         traffic = None
         if self._sharing is not None:
             from simcore.engine.shared_queue import Traffic
 
             capacities = [self._sharing.capacities(one.ports) for one in folding.classes]
-            transmissions = self._changed(change, [one.stage for one in folding.classes])
+            transmissions = self._changed(change)
             traffic = Traffic(transmissions, capacities)
         return run_engine(program, folding, durations, cancelled, traffic)
 
-    def _changed(self, change: DurationChange | None, stages: list[int]) -> Callable[[int, int], Any]:
-        """What op `op` of a class or group moves; stages: of each of them."""
-        whole = self._moved
+    def _changed(self, change: DurationChange | None) -> Callable[[int, int], Any]:
+        """What op `op` of a class, in queues of a group, moves."""
+        whole, folding = self._moved, self._folding
         if change is None:
             return whole
+        # In queues one program, whatever the rank.
+        queued = self._program.queued
+        stages = [0] * len(folding.group_classes) if queued else [one.stage for one in folding.classes]
         masks = [change.masks[stage] for stage in stages]
 
         def moved(number: int, op: int) -> Any:

@@ -38,6 +38,7 @@ from simcore.program import Program, build_policy_program, build_program
 from simcore.program.building import MOST_OPS, with_stages_of_schedule
 from simcore.records import Struct, replace
 from simcore.running import PricedRun
+from simcore.time_scales import time_changes
 from simcore.timeline import Timeline
 from simcore.units import number, plural
 from simcore.workload import Workload
@@ -121,6 +122,7 @@ def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[]
         for one in (*unused, *network.diagnostics(workload, program.structure))
     ]
     overrides = parse_overrides(parameters, layout.world, len(cluster.dims))
+    changes = time_changes(parameters, program, workload.name)
     folding = fold(layout, cluster, program, overrides, parameters.no_fold)
     ops = sum(len(program.stages[rank_class.stage].ops) for rank_class in folding.classes)
     if ops > MOST_OPS:
@@ -133,7 +135,7 @@ def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[]
     what = f"{plural(len(folding.classes), 'rank class')} with {ops} ops"
     check_memory(needed, what, "fewer micro-batches or passes would need less")
     try:
-        run = PricedRun(cluster, network, program, folding, parameters, overrides)
+        run = PricedRun(cluster, network, program, folding, parameters, overrides, changes=changes)
         times = run.times(cancelled)
     except OverflowError:
         raise UsageError("the step would take 2^63 ns (292 years) or more: too long for its times") from None
@@ -213,7 +215,7 @@ def _cluster(
     found = choice.diagnostics
     if choice.is_default:
         text = " x ".join(f"{dimension.kind} {dimension.size}" for dimension in cluster.dims)
-        message = f"no cluster given: {DEFAULT_PRESET} taken ({text})"
+        message = f"no cluster given: assuming {DEFAULT_PRESET} ({text})"
         found = (*found, Diagnostic("note", "cluster-default", message, workload.path))
     return cluster, found
 

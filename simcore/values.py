@@ -14,7 +14,7 @@ from simcore.cluster import algorithm_words, parse_dimension
 from simcore.diagnostics import UsageError, printable
 from simcore.layout import MOST_RANKS
 from simcore.networks.simai import overlap_ratios
-from simcore.overrides import TRACE_FORMS, layer_scales, parse_factor, parse_overrides
+from simcore.overrides import TRACE_FORMS, layer_scales, parse_factor, parse_overrides, time_scales
 from simcore.parameters import Flag, Input, Parameters, flag_of, parse_value, replaced
 
 # Of a run that is not known.
@@ -46,9 +46,10 @@ def _named_factor(field: str, most: int | None = None) -> Callable[[str, int, in
     """The check of `NAME=X` of a trace. most: where a name is a number or `none`, the greatest."""
 
     def check(text: str, world: int, dimensions: int) -> object:
+        none = "none" if field == "stage_scale" else None
         flag, form = flag_of(field), _WORDS.get(field, TRACE_FORMS[field])
         left, factor = parse_factor(text, flag.option, form, zero=True)
-        if not left or (most is not None and left != "none" and not (left.isdecimal() and int(left) <= most)):
+        if not left or (most is not None and left != none and not (left.isdecimal() and int(left) <= most)):
             raise UsageError(f"{flag.option} {printable(text, 60)}: {form} is expected")
         return factor
 
@@ -64,9 +65,13 @@ FORMS: dict[str, Form] = {
     "layer_scale": Form(
         "mlp_row:fwd=0.9", lambda text, world, dimensions: layer_scales(Parameters(layer_scale=(text,)))
     ),
+    "time_scale": Form(
+        "stream tp=0.9", lambda text, world, dimensions: time_scales(Parameters(time_scale=(text,)))
+    ),
     "slow_rank": Form("37=1.3", _faults("slow_rank")),
     "slow_link": Form("1:37=0.5", _faults("slow_link")),
     "kind_scale": Form("dp=0.5", _named_factor("kind_scale")),
+    "slow_host": Form("37=0.5", _named_factor("slow_host", MOST_RANKS)),
     "stage_scale": Form("3=0.9", _named_factor("stage_scale", MOST_RANKS)),
 }
 # Where a workload and a trace have different forms, and nobody knows which of them is open.

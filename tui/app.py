@@ -25,6 +25,7 @@ from tui.state.keeper import Keeping
 if TYPE_CHECKING:
     from tui.exporting import Exporting
     from tui.state.keeper import Keeper
+    from tui.tour import Tour
 
 
 # Where the last row says how to get to the other run, once there is one: among what fits on 80 columns.
@@ -60,6 +61,8 @@ class Footer(FrameView):
         assert isinstance(app, WltuiApp)
         if app.said:
             return [spread([(f" {app.said}", "bright")], [], width)]
+        if app.tour is not None and not app.tour.is_over:
+            return [app.tour.line(width)]
         return [footer(app.hints(), width)]
 
 
@@ -108,6 +111,7 @@ class WltuiApp(RunsHost):
         keymap: Keymap | None = None,
         first: str | None = None,
         keeper: Keeper | None = None,
+        tour: Tour | None = None,
     ) -> None:
         # The terminal's own colours: a login node's theme is the user's choice, not ours.
         # ansi_color is asked for before the theme is known, and decides what NO_COLOR does.
@@ -120,6 +124,7 @@ class WltuiApp(RunsHost):
         self.set_keymap(dict(self.keymap))
         self.screen_name = first or next(iter(SCREENS))
         self._views: dict[str, ScreenView] = {}
+        self.tour = tour
         self.keeping = Keeping(self, keeper)
         self.said = self.keeping.notice
         # How the files were when they were read.
@@ -224,12 +229,18 @@ class WltuiApp(RunsHost):
     def action_commands(self) -> None:
         """All actions, found by typing: those of the open screen and of everywhere first."""
         from tui.palette import Palette
+        from tui.things import Things
 
-        self.push_screen(Palette(self.current_view, self.BINDINGS, self.keymap), self.do)
+        self.push_screen(Palette(self.current_view, self.BINDINGS, self.keymap, Things(self)), self.do)
 
     async def do(self, action: KeyAction | None) -> None:
         """Do an action as its key would: of its screen, opened first, where it has it, else of the app."""
         if action is None:
+            return
+        if action.act is not None:
+            waiting = action.act()
+            if waiting is not None:
+                await waiting
             return
         if action.screen:
             await self.action_open(action.screen)
@@ -319,6 +330,8 @@ class WltuiApp(RunsHost):
     async def on_event(self, event: Event) -> None:
         """Before a key does its work, what was said about the one before is over."""
         self.keeping.noticed(event)
+        if self.tour is not None and isinstance(event, Key) and self.tour.press(event.key):
+            self.query_one(Footer).redraw()
         if self.said and isinstance(event, Key):
             self.said = ""
             self.query_one(Footer).redraw()

@@ -1,4 +1,4 @@
-"""A change of the what-if table in words, what it does to the step time, and why `t` cannot try it."""
+"""A change of the what-if table in words, what it does to the step time, and why `t` has no run of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from simcore.kernel_names import shown_name
-from simcore.run.findings import ON_TIME, dimension_change
+from simcore.run.findings import dimension_change
 from simcore.units import change_percent
 
 if TYPE_CHECKING:
@@ -30,20 +30,11 @@ def change_words(knob: WhatIf, dims: Sequence[Dimension] = (), with_time: bool =
     return f"{words}, {LESS_TIME}" if with_time and knob.free_ns is not None else words
 
 
-def why_not_tried(knob: WhatIf, dims: Sequence[Dimension] = ()) -> str:
-    """Why no run is made with a change of the table, and what comes next to it."""
-    dimension = dimension_change(knob.name, dims)
-    if dimension is not None:
-        return f"type {dimension[1].partition(' -> ')[2]} for {dimension[0]} on 5"
-    kind, _, of = knob.knob.partition(" ")
-    if knob.name.endswith(ON_TIME):
-        return (
-            "compute and host gaps of one rank together have no parameter: --slow-rank on 5 has its compute"
-        )
-    if kind == "layer":
-        return "a layer is compute and collectives: --layer-scale on 5 has compute alone"
-    scaled = "compute" if kind == "compute" else "communication"
-    return f"no parameter scales {knob.knob if kind == 'compute' else of} alone: 5 scales all {scaled}"
+def why_not_tried(knob: WhatIf) -> str:
+    """Why no run is made with a change of the table."""
+    if knob.unknown:
+        return f"no run of it: {knob.unknown}"
+    return "no run of it: this figure keeps the order of the run on the screen; 5 has what can be run anew"
 
 
 # In place of both figures of a change whose effect nobody can know (`WhatIf.unknown`).

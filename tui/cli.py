@@ -67,16 +67,11 @@ def _is_model(word: str) -> bool:
 
 def _refuse(words: list[str]) -> int:
     """Raises `UsageError` for a first word that is neither a command nor a file."""
-    # Imported here: nobody else needs it.
-    from difflib import get_close_matches
+    from simcore.diagnostics import UsageError, meant, printable
 
-    from simcore.diagnostics import UsageError, printable
-
-    close = get_close_matches(words[0].lower(), COMMANDS, 1)
-    meant = f"; did you mean {close[0]}?" if close else ""
     raise UsageError(
         f"found '{printable(words[0], 40)}', expected a file or one of the commands "
-        f"{', '.join(COMMANDS)}{meant}"
+        f"{', '.join(COMMANDS)}{meant(words[0], COMMANDS)}"
     )
 
 

@@ -55,6 +55,10 @@ ASCII = Glyphs(
 )  # fmt: skip
 
 
+# Cells by their height in eighths, and from which on one is no trace or bubble but a kind of work.
+_HEIGHTS = " ▁▂▃▄▅▆▇█"
+_LEAST_GROWN = 4
+
 # Past the scripts that end here (Latin, Greek, Cyrillic) terminals differ in how wide a
 # character is, and some run from right to left.
 _LAST_PLAIN = 0x52F
@@ -185,6 +189,19 @@ def rows_around(row: int, count: int, rows: int) -> range:
     """Which of `count` rows are shown where there is room for `rows`: those around the cursor's."""
     first = min(max(row - rows // 2, 0), max(count - rows, 0))
     return range(first, min(first + rows, count))
+
+
+def row_of(line: Line, row: int, rows: int, crowded: bool) -> Line:
+    """The cells of a lane or bar in row `row` from below of `rows`: what has a height grows as often.
+
+    crowded: whether low cells are a share, which grows too, and no trace or bubble, which does not.
+    """
+    least = 0 if crowded else _LEAST_GROWN
+    table = {}
+    for eighths, glyph in enumerate(_HEIGHTS[1:], 1):
+        height = eighths * rows - 8 * row if eighths >= least else eighths - 8 * row
+        table[ord(glyph)] = _HEIGHTS[max(0, min(height, 8))]
+    return [(text.translate(table), role) for text, role in line]
 
 
 def largest(weights: Sequence[tuple[int, ...]], rows: int) -> list[int]:

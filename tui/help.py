@@ -7,13 +7,15 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from tui.frame import Line, rule, wrapped
+from tui.frame import Line, fitted, rule, wrapped
 from tui.frame_view import ScreenView
 from tui.keys.actions import KeyAction, Keymap, actions
+from tui.keys.groups import FIRST, grouped
 from tui.panel import Panel
 
-# Where the words begin, behind the keys.
-_WORDS_AT = 26
+# Where the words begin, behind the keys; and from how many cells on there are two columns.
+_WORDS_AT = 22
+_TWO_COLUMNS = 140
 # What the accounts of a rank's time mean: docs/semantics.md has the rules.
 _ACCOUNTS = (
     ("compute", "forward, backward (input, weight gradients), optimizer"),
@@ -22,6 +24,7 @@ _ACCOUNTS = (
     ("bubble", "for what a neighbouring stage has not sent yet"),
     ("idle", "done, until the step ends; host gaps when measured"),
 )
+_Block = list[tuple[str, str]]
 
 
 class HelpScreen(Panel):
@@ -33,22 +36,50 @@ class HelpScreen(Panel):
 
     def __init__(self, view: ScreenView, everywhere: Sequence[BindingType], keymap: Keymap) -> None:
         here, always = actions(view.BINDINGS, keymap), actions(everywhere, keymap)
+        blocks: list[tuple[str, _Block]] = [
+            (title, list(map(_pair, members))) for title, members in grouped(view.id or "", here)
+        ]
+        if view.mouse:
+            blocks.append(("Mouse", list(view.mouse)))
+        # What leads from screen to screen comes behind the first keys of this one.
+        place = 1 if blocks and blocks[0][0] == FIRST else 0
+        blocks.insert(place, ("Everywhere", list(map(_pair, always))))
+        blocks.append(("Where time goes", list(_ACCOUNTS)))
 
         def lines(width: int) -> list[Line]:
-            found = [line for one in here for line in _line(one, width)]
-            if view.mouse:
-                found.append(rule("Mouse", width, view.glyphs))
-                found += [line for one in view.mouse for line in _explained(*one, width)]
-            found.append(rule("Everywhere", width, view.glyphs))
-            found += [line for one in always for line in _line(one, width)]
-            found.append(rule("Where time goes", width, view.glyphs))
-            return [*found, *(line for one in _ACCOUNTS for line in _explained(*one, width))]
+            columns = 2 if width >= _TWO_COLUMNS else 1
+            cells = (width - columns + 1) // columns
+            made = [
+                [
+                    *([] if title == FIRST else [rule(title, cells, view.glyphs)]),
+                    *(line for what, words in block for line in _explained(what, words, cells)),
+                ]
+                for title, block in blocks
+            ]
+            return _in_columns(made, columns, cells)
 
         super().__init__(f"Keys of this screen: {view.id}", lines, view.glyphs)
 
 
-def _line(one: KeyAction, width: int) -> list[Line]:
-    return _explained("  ".join(one.keys), one.words, width)
+def _in_columns(blocks: list[list[Line]], columns: int, cells: int) -> list[Line]:
+    """Blocks of lines below each other, in one column or in two of which the left is no shorter."""
+    if columns == 1:
+        return [line for block in blocks for line in block]
+    total, left = sum(map(len, blocks)), 0
+    first: list[Line] = []
+    while left < len(blocks) and 2 * len(first) < total:
+        first += blocks[left]
+        left += 1
+    second = [line for block in blocks[left:] for line in block]
+    count = max(len(first), len(second))
+    blank: Line = []
+    first += [blank] * (count - len(first))
+    second += [blank] * (count - len(second))
+    return [[*fitted(one, cells), (" ", ""), *two] for one, two in zip(first, second, strict=True)]
+
+
+def _pair(one: KeyAction) -> tuple[str, str]:
+    return "  ".join(one.keys), one.words
 
 
 def _explained(what: str, words: str, width: int) -> list[Line]:

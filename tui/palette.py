@@ -1,4 +1,4 @@
-"""`:`: every action of the program, found by typing a part of its words: those of the open screen first."""
+"""`:`: every action of the program, and every thing of its runs, found by typing a part of its words."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tui.frame_view import FrameView, ScreenView
 from tui.keys.actions import KeyAction, Keymap, actions
 from tui.prompt import FieldScreen, PromptInput
 from tui.screens import SCREENS, load
+from tui.things import BEGINS, FAR, WHOLE, Things, is_thing, nearness
 
 _KEYS_WIDTH = 24
 _ENDS = {"app.quit", "app.quit-everywhere"}
@@ -24,25 +25,31 @@ _ENDS = {"app.quit", "app.quit-everywhere"}
 def matching(found: Sequence[KeyAction], typed: str) -> list[KeyAction]:
     """The actions that hold what was typed, letters in order, the best first; all for nothing typed.
 
-    Those of the open screen come before those of others, unless only the others' words have it as typed.
+    Whole words come before beginnings of words, those before fragments, fragments before letters in order; of
+    equal ones those of the open screen, then of others, then things.
     """
     if not typed.strip():
         return list(found)
     typed = typed.strip().lower()
     matcher = Matcher(typed)
 
-    def nearness(one: KeyAction) -> int:
-        """What has all that was typed comes before letters in order, and those of words before an id's."""
-        if typed in one.words.lower() or typed in one.id.partition(".")[2]:
-            return 0
-        return 1 if matcher.match(one.words) else 2
-
-    def place(one: KeyAction) -> tuple[bool, bool, int, bool, float]:
+    def place(one: KeyAction) -> tuple[bool, bool, int, int, bool, float]:
         """An id typed whole is meant; what ends the program is not hit by chance."""
         stray = one.id in _ENDS and not one.words.startswith(typed)
-        return one.id != typed, stray, nearness(one), bool(one.screen), -matcher.match(_text(one))
+        near = nearness(one, typed)
+        by_letters = 0 if near < FAR or matcher.match(one.words) else 1
+        if one.id.startswith("screen.") and near <= BEGINS:
+            # Nothing is asked for as often.
+            near = WHOLE - 1
+        whose = 2 if is_thing(one) else bool(one.screen)
+        return one.id != typed, stray, near + by_letters, whose, near == FAR, -matcher.match(_text(one))
 
-    return sorted((one for one in found if matcher.match(_text(one))), key=place)
+    listed = [
+        one
+        for one in found
+        if nearness(one, typed) < FAR or (not is_thing(one) and matcher.match(_text(one)))
+    ]
+    return sorted(listed, key=place)
 
 
 def _text(one: KeyAction) -> str:
@@ -65,13 +72,20 @@ def elsewhere(screen: str, here: Sequence[KeyAction], keymap: Keymap) -> list[Ke
 
 class ActionList(FrameView):
     """The actions that match, one of them chosen. others: those of other screens, asked for when
-    something is typed: the screens are not imported before.
+    something is typed: the screens are not imported before. things: what else there is for a text.
     """
 
     DEFAULT_CSS = "ActionList { width: 1fr; height: auto; max-height: 20; }"
 
-    def __init__(self, here: list[KeyAction], others: Callable[[], list[KeyAction]], glyphs: Glyphs) -> None:
+    def __init__(
+        self,
+        here: list[KeyAction],
+        others: Callable[[], list[KeyAction]],
+        glyphs: Glyphs,
+        things: Callable[[str], list[KeyAction]],
+    ) -> None:
         super().__init__()
+        self._things = things
         self.glyphs = glyphs
         self._here = self.found = here
         self._others = others
@@ -90,7 +104,7 @@ class ActionList(FrameView):
         self._typed = typed
         if not self._all:
             self._all = [*self._here, *self._others()]
-        self.found = matching(self._all, typed) if typed.strip() else self._here
+        self.found = matching([*self._all, *self._things(typed)], typed) if typed.strip() else self._here
         self.chosen = self.top = 0
         self.redraw()
 
@@ -112,10 +126,10 @@ class ActionList(FrameView):
             words = end_cut(one.words, width - _KEYS_WIDTH - 2 - len(where))
             line: Line = [(f"{mark} {keys:<{_KEYS_WIDTH}}", role or "key"), (words, role)]
             line.append((where, role or "dim"))
-            name = f"   {one.id}"
+            name = "" if is_thing(one) else f"   {one.id}"
             lines.append([*line, (name, "dim")] if width_of(line) + len(name) <= width else line)
         if not self.found:
-            lines.append([("  no action has these letters in its words", "warn")])
+            lines.append([("  nothing has these letters in its words", "warn")])
         below = len(self.found) - self.top - rows
         title = f"{below} more below" if below > 0 else "Enter does it, Esc leaves"
         return [*lines, *[[] for _ in range(rows - len(lines))], rule(title, width, self.glyphs)]
@@ -138,10 +152,15 @@ class Palette(FieldScreen["KeyAction | None"]):
         Binding("pageup", "move(-10)", "ten back"),
     ]
 
-    def __init__(self, view: ScreenView, everywhere: Sequence[BindingType], keymap: Keymap) -> None:
+    def __init__(
+        self, view: ScreenView, everywhere: Sequence[BindingType], keymap: Keymap, things: Things
+    ) -> None:
         super().__init__(PromptInput("", select_on_focus=False))
         here = [*actions(view.BINDINGS, keymap), *actions(everywhere, keymap)]
-        self._list = ActionList(here, lambda: elsewhere(view.id or "", here, keymap), view.glyphs)
+        screen = view.id or ""
+        self._list = ActionList(
+            here, lambda: elsewhere(screen, here, keymap), view.glyphs, things.found
+        )
 
     def compose(self) -> ComposeResult:
         with Horizontal():

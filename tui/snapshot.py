@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
-from difflib import get_close_matches
 from types import FrameType
 from typing import NamedTuple
 
 from textual.pilot import Pilot, WaitForScreenTimeout
 from textual.widgets import Input
 
-from simcore.diagnostics import UsageError, printable
+from simcore.diagnostics import UsageError, meant, printable
 from tui.app import WltuiApp
 from tui.exporting import as_svg, as_text
 from tui.keys.actions import key_name, key_of
@@ -156,10 +155,9 @@ def snapshot(app: WltuiApp, keys: list[Pressed], size: tuple[int, int], svg: boo
     with _Ending(app) as ending:
         app.run(headless=True, size=size, auto_pilot=press)
     if misspelt:
-        close = get_close_matches(misspelt, [key_name(key) for key in _NAMED], 1)
-        meant = f"; did you mean {close[0]}?" if close else ""
+        near = meant(misspelt, map(key_name, _NAMED))
         raise UsageError(
-            f"--snapshot: {printable(misspelt, 40)} names no key, and there is no prompt for it here{meant}"
+            f"--snapshot: {printable(misspelt, 40)} names no key, and there is no prompt for it here{near}"
         )
     if waited:
         raise UsageError("--snapshot: the screen did not answer for 30 s")

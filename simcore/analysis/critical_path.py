@@ -20,8 +20,6 @@ from simcore.analysis.accounts import IDLE_OP
 from simcore.analysis.dependencies import FIRST_REASON, Dependencies, op_kind
 from simcore.program.ops import COMPUTE, PHASES, STREAMS, TO_NEXT
 from simcore.records import Struct
-from simcore.run.findings import Leg
-from simcore.timeline import Timeline
 from simcore.workload.model import base_name
 
 IDLE_KIND = "idle"
@@ -200,43 +198,3 @@ class CriticalPath:
         if stream == COMPUTE:
             return f"compute {PHASES[ops.phase[op]]}"
         return STREAMS[stream] if stream < TO_NEXT else "pp"
-
-
-# What the spans of a micro-batch belong to: both gradients are its backward pass.
-_PASS = {"fwd": "forward", "ig": "backward", "wg": "backward", "opt": "optimizer", "recompute": "recompute"}
-
-
-def legs(path: CriticalPath) -> list[Leg]:
-    """The legs of the critical path, in the order of time: they cover 0..step time.
-
-    what: `forward`, `backward`, `optimizer`, `recompute`, `idle`, or the kind of group of a collective
-    outside micro-batches; a transfer stands alone as `pp`.
-    """
-    timeline = path.simulation.timeline
-    found: list[Leg] = []
-    keys = [
-        (rank, *_pass_of(timeline, number, op))
-        for number, op, rank in zip(path.number, path.op, path.rank, strict=True)
-    ]
-    first = 0
-    for index in range(1, len(keys) + 1):
-        if index == len(keys) or keys[index] != keys[first]:
-            rank, what, microbatch = keys[first]
-            start, end, number = path.edge[first], path.edge[index], path.number[first]
-            stage, reason = timeline.stage_of(number), path.reason(first)
-            found.append(Leg(first, index, start, end, number, rank, stage, what, microbatch, reason))
-            first = index
-    return found
-
-
-def _pass_of(timeline: Timeline, number: int, op: int) -> tuple[str, int]:
-    """What a segment is a part of, and of which micro-batch."""
-    if op == IDLE_OP:
-        return "idle", -1
-    ops = timeline.stage_program(number).ops
-    stream, microbatch = ops.stream[op], ops.microbatch[op]
-    if stream >= TO_NEXT:
-        return "pp", microbatch
-    if microbatch < 0 and stream:
-        return STREAMS[stream], -1
-    return _PASS[PHASES[ops.phase[op]]], microbatch

@@ -9,6 +9,7 @@ from simcore.analysis.layers import LayerCell, LayerGroup, LayerRow, LayerRows, 
 from simcore.analysis.results import Results
 from simcore.collectives import cell_name
 from simcore.diagnostics import UsageError, printable
+from simcore.overrides import time_scales
 from simcore.simulation import Simulation, explain_alone
 from simcore.units import digits, duration, number, plural
 from simcore.workload.model import PHASES, Phase, base_name
@@ -78,6 +79,7 @@ def _cell(simulation: Simulation, row: LayerRow, phase: Phase, cell: LayerCell) 
         factor = layer_factor(simulation, row.name, phase)
         text += f" x compute scale {number(scale)}" if scale != 1 else ""
         text += f" x layer scale {number(factor)}" if factor != 1 else ""
+        text += _time_scale_words(simulation, row, f"compute {phase}")
         lines.append(text)
         maker = simulation.workload.maker
         if maker is not None:
@@ -88,7 +90,8 @@ def _cell(simulation: Simulation, row: LayerRow, phase: Phase, cell: LayerCell) 
     size = simulation.priced_bytes(phase, cell.bytes)
     words = explain_alone(simulation, cell.collective, cell.group, size).splitlines()
     what = cell_name(cell.collective)
-    lines.append(f"  {phase:<4} comm_ns = {digits(cell.comm_ns)}: one {what} alone on the idle network")
+    alone = f"alone on the idle network{_time_scale_words(simulation, row, f'stream {cell.group}')}"
+    lines.append(f"  {phase:<4} comm_ns = {digits(cell.comm_ns)}: one {what} {alone}")
     if size != cell.bytes:
         lines.append(
             f"         the {digits(cell.bytes)} B of the file count as {digits(size)} B, as in SimAI"
@@ -100,6 +103,13 @@ def _cell(simulation: Simulation, row: LayerRow, phase: Phase, cell: LayerCell) 
         )
         lines.append(f"  {phase:<4} busbw = algbw x {_bus_factor(cell)} = {cell.busbw:.3f} GB/s")
     return lines
+
+
+def _time_scale_words(simulation: Simulation, row: LayerRow, part: str) -> str:
+    """The factors of `--time-scale` that are on a part of a row, or on all of its layer."""
+    asked = (part, f"layer {base_name(row.name)}")
+    factors = [factor for words, factor in time_scales(simulation.parameters) if words in asked]
+    return "".join(f" x time scale {number(factor)}" for factor in factors)
 
 
 def _bus_factor(cell: LayerCell) -> str:

@@ -17,6 +17,7 @@ from simcore.cluster import parameter_values
 from simcore.networks.simai import simai_bandwidths
 from simcore.parameters import as_dict
 from simcore.run.figures import LayerUse, Origin, PathSegment, Said, StreamUse, TrackUse, WaitFor
+from simcore.run.throughput import throughput_words
 from simcore.simulation import Simulation
 from simcore.units import duration
 from simcore.workload.model import base_name
@@ -78,6 +79,8 @@ class SimulatedFigures:
             steps = self.results.steps
             ends = f"the end of step {steps} less that of step {steps - 1}"
             step = f"Step time  {duration(steady)} once it runs: {ends}"
+        each = throughput_words(self.results)
+        step += f"\n           {each}" if each else ""
         figures = self.results.model_figures
         if figures is None:
             return step

@@ -409,6 +409,12 @@ class Finished(Struct, frozen=True, dict=True):
             return None
 
     @property
+    def microbatches(self) -> int:
+        """How many micro-batches the step is made of, 0 where it goes by other loops."""
+        program = self.simulation.program
+        return program.microbatches if program.has_pipeline_schedule else 0
+
+    @property
     def steps(self) -> int:
         """How many steps its times are of together."""
         return self.simulation.program.steps

@@ -119,7 +119,31 @@ class LayerOrder(Struct, dict=True):
         texts = [texts[row] for row in self.first_row]
         if key != "text":
             return texts
-        return [f"{name}\n{text}".lower() for name, text in zip(self.values("name"), texts, strict=True)]
+        names = self.values("name") if self.groups is None else self._names_inside(self.groups)
+        return [f"{name}\n{text}".lower() for name, text in zip(names, texts, strict=True)]
+
+    def _names_inside(self, groups: LayerGroups) -> list[str]:
+        """Of each group its name and those of its rows, each once: a search finds what is inside."""
+        names, found = self.rows.table.simulation.workload.name, []
+        for place in range(len(groups)):
+            own = dict.fromkeys(names[row] for row in groups.members(place))
+            # A row without a number in its name is called as its group is.
+            found.append("\n".join({base_name(next(iter(own))): None, **own}))
+        return found
+
+    def inside(self, typed: str, unit: int) -> int | None:
+        """The first row of a group whose own name has every word that was typed, where the group's name has
+        not; None for a row that stands alone.
+        """
+        words = typed.lower().split()
+        if self.groups is None or not words:
+            return None
+        names = self.rows.table.simulation.workload.name
+        members = self.groups.members(unit)
+        group = base_name(names[members[0]]).lower()
+        if all(word in group for word in words):
+            return None
+        return next((row for row in members if all(word in names[row].lower() for word in words)), None)
 
 
 def _words(row: tuple[str | None, ...], key: str) -> str:

@@ -16,7 +16,7 @@ from simcore.analysis.accounts import FIRST_EXPOSED, WAIT, Accounts, row_of
 from simcore.analysis.on_demand import OnDemand
 from simcore.collectives import algorithm_bandwidth, bus_bandwidth
 from simcore.collectives.exact import scaled
-from simcore.overrides import layer_scales
+from simcore.overrides import layer_scales, time_scales
 from simcore.program.ops import COMPUTE
 from simcore.records import Struct
 from simcore.simulation import Simulation, collective_alone_ns
@@ -68,6 +68,7 @@ class LayerTable:
         self.simulation = simulation
         self.compute_ns, self.exposed_ns = _worst(simulation, accounts)
         self._scales = layer_scales(simulation.parameters)
+        self._time_scales = time_scales(simulation.parameters)
         # Alone on the idle network, ns: by collective, group and the bytes that it is priced by.
         self._alone: dict[tuple[str, GroupKind, int], int] = {}
 
@@ -92,14 +93,14 @@ class LayerTable:
             key = (collective, group, simulation.priced_bytes(phase, size))
             if key not in self._alone:
                 self._alone[key] = collective_alone_ns(simulation, *key)
-            comm_ns = self._alone[key]
+            comm_ns = self._timed(self._alone[key], simulation.workload.name[index], f"stream {group}")
         compute_ns = self.cell_compute_ns(index, phase)
         return LayerCell(stated, compute_ns, collective, group, members, size, comm_ns)
 
     @property
     def has_scales(self) -> bool:
         """Whether some layers have factors of their own."""
-        return bool(self._scales)
+        return bool(self._scales or self._time_scales)
 
     def cell_compute_ns(self, index: int, phase: Phase) -> int:
         """ns of one run of the compute of row `index` in one phase."""
@@ -140,7 +141,15 @@ class LayerTable:
     def _scaled(self, name: str, phase: str, stated_ns: int) -> int:
         """ns of one run of a compute cell."""
         factor = _factor(self._scales, name, phase) if self._scales else 1.0
-        return scaled(stated_ns, self.simulation.parameters.compute_scale * factor)
+        ns = scaled(stated_ns, self.simulation.parameters.compute_scale * factor)
+        return self._timed(ns, name, f"compute {phase}")
+
+    def _timed(self, ns: int, name: str, part: str) -> int:
+        """`ns` times the factors of `--time-scale` on rows called `name` and on a phase or stream."""
+        for words, factor in self._time_scales:
+            if words in (part, f"layer {base_name(name)}"):
+                ns = scaled(ns, factor)
+        return ns
 
 
 class LayerRow(Struct, frozen=True):
@@ -248,6 +257,11 @@ class LayerGroups(OnDemand[LayerGroup]):
         rows = LayerRows(self.table, self._members[self._begin[group] : self._begin[group + 1]])
         name = base_name(self.table.simulation.workload.name[self.first_row[place]])
         return LayerGroup(name, rows, self.compute_ns[place], self.exposed_ns[place])
+
+    def members(self, place: int) -> Sequence[int]:
+        """The rows of the file in a group."""
+        group = self._order[place]
+        return self._members[self._begin[group] : self._begin[group + 1]]
 
     @property
     def sizes(self) -> list[int]:

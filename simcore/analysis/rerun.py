@@ -21,6 +21,7 @@ from simcore.run.graph import never
 from simcore.run.simulated import SimulatedGraph
 from simcore.running import DurationChange, PricedRun, is_fixed, jitter_of
 from simcore.simulation import Simulation
+from simcore.time_scales import time_changes
 
 # Of a stage's program, 1 for each op whose duration is changed.
 Chosen = Callable[[StageProgram], bytes]
@@ -41,6 +42,7 @@ class Rerun:
         dimensions = len(simulation.cluster.dims)
         self._overrides = parse_overrides(simulation.parameters, simulation.layout.world, dimensions)
         self._jitter = jitter_of(self._overrides)
+        self._changes = time_changes(simulation.parameters, self.program, simulation.workload.name)
         # Then shorter durations never do harm.
         self.is_fixed = is_fixed(self.program, simulation.network)
 
@@ -77,7 +79,9 @@ class Rerun:
 
     def _priced(self, cluster: Cluster, network: Network) -> PricedRun:
         parameters, overrides = self.simulation.parameters, self._overrides
-        return PricedRun(cluster, network, self.program, self.folding, parameters, overrides, self._jitter)
+        return PricedRun(
+            cluster, network, self.program, self.folding, parameters, overrides, self._jitter, self._changes
+        )
 
     def _passed(self, durations: array[int]) -> int:
         return self._built.step_ns(self._built.graph.ends(durations, self.cancelled))

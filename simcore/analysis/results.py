@@ -139,12 +139,6 @@ class Results(Finished, frozen=True, dict=True):
     def measured_step_ns(self) -> None:
         """None: nothing was measured."""
 
-    @property
-    def microbatches(self) -> int:
-        """How many micro-batches the step is made of, 0 where it goes by other loops."""
-        program = self.simulation.program
-        return program.microbatches if program.has_pipeline_schedule else 0
-
     def account_ns(self, tracks: Iterable[Track]) -> dict[str, int]:
         """ns by account of the ranks of some tracks together, in the order of a bar."""
         sums = [0] * len(ACCOUNTS)
@@ -168,7 +162,7 @@ class Results(Finished, frozen=True, dict=True):
     @cached_property
     def legs(self) -> list[Leg]:
         """The critical path, a leg for what a rank does of a micro-batch."""
-        from simcore.analysis.critical_path import legs
+        from simcore.analysis.legs import legs
 
         return legs(self.critical_path)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from simcore.diagnostics import printable
 from simcore.layout import Layout
 from simcore.program import Program
+from simcore.run.throughput import microbatch_ns
 from simcore.simulation import Simulation
 from simcore.units import digits, duration, plural
 
@@ -69,7 +70,9 @@ def headline(results: Finished, wide: bool) -> list[str]:
         count = f" x{program.microbatches}" if program.has_pipeline_schedule else ""
         return [plural(layout.world, "rank"), f"{printable(program.schedule, 20)}{count}"]
     ranks = layout_words(layout).replace(" = ", f" {'rank' if layout.world == 1 else 'ranks'} = ", 1)
-    return [ranks, schedule_words(program), printable(simulation.parameters.network, 40)]
+    ns = microbatch_ns(results)
+    schedule = schedule_words(program) + (f" of {duration(ns)}" if ns and program.steps == 1 else "")
+    return [ranks, schedule, printable(simulation.parameters.network, 40)]
 
 
 def facts(results: Finished) -> list[tuple[str, str]]:

@@ -216,9 +216,11 @@ def _work_differs(results: Finished, kind: str | None = None) -> list[str]:
     if parameters.passes > 1:
         reasons.append(f"{parameters.passes} passes run")
     if kind is not None:
-        if parameters.comm_scale != 1 or parameters.jitter:
-            reasons.append("comm_scale and jitter are not in SimAI's figure")
-    elif parameters.compute_scale != 1 or parameters.layer_scale or parameters.slow_rank or parameters.jitter:
+        if parameters.comm_scale != 1 or parameters.time_scale or parameters.jitter:
+            reasons.append("scales and jitter are not in SimAI's figure")
+    elif parameters.compute_scale != 1 or any(
+        (parameters.layer_scale, parameters.time_scale, parameters.slow_rank, parameters.jitter)
+    ):
         reasons.append("scales, slow ranks and jitter are not in SimAI's figure")
     return reasons
 

@@ -9,7 +9,7 @@ from typing import Any
 from simcore.cluster.model import Cluster
 from simcore.cluster.parsing import Settings, either, parse_algorithm, parse_dimension
 from simcore.cluster.presets import DEFAULT_PRESET, PRESETS
-from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.diagnostics import Diagnostic, UsageError, meant, printable
 from simcore.names import OPTIMIZATIONS, Optimization
 from simcore.parameters import Parameters
 from simcore.records import Struct
@@ -120,7 +120,8 @@ def _base(name: str | None) -> tuple[Settings, Callable[[int], Settings] | None]
     if name is None or name in PRESETS:
         return Settings(), PRESETS[name or DEFAULT_PRESET]
     if not os.path.lexists(name):
-        raise UsageError(f"--cluster {printable(name, 60)}: no file, and none of {', '.join(PRESETS)}")
+        raise UsageError(f"--cluster {printable(name, 60)}: no file, and none of {', '.join(PRESETS)}"
+                         f"{meant(name, PRESETS)}")  # fmt: skip
     # Imported here: most runs read no file, and re and json would be start-up time.
     from simcore.cluster.files import read_cluster_file
 
@@ -134,4 +135,5 @@ def _optimization(name: str | None) -> Optimization | None:
         if name == known:
             return known
     shown = printable(name, 60)
-    raise UsageError(f"--collective-optimization {shown}: {either(OPTIMIZATIONS)} is expected")
+    raise UsageError(f"--collective-optimization {shown}: {either(OPTIMIZATIONS)} is expected"
+                     f"{meant(name, OPTIMIZATIONS)}")  # fmt: skip

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from simcore.cluster.model import KINDS, Cluster, Dimension, is_algorithm
-from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.diagnostics import Diagnostic, UsageError, meant, printable
 from simcore.names import ALGORITHM_NAMES, Optimization
 from simcore.records import Struct
 from simcore.units import plain_number
@@ -82,7 +82,8 @@ def check_algorithm(text: str, name: str, also: Sequence[str] = ()) -> None:
     """Raises UsageError unless the NAME of `text`, `DIM=NAME`, is an algorithm or among the words `also`."""
     if name not in also and not is_algorithm(name):
         names = (*also, *ALGORITHM_NAMES[:2], "direct<W>", *ALGORITHM_NAMES[2:])
-        raise _refusal("algorithm", text, f"NAME {_quoted(name)} is not {either(names)}")
+        near = meant(name, names)
+        raise _refusal("algorithm", text, f"NAME {_quoted(name)} is not {either(names)}{near}")
 
 
 def number_within(text: str, bounds: tuple[float, float]) -> float | None:

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.diagnostics import Diagnostic, InputError, UsageError, meant, printable
 from simcore.names import GPU_NAMES
 from simcore.records import Struct
 from simcore.toml_text import TomlProblem, parse_toml, place_in_table, read_text
@@ -75,7 +75,8 @@ def find_gpu(name: str) -> Gpu:
     if name in GPU_NAMES:
         return _gpu(name, known, known[name])
     if not os.path.lexists(name):
-        raise UsageError(f"--gpu {printable(name, 60)}: no file, and none of {', '.join(GPU_NAMES)}")
+        raise UsageError(f"--gpu {printable(name, 60)}: no file, and none of {', '.join(GPU_NAMES)}"
+                         f"{meant(name, GPU_NAMES)}")  # fmt: skip
     try:
         text = read_text(name, _EXPECTED)
         table = parse_toml(text, _EXPECTED)

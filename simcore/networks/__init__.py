@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from simcore.diagnostics import Diagnostic, UsageError, printable
+from simcore.diagnostics import Diagnostic, UsageError, meant, printable
 from simcore.networks.model import Network, NetworkModel, PlacedCollective, Sharing, one_place, servers
 from simcore.parameters import FLAGS, Parameters
 
@@ -39,7 +39,8 @@ def network_model(parameters: Parameters) -> NetworkModel:
     model = NETWORKS.get(name)
     if model is None or bool(colon and argument) != (model.argument is not None):
         shown = printable(parameters.network, 60)
-        raise UsageError(f"--network {shown}: one of {', '.join(network_names())} is expected")
+        raise UsageError(f"--network {shown}: one of {', '.join(network_names())} is expected"
+                         f"{meant(parameters.network, network_names())}")  # fmt: skip
     return model
 
 

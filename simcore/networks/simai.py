@@ -20,7 +20,7 @@ from simcore.cluster import TransferShape
 from simcore.cluster.parsing import BANDWIDTHS
 from simcore.collectives import NAMES
 from simcore.collectives.exact import scaled
-from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.diagnostics import Diagnostic, InputError, UsageError, meant, printable
 from simcore.folding.classes import PortFactors
 from simcore.layout import Layout
 from simcore.names import GPU_TYPES, NIC_TYPES
@@ -118,7 +118,8 @@ def simai_bandwidths(parameters: Parameters) -> dict[str, float]:
         name = getattr(parameters, of_type)
         if name not in types:
             flag = "--" + of_type.replace("_", "-")
-            raise UsageError(f"{flag} {printable(name, 60)}: one of {', '.join(types)} is expected")
+            raise UsageError(f"{flag} {printable(name, 60)}: one of {', '.join(types)} is expected"
+                             f"{meant(name, types)}")  # fmt: skip
         given = getattr(parameters, field)
         if given is not None and not BANDWIDTHS[0] <= given <= BANDWIDTHS[1]:
             raise UsageError(f"--{field} {given!r}: a number from 1e-6 to 1e9 (GiB/s) is expected")

@@ -18,7 +18,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
+from simcore.diagnostics import Diagnostic, InputError, UsageError, meant, printable
 from simcore.layout import Layout
 from simcore.memory import check_memory, run_bytes
 from simcore.names import STAGE_LAYOUTS
@@ -338,7 +338,8 @@ def _pipelined_plan(
     """
     if parameters.stage_layout not in STAGE_LAYOUTS:
         layout_word = printable(parameters.stage_layout, 60)
-        raise UsageError(f"--stage-layout {layout_word}: one of {', '.join(STAGE_LAYOUTS)} is expected")
+        raise UsageError(f"--stage-layout {layout_word}: one of {', '.join(STAGE_LAYOUTS)} is expected"
+                         f"{meant(parameters.stage_layout, STAGE_LAYOUTS)}")  # fmt: skip
     schedule, given = chosen_schedule(name)
     actions: Callable[[int], Iterable[Action]]
     microbatches = defaults.microbatches
@@ -423,7 +424,10 @@ def chosen_schedule(name: str) -> tuple[Schedule, ReadOrder | None]:
         return SCHEDULES[name], None
     if not is_schedule_file(name):
         known = ", ".join(SCHEDULES)
-        raise UsageError(f"--schedule {printable(name, 60)}: one of {known} is expected, or a schedule file")
+        raise UsageError(
+            f"--schedule {printable(name, 60)}: one of {known} is expected, or a schedule file"
+            f"{meant(name, SCHEDULES)}"
+        )
     # Imported here: the common run has no use for it.
     from simcore.program.order_files import open_order
 

@@ -19,10 +19,10 @@ START, BEFORE, MESSAGE, LAST, QUEUED = "start", "before", "message", "last", "qu
 # Why a segment could not start earlier, by its reason, as reports say it.
 REASONS = {
     START: "the step begins",
-    BEFORE: "its rank did this before",
-    MESSAGE: "it needs what rank {rank} sends",
+    BEFORE: "its rank was busy before it",
+    MESSAGE: "waiting for data from rank {rank}",
     LAST: "rank {rank} came last",
-    QUEUED: "the collective before it was not over",
+    QUEUED: "waiting for the collective before it",
 }
 
 

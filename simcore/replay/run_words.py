@@ -10,6 +10,7 @@ from simcore.measured import MeasuredRun
 from simcore.measured.run import RecordedStep
 from simcore.ranks import RankSet
 from simcore.replay.parameters import Scales
+from simcore.run.throughput import throughput_words
 from simcore.units import change_percent, duration, plural, signed
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ def title(results: Timed) -> str:
     run = results.run
     if not run.timed:
         return order_title(run)
-    return f"{'Replayed' if run.replayed else 'Measured'} step time  {duration(run.step_time_ns)}"
+    each = throughput_words(results)
+    more = f"\n                    {each}" if each else ""
+    return f"{'Replayed' if run.replayed else 'Measured'} step time  {duration(run.step_time_ns)}{more}"
 
 
 def order_title(run: MeasuredRun) -> str:

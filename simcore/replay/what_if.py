@@ -11,7 +11,7 @@ from simcore.parameters import as_flags
 from simcore.replay.accounts import EXPOSED
 from simcore.replay.parameters import Scales, parameters_of, rounded
 from simcore.replay.stragglers import compute_by_stage, on_time, slow_ranks, stragglers
-from simcore.run.findings import ON_TIME, WhatIf
+from simcore.run.findings import WhatIf
 
 if TYPE_CHECKING:
     from simcore.replay.timed import Timed
@@ -22,11 +22,13 @@ _MOST_RANKS = 16
 _MOST_KERNELS = 12
 _NO_DIFFERENCE = 1e-6
 _NO_PARTNER = "who it is with is not in this run: how much of it is waiting is not known"
+# What a rank that comes last to collectives is asked: to be as its peers are.
+_LATE = " on time, as its peers"
 # What a rank that is slow is asked, and what that and balancing mean.
 AS_PEERS = " as fast as its peers"
 _PEERS = f"a slow rank{AS_PEERS}: computing as long as the median of the others of its stage"
 _BALANCED = "balanced stages: computing as much each as all do on average; who has more work then may be late"
-_ON_TIME = f"a late rank{ON_TIME}: its compute and its host's gaps as long as the others' middle one"
+_ON_TIME = f"a late rank{_LATE}: its compute and its host's gaps as long as the others' middle one"
 
 
 class _Ask(NamedTuple):
@@ -81,12 +83,10 @@ def what_if(
             alone = results.partners.kinds if not ask.kind else results.partners.kinds & {ask.kind}
             unknown = _NO_PARTNER if alone else ""
         worse = None if ask.worse is None else step(ask.worse)
-        # The gaps of one rank have no parameter.
-        is_typed = not ask.better.rank_gaps
-        asked = parameters_of(base.times(ask.better)) if is_typed else None
+        asked = parameters_of(base.times(ask.better))
         # What is made or not is a change that somebody can make, where it gains.
         is_change = free is None and better < replay.step_time_ns
-        flags = " ".join(as_flags(parameters_of(ask.better))) if is_change and is_typed else ""
+        flags = " ".join(as_flags(parameters_of(ask.better))) if is_change else ""
         found.append(
             WhatIf(
                 ask.name,
@@ -141,7 +141,7 @@ def _asks(results: Timed) -> list[_Ask]:
         as_peers = Scales(ranks={one.rank: rounded(one.peers_ns / one.ns)})
         asks.append(_Ask(f"rank {one.rank}{AS_PEERS}", None, as_peers, meaning=_PEERS))
     return asks + [
-        _Ask(f"rank {late.rank}{ON_TIME}", None, on_time(results, late), meaning=_ON_TIME)
+        _Ask(f"rank {late.rank}{_LATE}", None, on_time(results, late), meaning=_ON_TIME)
         for late in stragglers(results)
     ]
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.report.section import Field, PageAsked, field_values, keys, wrapped
 from simcore.run.figures import Said
+from simcore.run.throughput import microbatch_ns
 
 if TYPE_CHECKING:
     from simcore.analysis.run import Run
@@ -35,6 +36,7 @@ def values(run: Run, asked: PageAsked) -> dict[str, Any]:
         "schedule": origin.schedule,
         "parameters": origin.parameters,
         "step_time_ns": run.step_time_ns,
+        "microbatch_ns": microbatch_ns(run),
         "pass_end_ns": origin.pass_end_ns,
         "step_end_ns": origin.step_end_ns,
         "steady_step_ns": origin.steady_step_ns,

@@ -47,9 +47,9 @@ SECTIONS: tuple[Section[Run], ...] = (
 )
 # The keys that come first, whatever the order of the page.
 _FIRST_KEYS = (
-    "workload", "cluster", "schedule", "parameters", "step_time_ns", "pass_end_ns", "step_end_ns",
-    "steady_step_ns", "spans", "ops_simulated", "rank_classes", "classes", "mean_ns", "throughput", "memory",
-    "model", "layers", "critical_path", "what_if",
+    "workload", "cluster", "schedule", "parameters", "step_time_ns", "microbatch_ns", "pass_end_ns",
+    "step_end_ns", "steady_step_ns", "spans", "ops_simulated", "rank_classes", "classes", "mean_ns",
+    "throughput", "memory", "model", "layers", "critical_path", "what_if",
     "what_if_base_ns", "gradients", "streams", "dimensions", "worst_link", "sentences", "measured",
     "estimates", "diagnostics",
 )  # fmt: skip

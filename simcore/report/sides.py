@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from simcore.report.memory import figure_values
 from simcore.report.section import WIDTH, Field, PageAsked, field_values, keys, wrapped
+from simcore.run.throughput import each_difference, each_words, microbatch_ns
 from simcore.units import difference, duration
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _FILE: Field[Run] = Field(key="file", value=lambda one: one.path)
 _MATCHED: list[Field[Run]] = [
     _FILE,
     *keys("step_time_ns"),
+    Field(key="microbatch_ns", value=microbatch_ns),
     Field(key="schedule", value=lambda one: one.figures.origin.schedule),
     Field(key="parameters", value=lambda one: one.figures.origin.parameters),
     *(Field(key=name, value=partial(_of_model, name), optional=True) for name in ("throughput", "memory")),
@@ -37,7 +39,9 @@ _PAIRED: list[Field[Run]] = [
     _FILE,
     Field(key="run", value=lambda one: one.stamp),
     Field(key="kind", value=lambda one: one.origin),
-    *keys("step_time_ns", "together"),
+    *keys("step_time_ns"),
+    Field(key="microbatch_ns", value=microbatch_ns),
+    *keys("together"),
     Field(key="tp", value=lambda one: one.shape.tp),
     Field(key="dp", value=lambda one: one.shape.dp),
     Field(key="pp", value=lambda one: one.shape.pp),
@@ -50,10 +54,20 @@ def lines(found: Compared, asked: PageAsked) -> list[str]:
     """A line a side, B - A, and why."""
     a_ns, b_ns = found.a.step_time_ns, found.b.step_time_ns
     text = [found.title] if found.title else []
-    for name, ns, words in zip("AB", (a_ns, b_ns), found.sides, strict=True):
-        line = f"{name}  {duration(ns):<11} {words}"
+    each = [each_words(run) for run in (found.a, found.b)]
+    width = max(map(len, each)) + 2 if all(each) else 0
+    if max(len(words) for words in found.sides) + width + 15 > WIDTH:
+        # What the two are comes first.
+        width = 0
+    for name, ns, batch, words in zip("AB", (a_ns, b_ns), each, found.sides, strict=True):
+        line = f"{name}  {duration(ns):<11} {batch if width else '':<{width}}{words}"
         text.append(line if len(line) <= WIDTH else line[: WIDTH - 3] + "...")
-    text.append(f"B - A  {difference(a_ns, b_ns)}; {found.paired}")
+    of_each = each_difference(found.a, found.b)
+    steps = f"B - A  {difference(a_ns, b_ns)}" + (f", {of_each}" if of_each else "")
+    if len(steps) + len(found.paired) + 2 <= WIDTH:
+        text.append(f"{steps}; {found.paired}")
+    else:
+        text += [f"{steps};", f"       {found.paired}"]
     for line in (*found.notices, f"Why: {found.why}."):
         text += wrapped(line, "", _THEN)
     return text + (wrapped(found.parts_words, _THEN, _THEN) if found.parts_words else [])

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from simcore.parameters import Parameters
 
 
-# What a rank that comes last to collectives is asked: to be as its peers are.
-ON_TIME = " on time, as its peers"
+# As long, at most, is compute of which a file knows nothing.
+_PLACEHOLDER_NS = 1000
 
 
 class Spot(NamedTuple):
@@ -172,5 +172,8 @@ def longest_of_part(run: _Summed, by: str, part: str) -> Spot | None:
 
 def spot_of(run: _Summed, leg: Leg) -> Spot:
     """Where a leg is seen: of segments in several lanes what the track did or waited for is the story."""
-    streams = {run.path_spot(index).stream for index in range(leg.first, leg.last)}
+    spots = [run.path_spot(index) for index in range(leg.first, leg.last)]
+    # What a file writes where it has no time is no part of the story, unless nothing else is there.
+    timed = [one for one in spots if one.end_ns - one.start_ns > _PLACEHOLDER_NS] or spots
+    streams = {one.stream for one in timed}
     return Spot(leg.number, leg.start_ns, leg.end_ns, streams.pop() if len(streams) == 1 else None)

@@ -25,11 +25,11 @@ SEED_002 = "fixtures/002_gpt_1024npu.txt"
     ("change", "words"),
     [
         ({"schedule": "zb-h1"}, "weight gradients fill the wait for the next backward"),
-        ({"schedule": "gpipe"}, "1f1b and gpipe leave the same slots empty, in another order"),
+        ({"schedule": "gpipe"}, "1f1b and gpipe leave as many slots empty, in another order"),
         ({"schedule": "layer-loop"}, "without a pipeline no stage waits for another"),
         (
             {"schedule": "interleaved", "virtual_stages": 8},
-            "chunks of 1/8 of a stage make the empty slots as much shorter",
+            "8 virtual stages make each empty slot of the pipeline 1/8 as long",
         ),
         ({"microbatches": 32}, "a step has 32 micro-batches in place of 16"),
         ({"stage_layout": "megatron"}, "embedding rows run on the first stage alone, final"),
@@ -39,10 +39,11 @@ SEED_002 = "fixtures/002_gpt_1024npu.txt"
         ({"dim": ("switch:1024:50:500",)}, "tp collectives take"),
         ({"compute_scale": 0.5}, "each rank computes 3.607 s, before 7.213 s"),
         ({"layer_scale": ("mlp_row:fwd=2",)}, "each rank computes"),
+        ({"time_scale": ("layer mlp_row=2",)}, "layer mlp_row takes 2 times as long"),
         # 64 classes of ranks each, in place of 16.
         pytest.param(
             {"slow_rank": ("37=1.3",)},
-            "rank 37 computes 1.3 times as long, and who works with it waits",
+            "rank 37 computes 1.3 times as long, and the ranks that work with it wait",
             marks=pytest.mark.slow,
         ),
         pytest.param(
@@ -95,11 +96,11 @@ def test_the_way_back_has_reasons_too() -> None:
         ({"schedule": "zb-h1"}, "weight gradients no longer fill the wait for the next backward"),
         (
             {"schedule": "interleaved", "virtual_stages": 8},
-            "whole stages in place of chunks make the empty slots 8 times as long",
+            "without virtual stages each empty slot of the pipeline is 8 times as long",
         ),
         ({"schedule": "layer-loop"}, "stages of a pipeline wait for each other"),
         ({"slow_rank": ("37=1.3",)}, "rank 37 no longer computes 1.3 times as long"),
-        ({"slow_link": ("1:5=0.2",)}, "no slow port is waited for any more"),
+        ({"slow_link": ("1:5=0.2",)}, "nothing waits for a slow port any more"),
         ({"overlap_grad_reduce": True}, "gradients are reduced after the last backward"),
         ({"overlap_param_gather": True}, "parameters are gathered at the end of the step"),
         ({"stage_layout": "megatron"}, "every stage runs the embedding, final and loss rows too"),
@@ -130,12 +131,13 @@ def test_a_change_that_explains_nothing_named_is_counted_and_not_said() -> None:
 @pytest.mark.slow
 def test_the_slow_rank_that_is_named_is_on_the_path() -> None:
     found = seed(slow_rank=("5=1.001", "837=1.3"))
-    assert "rank 837 (and 1 more) computes 1.3 times as long, and who works with it waits" in found.why
+    words = "rank 837 (and 1 more) computes 1.3 times as long, and the ranks that work with it wait"
+    assert words in found.why
     hidden = seed(slow_rank=("5=1.000001",), compute_scale=1.1)
     assert hidden.why.endswith(": the mean rank computes 7.935 s, before 7.213 s (and 1 more change)")
     more = Comparison(seed(slow_rank=("37=1.3",)).b, seed(slow_rank=("37=1.5",)).b)
     assert more.why.endswith(
-        "rank 37 computes 1.5 times as long, before 1.3 times, and who works with it waits"
+        "rank 37 computes 1.5 times as long, before 1.3 times, and the ranks that work with it wait"
     )
 
 

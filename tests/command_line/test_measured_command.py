@@ -48,14 +48,14 @@ Critical path: 71 segments on 1 rank, 0 to 3.851 s
   by stage  stage 3 3.851 s (100.0 %)
   its longest segments, and why the first of each kind did not start earlier
       takes  times  first at  rank  what                              not earlier for
-    1.274 s     x1   2.467 s     7  exposed embedding ep_allreduce    its rank did this before
-    1.184 s     x1   1.248 s     7  compute backward backward_step    its rank did this before
+    1.274 s     x1   2.467 s     7  exposed embedding ep_allreduce    its rank was busy before it
+    1.184 s     x1   1.248 s     7  compute backward backward_step    its rank was busy before it
    629.8 ms     x1       0 s     7  exposed pp recv_forward           the step begins
-   127.7 ms     x1   1.110 s     7  compute forward forward_step      its rank did this before
-   105.3 ms     x1   3.746 s     7  compute optimizer optimizer_step  its rank did this before
-  30.530 ms     x1  916.5 ms     7  compute forward forward_step      its rank did this before
-  30.410 ms     x1   1.062 s     7  compute forward forward_step      its rank did this before
-  30.400 ms     x1   1.013 s     7  compute forward forward_step      its rank did this before
+   127.7 ms     x1   1.110 s     7  compute forward forward_step      its rank was busy before it
+   105.3 ms     x1   3.746 s     7  compute optimizer optimizer_step  its rank was busy before it
+  30.530 ms     x1  916.5 ms     7  compute forward forward_step      its rank was busy before it
+  30.410 ms     x1   1.062 s     7  compute forward forward_step      its rank was busy before it
+  30.400 ms     x1   1.013 s     7  compute forward forward_step      its rank was busy before it
 
 Operations of all ranks, by name, ms
   operation       kind       count     mean    least     most  most is on

@@ -145,6 +145,8 @@ _ITEMS = {
     "slow_link": st.sampled_from(["1:37=0.5", "0:0=1e-3"]),
     "kind_scale": st.sampled_from(["dp=0", "expert dp=1.5"]),
     "stage_scale": st.sampled_from(["3=0.9", "none=0"]),
+    "slow_host": st.sampled_from(["3=0.9", "0=0"]),
+    "time_scale": st.sampled_from(["compute fwd=0.9", "stream tp=0", "layer mlp_row=2"]),
 }
 
 

@@ -126,7 +126,7 @@ def test_which_rank_breaks_a_circle_does_not_depend_on_who_comes_first() -> None
         "ranks wait for each other in a circle, as in no run: rank 0 in ep_allreduce waits for nobody, and "
         "the time that was measured is kept"
     ]
-    # As measured, nobody is seen to wait for anybody; and a step in order has no circle.
+    # As measured, no rank waits for another; and a step in order has no circle.
     assert "circular-waits" not in {one.code for one in results.diagnostics}
     whole = MeasuredResults(run_apart(SLOW_STAGE, Layout(1, 1, 2, 1))).base
     assert "circular-waits" not in {one.code for one in whole.diagnostics}

@@ -221,7 +221,7 @@ def test_parameters_that_cannot_be_are_refused(parameters: dict[str, Any], messa
 def test_the_default_cluster_is_said() -> None:
     workload = make_workload(BLOCK, tp=1, ep=1, pp=1, all_gpus=20, ga=1, vpp=1)
     assert texts(list(simulate(workload, Parameters()).diagnostics)) == [
-        "made.txt: note cluster-default no cluster given: h100-8 taken (switch 8 x switch 3)"
+        "made.txt: note cluster-default no cluster given: assuming h100-8 (switch 8 x switch 3)"
     ]
 
 

@@ -43,6 +43,7 @@ def test_the_report_has_the_keys_of_its_schema() -> None:
         "schedule",
         "parameters",
         "step_time_ns",
+        "microbatch_ns",
         "pass_end_ns",
         "step_end_ns",
         "steady_step_ns",

@@ -33,7 +33,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 ITEMS = {
     "dim": "switch:8:450:500", "algorithm": "1=direct4", "overlap": "dp=0.5,tp=0.3",
     "layer_scale": "mlp \u202e:fwd=0.5", "slow_rank": "37=1.3", "slow_link": "1:37=0.5",
-    "kind_scale": "expert dp=0", "stage_scale": "none=0.5",
+    "kind_scale": "expert dp=0", "stage_scale": "none=0.5", "slow_host": "3=0.5",
+    "time_scale": "layer mlp \u202e=0.5",
 }  # fmt: skip
 
 

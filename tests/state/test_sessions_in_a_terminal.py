@@ -228,7 +228,7 @@ def test_a_replay_is_there_again_with_the_measured_run_beside_it(state: Path) ->
     file = "fixtures/004_megatron_rank7_trace.txt"
     with opened(state, file=file) as terminal:
         terminal.wait_for("[1 Summary]")
-        terminal.press_each(("5", ">  compute  "), ("L", "replayed: compute x2"), ("2", TIMELINE))
+        terminal.press_each(("5", ">  compute  "), (">", "replayed: compute x2"), ("2", TIMELINE))
         quit(terminal)
     with opened(state, file=file) as terminal:
         terminal.wait_for("as left last time: view, parameters; anew: --no-session")

@@ -78,7 +78,9 @@ class Terminal:
         answers: bool = True,
         controls: bool = True,
         cwd: str | Path = ROOT,
+        tour: bool = False,
     ) -> None:
+        """tour: whether the first-start tour is shown, as to somebody who never started the program."""
         self._answers = answers
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
@@ -90,6 +92,10 @@ class Terminal:
         self.started = time.monotonic()
         # Each program begins anew unless a test says where sessions are.
         self._state = tempfile.TemporaryDirectory(prefix="wltui-state-")
+        state = (env or {}).get("XDG_STATE_HOME") or self._state.name
+        if not tour and os.path.isdir(state):
+            os.makedirs(f"{state}/wltui", exist_ok=True)
+            Path(f"{state}/wltui/tour-seen").touch()
         self.process = subprocess.Popen(
             [sys.executable, "-ISc", _LOGIN, os.ttyname(self.slave), *words] if controls else list(words),
             stdin=self.slave if stdin is None else stdin,

@@ -34,7 +34,7 @@ OPEN_BOTH = " To fit a workload to a trace open both: wltui WORKLOAD --against D
 async def test_t_makes_it_the_run_on_the_screen_and_x_and_u_come_back(make_pair: MakePair) -> None:
     app = make_pair()
     async with app.run_test(size=SIZE) as pilot:
-        await press(pilot, "c")
+        await press(pilot, "F")
         await run_over(pilot)
         assert screen_rows(app)[-1].startswith(" t try it  S save  jk scroll  Esc back ")
         await press(pilot, "t")
@@ -63,7 +63,7 @@ async def test_what_t_tried_can_be_saved_while_its_run_is_on_the_screen(
 ) -> None:
     app = make_pair()
     async with app.run_test(size=SIZE) as pilot:
-        await press(pilot, "c")
+        await press(pilot, "F")
         await run_over(pilot)
         await press(pilot, "t")
         await run_over(pilot)
@@ -79,7 +79,7 @@ async def test_what_t_tried_can_be_saved_while_its_run_is_on_the_screen(
 async def test_what_is_on_the_screen_already_is_not_tried_again(make_pair: MakePair) -> None:
     app = make_pair(parameters=Parameters(network="simai-auto", compute_scale=2.0))
     async with app.run_test(size=SIZE) as pilot:
-        await press(pilot, "c")
+        await press(pilot, "F")
         await run_over(pilot)
         assert "compute scale  2 -> 2, by forward and backward" in screen_text(app)
         await press(pilot, "t")
@@ -90,7 +90,7 @@ async def test_what_is_on_the_screen_already_is_not_tried_again(make_pair: MakeP
 async def test_while_a_run_is_simulated_nothing_is_tried(make_pair: MakePair) -> None:
     app = make_pair()
     async with app.run_test(size=SIZE) as pilot:
-        await press(pilot, "c")
+        await press(pilot, "F")
         await run_over(pilot)
         assert isinstance(app.session, Session)
         app.session.running = True
@@ -107,7 +107,7 @@ async def test_a_saved_file_is_named_in_the_panel_and_never_written_over_unasked
     there = pair_folder / "there.toml"
     there.write_text("tp = 2\n")
     async with app.run_test(size=SIZE) as pilot:
-        await press(pilot, "c")
+        await press(pilot, "F")
         await run_over(pilot)
         await press(pilot, "S")
         assert screen_rows(app)[-1].startswith(" save the fitted parameters as fitted.toml ")
@@ -138,7 +138,7 @@ async def test_a_saved_file_is_named_in_the_panel_and_never_written_over_unasked
 # -- what is refused -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key", ["c", "t", "S"])
+@pytest.mark.parametrize("key", ["F", "t", "S"])
 async def test_alone_a_workload_and_a_trace_say_what_is_to_be_opened(
     make_app: MakeApp, pair_folder: Path, key: str
 ) -> None:
@@ -166,7 +166,7 @@ async def test_a_trace_that_was_opened_first_has_the_workload_beside_it_fitted(m
     session = Session(of_workload.against, against=of_workload.opened)
     app = WltuiApp(session, first="compare")
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, "c")
+        await press(pilot, "F")
         await run_over(pilot)
         fitted = app.views["compare"].calibrating._here  # type: ignore[attr-defined]
         assert fitted.is_fitted
@@ -185,7 +185,7 @@ async def test_steps_that_cannot_be_compared_are_refused_in_the_words_of_the_com
 ) -> None:
     app = make_pair(parameters=Parameters(microbatches=3))
     async with app.run_test(size=(80, 24)) as pilot:
-        await press(pilot, "c")
+        await press(pilot, "F")
         await run_over(pilot)
         assert [row.rstrip() for row in screen_rows(app)[3:6]] == [
             " calibrate: the trace has 1 micro-batch, the simulated step 3 micro-batches",
@@ -209,7 +209,7 @@ async def test_where_nothing_is_in_both_nothing_is_tried_or_saved(
     (pair_folder / "one.txt").write_text(op.line(0) + "\n")
     app = make_pair("one.txt")
     async with app.run_test(size=(80, 24)) as pilot:
-        await press(pilot, "c")
+        await press(pilot, "F")
         await run_over(pilot)
         assert "── Nothing could be fitted ─" in screen_text(app)
         assert "saves these" not in screen_text(app)
@@ -269,7 +269,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
 async def test_it_says_how_far_it_is_and_escape_stops_it(make_pair: MakePair, gate: Gate) -> None:
     app = make_pair()
     async with app.run_test(size=(80, 24)) as pilot:
-        await press(pilot, "c")
+        await press(pilot, "F")
         await wait_until(pilot, lambda: "simulating 1 of 2, Esc stops it" in screen_text(app))
         assert screen_rows(app)[-1].startswith(" Esc stop ")
         for key in "tS":
@@ -280,11 +280,11 @@ async def test_it_says_how_far_it_is_and_escape_stops_it(make_pair: MakePair, ga
         assert screen_rows(app)[-1].rstrip() == " the calibration was stopped; c begins it anew"
         assert screen_rows(app)[2].startswith(" A  against")
         gate.opened.set()
-        await press(pilot, "c")
+        await press(pilot, "F")
         await run_over(pilot)
         assert "Measured step   36.000 ms" in screen_text(app)
         assert screen_rows(app)[-1].startswith(" t try it ")
-        await press(pilot, "escape", "c")
+        await press(pilot, "escape", "F")
         await run_over(pilot)
         assert gate.begun == 2, "what was found is not looked for again"
         await press(pilot, "escape", "escape")
@@ -294,7 +294,7 @@ async def test_it_says_how_far_it_is_and_escape_stops_it(make_pair: MakePair, ga
 async def test_another_screen_may_be_looked_at_meanwhile(make_pair: MakePair, gate: Gate) -> None:
     app = make_pair()
     async with app.run_test(size=SIZE) as pilot:
-        await press(pilot, "c", "4")
+        await press(pilot, "F", "4")
         await wait_until(pilot, lambda: gate.begun == 1)
         gate.opened.set()
         await run_over(pilot)
@@ -310,7 +310,7 @@ async def test_a_run_that_is_changed_on_another_screen_is_fitted_when_it_is_look
     gate.opened.set()
     app = make_pair()
     async with app.run_test(size=SIZE) as pilot:
-        await press(pilot, "c")
+        await press(pilot, "F")
         await run_over(pilot)
         await press(pilot, "1")
         await run_over(pilot)
@@ -329,7 +329,7 @@ async def test_a_run_that_is_changed_on_another_screen_is_fitted_when_it_is_look
 async def test_what_was_fitted_for_another_run_is_not_tried_or_saved(make_pair: MakePair) -> None:
     app = make_pair()
     async with app.run_test(size=SIZE) as pilot:
-        await press(pilot, "c")
+        await press(pilot, "F")
         await run_over(pilot)
         await press(pilot, "escape", "1")
         await run_over(pilot)
@@ -346,10 +346,11 @@ async def test_keys_of_the_comparison_leave_it_alone_while_the_panel_covers_it(m
     async with app.run_test(size=SIZE) as pilot:
         await run_over(pilot)
         before = screen_text(app)
-        await press(pilot, "c")
+        await press(pilot, "F")
         await run_over(pilot)
         panel = screen_text(app)
-        for key in ("w", "s", "a", "d", "h", "l", "full_stop", "f", "x", "z", "tab", "enter", "o", "O"):
+        for key in ("w", "s", "a", "d", "h", "l", "full_stop", "f", "i", "vertical_line", "tab", "enter",
+                    "left_parenthesis", "right_parenthesis"):
             await press(pilot, key)
             assert screen_text(app) == panel
         await press(pilot, "escape")

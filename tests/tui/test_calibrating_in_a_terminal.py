@@ -18,7 +18,7 @@ def test_what_is_fitted_is_tried_and_saved_as_the_command_saves_it(tmp_path: Pat
     with wltui(workload, "--against", traces, *DIMS, screen=None, columns=80, rows=24) as terminal:
         terminal.wait_for("c calibrate")
         terminal.press_each(
-            ("c", "compute scale  1 -> 2, by forward and backward"),
+            ("F", "compute scale  1 -> 2, by forward and backward"),
             ("S", "save the fitted parameters as"),
             (f"{by_key}\r", "Saved in "),
         )
@@ -37,6 +37,6 @@ def test_what_is_fitted_is_tried_and_saved_as_the_command_saves_it(tmp_path: Pat
 def test_a_trace_alone_says_what_is_to_be_opened(tmp_path: Path) -> None:
     _, traces = inputs(tmp_path)
     with wltui(traces, screen="compare", columns=80, rows=24) as terminal:
-        terminal.wait_for("There is one run: change a parameter (5)")
-        terminal.press("c")
+        terminal.wait_for("There is only one run: change a parameter (5)")
+        terminal.press("F")
         terminal.wait_for("To fit a workload to a trace open both: wltui WORKLOAD --against DIR")

@@ -27,7 +27,7 @@ def hurry(folder: Path) -> None:
 @pytest.mark.parametrize("size", SIZES, ids=["120x36", "80x24"])
 @pytest.mark.parametrize(
     ("slow", "keys"),
-    [(False, ("c",)), (True, ("c",)), (True, ("c", *["pagedown"] * 6)), (True, ("c", "t"))],
+    [(False, ("F",)), (True, ("F",)), (True, ("F", *["pagedown"] * 6)), (True, ("F", "t"))],
     ids=["all ranks alike", "a rank is left out", "its end", "tried"],
 )
 async def test_the_panel_is_drawn_as_before(
@@ -44,7 +44,7 @@ async def test_the_panel_is_drawn_as_before(
 
 
 async def test_in_ascii_it_is_the_same(make_pair: MakePair, snapshot: SnapshotAssertion) -> None:
-    text = await frame_after(make_pair(ascii_only=True), (80, 24), ("c",))
+    text = await frame_after(make_pair(ascii_only=True), (80, 24), ("F",))
     assert text.isascii()
     assert text == snapshot
 
@@ -56,14 +56,14 @@ async def test_why_a_kind_decides_nothing_stands_behind_its_line_or_below_it(
     for path in (pair_folder / "traces").glob("*rank[23]*"):
         # The receiver is there after its sender has begun to wait.
         path.write_text(path.read_text().replace("duration=4.00", "duration=0.50", 1))
-    assert await frame_after(make_pair(), size, ("c",)) == snapshot
+    assert await frame_after(make_pair(), size, ("F",)) == snapshot
 
 
 async def test_its_words_and_figures_are_those_of_the_command(make_pair: MakePair, pair_folder: Path) -> None:
     hurry(pair_folder)
     app = make_pair()
     async with app.run_test(size=(140, 50)) as pilot:
-        await press(pilot, "c")
+        await press(pilot, "F")
         await run_over(pilot)
         shown = [row.removeprefix(" ").rstrip() for row in screen_rows(app)]
         found = calibrating_of(app)._here
@@ -80,7 +80,7 @@ async def test_its_words_and_figures_are_those_of_the_command(make_pair: MakePai
 
 async def test_what_the_trace_leaves_in_doubt_is_in_the_panel(make_pair: MakePair, pair_folder: Path) -> None:
     next((pair_folder / "traces").glob("*rank2*")).unlink()
-    text = await frame_after(make_pair(), SIZE, ("c",))
+    text = await frame_after(make_pair(), SIZE, ("F",))
     assert "\n traces: warning ranks-missing rank 2 of 4 is missing: 3 ranks shown\n" in text
 
 
@@ -91,7 +91,7 @@ async def test_at_every_width_whole_lines_are_shown(
     hurry(pair_folder)
     app = make_pair()
     async with app.run_test(size=(width, 24)) as pilot:
-        await press(pilot, "c")
+        await press(pilot, "F")
         await run_over(pilot)
         assert all(len(row) == width for row in screen_rows(app))
         lines = text_of(calibrating_of(app).draw(width, 500, BLOCKS)).split("\n")

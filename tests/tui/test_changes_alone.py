@@ -101,7 +101,7 @@ async def change_two(pilot: Pilot[None]) -> None:
     await open_field(pilot, "schedule")
     await type_value(pilot, "zb-h1")
     await open_field(pilot, "dim 1  bandwidth")
-    await press(pilot, "L")
+    await press(pilot, "greater_than_sign")
     await run_over(pilot)
 
 
@@ -179,7 +179,8 @@ async def test_each_change_is_listed_under_its_heading_and_the_accounts_under_th
     app = make_app(small())
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "5")
-        for label, key in (("microbatches", "l"), ("compute scale", "L"), ("comm scale", "L")):
+        twice = "greater_than_sign"
+        for label, key in (("microbatches", "l"), ("compute scale", twice), ("comm scale", twice)):
             await open_field(pilot, label)
             await press(pilot, key)
             await run_over(pilot)

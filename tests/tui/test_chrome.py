@@ -78,7 +78,7 @@ def test_the_report_and_the_screen_say_a_schedule_alike() -> None:
     ):
         session = session_of(results)
         assert f"\n  schedule   {words}\n" in run_page(results)
-        assert (session.facts(True)[1], session.facts(False)[1]) == (words, short)
+        assert (session.facts(True)[1].partition(" of ")[0], session.facts(False)[1]) == (words, short)
         lines = text_of(step_lines(results, ASCII, 40, 9))
         _, _, count = words.partition(", ")
         assert ("micro-batch" in lines) == bool(count)
@@ -97,7 +97,8 @@ def test_a_long_file_name_leaves_room_for_ranks_and_schedule(path: str) -> None:
 def test_what_is_open_is_said_in_the_first_row() -> None:
     first, second = (line_text(line) for line in heading(session_of(seed()), "layers", 120))
     assert first.rstrip() == (
-        " wltui  002_gpt_1024npu.txt   1024 ranks = tp 8 x dp 8 x pp 16   1f1b, 16 micro-batches   analytical"
+        " wltui  002_gpt_1024npu.txt   1024 ranks = tp 8 x dp 8 x pp 16   "
+        "1f1b, 16 micro-batches of 923.4 ms   analytical"
     )
     assert second.startswith("  1 Summary  2 Timeline [3 Layers] 4 Why  5 Parameters  6 Compare  ! Notes ")
     assert second.endswith("step 14.774 s   run 1 of 1   3 notes ")

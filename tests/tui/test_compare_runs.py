@@ -14,8 +14,9 @@ from tui.timeline.view import TimelineView
 async def test_one_run_has_nothing_to_be_compared_with(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, "6", *"wsadhljkz0", "tab", "enter", "o")
-        assert "There is one run: change a parameter (5), or try a change (t on 1 or 4)." in screen_text(app)
+        await press(pilot, "6", *"wsadhljk0", "vertical_line", "tab", "enter", "left_parenthesis")
+        words = "There is only one run: change a parameter (5), or try a change (t on 1 or 4)."
+        assert words in screen_text(app)
         assert (
             screen_rows(app)[-1].strip()
             == "there is no other run: r keeps one (5), --against FILE opens one beside it"
@@ -60,13 +61,13 @@ async def test_it_follows_the_run_on_the_screen_and_o_takes_another_to_compare_w
         assert view.model is not None
         assert compared_runs(view) == (session.runs[0], session.runs[2])
         assert view.names == ("run 1", "run 3")
-        await press(pilot, "o")
+        await press(pilot, "left_parenthesis")
         assert compared_runs(view) == (session.runs[1], session.runs[2])
-        await press(pilot, "O")
+        await press(pilot, "right_parenthesis")
         assert compared_runs(view) == (session.runs[1], session.runs[0])
-        await press(pilot, "O")
+        await press(pilot, "right_parenthesis")
         assert compared_runs(view) == (session.runs[0], session.runs[1])
-        await press(pilot, "O")
+        await press(pilot, "right_parenthesis")
         assert compared_runs(view) == (session.runs[1], session.runs[2]), "the one on the screen again"
         await run_over(pilot)
 
@@ -88,8 +89,8 @@ async def test_after_undo_the_change_that_x_shows_stands_beside_it(make_app: Mak
         assert isinstance(view, CompareView)
         assert view.names == ("before", "run 1")
         assert compared_runs(view) == (changed, session.current)
-        assert "x A B both" in screen_rows(app)[-1]
-        assert "x other run" not in screen_rows(app)[-1]
+        assert "i A B both" in screen_rows(app)[-1]
+        assert "x other run" in screen_rows(app)[-1]
         await press(pilot, "1")
         assert "x other run" in screen_rows(app)[-1]
         await press(pilot, "x", "6")
@@ -98,10 +99,10 @@ async def test_after_undo_the_change_that_x_shows_stands_beside_it(make_app: Mak
         assert compared_runs(view) == (session.opened, changed)
 
 
-async def test_x_without_another_run_says_so(make_app: MakeApp) -> None:
+async def test_i_without_another_run_says_so(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, "6", "x")
+        await press(pilot, "6", "i")
         assert screen_rows(app)[-1].startswith(" there is no other run: r keeps one (5)")
 
 
@@ -127,13 +128,13 @@ async def test_enter_on_a_pair_opens_its_lane_on_the_timeline(make_app: MakeApp)
         # A third run, and the first two beside each other.
         await press(pilot, "5", "l")
         await run_over(pilot)
-        await press(pilot, "6", "o", "O")
+        await press(pilot, "6", "left_parenthesis", "right_parenthesis")
         await run_over(pilot)
         assert compared_runs(view) == (session.runs[1], session.runs[0])
         await press(pilot, "enter")
         assert app.current_view is view
         assert screen_rows(app)[-1].strip() == (
-            "neither is the run on the screen, which the timeline shows: O takes that as B again"
+            "neither is the run on the screen, which the timeline shows: ) takes that as B again"
         )
 
 

@@ -71,12 +71,13 @@ def test_lanes_without_a_partner_are_named() -> None:
 def test_what_is_cut_is_a_clause_and_never_a_figure() -> None:
     model = model_of(microbatches=17)
     for width, words in (
-        (120, "2 595 840 ops of 1 024 ranks matched, of 2 595 840 in A and 2 756 480 in B"),
-        (80, "2 595 840 ops of 1 024 ranks matched"),
-        (50, ""),
+        (160, "2 595 840 ops of 1 024 ranks matched, of 2 595 840 in A and 2 756 480 in B"),
+        (120, "2 595 840 ops of 1 024 ranks matched"),
+        (80, ""),
     ):
         row = drawn(model, (width, 24))[2].rstrip()
-        assert row == f" B - A  +449.8 ms (+3.0 %){'; ' if words else ''}{words}"
+        steps = "+449.8 ms (+3.0 %), a micro-batch -27.859 ms (-3.0 %)"
+        assert row == f" B - A  {steps}{'; ' if words else ''}{words}"
 
 
 def test_one_pair_that_is_below_is_one() -> None:
@@ -118,7 +119,8 @@ def test_zoom_and_pan_move_both_runs_and_keep_the_cursor_in_view() -> None:
 
 def test_the_cursor_stays_among_pairs_and_movers() -> None:
     model = model_of(schedule="zb-h1")
-    model.resize(90, 5)
+    model.is_new = False
+    model.resize(90, 15)
     model.move(100)
     assert (model.pair, model.top) == (15, 11)
     model.next_panel()
@@ -323,8 +325,9 @@ async def test_what_stands_against_is_a_and_what_was_opened_is_b(make_app: MakeA
         await press(pilot, "6")
         await run_over(pilot)
         a, b = (row.split() for row in screen_rows(app)[2:4])
-        assert a[:5] == ["A", "against", "10.695", "s", "other.txt,"]
-        assert b[:6] == ["B", "run", "1", "14.774", "s", "002_gpt_1024npu.txt,"]
+        assert a[:6] == ["A", "against", "10.695", "s", "668.4", "ms/mb"]
+        assert b[:7] == ["B", "run", "1", "14.774", "s", "923.4", "ms/mb"]
+        assert (a[6], b[7]) == ("other.txt,", "002_gpt_1024npu.txt,")
 
 
 def renamed_run(**parameters: object) -> Results:

@@ -54,7 +54,7 @@ async def test_the_run_on_the_screen_goes_to_perfetto_and_to_csv(make_app: MakeA
 
 
 async def test_a_changed_run_is_exported_as_it_is_shown(make_app: MakeApp, tmp_path: Path) -> None:
-    await exported(make_app(), "b.csv", before=("5", "L", "2"))
+    await exported(make_app(), "b.csv", before=("5", "greater_than_sign", "2"))
     assert (tmp_path / "b.csv").read_bytes() == by_command("csv", Parameters(world=2048))
 
 

@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from simcore.analysis import Results
 from simcore.analysis.layer_order import longest_span
+from simcore.parameters import Parameters
+from simcore.simulation import simulate
+from simcore.workload import open_workload
 from tests.tui.conftest import MakeApp
 from tests.tui.made_runs import run, seed, seed_workload, small
 from tests.tui.pseudo_terminal import SEED, Terminal, wltui
@@ -71,7 +74,7 @@ async def test_the_figures_of_the_critical_path_come_while_the_table_is_open(mak
         ns = sum(view.session.current.layer_critical_ns[row] for row in line.group.rows.indices)
         assert f" {ns / 1e6:8.3f}"[:9] in screen_rows(app)[5]
         place = [heading for heading, *_ in columns_for(140)].index("crit. ms")
-        await press(pilot, *"l" * place, "s")
+        await press(pilot, *"l" * place, "o")
         assert "sorted by crit. ms, from the largest" in screen_rows(app)[2]
         critical = [one.critical_ns or 0 for one in view.table.lines if one.first]
         assert critical == sorted(critical, reverse=True)
@@ -85,8 +88,8 @@ async def test_a_sort_by_figures_that_are_not_there_yet_says_so(
     async with app.run_test(size=(140, 36)) as pilot:
         await press(pilot, "3")
         place = [heading for heading, *_ in columns_for(140)].index("crit. ms")
-        await press(pilot, *"l" * place, "s")
-        words = "the critical path is looked for: s again when the column has figures"
+        await press(pilot, *"l" * place, "o")
+        words = "the critical path is not ready yet: press o when the column has figures"
         assert screen_rows(app)[-1].strip() == words
         assert "..." in screen_rows(app)[5]
 
@@ -178,7 +181,7 @@ def test_the_longest_span_of_rows_is_that_of_the_timeline() -> None:
 async def test_enter_leads_to_the_timeline_and_escape_back_to_the_table_as_it_was(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, "3", "l", "l", "l", "s", "j", "j")
+        await press(pilot, "3", "l", "l", "l", "o", "j", "j")
         before = screen_rows(app)
         await press(pilot, "enter")
         assert app.screen_name == "timeline"
@@ -197,7 +200,7 @@ async def test_prices_of_very_many_rows_are_not_sorted_by(
     monkeypatch.setattr("tui.layers.workload_table.MOST_PRICED", 3)
     app = make_app(first="layers")
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, *"lllllll", "s")
+        await press(pilot, *"lllllll", "o")
         words = "alone ms is priced row by row: not for more than 3 rows"
         assert screen_rows(app)[-1].strip() == words
         view = app.current_view
@@ -244,13 +247,13 @@ async def test_the_cursor_follows_its_row_and_phase_and_its_name_stays_in_view(
         row, phase = view.table.lines[view.line].group.name, view.table.lines[view.line].phase
         assert (row, phase) == ("mlp_column", "wg")
         for keys in (
-            ("s",),
-            ("s",),
-            ("l", "s"),
-            ("S",),
+            ("o",),
+            ("o",),
+            ("l", "o"),
+            ("O",),
             ("backslash", "enter"),
             ("escape",),
-            ("l", "l", "s"),
+            ("l", "l", "o"),
         ):
             await press(pilot, *keys)
             there = view.table.lines[view.line]
@@ -261,3 +264,17 @@ async def test_the_cursor_follows_its_row_and_phase_and_its_name_stays_in_view(
             assert shown, keys
             left = "" if keys == ("escape",) or not view.table.typed else "256 of 557 rows, "
             assert left in screen_rows(app)[2]
+
+
+async def test_find_sees_rows_inside_of_groups_and_says_which(make_app: MakeApp) -> None:
+    """Planted: a search of the groups' own names alone."""
+    workload = open_workload("fixtures/001_moe_128npu_with_mistakes.txt")
+    app = make_app(Results(simulate(workload, Parameters())))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "3", "slash", *"norm2", "enter")
+        view = app.current_view
+        assert isinstance(view, LayersView)
+        assert view.table.texts(view.line)["layer"] == "moe_grad_norm"
+        assert screen_rows(app)[-1].startswith(" moe_grad_norm2, line 8, is one of these")
+        await press(pilot, "slash", *"final", "enter")
+        assert "is one of these" not in screen_rows(app)[-1]

@@ -93,7 +93,7 @@ async def test_keys_that_change_a_value_say_that_a_list_is_typed(make_app: MakeA
         assert screen_rows(app)[-1].startswith(" Enter type the list  u undo")
         row = next(row for row in screen_rows(app) if row[1:2] == ">")
         assert form.partition(",")[0] in row
-        for key in ("h", "l", "H", "L"):
+        for key in ("h", "l", "less_than_sign", "greater_than_sign"):
             await press(pilot, key)
             said = screen_rows(app)[-1].strip()
             assert said == f"Enter types it: {form}; several with spaces"

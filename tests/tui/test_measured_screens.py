@@ -74,8 +74,8 @@ FRAMES = {
         "zoomed in on a sub-operation": ("space", "j", "j", "full_stop", "f", "s", "s"),
         "at a gap": ("dollar_sign", "comma"),
         "summary": ("1",),
-        "summary, the replay beside": ("1", "o", "tab", "tab"),
-        "why": ("4", "o", "tab", "tab", "j"),
+        "summary, the replay beside": ("1", "i", "tab", "tab"),
+        "why": ("4", "i", "tab", "tab", "j"),
         "operations": ("3",),
         "parameters": ("5", "h"),
     },
@@ -232,7 +232,7 @@ def test_a_trace_that_cannot_be_opened_is_no_session() -> None:
 
 @pytest.mark.parametrize("size", SIZES, ids=["120x36", "80x24"])
 @pytest.mark.parametrize(
-    "keys", [(), ("tab", "j"), ("w", "full_stop", "z")], ids=["lanes", "what differs", "aligned"]
+    "keys", [(), ("tab", "j"), ("w", "full_stop", "vertical_line")], ids=["lanes", "what differs", "aligned"]
 )
 async def test_a_trace_beside_a_simulated_run_is_drawn_as_before(
     make_app: MakeApp, snapshot: SnapshotAssertion, keys: tuple[str, ...], size: tuple[int, int]

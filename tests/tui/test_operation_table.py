@@ -365,7 +365,7 @@ async def test_a_plan_shows_its_operations_without_times(make_app: MakeApp, size
         await press(pilot, "space")
         assert " 6 operations, each stage's alone, in file order, no times" in screen_text(app)
         assert " stage " in screen_rows(app)[3]
-        for key in ("l", "s", "l", "s", "l", "s", "S", "j"):
+        for key in ("l", "o", "l", "o", "l", "o", "O", "j"):
             await press(pilot, key)
         await press(pilot, "enter")
         assert app.screen_name == "timeline"
@@ -385,7 +385,7 @@ async def test_a_rank_alone_has_nothing_to_take_apart_and_says_so(make_app: Make
 async def test_the_table_follows_a_replay_and_stays_as_it_was(make_app: MakeApp) -> None:
     app = app_on(make_app, four().run)
     async with app.run_test(size=(200, 50)) as pilot:
-        await press(pilot, "3", "space", *"lllll", "s", "backslash", *"linear", "enter", "j")
+        await press(pilot, "3", "space", *"lllll", "o", "backslash", *"linear", "enter", "j")
         view = app.current_view
         assert isinstance(view, LayersView)
         mark = view.table.mark(view.line)

@@ -12,10 +12,11 @@ from tests.tui.conftest import MakeApp
 from tests.tui.pseudo_terminal import SEED, Terminal, wltui
 from tests.tui.screen_reading import press, run_over, screen_rows
 from tui.app import WltuiApp
-from tui.keys import actions
+from tui.keys import KeyAction, actions
 from tui.palette import Palette, elsewhere, matching
 from tui.parameters.view import ParametersView
 from tui.screens import SCREENS, all_bindings, load
+from tui.things import nearness
 from tui.timeline.view import TimelineView
 
 TIMELINE = actions(TimelineView.BINDINGS, {})
@@ -104,7 +105,11 @@ def test_words_of_the_open_screen_come_before_those_of_others() -> None:
     here = [*TIMELINE, *actions(WltuiApp.BINDINGS, {})]
     found = [*here, *elsewhere("timeline", here, {})]
     for typed in ("zoom", "next", "sort", "search", "lane"):
-        having = [bool(one.screen) for one in matching(found, typed) if typed in one.words.lower()]
+        having = [
+            (nearness(one, typed), bool(one.screen))
+            for one in matching(found, typed)
+            if typed in one.words.lower() and not one.id.startswith("screen.")
+        ]
         assert having == sorted(having), typed
     # What only another screen says as it was typed is not behind letters that happen to be in order.
     assert matching(found, "undo")[0].screen == "parameters"
@@ -144,7 +149,7 @@ async def test_escape_leaves_it_and_nothing_is_done(make_app: MakeApp) -> None:
         await press(pilot, "colon", *"quit", "escape")
         assert screen_rows(app) == before
         await press(pilot, "colon", *"xyzzy")
-        assert any("no action has these letters in its words" in row for row in screen_rows(app))
+        assert any("nothing has these letters in its words" in row for row in screen_rows(app))
         await press(pilot, "enter")
         assert screen_rows(app) == before
 
@@ -229,3 +234,47 @@ def test_enter_twice_in_one_burst_leaves_once(terminal: Terminal) -> None:
     terminal.settle(0.3)
     terminal.press("\x1b")
     terminal.wait_for("q quit")
+
+
+async def test_it_finds_parameters_with_values_layers_ranks_stages_runs_and_files(make_app: MakeApp) -> None:
+    app = make_app(first="notes")
+    expected = (
+        ("bandwidth", "parameter dim 0  bandwidth = 450 GB/s", "parameters"),
+        ("schedule gpipe", "parameter schedule gpipe, now 1f1b", "parameters"),
+        ("mlp_row", "layer mlp_row in the table", "layers"),
+        ("rank 137", "rank 137 on the timeline", "timeline"),
+        ("stage 7", "stage 7 on the timeline", "timeline"),
+        ("002_gpt", "file ", "notes"),
+    )
+    async with app.run_test(size=(120, 36)) as pilot:
+        for typed, words, screen in expected:
+            await app.action_open("summary")
+            await press(pilot, "colon", *[key_of_char(char) for char in typed])
+            chosen = next(row for row in screen_rows(app)[1:] if row.startswith(">"))
+            assert words in chosen, typed
+            await press(pilot, "enter")
+            await run_over(pilot)
+            assert app.screen_name == screen, typed
+            if screen == "timeline":
+                assert isinstance(app.current_view, TimelineView)
+                assert app.current_view.model.current.number == (2 if "rank" in typed else 7)
+        assert app.session.current.parameters.schedule == "gpipe"
+        await press(pilot, "colon", *"run", "space", "1")
+        assert any("run 1: as opened, 14.774 s" in row for row in screen_rows(app))
+
+
+def key_of_char(char: str) -> str:
+    return {" ": "space", "_": "underscore"}.get(char, char)
+
+
+def test_whole_words_come_before_beginnings_and_those_before_fragments() -> None:
+    words = ("the lanes of a file", "profile of the run", "file: its notes", "a filed note")
+    found = [KeyAction(f"a.{number}", text, (), "") for number, text in enumerate(words)]
+    assert [one.words for one in matching(found, "file")] == [words[0], words[2], words[3], words[1]]
+
+
+async def test_nothing_is_listed_for_a_rank_or_stage_that_is_not_there(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await press(pilot, "colon", *"rank", "space", *"1024")
+        assert not any("on the timeline" in row for row in screen_rows(app))

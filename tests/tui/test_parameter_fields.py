@@ -67,7 +67,7 @@ def test_the_form_has_every_parameter_of_the_command_line_with_a_choice() -> Non
         "splits", "active chunks", "endpoint delay", "local mem bw", "optimization",
         "network",
         "compute scale", "comm scale", "layer scale",
-        "slow rank", "slow link", "jitter", "seed", "no fold",
+        "time scale", "slow rank", "slow link", "jitter", "seed", "no fold",
     ]  # fmt: skip
     assert [field.group for field in fields] == sorted(
         [field.group for field in fields],
@@ -97,7 +97,8 @@ def test_values_that_are_not_given_are_those_of_the_run() -> None:
         "network": "analytical", "compute scale": "1", "comm scale": "1", "no fold": "off",
         "virtual stages": "1", "passes": "1", "steps": "1", "stage layout": "uniform",
         "overlap f+b": "off", "overlap reduce": "off", "overlap gather": "off",
-        "layer scale": "none", "slow rank": "none", "slow link": "none", "jitter": "0", "seed": "0",
+        "layer scale": "none", "time scale": "none", "slow rank": "none", "slow link": "none",
+        "jitter": "0", "seed": "0",
     }  # fmt: skip
 
 

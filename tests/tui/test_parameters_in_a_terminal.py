@@ -39,7 +39,7 @@ def test_ten_keys_in_one_read_are_ten_steps(form: Terminal) -> None:
     form.wait_for("1f1b, 26 micro-batches")
     assert "< 26 >" in form.line_with("microbatches")
     form.press("u" * 10)
-    form.wait_for("as opened: change a value")
+    form.wait_for("the run as opened: change a value")
     assert "< 16 >" in form.line_with("microbatches")
 
 

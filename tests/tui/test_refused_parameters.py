@@ -31,7 +31,7 @@ async def test_a_refusal_goes_when_the_draft_can_be_simulated_again(
         await open_field(pilot, "world")
         await type_value(pilot, "128")
         await open_field(pilot, "tp")
-        await press(pilot, "L")
+        await press(pilot, "greater_than_sign")
         await run_over(pilot)
         assert REFUSED in screen_text(app)
         assert "change not run" in screen_rows(app)[0]
@@ -52,7 +52,7 @@ async def test_a_value_that_is_none_is_said_until_the_next_key_that_concerns_it(
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
         await open_field(pilot, "compute scale")
-        await press(pilot, "L")
+        await press(pilot, "greater_than_sign")
         await run_over(pilot)
         await open_field(pilot, "tp")
         await type_value(pilot, "0")
@@ -101,7 +101,7 @@ async def test_a_file_takes_the_place_of_what_was_refused(make_app: MakeApp, tmp
     async with app.run_test(size=SIZE) as pilot:
         await open_field(pilot, "tp")
         await type_value(pilot, "3")
-        await press(pilot, "O")
+        await press(pilot, "ctrl+o")
         await answer(pilot, str(path))
         assert app.session.draft == app.session.current.simulation.parameters
         assert app.session.draft == Parameters(compute_scale=2.0)

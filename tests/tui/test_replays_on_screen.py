@@ -119,11 +119,11 @@ async def test_a_replay_is_kept_named_and_compared_like_any_run(make_app: MakeAp
         await press(pilot, "x")
         assert app.said == "there is no other run yet: change a parameter first (5)"
         await press(pilot, "6")
-        words = "There is one run: change a parameter (5), or try a change (t on 1 or 4)."
+        words = "There is only one run: change a parameter (5), or try a change (t on 1 or 4)."
         assert words in " ".join(screen_text(app).split())
-        await press(pilot, "o")
+        await press(pilot, "i")
         assert app.said == "there is no other run: r keeps one (5), --against FILE opens one beside it"
-        await press(pilot, "5", "L")
+        await press(pilot, "5", "greater_than_sign")
         await run_over(pilot)
         assert app.session.current.parameters == Parameters(compute_scale=2.0)
         await press(pilot, "r", "R")

@@ -67,11 +67,11 @@ async def test_while_a_run_is_going_the_picture_is_the_one_before(make_app: Make
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
         await open_compute_scale(pilot)
-        await press(pilot, "L")
+        await press(pilot, "greater_than_sign")
         await wait_until(pilot, lambda: gate.begun)
         assert app.session.running
         assert app.session.current is app.session.opened
-        assert "simulating; the picture is still the run before" in " ".join(screen_text(app).split())
+        assert "simulating; still showing the previous run" in " ".join(screen_text(app).split())
         assert "step 14.774 s " in screen_rows(app)[1]
         assert "+13.97" not in screen_text(app)
         assert "< 2 >" in screen_text(app)
@@ -85,7 +85,7 @@ async def test_all_keys_and_sizes_work_while_a_run_is_going(make_app: MakeApp, g
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
         await open_compute_scale(pilot)
-        await press(pilot, "L")
+        await press(pilot, "greater_than_sign")
         await wait_until(pilot, lambda: gate.begun)
         for columns, rows in ((80, 24), (200, 50), (30, 8), (20, 3), (120, 36)):
             await resize(pilot, columns, rows)
@@ -116,9 +116,9 @@ async def test_a_new_change_cancels_the_run_before(make_app: MakeApp, gate: Gate
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
         await open_compute_scale(pilot)
-        await press(pilot, "L")
+        await press(pilot, "greater_than_sign")
         await wait_until(pilot, lambda: len(gate.begun) == 1)
-        await press(pilot, "L")
+        await press(pilot, "greater_than_sign")
         await wait_until(pilot, lambda: len(gate.begun) == 2 and gate.cancelled)
         assert [one.compute_scale for one in gate.cancelled] == [2.0]
         gate.opened.set()
@@ -131,9 +131,9 @@ async def test_a_late_result_never_replaces_a_newer_one(make_app: MakeApp, gate:
     async with app.run_test(size=SIZE) as pilot:
         await open_compute_scale(pilot)
         gate.obeys = False
-        await press(pilot, "L")
+        await press(pilot, "greater_than_sign")
         await wait_until(pilot, lambda: len(gate.begun) == 1)
-        await press(pilot, "L")
+        await press(pilot, "greater_than_sign")
         await wait_until(pilot, lambda: len(gate.begun) == 2)
         gate.opened.set()
         await run_over(pilot)
@@ -147,7 +147,7 @@ async def test_undo_back_to_the_start_needs_no_run(make_app: MakeApp, gate: Gate
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
         await open_compute_scale(pilot)
-        await press(pilot, "L")
+        await press(pilot, "greater_than_sign")
         await wait_until(pilot, lambda: gate.begun)
         await press(pilot, "u")
         await run_over(pilot)
@@ -180,7 +180,7 @@ async def test_quit_does_not_wait_for_a_run(make_app: MakeApp, gate: Gate) -> No
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
         await open_compute_scale(pilot)
-        await press(pilot, "L")
+        await press(pilot, "greater_than_sign")
         await wait_until(pilot, lambda: gate.begun)
         await press(pilot, "2", "q")
         await wait_until(pilot, lambda: gate.cancelled)
@@ -191,7 +191,7 @@ async def test_an_answer_in_the_prompt_is_for_the_field_it_asked_for(make_app: M
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
         await open_compute_scale(pilot)
-        await press(pilot, "L")
+        await press(pilot, "greater_than_sign")
         await wait_until(pilot, lambda: gate.begun)
         await press(pilot, "enter")
         gate.opened.set()

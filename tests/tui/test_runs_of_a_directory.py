@@ -87,9 +87,9 @@ async def test_two_of_them_are_compared_and_both_can_be_swapped(make_app: MakeAp
         assert app.session.current.label == STAMPS[1]
         assert app.session.command() == f"wltui {jobs} --run {STAMPS[1]}"
         # Other runs that were read stand as A and as B.
-        await press(pilot, "o")
+        await press(pilot, "left_parenthesis")
         assert " A  run 3" not in screen_text(app)
-        await press(pilot, "O")
+        await press(pilot, "right_parenthesis")
         assert " B  run 2" not in screen_text(app)
 
 
@@ -102,7 +102,7 @@ async def test_a_replay_of_another_run_is_one_of_that_run(make_app: MakeApp, job
         await run_over(pilot)
         assert session.opened.label == STAMPS[1]
         # From the last field, rank 1, half.
-        await press(pilot, "5", "G", "H")
+        await press(pilot, "5", "G", "less_than_sign")
         await run_over(pilot)
         changed = session.current
         assert (changed.label, changed.parameters) == (STAMPS[1], Parameters(slow_rank=("1=0.5",)))
@@ -123,7 +123,7 @@ async def test_the_panel_begins_at_the_run_that_a_draft_is_of(make_app: MakeApp,
     make_app()
     app = WltuiApp(session_on(jobs), first="parameters")
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, "G", "H")
+        await press(pilot, "G", "less_than_sign")
         await run_over(pilot)
         assert app.session.kept(app.session.current) is None
         await press(pilot, "R")
@@ -160,7 +160,7 @@ def test_the_slowest_is_found_changed_kept_and_there_again(tmp_path: Path) -> No
         terminal.wait_for("Measured step")
         terminal.press_each(("R", "slowest of them"), ("j\r", "run 2 of 5"), ("5", "as opened"))
         terminal.press_each(("G", "rank 1"))
-        terminal.press_each(("H", "--slow-rank 1=0.5"), ("r", "kept as run 6"), ("q", ""))
+        terminal.press_each(("<", "--slow-rank 1=0.5"), ("r", "kept as run 6"), ("q", ""))
         assert terminal.wait_for_end() == 0
     with wltui(jobs, screen=None, env=state) as terminal:
         terminal.wait_for("as left last time: run, 1 more run (R)")

@@ -107,7 +107,7 @@ async def test_a_run_that_is_named_or_removed_is_so_on_screen_6_at_once(make_app
     app = make_app(seed())
     async with app.run_test(size=(120, 36)) as pilot:
         await open_field(pilot, "compute scale")
-        await press(pilot, "L")
+        await press(pilot, "greater_than_sign")
         await run_over(pilot)
         await press(pilot, "r", "6")
         assert " B  run 2 " in screen_text(app)
@@ -182,7 +182,7 @@ async def test_x_goes_back_and_forth_between_a_draft_that_was_not_kept_and_the_r
     session = session_of(app)
     async with app.run_test(size=(120, 36)) as pilot:
         await open_field(pilot, "compute scale")
-        await press(pilot, "L")
+        await press(pilot, "greater_than_sign")
         await run_over(pilot)
         draft = session.current
         assert draft.simulation.parameters == Parameters(compute_scale=2.0)

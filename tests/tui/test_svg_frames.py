@@ -32,4 +32,5 @@ def test_layers(snap_compare: SnapCompare, make_app: MakeApp) -> None:
 
 
 def test_parameters(snap_compare: SnapCompare, make_app: MakeApp) -> None:
-    assert snap_compare(make_app(), terminal_size=SIZE, run_before=after("5", *"jjjjjjjjjjL"))
+    keys = after("5", *"jjjjjjjjjj", "greater_than_sign")
+    assert snap_compare(make_app(), terminal_size=SIZE, run_before=keys)

@@ -63,7 +63,7 @@ def test_a_receive_leads_to_its_send_and_the_send_to_its_receive() -> None:
     model = model_at(MeasuredResults(run_of(TWO_STAGES, 2, pp=2)), 1, 5 * MS)
     jumps.follow(model, -1)
     assert place(model) == (0, 10)
-    assert "send_forward, rank 0 of stage 0, 2.000 ms: it needs what rank 0 sends" in model.notice
+    assert "send_forward, rank 0 of stage 0, 2.000 ms: waiting for data from rank 0" in model.notice
     jumps.follow(model, 1)
     assert place(model) == (1, 0)
     assert "recv_forward, rank 1 of stage 1, 12.000 ms: rank 1 receives it" in model.notice

@@ -35,7 +35,7 @@ def test_the_cursor_stays_among_the_rows() -> None:
         assert model.row(panel) == 0
     model.panel = LEGS
     model.move(10**6)
-    assert model.target() == (0, 14_662_100_805, 14_774_124_906, None)
+    assert model.target() == (0, 14_662_100_800, 14_774_124_906, None)
 
 
 def test_a_step_of_one_op_has_a_path_of_one_leg() -> None:
@@ -48,10 +48,10 @@ def test_a_step_of_one_op_has_a_path_of_one_leg() -> None:
 async def test_enter_on_a_leg_shows_it_in_the_timeline(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, "4", "shift+tab", *"jjjjj", "enter")
+        await press(pilot, "4", "shift+tab", *"jj", "enter")
         view = app.current_view
         assert isinstance(view, TimelineView)
-        leg = seed().legs[5]
+        leg = seed().legs[2]
         assert (leg.rank, leg.what) == (64, "forward")
         assert leg.start_ns <= view.model.cursor_ns < leg.end_ns
         assert view.model.current.number == 1
@@ -108,8 +108,8 @@ def test_a_gap_is_left_between_what_a_leg_is_and_why_it_is_not_earlier(width: in
 async def test_enter_on_a_transfer_puts_the_cursor_on_it(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=(120, 36)) as pilot:
-        await press(pilot, "4", "shift+tab", *"jjjj", "enter")
-        leg = seed().legs[4]
+        await press(pilot, "4", "shift+tab", "j", "enter")
+        leg = seed().legs[1]
         assert (leg.what, leg.microbatch, leg.rank) == ("pp", 0, 0)
         view = app.current_view
         assert isinstance(view, TimelineView)
@@ -123,7 +123,7 @@ async def test_enter_on_a_sum_shows_its_longest_segment_in_the_timeline(
 ) -> None:
     app = make_app()
     async with app.run_test(size=(80, 24)) as pilot:
-        await press(pilot, "4", *"o" * sums)
+        await press(pilot, "4", *"i" * sums)
         view = app.current_view
         assert isinstance(view, WhyView)
         await press(pilot, *"j" * [what for what, _ in view.model.sums()].index(part), "enter")
@@ -178,7 +178,7 @@ async def test_t_without_a_chosen_change_says_so(make_app: MakeApp) -> None:
         await press(pilot, "4", "t")
         words = "t tries a change of the what-if table: Tab leads there"
         assert screen_rows(app)[-1].strip() == words
-        await press(pilot, "o")
+        await press(pilot, "i")
         assert "Tab panel" in screen_rows(app)[-1]
 
 
@@ -186,8 +186,8 @@ async def test_the_last_row_names_the_keys_of_the_panel_that_is_seen(make_app: M
     app = make_app()
     async with app.run_test(size=(80, 24)) as pilot:
         expected = {
-            SUMS: " Tab panel  jk row  Enter go there  o other sums  2 timeline ",
-            WHAT_IF: " Tab panel  jk row  t try it  2 timeline ",
+            SUMS: " Tab panel  jk row  Enter go there  i other sums  2 timeline ",
+            WHAT_IF: " Tab panel  jk row  t try it  2 timeline  o legs by length ",
             LEGS: " Tab panel  jk row  Enter go there  2 timeline ",
         }
         await press(pilot, "4")
@@ -201,19 +201,19 @@ async def test_the_last_row_names_the_keys_of_the_panel_that_is_seen(make_app: M
         # Beside each other the sums are seen from every panel.
         await resize(pilot, 120, 36)
         await press(pilot, "tab")
-        assert screen_rows(app)[-1].startswith(" Tab panel  jk row  t try it  o other sums  2 timeline ")
+        assert screen_rows(app)[-1].startswith(" Tab panel  jk row  t try it  i other sums  2 timeline ")
         await resize(pilot, 80, 24)
         assert screen_rows(app)[-1].startswith(expected[WHAT_IF])
 
 
-async def test_o_shows_the_sums_first_where_they_are_not_on_the_screen(make_app: MakeApp) -> None:
+async def test_i_shows_the_sums_first_where_they_are_not_on_the_screen(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=(80, 24)) as pilot:
-        await press(pilot, "4", "tab", "o")
+        await press(pilot, "4", "tab", "i")
         assert screen_rows(app)[2].startswith("── Critical path by kind ─")
-        await press(pilot, "o")
+        await press(pilot, "i")
         assert screen_rows(app)[2].startswith("── Critical path by layer")
-        await press(pilot, "o")
+        await press(pilot, "i")
         # As long as each other: by their numbers.
         stages = [row.split()[1] for row in screen_rows(app)[4:18] if " stage " in row or row[1:6] == "stage"]
         assert stages == ["15", *map(str, range(3, 15)), "2"][: len(stages)]
@@ -224,8 +224,8 @@ async def test_o_shows_the_sums_first_where_they_are_not_on_the_screen(make_app:
     [
         ((80, 24), ("tab",), "── What if, 1-18 of 41 ─"),
         ((80, 24), ("tab", "G"), "── What if, 24-41 of 41 ─"),
-        ((80, 24), ("tab", "tab"), "── The critical path, leg by leg, 1-18 of 129 ─"),
-        ((120, 36), (), "╭─ The critical path, leg by leg, 1-16 of 129 ─"),
+        ((80, 24), ("tab", "tab"), "── The critical path, leg by leg, 1-18 of 123 ─"),
+        ((120, 36), (), "╭─ The critical path, leg by leg, 1-16 of 123 ─"),
         ((120, 36), (), "─╮╭─ What if, 1-11 of 41 ─"),
         ((80, 24), (), "── Critical path by kind ─"),
     ],
@@ -247,5 +247,27 @@ async def test_a_step_of_no_time_says_so(make_app: MakeApp) -> None:
         await press(pilot, "4")
         await run_over(pilot)
         assert "nothing takes any time" in screen_text(app)
-        await press(pilot, "enter", "tab", "enter", "t", "tab", "enter", "o")
+        await press(pilot, "enter", "tab", "enter", "t", "tab", "enter", "i")
         assert app.screen_name == "why"
+
+
+async def test_o_lists_the_legs_the_longest_first_and_back(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(160, 45)) as pilot:
+        await press(pilot, "4", "o")
+        view = app.current_view
+        assert isinstance(view, WhyView)
+        lengths = [leg.ns for leg in view.model.listed]
+        assert lengths == sorted(lengths, reverse=True)
+        assert {leg.first for leg in view.model.listed} == {leg.first for leg in view.model.legs}
+        assert "leg by leg, longest first" in screen_text(app)
+        await press(pilot, "g")
+        chosen = view.model.listed[0]
+        await press(pilot, "o")
+        # The cursor stays on its leg.
+        assert view.model.listed[view.model.row(LEGS)] == chosen
+        assert view.model.listed == view.model.legs
+        await press(pilot, "enter")
+        timeline = app.current_view
+        assert isinstance(timeline, TimelineView)
+        assert chosen.start_ns <= timeline.model.cursor_ns < chosen.end_ns

@@ -8,7 +8,7 @@ from typing import Any
 
 from simcore.asked import Asked
 from simcore.choices import choices
-from simcore.diagnostics import UsageError, printable
+from simcore.diagnostics import UsageError, meant, printable
 from simcore.parameters import FLAGS, Flag, Parameters, parse_value
 from simcore.ranks import RankSet
 from tui.commands.parser import Parser
@@ -91,6 +91,15 @@ def add_profile(parser: argparse.ArgumentParser, ranks: bool = True) -> None:
     )
 
 
+def _check_word(flag: Flag, text: str) -> None:
+    """Raises `UsageError` for a word that a flag with a list of its own does not have, used or not."""
+    if flag.kind == "word" and flag.choices and text not in flag.choices:
+        raise UsageError(
+            f"{flag.option} {printable(text, 60)}: one of {', '.join(flag.choices)} is expected"
+            f"{meant(text, flag.choices)}"
+        )
+
+
 def _help(flag: Flag) -> str:
     words = flag.help
     if flag.kind == "word":
@@ -127,6 +136,7 @@ def parameters_from(arguments: argparse.Namespace) -> Parameters:
             values[flag.field] = tuple(word for text in given for word in parse_value(flag, text))
         else:
             values[flag.field] = parse_value(flag, given)
+            _check_word(flag, given)
     return Parameters(**values)
 
 

@@ -14,7 +14,7 @@ from simcore.collectives import (
     collective_done,
     explain_collective,
 )
-from simcore.diagnostics import UsageError, printable
+from simcore.diagnostics import UsageError, meant, printable
 from simcore.ranks import RankSet
 from simcore.units import byte_size, duration, percent
 from tui.commands.arguments import Parser, add_parameters, parameters_from, parse_ranks, parse_sizes
@@ -61,6 +61,7 @@ def main(words: list[str]) -> int:
     if arguments.collective not in _COLLECTIVES:
         raise UsageError(
             f"COLLECTIVE {printable(arguments.collective, 60)}: one of {', '.join(_COLLECTIVES)} is expected"
+            f"{meant(arguments.collective, _COLLECTIVES)}"
         )
     if arguments.network not in (None, *_NETWORKS):
         shown = printable(arguments.network, 60)

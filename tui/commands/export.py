@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import TextIO
 
-from simcore.diagnostics import UsageError, printable
+from simcore.diagnostics import UsageError, meant, printable
 from simcore.export import (
     FORMATS,
     Export,
@@ -124,7 +124,8 @@ def main(words: list[str]) -> int:
     chosen = next((known for known in FORMATS if known.name == arguments.format), None)
     if chosen is None:
         names = ", ".join(known.name for known in FORMATS)
-        raise UsageError(f"--format {printable(arguments.format, 60)}: one of {names} is expected")
+        raise UsageError(f"--format {printable(arguments.format, 60)}: one of {names} is expected"
+                         f"{meant(arguments.format, names.split(', '))}")  # fmt: skip
     _check_output(arguments.output, arguments.per_rank or chosen.is_folder, arguments.force)
     every_rank = arguments.ranks == _ALL
     ranks = None if every_rank or arguments.ranks is None else parse_ranks("--ranks", arguments.ranks)

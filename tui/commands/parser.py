@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from simcore.diagnostics import UsageError, printable
+from simcore.diagnostics import UsageError, meant, printable
 
 
 class Parser(argparse.ArgumentParser):
@@ -43,7 +43,9 @@ class Parser(argparse.ArgumentParser):
         return f"{head}{_example_lines(self.examples)}\n{usage}{rest}"
 
     def error(self, message: str) -> Any:
-        raise UsageError(f"{printable(message, 300)} (see {self.prog} --help)")
+        unknown = message.partition("unrecognized arguments: ")[2].split(" ")[0].partition("=")[0]
+        near = meant(unknown, self._option_string_actions) if unknown.startswith("--") else ""
+        raise UsageError(f"{printable(message, 300)}{near} (see {self.prog} --help)")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Plainly: argparse keeps to itself that a disk is full or a reader gone, which is for `guarded`."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from simcore.asked import Asked
-from simcore.diagnostics import UsageError, is_unicode, printable
+from simcore.diagnostics import UsageError, is_unicode, meant, printable
 from simcore.parameters import Parameters
 from simcore.records import replace
 from tui.cli import print_version
@@ -202,7 +202,12 @@ def main(words: list[str]) -> int:
     keeper = None if arguments.no_session else _keeper(path, arguments, session)
     if first is None and keeper is not None and keeper.screen in SCREENS:
         first = keeper.screen
-    app = WltuiApp(session, ascii_only=ascii_only, keymap=keymap, first=first, keeper=keeper)
+    tour = None
+    if keeper is not None and session.current.timed:
+        from tui.tour import first_tour
+
+        tour = first_tour()
+    app = WltuiApp(session, ascii_only=ascii_only, keymap=keymap, first=first, keeper=keeper, tour=tour)
     if keymap.lost:
         app.said = f"{keymap.lost}; {app.said}" if app.said else keymap.lost
     app.driver_class = TerminalDriver
@@ -259,7 +264,10 @@ def _check_open_files(what: str, count: int) -> None:
 def _first(arguments: argparse.Namespace) -> str | None:
     """The screen to begin with. Raises `UsageError` for one that there is not."""
     if arguments.screen is not None and arguments.screen not in SCREENS:
-        raise UsageError(f"--screen: found {printable(arguments.screen, 40)}, expected {', '.join(SCREENS)}")
+        raise UsageError(
+            f"--screen: found {printable(arguments.screen, 40)}, expected {', '.join(SCREENS)}"
+            f"{meant(arguments.screen, SCREENS)}"
+        )
     first: str | None = arguments.screen
     return "compare" if first is None and arguments.against is not None else first
 

@@ -9,6 +9,7 @@ from bisect import bisect_right
 
 from simcore.analysis.compare import AccountChange
 from simcore.run.lanes import COMPUTING, clock
+from simcore.run.throughput import each_difference, microbatch_ns
 from simcore.units import column_unit, difference, duration, plural, signed, whole_percent
 from tui.compare.model import A_ALONE, B_ALONE, BOTH, MOVERS, PAIRS, CompareModel
 from tui.frame import Glyphs, Line, middle_cut, rule, shortened, width_of, wrapped
@@ -187,8 +188,6 @@ _LOWER, _LEAST_LOWER = 11, 4
 # What is left to the lanes and the lines around them before the panels get rows for more accounts.
 _UPPER = 21
 _ANY = 1000
-# Of a pair: A, B, and what differs below them.
-_ROWS_OF_BOTH = 3
 _MARKS = ((ONLY_A, "A only"), (ONLY_B, "B only"), (MOVED, "moved"))
 # Where the words of the legend have no room: all that is drawn is named before any of it in full.
 _SHORT_WORDS = {
@@ -215,13 +214,11 @@ def draw(
     told = _told(model, wide)
     left = 23 if wide else 13
     room = height - len(lines) - 2 - len(lower) - len(told) - 2
-    each = _ROWS_OF_BOTH if model.shown == BOTH else 1
-    model.resize(max(width - left - 1, 1), max(room // each, 1))
+    model.resize(max(width - left - 1, 1), max(room, 1))
     lines += _ruler(model, left, glyphs)
-    pairs = range(model.top, min(model.top + model.rows, model.compared.pairs))
-    for pair in pairs:
-        lines += _pair(model, pair, left, glyphs, colour)
-    lines += [[] for _ in range(max(room - each * len(pairs), 0))]
+    pairs = model.in_view()
+    drawn = [line for pair in pairs for line in _pair(model, pair, left, glyphs, colour)][: max(room, 1)]
+    lines += [*drawn, *([[]] * max(room - len(drawn), 0))]
     below = model.compared.pairs - model.top - len(pairs)
     words = [f"{below} more {'pair' if below == 1 else 'pairs'} below"] if below else []
     words += [] if model.shown == BOTH else [f"{model.shown} shown"]
@@ -248,15 +245,24 @@ def _head(model: CompareModel, names: tuple[str, str], width: int, found: bool) 
     compared = model.compared
     lines: list[Line] = []
     longest = max(map(len, names))
+    a, b = compared.runs
+    took = microbatch_ns(a), microbatch_ns(b)
+    each = [f"{duration(ns)}/mb" if ns and width >= _WIDE else "" for ns in took]
+    size = max(map(len, each)) + 2 if all(each) else 0
     for side, (name, step, words) in enumerate(zip(names, compared.steps, compared.sides, strict=True)):
         role = ROLES["AB"[side]]
         who = f"{name:<{longest}}  " if longest else ""
         lines.append(
-            [(f" {'AB'[side]}  ", role), (who, ""), (f"{duration(step):<10}", "bright"), (f" {words}", "")]
+            [(f" {'AB'[side]}  ", role), (who, ""), (f"{duration(step):<10}", "bright"),
+             (f" {each[side] if size else '':<{size}}", ""), (words, "")]
         )
-    steps = difference(*compared.steps)
+    of_each = each_difference(a, b)
+    steps = difference(*compared.steps) + (f", {of_each}" if of_each else "")
     matched = _in_clauses(f"; {compared.matched}", width - len(" B - A  " + steps)) if found else ""
     longer_ns = compared.steps[1] - compared.steps[0]
+    if of_each and took[0] and took[1]:
+        # More micro-batches in a step are more work, and no loss.
+        longer_ns = took[1] - took[0]
     role = "worse" if longer_ns > 0 else "better" if longer_ns < 0 else "dim"
     if compared.is_other_model:
         role = "warn"
@@ -325,7 +331,33 @@ def _pair(model: CompareModel, pair: int, left: int, glyphs: Glyphs, colour: boo
         lines.append([(label, "accent" if at else ""), (glyphs.vertical, "dim"), *drawn])
     if differ:
         lines.append([(" " * left, ""), (glyphs.vertical, "dim"), *marked(differ)])
+    if pair in model.unfolded:
+        for streams in model.compared.streams(pair):
+            lines += _streams(model, pair, streams, left, glyphs, colour)
     return lines
+
+
+def _streams(
+    model: CompareModel,
+    pair: int,
+    lanes: tuple[SpanLane, SpanLane],
+    left: int,
+    glyphs: Glyphs,
+    colour: bool,
+) -> list[Line]:
+    """One stream of a pair in both runs, below its name."""
+    lines: list[Line] = []
+    for side, lane in enumerate(lanes):
+        if model.shown == (B_ALONE, A_ALONE)[side]:
+            continue
+        title = (lane.title if left > 20 else lane.short_title) if not lines else ""
+        tail = f"{'AB'[side]}{lane.busy:>5}" + ("    " if left > 20 else "")
+        label = f"     {title}"[: left - len(tail) - 1].ljust(left - len(tail)) + tail
+        drawn = draw_lane(lane, model.shifted(side), model.columns, glyphs, colour)
+        if model.panel == PAIRS and pair == model.pair:
+            drawn = reversed_at(drawn, model.cursor_column)
+        lines.append([(label, "dim"), (glyphs.vertical, "dim"), *drawn])
+    return [*lines, [(" " * left, ""), (glyphs.vertical, "dim")]] if model.shown == BOTH else lines
 
 
 def _legend(model: CompareModel, glyphs: Glyphs, width: int, colour: bool) -> Line:

@@ -11,7 +11,7 @@ from simcore.analysis.compare import AccountChange, Alike
 from simcore.analysis.run import Run
 from simcore.run.lanes import KINDS
 from simcore.run.track import Track, busy_ns
-from tui.compare.source import Row, by_difference, joined_legend
+from tui.compare.source import Row, by_difference, joined_legend, paired_streams
 from tui.frame import cells
 from tui.timeline.lanes import Kind, LaneSource, SpanLane
 
@@ -33,6 +33,10 @@ class MeasuredCompared:
     @property
     def steps(self) -> tuple[int, int]:
         return self.beside.a.step_time_ns, self.beside.b.step_time_ns
+
+    @property
+    def runs(self) -> tuple[Run, Run]:
+        return self.beside.a, self.beside.b
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -78,6 +82,9 @@ class MeasuredCompared:
     def lanes(self, pair: int) -> tuple[SpanLane, SpanLane]:
         found = self.beside.pairs[self._order[pair]]
         return self._sources[0].lane(found.a.number), self._sources[1].lane(found.b.number)
+
+    def streams(self, pair: int) -> Sequence[tuple[SpanLane, SpanLane]]:
+        return paired_streams(self._sources, self.lanes(pair))
 
     def alike(self, pair: int) -> Sequence[Alike]:
         if pair not in self._alike:

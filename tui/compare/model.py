@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from simcore.analysis.compare import Alike
 from tui.compare.source import Compared
-from tui.frame import scrolled
 from tui.timeline.window import Window
 
 PAIRS, MOVERS = "pairs", "movers"
@@ -23,8 +22,9 @@ class CompareModel:
 
     pair: index of the pair with the cursor; top: first pair on the screen. cursor_ns: on the axis.
     ends: whether the ends of the steps are laid on each other instead of their starts. shown: whose
-    lanes. columns, rows: of the lane area in cells and pairs, set when drawn. panel, mover: what has
-    the focus, and the row of the cursor among what differs most.
+    lanes. unfolded: the pairs whose streams are shown. columns, lines: of the lane area, set when drawn.
+    is_new: whether it was never drawn. panel, mover: what has the focus, and the row of the cursor among
+    what differs most.
     """
 
     compared: Compared
@@ -35,7 +35,9 @@ class CompareModel:
     ends: bool = False
     shown: str = BOTH
     columns: int = 80
-    rows: int = 5
+    lines: int = 15
+    unfolded: set[int] = field(default_factory=set)
+    is_new: bool = True
     panel: str = PAIRS
     mover: int = 0
 
@@ -57,13 +59,51 @@ class CompareModel:
         """The cursor's column in the lane area."""
         return max(0, min(self.window.column(self.cursor_ns, self.columns), self.columns - 1))
 
-    def resize(self, columns: int, rows: int) -> None:
-        """The lane area has another size."""
-        self.columns, self.rows = max(columns, 1), max(rows, 1)
+    def resize(self, columns: int, lines: int) -> None:
+        """The lane area has another size. Where it has room for them, the first pairs show their streams."""
+        self.columns, self.lines = max(columns, 1), max(lines, 1)
+        if self.is_new:
+            self.is_new = False
+            left = self.lines - sum(map(self.height, range(min(self.compared.pairs, self.lines))))
+            for pair in range(self.compared.pairs if left > 0 else 0):
+                left -= self._each * len(self.compared.streams(pair))
+                if left < 0:
+                    break
+                self.unfolded.add(pair)
+        self._keep_in_view()
+
+    @property
+    def _each(self) -> int:
+        """Lines of two lanes beside each other: A, B and what differs, or one of them alone."""
+        return 3 if self.shown == BOTH else 1
+
+    def height(self, pair: int) -> int:
+        """Lines of a pair with its streams."""
+        streams = len(self.compared.streams(pair)) if pair in self.unfolded else 0
+        return self._each * (1 + streams)
+
+    def in_view(self) -> range:
+        """The pairs from `top` on that the lane area has room for, one at least."""
+        left, last = self.lines, self.top
+        while last < self.compared.pairs and (left := left - self.height(last)) >= 0:
+            last += 1
+        return range(self.top, max(last, min(self.top + 1, self.compared.pairs)))
+
+    def toggle_fold(self) -> None:
+        """Show or hide the streams of the pair with the cursor."""
+        self.unfolded ^= {self.pair}
         self._keep_in_view()
 
     def _keep_in_view(self) -> None:
-        self.top = scrolled(self.top, self.compared.pairs, self.rows, self.pair)
+        self.top = min(self.top, self.pair)
+        while self.pair not in self.in_view():
+            self.top += 1
+        # No blank lines below the last pair while there are some above.
+        while self.top and len(self.in_view()) + self.top == self.compared.pairs:
+            used = sum(map(self.height, self.in_view())) + self.height(self.top - 1)
+            if used > self.lines:
+                break
+            self.top -= 1
 
     def next_panel(self) -> None:
         """The focus to the movers, or back to the lanes."""

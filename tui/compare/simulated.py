@@ -9,9 +9,10 @@ from simcore.analysis.accounts import ACCOUNTS
 from simcore.analysis.compare import AccountChange, Alike, Comparison
 from simcore.analysis.compare.words import cost_words, matched_words, op_words, side_words
 from simcore.analysis.span_words import PHASE_WORDS, op_facts
-from tui.compare.source import Row, by_difference, joined_legend
+from tui.compare.source import Row, by_difference, joined_legend, paired_streams
 from tui.frame import cells
-from tui.timeline.lanes import Kind, Lane, LaneSource
+from tui.session import Run
+from tui.timeline.lanes import Kind, Lane, LaneSource, SpanLane
 
 # Beyond so many ops the lists of all lanes are not made ahead, only those of the lane at the cursor.
 _MOST_OPS_AHEAD = 500_000
@@ -32,6 +33,10 @@ class SimulatedCompared:
     @property
     def steps(self) -> tuple[int, int]:
         return self.comparison.a.step_time_ns, self.comparison.b.step_time_ns
+
+    @property
+    def runs(self) -> tuple[Run, Run]:
+        return self.comparison.a, self.comparison.b
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -73,6 +78,9 @@ class SimulatedCompared:
     def lanes(self, pair: int) -> tuple[Lane, Lane]:
         found = self.comparison.pairs[self._order[pair]]
         return self._sources[0].lane(found.a), self._sources[1].lane(found.b)
+
+    def streams(self, pair: int) -> Sequence[tuple[SpanLane, SpanLane]]:
+        return paired_streams(self._sources, self.lanes(pair))
 
     def alike(self, pair: int) -> Sequence[Alike]:
         if pair not in self._alike:

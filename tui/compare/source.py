@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from simcore.analysis.compare import AccountChange, Alike
+from simcore.analysis.run import Run
 from simcore.units import whole_percent
-from tui.timeline.lanes import Kind, SpanLane
+from tui.timeline.lanes import Kind, LaneSource, SpanLane
 
 
 class Row(NamedTuple):
@@ -32,6 +33,10 @@ class Compared(Protocol):
         """Both step times, ns."""
 
     @property
+    def runs(self) -> tuple[Run, Run]:
+        """A and B."""
+
+    @property
     def sides(self) -> tuple[str, str]:
         """What A and B are, in words."""
 
@@ -48,6 +53,9 @@ class Compared(Protocol):
 
     def lanes(self, pair: int) -> tuple[SpanLane, SpanLane]:
         """The lanes of a pair in A and in B."""
+
+    def streams(self, pair: int) -> Sequence[tuple[SpanLane, SpanLane]]:
+        """The lanes of the streams that both lanes of a pair have."""
 
     def busy_ns(self, pair: int) -> tuple[int, int]:
         """What they compute."""
@@ -99,6 +107,15 @@ class Compared(Protocol):
     @property
     def notices(self) -> Sequence[str]:
         """What it costs, or what has to be known before the figures are believed."""
+
+
+def paired_streams(
+    sources: tuple[LaneSource, LaneSource], lanes: tuple[SpanLane, SpanLane]
+) -> list[tuple[SpanLane, SpanLane]]:
+    """The streams of two lanes that have the same name in both, in the order of A."""
+    of_a, of_b = (source.streams(lane.number) for source, lane in zip(sources, lanes, strict=True))
+    by_name = {one.key.stream: one for one in of_b}
+    return [(one, by_name[one.key.stream]) for one in of_a if one.key.stream in by_name]
 
 
 def by_difference(busy: Sequence[tuple[int, int]], steps: tuple[int, int]) -> list[int]:

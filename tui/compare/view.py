@@ -19,18 +19,18 @@ from tui.session import Run, Session
 if TYPE_CHECKING:
     from tui.runs.runs import RunsHost
 
-_ONE_RUN = "There is one run: change a parameter (5), or try a change (t on 1 or 4)."
+_ONE_RUN = "There is only one run: change a parameter (5), or try a change (t on 1 or 4)."
 _ONE_OF_MORE = "There is one run here: R has the other runs of the directory, Space and c there compare two."
 _NO_TIMES = "An order of operations without times has nothing to compare."
 _NO_OTHER = "there is no other run: r keeps one (5), --against FILE opens one beside it"
-_NOT_ON_SCREEN = "neither is the run on the screen, which the timeline shows: O takes that as B again"
+_NOT_ON_SCREEN = "neither is the run on the screen, which the timeline shows: ) takes that as B again"
 
 _HINTS = (
-    ("w s", "zoom"), ("a d", "pan"), ("hjkl", "cursor"), ("x", "A B both"), ("z", "align ends"),
-    (", .", "moved"), ("o O", "other A, B"), ("Tab", "what differs"),
+    ("w s", "zoom"), ("a d", "pan"), ("hjkl", "cursor"), ("Space", "fold"), ("i", "A B both"),
+    ("|", "align ends"), (", .", "moved"), ("( )", "other A, B"), ("Tab", "what differs"),
 )  # fmt: skip
 
-_CALIBRATE = (("c", "calibrate"),)
+_CALIBRATE = (("F", "calibrate"),)
 _NO_HINTS = (("2", "timeline"),)
 
 
@@ -53,15 +53,17 @@ class CompareView(ScreenView):
         binding("full_stop", "moved(1)", "next op that moved by over 1 % of the step", "compare.next-moved"),
         binding("comma", "moved(-1)", "the one before", "compare.previous-moved"),
         binding("f,0", "all", "both steps whole", "compare.all"),
-        binding("x", "shown", "the lanes of A, of B, or of both", "compare.shown"),
-        binding("z", "ends", "lay the ends of the steps on each other, or the starts", "compare.ends"),
+        binding("space", "fold", "show or hide the streams of this pair", "compare.fold"),
+        binding("i", "shown", "the lanes of A, of B, or of both", "compare.shown"),
+        binding("vertical_line", "ends", "lay the ends of the steps over each other, or the starts",
+                "compare.ends"),
         binding("tab", "panel", "to what differs most, and back", "compare.panel"),
         binding("enter", "go", "this lane on the timeline; what differs: in the lanes", "compare.go"),
-        binding("c", "calibrate", "calibrate: fit the workload to the trace beside it", "compare.calibrate"),
+        binding("F", "calibrate", "calibrate: fit the workload to the trace beside it", "compare.calibrate"),
         binding("t", "try", "try the parameters that a calibration has fitted", "compare.try"),
         binding("S", "save", "save the fitted parameters as a file, for --params", "compare.save"),
-        binding("o", "other_a", "another run as A", "compare.other"),
-        binding("O", "other_b", "another run as B", "compare.other-b"),
+        binding("left_parenthesis", "other_a", "another run as A", "compare.other"),
+        binding("right_parenthesis", "other_b", "another run as B", "compare.other-b"),
         binding("escape", "leave", "out of the calibration; else back to the timeline", "compare.leave"),
     ]
 
@@ -164,6 +166,9 @@ class CompareView(ScreenView):
 
     def action_all(self) -> None:
         self._do(CompareModel.show_all)
+
+    def action_fold(self) -> None:
+        self._do(CompareModel.toggle_fold)
 
     def action_shown(self) -> None:
         if self.model is None and not self.calibrating.is_open:

@@ -5,8 +5,8 @@ Keys are named as people write them, and as Textual does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from textual.binding import Binding, BindingType
 from textual.keys import key_to_character
@@ -61,7 +61,8 @@ Keymap = Mapping[str, str]
 
 class KeyAction(NamedTuple):
     """id: names it in a keymap, `screen.action`. words: what it does. keys: as people write them.
-    call: what Textual runs, `zoom(1, 2)`. screen: the screen that is opened first, none for "".
+    call: what Textual runs, `zoom(1, 2)`. screen: the screen that is opened first, none for "". act: what is
+    done instead of `call`, of what is no action of a screen (`tui/things.py`).
     """
 
     id: str
@@ -69,6 +70,7 @@ class KeyAction(NamedTuple):
     keys: tuple[str, ...]
     call: str
     screen: str = ""
+    act: Callable[[], Any] | None = None
 
 
 def actions(bindings: Iterable[BindingType], keymap: Keymap, screen: str = "") -> list[KeyAction]:

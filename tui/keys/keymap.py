@@ -4,7 +4,8 @@
     zoom-in = ["w", "+"]      # one key or a list of keys
     zoom-out = "Ctrl+D"
 
-`wltui keys` prints all actions with their keys in this form.
+`map = "old"` before the tables begins with the keys of earlier versions (`tui/keys/old_map.py`). `wltui keys`
+prints all actions with their keys in this form.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from textual.binding import Binding, BindingType
 from simcore.diagnostics import Diagnostic, InputError, printable
 from simcore.toml_text import TomlProblem, as_written, parse_toml, place_in_table, read_text
 from tui.keys.actions import KeyAction, actions, key_name, key_of
+from tui.keys.old_map import OLD_MAP
 
 # The keys that end the program work whatever a keymap says.
 FIXED = "app.quit-everywhere"
@@ -30,6 +32,10 @@ RENAMED = {
     "scales": "parameters",
     "summary.measure": "summary.beside",
 }
+
+
+# What names the keys that a file begins with, and what it may be.
+_MAP, _MAPS = "map", ("new", "old")
 
 
 class UserKeys(dict[str, str]):
@@ -95,7 +101,9 @@ class _Reader:
 
     def keymap(self) -> UserKeys:
         found, lost = UserKeys(), []
-        for table, value in self._table().items():
+        tables = self._table()
+        base = self._base(tables.pop(_MAP, _MAPS[0]))
+        for table, value in tables.items():
             if not isinstance(value, dict):
                 raise self._wrong(f"found {_quoted(table)}, expected a table of keys like [timeline]", table)
             for name, keys in value.items():
@@ -111,8 +119,8 @@ class _Reader:
                     found[id] = given
                     self.written[id] = (table, name)
         for bindings in self.screens.values():
-            own = actions([*bindings, *self.everywhere], {})
-            while clash := _clash(actions([*bindings, *self.everywhere], found), found, own):
+            own = actions([*bindings, *self.everywhere], base)
+            while clash := _clash(actions([*bindings, *self.everywhere], {**base, **found}), found, own):
                 one, two, key = clash
                 old = next((id for id in (one, two) if self._is_old(id, found)), None)
                 if old is None:
@@ -124,7 +132,15 @@ class _Reader:
                 lost.append(f'{said} = "{key_name(key)}" ({one if old == two else two} has this key now)')
         if lost:
             found.lost = f"not taken from {os.path.basename(self.path)}: {', '.join(lost)}"
+        for id, keys in base.items():
+            found.setdefault(id, keys)
         return found
+
+    def _base(self, named: object) -> dict[str, str]:
+        """The keys that the file begins with."""
+        if named not in _MAPS:
+            raise self._wrong(f'found {_quoted(named)}, expected map = "new" or map = "old"', _MAP)
+        return dict(OLD_MAP) if named == _MAPS[1] else {}
 
     def _is_old(self, id: str, found: Mapping[str, str]) -> bool:
         """Whether the file has an action by the name of an earlier version."""

@@ -249,6 +249,9 @@ class OpTable:
             return "time: mean"
         return f"time: mean of a {self._unit}; exposed, %: most of a {self._unit}"
 
+    def inside(self, typed: str, line: int) -> str:
+        return ""
+
     def no_match(self, typed: str) -> str:
         return "no operation has these words" if typed.strip() else "the run has no operations"
 
@@ -288,7 +291,7 @@ class OpTable:
 
     def cannot_sort(self, heading: str) -> str:
         if self.sorted_by[heading][0] in _OF_PATH and not self.learn_path():
-            return "the critical path is looked for: s again when the column has figures"
+            return "the critical path is not ready yet: press o when the column has figures"
         return ""
 
     def learn_path(self) -> bool:

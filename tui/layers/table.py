@@ -107,6 +107,10 @@ class Table(Protocol):
         """The first line of what holds every word of `typed`, from `line` on (1) or back (-1), and round."""
         ...
 
+    def inside(self, typed: str, line: int) -> str:
+        """Which row of the group of a line has what was typed, where the group's own words have not."""
+        ...
+
     def no_match(self, typed: str) -> str:
         """That no line has these words; without any, why there is no line at all."""
         ...

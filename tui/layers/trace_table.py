@@ -128,6 +128,9 @@ class TraceTable:
             return None
         return found_from(self.lines, set(self._matching(typed, self.lines)), line, direction)
 
+    def inside(self, typed: str, line: int) -> str:
+        return ""
+
     def no_match(self, typed: str) -> str:
         return "no node has these words" if typed.strip() else "the run has no nodes"
 

@@ -28,16 +28,16 @@ class LayersView(ScreenView):
         binding("pageup", "move(-20)", "page up", "layers.page-up"),
         binding("g,home", "move(-10000000)", "first line", "layers.first"),
         binding("G,end", "move(10000000)", "last line", "layers.last"),
-        binding("l,right,greater_than_sign", "column(1)", "next column", "layers.column-right"),
-        binding("h,left,less_than_sign", "column(-1)", "column before", "layers.column-left"),
-        binding("s", "sort", "sort by this column; again: the other way round", "layers.sort"),
-        binding("S", "unsort", "the order that the table opens in", "layers.unsort"),
+        binding("l,right", "column(1)", "next column", "layers.column-right"),
+        binding("h,left", "column(-1)", "column before", "layers.column-left"),
+        binding("o", "sort", "sort by this column; again: the other way round", "layers.sort"),
+        binding("O", "unsort", "the order that the table opens in", "layers.unsort"),
         binding("slash", "search", "find a name, a collective, a group", "layers.search"),
         binding("n", "match(1)", "next match", "layers.next-match"),
         binding("N", "match(-1)", "match before", "layers.previous-match"),
         binding("backslash", "filter", "show only what has these words", "layers.filter"),
-        binding("space", "each_row", "each row or rank alone, or equal ones together", "layers.unfold"),
-        binding("o", "group", "by kernel, launching operation or layer", "layers.group"),
+        binding("space,I", "each_row", "each row or rank alone, or equal ones together", "layers.unfold"),
+        binding("i", "group", "by kernel, launching operation or layer", "layers.group"),
         binding("enter", "go", "the timeline at its longest span", "layers.go"),
         binding("escape", "leave", "remove the filter; again: back to the timeline", "layers.leave"),
     ]
@@ -59,7 +59,7 @@ class LayersView(ScreenView):
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
         """Only keys that do something here and now."""
-        hints = [("jk", "row"), ("hl", "column"), ("s", "sort")]
+        hints = [("jk", "row"), ("hl", "column"), ("o", "sort")]
         hints.append(("Esc", "no filter") if self.table.typed else ("\\", "filter"))
         hints.append(("n N", "match") if self._found else ("/", "find"))
         hints.append(("Enter", "timeline"))
@@ -271,7 +271,8 @@ class LayersView(ScreenView):
         if place is not None:
             self.line = place
         if self._prompt is not None:
-            self._prompt.say(self.table.no_match(text) if place is None and text.strip() else "")
+            nothing = self.table.no_match(text) if place is None and text.strip() else ""
+            self._prompt.say(nothing or (self.table.inside(text, self.line) if text.strip() else ""))
         self.redraw()
 
     def _searched(self, text: str | None) -> None:
@@ -280,7 +281,14 @@ class LayersView(ScreenView):
             self.line, self._found = self._before
         else:
             self._found = text
+            self._say_inside()
         self.changed()
+
+    def _say_inside(self) -> None:
+        """Which row of the group at the cursor it was that was found."""
+        words = self.table.inside(self._found, self.line) if self.table.lines else ""
+        if words:
+            self._app.say(words)
 
     def action_match(self, direction: int) -> None:
         if not self._found:
@@ -292,7 +300,14 @@ class LayersView(ScreenView):
             self._app.say(words)
         else:
             self.line = place
+            self._say_inside()
             self.redraw()
+
+    def go_to_line(self, words: str, line: int) -> None:
+        """The cursor to a line that was found by `words`; `n` goes on from there."""
+        self._found = words
+        self.line = min(line, max(len(self.table.lines) - 1, 0))
+        self.changed()
 
     async def action_leave(self) -> None:
         """The filter off, else back to the timeline."""

@@ -74,6 +74,10 @@ class TableLines(OnDemand[TableLine]):
         critical, slack = (int(self._layers.values(key)[unit]) for key in OF_PATH)
         return TableLine(group, phase, cell, not inside, critical, slack)
 
+    def unit_of(self, line: int) -> int:
+        """The group, or row, that a line is of."""
+        return self.units[self._place(line)]
+
     def line_of(self, row: int) -> int:
         """The first line of the group that row `row` of the file is in; 0 where it has none."""
         unit = row if self._groups is None else self._groups.place_of(row)
@@ -233,6 +237,14 @@ class WorkloadTable:
         sizes = self.layers.values("rows")
         return sum(int(sizes[unit]) for unit in self.layers.matching(typed, self._without_line))
 
+    def inside(self, typed: str, line: int) -> str:
+        row = self.layers.inside(typed, self.lines.unit_of(line)) if len(self.lines) else None
+        if row is None:
+            return ""
+        workload = self._results.simulation.workload
+        name = cells(workload.name[row], 30)
+        return f"{name}, line {workload.line[row]}, is one of these; Space shows each"
+
     def no_match(self, typed: str) -> str:
         """That no line has these words, and how many rows without one have them."""
         if not typed.strip():
@@ -296,7 +308,7 @@ class WorkloadTable:
             return "the phases of a row stay together: another column sorts"
         key, _ = SORTED_BY[heading]
         if key in OF_PATH and not self.learn_path():
-            return "the critical path is looked for: s again when the column has figures"
+            return "the critical path is not ready yet: press o when the column has figures"
         if key in PRICED and len(self.layers.first_row) > MOST_PRICED:
             return f"{heading} is priced row by row: not for more than {MOST_PRICED} rows"
         return ""

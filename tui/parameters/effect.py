@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from simcore.analysis import Results
 from simcore.analysis.run import Run
+from simcore.run.throughput import each_difference, each_words
 from simcore.units import change_percent, duration, plural, signed
 from tui.chrome import difference
 from tui.frame import ASCII, Glyphs, Line, cells, largest, wrapped
@@ -42,7 +43,7 @@ def effect_lines(
     progress: of looking for the changes' times; empty when there are none, or all are there.
     """
     width, height = size
-    lines = [*figure_lines(opened, now, glyphs), *model_lines(opened, now, width), *state]
+    lines = [*figure_lines(opened, now, glyphs, width), *model_lines(opened, now, width), *state]
     # A cell stays free before the frame of the panel.
     alone = change_lines(changes, progress, opened.step_time_ns, width - 1)
     lines += [[], *alone] if alone else []
@@ -94,6 +95,9 @@ def _most(heading: Line, lines: list[Line], weights: Sequence[tuple[int, int]], 
 def step_line(opened: Run, now: Run) -> Line:
     """The step time in a line, and what it was."""
     head: Line = [("step ", ""), (duration(now.step_time_ns), "bright")]
+    of_each = each_difference(opened, now)
+    if of_each:
+        head.append((f", {each_words(now)}", ""))
     if now is not opened:
         head += [("   was ", "dim"), (duration(opened.step_time_ns), ""), ("   ", ""),
                  *difference(opened.step_time_ns, now.step_time_ns)]  # fmt: skip
@@ -117,17 +121,18 @@ def model_lines(opened: Run, now: Run, width: int) -> list[Line]:
     return [[(memory, role), (f"   {reaches}", ""), (was, "dim")]]
 
 
-def figure_lines(opened: Run, now: Run, glyphs: Glyphs) -> list[Line]:
-    """The step time in large digits, beside it what it was."""
+def figure_lines(opened: Run, now: Run, glyphs: Glyphs, width: int) -> list[Line]:
+    """The step time in large digits, beside it what it was; where it fits, what a micro-batch takes."""
     words = duration(now.step_time_ns)
     rows = ["", words, ""] if glyphs is ASCII else large(words)
     left = max(len(row) for row in rows) + 4
     was: list[Line] = [[], [], []]
+    each = each_words(now)
     if now is not opened:
         was = [
             [("was ", "dim"), (duration(opened.step_time_ns), "")],
             difference(opened.step_time_ns, now.step_time_ns),
-            [],
+            [(each, "")] if left + len(each) <= width else [],
         ]
     return [[(f"{row:<{left}}", "bright"), *more] for row, more in zip(rows, was, strict=True)]
 

@@ -153,7 +153,7 @@ class TraceForm:
     ) -> list[Line]:
         """The step time, each change alone, and when each rank ends."""
         width, height = size
-        lines = [*figure_lines(opened, now, glyphs), *state]
+        lines = [*figure_lines(opened, now, glyphs, width), *state]
         alone = change_lines(changes, progress, opened.step_time_ns, width - 1)
         lines += [[], *alone] if alone else []
         return [*lines, [], *_ends(opened, now, height - len(lines) - 1)]

@@ -76,10 +76,11 @@ class TypedValue:
 
 _HINTS = (
     ("hl", "change"), ("Enter", "type"), ("u", "undo"), ("r", "keep"), ("jk", "field"), ("Tab", "group"),
-    ("HL", "half, twice"), ("S", "save"), ("O", "load"), ("Delete", "as opened"), ("2", "timeline"),
+    ("< >", "half, twice"), ("S", "save"), ("Ctrl+O", "load"), ("Delete", "as opened"), ("2", "timeline"),
 )  # fmt: skip
 # A list is typed whole.
-_LIST_HINTS = (("Enter", "type the list"), *(hint for hint in _HINTS if hint[0] not in ("hl", "Enter", "HL")))
+_NOT_OF_LISTS = ("hl", "Enter", "< >")
+_LIST_HINTS = (("Enter", "type the list"), *(hint for hint in _HINTS if hint[0] not in _NOT_OF_LISTS))
 _RUNNING_HINTS = (("Esc", "stop the run"), *_HINTS)
 
 
@@ -184,20 +185,20 @@ class ParametersView(ScreenView):
         binding("shift+tab", "group(-1)", "group before", "parameters.previous-group"),
         binding("g,home", "move(-1000)", "first field", "parameters.first"),
         binding("G,end", "move(1000)", "last field", "parameters.last"),
-        binding("h,left", "scrub(-1, False)", "less, or the choice before", "parameters.less"),
-        binding("l,right,space", "scrub(1, False)", "more, or the next choice", "parameters.more"),
-        binding("H,shift+left", "scrub(-1, True)", "half", "parameters.half"),
-        binding("L,shift+right", "scrub(1, True)", "twice", "parameters.twice"),
-        binding("enter,e,equals_sign", "type", "type a value", "parameters.type"),
+        binding("h,left", "scrub(-1, False)", "left: less, or the choice before", "parameters.less"),
+        binding("l,right,space", "scrub(1, False)", "right: more, or the next choice", "parameters.more"),
+        binding("less_than_sign,shift+left", "scrub(-1, True)", "half", "parameters.half"),
+        binding("greater_than_sign,shift+right", "scrub(1, True)", "twice", "parameters.twice"),
+        binding("enter,equals_sign", "type", "type a value", "parameters.type"),
         binding(
             "delete,backspace", "reset", "this field as it was when the file was opened", "parameters.reset"
         ),
         binding("r", "app.keep", "keep this run, to come back to and to compare", "parameters.keep"),
-        binding("b", "balance", "all stages compute as long as they do on average", "parameters.balance"),
+        binding("tilde", "balance", "all stages compute as long as they do on average", "parameters.balance"),
         binding("u", "undo", "take back the last change", "parameters.undo"),
         binding("ctrl+r", "redo", "make it again", "parameters.redo"),
         binding("S", "save", "save the parameters as a file, for --params", "parameters.save"),
-        binding("O", "load", "load parameters from a file", "parameters.load"),
+        binding("ctrl+o", "load", "load parameters from a file", "parameters.load"),
         binding(
             "escape", "leave", "stop a run; clear a refusal; else back to the timeline", "parameters.leave"
         ),
@@ -283,6 +284,18 @@ class ParametersView(ScreenView):
         if label in labels:
             self.field = labels.index(label)
             self.redraw()
+
+    def go_to_field(self, label: str, value: str | None = None) -> None:
+        """The cursor to the field of a label; value: which it is to have."""
+        basis = self.follow()
+        field = next((one for one in self.fields if one.label == label), None)
+        if field is None:
+            return
+        self.field = self.fields.index(field)
+        if value is None:
+            self.redraw()
+        else:
+            self.change(field, lambda: field.typed(self.session.draft, basis, value))
 
     def go_to_change(self, parameters: Parameters) -> None:
         """The cursor to the first field in which these differ from what is edited."""
@@ -380,13 +393,13 @@ class ParametersView(ScreenView):
         words = "every screen shows this run; u takes the last change back"
         refusal = self.refusal.file or self._beside
         if self.refusal.words:
-            words = "not run: the picture is still the run before"
+            words = "invalid value: still showing the previous run"
         elif session.running:
             seconds = self._runs.seconds
-            words = f"{session.doing}; the picture is still the run before"
+            words = f"{session.doing}; still showing the previous run"
             words = f"{session.doing} for {seconds:.1f} s, Esc stops it" if seconds else words
         elif session.current is session.opened:
-            words = "as opened: change a value, its effect shows here and in the timeline"
+            words = "the run as opened: change a value to see its effect here and on all screens"
         return state_lines(refusal, words, self._new_warnings(), width)
 
     def _new_warnings(self) -> list[str]:

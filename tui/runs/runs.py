@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui.runs.panel import ChosenRuns
 
 # The table is of the run on the screen: a change of it would take away what is being looked for.
-STILL_RUNNING = "a run is being made: wait for it, or stop it (5, Esc), then t tries the change"
+STILL_RUNNING = "a run is in progress: wait for it, or stop it (5, Esc), then press t"
 
 
 class RunsHost(Host):
@@ -66,7 +66,7 @@ class Runs:
         elif knob.parameters is None:
             from tui.change_words import why_not_tried
 
-            self._app.say(why_not_tried(knob, self._session.current.dims))
+            self._app.say(why_not_tried(knob))
         else:
             self.try_parameters(knob.parameters)
 
@@ -212,7 +212,7 @@ class Runs:
         other = session.other
         self._put(KeptRun(other.parameters, "", None, other, other.label))
         draft = session.kept(session.other) is None
-        self._say_run("; x has the draft again" if draft else "")
+        self.say_run("; x has the draft again" if draft else "")
 
     def _put(self, wanted: KeptRun) -> None:
         """A run that is there goes on the screen, and its parameters are what a change begins with."""
@@ -237,7 +237,7 @@ class Runs:
             return
         run, beside = chosen
         if beside is None:
-            self.show(run, self._say_run)
+            self.show(run, self.say_run)
         elif beside.results is None:
             self.show(beside, lambda: self._show_beside(run, self._session.current))
         else:
@@ -259,7 +259,8 @@ class Runs:
             session.edit(run.parameters)
         self._begin(run)
 
-    def _say_run(self, more: str = "") -> None:
+    def say_run(self, more: str = "") -> None:
+        """Which run is on the screen now, and its step time. more: what follows."""
         session = self._session
         there = session.kept(session.current)
         name = f"{cells(there.name, 30)}: " if there is not None and there.name else ""

@@ -12,7 +12,7 @@ from simcore.ranks import RankSet
 from simcore.run.findings import Spot
 from simcore.run.track import Track
 from simcore.units import duration, percent, whole_percent
-from tui.frame import Glyphs, Line, fitted
+from tui.frame import Glyphs, Line, fitted, row_of
 
 # The parts that the accounts of a bar add up to, by their first words, in the order of their columns.
 _PARTS = ("compute", "exposed", "wait", "bubble", "host", "idle")
@@ -31,6 +31,8 @@ _LEGEND = {
     "host": ("host", "host"), "idle": ("", "idle"),
 }  # fmt: skip
 _NAME = 12
+# Cells of a bar at least where the columns have their whole names.
+_LEAST_BAR = 14
 # Cells from which on figures have a decimal and stages their ranks.
 _WIDE = 70
 # Cells of the screen under which the legend has its first words alone.
@@ -148,6 +150,11 @@ class Bars:
         """Over the bars."""
         return self._kind.title
 
+    @cached_property
+    def most_rows(self) -> int:
+        """Rows where there is room for all."""
+        return len(self._kind.rows(self._tracks, len(self._tracks)))
+
     def fit(self, room: int) -> None:
         """As many rows as there is room for."""
         if max(room, 1) != self.room:
@@ -165,25 +172,41 @@ class Bars:
         number = min(one.number for one in tracks if one.stage == tracks[0].stage)
         return Spot(number, 0, self._run.step_time_ns)
 
-    def lines(self, width: int, at: int, glyphs: Glyphs, focused: bool) -> list[Line]:
-        """A line a row: its time as a bar, and the parts in per cent of the step. at: the cursor's row."""
+    def lines(self, width: int, at: int, glyphs: Glyphs, focused: bool, high: int = 1) -> list[Line]:
+        """A line a row: its time as a bar, and the parts in per cent of the step. at: the cursor's row.
+
+        high: lines of a bar; what is said of it stands beside the last.
+        """
         if self._sums is None:
             self._sums = [self._run.account_ns(row.tracks) for row in self.rows]
         rows, step = self.rows, self._run.step_time_ns
         columns, wide = self._columns(), width >= _WIDE
         size, share = (6, percent) if wide else (5, whole_percent)
         head = self._kind.head(rows, wide)
-        bar = max(width - len(head) - size * len(columns) - 1, 4)
-        names = "".join(f"{name[:4]:>{size}}" for name in columns)
+        sizes = [max(len(name) + 2, size) for name in columns]
+        whole = width - len(head) - sum(sizes) - 1 >= _LEAST_BAR
+        if not whole:
+            # A small screen: four letters of each.
+            sizes = [size] * len(columns)
+        bar = max(width - len(head) - sum(sizes) - 1, 4)
+        names = "".join(
+            f"{name if whole else name[:4]:>{cells}}" for name, cells in zip(columns, sizes, strict=True)
+        )
         lines: list[Line] = [[(head + scale(step, bar) + names, "dim")]]
         for index, (row, sums) in enumerate(zip(rows, self._sums, strict=True)):
             role = "accent" if focused and index == at else ""
             label = f"{'>' if role else ' '}{self._kind.label(row, rows, wide)}"
-            whole = step * sum(len(track.ranks) for track in row.tracks)
+            step_ns = step * sum(len(track.ranks) for track in row.tracks)
             parts = _parts(sums)
-            figures = "".join(f"{share(parts.get(name, 0), whole):>{size}}" for name in columns)
+            figures = "".join(
+                f"{share(parts.get(name, 0), step_ns):>{cells}}"
+                for name, cells in zip(columns, sizes, strict=True)
+            )
             line: Line = [(fitted([(label, "")], len(head))[0][0], role)]
-            lines.append([*line, *_bar(_drawn(sums), whole, bar, glyphs), (figures, role)])
+            drawn = _bar(_drawn(sums), step_ns, bar, glyphs)
+            upper = [row_of(drawn, above, high, False) for above in range(high - 1, 0, -1)]
+            lines += [[(" " * len(head), ""), *cells] for cells in upper]
+            lines.append([*line, *(row_of(drawn, 0, high, False) if high > 1 else drawn), (figures, role)])
         return lines
 
     def legend(self, width: int, glyphs: Glyphs) -> Line:

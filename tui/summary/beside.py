@@ -25,10 +25,12 @@ _MAP_ROLE = {"exposed": "comm", "wait": "wait", "computing": "bwd"}
 # Cells of a name that are worth a column of figures, and operations of a rank at most.
 _NAME, _OPS = 13, 3
 _UNCHANGED = "as measured"
+# One rank waits for nobody.
+_FEWEST_RANKS = 2
 
 
 class Beside(Protocol):
-    """title, aside: on its frame; heading: where it has none. moves: the keys of its cursor. other: what `o`
+    """title, aside: on its frame; heading: where it has none. moves: the keys of its cursor. other: what `i`
     leads to. sideways: why left and right do nothing elsewhere.
     """
 
@@ -44,6 +46,11 @@ class Beside(Protocol):
     @property
     def heading(self) -> str: ...
     @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing that the bars do not say: then it has no panel."""
+        ...
+
+    @property
     def extent(self) -> tuple[int, int]:
         """(rows, columns) that the cursor moves in."""
         ...
@@ -53,7 +60,7 @@ class Beside(Protocol):
         ...
 
     def next(self) -> None:
-        """What `o` does."""
+        """What `i` does."""
         ...
 
     def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
@@ -92,11 +99,15 @@ class RankMap:
 
     @property
     def aside(self) -> str:
-        return f"{self.measure}, o other"
+        return f"{self.measure}, i other"
 
     @property
     def heading(self) -> str:
         return f"Ranks: {self.measure}, % of step"
+
+    @property
+    def is_empty(self) -> bool:
+        return self.extent == (1, 1)
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -225,11 +236,15 @@ class Waits:
 
     @property
     def aside(self) -> str:
-        return "o waits" if self.replay else "o replay"
+        return "i waits" if self.replay else "i replay"
 
     @property
     def heading(self) -> str:
         return self.title
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.replay and len(self._run.tracks) < _FEWEST_RANKS and not self._run.waiting
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -266,7 +281,7 @@ class Waits:
     def lines(self, width: int, rows: int, at: tuple[int, int], glyphs: Glyphs, focused: bool) -> list[Line]:
         head, texts = _difference_texts(self.differences, width) if self.replay else self._wait_texts(width)
         if not texts:
-            return [[(" nobody is seen to wait for anybody", "dim")]]
+            return [[(" no rank waits for another", "dim")]]
         lines: list[Line] = [[(head, "dim")]]
         for index in rows_around(at[0], len(texts), max(rows - 1, 1)):
             here = focused and index == at[0]
@@ -353,6 +368,10 @@ class LateRanks:
     title = "Ranks by waiting"
     heading = "Ranks by waiting"
     aside = ""
+
+    @property
+    def is_empty(self) -> bool:
+        return len(self._run.tracks) < _FEWEST_RANKS
 
     @property
     def rows(self) -> list[tuple[int, int, int, int]]:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from simcore.diagnostics import Diagnostic
-from simcore.units import change_percent, duration, plural, signed, whole_percent
+from simcore.run.throughput import each_words, throughput_words
+from simcore.units import change_percent, duration, signed, whole_percent
 from tui.change_words import UNKNOWN, change_words, gain_share
 from tui.frame import Glyphs, Line, cells, rows_around, rule
 from tui.panels import WHAT_IF, beside, box
@@ -51,7 +52,9 @@ def step_lines(results: Run, glyphs: Glyphs, width: int, height: int) -> list[Li
         words = (f"measured {duration(measured)}, {both}", both, f"replayed {share}" if share else both)
         more.append([(f"  {next((one for one in words if len(one) <= width - 2), words[-1])}", "")])
     elif count:
-        more.append([(f"  {plural(count, 'micro-batch')}: {duration(step // count)} for each", "")])
+        whole = throughput_words(results)
+        short = whole.partition(", ")[0]
+        more.append([(f"  {whole if len(whole) <= width - 2 else short}", "")])
     return [*figure_lines(duration(step), glyphs), *more][:height]
 
 
@@ -125,6 +128,10 @@ def word_lines(sentences: Sequence[str], width: int, rows: int) -> list[Line]:
 
 _WIDE, _TALL = 100, 26
 _TOP, _BOTTOM = 7, 6
+# Places at most, changes while they are looked for, lines of a bar at most; more rows than any screen has.
+_MOST_PLACES, _CHANGES, _HIGHEST, _ANY = 6, 12, 4, 1000
+# Of a small screen: the rules over its parts, and the legend.
+_RULES = 5
 _STEP_TITLES = {"simulated": "Step time", "measured": "Measured step", "replayed": "Replayed step",
                 "executed": "Step time"}  # fmt: skip
 
@@ -139,71 +146,119 @@ def draw(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress:
 
 
 def _bars(model: SummaryModel, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
+    """The bars, taller where a few have many rows."""
     model.fit(rows - 1)
-    return model.bars.lines(width, model.row(STAGES), glyphs, model.panel == STAGES)
+    high = max(1, min((rows - 1) // max(len(model.bars.rows), 1), _HIGHEST))
+    return model.bars.lines(width, model.row(STAGES), glyphs, model.panel == STAGES, high)
 
 
 def _boxes(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
-    model.set_panels(PANELS)
-    middle = height - _TOP - _BOTTOM
-    left = width * 60 // 100
-    right = width - left
-    worst = min(len(model.results.worst), 6) + 2
-    figure = max(40, width // 3)
+    folded = model.beside.is_empty
+    model.set_panels(tuple(panel for panel in PANELS if panel != MAP or not folded))
+    size = _Sizes(model, width, height, folded)
+    left, right = size.left, size.right
 
-    def framed(panel: str, title: str, aside: str, lines: list[Line], size: tuple[int, int]) -> list[Line]:
-        return box(title, aside, lines, *size, glyphs, model.panel == panel)
+    def framed(panel: str, title: str, aside: str, lines: list[Line], cells_: tuple[int, int]) -> list[Line]:
+        return box(title, aside, lines, *cells_, glyphs, model.panel == panel)
 
-    words = word_lines(model.results.words, width - figure - 2, _TOP - 2)
-    step = step_lines(model.results, glyphs, figure - 2, _TOP - 2)
+    words = word_lines(model.results.words, width - size.figure - 2, size.top - 2)
+    step = step_lines(model.results, glyphs, size.figure - 2, size.top - 2)
     top = beside(
-        box(_STEP_TITLES[model.results.origin], "", step, figure, _TOP, glyphs),
-        box("In words", "", words, width - figure, _TOP, glyphs),
+        box(_STEP_TITLES[model.results.origin], "", step, size.figure, size.top, glyphs),
+        box("In words", "", words, width - size.figure, size.top, glyphs),
     )
-    bars = _bars(model, left - 2, middle - 3, glyphs)
-    bars += [[] for _ in range(middle - 3 - len(bars))]
+    bars = _bars(model, left - 2, size.middle - 3, glyphs)
+    bars += [[] for _ in range(size.middle - 3 - len(bars))]
     bars.append(model.bars.legend(left - 2, glyphs))
-    where = framed(STAGES, model.bars.title, "% of step", bars, (left, middle))
-    table = model.beside
-    tabled = table.lines(right - 2, middle - worst - 2, model.cursor(MAP), glyphs, model.panel == MAP)
-    places = worst_lines(model, right - 2, worst - 2, model.panel == WORST)
-    column = [
-        *framed(MAP, table.title, table.aside, tabled, (right, middle - worst)),
-        *framed(WORST, "Worst", "Enter goes there", places, (right, worst)),
-    ]
-    rows = _BOTTOM - 2
+    where = framed(STAGES, model.bars.title, "% of step", bars, (left, size.middle))
+    places = worst_lines(model, right - 2, size.worst - 2, model.panel == WORST)
+    column = framed(WORST, "Worst", "Enter goes there", places, (right, size.worst))
+    if not folded:
+        table, rows = model.beside, size.middle - size.worst
+        tabled = table.lines(right - 2, rows - 2, model.cursor(MAP), glyphs, model.panel == MAP)
+        column = [*framed(MAP, table.title, table.aside, tabled, (right, rows)), *column]
     found = model.results.diagnostics
-    notes = note_lines(found, model.row(NOTES), right - 2, rows, model.panel == NOTES)
-    changes = help_lines(model, left - 2, rows, progress)
+    notes = note_lines(found, model.row(NOTES), right - 2, size.bottom - 2, model.panel == NOTES)
+    changes = help_lines(model, left - 2, size.bottom - 2, progress)
+    helps = f"What would help most{model.base_words}"
     below = beside(
-        framed(
-            WHAT_IF, f"What would help most{model.base_words}", "t tries it, 4 all", changes, (left, _BOTTOM)
-        ),
-        framed(NOTES, f"Notes ({len(found)})", "! all", notes, (right, _BOTTOM)),
+        framed(WHAT_IF, helps, "t tries it, 4 all", changes, (left, size.bottom)),
+        framed(NOTES, f"Notes ({len(found)})", "! all", notes, (right, size.bottom)),
     )
     return [*top, *beside(where, column), *below]
 
 
+class _Sizes:
+    """Rows and columns of the panels in boxes: what is left over goes to words, then to advice and notes that
+    would be cut, then to the bars.
+
+    figure: cells of the step time; left, right: of the two columns. top, middle, bottom: rows of the words,
+    of the bars and of the advice; worst: of the worst places.
+    """
+
+    def __init__(self, model: SummaryModel, width: int, height: int, folded: bool) -> None:
+        """folded: whether nothing stands over the worst places."""
+        self.figure = max(40, width // 3)
+        self.left = width * 60 // 100
+        self.right = width - self.left
+        places = len(model.results.worst)
+        self.worst = min(places, _MOST_PLACES) + 2
+        self.top, self.bottom = _TOP, _BOTTOM
+        said = word_lines(model.results.words, width - self.figure - 2, _ANY)
+        # Head, legend and frame around the bars.
+        bars = model.bars.most_rows + 4
+        beside = self.worst if folded else self.worst + model.beside.extent[0] + 6
+        spare = height - self.top - self.bottom - max(bars, beside)
+        more = max(min(len(said) + 2 - self.top, spare), 0)
+        self.top += more
+        spare -= more
+        changes = _CHANGES if model.knobs is None else len(model.knobs)
+        wanted = max(changes, len(model.results.diagnostics)) + 2
+        self.bottom += max(min(wanted - self.bottom, spare), 0)
+        self.middle = height - self.top - self.bottom
+        if folded:
+            self.worst = self.middle
+
+
 def _headings(model: SummaryModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
     """A small screen: the same order, no frames; the table takes the place of the bars."""
-    model.set_panels((STAGES if model.panel != MAP else MAP, WORST, WHAT_IF))
+    folded = model.beside.is_empty
+    model.set_panels((MAP if model.panel == MAP and not folded else STAGES, WORST, WHAT_IF))
     found = model.results.diagnostics
-    worst = worst_lines(model, width, max(height // 5, 1), model.panel == WORST)
+    # Five rules and the legend; the words and the bars before all else, then whatever would be cut.
+    left = height - _RULES
     words = word_lines(model.results.words, width, max(min(4, height - 14), 1))
-    notes = note_lines(found, 0, width, 1, False)
-    changes = help_lines(model, width, 2, progress)
-    room = max(height - len(words) - len(worst) - len(notes) - len(changes) - 5, 3)
+    worst_rows, change_rows, note_rows = max(height // 5, 1), 2, 1
+    bars = model.beside.extent[0] + 4 if model.panel == MAP else model.bars.most_rows + 1
+    room = min(max(left - len(words) - worst_rows - change_rows - note_rows, 3), max(bars, 3))
+    spare = left - len(words) - worst_rows - change_rows - note_rows - room
+    if spare > 0:
+        said = len(words)
+        words = word_lines(model.results.words, width, said + spare)
+        spare -= len(words) - said
+    wanted_rows = (_CHANGES if model.knobs is None else max(len(model.knobs), 1)) - change_rows
+    more = max(min(wanted_rows, spare), 0)
+    change_rows, spare = change_rows + more, spare - more
+    more = max(min(len(found) - note_rows, spare), 0)
+    note_rows, spare = note_rows + more, spare - more
+    room += max(spare, 0)
+    worst = worst_lines(model, width, worst_rows, model.panel == WORST)
+    room += worst_rows - len(worst)
+    notes = note_lines(found, 0, width, note_rows, False)
+    changes = help_lines(model, width, change_rows, progress)
+    room += change_rows - len(changes) + note_rows - len(notes)
     if model.panel == MAP:
         table = model.beside
         title, body = table.heading, table.lines(width, room, model.cursor(MAP), glyphs, True)[:room]
     else:
-        title = f"{model.bars.title}, % of step"
+        each = each_words(model.results)
+        title = f"{model.bars.title}, % of step{'; ' if each else ''}{each}"
         body = _bars(model, width, room, glyphs)[:room]
     body += [[] for _ in range(room - len(body))]
     lines = [*words, rule(title, width, glyphs), *body, model.bars.legend(width, glyphs)]
     count = len(model.results.worst)
-    more = f" ({len(worst)} of {count})" if len(worst) < count else ""
-    lines += [rule(f"Worst{more}", width, glyphs), *worst]
+    cut = f" ({len(worst)} of {count})" if len(worst) < count else ""
+    lines += [rule(f"Worst{cut}", width, glyphs), *worst]
     lines += [rule(f"What would help most{model.base_words}, t tries it", width, glyphs), *changes]
     lines += [rule(f"Notes ({len(found)}), ! all", width, glyphs), *notes]
     return lines[:height]

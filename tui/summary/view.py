@@ -25,7 +25,7 @@ class SummaryView(PanelsView):
         binding("h,left", "move(0, -1)", "left", "summary.left"),
         binding("enter", "go", "show the place in the timeline, or the notes", "summary.go"),
         binding("t", "try", "try the best change, or the one at the cursor", "summary.try"),
-        binding("o", "beside", "other measures of the ranks; or waits, replay", "summary.beside"),
+        binding("i", "beside", "other figures of the ranks: measures; or waits, replay", "summary.beside"),
     ]
 
     def __init__(self, session: Session, *, ascii_only: bool, id: str | None = None) -> None:
@@ -34,7 +34,7 @@ class SummaryView(PanelsView):
         beside = self.model.beside
         self.hints = (
             ("Tab", "panel"), (beside.moves, "move"), ("Enter", "go there"), ("t", "try the best change"),
-            ("o", beside.other), ("2", "timeline"), ("5", "parameters"),
+            ("i", beside.other), ("2", "timeline"), ("5", "parameters"),
         )  # fmt: skip
         if not self.model.results.timed:
             self.hints = (("jk", "note"), ("Enter", "all notes"), ("2", "timeline"))
@@ -58,7 +58,7 @@ class SummaryView(PanelsView):
     def action_try(self) -> None:
         model = self.model
         if model.knobs is None and not self.session.running:
-            self._app.say("what would help is still looked for: t once it is there")
+            self._app.say("still computing what would help: press t when it is there")
         else:
             self._app.runs.try_change(model.chosen() or model.best())
 
@@ -66,8 +66,10 @@ class SummaryView(PanelsView):
         model = self.model
         if not model.results.timed:
             self._app.say("an order without times has nothing that waits, and no replay")
-        elif MAP in model.panels:
+        elif MAP in model.panels or model.beside.is_empty:
             model.next_beside()
+            if model.beside.is_empty:
+                self._app.say("all ranks are alike: the bars have what a map of them would have")
         else:
             # A small screen has room for the bars or for what stands beside them.
             model.panel = MAP

@@ -263,6 +263,20 @@ class Arrangement(Listing):
 
     # -- folding ---------------------------------------------------------------------
 
+    def fill(self, height: int) -> None:
+        """The streams of the first lanes, as many as `height` rows take; a single stream says nothing."""
+        room = height - len(self.rows)
+        for row in self.rows if self.source.of.timed else ():
+            if row.key.path or row.key.stream is not None:
+                continue
+            streams = len(self.source.streams(row.key.number))
+            if streams > 1:
+                room -= streams
+                if room < 0:
+                    break
+                self._unfolded.add(row.key)
+        self._rebuild(self.rows[self.focus].key)
+
     def toggle(self) -> None:
         """Open or close the lane under the cursor: a group's lanes, or the streams of ranks."""
         key = self.rows[self.focus].key

@@ -76,6 +76,12 @@ class Asking:
             where += f" {model.source.axis.clock(model.cursor_ns)}"
         return f"{match_words(search, match)}: {where}"
 
+    def find(self, text: str) -> None:
+        """What a search for a text does, without asking for it."""
+        self._place, self._before = place_of(self._model), self._model.search
+        self._search = None
+        self._searched(text)
+
     def _searched(self, text: str | None) -> None:
         model, self._prompt = self._model, None
         query = parse_query(text or "")

@@ -29,10 +29,13 @@ _GLYPH = {name: name if name in _OWN_GLYPH else "exposed" for name in KINDS} | {
 
 
 class Drawn(NamedTuple):
-    """A lane's cells. crowded: whether their height is how busy the ranks are."""
+    """A lane's cells. crowded: whether their height is how busy the ranks are. plain: the cells without names
+    and edges, as they stand above them in a lane of several rows; none where that was not asked for.
+    """
 
     line: Line
     crowded: bool
+    plain: Line
 
 
 def draw_lane(lane: SpanLane, window: Window, columns: int, glyphs: Glyphs, colour: bool) -> Line:
@@ -47,10 +50,11 @@ def drawn_lane(
     glyphs: Glyphs,
     colour: bool,
     path: PathLanes | None = None,
+    tall: bool = False,
 ) -> Drawn:
     """A lane's cells over the window, `columns` wide, and how they are to be read.
 
-    path: the critical path, where it is to stand out.
+    path: the critical path, where it is to stand out. tall: whether `plain` is asked for, too.
     """
     edges = window.edges(columns)
     sums = lane.column_sums(edges)
@@ -77,6 +81,7 @@ def drawn_lane(
     on_path = None if path is None else path.columns(lane, edges)
     if on_path is not None:
         mark_fills(pieces, on_path, lane, glyphs, letters=not colour or glyphs is ASCII)
+    plain: Line = _joined([(text, "") for text, _ in pieces] if not colour else pieces) if tall else []
     named = write_names(pieces, kinds, found_edges, lane, window, edges, glyphs, colour)
     put_edges(pieces, found_edges)
     for seam in lane.seams:
@@ -87,10 +92,16 @@ def drawn_lane(
             mark_names(pieces, on_path, named)
         # One style for all: glyphs tell kinds apart, and the row is one segment.
         pieces = [(text, "") for text, _ in pieces]
-    line = [("".join(text for text, _ in cells), role) for role, cells in groupby(pieces, key=itemgetter(1))]
+    line = _joined(pieces)
     if colour and on_path is not None:
         line = faded(line, on_path)
-    return Drawn(line, crowded)
+        plain = faded(plain, on_path) if plain else plain
+    return Drawn(line, crowded, plain)
+
+
+def _joined(pieces: list[tuple[str, str]]) -> Line:
+    """Cells of one role side by side in one piece."""
+    return [("".join(text for text, _ in cells), role) for role, cells in groupby(pieces, key=itemgetter(1))]
 
 
 def _repeat_instants(sums: dict[int, list[int]], edges: Sequence[int]) -> None:

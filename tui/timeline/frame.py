@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from simcore.run.lanes import COMPUTING
 from simcore.units import plural
-from tui.frame import Glyphs, Line, fitted, rule, shortened, text_of, width_of
+from tui.frame import Glyphs, Line, fitted, row_of, rule, shortened, text_of, width_of
 from tui.timeline.above import MemoryRow, filled_ns, legend, ticks, view_bar, view_in
 from tui.timeline.arrangement import Row
 from tui.timeline.below import (
@@ -22,7 +22,7 @@ from tui.timeline.below import (
 from tui.timeline.critical import PathLanes
 from tui.timeline.drawing import Drawn, drawn_lane
 from tui.timeline.lanes import LaneKey, SpanLane
-from tui.timeline.model import TimelineModel
+from tui.timeline.model import FEW_LANES, ROOM_TO_FILL, TimelineModel
 from tui.timeline.pointer import Area
 from tui.timeline.window import Window
 
@@ -31,6 +31,8 @@ _TALL = 30
 # Rows above the lanes and below them on a tall screen, and on a low one without a range.
 _TALL_ABOVE, _TALL_BELOW = 4, 9
 _LOW_ABOVE, _LOW_BELOW = 3, 4
+# Lines of a lane at most.
+_HIGHEST = 4
 
 
 class TimelineFrame:
@@ -49,6 +51,9 @@ class TimelineFrame:
 
     def draw(self, model: TimelineModel, width: int, height: int) -> list[Line]:
         """The frame's lines: `height` of them, each `width` cells."""
+        # Before anything is laid out: what it shows has to be counted.
+        around = _TALL_ABOVE + _TALL_BELOW if height >= _TALL else _LOW_ABOVE + _LOW_BELOW
+        model.unfold_first(height - around)
         wide, count = width >= _WIDE, len(model.arrangement.rows)
         # Where the lanes leave room for it, a screen has all the lines of a tall one.
         tall = height >= _TALL or count + _TALL_ABOVE + _TALL_BELOW <= height
@@ -81,9 +86,18 @@ class TimelineFrame:
         if below_them and len(shown) > 1 and arrangement.focus != shown[-1][0]:
             shown = shown[:-1]
             below_them += 1
-        lines += [self._lane(model, row, index, left) for index, row in shown]
-        signs = tuple((index, _sign_column(row, wide)) for index, row in shown)
-        self.area = Area(left, above, signs, 2 if tall else 1)
+        signs: list[tuple[int, int]] = []
+        # One group of ranks alone has the screen for itself, whatever its size.
+        few = model.source.groups <= FEW_LANES
+        may_grow = (model.rows >= ROOM_TO_FILL and few) or model.source.groups == 1
+        is_whole = not below_them and not model.top
+        high = _height([row for _, row in shown], model.rows) if may_grow and is_whole else 1
+        for index, row in shown:
+            rows = self._lane(model, row, index, left, high if row.lane.by_majority else 1)
+            lines += rows
+            # The sign stands beside the last one.
+            signs += [(index, -1)] * (len(rows) - 1) + [(index, _sign_column(row, wide))]
+        self.area = Area(left, above, tuple(signs), 2 if tall else 1)
         if below_them and len(shown) < model.rows:
             words = f"{plural(below_them, 'lane')} below"
             if not below and arrangement.words:
@@ -165,21 +179,28 @@ class TimelineFrame:
 
     # -- lanes -----------------------------------------------------------------------
 
-    def _lane(self, model: TimelineModel, row: Row, index: int, left: int) -> Line:
+    def _lane(self, model: TimelineModel, row: Row, index: int, left: int, high: int) -> list[Line]:
+        """The lines of a lane, `high` of them; names and label stand in the last."""
         focused = index == model.lane
         lane, order = row.lane, model.arrangement.order.id
         share = lane.share(order) if order else lane.busy
         label = _label(_name(row, ">" if focused else " ", left > 20), lane.count, share, left)
         drawn, left_over = self._drawn.get(row.key), model.shown(lane)
-        if drawn is None or drawn[0] is not left_over:
+        if drawn is None or drawn[0] is not left_over or (high > 1 and not drawn[1].plain):
             cells_of = drawn_lane(
-                left_over, model.window, model.columns, self.glyphs, self.colour, self._path
+                left_over, model.window, model.columns, self.glyphs, self.colour, self._path, tall=high > 1
             )
             self._drawn[row.key] = drawn = left_over, cells_of
-        cells = drawn[1].line
+        crowded, plain = drawn[1].crowded, drawn[1].plain
+        found = [row_of(plain, above, high, crowded) for above in range(high - 1, 0, -1)]
+        found.append(row_of(drawn[1].line, 0, high, crowded) if high > 1 else drawn[1].line)
         if focused:
-            cells = _reversed_at(cells, model.cursor_column)
-        return [(label, "accent" if focused else ""), (self.glyphs.vertical, "dim"), *cells]
+            found = [_reversed_at(cells, model.cursor_column) for cells in found]
+        labels = [(" " * left, ""), (label, "accent" if focused else "")]
+        return [
+            [labels[place == len(found) - 1], (self.glyphs.vertical, "dim"), *cells]
+            for place, cells in enumerate(found)
+        ]
 
     # -- below the lanes -------------------------------------------------------------
 
@@ -293,6 +314,12 @@ def _first(told: list[Line], rows: int, width: int) -> list[Line]:
     if len(told) > rows > 2:
         kept[-1] = [*fitted(kept[-1], min(width_of(kept[-1]), width - 4)), (" ...", "dim")]
     return [*(shortened(line, width) for line in kept), *[[] for _ in range(rows - len(kept))]]
+
+
+def _height(shown: list[Row], rows: int) -> int:
+    """How many lines a lane of work has where all are on the screen and there is room for more."""
+    growing = sum(row.lane.by_majority for row in shown)
+    return 1 + min((rows - len(shown)) // growing, _HIGHEST - 1) if growing else 1
 
 
 def _sign_column(row: Row, wide: bool) -> int:

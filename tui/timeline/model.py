@@ -13,6 +13,11 @@ from tui.timeline.query import Query
 from tui.timeline.search import Search
 from tui.timeline.window import Marks, Navigation, Selection, Window
 
+# Rows of lanes from which on lanes take what is free: the first ones show their streams, all are taller.
+ROOM_TO_FILL = 28
+# More lanes stay as they are: a pan is to be sent within its budget of bytes and time.
+FEW_LANES = 8
+
 
 @dataclass(slots=True)
 class TimelineModel(Navigation):
@@ -21,7 +26,8 @@ class TimelineModel(Navigation):
     results: the run. source: its lanes. arrangement: which lanes are shown, in which order, and which has the
     cursor. selection, marks, search, filter: what was marked out,
     looked for, and left to be seen. shows_path: whether the critical path stands out. notice: what the
-    last key has to say. walk: which of the longest waits the cursor is at: (place, of all lanes, lane,
+    last key has to say. is_new: whether it was never drawn, nor arranged by a session: then lanes unfold
+    where there is room. walk: which of the longest waits the cursor is at: (place, of all lanes, lane,
     time).
     """
 
@@ -35,6 +41,7 @@ class TimelineModel(Navigation):
     filter: Filter = field(default_factory=Filter)
     shows_path: bool = False
     notice: str = ""
+    is_new: bool = True
     walk: tuple[int, bool, LaneKey, int] | None = None
     # Of this run, found when it is first shown: (the path or that there is none).
     _path: tuple[PathLanes | None] | None = None
@@ -85,6 +92,14 @@ class TimelineModel(Navigation):
     def unfolded(self) -> set[int]:
         """Groups of ranks whose streams are shown."""
         return self.arrangement.unfolded
+
+    def unfold_first(self, rows: int) -> None:
+        """Before the first picture: the streams of the only lane, or of the first ones that `rows` take."""
+        if self.is_new:
+            self.is_new = False
+            few = len(self.arrangement.rows) <= FEW_LANES
+            if len(self.arrangement.rows) == 1 or (rows >= ROOM_TO_FILL and few):
+                self.arrangement.fill(rows)
 
     def resize(self, columns: int, rows: int) -> None:
         """The lane area has another size."""

@@ -42,6 +42,7 @@ def restore(model: TimelineModel, state: SavedTimeline, place: bool = True) -> N
     place: whether window, cursor and range come back too, or only lanes and marks.
     """
     step = model.window.step_ns
+    model.is_new = False
 
     def at(time_ns: int) -> int:
         return time_ns * step // state.step_ns

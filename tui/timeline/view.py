@@ -63,7 +63,7 @@ class TimelineView(ScreenView):
         binding("home,circumflex_accent", "edge(0)", "cursor to the start of the step", "timeline.start"),
         binding("end,dollar_sign", "edge(1)", "cursor to the end of the step", "timeline.end"),
         binding("space", "fold", "show or hide the lanes below this one", "timeline.fold"),
-        binding("r", "ranks", "show these equal ranks one by one, or as one lane", "timeline.ranks"),
+        binding("I", "ranks", "equal ranks one by one, or as one lane", "timeline.ranks"),
         binding("z", "open_level", "unfold all lanes of this level", "timeline.unfold-all"),
         binding("Z", "close_all", "fold all lanes", "timeline.fold-all"),
         binding("p", "pin", "pin this lane on top, or give it back its place", "timeline.pin"),
@@ -90,7 +90,7 @@ class TimelineView(ScreenView):
         binding(
             "slash",
             "search",
-            "find: rank 37 bubble, stage 5 mlp, > 5 ms",
+            "find a rank, a stage, a name, a length of time",
             "timeline.search",
         ),
         binding("n", "match(1)", "next match", "timeline.next-match"),
@@ -258,6 +258,10 @@ class TimelineView(ScreenView):
 
     def action_search(self) -> None:
         self._do(self._asking.search)
+
+    def find(self, text: str) -> None:
+        """The cursor to the first match of a text, as `/` and Enter."""
+        self._do(lambda: self._asking.find(text))
 
     def action_match(self, direction: int) -> None:
         self._do(lambda: jumps.next_match(self.model, direction))

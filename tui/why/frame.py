@@ -34,16 +34,20 @@ _BATCHES = (" of micro-batch ", " mb ", " mb ")
 
 @dataclass(slots=True, kw_only=True)
 class WhyModel(PanelCursor):
-    """The critical path of a run, summed and leg by leg. grouping: what the sums are by."""
+    """The critical path of a run, summed and leg by leg. grouping: what the sums are by. by_length: whether
+    the legs are listed the longest first.
+    """
 
     panels: tuple[str, ...] = field(default=PANELS)
     panel: str = field(default=SUMS)
     grouping: str = field(default="kind")
+    by_length: bool = field(default=False)
     _sums: dict[str, list[tuple[str, int]]] = field(default_factory=dict, init=False)
+    _listed: list[Leg] | None = field(default=None, init=False)
     _what_cells: tuple[int, int, int] | None = field(default=None, init=False)
 
     def begin(self) -> None:
-        self._sums, self._what_cells = {}, None
+        self._sums, self._what_cells, self._listed = {}, None, None
         if self.grouping not in self.results.path_groupings:
             self.grouping = self.results.path_groupings[0]
 
@@ -51,6 +55,21 @@ class WhyModel(PanelCursor):
     def legs(self) -> list[Leg]:
         """The path, one line for what a rank does of a micro-batch or in an operation."""
         return self.results.legs
+
+    @property
+    def listed(self) -> list[Leg]:
+        """The legs in the order in which they are listed."""
+        if self._listed is None:
+            by_length = sorted(self.legs, key=lambda leg: (-leg.ns, leg.start_ns)) if self.by_length else None
+            self._listed = self.legs if by_length is None else by_length
+        return self._listed
+
+    def toggle_order(self) -> None:
+        """The legs the longest first, or in the order of time; the cursor stays on its leg."""
+        here = self.listed[self.row(LEGS)] if self.listed else None
+        self.by_length, self._listed = not self.by_length, None
+        if here is not None:
+            self.place(LEGS, self.listed.index(here))
 
     @property
     def what_cells(self) -> tuple[int, int, int]:
@@ -87,7 +106,7 @@ class WhyModel(PanelCursor):
     def target(self) -> Spot | None:
         """The place that Enter leads to, in the lane that shows it; None where it leads nowhere."""
         if self.panel == LEGS and self.legs:
-            return spot_of(self.results, self.legs[self.row(LEGS)])
+            return spot_of(self.results, self.listed[self.row(LEGS)])
         sums = self.sums() if self.panel == SUMS else []
         if not sums:
             return None
@@ -101,6 +120,8 @@ def _batch_cells(leg: Leg, words: str) -> int:
 _WIDE, _TALL = 100, 24
 # From how many cells on the legs have the words "of micro-batch".
 _SPELLED = 106
+# Changes while they are looked for; rows of a panel below another at least.
+_CHANGES, _LEAST_PANEL = 20, 4
 _TITLES = {SUMS: "Critical path by {}", WHAT_IF: "What if", LEGS: "The critical path, leg by leg"}
 _NAMES = {SUMS: "sums of the path", WHAT_IF: "what if", LEGS: "the path leg by leg"}
 
@@ -114,41 +135,64 @@ def draw(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str
     """The lines of the screen. progress: how far the what-if table is, while it is not there."""
     if not shows_all(width, height):
         return _one(model, width, height, glyphs, progress)
-    upper = max(height * 45 // 100, 8)
+    upper = _upper_rows(model, height)
     left = width * 36 // 100
     right = width - left
 
     def framed(panel: str, aside: str, lines: list[Line], size: int, rows: int) -> list[Line]:
         return box(_title(model, panel, rows - 2), aside, lines, size, rows, glyphs, model.panel == panel)
 
-    sums = framed(SUMS, "o other sums", sum_lines(model, left - 2, upper - 2), left, upper)
+    sums = framed(SUMS, "i other sums", sum_lines(model, left - 2, upper - 2), left, upper)
     knobs = framed(WHAT_IF, "t tries it", knob_lines(model, right - 2, upper - 2, progress), right, upper)
     lower = height - upper
-    legs = framed(LEGS, "Enter goes there", leg_lines(model, width - 2, lower - 2), width, lower)
+    legs = framed(LEGS, "o by length, Enter goes there", leg_lines(model, width - 2, lower - 2), width, lower)
     return [*beside(sums, knobs), *legs]
 
 
+def _upper_rows(model: WhyModel, height: int) -> int:
+    """Rows of the sums and the what-if table: what the legs leave free is theirs, and the other way round."""
+    most = height * 45 // 100
+    changes = _CHANGES if model.knobs is None else len(model.knobs)
+    wanted, legs = max(len(model.sums()), changes) + 3, len(model.legs) + 3
+    return max(min(wanted, max(most, height - legs)), min(8, height), height - legs if legs < height else 0)
+
+
 def _one(model: WhyModel, width: int, height: int, glyphs: Glyphs, progress: str) -> list[Line]:
-    """The panel with the focus alone, the others a Tab away."""
-    others = ", ".join(_NAMES[panel] for panel in model.panels if panel != model.panel)
-    rows = height - 2
-    if model.panel == SUMS:
+    """The panel with the focus, below it others as far as there is room for them; the rest a Tab away."""
+    order = model.panels[model.panels.index(model.panel) :] + model.panels[: model.panels.index(model.panel)]
+    lines: list[Line] = []
+    shown: list[str] = []
+    left = height - 1
+    for panel in order:
+        wanted = model.extent(panel)[0] + 2
+        if left < (_LEAST_PANEL if shown else 0):
+            break
+        rows = min(left, wanted if panel != WHAT_IF or model.knobs else max(wanted, _LEAST_PANEL))
+        lines.append(rule(_title(model, panel, rows - 1), width, glyphs))
+        lines += _panel(model, panel, width, rows - 1, progress)
+        shown.append(panel)
+        left -= rows
+    lines += [[] for _ in range(left)]
+    others = ", ".join(_NAMES[panel] for panel in model.panels if panel not in shown)
+    return [*lines, rule(f"Tab: {others}" if others else "", width, glyphs)]
+
+
+def _panel(model: WhyModel, panel: str, width: int, rows: int, progress: str) -> list[Line]:
+    """The lines of a panel, exactly `rows` of them."""
+    if panel == SUMS:
         lines = sum_lines(model, width, rows)
-    elif model.panel == WHAT_IF:
+    elif panel == WHAT_IF:
         lines = knob_lines(model, width, rows, progress)
     else:
         lines = leg_lines(model, width, rows)
-    lines += [[] for _ in range(rows - len(lines))]
-    return [
-        rule(_title(model, model.panel, rows), width, glyphs),
-        *lines,
-        rule(f"Tab: {others}", width, glyphs),
-    ]
+    return [*lines[:rows], *([[]] * (rows - len(lines)))]
 
 
 def _title(model: WhyModel, panel: str, rows: int) -> str:
     """What a panel of `rows` lines, the heading among them, has; where it has more, which of how many."""
     title = _TITLES[panel].format(model.grouping) + (model.base_words if panel == WHAT_IF else "")
+    if panel == LEGS and model.by_length:
+        title += ", longest first"
     count, _ = model.extent(panel)
     shown = rows_around(model.row(panel), count, rows - 1)
     return title if len(shown) in (0, count) else f"{title}, {shown.start + 1}-{shown.stop} of {count}"
@@ -221,7 +265,7 @@ def leg_lines(model: WhyModel, width: int, rows: int) -> list[Line]:
     head += "not earlier, because"
     shown = rows_around(row, len(model.legs), rows - 1)
     lines = [
-        _marked(_leg(model.legs[index], wide, spelled, size), focused and index == row) for index in shown
+        _marked(_leg(model.listed[index], wide, spelled, size), focused and index == row) for index in shown
     ]
     return [[(head[:width], "dim")], *lines]
 

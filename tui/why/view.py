@@ -10,13 +10,13 @@ from tui.frame import Line
 from tui.frame_view import binding
 from tui.panels import WHAT_IF, PanelsView, panel_bindings
 from tui.session import Session
-from tui.why.frame import SUMS, WhyModel, draw, shows_all
+from tui.why.frame import LEGS, SUMS, WhyModel, draw, shows_all
 
 
 class WhyView(PanelsView):
     """The critical path and the what-if table."""
 
-    hints = (("Tab", "panel"), ("jk", "row"), ("Enter", "go there"), ("o", "other sums"), ("2", "timeline"))
+    hints = (("Tab", "panel"), ("jk", "row"), ("Enter", "go there"), ("i", "other sums"), ("2", "timeline"))
     BINDINGS: ClassVar[list[BindingType]] = [
         *panel_bindings("why"),
         binding("j,down", "move(1)", "next row", "why.down"),
@@ -25,7 +25,8 @@ class WhyView(PanelsView):
         binding("pageup", "move(-10)", "ten rows up", "why.page-up"),
         binding("g,home", "move(-10000000)", "first row", "why.first"),
         binding("G,end", "move(10000000)", "last row", "why.last"),
-        binding("o", "grouping", "the path by kind, layer or operation, stage or rank", "why.grouping"),
+        binding("i", "grouping", "other sums: by kind, layer or operation, stage or rank", "why.grouping"),
+        binding("o", "order", "the legs in the order of time, or the longest first", "why.order"),
         binding("enter", "go", "to the leg, or longest of a sum, in the timeline", "why.go"),
         binding("t", "try", "try the change under the cursor", "why.try"),
         binding("escape", "app.open('timeline')", "back to the timeline", "why.leave"),
@@ -50,8 +51,8 @@ class WhyView(PanelsView):
         elif self.model.chosen() is not None:
             hints.append(("t", "try it"))
         if self._shows_sums:
-            hints.append(("o", "other sums"))
-        return (*hints, ("2", "timeline"))
+            hints.append(("i", "other sums"))
+        return (*hints, ("2", "timeline"), ("o", "by time" if self.model.by_length else "legs by length"))
 
     def redraw(self) -> None:
         """Draw again, and say which keys do something now."""
@@ -71,9 +72,16 @@ class WhyView(PanelsView):
             self.model.panel = SUMS
         self.redraw()
 
+    def action_order(self) -> None:
+        """The legs in another order; where they are not on the screen, they come there first."""
+        if self.model.panel == LEGS or shows_all(*self.size):
+            self.model.toggle_order()
+        self.model.panel = LEGS
+        self.redraw()
+
     def action_try(self) -> None:
         if self.model.panel == WHAT_IF and self.model.knobs is None:
-            self._app.say("what would help is still looked for: t once it is there")
+            self._app.say("still computing what would help: press t when it is there")
         elif self.model.panel == WHAT_IF:
             super().action_try()
         else:

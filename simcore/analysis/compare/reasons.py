@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from simcore.analysis.compare.parts import BUSY, FILL, PART_ACCOUNTS, STANDING, Part, is_pipeline
 from simcore.analysis.compare.words import without_effect
 from simcore.diagnostics import printable
+from simcore.overrides import time_scales
 from simcore.units import duration, number, plural
 
 if TYPE_CHECKING:
@@ -103,9 +104,9 @@ def _schedule(comparison: Comparison) -> str:
     if not was_piped:
         return "stages of a pipeline wait for each other"
     if after == "interleaved" and shorter:
-        return f"chunks of 1/{chunks} of a stage make the empty slots as much shorter"
+        return f"{chunks} virtual stages make each empty slot of the pipeline 1/{chunks} as long"
     if before == "interleaved" and not shorter:
-        return f"whole stages in place of chunks make the empty slots {whole} times as long"
+        return f"without virtual stages each empty slot of the pipeline is {whole} times as long"
     did_split, splits = (
         side.simulation.program.rules.splits_backward for side in (comparison.a, comparison.b)
     )
@@ -116,7 +117,7 @@ def _schedule(comparison: Comparison) -> str:
     if did_split and not splits and not shorter:
         return "weight gradients no longer fill the wait for the next backward"
     if {before, after} == {"gpipe", "1f1b"}:
-        return f"{before} and {after} leave the same slots empty, in another order"
+        return f"{before} and {after} leave as many slots empty, in another order"
     return f"{after} runs forwards and backwards in another order than {before}"
 
 
@@ -124,7 +125,7 @@ def _virtual_stages(comparison: Comparison) -> str:
     before, after = comparison.changed["virtual_stages"]
     if "schedule" in comparison.changed:
         return _schedule(comparison)
-    return f"{after} chunks a stage in place of {before}: empty slots of 1/{after} of a stage"
+    return f"{after} virtual stages in place of {before}: an empty slot is 1/{after} of a stage"
 
 
 def _microbatches(comparison: Comparison) -> str:
@@ -132,7 +133,7 @@ def _microbatches(comparison: Comparison) -> str:
     leading = comparison.leading
     stages = comparison.b.simulation.layout.pp
     if leading is not None and leading.most.account == FILL and stages > 1:
-        return f"{stages - 1} empty slots stand beside {after} micro-batches in place of {before}"
+        return f"{after} micro-batches share the {stages - 1} empty slots of the pipeline, before {before}"
     return f"a step has {after} micro-batches in place of {before}"
 
 
@@ -187,6 +188,16 @@ def _compute(comparison: Comparison) -> str:
     return f"{who} computes {duration(after)}, before {duration(before)}"
 
 
+def _time_scale(comparison: Comparison) -> str:
+    """What of the run takes another share of its time than before."""
+    before, after = (dict(time_scales(side.parameters)) for side in (comparison.a, comparison.b))
+    changed = [part for part in {**before, **after} if before.get(part, 1.0) != after.get(part, 1.0)]
+    part = changed[0]
+    factor = number(after.get(part, 1.0) / before[part] if before.get(part) else after.get(part, 1.0))
+    more = f", and {plural(len(changed) - 1, 'other part')}" if len(changed) > 1 else ""
+    return f"{printable(part, _NAME_CELLS)} takes {factor} times as long{more}"
+
+
 def _computed_ns(comparison: Comparison) -> float:
     """How much more a path computes as its ranks do, on the mean rank: fill and drain grow with it."""
     a, b = comparison.a.mean_busy_ns, comparison.b.mean_busy_ns
@@ -208,8 +219,8 @@ def _slow_rank(comparison: Comparison) -> str:
     was = f", before {before[rank]} times" if rank in before else ""
     what = f"rank {rank}{more} computes {given[rank]} times as long{was}"
     if not on_path:
-        return f"{what}, beside the critical path"
-    return f"{what}, and who works with it waits" if _part(comparison, BUSY) > 0 else what
+        return f"{what}, off the critical path"
+    return f"{what}, and the ranks that work with it wait" if _part(comparison, BUSY) > 0 else what
 
 
 def _slow_ns(comparison: Comparison) -> float:
@@ -246,7 +257,7 @@ def _slow_link(comparison: Comparison) -> str:
     given = [text for text in after if text not in before]
     if given:
         return f"port {printable(given[0], _NAME_CELLS)} slows down what goes through it"
-    return "no slow port is waited for any more"
+    return "nothing waits for a slow port any more"
 
 
 def _grad_reduce(comparison: Comparison) -> str:
@@ -284,7 +295,7 @@ def _rank_order(comparison: Comparison) -> str:
 
 
 def _jitter(comparison: Comparison) -> str:
-    return "durations vary by chance, and the slowest of a group is waited for"
+    return "durations vary at random, and each group waits for its slowest rank"
 
 
 def _work(comparison: Comparison) -> str:
@@ -343,6 +354,7 @@ REASONS: dict[str, Reason] = {
     "slow_link": Reason(_slow_link, (*_EXPOSED, STANDING)),
     "compute_scale": Reason(_compute, (BUSY,), _computed_ns),
     "layer_scale": Reason(_compute, (BUSY,), _computed_ns),
+    "time_scale": Reason(_time_scale, (BUSY, *_EXPOSED)),
     "jitter": Reason(_jitter),
     "seed": Reason(_jitter),
     **dict.fromkeys(

@@ -11,9 +11,9 @@ from simcore.analysis.rerun import Chosen, Rerun
 from simcore.cluster import Cluster
 from simcore.parameters import Parameters, replaced
 from simcore.program import StageProgram
-from simcore.program.ops import COMPUTE, PHASES, STREAM_OF_GROUP, TO_NEXT, TO_PREVIOUS
 from simcore.records import Struct, replace
-from simcore.workload.model import base_name
+from simcore.simulation import simulate
+from simcore.time_scales import TimeParts
 
 # What takes 10 % less time takes 0.9 of it; 10 % faster is 1 / 0.9 of the bandwidth.
 BETTER = 0.9
@@ -39,52 +39,20 @@ def knobs(rerun: Rerun) -> list[Cheaper]:
     return [knob for family in FAMILIES for knob in family(rerun)]
 
 
-def _of_ops(rerun: Rerun, name: str, chosen: Chosen) -> Cheaper:
-    return Cheaper(name, lambda factor: rerun.step_ns(chosen, factor), chosen)
+def _parts(rerun: Rerun) -> Iterator[Cheaper]:
+    """Compute of each phase, all that rows of one name do, names without digits, and each stream."""
+    parameters = rerun.simulation.parameters
+    parts = TimeParts(rerun.program, rerun.simulation.workload.name)
+    for words in parts.words:
 
+        def chosen(stage: StageProgram, words: str = words) -> bytes:
+            return parts.mask(words, stage)
 
-def _compute(rerun: Rerun) -> Iterator[Cheaper]:
-    """Compute of each phase that there is."""
-    for phase, name in enumerate(PHASES):
+        def step_ns(factor: float, chosen: Chosen = chosen) -> int:
+            return rerun.step_ns(chosen, factor)
 
-        def chosen(stage: StageProgram, phase: int = phase) -> bytes:
-            columns = zip(stage.ops.stream, stage.ops.phase, strict=True)
-            return bytes(stream == COMPUTE and of == phase for stream, of in columns)
-
-        if any(map(any, map(chosen, rerun.program.stages))):
-            yield _of_ops(rerun, f"compute {name}", chosen)
-
-
-def _layers(rerun: Rerun) -> Iterator[Cheaper]:
-    """All that rows of one name do, compute and collectives, names without digits."""
-    numbers: dict[str, int] = {}
-    names = rerun.simulation.workload.name
-    # One entry more: transfers are of row -1.
-    number_of_row = [*[numbers.setdefault(base_name(name), len(numbers)) for name in names], -1]
-    used = {number_of_row[row] for stage in rerun.program.stages for row in set(stage.ops.row)}
-    for name, number in numbers.items():
-        if number not in used:
-            continue
-
-        def chosen(stage: StageProgram, number: int = number) -> bytes:
-            return bytes(number_of_row[row] == number for row in stage.ops.row)
-
-        yield _of_ops(rerun, f"layer {name}", chosen)
-
-
-def _streams(rerun: Rerun) -> Iterator[Cheaper]:
-    """Collectives of each kind of group, and transfers between stages."""
-    used = {stream for stage in rerun.program.stages for stream in stage.ops.stream}
-    streams = [(kind, (stream,)) for kind, stream in STREAM_OF_GROUP.items()]
-    for name, codes in [*streams, ("pp", (TO_NEXT, TO_PREVIOUS))]:
-        if used.isdisjoint(codes):
-            continue
-        table = bytes(code in codes for code in range(256))
-
-        def chosen(stage: StageProgram, table: bytes = table) -> bytes:
-            return bytes(stage.ops.stream).translate(table)
-
-        yield _of_ops(rerun, f"stream {name}", chosen)
+        scales = (*parameters.time_scale, f"{words}={BETTER}")
+        yield Cheaper(words, step_ns, chosen, replaced(parameters, "time_scale", scales))
 
 
 def _dimensions(rerun: Rerun) -> Iterator[Cheaper]:
@@ -92,7 +60,8 @@ def _dimensions(rerun: Rerun) -> Iterator[Cheaper]:
     if not rerun.simulation.has_dimensions:
         return
     cluster = rerun.simulation.cluster
-    # A group that is no grid goes over the slowest dimension that it crosses: with another one it might move.
+    # A group that is no grid goes over the slowest dimension that it crosses: with another one it might move:
+    # then no parameters ask for what is computed here.
     may_move = any(group.shape.flat for group in rerun.folding.group_classes)
     for number in range(len(cluster.dims)):
         for what in ("bandwidth", "latency"):
@@ -100,7 +69,10 @@ def _dimensions(rerun: Rerun) -> Iterator[Cheaper]:
             def step_ns(factor: float, number: int = number, what: str = what) -> int:
                 return rerun.step_ns_on(cheaper_dimension(cluster, number, what, factor))
 
-            asked = None if may_move else _with_dims(rerun, cheaper_dimension(cluster, number, what, BETTER))
+            asked: Parameters | None = _with_dims(rerun, cheaper_dimension(cluster, number, what, BETTER))
+            if may_move and asked is not None:
+                run = simulate(rerun.simulation.workload, asked, rerun.cancelled)
+                asked = asked if run.step_time_ns == step_ns(BETTER) else None
             yield Cheaper(f"dimension {number} {what}", step_ns, parameters=asked)
 
 
@@ -121,9 +93,4 @@ def cheaper_dimension(cluster: Cluster, number: int, what: str, factor: float) -
     return replace(cluster, dims=tuple(dims))
 
 
-FAMILIES: tuple[Callable[[Rerun], Iterator[Cheaper]], ...] = (
-    _compute,
-    _layers,
-    _streams,
-    _dimensions,
-)
+FAMILIES: tuple[Callable[[Rerun], Iterator[Cheaper]], ...] = (_parts, _dimensions)

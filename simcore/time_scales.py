@@ -1,0 +1,97 @@
+"""What `--time-scale` and the what-if table ask of a run: which ops a phase, a layer or a stream are.
+
+`compute fwd`, `layer mlp_row` and `stream tp` each name ops of every stage; a factor on them is taken after
+prices, scales and faults, and rounds once more, half to even.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from simcore.diagnostics import UsageError, printable
+from simcore.overrides import time_scales
+from simcore.parameters import Parameters
+from simcore.program import Program, StageProgram
+from simcore.program.ops import COMPUTE, PHASES, STREAM_OF_GROUP, TO_NEXT, TO_PREVIOUS
+from simcore.running import DurationChange
+from simcore.workload.model import base_name
+
+_MOST_LISTED = 12
+# Stream name -> the codes of it: collectives of each kind of group, and transfers between stages.
+_STREAMS: dict[str, tuple[int, ...]] = {kind: (stream,) for kind, stream in STREAM_OF_GROUP.items()}
+_STREAMS["pp"] = (TO_NEXT, TO_PREVIOUS)
+
+
+class TimeParts:
+    """The parts of a program that a factor can be on. names: of the rows of the file."""
+
+    def __init__(self, program: Program, names: Sequence[str]) -> None:
+        self._stages = program.stages
+        self._names = names
+
+    @cached_property
+    def words(self) -> list[str]:
+        """Every part that some op is of: phases of compute, layers in file order, streams."""
+        return [*self._compute(), *self._layers(), *self._streams()]
+
+    def _compute(self) -> Iterator[str]:
+        columns = [(stage.ops.stream, stage.ops.phase) for stage in self._stages]
+        used = {of for pair in columns for stream, of in zip(*pair, strict=True) if stream == COMPUTE}
+        yield from (f"compute {name}" for phase, name in enumerate(PHASES) if phase in used)
+
+    def _layers(self) -> Iterator[str]:
+        of_row, numbers = self._numbers
+        used = {of_row[row] for stage in self._stages for row in set(stage.ops.row)}
+        yield from (f"layer {name}" for name, number in numbers.items() if number in used)
+
+    def _streams(self) -> Iterator[str]:
+        used = {stream for stage in self._stages for stream in stage.ops.stream}
+        yield from (f"stream {name}" for name, codes in _STREAMS.items() if not used.isdisjoint(codes))
+
+    @cached_property
+    def _numbers(self) -> tuple[list[int], dict[str, int]]:
+        """Of each row the number of its layer, and the numbers by name without digits."""
+        numbers: dict[str, int] = {}
+        # One entry more: transfers are of row -1.
+        return [*[numbers.setdefault(base_name(name), len(numbers)) for name in self._names], -1], numbers
+
+    def mask(self, words: str, stage: StageProgram) -> bytes:
+        """1 for each op of a stage that the part is of. words: one of `words`."""
+        kind, _, name = words.partition(" ")
+        ops = stage.ops
+        if kind == "compute":
+            phase = PHASES.index(name)
+            pairs = zip(ops.stream, ops.phase, strict=True)
+            return bytes(stream == COMPUTE and of == phase for stream, of in pairs)
+        if kind == "layer":
+            of_row, numbers = self._numbers
+            number = numbers[name]
+            return bytes(of_row[row] == number for row in ops.row)
+        codes = _STREAMS[name]
+        return bytes(ops.stream).translate(bytes(code in codes for code in range(256)))
+
+
+def time_changes(parameters: Parameters, program: Program, names: Sequence[str]) -> list[DurationChange]:
+    """The changes of durations that `--time-scale` asks for. names: of the rows of the file.
+
+    Raises `UsageError` for a part that this run does not have.
+    """
+    factors = time_scales(parameters)
+    if not factors:
+        return []
+    parts = TimeParts(program, names)
+    for words, _ in factors:
+        if words not in parts.words:
+            kind = words.partition(" ")[0]
+            there = [one for one in parts.words if one.startswith(f"{kind} ")]
+            left = len(there) - _MOST_LISTED
+            listed = ", ".join(printable(one, 40) for one in there[:_MOST_LISTED])
+            more = f" and {left} more" if left > 0 else ""
+            raise UsageError(
+                f"--time-scale: no {printable(words, 60)} in this run, only {listed or 'other parts'}{more}"
+            )
+    return [
+        DurationChange([parts.mask(words, stage) for stage in program.stages], factor)
+        for words, factor in factors
+    ]

@@ -1,0 +1,160 @@
+"""Blank rows go to what was cut: words, advice, notes, streams, taller lanes; what is empty folds away.
+
+Planted: a step's words cut at four lines whatever is free; a map of one cell that keeps its panel; a lane
+that stays folded where it is alone; streams that are unfolded over a session's arrangement. Each was found.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from simcore.analysis import Results
+from simcore.parameters import Parameters
+from simcore.simulation import simulate
+from simcore.workload import open_workload
+from tests.tui.conftest import MakeApp
+from tests.tui.made_runs import seed
+from tests.tui.screen_reading import press, run_over, screen_rows, screen_text
+from tui.frame import row_of, text_of
+from tui.summary.view import SummaryView
+from tui.timeline.model import TimelineModel
+from tui.timeline.restoring import restore, saved
+from tui.timeline.view import TimelineView
+
+DECIDES = "gradients after the last"
+
+
+def one_stage() -> Results:
+    """Seed 000: one group of 128 equal ranks."""
+    return Results(simulate(open_workload("fixtures/000_gpt13b_tp4_old_header.txt"), Parameters()))
+
+
+def blanks(rows: list[str]) -> int:
+    """Rows with nothing but frames in them."""
+    return sum(not row.strip(" │|") for row in rows)
+
+
+async def test_a_small_screen_has_the_sentence_that_decides(make_app: MakeApp) -> None:
+    app = make_app(one_stage(), first=None)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await run_over(pilot)
+        text = " ".join(screen_text(app).split())
+        assert "With all communication free the step would be 259.2 ms" in text
+        assert DECIDES in text
+        assert blanks(screen_rows(app)) == 0
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (160, 45), (200, 50)])
+@pytest.mark.parametrize("keys", ["1", "4"])
+async def test_no_row_is_blank_while_something_is_cut(
+    make_app: MakeApp, size: tuple[int, int], keys: str
+) -> None:
+    for results in (one_stage(), seed()):
+        app = make_app(results, first=None)
+        async with app.run_test(size=size) as pilot:
+            await press(pilot, *keys)
+            await run_over(pilot)
+            rows = screen_rows(app)
+            view = app.current_view
+            knobs = view.model.knobs
+            listed = sum(any(one.knob.split(" ")[-1] in row for row in rows) for one in knobs)
+            assert blanks(rows) <= 2 or listed >= min(len(knobs), 15), (size, keys)
+
+
+async def test_a_map_of_one_cell_folds_away_and_its_key_says_why(make_app: MakeApp) -> None:
+    app = make_app(one_stage(), first=None)
+    async with app.run_test(size=(160, 45)) as pilot:
+        await run_over(pilot)
+        view = app.current_view
+        assert isinstance(view, SummaryView)
+        assert "map" not in view.model.panels
+        assert "─ Ranks ─" not in screen_text(app)
+        await press(pilot, "i")
+        assert screen_rows(app)[-1].startswith(" all ranks are alike")
+    app = make_app(first=None)
+    async with app.run_test(size=(160, 45)) as pilot:
+        await run_over(pilot)
+        assert "─ Ranks ─" in screen_text(app)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
+async def test_a_single_lane_shows_its_streams_by_itself_until_it_is_folded(
+    make_app: MakeApp, size: tuple[int, int]
+) -> None:
+    app = make_app(one_stage())
+    async with app.run_test(size=size) as pilot:
+        view = app.current_view
+        assert isinstance(view, TimelineView)
+        await press(pilot, "w")
+        assert [lane.key.stream for lane in view.model.lanes] == [None, "compute", "tp", "dp"]
+        await press(pilot, "space", "1", "2")
+        assert len(view.model.lanes) == 1
+
+
+async def test_many_lanes_stay_as_they_are_within_the_budget_of_a_pan(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(200, 50)) as pilot:
+        view = app.current_view
+        assert isinstance(view, TimelineView)
+        await press(pilot, "j")
+        assert len(view.model.lanes) == 16
+        labels = [place for place, row in enumerate(screen_rows(app)) if " x64 49%│" in row]
+        assert {two - one for one, two in pairwise(labels)} == {1}
+
+
+async def test_a_few_lanes_show_their_streams_on_a_tall_screen(make_app: MakeApp) -> None:
+    results = Results(simulate(open_workload("fixtures/001_moe_128npu_with_mistakes.txt"), Parameters()))
+    app = make_app(results)
+    async with app.run_test(size=(160, 45)) as pilot:
+        view = app.current_view
+        assert isinstance(view, TimelineView)
+        await press(pilot, "j")
+        assert len(view.model.lanes) > 4
+        # All of them fit below each other.
+        assert view.model.rows >= len(view.model.lanes)
+
+
+def test_what_a_session_has_folded_stays_folded() -> None:
+    kept = TimelineModel(one_stage())
+    again = TimelineModel(one_stage())
+    restore(again, saved(kept))
+    again.unfold_first(40)
+    assert len(again.lanes) == 1
+
+
+@pytest.mark.parametrize("high", [2, 3, 4])
+def test_a_taller_lane_is_the_same_shape_as_many_times_as_high(high: int) -> None:
+    line = [("▄▆▇█ ▌▂▁", "fwd")]
+    rows = [text_of([row_of(line, row, high, False)]) for row in range(high)]
+    eighths = {"▄": 4, "▆": 6, "▇": 7, "█": 8}
+    for column, glyph in enumerate("▄▆▇█"):
+        assert sum(" ▁▂▃▄▅▆▇█".index(row[column]) for row in rows) == eighths[glyph] * high
+    # What has no height is there all the way up; a trace and a bubble stay low.
+    assert [row[4:] for row in rows] == [" ▌▂▁", *[" ▌  "] * (high - 1)]
+    crowded = [text_of([row_of([("▂", "fwd")], row, high, True)]) for row in range(high)]
+    assert sum(" ▁▂▃▄▅▆▇█".index(row) for row in crowded) == 2 * high
+
+
+async def test_screen_6_unfolds_the_streams_of_a_pair(make_app: MakeApp) -> None:
+    app = make_app(first=None)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await run_over(pilot)
+        await press(pilot, "t", "6")
+        await run_over(pilot)
+        before = screen_text(app)
+        assert " dp x8" not in before
+        await press(pilot, "space")
+        assert " tp x8" in screen_text(app)
+        await press(pilot, "space")
+        assert screen_text(app) == before
+
+
+async def test_a_single_pair_has_its_streams_at_once(make_app: MakeApp) -> None:
+    app = make_app(one_stage(), first=None)
+    async with app.run_test(size=(160, 45)) as pilot:
+        await run_over(pilot)
+        await press(pilot, "t", "6")
+        await run_over(pilot)
+        assert " dp x32  A  33%" in screen_text(app)

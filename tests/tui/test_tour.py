@@ -1,0 +1,72 @@
+"""The tour of six keys: shown once, in the last row; each key does its work; Esc ends it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tui.conftest import MakeApp
+from tests.tui.pseudo_terminal import SEED, wltui
+from tests.tui.screen_reading import press, run_over, screen_rows
+from tui.tour import STEPS, Tour, first_tour
+
+
+def test_it_is_shown_once_and_not_where_that_cannot_be_kept(tmp_path: Path) -> None:
+    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    assert first_tour(environ) is not None
+    assert first_tour(environ) is None
+    assert first_tour({"XDG_STATE_HOME": "/dev/null/state"}) is None
+
+
+def test_only_the_key_that_it_names_goes_on_and_escape_ends_it() -> None:
+    tour = Tour()
+    assert not tour.press("w")
+    for number, (_, key, _) in enumerate(STEPS):
+        assert tour.step == number
+        assert tour.press(key)
+    assert tour.is_over
+    assert not Tour().press("j")
+    left = Tour()
+    assert left.press("escape")
+    assert left.is_over
+    assert not left.press("t")
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_its_line_fits_and_says_how_it_ends(width: int) -> None:
+    tour = Tour()
+    for _, key, _ in STEPS:
+        line = "".join(text for text, _ in tour.line(width))
+        assert len(line) == width
+        assert line.rstrip().endswith("  Esc ends the tour")
+        assert "..." not in line
+        tour.press(key)
+
+
+async def test_the_keys_of_the_tour_do_their_work(make_app: MakeApp) -> None:
+    app = make_app(first=None)
+    app.tour = Tour()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await run_over(pilot)
+        assert screen_rows(app)[-1].startswith(" First steps, 1 of 6:  t  tries the best change")
+        await press(pilot, "t")
+        await run_over(pilot)
+        assert app.session.current.step_time_ns < app.session.opened.step_time_ns
+        await press(pilot, "x", "2")
+        assert app.screen_name == "timeline"
+        await press(pilot, "w")
+        assert screen_rows(app)[-1].startswith(" First steps, 4 of 6:  Space ")
+        await press(pilot, "escape")
+        assert screen_rows(app)[-1].startswith(" w s zoom")
+
+
+def test_the_first_start_in_a_terminal_has_it_and_the_second_has_not(tmp_path: Path) -> None:
+    env: dict[str, str | None] = {"XDG_STATE_HOME": str(tmp_path)}
+    with wltui(SEED, screen=None, env=env, tour=True) as terminal:
+        terminal.wait_for("First steps, 1 of 6")
+        terminal.press_each(("2", "First steps, 1 of 6"), ("q", ""))
+    with wltui(SEED, screen=None, env=env, tour=True) as terminal:
+        terminal.wait_for("? keys")
+        assert "First steps" not in terminal.text
+        terminal.press_each(("q", ""))

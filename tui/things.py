@@ -1,0 +1,186 @@
+"""What `:` finds besides actions: parameters and their values, rows of the layer table, ranks, stages, runs,
+and the files that are open. Each is an action that leads to the thing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+from simcore.choices import choices
+from simcore.parameters import as_flags
+from simcore.units import duration
+from tui.frame import cells
+from tui.keys.actions import KeyAction
+from tui.parameters.fields import FlagField, FormField
+
+if TYPE_CHECKING:
+    from tui.app import WltuiApp
+    from tui.layers.table import Table
+    from tui.layers.view import LayersView
+    from tui.parameters.view import ParametersView
+    from tui.timeline.view import TimelineView
+
+# Letters from which on the rows of the layer table are looked through, and how many of them are listed.
+_LEAST_TYPED, _MOST_ROWS = 2, 8
+_NUMBERED = re.compile(r"(?:\b(rank|stage)\s*|^\s*)([0-9]{1,7})\s*$")
+
+
+class Things:
+    """What can be found in the runs of an app, by what was typed."""
+
+    def __init__(self, app: WltuiApp) -> None:
+        self._app = app
+
+    def found(self, typed: str) -> list[KeyAction]:
+        """The things that `typed` may mean: whoever lists them looks which have its words."""
+        return [*self._fixed, *self._numbered(typed), *self._rows(typed)]
+
+    @cached_property
+    def _fixed(self) -> list[KeyAction]:
+        """What does not depend on what was typed."""
+        return [*self._parameters(), *self._runs(), *self._files()]
+
+    # -- parameters ------------------------------------------------------------------
+
+    def _parameters(self) -> Iterator[KeyAction]:
+        from tui.parameters.source import form_source
+
+        session = self._app.session
+        source = form_source(session.opened)
+        basis: Any = source.basis(session.current)
+        for field in source.fields(basis):
+            value = field.shown(session.draft, basis)
+            words = f"parameter {field.label} = {cells(value, 30)} {field.unit}".rstrip()
+            yield _thing(words, field.option, self._to_field(field.label))
+            for choice in _choices_of(field):
+                if choice != value:
+                    change = f"{field.label} {choice}"
+                    yield _thing(f"parameter {change}, now {cells(value, 30)}", change,
+                                 self._to_field(field.label, choice))  # fmt: skip
+
+    def _to_field(self, label: str, value: str | None = None) -> Callable[[], Any]:
+        async def go() -> None:
+            await self._app.action_open("parameters")
+            cast("ParametersView", self._app.current_view).go_to_field(label, value)
+
+        return go
+
+    # -- runs and files --------------------------------------------------------------
+
+    def _runs(self) -> Iterator[KeyAction]:
+        session, runs = self._app.session, self._app.runs
+        for number, run in enumerate(session.history, 1):
+            name = run.name or run.label or " ".join(as_flags(run.parameters)) or "as opened"
+            step = "" if run.step_ns is None else f", {duration(run.step_ns)}"
+
+            def show(run: Any = run) -> None:
+                if run is not session.kept(session.current):
+                    runs.show(run, runs.say_run)
+
+            yield _thing(f"run {number}: {cells(name, 60)}{step}", f"run {number}", show)
+
+    def _files(self) -> Iterator[KeyAction]:
+        session = self._app.session
+        opened = [session.opened, *([session.against] if session.against is not None else [])]
+        for run in opened:
+            yield _thing(f"file {cells(run.path, 80)}: its notes", "file", self._to_notes)
+
+    async def _to_notes(self) -> None:
+        await self._app.action_open("notes")
+
+    # -- ranks, stages, layers -------------------------------------------------------
+
+    def _numbered(self, typed: str) -> Iterator[KeyAction]:
+        found = _NUMBERED.search(typed.lower())
+        if found is None:
+            return
+        number, tracks = int(found[2]), self._app.session.current.tracks
+        there = {
+            "rank": any(number in track.ranks for track in tracks),
+            "stage": any(track.stage == number for track in tracks),
+        }
+        for kind in (found[1],) if found[1] else there:
+            if there[kind]:
+                name = f"{kind} {number}"
+                yield _thing(f"{name} on the timeline", name, self._to_lane(name))
+
+    def _to_lane(self, name: str) -> Callable[[], Any]:
+        async def go() -> None:
+            await self._app.action_open("timeline")
+            cast("TimelineView", self._app.current_view).find(name)
+
+        return go
+
+    @cached_property
+    def _table(self) -> Table:
+        from tui.layers.source import table_of
+
+        view = cast("LayersView | None", self._app.views.get("layers"))
+        return view.table if view is not None else table_of(self._app.session.current)
+
+    def _rows(self, typed: str) -> Iterator[KeyAction]:
+        """Rows of the layer table that hold what was typed."""
+        asked = typed.strip().removeprefix("layer ").strip()
+        if len(asked) < _LEAST_TYPED:
+            return
+        table, line = self._table, 0
+        heading = table.columns_for(200)[0].heading
+        known: set[str] = set()
+        for _ in range(_MOST_ROWS):
+            found = table.find(asked, line, 1)
+            if found is None or found < line:
+                return
+            name = table.texts(found)[heading].strip()
+            if name and name not in known:
+                known.add(name)
+                words = f"{heading} {name} in the table"
+                yield _thing(words, f"{heading} {asked}", self._to_row(asked, found))
+            line = found + 1
+            if line >= len(table.lines):
+                return
+
+    def _to_row(self, asked: str, line: int) -> Callable[[], Any]:
+        async def go() -> None:
+            await self._app.action_open("layers")
+            cast("LayersView", self._app.current_view).go_to_line(asked, line)
+
+        return go
+
+
+def _thing(words: str, id: str, act: Callable[[], Any]) -> KeyAction:
+    return KeyAction(id, words, (), "", "", act)
+
+
+def _choices_of(field: FormField) -> tuple[str, ...]:
+    """The values that a field may have, where they are words."""
+    flag = field.flag if isinstance(field, FlagField) else None
+    if flag is None or flag.kind not in ("word", "switch"):
+        return ()
+    return choices(flag.field) if flag.kind == "word" else ("on", "off")
+
+
+def is_thing(one: KeyAction) -> bool:
+    """Whether it leads to something of the runs, and is no action of a screen."""
+    return one.act is not None
+
+
+# How near an action is to what was typed: whole words, beginnings of words, a fragment of them; no more.
+WHOLE, BEGINS, FRAGMENT, FAR = range(4)
+_WORD = re.compile(r"[^\s,:=]+")
+
+
+def nearness(one: KeyAction, typed: str) -> int:
+    """WHOLE where every word that was typed is one of the action's, BEGINS where each begins one of them,
+    FRAGMENT where the text as typed is in it, else FAR.
+    """
+    asked = _WORD.findall(typed.lower())
+    text = f"{one.words} {one.id.replace('.', ' ')}".lower()
+    words = set(_WORD.findall(text)) | {part for word in _WORD.findall(text) for part in word.split("-")}
+    if asked and all(word in words for word in asked):
+        return WHOLE
+    if asked and all(any(known.startswith(word) for known in words) for word in asked):
+        return BEGINS
+    return FRAGMENT if typed.lower().strip() in text else FAR

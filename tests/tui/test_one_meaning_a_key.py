@@ -33,7 +33,7 @@ MEANINGS = {
     "f": {"focus", "all"},
     "o": {"order", "sort"},
     "O": {"unsort"},
-    "i": {"beside", "grouping", "shown"},
+    "i": {"beside", "group", "grouping", "shown"},
     "I": {"ranks", "unfold"},
     "n": {"next-match"},
     "u": {"back", "undo"},

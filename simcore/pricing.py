@@ -22,7 +22,7 @@ from simcore.records import Struct, field
 
 if TYPE_CHECKING:
     from simcore.jitter import Jitter
-    from simcore.sharing import Transmission
+    from simcore.networks.model import Moved
 
 
 class Prices(Struct):
@@ -92,12 +92,12 @@ class Prices(Struct):
 
     def transmissions(
         self, program: Program, folding: Folding, sharing: Sharing
-    ) -> Callable[[int, int], Transmission]:
+    ) -> Callable[[int, int], Moved]:
         """What an op (rank class, op) that communicates puts on the ports, with its scale and jitter."""
-        known: dict[object, Transmission] = {}
+        known: dict[object, Moved] = {}
         jitter = self.jitter
 
-        def transmission(number: int, op: int) -> Transmission:
+        def transmission(number: int, op: int) -> Moved:
             rank_class = folding.classes[number]
             cost = program.costs[program.stages[rank_class.stage].ops.cost[op]]
             key: object

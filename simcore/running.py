@@ -17,6 +17,7 @@ from simcore.program import Program
 if TYPE_CHECKING:
     from simcore.cluster import Cluster
     from simcore.jitter import Jitter
+    from simcore.networks.model import Carrier
 
 
 class DurationChange(NamedTuple):
@@ -63,6 +64,8 @@ class PricedRun:
         self._program = program
         self._folding = folding
         self._active_chunks = cluster.active_chunks
+        # What carried the last run, of a network that has ports or links.
+        self.carrier: Carrier | None = None
         self._sharing = network if isinstance(network, Sharing) and not program.queued else None
         jitter = jitter or jitter_of(overrides)
         # What an op of a rank class, in queues of a group, puts on ports or into queues.
@@ -79,6 +82,7 @@ class PricedRun:
         prices = Prices(network, parameters.compute_scale, parameters.comm_scale, jitter)
         self._durations = prices.durations(program, folding)
         if self._sharing is not None:
+            self._sharing.check_size(program, folding)
             self._moved = prices.transmissions(program, folding, self._sharing)
         self._begin_with(changes)
 
@@ -116,9 +120,9 @@ class PricedRun:
         if self._sharing is not None:
             from simcore.engine.shared_queue import Traffic
 
-            capacities = [self._sharing.capacities(one.ports) for one in folding.classes]
             transmissions = self._changed(change)
-            traffic = Traffic(transmissions, capacities)
+            traffic = Traffic(transmissions, self._sharing.carrier(folding))
+            self.carrier = traffic.carrier
         return run_engine(program, folding, durations, cancelled, traffic)
 
     def _changed(self, change: DurationChange | None) -> Callable[[int, int], Any]:

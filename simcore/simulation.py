@@ -6,6 +6,7 @@ Import from here: `simulate`, `Simulation`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from simcore.cluster import (
     DEFAULT_PRESET,
@@ -44,11 +45,15 @@ from simcore.units import number, plural
 from simcore.workload import Workload
 from simcore.workload.model import GroupKind
 
+if TYPE_CHECKING:
+    from simcore.messages.network import LinkUse
+
 
 class Simulation(Struct, frozen=True):
     """A run and everything it came from. diagnostics: of the file, then of the run.
 
-    least_forward_bytes: what a smaller forward collective counts as under the run's network.
+    least_forward_bytes: what a smaller forward collective counts as under the run's network. links: what each
+    link carried, of a network that has them.
     """
 
     workload: Workload
@@ -59,6 +64,7 @@ class Simulation(Struct, frozen=True):
     timeline: Timeline
     diagnostics: tuple[Diagnostic, ...]
     least_forward_bytes: int = 0
+    links: list[LinkUse] | None = None
 
     @property
     def has_dimensions(self) -> bool:
@@ -123,7 +129,7 @@ def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[]
     ]
     overrides = parse_overrides(parameters, layout.world, len(cluster.dims))
     changes = time_changes(parameters, program, workload.name)
-    folding = fold(layout, cluster, program, overrides, parameters.no_fold)
+    folding = fold(layout, cluster, program, overrides, parameters.no_fold or model.unfolded)
     ops = sum(len(program.stages[rank_class.stage].ops) for rank_class in folding.classes)
     if ops > MOST_OPS:
         raise UsageError(
@@ -145,7 +151,10 @@ def _simulate(workload: Workload, parameters: Parameters, cancelled: Callable[[]
     diagnostics = (
         *workload.diagnostics, *found, *program_found, *network_found, *flat, *zero
     )  # fmt: skip
-    return Simulation(workload, parameters, layout, cluster, network, timeline, diagnostics, least_bytes)
+    links = run.carrier.uses() if run.carrier is not None else None
+    return Simulation(
+        workload, parameters, layout, cluster, network, timeline, diagnostics, least_bytes, links
+    )
 
 
 def made(workload: Workload, parameters: Parameters) -> Workload:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from simcore.analysis.file_memory import FileMemory
     from simcore.analysis.fitting import Smaller
     from simcore.analysis.model_figures import ModelFigures
+    from simcore.messages.network import LinkUse
     from simcore.run.gradients import Gradient
 
 
@@ -342,6 +343,11 @@ class Finished(Struct, frozen=True, dict=True):
         from simcore.analysis.dimensions import dimension_use
 
         return dimension_use(self.simulation, self.class_uses)
+
+    @property
+    def links(self) -> Sequence[LinkUse] | None:
+        """What each link carried, of a network that has links."""
+        return self.simulation.links
 
     @cached_property
     def busiest_port(self) -> PortUse | None:

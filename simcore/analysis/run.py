@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from simcore.cluster import Dimension
     from simcore.diagnostics import Diagnostic
     from simcore.measured import MeasuredRun
+    from simcore.messages.network import LinkUse
     from simcore.parameters import Parameters
     from simcore.replay.parameters import Scales
     from simcore.replay.partners import Partners
@@ -40,9 +41,9 @@ class Run(Protocol):
     of communication that has none in a trace; None where all are there. measured_step_ns: of a replay.
     microbatches: 0 where the step is not known to be made of them. rank_map: every rank by its place in the
     layout; None where each has a track of its own. dims: of its network, none where it has none; dimensions:
-    what crosses each, busiest_port: of all. words: the run in sentences, the main cause first. mean_ns: each
-    account, the mean of all ranks. gradients: the slopes of the step time over each scale, None without
-    slack.
+    what crosses each, busiest_port: of all. links: what each carried, None of a network that has none.
+    words: the run in sentences, the main cause first. mean_ns: each account, the mean of all ranks.
+    gradients: the slopes of the step time over each scale, None without slack.
     """
 
     @property
@@ -97,6 +98,8 @@ class Run(Protocol):
     def dimensions(self) -> Sequence[DimensionUse]: ...
     @property
     def busiest_port(self) -> PortUse | None: ...
+    @property
+    def links(self) -> Sequence[LinkUse] | None: ...
     @property
     def simai_estimate(self) -> SimaiEstimate | None: ...
     @property

@@ -9,25 +9,26 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simcore.diagnostics import Cancelled
 from simcore.engine.actor import MEET_BLOCKING, NOT_YET, RUN_COMPUTE, SEND, Actor
 from simcore.engine.event_queue import EVENTS_BETWEEN_CANCEL_CHECKS, Engine, Meeting, Times
 from simcore.folding import Folding
 from simcore.program import Program
-from simcore.sharing import PortNetwork, Transmission
+
+if TYPE_CHECKING:
+    from simcore.networks.model import Carrier
 
 
 class Traffic(NamedTuple):
-    """What a run puts on its ports.
+    """What a run puts on its network.
 
-    transmission: of (rank class, op), what the op moves. capacities: per rank class, bytes per
-    ns of its port on each dimension, each way.
+    transmission: of (rank class, op), what the op moves. carrier: what carries it.
     """
 
-    transmission: Callable[[int, int], Transmission]
-    capacities: Sequence[Sequence[float]]
+    transmission: Callable[[int, int], Any]
+    carrier: Carrier
 
 
 class _Collective(NamedTuple):
@@ -56,7 +57,7 @@ class SharedEngine(Engine):
         self.transmission = traffic.transmission
         # By time, then class: who goes on when.
         self.events: list[tuple[int, int]] = []
-        self.network = PortNetwork(traffic.capacities)
+        self.network = traffic.carrier
         self.channels: dict[tuple[int, int], deque[_Transfer]] = {}
         self.now = 0
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from simcore.chakra.nodes import Nodes
+
+if TYPE_CHECKING:
+    from simcore.messages.traffic import LinkTraffic, Sent
 
 NEVER = -1
 # What a node is, for this engine: it runs on a stream, with others, as a message, or waits for one.
@@ -39,6 +42,16 @@ class Work(NamedTuple):
     channel: array[int]
 
 
+class OnLinks(NamedTuple):
+    """What carries messages where no duration is known beforehand. meetings: of each collective what it
+    moves and its ranks, None for one that takes `meeting_ns`. messages: of each message its bytes and ranks.
+    """
+
+    carrier: LinkTraffic
+    meetings: list[tuple[Sent, tuple[int, ...]] | None]
+    messages: list[tuple[Sent, int, int]]
+
+
 class Timed(NamedTuple):
     """When every node started, when what it waited for was there, and when it ended; NEVER for not at all.
 
@@ -53,14 +66,15 @@ class Timed(NamedTuple):
     before: array[int]
 
 
-def run_fifo(work: Work) -> Timed:
-    """The times of all nodes; those that wait for ever have none."""
-    return _Engine(work).run()
+def run_fifo(work: Work, links: OnLinks | None = None) -> Timed:
+    """The times of all nodes; those that wait for ever have none. links: of `--network links`."""
+    return _Engine(work, links).run()
 
 
 class _Engine:
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, links: OnLinks | None) -> None:
         self.work = work
+        self.links = links
         ranks = range(len(work.nodes))
         sizes = [len(nodes) for nodes in work.nodes]
         self.start = [array("q", (NEVER,)) * size for size in sizes]
@@ -111,15 +125,26 @@ class _Engine:
         ]
         heapify(ready)
         self._start(ready)
-        events = self._events
-        while events:
-            self.now = events[0][0]
+        events, carrier = self._events, None if self.links is None else self.links.carrier
+        while True:
+            coming = None if carrier is None else carrier.next_ns()
+            if events and (coming is None or events[0][0] < coming):
+                coming = events[0][0]
+            if coming is None:
+                break
+            self.now = coming
             freed: list[tuple[int, int]] = []
             # All that ends at an instant ends before anything starts at it.
             while events and events[0][0] == self.now:
                 _, _, what, rank, place = heappop(events)
                 self._finish(what, rank, place, freed)
+            if carrier is not None:
+                for token in carrier.finished(self.now):
+                    what, rank, place = token  # type: ignore[misc]
+                    self._finish(what, rank, place, freed)
             self._start(freed)
+            if carrier is not None:
+                carrier.settle(self.now)
         return Timed(self.start, self.begin, self.end, self.order, self.before)
 
     def _put(self, delay: int, what: int, rank: int, place: int) -> None:
@@ -220,7 +245,12 @@ class _Engine:
         self._last[group] = number
         for rank, place in self._came[number]:
             self.begin[rank][place] = self.now
-        self._put(self.work.meeting_ns[number], MEETING, number, 0)
+        moved = None if self.links is None else self.links.meetings[number]
+        if self.links is None or moved is None:
+            self._put(self.work.meeting_ns[number], MEETING, number, 0)
+        else:
+            sent, ranks = moved
+            self.links.carrier.start(self.now, (MEETING, number, 0), sent, ranks, ranks, group)
 
     def _send(self, rank: int, place: int) -> None:
         channel = self.work.channel[self.work.partner[rank][place]]
@@ -236,7 +266,11 @@ class _Engine:
         receiver = self._receiver.get(number)
         if receiver is not None:
             self.begin[receiver[0]][receiver[1]] = self.now
-        self._put(self.work.duration[rank][place], MESSAGE, rank, place)
+        if self.links is None:
+            self._put(self.work.duration[rank][place], MESSAGE, rank, place)
+        else:
+            sent, source, target = self.links.messages[number]
+            self.links.carrier.start(self.now, (MESSAGE, rank, place), sent, (source,), (target,), 0)
 
     def _receive(self, rank: int, place: int, later: list[tuple[int, int]]) -> None:
         number = self.work.partner[rank][place]

@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from simcore.chakra.nodes import (
     COLL,
@@ -30,6 +30,10 @@ from simcore.run.findings import Leg
 from simcore.run.graph import ARRIVED, RECEIVED, Step
 from simcore.run.track import Track
 from simcore.units import percent, plural
+
+if TYPE_CHECKING:
+    from simcore.messages.network import LinkUse
+
 
 
 class Segment(NamedTuple):
@@ -72,6 +76,11 @@ class RanTraces(Struct, frozen=True, dict=True):
     def step_time_ns(self) -> int:
         """When the last rank ends, ns."""
         return self.executed.step_time_ns
+
+    @property
+    def links(self) -> list[LinkUse] | None:
+        """What each link carried, under `--network links`."""
+        return self.executed.links
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:

@@ -26,7 +26,7 @@ from simcore.collectives import collective_ns, transfer_ns
 from simcore.diagnostics import Diagnostic, InputError, UsageError, printable
 from simcore.executing.astra2 import Memory, System
 from simcore.executing.executed import WLTUI, Executed, Units, alone, group_name, sends_of
-from simcore.executing.fifo import MEETING, MESSAGE, NEVER, RECEIVE, STREAM, Timed, Work, run_fifo
+from simcore.executing.fifo import MEETING, MESSAGE, NEVER, RECEIVE, STREAM, OnLinks, Timed, Work, run_fifo
 from simcore.executing.folded import units_of
 from simcore.executing.system_file import read_astra_system, read_groups, read_memory
 from simcore.names import ASTRA_SIM_2
@@ -73,13 +73,12 @@ def execute(traces: TraceSet, parameters: Parameters) -> Executed:
 
 def _by_wltui(traces: TraceSet, parameters: Parameters) -> Executed:
     _refuse_astra_flags(parameters)
-    if parameters.network == "links":
-        raise UsageError(f"--network links: messages are simulated under --dialect {ASTRA_SIM_2}")
     found = structure_of(traces)
     if found.errors:
         raise first_errors(found.errors)
     pricing = _Pricing(traces, parameters, found.nodes, found.orders)
-    units = None if parameters.no_fold else pricing.units()
+    on_links = parameters.network == "links"
+    units = None if parameters.no_fold or on_links else pricing.units()
     if units is not None:
         try:
             return pricing.executed(units)
@@ -132,6 +131,14 @@ class _Pricing:
                      "local_mem_bw", "collective_optimization")  # fmt: skip
         # What a file says of a collective's own time counts as long as nobody says another network.
         self.keeps_times = not any(flag.field in networked for flag in stated(parameters))
+        if parameters.network == "links":
+            self.keeps_times = False
+            if parameters.comm_scale != 1:
+                raise UsageError("--comm-scale: not under --network links, where durations of messages are "
+                                 "found as they go")  # fmt: skip
+        # What each collective and each message moves, for links: its bytes of the whole buffer.
+        self._moved: list[tuple[str, int] | None] = []
+        self._sent: list[tuple[int, int, int]] = []
         self.slow = slow_ranks_of(parameters, self.world)
         self._what: dict[tuple[int, int], _What] = {}
         # The first node of a rank that names a group.
@@ -181,7 +188,8 @@ class _Pricing:
         sends = sends_of(self.nodes, self.traces.kinds, None, units)
         channel = self._messages(kind, took, partner, sends)
         work = Work(nodes, kind, stream, took, partner, members, meeting_ns, group, channel)
-        timed = run_fifo(work)
+        links = self._on_links(named, channel) if self.parameters.network == "links" else None
+        timed = run_fifo(work, links)
         self._check_ended(timed, work, named)
         lanes = [
             bytearray(line if one == STREAM else 255 for one, line in zip(kinds_of, lines, strict=True))
@@ -204,7 +212,7 @@ class _Pricing:
             sends,
             groups,
             self._ended(timed, units),
-            None,
+            None if links is None else links.carrier.uses(),
             tuple(self.found),
             self.system,
         )
@@ -396,6 +404,7 @@ class _Pricing:
         scale = self.parameters.comm_scale
         if first.ns >= 0 and self.keeps_times:
             return round(max(what.ns for what in whats) * scale)
+        self._moved.append(None)
         if len(ranks) < 2:
             return 0
         kind = _KIND_OF.get(first.collective, "ALLREDUCE")
@@ -410,6 +419,9 @@ class _Pricing:
                 self.traces.kinds.attributes(one.columns.attributes[one.row[place]]).get("wltui_bytes")
             )
             size = size * len(ranks) if whole is None else size
+        if self.parameters.network == "links":
+            self._moved[-1] = (kind, size)
+            return 0
         key = tuple(sorted(ranks))
         shape = self._shapes.get(key)
         if shape is None:
@@ -450,6 +462,7 @@ class _Pricing:
                 known = self._what[one.columns.type[row], one.columns.attributes[row]]
                 partner[unit][place] = len(channel)
                 channel.append(channels.setdefault((rank, peer), len(channels)))
+                self._sent.append((known.size, rank, peer))
                 ns = known.ns
                 if ns < 0 or not self.keeps_times:
                     ns = transfer_ns(self.cluster, transfer_shape(self.cluster, rank, peer), known.size)
@@ -463,6 +476,25 @@ class _Pricing:
                 if sent >= 0:
                     partner[unit][place] = partner[sent >> 32][sent & 0xFFFFFFFF]
         return channel
+
+    def _on_links(self, named: list[tuple[str, tuple[int, ...]]], channel: array[int]) -> OnLinks:
+        """What carries the collectives and messages of all ranks. Raises `UsageError` for too many."""
+        # Imported here: closed forms send no messages.
+        from simcore.messages.alone import check_messages, estimate, rules_of
+        from simcore.messages.traffic import LinkTraffic, Sent
+
+        rules = rules_of(self.cluster)
+        total = 0
+        meetings: list[tuple[Sent, tuple[int, ...]] | None] = []
+        for moved, (_, ranks) in zip(self._moved, named, strict=True):
+            meetings.append(None if moved is None else (Sent(*moved), ranks))
+            if moved is not None:
+                total += estimate(self.cluster, len(ranks), moved[0], rules)
+        for _, source, target in self._sent:
+            total += sum(hops for _, hops in transfer_shape(self.cluster, source, target))
+        check_messages(total, "the step")
+        messages = [(Sent(None, size), source, target) for size, source, target in self._sent]
+        return OnLinks(LinkTraffic(self.cluster, range(self.world)), meetings, messages)
 
     def _check_ended(self, timed: Timed, work: Work, groups: list[tuple[str, tuple[int, ...]]]) -> None:
         """Raises InputError that names, of each rank, the first node that waits for ever and for what."""

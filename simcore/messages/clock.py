@@ -89,10 +89,23 @@ class Clock:
                 self.swallowed.append(fault)
         del own[self.now]
 
+    @property
+    def ranks(self) -> int:
+        """How many ranks have events of their own."""
+        return len(self._own)
+
+    def next_ns(self) -> int | None:
+        """The time of the next callback, None without any."""
+        return self._times[0] if self._times else None
+
     def run(self) -> None:
         """Runs until nothing is left. Raises `Fault` where ASTRA-sim's program would end."""
+        self.run_until(None)
+
+    def run_until(self, last: int | None) -> None:
+        """Runs what comes until a time, that included; None for all. Raises `Fault`."""
         times, lists = self._times, self._lists
-        while times:
+        while times and (last is None or times[0] <= last):
             self.now = now = heappop(times)
             for call, argument in lists[now]:
                 call(argument)

@@ -24,7 +24,7 @@ NETWORKS: dict[str, NetworkModel] = {
     "shared": NetworkModel("shared"),
     "busbw": NetworkModel("busbw", "FILE", _BUSBW_FLAGS, one_place, lifts_forward=True),
     "simai-auto": NetworkModel("simai_auto", None, _AUTO_FLAGS, servers, lifts_forward=True),
-    "links": NetworkModel("links"),
+    "links": NetworkModel("links", unfolded=True),
 }
 
 

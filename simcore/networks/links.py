@@ -1,21 +1,100 @@
-"""`links`: every message on its links, first come first served (ASTRA-sim 2.x's congestion-aware backend).
-
-Of execution traces and of `wltui collective`; a workload's collectives are simulated one by one, each alone.
-"""
+"""`links`: every message on its links, first come first served (ASTRA-sim 2.x's congestion-aware backend)."""
 
 from __future__ import annotations
 
-from simcore.cluster import Cluster
+import itertools
+from typing import TYPE_CHECKING
+
+from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.diagnostics import UsageError
+from simcore.folding.classes import PortFactors
 from simcore.layout import Layout
-from simcore.networks.model import Network
-from simcore.parameters import Parameters
+from simcore.messages.alone import check_messages, estimate, rules_of
+from simcore.messages.traffic import LinkTraffic, Sent, alone_ns
+from simcore.networks.analytical import Analytical
+from simcore.networks.model import Carrier, Network, PlacedCollective
+from simcore.parameters import Parameters, flag_of
+from simcore.program.ops import CollectiveCost, TransferCost
+from simcore.records import field
+
+if TYPE_CHECKING:
+    from simcore.folding import Folding
+    from simcore.program import Program
+
+
+class LinkNetwork(Analytical):
+    """The network of one run; satisfies `Network` and `Sharing`. A collective alone is simulated too."""
+
+    _alone: dict[tuple[GroupShape, str, int], int] = field(default_factory=dict)
+
+    def collective_ns(self, placed: PlacedCollective, scale: float = 1.0) -> int:
+        key = (placed.shape, placed.collective, placed.size)
+        if key not in self._alone:
+            ranks = self._ranks(placed.shape)
+            if ranks is None or not placed.size:
+                self._alone[key] = super().collective_ns(placed)
+            else:
+                check_messages(
+                    estimate(self.cluster, len(ranks), placed.collective, rules_of(self.cluster)),
+                    "a collective",
+                )
+                sent = Sent(placed.collective, placed.size)
+                self._alone[key] = alone_ns(self.cluster, ranks, sent)
+        return round(self._alone[key] * scale)
+
+    def explain_collective(self, placed: PlacedCollective) -> str:
+        alone = self.collective_ns(placed)
+        return f"{super().explain_collective(placed)}\nits messages, link by link, make it {alone} ns alone"
+
+    def collective(self, shape: GroupShape, ports: PortFactors, collective: str, size: int) -> Sent:
+        return Sent(collective, size)
+
+    def transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> Sent:
+        return Sent(None, size)
+
+    def carrier(self, folding: Folding) -> Carrier:
+        return LinkTraffic(self.cluster, [one.ranks.blocks[0].first for one in folding.classes])
+
+    def check_size(self, program: Program, folding: Folding) -> None:
+        rules = rules_of(self.cluster)
+        known: dict[tuple[int, str], int] = {}
+        total = 0.0
+        for rank_class in folding.classes:
+            ops = program.stages[rank_class.stage].ops
+            for number in ops.cost:
+                cost = program.costs[number]
+                if isinstance(cost, CollectiveCost):
+                    members = folding.group_classes[rank_class.groups[cost.group]].shape.members
+                    key = (members, cost.collective)
+                    if key not in known:
+                        known[key] = estimate(self.cluster, members, cost.collective, rules)
+                    total += known[key] / max(members, 1)
+                elif isinstance(cost, TransferCost):
+                    total += sum(hops for _, hops in rank_class.links[cost.step].shape)
+        check_messages(round(total), "the step")
+
+    def _ranks(self, shape: GroupShape) -> tuple[int, ...] | None:
+        """Ranks of a group of a shape; None for one that is no grid, whose ranks are not known."""
+        if shape.flat:
+            return None
+        lines = []
+        for crossing in shape.crossings:
+            stride = 1
+            for dimension in self.cluster.dims[: crossing.dimension]:
+                stride *= dimension.size
+            steps = crossing.gaps[:-1] if crossing.gaps else (1,) * (crossing.members - 1)
+            lines.append([place * stride for place in itertools.accumulate(steps, initial=0)])
+        return tuple(sorted(sum(places) for places in itertools.product(*lines)))
 
 
 def opened(parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
     """The network of a run: see `NetworkModel`."""
-    raise UsageError(
-        "--network links: of execution traces and of wltui collective; export a workload with --format "
-        "chakra "
-        "and open that"
-    )
+    names = ("comm_scale", "jitter", "slow_link")
+    given = [flag_of(name).option for name in names if getattr(parameters, name) != flag_of(name).default]
+    if given:
+        why = "where durations of messages are found as they go"
+        raise UsageError(f"{', '.join(given)}: not under --network links, {why}")
+    for dimension in cluster.dims:
+        if dimension.kind == "ring" and dimension.size == 2:
+            raise UsageError("--network links: a ring of 2 has no two ways; take a switch or fully-connected")
+    return LinkNetwork(cluster)

@@ -5,19 +5,21 @@ A model without dimensions has servers or one place, which folding compares in p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from simcore.cluster import Cluster, GroupShape, TransferShape
     from simcore.diagnostics import Diagnostic
+    from simcore.folding import Folding
     from simcore.folding.classes import GroupClass, PortFactors
     from simcore.layout import Layout
+    from simcore.messages.network import LinkUse
     from simcore.parameters import Parameters
+    from simcore.program import Program
     from simcore.program.blocks import Structure
     from simcore.program.ops import CollectiveCost
-    from simcore.sharing import Transmission
     from simcore.workload import Workload
     from simcore.workload.model import GroupKind
 
@@ -71,20 +73,69 @@ class Network(Protocol):
         ...
 
 
+class Moved(Protocol):
+    """What an op moves."""
+
+    def scaled(self, factor: float) -> Moved:
+        """The same, so many times as long."""
+        ...
+
+
+class Carrier(Protocol):
+    """Ports or links, and what is on them. Places are rank classes; time is ns and never goes back.
+
+    At every instant: `finished` for the ends, any number of `start`, and when nothing more happens then,
+    `settle`.
+    """
+
+    def start(
+        self,
+        now: int,
+        token: object,
+        sent: Any,
+        senders: Sequence[int],
+        receivers: Sequence[int],
+        stream: int,
+        /,
+    ) -> None:
+        """Begins a transmission: `finished` gives its token when it is over."""
+        ...
+
+    def next_ns(self) -> int | None:
+        """When something happens next, if nothing starts before; None when nothing is under way."""
+        ...
+
+    def finished(self, now: int) -> list[object]:
+        """The tokens of what is over at `now`."""
+        ...
+
+    def settle(self, now: int) -> None:
+        """After all starts and ends of `now`."""
+        ...
+
+    def uses(self) -> list[LinkUse] | None:
+        """What each link carried; None of ports."""
+        ...
+
+
 @runtime_checkable
 class Sharing(Protocol):
     """What a network has beside prices when concurrent transmissions slow each other down."""
 
-    def collective(self, shape: GroupShape, ports: PortFactors, collective: str, size: int) -> Transmission:
-        """What one collective puts on the ports of its members."""
+    def collective(self, shape: GroupShape, ports: PortFactors, collective: str, size: int) -> Moved:
+        """What one collective puts on the ports or links of its members."""
         ...
 
-    def transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> Transmission:
-        """What one pipeline transfer puts on the ports of its two ends."""
+    def transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> Moved:
+        """What one pipeline transfer puts on the ports or links of its two ends."""
         ...
 
-    def capacities(self, ports: PortFactors) -> list[float]:
-        """Bytes per ns of each dimension's port of a rank, each way."""
+    def carrier(self, folding: Folding) -> Carrier:
+        """What carries it, with nothing on it yet."""
+        ...
+
+    def check_size(self, program: Program, folding: Folding) -> None:
+        """Raises `UsageError` for a run that would take too long."""
         ...
 
 
@@ -96,6 +147,7 @@ class NetworkModel(NamedTuple):
     such models take. place: where ranks are for a model without dimensions, None for one that takes
     the cluster's. lifts_forward: whether it counts small forward collectives as SimAI does
     (`simai.least_forward_bytes`). queues: whether the queues of dialect astra-sim-1 have its prices.
+    unfolded: whether ranks that are alike meet on links, so that every rank is run.
     """
 
     module: str
@@ -104,6 +156,7 @@ class NetworkModel(NamedTuple):
     place: Callable[[Parameters, Layout], Cluster] | None = None
     lifts_forward: bool = False
     queues: bool = False
+    unfolded: bool = False
 
     def open(self, parameters: Parameters, layout: Layout, cluster: Cluster, argument: str) -> Network:
         """The network of a run; argument: what stands behind `NAME:`, "" without it."""

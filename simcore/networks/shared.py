@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from simcore.cluster import Cluster, GroupShape, TransferShape
 from simcore.folding.classes import PortFactors
 from simcore.layout import Layout
 from simcore.networks.analytical import Analytical
-from simcore.networks.model import Network, PlacedCollective
+from simcore.networks.model import Carrier, Network, PlacedCollective
 from simcore.parameters import Parameters
 from simcore.sharing import (
+    PortNetwork,
     Transmission,
     alone_ns,
     collective_transmission,
     port_capacity,
     transfer_transmission,
 )
+
+if TYPE_CHECKING:
+    from simcore.folding import Folding
+    from simcore.program import Program
 
 
 class Shared(Analytical):
@@ -37,7 +44,14 @@ class Shared(Analytical):
     def transfer(self, shape: TransferShape, ports: PortFactors, size: int) -> Transmission:
         return transfer_transmission(self.slowed(ports), shape, size)
 
+    def carrier(self, folding: Folding) -> Carrier:
+        return PortNetwork([self.capacities(one.ports) for one in folding.classes])
+
+    def check_size(self, program: Program, folding: Folding) -> None:
+        """Ports are shared by rank classes: as many ops as on an idle network."""
+
     def capacities(self, ports: PortFactors) -> list[float]:
+        """Bytes per ns of each dimension's port of a rank, each way."""
         cluster = self.slowed(ports)
         return [port_capacity(cluster, dimension) for dimension in range(len(cluster.dims))]
 

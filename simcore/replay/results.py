@@ -155,6 +155,7 @@ class MeasuredResults(Timed, frozen=True, dict=True):
     dimensions: ClassVar[tuple[()]] = ()
 
     busiest_port: ClassVar[None] = None
+    links: ClassVar[None] = None
 
     simai_estimate: ClassVar[None] = None
 

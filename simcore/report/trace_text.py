@@ -8,13 +8,12 @@ from simcore.diagnostics import printable
 from simcore.executing.accounts import ACCOUNTS
 from simcore.executing.executed import words_of
 from simcore.executing.results import TraceResults
-from simcore.messages.network import link_words
-from simcore.report import diagnostics
+from simcore.report import diagnostics, links
 from simcore.report.section import Column, PageAsked, table
 from simcore.run.findings import path_sums
 from simcore.units import byte_size, column_unit, duration, percent, plural
 
-_RANKS, _NAMES, _GROUPS, _LINKS, _PATH, _KNOBS = 32, 20, 16, 16, 12, 12
+_RANKS, _NAMES, _GROUPS, _KNOBS = 32, 20, 16, 12
 _WIDTH = 108
 
 
@@ -26,7 +25,9 @@ def trace_text(
     every_layer: all names of nodes. with_what_if: also what the step would take with one thing changed.
     """
     parts = [_head(results), _words(results), _ranks(results), _names(results, every_layer), _groups(results)]
-    parts += [_links(results), _path(results)]
+    if results.links:
+        parts.append("\n".join([*links.lines(results, PageAsked(every_layer=every_layer)), ""]))
+    parts.append(_path(results))
     if with_what_if:
         parts.append(_what_if(results))
     parts.append("\n".join([*diagnostics.lines(results, PageAsked()), ""]))
@@ -127,27 +128,6 @@ def _groups(results: TraceResults) -> str:
             *more,
             "",
         ]
-    )
-
-
-def _links(results: TraceResults) -> str:
-    links = results.executed.links
-    if links is None:
-        return ""
-    unit_ns, unit = column_unit(results.step_time_ns)
-    columns = [Column("link", left=True), Column("dim"), Column("messages"), Column("bytes"), Column("busy"),
-               Column("queued"), Column("% busy")]  # fmt: skip
-    order = sorted(links, key=lambda one: (-one.busy_ns, one.dimension, one.source, one.target))
-    rows = [
-        [link_words(one.source, one.target), str(one.dimension), str(one.messages), byte_size(one.bytes),
-         f"{one.busy_ns / unit_ns:.3f}", f"{one.queued_ns / unit_ns:.3f}",
-         percent(one.busy_ns, results.step_time_ns)]
-        for one in order[:_LINKS]
-    ]  # fmt: skip
-    left = len(links) - len(rows)
-    more = [f"  and {plural(left, 'link')} more (--json has all)"] if left else []
-    return "\n".join(
-        [f"Links, {unit}; queued: how long messages waited for it", *table(columns, rows), *more, ""]
     )
 
 

@@ -27,6 +27,7 @@ from tests.tui.made_runs import run, two_stages
 
 KINDS = (
     "simulated", "model", "astra-sim-1", "simai", "measured", "replayed", "untimed", "profiler",
+    "links",
 )  # fmt: skip
 
 
@@ -42,6 +43,8 @@ def of(kind: str) -> Run:
         return Results(simulate(opened, Parameters(world=4, pp=2, global_batch=4, gpu="h100")))
     if kind == "astra-sim-1":
         return run(two_stages(), dialect="astra-sim-1")
+    if kind == "links":
+        return run(two_stages(), network="links", dim=("switch:8:50:500",))
     if kind == "simai":
         from simcore.analysis import Results
 
@@ -71,9 +74,11 @@ def test_a_key_is_of_one_section_and_every_run_has_all_keys_but_those_of_its_fil
     found = [key for values in of_sections for key in values]
     assert len(found) == len(set(found))
     assert {"schema", *found} == set(pages.run_json(of(kind)))
-    of_models = {"throughput", "memory", "model"}
+    of_models = {"throughput", "memory", "model", "links"}
     # Of a SimAI file its gradients say what a rank holds.
-    assert of_models & set(found) == {"model": of_models, "simai": {"memory"}}.get(kind, set())
+    assert of_models & set(found) == {
+        "model": of_models - {"links"}, "simai": {"memory"}, "links": {"links"},
+    }.get(kind, set())  # fmt: skip
     assert set(found) - {"measured"} - of_models == set(pages.run_json(of("simulated"))) - {"schema"}
     assert ("measured" in found) == (of(kind).figures.recorded is not None)
     assert json.loads(json_text(pages.run_json(of(kind))))["schema"] == pages.SCHEMA

@@ -1,0 +1,154 @@
+"""A workload's collectives and transfers as messages on links, while the engine runs it (`--network links`).
+
+The engine says when a collective or transfer begins, and is told when its last rank is done. Between the two
+every message waits for the links on its way. The chunks of a collective wait for each other as on an idle
+network; collectives of other streams meet it on links alone: in queues of one rank two of them could wait for
+each other for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from simcore.cluster import Cluster
+from simcore.diagnostics import UsageError
+from simcore.messages.alone import rules_of
+from simcore.messages.clock import Clock, Fault
+from simcore.messages.collectives import Group, RankCollectives
+from simcore.messages.network import TRANSFER_TAG, Links, LinkUse
+
+# The first instant is refused to ASTRA-sim's messages of 0 ns: this clock runs one ahead.
+_AHEAD_NS = 1
+
+
+class Sent(NamedTuple):
+    """What a collective, or with None a transfer, moves: bytes of the whole buffer."""
+
+    collective: str | None
+    size: int
+
+    def scaled(self, factor: float) -> Sent:
+        """The same with so many times the bytes: of messages on links no duration is known beforehand."""
+        return self if factor == 1.0 else Sent(self.collective, round(self.size * factor))
+
+
+class LinkTraffic:
+    """The links of a run and what is on them. Time is ns and never goes back.
+
+    ranks: of each place of the engine its rank. At every instant: `finished`, any number of `start`.
+    """
+
+    def __init__(self, cluster: Cluster, ranks: Sequence[int]) -> None:
+        self._ranks = ranks
+        self._clock = Clock(cluster.npus)
+        self._links = Links(self._clock, cluster.dims)
+        self._rules = rules_of(cluster)
+        self._owners: dict[tuple[int, int], RankCollectives] = {}
+        self._groups: dict[tuple[tuple[int, ...], int], Group] = {}
+        self._left: dict[int, int] = {}
+        self._over: list[object] = []
+        self._started = 0
+
+    def start(
+        self,
+        now: int,
+        token: object,
+        sent: Sent,
+        senders: Sequence[int],
+        receivers: Sequence[int],
+        stream: int,
+    ) -> None:
+        """Begins a collective of places, or a transfer from one to another. Raises `UsageError` for one that
+        never ends.
+        """
+        self._clock.now = now + _AHEAD_NS
+        if not sent.size:
+            self._over.append(token)
+            return
+        self._started += 1
+        if sent.collective is None:
+            ends = self._ranks[senders[0]], self._ranks[receivers[0]]
+            key = (TRANSFER_TAG + self._started, *ends, sent.size)
+            self._links.send(key, self._arrived, token)
+            self._links.receive(key, _nothing, None)
+            return
+        ranks = tuple(sorted(self._ranks[place] for place in senders))
+        group = self._groups.get((ranks, stream))
+        if group is None:
+            whole = len(ranks) == self._clock.ranks
+            group = Group(len(self._groups) + 1, None if whole else ranks, True)
+            self._groups[ranks, stream] = group
+        size = -(-sent.size // len(ranks)) if sent.collective == "ALLGATHER" else sent.size
+        number = self._started
+        self._left[number] = len(ranks)
+        over: Callable[[], None] = partial(self._done, number, token)
+        try:
+            for rank in ranks:
+                owner = self._owners.get((rank, stream))
+                if owner is None:
+                    owner = RankCollectives(rank, self._clock, self._links, self._rules)
+                    self._owners[rank, stream] = owner
+                never = owner.start(sent.collective, max(size, 1), group, (), over)
+                if never:
+                    raise UsageError(f"--network links: {never}")
+        except Fault as fault:
+            raise UsageError(f"--network links: {fault.rule}") from None
+
+    def _arrived(self, token: object) -> None:
+        self._over.append(token)
+
+    def _done(self, number: int, token: object) -> None:
+        self._left[number] -= 1
+        if not self._left[number]:
+            del self._left[number]
+            self._over.append(token)
+
+    def next_ns(self) -> int | None:
+        """When something happens next; None when no message is under way."""
+        if self._over:
+            return self._clock.now - _AHEAD_NS
+        following = self._clock.next_ns()
+        return None if following is None else following - _AHEAD_NS
+
+    def finished(self, now: int) -> list[object]:
+        """The tokens of what is over at `now`, in the order in which it ended. Raises `UsageError`."""
+        try:
+            self._clock.run_until(now + _AHEAD_NS)
+        except Fault as fault:
+            raise UsageError(f"--network links: {fault.rule}") from None
+        over, self._over = self._over, []
+        return over
+
+    def settle(self, now: int) -> None:
+        """Nothing is shared anew: a message has a link to itself.
+
+        Raises `UsageError` for collectives that wait for ever: no other one could let them go on.
+        """
+        if self._left and not self._over and self._clock.next_ns() is None:
+            why = next((owner.never for owner in self._owners.values() if owner.never), "")
+            why = why or "chunks of a collective come to a dimension in another order on each rank"
+            raise UsageError(f"--network links: {why}")
+
+    def uses(self) -> list[LinkUse]:
+        """What each link that carried anything carried."""
+        return self._links.uses()
+
+
+def _nothing(_: object) -> None:
+    """A transfer is over for both its ends at once."""
+
+
+def alone_ns(cluster: Cluster, ranks: Sequence[int], sent: Sent) -> int:
+    """What a collective takes on idle links, until its last rank is done. Raises `UsageError`."""
+    traffic = LinkTraffic(cluster, ranks)
+    places = range(len(ranks))
+    traffic.start(0, sent, sent, places, places, 0)
+    now = 0
+    while not traffic.finished(now):
+        traffic.settle(now)
+        following = traffic.next_ns()
+        assert following is not None
+        now = following
+    return now

@@ -1,0 +1,51 @@
+"""What each link of the network carried, under `--network links`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simcore.report.section import Field, PageAsked, field_lines
+from simcore.units import byte_size, column_unit, in_unit, percent, plural
+
+if TYPE_CHECKING:
+    from simcore.analysis.run import Run
+    from simcore.messages.network import LinkUse
+
+_SHOWN = 16
+
+
+def _fields(step_ns: int) -> list[Field[LinkUse]]:
+    # Imported here: of the other networks nothing of messages is loaded.
+    from simcore.messages.network import link_words
+
+    unit_ns, unit = column_unit(step_ns)
+    return [
+        Field("link", lambda one: link_words(one.source, one.target), left=True),
+        Field("dim", lambda one: str(one.dimension)),
+        Field("messages", lambda one: str(one.messages)),
+        Field("bytes", lambda one: byte_size(one.bytes)),
+        Field(f"busy {unit}", lambda one: in_unit(one.busy_ns, unit_ns)),
+        Field(f"queued {unit}", lambda one: in_unit(one.queued_ns, unit_ns)),
+        Field("% busy", lambda one: percent(one.busy_ns, step_ns)),
+    ]
+
+
+def lines(run: Run, asked: PageAsked) -> list[str]:
+    """A line a link, the busiest first; none of a network without links."""
+    links = run.links
+    if links is None:
+        return []
+    order = sorted(links, key=lambda one: (-one.busy_ns, one.dimension, one.source, one.target))
+    shown = order if asked.every_layer else order[:_SHOWN]
+    left = len(order) - len(shown)
+    return [
+        f"What {plural(len(links), 'link')} carried, message by message, first come first served; queued: "
+        "how long messages waited",
+        *field_lines(_fields(run.step_time_ns), shown),
+        *([f"  and {plural(left, 'link')} more (--json has all)"] if left else []),
+    ]
+
+
+def values(run: Run, asked: PageAsked) -> dict[str, Any]:
+    """`links`: messages, bytes, busy and queued ns of each, of a network that has them."""
+    return {} if run.links is None else {"links": [one._asdict() for one in run.links]}

@@ -32,3 +32,8 @@ GROUP_KINDS = ("pp", "tp", "dp", "embedding", "position", "expert", "expert dp",
 # GiB/s of NVLink and of one NIC by type: SimAI's own presets.
 GPU_TYPES = {"H100": 370.8, "H20": 370.8, "H800": 164.8, "A100": 240.0, "A800": 160.0}
 NIC_TYPES = {"cx7": 48.5, "cx6": 23.5, "bf3": 48.5}
+
+# Schedules that place their chunks otherwise than round and round: down the stages and up again, and from
+# both ends at once (`simcore.program.schedules` has the rest of them).
+V_SCHEDULES = ("zb-v", "v-half", "v-min", "dualpipev")
+TWO_WAY_SCHEDULES = ("dualpipe",)

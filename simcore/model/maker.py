@@ -190,6 +190,10 @@ class ModelMaker:
             found.append(
                 f"ZeRO {training.zero} is priced with gradients sent once a step, not once a micro-batch"
             )
+        if training.placement == "both-ways":
+            found.append(
+                "each stage lies on two ranks, whose gradients are added up when the step ends: not priced"
+            )
         if training.cp > 1 and training.cp_comm_type == "p2p":
             found.append(
                 "the ring of keys and values is priced as one all-gather beside attention, for which what "

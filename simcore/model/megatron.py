@@ -55,17 +55,20 @@ def stage_parameters(training: Training, stage: int) -> StageParameters:
     """What a rank of `stage` holds: cut by tp, experts by ep; a vocabulary padded as Megatron does."""
     model, tp = training.model, training.tp
     dense = experts = 0
-    for chunk in range(training.chunks):
+    for chunk in training.stage_chunks:
         for layer in training.layers_of(stage, chunk):
             of_layer = layer_parameters(training, model.is_moe(layer))
             dense, experts = dense + of_layer.dense, experts + of_layer.experts
     words = training.padded_vocab // tp * model.hidden
-    last = stage == training.pp - 1
-    if stage == 0:
+    first = any(training.position(stage, chunk) == 0 for chunk in training.stage_chunks)
+    last = any(training.is_last(stage, chunk) for chunk in training.stage_chunks)
+    if first:
         dense += words + model.positions * model.hidden
     if last:
         dense += model.norm
-    if last and (training.pp > 1 or not model.tied_embeddings):
+    # A V has both on one stage, of both ways a stage has those of two models.
+    together = first and last and training.placement != "both-ways"
+    if last and not (together and model.tied_embeddings):
         dense += words
     return StageParameters(dense, experts)
 
@@ -73,8 +76,9 @@ def stage_parameters(training: Training, stage: int) -> StageParameters:
 def whole_parameters(training: Training, stage: int) -> int:
     """What of a stage every rank of tp holds: norms, biases of linears cut by rows, routers, latent ranks."""
     model = training.model
-    size = model.norm if stage == training.pp - 1 else 0
-    for chunk in range(training.chunks):
+    size = 0
+    for chunk in training.stage_chunks:
+        size += model.norm if training.is_last(stage, chunk) else 0
         for layer in training.layers_of(stage, chunk):
             size += model.attention()[1] + 2 * model.norm
             if model.moe is not None and model.is_moe(layer):
@@ -182,19 +186,23 @@ class MegatronRows:
         final = self._added([self._final()])
         loss = self._added(self._loss())
         self._added(self._tail())
-        last = training.pp - 1
         found = []
         for stage in range(training.pp):
-            of_stage = [came + rows + went for rows in chunks[stage]]
-            if stage == 0:
-                of_stage[0] = embedding + of_stage[0][len(came) :]
-            if stage == last:
-                of_stage[-1] = of_stage[-1][: len(of_stage[-1]) - len(went)] + final
+            of_stage = []
+            turns = training.turns(stage)
+            for chunk, rows in zip(training.stage_chunks, chunks[stage], strict=True):
+                # At the turn of a V what is made stays where it is.
+                before = () if turns and chunk else came
+                behind = () if turns and not chunk else went
+                before = embedding if training.position(stage, chunk) == 0 else before
+                behind = final if training.is_last(stage, chunk) else behind
+                of_stage.append(before + rows + behind)
+            has_loss = any(training.is_last(stage, chunk) for chunk in training.stage_chunks)
             found.append(
                 StageRows(
                     prologues[stage_parameters(training, stage), whole_parameters(training, stage)],
                     tuple(of_stage),
-                    loss if stage == last else (),
+                    loss if has_loss else (),
                 )
             )
         return tuple(found)
@@ -215,7 +223,7 @@ class MegatronRows:
         found = []
         for stage in range(training.pp):
             of_stage = []
-            for chunk in range(training.chunks):
+            for chunk in training.stage_chunks:
                 rows: tuple[int, ...] = ()
                 kinds: tuple[bool, ...] = ()
                 for layer in training.layers_of(stage, chunk):

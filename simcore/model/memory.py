@@ -56,7 +56,8 @@ def stage_memory(training: Training, stage: int, held: Sequence[tuple[int, int, 
         count += change
         if now > activations:
             activations, at_peak = now, count
-    logits = _logits(training) if stage == training.pp - 1 else 0
+    has_loss = any(training.is_last(stage, chunk) for chunk in training.stage_chunks)
+    logits = _logits(training) if has_loss else 0
     work = _work(training, stage)
     if not training.flash:
         # What attention needs and what the loss needs are there one after the other.
@@ -86,12 +87,12 @@ def _kinds(training: Training) -> set[bool]:
 def chunk_activations(training: Training, stage: int) -> list[int]:
     """Bytes that each chunk of a stage holds of one micro-batch, from its forward to its backward."""
     found = []
-    for chunk in range(training.chunks):
+    for chunk in training.stage_chunks:
         size = sum(
             layer_activations(training, training.model.is_moe(layer))
             for layer in training.layers_of(stage, chunk)
         )
-        if stage == 0 and chunk == 0 and training.model.dropout:
+        if training.position(stage, chunk) == 0 and training.model.dropout:
             size += training.tokens * training.model.hidden // training.shard
         found.append(size)
     return found
@@ -151,7 +152,7 @@ def _logits(training: Training) -> int:
 
 def _work(training: Training, stage: int) -> int:
     """What a single op needs beside what is held: a layer computed again, attention's scores."""
-    layers = [layer for chunk in range(training.chunks) for layer in training.layers_of(stage, chunk)]
+    layers = [layer for chunk in training.stage_chunks for layer in training.layers_of(stage, chunk)]
     kinds = {training.model.is_moe(layer) for layer in layers}
     size = 0
     if training.recompute == "full":

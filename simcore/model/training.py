@@ -6,7 +6,7 @@ import math
 
 from simcore.diagnostics import Diagnostic, UsageError, printable
 from simcore.model.sizes import Model
-from simcore.names import GPU_NAMES
+from simcore.names import GPU_NAMES, TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.parameters import Parameters, flag_of
 from simcore.records import Struct
 
@@ -26,7 +26,9 @@ class Training(Struct, frozen=True):
     world = tp x cp x dp x pp; dp: replicas, the experts' groups are cut of cp x dp (and tp). stage_layers:
     layers of each stage. chunks: virtual stages of a stage, V. microbatch_size, global_batch: sequences.
     recompute: none, selective (attention's core) or full. grad_bytes: of a gradient as it is added up.
-    cp_comm_type: how keys and values get round in a cp group, p2p (a ring) or all-gather.
+    cp_comm_type: how keys and values get round in a cp group, p2p (a ring) or all-gather. placement: of the
+    chunks: `loop`, round and round; `v`, down the stages and up again; `both-ways`, where each stage holds
+    another one too, as its last chunk.
     found: what was assumed.
     """
 
@@ -50,6 +52,7 @@ class Training(Struct, frozen=True):
     pp_scatter: bool
     gpu: str
     cp_comm_type: str = "p2p"
+    placement: str = "loop"
     found: tuple[Diagnostic, ...] = ()
 
     @property
@@ -82,11 +85,41 @@ class Training(Struct, frozen=True):
         """Ranks that hold the same experts: experts are whole on a rank (expert-tensor-parallel size 1)."""
         return max(1, self.dp * self.cp * self.tp // self.ep) if self.ep else 1
 
+    @property
+    def stage_chunks(self) -> range:
+        """The chunks of a stage, those of the other stage that it holds included."""
+        return range(2 if self.placement == "both-ways" else self.chunks)
+
+    def position(self, stage: int, chunk: int) -> int:
+        """Where a chunk lies on the way of a micro-batch: 0 has the embedding."""
+        if self.placement == "loop":
+            return chunk * self.pp + stage
+        if chunk == 0:
+            return stage
+        return (2 * self.pp if self.placement == "v" else self.pp) - 1 - stage
+
+    def is_last(self, stage: int, chunk: int) -> bool:
+        """Whether a chunk has the output layer and the loss."""
+        return self.position(stage, chunk) == self.pp * self.chunks - 1
+
+    def turns(self, stage: int) -> bool:
+        """Whether what a stage has made of a micro-batch goes on on itself: at the turn of a V."""
+        return self.placement == "v" and stage == self.pp - 1
+
     def layers_of(self, stage: int, chunk: int) -> range:
-        """The layers of a virtual stage: chunk after chunk, stage after stage (Megatron's interleaving)."""
-        before = chunk * self.model.layers + sum(self.stage_layers[:stage])
-        first = before // self.chunks
-        return range(first, first + self.stage_layers[stage] // self.chunks)
+        """The layers of a virtual stage: in the order of positions (Megatron's interleaving, or a V)."""
+        if self.placement == "both-ways":
+            stage = self.position(stage, chunk)
+            first, count = sum(self.stage_layers[:stage]), self.stage_layers[stage]
+        else:
+            before = sum(self.stage_layers[stage + 1 :] if self.turned(chunk) else self.stage_layers[:stage])
+            first = (chunk * self.model.layers + before) // self.chunks
+            count = self.stage_layers[stage] // self.chunks
+        return range(first, first + count)
+
+    def turned(self, chunk: int) -> bool:
+        """Whether a chunk lies on the way up of a V."""
+        return self.placement == "v" and chunk == 1
 
 
 def resolve(model: Model, parameters: Parameters) -> Training:
@@ -139,7 +172,7 @@ def resolve(model: Model, parameters: Parameters) -> Training:
         raise UsageError(f"--seq {seq}: sequence parallelism needs a multiple of tp {tp} x cp {cp}: "
                          f"{_near(seq, tp * cp)} would fit")  # fmt: skip
     microbatch, batch = _batches(parameters, dp, assumed)
-    chunks = parameters.virtual_stages or 1
+    chunks, placement = _placed(parameters, pp)
     if pp == 1 and chunks > 1:
         raise UsageError(
             f"--virtual-stages {chunks}: one stage has no virtual stages; --pp 2 or more would fit"
@@ -155,11 +188,26 @@ def resolve(model: Model, parameters: Parameters) -> Training:
         model, tp, cp, dp, pp, ep, chunks, stage_layers, microbatch, batch, seq, sequence_parallel,
         choice("flash") == "on", choice("recompute"), int(choice("zero")),
         4 if choice("grad_dtype") == "fp32" else 2, choice("precision") == "fp8",
-        choice("pp_scatter") == "on", gpu, choice("cp_comm_type"),
+        choice("pp_scatter") == "on", gpu, choice("cp_comm_type"), placement,
     )  # fmt: skip
     from simcore.records import replace
 
     return replace(training, found=tuple(found))
+
+
+def _placed(parameters: Parameters, pp: int) -> tuple[int, str]:
+    """(virtual stages, placement of the chunks) of the schedule."""
+    if parameters.schedule in V_SCHEDULES:
+        return 2, "v"
+    if parameters.schedule in TWO_WAY_SCHEDULES and pp > 1:
+        if parameters.overlap_grad_reduce or parameters.overlap_param_gather:
+            raise UsageError(
+                f"--schedule {parameters.schedule} of a model: gradients of two stages on one rank are not "
+                "shared out over its backwards; without --overlap-grad-reduce and --overlap-param-gather it "
+                "would fit"
+            )
+        return 1, "both-ways"
+    return parameters.virtual_stages or 1, "loop"
 
 
 def _check_divides(model: Model, tp: int, cp: int, ep: int, data: int) -> None:

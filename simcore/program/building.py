@@ -24,7 +24,7 @@ from simcore.memory import check_memory, run_bytes
 from simcore.names import STAGE_LAYOUTS
 from simcore.overrides import ANY_ROW, layer_scales
 from simcore.parameters import FLAGS, Parameters
-from simcore.program.blocks import Structure, find_structure, is_layer, whole_file
+from simcore.program.blocks import Structure, find_structure, is_embedding, is_layer, whole_file
 from simcore.program.op_table import build_table_program, find_layer
 from simcore.program.ops import PHASES, STREAM_OF_GROUP, CollectiveCost, Join, Program, Receive, Wait
 from simcore.program.order import Action, Placement, Shape
@@ -482,15 +482,19 @@ def _check_chunks(structure: Structure, chunks: int, said: str) -> None:
 
 def _check_model(workload: Workload, placement: Placement, said: str) -> None:
     """Raises `UsageError` where a schedule places chunks otherwise than the rows of a model are made for."""
-    if not placement.is_loop:
-        raise UsageError(
-            f"{said}: the stages of a model are made for chunks in a loop: gpipe, 1f1b, interleaved, zb-h1 "
-            "and looped-bfs run them"
-        )
     made = len(workload.stages[0].chunks)
-    if placement.parts != made:
+    if placement.chunks != made:
         fit = "no virtual stages" if placement.parts == 1 else f"{placement.parts} virtual stages"
         raise UsageError(f"{said} has {fit}: --virtual-stages {made} does not fit it")
+    for route in placement.routes:
+        (first, first_chunk), (last, last_chunk) = route[0], route[-1]
+        begins = workload.name[workload.stages[first].chunks[first_chunk][0]]
+        ends = workload.name[workload.stages[last].chunks[last_chunk][-1]]
+        if not (is_embedding(begins) and ends.startswith("final_")):
+            raise UsageError(
+                f"{said}: its chunks lie otherwise than round and round, and the stages of a model are made "
+                "for a schedule by its name"
+            )
 
 
 def fitting_chunks(structure: Structure, stages: int, microbatches: int, name: str) -> list[int | None]:

@@ -112,10 +112,10 @@ class Plan(Struct):
     def loss_rows(self, stage: int, chunk: int) -> tuple[int, ...]:
         """The loss rows that a chunk of a stage runs: the last part of a stage, or of the model alone."""
         placement = self.placement
-        is_last = chunk % placement.parts == placement.parts - 1
+        at_end = placement.position(stage, chunk) == placement.depth - 1
         if self.workload.stages:
-            return self.workload.stages[stage].loss if is_last else ()
-        here = placement.position(stage, chunk) == placement.depth - 1 if self.megatron else is_last
+            return self.workload.stages[stage].loss if at_end else ()
+        here = at_end if self.megatron else chunk % placement.parts == placement.parts - 1
         return self.structure.loss if here else ()
 
     def recomputed(self, rows: tuple[int, ...]) -> dict[int, list[int]]:

@@ -491,7 +491,8 @@ class StageBuilder:
             self._row_ops.forward(row)
 
     def _of_each_copy(self, rows: Sequence[int]) -> list[int]:
-        return [*rows] * self.plan.placement.copies
+        # A model's stage has the rows of all that it holds.
+        return [*rows] * (1 if self.plan.workload.stages else self.plan.placement.copies)
 
     def end_of_step(self) -> None:
         """The five points of the end of a step, each waiting for the one before."""

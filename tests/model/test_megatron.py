@@ -17,7 +17,9 @@ from simcore.model.megatron import stage_parameters
 from simcore.model.names import MODELS
 from simcore.model.sizes import Mla, Model, Moe
 from simcore.model.toml_file import model_toml
+from simcore.names import TWO_WAY_SCHEDULES, V_SCHEDULES
 from simcore.parameters import Parameters
+from simcore.program.schedules import SCHEDULES
 from simcore.simulation import Simulation, simulate
 from simcore.workload import open_workload
 from tui.cli import main
@@ -241,8 +243,11 @@ def test_what_does_not_fit_says_what_would() -> None:
 
 @pytest.mark.parametrize(
     ("schedule", "chunks"),
-    [(None, None), ("gpipe", None), ("zb-h1", None), ("zb-h2", None), (None, 2), ("looped-bfs", 2)],
-)
+    [
+        (None, None), ("gpipe", None), ("zb-h1", None), ("zb-h2", None), (None, 2), ("looped-bfs", 2),
+        ("zb-v", None), ("v-half", None), ("v-min", None), ("dualpipe", None), ("dualpipev", None),
+    ],
+)  # fmt: skip
 def test_what_a_schedule_holds_is_known_from_its_order(schedule: str | None, chunks: int | None) -> None:
     given = {"world": 4, "pp": 4, "global_batch": 8, "schedule": schedule, "virtual_stages": chunks}
     simulation = run(SMALL, **given)
@@ -425,7 +430,47 @@ def test_a_row_unfolds_into_its_ops(capsys: pytest.CaptureFixture[str]) -> None:
     assert "549.8 GFLOP at 56.0 % of the peak" in text
 
 
-@pytest.mark.parametrize("schedule", ["1f1b", "gpipe", "zb-h1"])
+def test_the_schedules_of_a_v_and_of_both_ways_are_those_of_their_placement() -> None:
+    placed = {name: one.placement for name, one in SCHEDULES.items()}
+    assert {name for name, one in placed.items() if one == "v"} == set(V_SCHEDULES)
+    assert {name for name, one in placed.items() if one == "both-ways"} == set(TWO_WAY_SCHEDULES)
+
+
+@pytest.mark.parametrize("schedule", [*V_SCHEDULES, *TWO_WAY_SCHEDULES])
+@pytest.mark.parametrize("recompute", ["none", "full"])
+def test_a_v_and_both_ways_run_the_layers_of_the_model(schedule: str, recompute: str) -> None:
+    given = {"world": 8, "pp": 4, "tp": 2, "global_batch": 16, "gpu": "h100", "recompute": recompute}
+    simulation, usual = run(SMALL, **given, schedule=schedule), run(SMALL, **given)
+    made = made_of(simulation)
+    assert made is not None
+    training, workload, placement = made.training, simulation.workload, simulation.program.placement
+    for route in placement.routes:
+        # A micro-batch goes through all layers in their order, from the embedding to the output layer.
+        assert [layer for place in route for layer in training.layers_of(*place)] == [*range(SMALL.layers)]
+        assert [training.position(*place) for place in route] == [*range(placement.depth)]
+        names = [
+            [workload.name[row] for row in workload.stages[place.stage].chunks[place.chunk]]
+            for place in route
+        ]
+        assert names[0][0] == "embedding_layer"
+        assert names[-1][-1] == "final_column"
+        assert sum(one.count("embedding_layer") + one.count("final_column") for one in names) == 2
+    # All ranks together compute what those of 1f1b do, but for the optimizer, of both ways twice.
+    work = [
+        sum(Results(one).mean_ns[f"compute {phase}"] for phase in ("fwd", "ig", "wg", "recompute"))
+        for one in (simulation, usual)
+    ]
+    assert work[0] == pytest.approx(work[1], abs=8)
+    held = sum(sum(stage_parameters(training, stage)) for stage in range(4))
+    beside = made_of(usual)
+    assert beside is not None
+    whole = sum(sum(stage_parameters(beside.training, stage)) for stage in range(4))
+    assert held == whole * placement.copies
+    unfolded = run(SMALL, **given, schedule=schedule, no_fold=True)
+    assert Results(unfolded).mean_ns == Results(simulation).mean_ns
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "gpipe", "zb-h1", "zb-v", "dualpipev"])
 def test_the_memory_lane_reaches_the_figure_and_comes_down_again(schedule: str) -> None:
     from simcore.analysis import Results
     from simcore.analysis.model_figures import memory_lane
